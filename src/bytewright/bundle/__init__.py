@@ -1,0 +1,1 @@
+"""C text and plan to the folder that the user takes away."""

@@ -1,0 +1,1 @@
+"""Planned PrimFuncs to C text."""

@@ -1,0 +1,155 @@
+"""Diagnostics: every way in which Bytewright refuses an input, as data.
+
+This module is the bottom of the import order: everything may raise `CompileError`, and only the command line
+prints it. A diagnostic carries a stable code, one sentence with the numbers, notes, and a help line that works
+when followed. All errors that one stage can find are collected before it stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Exit status of the command line, by kind of failure."""
+
+    OK = 0
+    BAD_INPUT = 1
+    USAGE = 2
+    DOES_NOT_FIT = 3
+    NOT_VERIFIED = 4
+    TOOL_FAILED = 5
+    INTERNAL = 70
+
+
+# Code -> what it means, in one line. `docs/errors.md` explains each, and a test holds the two together.
+CODES: dict[str, str] = {
+    # 1xx: the model file
+    "BW101": "the model file cannot be read",
+    "BW102": "the file is not a TFLite model",
+    "BW103": "the model file is damaged",
+    "BW104": "the model uses operators that are not supported",
+    "BW105": "a tensor's type is not supported",
+    "BW106": "a tensor's shape is dynamic in a way that is not supported",
+    "BW107": "an operator's parameters are invalid or not supported",
+    "BW108": "the model is hybrid: integer weights with float arithmetic",
+    "BW109": "two names become the same C identifier",
+    "BW110": "the arithmetic of an operator cannot be proved free of overflow",
+    # 2xx: targets and options
+    "BW201": "the target file cannot be read",
+    "BW202": "the target file is not valid",
+    "BW203": "there is no target of this name",
+    "BW204": "an option names something that does not exist or cannot be",
+    "BW205": "an input or output array is missing or does not match the model",
+    "BW206": "the output folder or file cannot be written",
+    "BW207": "the folder is not a Bytewright bundle",
+    # 3xx: what does not fit
+    "BW301": "a buffer, a pool or the whole problem does not fit",
+    "BW302": "the planned stack is larger than its limit",
+    # 4xx: what does not verify
+    "BW401": "the plan does not verify",
+    "BW402": "the bundle is not what its plan says",
+    # 5xx: tools
+    "BW501": "a tool that is needed is missing",
+    "BW502": "a tool failed",
+    # 6xx: planning problems given as numbers
+    "BW601": "the buffers file cannot be read",
+    "BW602": "the buffers file is not valid",
+    "BW603": "the planning problem is not valid",
+    "BW604": "there is no solver of this name",
+}
+
+_EXIT_OF_GROUP = {
+    "1": ExitCode.BAD_INPUT,
+    "2": ExitCode.BAD_INPUT,
+    "3": ExitCode.DOES_NOT_FIT,
+    "4": ExitCode.NOT_VERIFIED,
+    "5": ExitCode.TOOL_FAILED,
+    "6": ExitCode.BAD_INPUT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One refusal.
+
+    Attributes:
+        code: A key of `CODES`.
+        message: One sentence, with names and numbers, without a final full stop.
+        notes: Further lines, one fact each.
+        help: What to do; when it is a list of options it is complete and works as it stands.
+        where: The place in the model or file ("kws.tflite, operator 3 (CONV_2D)", "board.toml:12"), if any.
+    """
+
+    code: str
+    message: str
+    notes: tuple[str, ...] = ()
+    help: str | None = None
+    where: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.code not in CODES:
+            raise InternalError(f"diagnostic code {self.code!r} is not in the table")
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit status that this diagnostic asks for."""
+        return _EXIT_OF_GROUP[self.code[2]]
+
+    def render(self) -> str:
+        """The diagnostic as plain text, several lines."""
+        lines = [f"error[{self.code}]: {self.message}"]
+        if self.where:
+            lines.append(f"  --> {self.where}")
+        lines.extend(f"  {note}" for note in self.notes)
+        if self.help:
+            lines.append(f"help: {self.help}")
+        return "\n".join(lines)
+
+
+class CompileError(Exception):
+    """The input is wrong or does not fit; carries one diagnostic or more."""
+
+    def __init__(self, diagnostics: Diagnostic | Iterable[Diagnostic]) -> None:
+        self.diagnostics: tuple[Diagnostic, ...] = (
+            (diagnostics,) if isinstance(diagnostics, Diagnostic) else tuple(diagnostics)
+        )
+        if not self.diagnostics:
+            raise InternalError("a CompileError needs at least one diagnostic")
+        super().__init__("\n".join(d.render() for d in self.diagnostics))
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit status of the first diagnostic."""
+        return self.diagnostics[0].exit_code
+
+
+class InternalError(Exception):
+    """A bug in Bytewright: an invariant that its own code was to keep does not hold."""
+
+
+@dataclass(slots=True)
+class Collector:
+    """Gathers the diagnostics of one stage, so that the user sees all of them at once."""
+
+    diagnostics: list[Diagnostic] = field(default_factory=list[Diagnostic])
+
+    def add(self, diagnostic: Diagnostic) -> None:
+        """Remembers one diagnostic."""
+        self.diagnostics.append(diagnostic)
+
+    @contextmanager
+    def catch(self) -> Iterator[None]:
+        """Turns a `CompileError` raised inside the block into remembered diagnostics."""
+        try:
+            yield
+        except CompileError as error:
+            self.diagnostics.extend(error.diagnostics)
+
+    def stop_if_any(self) -> None:
+        """Raises everything gathered so far, if there is anything."""
+        if self.diagnostics:
+            raise CompileError(self.diagnostics)

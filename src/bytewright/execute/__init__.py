@@ -1,0 +1,1 @@
+"""Builds and runs bundles on the host and on emulated boards."""

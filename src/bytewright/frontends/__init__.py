@@ -1,0 +1,1 @@
+"""Model files to graphs; the only place that knows file formats."""

@@ -1,0 +1,1 @@
+"""Verdicts on bundles: re-validation and checks."""

@@ -1,0 +1,1 @@
+"""The two intermediate representations: graph and PrimFunc."""

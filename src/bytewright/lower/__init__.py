@@ -1,0 +1,1 @@
+"""Graph to PrimFuncs: operators are fused into kernels."""

@@ -1,0 +1,1 @@
+"""Operators: shape and type rules, and a numpy reference for each."""

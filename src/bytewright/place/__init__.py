@@ -1,0 +1,1 @@
+"""Every value of the graph gets a virtual device."""

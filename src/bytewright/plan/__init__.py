@@ -1,0 +1,1 @@
+"""Offsets: numbers in, numbers out; knows neither graph nor C."""

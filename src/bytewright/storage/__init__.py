@@ -1,0 +1,1 @@
+"""Stack, pool or arena for each allocation; meets the planner."""
