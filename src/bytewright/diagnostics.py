@@ -1,13 +1,13 @@
 """Diagnostics: every way in which Bytewright refuses an input, as data.
 
-This module is the bottom of the import order: everything may raise `CompileError`, and only the command line
-prints it. A diagnostic carries a stable code, one sentence with the numbers, notes, and a help line that works
+This module is the bottom of the import order: everything may raise `CompileError`, and only the command
+line prints it. A diagnostic carries a stable code, one sentence with the numbers, notes, and a help line that works
 when followed. All errors that one stage can find are collected before it stops.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -142,7 +142,7 @@ class Collector:
         self.diagnostics.append(diagnostic)
 
     @contextmanager
-    def catch(self) -> Iterator[None]:
+    def catch(self) -> Generator[None, None, None]:
         """Turns a `CompileError` raised inside the block into remembered diagnostics."""
         try:
             yield
