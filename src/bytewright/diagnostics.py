@@ -1,8 +1,8 @@
 """Diagnostics: every way in which Bytewright refuses an input, as data.
 
 This module is the bottom of the import order: everything may raise `CompileError`, and only the command
-line prints it. A diagnostic carries a stable code, one sentence with the numbers, notes, and a help line that works
-when followed. All errors that one stage can find are collected before it stops.
+line prints it. A diagnostic carries a stable code, one sentence with the numbers, notes, and a help line
+that works when followed. All errors that one stage can find are collected before it stops.
 """
 
 from __future__ import annotations
