@@ -1,0 +1,412 @@
+"""Write small .tflite files: the models that tests, measurements and the shipped example are made of.
+
+    builder = ModelBuilder()
+    x = builder.tensor("x", [1, 8, 8, 3], "int8", scale=0.5, zero_point=3)
+    w = builder.tensor("w", [4, 3, 3, 3], "int8", data=weights, scale=weight_scales, quantized_dimension=0)
+    b = builder.tensor("b", [4], "int32", data=bias, scale=bias_scales, quantized_dimension=0)
+    y = builder.tensor("y", [1, 8, 8, 4], "int8", scale=0.25, zero_point=-1)
+    builder.operator("CONV_2D", [x, w, b], [y], padding="SAME", stride_h=1, stride_w=1, activation="RELU")
+    model = builder.build(inputs=[x], outputs=[y])
+
+The writer checks names and options, not shapes or quantisation: tests also want files that a compiler must
+refuse. Option names are those of the schema in snake case (`fused_activation_function` may be written
+`activation`); enumerations are given by name. Operator versions are the lowest that allow the given types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import flatbuffers
+import numpy as np
+import tflite
+from numpy.typing import NDArray
+
+OPTIONAL = -1
+"""Stands for an absent optional input, such as the bias of a FULLY_CONNECTED."""
+
+Option = int | float | bool | str | Sequence[int]
+
+_schema = cast(Any, tflite)
+
+_DTYPES = {
+    "float32": "FLOAT32",
+    "float16": "FLOAT16",
+    "float64": "FLOAT64",
+    "int8": "INT8",
+    "uint8": "UINT8",
+    "int16": "INT16",
+    "int32": "INT32",
+    "int64": "INT64",
+    "bool": "BOOL",
+}
+
+_ENUMERATIONS = {
+    "padding": "Padding",
+    "fused_activation_function": "ActivationFunctionType",
+    "weights_format": "FullyConnectedOptionsWeightsFormat",
+}
+
+_CONVOLUTION: dict[str, Option] = {
+    "padding": "SAME",
+    "stride_w": 1,
+    "stride_h": 1,
+    "fused_activation_function": "NONE",
+    "dilation_w_factor": 1,
+    "dilation_h_factor": 1,
+}
+_POOL: dict[str, Option] = {
+    "padding": "VALID",
+    "stride_w": 1,
+    "stride_h": 1,
+    "filter_width": 1,
+    "filter_height": 1,
+    "fused_activation_function": "NONE",
+}
+_ACTIVATION: dict[str, Option] = {"fused_activation_function": "NONE"}
+_STRIDED_SLICE: dict[str, Option] = {
+    "begin_mask": 0,
+    "end_mask": 0,
+    "ellipsis_mask": 0,
+    "new_axis_mask": 0,
+    "shrink_axis_mask": 0,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _OperatorForm:
+    """How one operator is written: its options table, the options' defaults, and its versions."""
+
+    options_table: str
+    options: Mapping[str, Option]
+    version_float: int = 1
+    version_int8: int = 2
+
+
+_FORMS: dict[str, _OperatorForm] = {
+    "CONV_2D": _OperatorForm("Conv2DOptions", _CONVOLUTION, 1, 3),
+    "DEPTHWISE_CONV_2D": _OperatorForm(
+        "DepthwiseConv2DOptions", {**_CONVOLUTION, "depth_multiplier": 1}, 2, 3
+    ),
+    "FULLY_CONNECTED": _OperatorForm(
+        "FullyConnectedOptions",
+        {
+            **_ACTIVATION,
+            "weights_format": "DEFAULT",
+            "keep_num_dims": False,
+            "asymmetric_quantize_inputs": False,
+        },
+        5,
+        5,
+    ),
+    "AVERAGE_POOL_2D": _OperatorForm("Pool2DOptions", _POOL),
+    "MAX_POOL_2D": _OperatorForm("Pool2DOptions", _POOL),
+    "MEAN": _OperatorForm("ReducerOptions", {"keep_dims": False}),
+    "ADD": _OperatorForm("AddOptions", {**_ACTIVATION, "pot_scale_int16": True}),
+    "SUB": _OperatorForm("SubOptions", {**_ACTIVATION, "pot_scale_int16": True}),
+    "MUL": _OperatorForm("MulOptions", _ACTIVATION),
+    "PAD": _OperatorForm("PadOptions", {}),
+    "PADV2": _OperatorForm("PadV2Options", {}),
+    "RESHAPE": _OperatorForm("ReshapeOptions", {"new_shape": ()}, 1, 1),
+    "SQUEEZE": _OperatorForm("SqueezeOptions", {"squeeze_dims": ()}, 1, 1),
+    "EXPAND_DIMS": _OperatorForm("ExpandDimsOptions", {}, 1, 1),
+    "CONCATENATION": _OperatorForm("ConcatenationOptions", {"axis": 0, **_ACTIVATION}),
+    "STRIDED_SLICE": _OperatorForm("StridedSliceOptions", _STRIDED_SLICE),
+    "SLICE": _OperatorForm("SliceOptions", {}),
+    "SPLIT": _OperatorForm("SplitOptions", {"num_splits": 1}),
+    "TRANSPOSE": _OperatorForm("TransposeOptions", {}),
+    "SOFTMAX": _OperatorForm("SoftmaxOptions", {"beta": 1.0}),
+    "LOGISTIC": _OperatorForm("", {}),
+    "TANH": _OperatorForm("", {}),
+    "RELU": _OperatorForm("", {}),
+    "RELU6": _OperatorForm("", {}),
+    "RELU_N1_TO_1": _OperatorForm("", {}, 1, 1),
+    "LEAKY_RELU": _OperatorForm("LeakyReluOptions", {"alpha": 0.0}),
+    "HARD_SWISH": _OperatorForm("HardSwishOptions", {}, 1, 1),
+    "QUANTIZE": _OperatorForm("QuantizeOptions", {}, 1, 2),
+    "DEQUANTIZE": _OperatorForm("DequantizeOptions", {}, 2, 2),
+    # Not operators that Bytewright compiles: they make the models that it must refuse.
+    "ABS": _OperatorForm("AbsOptions", {}),
+    "EXP": _OperatorForm("ExpOptions", {}),
+    "ARG_MAX": _OperatorForm("ArgMaxOptions", {}),
+    "GATHER": _OperatorForm("GatherOptions", {"axis": 0}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Tensor:
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    scales: tuple[float, ...]
+    zero_points: tuple[int, ...]
+    quantized_dimension: int
+    shape_signature: tuple[int, ...] | None
+    data: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Operator:
+    name: str
+    custom_code: str
+    version: int
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    options: Mapping[str, Option]
+
+
+@dataclass(frozen=True, slots=True)
+class _Contents:
+    """What one file holds."""
+
+    description: str
+    subgraph_name: str
+    tensors: Sequence[_Tensor]
+    operators: Sequence[_Operator]
+    inputs: Sequence[int]
+    outputs: Sequence[int]
+
+
+class ModelBuilder:
+    """Collects one subgraph's tensors and operators, then writes the file."""
+
+    def __init__(self, description: str = "", subgraph_name: str = "main") -> None:
+        self._description = description
+        self._subgraph_name = subgraph_name
+        self._tensors: list[_Tensor] = []
+        self._operators: list[_Operator] = []
+
+    def tensor(
+        self,
+        name: str,
+        shape: Sequence[int],
+        dtype: str,
+        *,
+        scale: float | Sequence[float] | NDArray[Any] | None = None,
+        zero_point: int | Sequence[int] | NDArray[Any] = 0,
+        quantized_dimension: int = 0,
+        shape_signature: Sequence[int] | None = None,
+        data: NDArray[Any] | Sequence[Any] | None = None,
+    ) -> int:
+        """Add a tensor and return its index; with `data` it is a constant.
+
+        A sequence of scales means per-channel quantisation along `quantized_dimension`. One zero point
+        serves all scales. `shape_signature` has -1 where the extent is open.
+        """
+        if dtype not in _DTYPES:
+            raise ValueError(f"unknown dtype {dtype!r}; known: {', '.join(_DTYPES)}")
+        scales = () if scale is None else tuple(float(s) for s in np.atleast_1d(np.asarray(scale)))
+        zeros = tuple(int(z) for z in np.atleast_1d(np.asarray(zero_point)))
+        if len(zeros) == 1:
+            zeros *= len(scales)
+        content: bytes | None = None
+        if data is not None:
+            array = np.ascontiguousarray(np.asarray(data, dtype=dtype))
+            if array.size != int(np.prod(shape, dtype=np.int64)):
+                raise ValueError(f"tensor {name!r}: {array.size} values for shape {list(shape)}")
+            content = array.astype(array.dtype.newbyteorder("<")).tobytes()
+        signature = None if shape_signature is None else tuple(int(d) for d in shape_signature)
+        dimensions = tuple(int(d) for d in shape)
+        self._tensors.append(
+            _Tensor(name, dimensions, dtype, scales, zeros, quantized_dimension, signature, content)
+        )
+        return len(self._tensors) - 1
+
+    def constant(
+        self,
+        name: str,
+        data: NDArray[Any],
+        *,
+        scale: float | Sequence[float] | NDArray[Any] | None = None,
+        zero_point: int | Sequence[int] | NDArray[Any] = 0,
+        quantized_dimension: int = 0,
+    ) -> int:
+        """Add a constant whose shape and dtype are those of `data`."""
+        return self.tensor(
+            name,
+            data.shape,
+            str(data.dtype),
+            scale=scale,
+            zero_point=zero_point,
+            quantized_dimension=quantized_dimension,
+            data=data,
+        )
+
+    def operator(
+        self,
+        name: str,
+        inputs: Sequence[int],
+        outputs: Sequence[int],
+        *,
+        version: int | None = None,
+        **options: Option,
+    ) -> None:
+        """Add an operator by its schema name, with its options by keyword (see the module's docstring)."""
+        if name not in _FORMS:
+            raise ValueError(f"unknown operator {name!r}; known: {', '.join(_FORMS)}")
+        form = _FORMS[name]
+        if "activation" in options:
+            options["fused_activation_function"] = options.pop("activation")
+        unknown = sorted(set(options) - set(form.options))
+        if unknown:
+            raise ValueError(f"{name} has no option {unknown}; it has {sorted(form.options)}")
+        if version is None:
+            touched = [self._tensors[i].dtype for i in (*inputs, *outputs) if i != OPTIONAL]
+            version = form.version_int8 if "int8" in touched else form.version_float
+            if name == "QUANTIZE" and self._tensors[inputs[0]].dtype == "float32":
+                version = 1
+        merged: dict[str, Option] = {**form.options, **options}
+        self._operators.append(_Operator(name, "", version, tuple(inputs), tuple(outputs), merged))
+
+    def custom_operator(self, custom_code: str, inputs: Sequence[int], outputs: Sequence[int]) -> None:
+        """Add a custom operator without options: something no compiler of builtins can take."""
+        self._operators.append(_Operator("CUSTOM", custom_code, 1, tuple(inputs), tuple(outputs), {}))
+
+    def build(self, inputs: Sequence[int], outputs: Sequence[int]) -> bytes:
+        """The file's bytes. The same calls give the same bytes."""
+        contents = _Contents(
+            self._description, self._subgraph_name, self._tensors, self._operators, inputs, outputs
+        )
+        return _FileWriter().model(contents)
+
+
+class _FileWriter:
+    """The flatbuffer side: children before parents, as the format wants."""
+
+    def __init__(self) -> None:
+        self._builder: Any = flatbuffers.Builder(4096)
+
+    def model(self, contents: _Contents) -> bytes:
+        builder = self._builder
+        codes = list(dict.fromkeys((op.name, op.custom_code, op.version) for op in contents.operators))
+        data = [b"", *(t.data for t in contents.tensors if t.data is not None)]
+        buffers = self._offsets([self._buffer(content) for content in data])
+        subgraph = self._subgraph(contents, codes)
+        subgraphs = self._offsets([subgraph])
+        operator_codes = self._offsets([self._operator_code(*code) for code in codes])
+        text = builder.CreateString(contents.description)
+        _schema.ModelStart(builder)
+        _schema.ModelAddVersion(builder, 3)
+        _schema.ModelAddOperatorCodes(builder, operator_codes)
+        _schema.ModelAddSubgraphs(builder, subgraphs)
+        _schema.ModelAddDescription(builder, text)
+        _schema.ModelAddBuffers(builder, buffers)
+        builder.Finish(_schema.ModelEnd(builder), b"TFL3")
+        return bytes(builder.Output())
+
+    def _subgraph(self, contents: _Contents, codes: Sequence[tuple[str, str, int]]) -> int:
+        builder = self._builder
+        tensor_offsets: list[int] = []
+        num_constants = 0
+        for tensor in contents.tensors:
+            num_constants += tensor.data is not None
+            tensor_offsets.append(self._tensor(tensor, 0 if tensor.data is None else num_constants))
+        tensor_vector = self._offsets(tensor_offsets)
+        operator_vector = self._offsets([self._operator(op, codes) for op in contents.operators])
+        input_vector = self._int32_vector(contents.inputs)
+        output_vector = self._int32_vector(contents.outputs)
+        text = builder.CreateString(contents.subgraph_name)
+        _schema.SubGraphStart(builder)
+        _schema.SubGraphAddTensors(builder, tensor_vector)
+        _schema.SubGraphAddInputs(builder, input_vector)
+        _schema.SubGraphAddOutputs(builder, output_vector)
+        _schema.SubGraphAddOperators(builder, operator_vector)
+        _schema.SubGraphAddName(builder, text)
+        return _schema.SubGraphEnd(builder)
+
+    def _tensor(self, tensor: _Tensor, buffer_index: int) -> int:
+        builder = self._builder
+        name = builder.CreateString(tensor.name)
+        shape = self._int32_vector(tensor.shape)
+        signature = None if tensor.shape_signature is None else self._int32_vector(tensor.shape_signature)
+        quantization = self._quantization(tensor) if tensor.scales else None
+        _schema.TensorStart(builder)
+        _schema.TensorAddShape(builder, shape)
+        _schema.TensorAddType(builder, getattr(_schema.TensorType, _DTYPES[tensor.dtype]))
+        _schema.TensorAddBuffer(builder, buffer_index)
+        _schema.TensorAddName(builder, name)
+        if quantization is not None:
+            _schema.TensorAddQuantization(builder, quantization)
+        if signature is not None:
+            _schema.TensorAddShapeSignature(builder, signature)
+        return _schema.TensorEnd(builder)
+
+    def _quantization(self, tensor: _Tensor) -> int:
+        builder = self._builder
+        scales = builder.CreateNumpyVector(np.asarray(tensor.scales, dtype=np.float32))
+        zero_points = builder.CreateNumpyVector(np.asarray(tensor.zero_points, dtype=np.int64))
+        _schema.QuantizationParametersStart(builder)
+        _schema.QuantizationParametersAddScale(builder, scales)
+        _schema.QuantizationParametersAddZeroPoint(builder, zero_points)
+        _schema.QuantizationParametersAddQuantizedDimension(builder, tensor.quantized_dimension)
+        return _schema.QuantizationParametersEnd(builder)
+
+    def _operator(self, op: _Operator, codes: Sequence[tuple[str, str, int]]) -> int:
+        builder = self._builder
+        table = _FORMS[op.name].options_table if op.name in _FORMS else ""
+        options = self._options(table, op.options) if table else None
+        inputs = self._int32_vector(op.inputs)
+        outputs = self._int32_vector(op.outputs)
+        _schema.OperatorStart(builder)
+        _schema.OperatorAddOpcodeIndex(builder, codes.index((op.name, op.custom_code, op.version)))
+        _schema.OperatorAddInputs(builder, inputs)
+        _schema.OperatorAddOutputs(builder, outputs)
+        if options is not None:
+            _schema.OperatorAddBuiltinOptionsType(builder, getattr(_schema.BuiltinOptions, table))
+            _schema.OperatorAddBuiltinOptions(builder, options)
+        return _schema.OperatorEnd(builder)
+
+    def _options(self, table: str, options: Mapping[str, Option]) -> int:
+        builder = self._builder
+        values: dict[str, Any] = {}
+        for key, value in options.items():
+            if isinstance(value, str):
+                values[key] = getattr(getattr(_schema, _ENUMERATIONS[key]), value)
+            elif isinstance(value, Sequence):
+                values[key] = self._int32_vector(value)
+            else:
+                values[key] = value
+        getattr(_schema, f"{table}Start")(builder)
+        for key, value in values.items():
+            field = "".join(part.capitalize() for part in key.split("_"))
+            getattr(_schema, f"{table}Add{field}")(builder, value)
+        return getattr(_schema, f"{table}End")(builder)
+
+    def _operator_code(self, name: str, custom_code: str, version: int) -> int:
+        builder = self._builder
+        code = getattr(_schema.BuiltinOperator, name)
+        text = builder.CreateString(custom_code) if custom_code else None
+        _schema.OperatorCodeStart(builder)
+        _schema.OperatorCodeAddDeprecatedBuiltinCode(builder, min(code, 127))
+        if text is not None:
+            _schema.OperatorCodeAddCustomCode(builder, text)
+        _schema.OperatorCodeAddVersion(builder, version)
+        _schema.OperatorCodeAddBuiltinCode(builder, code)
+        return _schema.OperatorCodeEnd(builder)
+
+    def _buffer(self, content: bytes) -> int:
+        builder = self._builder
+        data = None
+        if content:
+            # Interpreters read constants in place, so they stand at multiples of 16.
+            builder.StartVector(1, len(content), 16)
+            builder.head -= len(content)
+            start = builder.Head()
+            builder.Bytes[start : start + len(content)] = content
+            data = builder.EndVector()
+        _schema.BufferStart(builder)
+        if data is not None:
+            _schema.BufferAddData(builder, data)
+        return _schema.BufferEnd(builder)
+
+    def _int32_vector(self, values: Sequence[int]) -> int:
+        return self._builder.CreateNumpyVector(np.asarray(values, dtype=np.int32))
+
+    def _offsets(self, offsets: Sequence[int]) -> int:
+        builder = self._builder
+        builder.StartVector(4, len(offsets), 4)
+        for offset in reversed(offsets):
+            builder.PrependUOffsetTRelative(offset)
+        return builder.EndVector()
