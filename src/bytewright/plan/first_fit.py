@@ -1,0 +1,98 @@
+"""First fit: buffers one after another, each at the lowest place that is free, in several orders.
+
+Fast, never proved by itself, and the start of everything else. Buffers with a fixed offset go first. A pool
+that has no room for a buffer in its turn is passed over for that buffer alone, and nothing is ever moved, so
+no later decision can bring a buffer into a place that was not checked when it was taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from bytewright.plan.flat import FlatProblem, align_up
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The outcome of one order: places by buffer (pool -1: none was found), and how good they are."""
+
+    pools: list[int]
+    offsets: list[int]
+    num_unplaced: int
+    cost: int
+    tops: tuple[int, ...]
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """Smaller is better: everything placed, then cost, then the tops."""
+        return (self.num_unplaced, self.cost, sum(self.tops))
+
+
+def first_fit(flat: FlatProblem) -> Attempt:
+    """The best of the standard orders, the first of equals."""
+    best: Attempt | None = None
+    for order in standard_orders(flat):
+        attempt = place_in_order(flat, order)
+        if best is None or attempt.rank < best.rank:
+            best = attempt
+    assert best is not None
+    return best
+
+
+def standard_orders(flat: FlatProblem) -> list[list[int]]:
+    """By size, by area, by length of life, by birth and by death; ties by size and position."""
+    buffers = flat.problem.buffers
+    sizes = flat.size_bytes
+    lengths = [buffer.last_tick - buffer.first_tick for buffer in buffers]
+    starts = [buffer.first_tick for buffer in buffers]
+    ends = [buffer.last_tick for buffer in buffers]
+    keys: list[Callable[[int], tuple[int, int]]] = [
+        lambda i: (-sizes[i], -lengths[i]),
+        lambda i: (-sizes[i] * lengths[i], -sizes[i]),
+        lambda i: (-lengths[i], -sizes[i]),
+        lambda i: (starts[i], -sizes[i]),
+        lambda i: (-ends[i], -sizes[i]),
+    ]
+    return [sorted(range(flat.num_buffers), key=key) for key in keys]
+
+
+def place_in_order(flat: FlatProblem, order: Sequence[int]) -> Attempt:
+    """First fit in the given order; fixed buffers are moved to the front."""
+    pools = [-1] * flat.num_buffers
+    offsets = [0] * flat.num_buffers
+    tops = [0] * len(flat.capacity)
+    cost = 0
+    num_unplaced = 0
+    fixed_first = [i for i in order if flat.fixed[i] >= 0] + [i for i in order if flat.fixed[i] < 0]
+    for index in fixed_first:
+        for choice in flat.choices[index]:
+            offset = _lowest_offset(flat, index, choice.pool, choice.alignment, pools, offsets)
+            if offset is not None and offset + flat.size_bytes[index] <= flat.capacity[choice.pool]:
+                pools[index], offsets[index] = choice.pool, offset
+                tops[choice.pool] = max(tops[choice.pool], offset + flat.size_bytes[index])
+                cost += choice.cost
+                break
+        else:
+            num_unplaced += 1
+    return Attempt(pools, offsets, num_unplaced, cost, tuple(tops))
+
+
+def _lowest_offset(
+    flat: FlatProblem, index: int, pool: int, alignment: int, pools: list[int], offsets: list[int]
+) -> int | None:
+    """The lowest free aligned offset, or the fixed one if it is free."""
+    forbidden: list[tuple[int, int]] = []  # open intervals of offsets
+    for other in flat.neighbours[index]:
+        if pools[other] == pool:
+            at = offsets[other]
+            forbidden.append((at - flat.separation(index, other), at + flat.separation(other, index)))
+    fixed = flat.fixed[index]
+    if fixed >= 0:
+        return None if any(low < fixed < high for low, high in forbidden) else fixed
+    forbidden.sort()
+    offset = align_up(0, alignment, flat.base[pool])
+    for low, high in forbidden:
+        if low < offset < high:
+            offset = align_up(high, alignment, flat.base[pool])
+    return offset

@@ -1,0 +1,125 @@
+"""A problem as integers: what every solver works on, in Python or in C.
+
+Buffers and pools are indices, alignments and separations are resolved for each pool, and which pairs
+coexist is computed once. Memory is proportional to the number of pairs whose lifetimes' hulls overlap.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from dataclasses import dataclass
+from functools import cached_property
+
+from bytewright.plan.problem import Buffer, Problem, coexist, required_alignment
+from bytewright.plan.solution import Placement
+
+NO_LIMIT = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One pool a buffer may end in: indices and numbers only."""
+
+    pool: int
+    cost: int
+    alignment: int
+
+
+@dataclass(frozen=True)
+class FlatProblem:
+    """A problem whose buffers and pools are positions in tuples.
+
+    Attributes:
+        problem: Where it comes from.
+        size_bytes: By buffer.
+        fixed: By buffer; -1 if it may move.
+        choices: By buffer: candidates, cheapest first (equal costs in preference order). A candidate where a
+            fixed offset would be misaligned is left out: once ruled out it stays out.
+        capacity: By pool; `NO_LIMIT` if there is none.
+        base: By pool: the address of offset 0.
+    """
+
+    problem: Problem
+    size_bytes: tuple[int, ...]
+    fixed: tuple[int, ...]
+    choices: tuple[tuple[Choice, ...], ...]
+    capacity: tuple[int, ...]
+    base: tuple[int, ...]
+
+    @property
+    def num_buffers(self) -> int:
+        """How many buffers there are."""
+        return len(self.size_bytes)
+
+    @cached_property
+    def neighbours(self) -> tuple[tuple[int, ...], ...]:
+        """By buffer: the buffers that coexist with it, ascending."""
+        buffers = self.problem.buffers
+        order = sorted(range(len(buffers)), key=lambda i: (buffers[i].first_tick, i))
+        lists: list[list[int]] = [[] for _ in buffers]
+        alive: list[tuple[int, int]] = []  # (end, buffer), ascending
+        for index in order:
+            start = buffers[index].first_tick
+            expired = 0
+            while expired < len(alive) and alive[expired][0] <= start:
+                expired += 1
+            del alive[:expired]
+            for _, other in alive:
+                if coexist(buffers[index], buffers[other]):
+                    lists[index].append(other)
+                    lists[other].append(index)
+            insort(alive, (buffers[index].last_tick, index))
+        return tuple(tuple(sorted(row)) for row in lists)
+
+    @cached_property
+    def contract_gaps(self) -> dict[tuple[int, int], int]:
+        """(lower, upper) -> least offset difference, for pairs with a contract only, both directions."""
+        index_of = {buffer.name: index for index, buffer in enumerate(self.problem.buffers)}
+        gaps: dict[tuple[int, int], int] = {}
+        for contract in self.problem.contracts:
+            first, second = index_of[contract.first], index_of[contract.second]
+            gaps[first, second] = contract.above_bytes
+            gaps[second, first] = contract.below_bytes
+        return gaps
+
+    def separation(self, lower: int, upper: int) -> int:
+        """The least offset difference if buffer `upper` is to lie above buffer `lower`."""
+        if self.contract_gaps:
+            return self.contract_gaps.get((lower, upper), self.size_bytes[lower])
+        return self.size_bytes[lower]
+
+    def placements(self, pools: list[int], offsets: list[int]) -> tuple[Placement, ...]:
+        """Places by index as placements by name."""
+        names = [pool.name for pool in self.problem.pools]
+        return tuple(
+            Placement(buffer.name, names[pool], offset)
+            for buffer, pool, offset in zip(self.problem.buffers, pools, offsets, strict=True)
+        )
+
+
+def flatten(problem: Problem) -> FlatProblem:
+    """The problem as integers."""
+    index_of = {pool.name: index for index, pool in enumerate(problem.pools)}
+
+    def choices(buffer: Buffer) -> tuple[Choice, ...]:
+        found: list[Choice] = []
+        for candidate in problem.candidates_of(buffer):
+            pool = problem.pool_of_name[candidate.pool]
+            alignment = required_alignment(buffer, pool)
+            if buffer.fixed_offset is None or (pool.base_address + buffer.fixed_offset) % alignment == 0:
+                found.append(Choice(index_of[pool.name], candidate.cost or 0, alignment))
+        return tuple(sorted(found, key=lambda choice: choice.cost))
+
+    return FlatProblem(
+        problem=problem,
+        size_bytes=tuple(buffer.size_bytes for buffer in problem.buffers),
+        fixed=tuple(-1 if b.fixed_offset is None else b.fixed_offset for b in problem.buffers),
+        choices=tuple(choices(buffer) for buffer in problem.buffers),
+        capacity=tuple(NO_LIMIT if p.capacity_bytes is None else p.capacity_bytes for p in problem.pools),
+        base=tuple(pool.base_address for pool in problem.pools),
+    )
+
+
+def align_up(offset: int, alignment: int, base: int) -> int:
+    """The least offset, not below the given one, whose address is a multiple of the alignment."""
+    return -(-(base + offset) // alignment) * alignment - base

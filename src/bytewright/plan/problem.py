@@ -1,0 +1,315 @@
+"""The planning problem: buffers with lifetimes, pools with capacities, contracts between pairs.
+
+Everything here is a number or a name: the planner knows neither graph nor C. A `Problem` that exists is
+valid: its constructor collects everything that is wrong and raises it at once. All sizes, offsets and sums
+stay below 2**62, so that the native search can add any two of them in 64 bits.
+
+Whether two buffers exist at the same time is asked through `coexist` alone, so that a partial order of
+steps can one day replace the clock; sweeps over time elsewhere are shortcuts that rely only on
+`Buffer.first_tick` and `Buffer.last_tick` bounding every lifetime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+
+from bytewright.diagnostics import CompileError, Diagnostic
+
+# Offsets, sizes and any sum of sizes are smaller than this.
+LIMIT_BYTES = 1 << 62
+
+Lifetime = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A pool that a buffer may end in.
+
+    Attributes:
+        pool: The pool's name.
+        cost: What it costs to put the buffer there (bytes moved, say), at least 0. None stands for the
+            candidate's position in the preference order times the buffer's size.
+    """
+
+    pool: str
+    cost: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """One thing to be placed.
+
+    Attributes:
+        name: Unique in the problem.
+        size_bytes: At least 0; a buffer of 0 bytes shares bytes with nobody.
+        lifetimes: Half-open intervals of ticks `[lower, upper)`, at least one, each not empty. In none but
+            these ticks do the buffer's bytes matter.
+        alignment: A power of two; the buffer's *address* (base of the pool plus offset) is a multiple of it.
+        fixed_offset: The offset it must have, in whichever pool it ends.
+        candidates: The pools it may end in, preferred first; empty means all pools in the problem's order.
+    """
+
+    name: str
+    size_bytes: int
+    lifetimes: tuple[Lifetime, ...]
+    alignment: int = 1
+    fixed_offset: int | None = None
+    candidates: tuple[Candidate, ...] = ()
+
+    @property
+    def first_tick(self) -> int:
+        """The first tick of all lifetimes."""
+        return min(lower for lower, _ in self.lifetimes)
+
+    @property
+    def last_tick(self) -> int:
+        """The end of all lifetimes, one past the last tick."""
+        return max(upper for _, upper in self.lifetimes)
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """A place with room for buffers.
+
+    Attributes:
+        name: Unique in the problem.
+        capacity_bytes: A hard limit on the top, or None for no limit.
+        alignment: A power of two: the least alignment of anything placed here.
+        base_address: The address of offset 0, if known. Alignment is then that of the address; if it is
+            not known, the base is taken to be aligned as `Solution` says it must be.
+    """
+
+    name: str
+    capacity_bytes: int | None = None
+    alignment: int = 1
+    base_address: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """How near two coexisting buffers of one pool may come to each other.
+
+    The offsets satisfy `second <= first - below_bytes` or `second >= first + above_bytes`. Without a contract
+    that is `below_bytes = size(second)`, `above_bytes = size(first)`: disjoint. Zeros mean "may share".
+    """
+
+    first: str
+    second: str
+    below_bytes: int
+    above_bytes: int
+
+
+def coexist(first: Buffer, second: Buffer) -> bool:
+    """Whether the bytes of both buffers matter at some common time. The one place that answers this."""
+    if not first.size_bytes or not second.size_bytes:
+        return False
+    return any(
+        lower < other_upper and other_lower < upper
+        for lower, upper in first.lifetimes
+        for other_lower, other_upper in second.lifetimes
+    )
+
+
+def required_alignment(buffer: Buffer, pool: Pool) -> int:
+    """The alignment of the buffer's address if it ends in this pool."""
+    return max(buffer.alignment, pool.alignment)
+
+
+def is_power_of_two(value: int) -> bool:
+    """Whether the value is 1, 2, 4, ..."""
+    return value > 0 and value & (value - 1) == 0
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Buffers to place in pools; valid once constructed.
+
+    Raises:
+        CompileError: BW603, one diagnostic for each thing that is wrong.
+    """
+
+    buffers: tuple[Buffer, ...]
+    pools: tuple[Pool, ...]
+    contracts: tuple[Contract, ...] = ()
+
+    def __post_init__(self) -> None:
+        diagnostics = [
+            *_check_names(self.buffers, self.pools),
+            *_check_pools(self.pools),
+            *_check_buffers(self.buffers, self.pools),
+            *_check_contracts(self.contracts, self.buffers),
+        ]
+        if not diagnostics:
+            diagnostics.extend(_check_fixed_pairs(self))
+        if diagnostics:
+            raise CompileError(diagnostics)
+
+    @cached_property
+    def buffer_of_name(self) -> dict[str, Buffer]:
+        """Buffers by name."""
+        return {buffer.name: buffer for buffer in self.buffers}
+
+    @cached_property
+    def pool_of_name(self) -> dict[str, Pool]:
+        """Pools by name."""
+        return {pool.name: pool for pool in self.pools}
+
+    @cached_property
+    def _contract_of_pair(self) -> dict[tuple[str, str], Contract]:
+        return {(contract.first, contract.second): contract for contract in self.contracts}
+
+    def candidates_of(self, buffer: Buffer) -> tuple[Candidate, ...]:
+        """The buffer's candidates, with every cost filled in, preferred first."""
+        listed = buffer.candidates or tuple(Candidate(pool.name) for pool in self.pools)
+        return tuple(
+            Candidate(c.pool, position * buffer.size_bytes if c.cost is None else c.cost)
+            for position, c in enumerate(listed)
+        )
+
+    def separation(self, lower: Buffer, upper: Buffer) -> int:
+        """The least `offset(upper) - offset(lower)` if `upper` is to lie above `lower`, both in one pool."""
+        contract = self._contract_of_pair.get((lower.name, upper.name))
+        if contract is not None:
+            return contract.above_bytes
+        contract = self._contract_of_pair.get((upper.name, lower.name))
+        if contract is not None:
+            return contract.below_bytes
+        return lower.size_bytes
+
+
+def _invalid(message: str, help_text: str | None = None) -> Diagnostic:
+    return Diagnostic("BW603", message, help=help_text)
+
+
+def _check_names(buffers: Sequence[Buffer], pools: Sequence[Pool]) -> Iterable[Diagnostic]:
+    for kind, names in (("buffer", [b.name for b in buffers]), ("pool", [p.name for p in pools])):
+        seen: set[str] = set()
+        for name in names:
+            if name in seen:
+                yield _invalid(f"two {kind}s are named '{name}'")
+            seen.add(name)
+    if not pools:
+        yield _invalid("there is no pool")
+
+
+def _check_pools(pools: Sequence[Pool]) -> Iterable[Diagnostic]:
+    for pool in pools:
+        if pool.capacity_bytes is not None and not 0 <= pool.capacity_bytes < LIMIT_BYTES:
+            yield _invalid(f"pool '{pool.name}' has capacity {pool.capacity_bytes}; it must be 0 .. 2^62 - 1")
+        if not is_power_of_two(pool.alignment) or pool.alignment >= LIMIT_BYTES:
+            yield _invalid(
+                f"pool '{pool.name}' has alignment {pool.alignment}, not a power of two below 2^62"
+            )
+        if not 0 <= pool.base_address < LIMIT_BYTES:
+            yield _invalid(
+                f"pool '{pool.name}' has base address {pool.base_address}; it must be 0 .. 2^62 - 1"
+            )
+
+
+def _check_buffers(buffers: Sequence[Buffer], pools: Sequence[Pool]) -> Iterable[Diagnostic]:
+    pool_of_name = {pool.name: pool for pool in pools}
+    highest_base = max((pool.base_address for pool in pools), default=0)
+    coarsest = max((pool.alignment for pool in pools), default=1)
+    sum_bytes = highest_base
+    for buffer in buffers:
+        yield from _check_buffer(buffer, pool_of_name)
+        # The worst top of any plan: everything stacked, everything rounded up, above the highest fixed one.
+        sum_bytes += max(buffer.size_bytes, 0) + max(buffer.alignment, coarsest) + (buffer.fixed_offset or 0)
+        if sum_bytes >= LIMIT_BYTES:
+            yield _invalid(
+                f"with buffer '{buffer.name}' ({buffer.size_bytes} B) the sizes sum to 2^62 or more"
+            )
+            return
+
+
+def _check_buffer(buffer: Buffer, pool_of_name: dict[str, Pool]) -> Iterable[Diagnostic]:
+    name = buffer.name
+    if buffer.size_bytes < 0:
+        yield _invalid(f"buffer '{name}' has the negative size {buffer.size_bytes}")
+    if not buffer.lifetimes:
+        yield _invalid(f"buffer '{name}' has no lifetime")
+    for lower, upper in buffer.lifetimes:
+        if lower >= upper:
+            yield _invalid(f"buffer '{name}' has the empty lifetime [{lower}, {upper})")
+        if not -LIMIT_BYTES < lower < LIMIT_BYTES or not -LIMIT_BYTES < upper < LIMIT_BYTES:
+            yield _invalid(f"buffer '{name}' has the lifetime [{lower}, {upper}), outside -2^62 .. 2^62")
+    if not is_power_of_two(buffer.alignment) or buffer.alignment >= LIMIT_BYTES:
+        yield _invalid(f"buffer '{name}' has alignment {buffer.alignment}, not a power of two below 2^62")
+        return
+    listed = [candidate.pool for candidate in buffer.candidates]
+    for pool in sorted({pool for pool in listed if listed.count(pool) > 1}):
+        yield _invalid(f"buffer '{name}' lists pool '{pool}' twice")
+    for candidate in buffer.candidates:
+        if candidate.pool not in pool_of_name:
+            known = ", ".join(sorted(pool_of_name)) or "none"
+            yield _invalid(f"buffer '{name}' may go to pool '{candidate.pool}', which does not exist", known)
+        if candidate.cost is not None and not 0 <= candidate.cost < LIMIT_BYTES:
+            yield _invalid(f"buffer '{name}' has cost {candidate.cost} in pool '{candidate.pool}'")
+    if buffer.fixed_offset is not None:
+        yield from _check_fixed(buffer, pool_of_name)
+
+
+def _check_fixed(buffer: Buffer, pool_of_name: dict[str, Pool]) -> Iterable[Diagnostic]:
+    offset = buffer.fixed_offset
+    assert offset is not None
+    if not 0 <= offset < LIMIT_BYTES:
+        yield _invalid(f"buffer '{buffer.name}' is fixed at {offset}, outside 0 .. 2^62 - 1")
+        return
+    names = [candidate.pool for candidate in buffer.candidates] or list(pool_of_name)
+    pools = [pool_of_name[name] for name in names if name in pool_of_name]
+    if pools and all((pool.base_address + offset) % required_alignment(buffer, pool) for pool in pools):
+        need = min(required_alignment(buffer, pool) for pool in pools)
+        yield _invalid(
+            f"buffer '{buffer.name}' is fixed at {offset}, where its address is no multiple of {need}"
+        )
+
+
+def _check_contracts(contracts: Sequence[Contract], buffers: Sequence[Buffer]) -> Iterable[Diagnostic]:
+    names = {buffer.name for buffer in buffers}
+    seen: set[tuple[str, str]] = set()
+    for contract in contracts:
+        label = f"the contract between '{contract.first}' and '{contract.second}'"
+        for name in (contract.first, contract.second):
+            if name not in names:
+                yield _invalid(f"{label} names buffer '{name}', which does not exist")
+        if contract.first == contract.second:
+            yield _invalid(f"{label} names one buffer twice")
+        pair = (min(contract.first, contract.second), max(contract.first, contract.second))
+        if pair in seen:
+            yield _invalid(f"{label} is stated twice")
+        seen.add(pair)
+        for gap in (contract.below_bytes, contract.above_bytes):
+            if not 0 <= gap < LIMIT_BYTES // 4:
+                yield _invalid(f"{label} has separation {gap}; it must be 0 .. 2^60 - 1")
+
+
+def _check_fixed_pairs(problem: Problem) -> Iterable[Diagnostic]:
+    """Two fixed buffers that must share a pool and cannot: no plan exists whatever the capacity."""
+    only_pool: list[tuple[Buffer, str]] = []
+    for buffer in problem.buffers:
+        if buffer.fixed_offset is not None:
+            pools = problem.candidates_of(buffer)
+            if len(pools) == 1:
+                only_pool.append((buffer, pools[0].pool))
+    only_pool.sort(key=lambda row: row[0].first_tick)
+    for index, (first, pool) in enumerate(only_pool):
+        for second, other_pool in islice(only_pool, index + 1, None):
+            if second.first_tick >= first.last_tick:
+                break
+            if pool != other_pool or not coexist(first, second):
+                continue
+            assert first.fixed_offset is not None
+            assert second.fixed_offset is not None
+            distance = second.fixed_offset - first.fixed_offset
+            if distance >= problem.separation(first, second) or -distance >= problem.separation(
+                second, first
+            ):
+                continue
+            yield _invalid(
+                f"buffers '{first.name}' (fixed at {first.fixed_offset}, {first.size_bytes} B) and "
+                f"'{second.name}' (fixed at {second.fixed_offset}, {second.size_bytes} B) coexist in pool "
+                f"'{pool}' and overlap"
+            )

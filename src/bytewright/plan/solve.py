@@ -1,0 +1,161 @@
+"""`solve`: the one way into the planner, and the table of solvers.
+
+A solver turns a problem and a request into an `Outcome`: placements if it found any, and what it claims to
+have proved. `solve` re-checks every plan with the validator, adds bounds of its own, and states the result.
+Solvers of users are registered by name; they return placements alone, and what these are worth is measured
+against the bounds computed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from bytewright.diagnostics import CompileError, Diagnostic, InternalError
+from bytewright.plan import first_fit as first_fit_module
+from bytewright.plan.bounds import pool_bound
+from bytewright.plan.flat import NO_LIMIT, FlatProblem, flatten
+from bytewright.plan.problem import Problem, required_alignment
+from bytewright.plan.request import DEFAULT_NODE_BUDGET, Goal, Outcome, Progress, Request
+from bytewright.plan.solution import Placement, PoolUse, Shortage, Solution, Statistics, Status
+from bytewright.plan.validate import validate
+
+SolverFunction = Callable[[FlatProblem, Request], Outcome]
+UserSolver = Callable[[Problem, int], Sequence[Placement] | None]
+
+
+def _solve_first_fit(flat: FlatProblem, request: Request) -> Outcome:
+    attempt = first_fit_module.first_fit(flat)
+    if attempt.num_unplaced:
+        return Outcome(None)
+    return Outcome(flat.placements(attempt.pools, attempt.offsets))
+
+
+# Every solver by name. `register_solver` adds to it.
+SOLVERS: dict[str, SolverFunction] = {
+    "auto": _solve_first_fit,
+    "first_fit": _solve_first_fit,
+}
+
+
+def register_solver(name: str, function: UserSolver) -> None:
+    """Makes `function(problem, node_budget)` selectable as `name`.
+
+    It returns a placement for every buffer, or None if it finds no plan. It must be deterministic.
+
+    Raises:
+        CompileError: BW603, if the name is taken or empty.
+    """
+    if not name or name in SOLVERS:
+        raise CompileError(Diagnostic("BW603", f"a solver cannot be registered as '{name}'"))
+
+    def adapted(flat: FlatProblem, request: Request) -> Outcome:
+        placements = function(flat.problem, request.node_budget)
+        return Outcome(None if placements is None else tuple(placements), trusted=False)
+
+    SOLVERS[name] = adapted
+
+
+def solve(
+    problem: Problem,
+    solver: str = "auto",
+    node_budget: int = DEFAULT_NODE_BUDGET,
+    goal: Goal = Goal.MINIMISE,
+    progress: Progress | None = None,
+) -> Solution:
+    """Places every buffer, or says why that cannot be done.
+
+    Args:
+        problem: What to place.
+        solver: A name in `SOLVERS`.
+        node_budget: How many nodes searches may visit together; the result depends on it and never on time.
+        goal: Whether to look for the least cost and top, or to stop at the first plan within the capacities.
+        progress: Called now and then with what is known so far.
+
+    Raises:
+        CompileError: BW604 if there is no such solver; BW401 if a registered solver returned a bad plan.
+    """
+    if solver not in SOLVERS:
+        known = ", ".join(sorted(SOLVERS))
+        raise CompileError(
+            Diagnostic("BW604", f"there is no solver named '{solver}'", help=f"known: {known}")
+        )
+    flat = flatten(problem)
+    outcome = SOLVERS[solver](flat, Request(node_budget, goal, progress))
+    statistics = Statistics(solver, outcome.num_nodes, outcome.native)
+    if outcome.placements is None:
+        return _without_plan(flat, outcome, statistics)
+    return _with_plan(flat, outcome, statistics)
+
+
+def _with_plan(flat: FlatProblem, outcome: Outcome, statistics: Statistics) -> Solution:
+    problem = flat.problem
+    assert outcome.placements is not None
+    violations = validate(problem, outcome.placements)
+    if violations:
+        text = f"solver '{statistics.solver}' returned a plan that does not verify"
+        notes = tuple(str(violation) for violation in violations[:20])
+        if outcome.trusted:
+            raise InternalError("; ".join((text, *notes)))
+        raise CompileError(Diagnostic("BW401", text, notes))
+    place_of = {placement.buffer: placement for placement in outcome.placements}
+    placements = tuple(place_of[buffer.name] for buffer in problem.buffers)
+    uses = tuple(_use(flat, index, placements, outcome) for index in range(len(problem.pools)))
+    cost = _cost(flat, placements)
+    cost_bound = max(outcome.cost_lower_bound, sum(row[0].cost for row in flat.choices))
+    tops_bound = outcome.tops_lower_bound
+    if len(uses) == 1:
+        tops_bound = max(tops_bound, uses[0].lower_bound_bytes)
+    optimal = cost == cost_bound and sum(use.top_bytes for use in uses) == tops_bound
+    return Solution(
+        status=Status.OPTIMAL if optimal else Status.GAP,
+        placements=placements,
+        pools=uses,
+        cost=cost,
+        cost_lower_bound=cost_bound,
+        tops_lower_bound_bytes=tops_bound,
+        statistics=statistics,
+    )
+
+
+def _use(flat: FlatProblem, index: int, placements: Sequence[Placement], outcome: Outcome) -> PoolUse:
+    problem = flat.problem
+    pool = problem.pools[index]
+    members = [i for i, placement in enumerate(placements) if placement.pool == pool.name]
+    tops = [placements[i].offset + flat.size_bytes[i] for i in members]
+    bound = pool_bound(flat, index, members).lower_bound_bytes
+    return PoolUse(
+        pool=pool.name,
+        top_bytes=max(tops, default=0),
+        lower_bound_bytes=max(bound, outcome.pool_lower_bounds.get(index, 0)),
+        capacity_bytes=pool.capacity_bytes,
+        alignment=max(
+            (required_alignment(problem.buffers[i], pool) for i in members), default=pool.alignment
+        ),
+    )
+
+
+def _cost(flat: FlatProblem, placements: Sequence[Placement]) -> int:
+    total = 0
+    for index, placement in enumerate(placements):
+        total += next(
+            c.cost for c in flat.choices[index] if flat.problem.pools[c.pool].name == placement.pool
+        )
+    return total
+
+
+def _without_plan(flat: FlatProblem, outcome: Outcome, statistics: Statistics) -> Solution:
+    problem = flat.problem
+    members = sorted(outcome.infeasible_set) or range(flat.num_buffers)
+    shortages: list[Shortage] = []
+    for index, pool in enumerate(problem.pools):
+        inside = [i for i in members if any(choice.pool == index for choice in flat.choices[i])]
+        if inside and flat.capacity[index] < NO_LIMIT:
+            bound = pool_bound(flat, index, inside)
+            shortages.append(Shortage(pool.name, flat.capacity[index], bound.lower_bound_bytes, bound.tick))
+    return Solution(
+        status=Status.INFEASIBLE if outcome.infeasible_set else Status.UNKNOWN,
+        infeasible_set=tuple(problem.buffers[i].name for i in sorted(outcome.infeasible_set)),
+        irreducible=outcome.irreducible,
+        shortages=tuple(shortages),
+        statistics=statistics,
+    )
