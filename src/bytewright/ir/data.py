@@ -1,0 +1,43 @@
+"""Constant tensors: immutable bytes with a digest, so that modules compare and print without showing weights."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytewright.ir.types import DType, TensorType
+
+DIGEST_DIGITS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class TensorData:
+    """The values of a constant, row-major and little-endian. Equality and hash go by content."""
+
+    shape: tuple[int, ...]
+    dtype: DType
+    content: bytes = field(repr=False)
+
+    @staticmethod
+    def from_array(array: NDArray[np.generic], dtype: DType) -> TensorData:
+        """Takes the values of `array`, which must fit `dtype` exactly."""
+        converted = np.ascontiguousarray(array, dtype=dtype.numpy)
+        return TensorData(tuple(int(n) for n in array.shape), dtype, converted.tobytes())
+
+    @property
+    def array(self) -> NDArray[np.generic]:
+        """A read-only numpy view of the values."""
+        return np.frombuffer(self.content, dtype=self.dtype.numpy).reshape(self.shape)
+
+    @property
+    def type(self) -> TensorType:
+        """Shape and element type."""
+        return TensorType(self.shape, self.dtype)
+
+    @property
+    def digest(self) -> str:
+        """The first 12 digits of the sha256 of the bytes: what printed IR shows instead of weights."""
+        return hashlib.sha256(self.content).hexdigest()[:DIGEST_DIGITS]

@@ -1,0 +1,414 @@
+"""Expressions of PrimFuncs: explicit element types, no implicit conversion.
+
+Arithmetic is defined on i16, i32, i64, f32 and f64; narrower integers are loaded, cast and stored only. Integer
+arithmetic must not overflow: lowering proves it, the evaluator checks it. `>>` is arithmetic, `<<` needs a
+result that fits, `//` truncates as C does and is used with operands of one sign only.
+
+Python operators build nodes and fold constants, so that templates in `lower` read like the formulas they
+implement and the generated C contains no `+ 0`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from bytewright.diagnostics import InternalError
+from bytewright.ir.scope import Scope
+from bytewright.ir.types import DType, Extent
+
+
+@dataclass(frozen=True, slots=True)
+class RingRows:
+    """Rows of a buffer kept in a ring: row `r` of the tensor lives in slot `r % num_rows`.
+
+    Attributes:
+        axis: The axis of the buffer's shape that counts rows.
+        num_rows: Slots in the ring.
+    """
+
+    axis: int
+    num_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Memory that PrimFuncs read and write: shape, element type, and the scope, which stands nowhere else.
+
+    Attributes:
+        rows: None for plain row-major storage, or the ring that holds the rows.
+    """
+
+    name: str
+    shape: tuple[Extent, ...]
+    dtype: DType
+    scope: Scope | None = None
+    alignment: int = 1
+    rows: RingRows | None = None
+
+
+class BinaryOperator(Enum):
+    """Operators of two operands, by their spelling in printed IR and, but for min and max, in C."""
+
+    ADD = "+"
+    SUB = "-"
+    MUL = "*"
+    DIV = "/"
+    MOD = "%"
+    SHL = "<<"
+    SHR = ">>"
+    AND = "&"
+    MIN = "min"
+    MAX = "max"
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+    EQ = "=="
+    LOGICAL_AND = "&&"
+    LOGICAL_OR = "||"
+
+    @property
+    def is_comparison(self) -> bool:
+        """True if the result is a truth value."""
+        return self in _COMPARISONS
+
+
+_COMPARISONS = frozenset(
+    {
+        BinaryOperator.LT,
+        BinaryOperator.LE,
+        BinaryOperator.GT,
+        BinaryOperator.GE,
+        BinaryOperator.EQ,
+        BinaryOperator.LOGICAL_AND,
+        BinaryOperator.LOGICAL_OR,
+    }
+)
+
+
+class Expr:
+    """Base of all expressions; gives them Python's operators. Abstract."""
+
+    __slots__ = ()
+    dtype: DType
+
+    def __add__(self, other: Expr | int | float) -> Expr:
+        return binary(BinaryOperator.ADD, self, other)
+
+    def __radd__(self, other: int | float) -> Expr:
+        return binary(BinaryOperator.ADD, other, self)
+
+    def __sub__(self, other: Expr | int | float) -> Expr:
+        return binary(BinaryOperator.SUB, self, other)
+
+    def __rsub__(self, other: int | float) -> Expr:
+        return binary(BinaryOperator.SUB, other, self)
+
+    def __mul__(self, other: Expr | int | float) -> Expr:
+        return binary(BinaryOperator.MUL, self, other)
+
+    def __rmul__(self, other: int | float) -> Expr:
+        return binary(BinaryOperator.MUL, other, self)
+
+    def __truediv__(self, other: Expr | int | float) -> Expr:
+        return binary(BinaryOperator.DIV, self, other)
+
+    def __floordiv__(self, other: Expr | int) -> Expr:
+        return binary(BinaryOperator.DIV, self, other)
+
+    def __mod__(self, other: Expr | int) -> Expr:
+        return binary(BinaryOperator.MOD, self, other)
+
+    def __lshift__(self, other: Expr | int) -> Expr:
+        return binary(BinaryOperator.SHL, self, other)
+
+    def __rshift__(self, other: Expr | int) -> Expr:
+        return binary(BinaryOperator.SHR, self, other)
+
+    def __and__(self, other: Expr | int) -> Expr:
+        return binary(BinaryOperator.AND, self, other)
+
+    def __lt__(self, other: Expr | int | float) -> Expr:
+        return binary(BinaryOperator.LT, self, other)
+
+    def __le__(self, other: Expr | int | float) -> Expr:
+        return binary(BinaryOperator.LE, self, other)
+
+    def __gt__(self, other: Expr | int | float) -> Expr:
+        return binary(BinaryOperator.GT, self, other)
+
+    def __ge__(self, other: Expr | int | float) -> Expr:
+        return binary(BinaryOperator.GE, self, other)
+
+
+@dataclass(frozen=True, slots=True, order=False)
+class Const(Expr):
+    """A number of a stated type; for BOOL, 0 or 1."""
+
+    value: int | float
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True, order=False)
+class Var(Expr):
+    """A loop variable, a `Let`, or a scalar parameter."""
+
+    name: str
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True, order=False)
+class Load(Expr):
+    """One element of a buffer."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        """The buffer's element type."""
+        return self.buffer.dtype
+
+
+@dataclass(frozen=True, slots=True, order=False)
+class Binary(Expr):
+    """An operator applied to two operands of one type."""
+
+    operator: BinaryOperator
+    left: Expr
+    right: Expr
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        """The operands' type, or BOOL for comparisons."""
+        return DType.BOOL if self.operator.is_comparison else self.left.dtype
+
+
+@dataclass(frozen=True, slots=True, order=False)
+class Cast(Expr):
+    """The value converted to another type; integer values that do not fit wrap modulo the width."""
+
+    operand: Expr
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True, order=False)
+class Select(Expr):
+    """`condition ? if_true : if_false`; only the chosen side is evaluated."""
+
+    condition: Expr
+    if_true: Expr
+    if_false: Expr
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        """The type of both sides."""
+        return self.if_true.dtype
+
+
+class MathFunction(Enum):
+    """Functions of C's <math.h> that expressions may call, on f32."""
+
+    EXP = "expf"
+    TANH = "tanhf"
+    SQRT = "sqrtf"
+    ROUND = "roundf"
+    FLOOR = "floorf"
+
+
+@dataclass(frozen=True, slots=True, order=False)
+class MathCall(Expr):
+    """A call of a function of <math.h>."""
+
+    function: MathFunction
+    operand: Expr
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        """Always f32."""
+        return DType.F32
+
+
+AnyExpr = Const | Var | Load | Binary | Cast | Select | MathCall
+
+
+def const(value: int | float, dtype: DType = DType.I32) -> Const:
+    """A constant, checked to fit its type."""
+    if dtype.is_integer:
+        low, high = dtype.bounds
+        if not low <= int(value) <= high:
+            raise InternalError(f"constant {value} does not fit {dtype.value}")
+        return Const(int(value), dtype)
+    return Const(int(value) if dtype is DType.BOOL else float(value), dtype)
+
+
+TRUE = Const(1, DType.BOOL)
+FALSE = Const(0, DType.BOOL)
+
+
+def cast(operand: Expr, dtype: DType) -> Expr:
+    """The operand converted; nothing where it has the type already, folded for constants that fit."""
+    if operand.dtype is dtype:
+        return operand
+    if isinstance(operand, Const) and operand.dtype is not DType.BOOL:
+        if not dtype.is_integer:
+            return const(operand.value, dtype)
+        low, high = dtype.bounds
+        if operand.dtype.is_integer and low <= operand.value <= high:
+            return const(operand.value, dtype)
+    return Cast(operand, dtype)
+
+
+def select(condition: Expr, if_true: Expr, if_false: Expr) -> Expr:
+    """A choice; folded where the condition is constant."""
+    if isinstance(condition, Const):
+        return if_true if condition.value else if_false
+    if if_true.dtype is not if_false.dtype:
+        raise InternalError(f"sides of a select differ: {if_true.dtype.value}, {if_false.dtype.value}")
+    return Select(condition, if_true, if_false)
+
+
+def minimum(left: Expr | int | float, right: Expr | int | float) -> Expr:
+    """The lesser operand."""
+    return binary(BinaryOperator.MIN, left, right)
+
+
+def maximum(left: Expr | int | float, right: Expr | int | float) -> Expr:
+    """The greater operand."""
+    return binary(BinaryOperator.MAX, left, right)
+
+
+def both(left: Expr, right: Expr) -> Expr:
+    """Logical and."""
+    return binary(BinaryOperator.LOGICAL_AND, left, right)
+
+
+def equal(left: Expr, right: Expr | int) -> Expr:
+    """Equality, as a node (`==` compares nodes)."""
+    return binary(BinaryOperator.EQ, left, right)
+
+
+def clamp(value: Expr, low: int | float, high: int | float) -> Expr:
+    """The value limited to `[low, high]`."""
+    return minimum(maximum(value, low), high)
+
+
+def binary(operator: BinaryOperator, left: Expr | int | float, right: Expr | int | float) -> Expr:
+    """Applies an operator; plain numbers take the other operand's type; constants and neutral elements fold."""
+    if isinstance(left, Expr):
+        right_expr = right if isinstance(right, Expr) else const(right, left.dtype)
+        left_expr = left
+    elif isinstance(right, Expr):
+        left_expr, right_expr = const(left, right.dtype), right
+    else:
+        raise InternalError("an expression needs an operand that is one")
+    if left_expr.dtype is not right_expr.dtype:
+        raise InternalError(
+            f"operands of '{operator.value}' differ: {left_expr.dtype.value} and {right_expr.dtype.value}"
+        )
+    if left_expr.dtype.is_integer or left_expr.dtype is DType.BOOL:
+        folded = _fold(operator, left_expr, right_expr)
+        if folded is not None:
+            return folded
+    return Binary(operator, left_expr, right_expr)
+
+
+def _fold(operator: BinaryOperator, left: Expr, right: Expr) -> Expr | None:
+    """The simpler form of an integer operation, or None."""
+    if isinstance(left, Const) and isinstance(right, Const):
+        return _fold_constants(operator, int(left.value), int(right.value), left.dtype)
+    if operator is BinaryOperator.LOGICAL_AND:
+        if isinstance(left, Const):
+            return right if left.value else FALSE
+        if isinstance(right, Const):
+            return left if right.value else FALSE
+    if isinstance(right, Const):
+        return _fold_right(operator, left, right)
+    if isinstance(left, Const) and operator in (BinaryOperator.ADD, BinaryOperator.MUL):
+        return binary(operator, right, left)
+    return None
+
+
+_NEUTRAL_RIGHT = {
+    (BinaryOperator.ADD, 0),
+    (BinaryOperator.SUB, 0),
+    (BinaryOperator.MUL, 1),
+    (BinaryOperator.DIV, 1),
+    (BinaryOperator.SHL, 0),
+    (BinaryOperator.SHR, 0),
+}
+
+
+def _fold_right(operator: BinaryOperator, left: Expr, right: Const) -> Expr | None:
+    value = int(right.value)
+    if (operator, value) in _NEUTRAL_RIGHT:
+        return left
+    if (operator, value) in ((BinaryOperator.MUL, 0), (BinaryOperator.MOD, 1)):
+        return const(0, left.dtype)
+    if operator in (BinaryOperator.ADD, BinaryOperator.SUB):
+        total = value if operator is BinaryOperator.ADD else -value
+        inner = left
+        if isinstance(left, Binary) and isinstance(left.right, Const):
+            if left.operator is BinaryOperator.ADD:
+                inner, total = left.left, total + int(left.right.value)
+            elif left.operator is BinaryOperator.SUB:
+                inner, total = left.left, total - int(left.right.value)
+        low, high = left.dtype.bounds
+        if inner is left and total >= 0 and operator is BinaryOperator.ADD:
+            return None
+        if not low < total <= high:
+            return None
+        if total == 0:
+            return inner
+        chosen = BinaryOperator.ADD if total > 0 else BinaryOperator.SUB
+        if inner is left and chosen is operator:
+            return None
+        return Binary(chosen, inner, const(abs(total), left.dtype))
+    if (
+        operator is BinaryOperator.MUL
+        and isinstance(left, Binary)
+        and left.operator is BinaryOperator.MUL
+        and isinstance(left.right, Const)
+    ):
+        return binary(operator, left.left, int(left.right.value) * value)
+    return None
+
+
+def _fold_constants(operator: BinaryOperator, left: int, right: int, dtype: DType) -> Const | None:
+    match operator:
+        case BinaryOperator.ADD:
+            value = left + right
+        case BinaryOperator.SUB:
+            value = left - right
+        case BinaryOperator.MUL:
+            value = left * right
+        case BinaryOperator.DIV | BinaryOperator.MOD:
+            if right <= 0 or left < 0:
+                return None
+            value = left // right if operator is BinaryOperator.DIV else left % right
+        case BinaryOperator.SHL:
+            value = left << right
+        case BinaryOperator.SHR:
+            value = left >> right
+        case BinaryOperator.AND:
+            value = left & right
+        case BinaryOperator.MIN:
+            value = min(left, right)
+        case BinaryOperator.MAX:
+            value = max(left, right)
+        case BinaryOperator.LT:
+            return Const(int(left < right), DType.BOOL)
+        case BinaryOperator.LE:
+            return Const(int(left <= right), DType.BOOL)
+        case BinaryOperator.GT:
+            return Const(int(left > right), DType.BOOL)
+        case BinaryOperator.GE:
+            return Const(int(left >= right), DType.BOOL)
+        case BinaryOperator.EQ:
+            return Const(int(left == right), DType.BOOL)
+        case BinaryOperator.LOGICAL_AND:
+            return Const(int(bool(left and right)), DType.BOOL)
+        case BinaryOperator.LOGICAL_OR:
+            return Const(int(bool(left or right)), DType.BOOL)
+    return const(value, dtype)

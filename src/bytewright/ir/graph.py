@@ -1,0 +1,111 @@
+"""The graph: functions of operators over tensors, in SSA form.
+
+Names are unique in a module and survive passes, so dumps of consecutive passes differ only in what changed.
+What an operator means (its types and its numpy reference) stands in `bytewright.ops`; here an operator is any
+descriptor that keeps the contract of `Operation`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytewright.ir.data import TensorData
+from bytewright.ir.types import TensorType
+from bytewright.ir.where import Where
+
+Array = NDArray[np.generic]
+
+
+class Operation:
+    """Contract of an operator descriptor: a frozen dataclass whose fields are its attributes.
+
+    Abstract; each operator of `bytewright.ops` derives from it once, and nothing derives from those.
+    """
+
+    __slots__ = ()
+    name: ClassVar[str]
+
+    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """Types of the results.
+
+        Raises:
+            ValueError: The operands' types do not fit; the message says which and why.
+        """
+        raise NotImplementedError
+
+    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        """The numpy reference: results of the operator, exact for integers."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Quantization:
+    """Affine quantisation of a tensor at the model's border: real = scale * (q - zero_point).
+
+    Documentation only: the arithmetic is in the operators' attributes.
+    """
+
+    scale: float
+    zero_point: int
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A tensor in the graph, defined once."""
+
+    name: str
+    type: TensorType
+    quantization: Quantization | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A named tensor whose values are known at compile time."""
+
+    name: str
+    data: TensorData
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One operator applied to named operands."""
+
+    operation: Operation
+    inputs: tuple[str, ...]
+    outputs: tuple[Value, ...]
+    where: Where
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A graph function: parameters, nodes in an order that respects definitions, names of results."""
+
+    name: str
+    parameters: tuple[Value, ...]
+    nodes: tuple[Node, ...]
+    results: tuple[str, ...]
+
+
+def value_types(function: Function, constants: tuple[Constant, ...]) -> dict[str, TensorType]:
+    """Type of every name that the function's nodes may use."""
+    types = {constant.name: constant.data.type for constant in constants}
+    types.update((value.name, value.type) for value in function.parameters)
+    types.update((value.name, value.type) for node in function.nodes for value in node.outputs)
+    return types
+
+
+def evaluate_function(
+    function: Function, constants: tuple[Constant, ...], inputs: tuple[Array, ...]
+) -> dict[str, Array]:
+    """Runs the numpy references of all nodes; returns every value by name, intermediates included."""
+    values: dict[str, Array] = {constant.name: constant.data.array for constant in constants}
+    values.update((value.name, array) for value, array in zip(function.parameters, inputs, strict=True))
+    for node in function.nodes:
+        results = node.operation.evaluate(tuple(values[name] for name in node.inputs))
+        for value, result in zip(node.outputs, results, strict=True):
+            values[value.name] = result
+    return values

@@ -1,0 +1,77 @@
+"""A module: graph functions, PrimFuncs and constants of one model, in whatever mixture a stage leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from bytewright.diagnostics import InternalError
+from bytewright.ir.data import TensorData
+from bytewright.ir.expr import Buffer
+from bytewright.ir.graph import Constant, Function, Quantization
+from bytewright.ir.prim import PrimFunc
+from bytewright.ir.types import TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """An input or output of the model at its border: what the header documents."""
+
+    name: str
+    type: TensorType
+    quantization: Quantization | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantBuffer:
+    """A constant that kernels read: a buffer with its values. Its scope names the parameter pool in the end."""
+
+    buffer: Buffer
+    data: TensorData
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """The unit that passes transform.
+
+    Attributes:
+        name: The model's name, a C identifier.
+        functions: Graph functions; empty after lowering.
+        constants: Constants of the graph.
+        kernels: PrimFuncs that `entries` call, callees before callers.
+        entries: The entry PrimFuncs; empty before lowering.
+        constant_buffers: Constants that PrimFuncs read by name.
+        inputs, outputs: The model's border, in its order.
+        state: Values that survive between runs.
+    """
+
+    name: str
+    functions: tuple[Function, ...] = ()
+    constants: tuple[Constant, ...] = ()
+    kernels: tuple[PrimFunc, ...] = ()
+    entries: tuple[PrimFunc, ...] = ()
+    constant_buffers: tuple[ConstantBuffer, ...] = ()
+    inputs: tuple[Port, ...] = ()
+    outputs: tuple[Port, ...] = ()
+    state: tuple[Port, ...] = ()
+
+    @property
+    def main(self) -> PrimFunc:
+        """The entry, of a module that has exactly one."""
+        if len(self.entries) != 1:
+            raise InternalError(f"module '{self.name}' has {len(self.entries)} entries, one was expected")
+        return self.entries[0]
+
+    @property
+    def graph(self) -> Function:
+        """The graph function, of a module that has exactly one."""
+        if len(self.functions) != 1:
+            raise InternalError(f"module '{self.name}' has {len(self.functions)} functions, one was expected")
+        return self.functions[0]
+
+    def with_graph(self, graph: Function) -> Module:
+        """The module with its one graph function replaced."""
+        return replace(self, functions=(graph,))
+
+    def kernel(self, name: str) -> PrimFunc | None:
+        """The kernel of a name, or None."""
+        return next((kernel for kernel in self.kernels if kernel.name == name), None)

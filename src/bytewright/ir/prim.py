@@ -1,0 +1,192 @@
+"""PrimFuncs: loops and arithmetic over buffers, in the manner of TVM's TensorIR.
+
+A kernel is a PrimFunc, and so is the entry `main`. The scope is part of a buffer's type and stands nowhere else.
+Statements are flat: `Allocate`, `View` and `Let` hold to the end of the `Seq` that they stand in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from bytewright.ir.expr import Buffer, Expr, Var
+from bytewright.ir.where import NOWHERE, Where
+
+AnnotationValue = int | str | tuple[str, ...]
+Annotations = tuple[tuple[str, AnnotationValue], ...]
+
+CANDIDATE_POOLS = "candidate_memory_pools"
+POOL_OFFSET = "pool_offset"
+
+
+class LoopKind(Enum):
+    """How a loop may be executed."""
+
+    SERIAL = "serial"
+    UNROLLED = "unrolled"
+    VECTORISED = "vectorised"
+    PARALLEL = "parallel"
+
+
+class CallKind(Enum):
+    """Calling forms: plain C arguments, a C symbol taking an argument array, by name through a registry."""
+
+    EXTERN = "call_extern"
+    CPACKED = "call_cpacked"
+    PACKED = "call_packed"
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A buffer seen from one of its elements on: what a pointer argument or a view denotes."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """`variable` runs from `begin` to before `end`, in steps of one."""
+
+    variable: Var
+    begin: Expr
+    end: Expr
+    body: Seq
+    kind: LoopKind = LoopKind.SERIAL
+
+
+@dataclass(frozen=True, slots=True)
+class Allocate:
+    """A buffer of its own, to the end of the enclosing `Seq`. Where it goes is for `storage` to decide."""
+
+    buffer: Buffer
+    annotations: Annotations = ()
+
+    def annotation(self, key: str) -> AnnotationValue | None:
+        """The value under a key, or None."""
+        return dict(self.annotations).get(key)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Another name for elements that lie one after another, read only: `condition ? source : otherwise`.
+
+    A tap of a convolution is a view of the input or, outside of it, of a run of zero points.
+    """
+
+    buffer: Buffer
+    source: Region
+    condition: Expr | None = None
+    otherwise: Region | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Writes one element."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """Runs one of two sequences."""
+
+    condition: Expr
+    then: Seq
+    otherwise: Seq | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """A name for a scalar that does not change."""
+
+    variable: Var
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of another PrimFunc or of an external C function.
+
+    Attributes:
+        arguments: Regions for buffer parameters, expressions for scalar ones.
+        operators: What the call computes, for comments and reports: one entry an operator of the model.
+        touched_by: For opaque calls: per argument the devices that touch it; None means every device.
+    """
+
+    callee: str
+    arguments: tuple[Region | Expr, ...]
+    kind: CallKind = CallKind.EXTERN
+    operators: tuple[str, ...] = ()
+    touched_by: tuple[tuple[str, ...], ...] | None = None
+    where: Where = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Seq:
+    """Statements in order."""
+
+    statements: tuple[Statement, ...]
+
+
+Statement = For | Allocate | View | Store | If | Let | Call | Seq
+
+
+class Access(Enum):
+    """What a PrimFunc does with a buffer parameter."""
+
+    READ = "r"
+    WRITE = "w"
+    READ_WRITE = "rw"
+
+
+class Role(Enum):
+    """What a buffer parameter is for. Where it physically is, the scope says."""
+
+    ACTIVATION = "activation"
+    PARAMETER = "parameter"
+    SCRATCH = "scratch"
+
+
+@dataclass(frozen=True, slots=True)
+class BufferParameter:
+    """A buffer that the caller passes by address."""
+
+    buffer: Buffer
+    access: Access
+    role: Role = Role.ACTIVATION
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarParameter:
+    """A scalar that the caller passes by value."""
+
+    variable: Var
+
+
+Parameter = BufferParameter | ScalarParameter
+
+
+@dataclass(frozen=True, slots=True)
+class PrimFunc:
+    """A kernel or the entry.
+
+    Attributes:
+        noalias: Pairs of names of buffer parameters that the plan proves disjoint at every call; a parameter is
+            printed `restrict` only where it is disjoint from each other one.
+        device: The device that executes it.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    body: Seq
+    noalias: tuple[tuple[str, str], ...] = ()
+    device: str = "cpu"
+    where: Where = NOWHERE
+
+    @property
+    def buffer_parameters(self) -> tuple[BufferParameter, ...]:
+        """The parameters passed by address, in order."""
+        return tuple(p for p in self.parameters if isinstance(p, BufferParameter))

@@ -1,0 +1,141 @@
+"""Element types, extents and tensor types: what both intermediate representations agree on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from math import prod
+
+import numpy as np
+
+from bytewright.ir.scope import Scope
+
+
+class DType(Enum):
+    """Element types, by the spelling that printed IR uses."""
+
+    BOOL = "bool"
+    I8 = "i8"
+    U8 = "u8"
+    I16 = "i16"
+    I32 = "i32"
+    I64 = "i64"
+    F32 = "f32"
+    F64 = "f64"
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of one element."""
+        return _SIZE_BYTES[self]
+
+    @property
+    def numpy(self) -> np.dtype[np.generic]:
+        """The numpy type of the same width, little-endian."""
+        return np.dtype(_NUMPY[self])
+
+    @property
+    def is_integer(self) -> bool:
+        """True for the integer types that arithmetic is defined on."""
+        return self not in (DType.F32, DType.F64, DType.BOOL)
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Least and greatest value of an integer type."""
+        info = np.iinfo(_NUMPY[self])
+        return int(info.min), int(info.max)
+
+
+_SIZE_BYTES = {
+    DType.BOOL: 1,
+    DType.I8: 1,
+    DType.U8: 1,
+    DType.I16: 2,
+    DType.I32: 4,
+    DType.I64: 8,
+    DType.F32: 4,
+    DType.F64: 8,
+}
+_NUMPY = {
+    DType.BOOL: "|b1",
+    DType.I8: "|i1",
+    DType.U8: "|u1",
+    DType.I16: "<i2",
+    DType.I32: "<i4",
+    DType.I64: "<i8",
+    DType.F32: "<f4",
+    DType.F64: "<f8",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """An extent that is known only at run time, with the bounds that planning relies on."""
+
+    name: str
+    lower: int
+    upper: int
+
+    def __str__(self) -> str:
+        return f"{self.name}[{self.lower}..{self.upper}]"
+
+
+Extent = int | Symbol
+
+
+def upper_bound(extent: Extent) -> int:
+    """The largest value that an extent can take."""
+    return extent.upper if isinstance(extent, Symbol) else extent
+
+
+def format_shape(shape: tuple[Extent, ...]) -> str:
+    """`1x25x5x64`, as in printed types."""
+    return "x".join(str(extent) for extent in shape)
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualDevice:
+    """Where a value is meant to be: device, target and memory scope, each part possibly still unknown."""
+
+    device: str | None = None
+    target: str | None = None
+    scope: Scope | None = None
+
+    def __str__(self) -> str:
+        parts = [f"@{self.device or '?'}"]
+        if self.target is not None:
+            parts.append(f"target={self.target}")
+        if self.scope is not None:
+            parts.append(f'"{self.scope}"')
+        return " ".join(parts)
+
+
+UNPLACED = VirtualDevice()
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """Shape, element type and, once placed, virtual device of a value."""
+
+    shape: tuple[Extent, ...]
+    dtype: DType
+    place: VirtualDevice = UNPLACED
+
+    @property
+    def num_elements(self) -> int:
+        """Number of elements, with every symbolic extent at its upper bound."""
+        return prod(upper_bound(extent) for extent in self.shape)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the tensor, with every symbolic extent at its upper bound."""
+        return self.num_elements * self.dtype.size_bytes
+
+    @property
+    def fixed_shape(self) -> tuple[int, ...]:
+        """The shape with every symbolic extent at its upper bound."""
+        return tuple(upper_bound(extent) for extent in self.shape)
+
+    def __str__(self) -> str:
+        dims = format_shape(self.shape) + "x" if self.shape else ""
+        place = "" if self.place == UNPLACED else f", {self.place}"
+        return f"tensor<{dims}{self.dtype.value}{place}>"
