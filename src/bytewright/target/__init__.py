@@ -1,1 +1,79 @@
-"""What the hardware is: devices, memories, pools, and the files that describe them."""
+"""What the hardware is: memories, devices that reach them, and the pools the compiler may use.
+
+`load_target` gives a checked, frozen `Target` from a built-in name or a file; `apply_overrides` changes it as
+the command line says; `dump` and `dump_toml` write it back. This package knows nothing of models.
+"""
+
+from bytewright.target.dump import dump, dump_toml
+from bytewright.target.load import load_description, load_file, load_text
+from bytewright.target.model import (
+    UNLIMITED,
+    Access,
+    Device,
+    ExecutionContext,
+    ExternalStack,
+    Memory,
+    Pool,
+    Provider,
+    Rank,
+    Reach,
+    Role,
+    ScopeTag,
+    Target,
+    Unlimited,
+    c_identifier,
+)
+from bytewright.target.options import (
+    OptionSyntaxError,
+    Overrides,
+    PoolOption,
+    ProviderOption,
+    ResizeOption,
+    apply_overrides,
+    parse_max_stack_alloca_size,
+    parse_max_stack_size,
+    parse_pool_option,
+    parse_provider_option,
+    parse_resize_option,
+)
+from bytewright.target.registry import BUILTIN_TARGETS, load_target
+from bytewright.target.size import SizeError, format_size, parse_size
+
+__all__ = [
+    "BUILTIN_TARGETS",
+    "UNLIMITED",
+    "Access",
+    "Device",
+    "ExecutionContext",
+    "ExternalStack",
+    "Memory",
+    "OptionSyntaxError",
+    "Overrides",
+    "Pool",
+    "PoolOption",
+    "Provider",
+    "ProviderOption",
+    "Rank",
+    "Reach",
+    "ResizeOption",
+    "Role",
+    "ScopeTag",
+    "SizeError",
+    "Target",
+    "Unlimited",
+    "apply_overrides",
+    "c_identifier",
+    "dump",
+    "dump_toml",
+    "format_size",
+    "load_description",
+    "load_file",
+    "load_target",
+    "load_text",
+    "parse_max_stack_alloca_size",
+    "parse_max_stack_size",
+    "parse_pool_option",
+    "parse_provider_option",
+    "parse_resize_option",
+    "parse_size",
+]

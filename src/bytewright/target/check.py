@@ -1,0 +1,329 @@
+"""What must hold between the parts of a target, whether they come from a file or from options.
+
+Every limit a user gives is hard, so a description that promises more than the hardware has is refused here,
+before any model is read: memories do not overlap, stacks and pools of one memory fit in it together, every
+pool can be reached, and nothing is to be written in read-only memory. Afterwards `complete` gives the pools
+that were left open their size. The single values (types, signs, units) were checked when they were read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from bytewright.target.model import (
+    Device,
+    ExecutionContext,
+    Memory,
+    Pool,
+    Role,
+    Target,
+    c_identifier,
+)
+from bytewright.target.problem import Problem, closest, listing
+from bytewright.target.size import format_size
+from bytewright.target.source import Path
+
+FORBIDDEN_POOL_NAMES = ("workspace", "stack")  # `global.workspace` and `global.stack` are scopes of their own
+_END_OF_ADDRESSES = 1 << 64
+_C_KEYWORD = re.compile(
+    "auto|break|case|char|const|continue|default|do|double|else|enum|extern|float|for|goto|if|inline|int|long|"
+    "register|restrict|return|short|signed|sizeof|static|struct|switch|typedef|union|unsigned|void|volatile|while"
+)
+)
+
+
+def with_default_devices(target: Target) -> Target:
+    """The target with every pool that names no devices lent to all that reach its memory."""
+    return replace(
+        target,
+        pools=tuple(
+            pool
+            if pool.devices
+            else replace(pool, devices=tuple(d.name for d in target.devices_reaching(pool.memory)))
+            for pool in target.pools
+        ),
+    )
+
+
+def with_remainders(target: Target) -> Target:
+    """The target with every pool whose size was omitted as large as what its memory has left.
+
+    Assumes that `find_problems` found none.
+    """
+    return replace(
+        target,
+        pools=tuple(
+            replace(pool, size_bytes=_remainder(target, target.memory(pool.memory)))
+            if pool.takes_remainder
+            else pool
+            for pool in target.pools
+        ),
+    )
+
+
+def find_problems(target: Target, pool_paths: Sequence[Path]) -> list[Problem]:
+    """Everything that is wrong between the parts of a target.
+
+    Args:
+        target: Its pools have their devices, not yet their remainders.
+        pool_paths: Where each pool was described, in the order of the target's pools.
+    """
+    pools = list(zip(target.pools, pool_paths, strict=True))
+    problems: list[Problem] = []
+    for memory in target.memories:
+        problems.extend(_memory_problems(memory))
+    problems.extend(_overlap_problems(target))
+    for device in target.devices:
+        problems.extend(_device_problems(target, device))
+    problems.extend(_default_device_problems(target))
+    problems.extend(_name_problems(target, pools))
+    for pool, path in pools:
+        problems.extend(_pool_problems(target, pool, path))
+    for memory in target.memories:
+        problems.extend(_capacity_problems(target, memory, pools))
+    return problems
+
+
+def _memory_problems(memory: Memory) -> Iterator[Problem]:
+    path: Path = ("memory", memory.name)
+    if memory.base is not None and memory.size_bytes is None:
+        yield Problem((*path, "size"), f"memory {memory.name!r} has a base, so it needs a size")
+    if memory.base is None and memory.aliases:
+        yield Problem((*path, "aliases"), f"memory {memory.name!r} has aliases, so it needs a base")
+    for first, last in memory.address_ranges():
+        if last > _END_OF_ADDRESSES:
+            message = f"memory {memory.name!r} at {first:#x} would end behind the last 64-bit address"
+            yield Problem((*path, "size"), message)
+
+
+@dataclass(frozen=True, slots=True)
+class _Interval:
+    owner: str
+    first: int
+    last: int
+    path: Path
+    is_own_view: bool = False  # seen at this address by one device only
+
+    def __str__(self) -> str:
+        return f"{self.owner} {self.first:#x}..{self.last - 1:#x}"
+
+
+def _memory_intervals(memory: Memory) -> list[_Interval]:
+    keys = ("base", *("aliases" for _ in memory.aliases))
+    return [
+        _Interval(memory.name, first, last, ("memory", memory.name, key))
+        for key, (first, last) in zip(keys, memory.address_ranges(), strict=False)
+    ]
+
+
+def _overlap_problems(target: Target) -> Iterator[Problem]:
+    """Overlaps in the system's address map, then in the map of each device that sees memories elsewhere."""
+    everywhere = [interval for memory in target.memories for interval in _memory_intervals(memory)]
+    yield from _overlaps(everywhere, "")
+    for device in target.devices:
+        seen: list[_Interval] = []
+        for entry in device.reach:
+            memory = target.find_memory(entry.memory)
+            if memory is None:
+                continue
+            if entry.base is None:
+                seen.extend(_memory_intervals(memory))
+            elif memory.size_bytes is not None:
+                last = entry.base + memory.size_bytes
+                seen.append(_Interval(memory.name, entry.base, last, ("device", device.name, "reach"), True))
+        yield from _overlaps(seen, f", as device {device.name!r} sees them", only_own_views=True)
+
+
+def _overlaps(intervals: list[_Interval], seen: str, only_own_views: bool = False) -> Iterator[Problem]:
+    for a, b in combinations(intervals, 2):
+        if only_own_views and not (a.is_own_view or b.is_own_view):
+            continue
+        shared_bytes = min(a.last, b.last) - max(a.first, b.first)
+        if shared_bytes > 0:
+            between = (
+                f"memory {a.owner!r} with itself" if a.owner == b.owner else f"{a.owner!r} and {b.owner!r}"
+            )
+            message = f"address ranges overlap: {between}, by {shared_bytes} B{seen}"
+            guilty = a if a.is_own_view and not b.is_own_view else b
+            yield Problem(guilty.path, message, (str(a), str(b)))
+
+
+def _device_problems(target: Target, device: Device) -> Iterator[Problem]:
+    path: Path = ("device", device.name)
+    names = [memory.name for memory in target.memories]
+    for position, entry in enumerate(device.reach):
+        if entry.memory not in names:
+            message = f"device {device.name!r} reaches memory {entry.memory!r}, which does not exist"
+            suggestion = closest(entry.memory, names)
+            yield Problem((*path, "reach"), message, (listing("memories", names),), suggestion)
+        if entry.memory in device.reached_memories[:position]:
+            yield Problem((*path, "reach"), f"memory {entry.memory!r} stands twice in 'reach'")
+    for context in device.contexts:
+        yield from _stack_problems(target, device, context)
+
+
+def context_path(device: Device, context: ExecutionContext) -> Path:
+    """Where a context is described: in its device's table, or in a table of its own."""
+    if context.name == device.name:
+        return ("device", device.name)
+    return ("device", device.name, "context", context.name.removeprefix(f"{device.name}."))
+
+
+def _stack_problems(target: Target, device: Device, context: ExecutionContext) -> Iterator[Problem]:
+    path = context_path(device, context)
+    memory = target.find_memory(context.memory)
+    if memory is None:
+        names = [memory.name for memory in target.memories]
+        message = f"the stack of {context.name!r} is in memory {context.memory!r}, which does not exist"
+        yield Problem(
+            (*path, "stack"), message, (listing("memories", names),), closest(context.memory, names)
+        )
+        return
+    if not memory.is_writable:
+        message = f"the stack of {context.name!r} is in memory {memory.name!r}, which is read-only"
+        yield Problem((*path, "stack"), message)
+    if not device.reaches(memory.name):
+        message = f"the stack of {context.name!r} is in memory {memory.name!r}, which {device.name!r} does not reach"
+        notes = (listing(f"{device.name!r} reaches", device.reached_memories),)
+        yield Problem((*path, "stack"), message, notes)
+    size_bytes = context.max_stack_size_bytes
+    if size_bytes is not None and context.stack_reserve_bytes >= size_bytes:
+        message = (
+            f"the stack reserve of {context.name!r}, {context.stack_reserve_bytes} B, leaves nothing of a stack of "
+            f"{size_bytes} B"
+        )
+        yield Problem((*path, "stack-reserve"), message)
+
+
+def _default_device_problems(target: Target) -> Iterator[Problem]:
+    able = [device.name for device in target.devices if device.runs_c]
+    if not able:
+        message = "no device has a stack, so none can run the entry function"
+        yield Problem(("device",), message, help="give one device `stack = MEMORY`")
+    elif target.default_device_name not in able:
+        message = f"the default device {target.default_device_name!r} is not a device with a stack"
+        notes = (listing("devices with a stack", able),)
+        yield Problem(("default-device",), message, notes, closest(target.default_device_name, able))
+
+
+def _name_problems(target: Target, pools: list[tuple[Pool, Path]]) -> Iterator[Problem]:
+    """Pools and devices become C identifiers, in lower and upper case; scopes name pools and tags alike."""
+    tags = [tag.name for tag in target.scope_tags]
+    seen: dict[str, str] = {}
+    for pool, pool_path in pools:
+        path: Path = (*pool_path, "name")
+        if pool.name in FORBIDDEN_POOL_NAMES:
+            message = f"a pool cannot be called {pool.name!r}: `global.{pool.name}` is another storage scope"
+            yield Problem(path, message)
+        if _C_KEYWORD.fullmatch(pool.identifier):
+            message = f"a pool cannot be called {pool.name!r}: it becomes a name in C, where it is a keyword"
+            yield Problem(path, message)
+        if pool.name in tags:
+            message = f"{pool.name!r} is a pool and a scope tag, so `global.{pool.name}` would be ambiguous"
+            yield Problem(path, message)
+        yield from _collision_problems("pool", pool.name, seen, path)
+    for name in tags:
+        if name in FORBIDDEN_POOL_NAMES:
+            message = f"a scope tag cannot be called {name!r}: `global.{name}` is another storage scope"
+            yield Problem(("scope-tag", name), message)
+    seen = {}
+    for device in target.devices:
+        yield from _collision_problems("device", device.name, seen, ("device", device.name))
+
+
+def _collision_problems(kind: str, name: str, seen: dict[str, str], path: Path) -> Iterator[Problem]:
+    macro = c_identifier(name).upper()
+    other = seen.get(macro)
+    seen.setdefault(macro, name)
+    if other == name:
+        yield Problem(path, f"there are two {kind}s called {name!r}; {kind} names are unique in a target")
+    elif other is not None:
+        yield Problem(path, f"{kind}s {other!r} and {name!r} become the same name in C: {macro}")
+
+
+def _pool_problems(target: Target, pool: Pool, path: Path) -> Iterator[Problem]:
+    memory = target.find_memory(pool.memory)
+    if memory is None:
+        names = [memory.name for memory in target.memories]
+        message = f"pool {pool.name!r} is in memory {pool.memory!r}, which does not exist"
+        suggestion = closest(pool.memory, names)
+        yield Problem((*path, "memory"), message, (listing("memories", names),), suggestion)
+        return
+    if pool.role is not Role.PARAMETERS and not memory.is_writable:
+        writable = [memory.name for memory in target.memories if memory.is_writable]
+        message = f"{pool.role.value} pool {pool.name!r} is in memory {memory.name!r}, which is read-only"
+        yield Problem((*path, "memory"), message, (listing("memories that can be written", writable),))
+    if not pool.devices:
+        message = f"no device reaches memory {memory.name!r}, so none can use pool {pool.name!r}"
+        notes = tuple(listing(f"{d.name!r} reaches", d.reached_memories) for d in target.devices)
+        yield Problem((*path, "memory"), message, notes)
+    names = [device.name for device in target.devices]
+    for name in pool.devices:
+        device = target.find_device(name)
+        if device is None:
+            message = f"pool {pool.name!r} is for device {name!r}, which does not exist"
+            yield Problem((*path, "devices"), message, (listing("devices", names),), closest(name, names))
+        elif not device.reaches(memory.name):
+            message = (
+                f"pool {pool.name!r} is for device {name!r}, which does not reach memory {memory.name!r}"
+            )
+            notes = (listing(f"{name!r} reaches", device.reached_memories),)
+            yield Problem((*path, "devices"), message, notes)
+
+
+def _fixed_parts(target: Target, memory: Memory) -> list[tuple[str, int]]:
+    """Stacks and pools of known size in a memory, with their bytes.
+
+    A stack without a limit counts with its reserve, which is the part that is known to be needed.
+    """
+    parts = [
+        (f"stack of {context.name!r}", context.max_stack_size_bytes or context.stack_reserve_bytes)
+        for context in target.contexts
+        if context.memory == memory.name
+    ]
+    for pool in target.pools_in(memory.name):
+        if not pool.takes_remainder and pool.size_bytes is not None:
+            parts.append((f"{pool.role.value} pool {pool.name!r}", pool.size_bytes))
+    return parts
+
+
+def _remainder(target: Target, memory: Memory) -> int | None:
+    if memory.size_bytes is None:
+        return None
+    return memory.size_bytes - sum(size_bytes for _, size_bytes in _fixed_parts(target, memory))
+
+
+def _capacity_problems(target: Target, memory: Memory, pools: list[tuple[Pool, Path]]) -> Iterator[Problem]:
+    left_bytes = _remainder(target, memory)
+    open_pools = [(p, path) for p, path in pools if p.memory == memory.name and p.takes_remainder]
+    notes = tuple(
+        f"{what}: {size_bytes} B" for what, size_bytes in _fixed_parts(target, memory) if size_bytes
+    )
+    if left_bytes is not None and left_bytes < 0:
+        message = (
+            f"memory {memory.name!r} has {memory.size_bytes} B, but its pools and stacks take "
+            f"{(memory.size_bytes or 0) - left_bytes} B: {-left_bytes} B too many"
+        )
+        yield Problem(("memory", memory.name, "size"), message, notes)
+        return
+    if left_bytes is not None and len(open_pools) > 1:
+        names = " and ".join(repr(pool.name) for pool, _ in open_pools)
+        message = (
+            f"pools {names} have no size, but only one pool can take what memory {memory.name!r} has left"
+        )
+        yield Problem((*open_pools[1][1], "memory"), message)
+        return
+    for pool, path in open_pools:
+        if left_bytes == 0:
+            message = f"pool {pool.name!r} takes what memory {memory.name!r} has left, which is nothing"
+            yield Problem((*path, "memory"), message, notes)
+        elif pool.size_bytes is not None and pool.size_bytes != left_bytes:
+            left = "no limit" if left_bytes is None else f"{format_size(left_bytes)} left"
+            message = (
+                f"pool {pool.name!r} says both `remainder` and {format_size(pool.size_bytes)}, "
+                f"but memory {memory.name!r} has {left}"
+            )
+            yield Problem((*path, "size"), message, help="drop `size`, or drop `remainder`")

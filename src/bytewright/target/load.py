@@ -1,0 +1,285 @@
+"""A target description, TOML or JSON, becomes a checked `Target`.
+
+Reading collects every mistake before it stops: first the single values of each table, then what must hold
+between them (`check.py`). A table with mistakes is left out of the second step where its absence could make
+other, correct lines look wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path as FilePath
+
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.target.check import find_problems, with_default_devices, with_remainders
+from bytewright.target.model import (
+    DEFAULT_PROVIDER,
+    UNLIMITED,
+    Access,
+    Device,
+    ExecutionContext,
+    ExternalStack,
+    Memory,
+    Pool,
+    Rank,
+    Reach,
+    Role,
+    ScopeTag,
+    Target,
+    Unlimited,
+)
+from bytewright.target.problem import Problem, closest, listing
+from bytewright.target.reader import NAME_PATTERN, SYMBOL_PATTERN, Table, kind_of
+from bytewright.target.source import Path, Source, parse_source
+
+KNOWN_TAGS = ("micro",)
+DEFAULT_ALIGNMENT = 16
+DEFAULT_LOCAL_SIZE_BYTES = 128
+DEFAULT_HOST_ALLOCA_SIZE_BYTES = 1024
+DEFAULT_STACK_ALLOWANCE_BYTES = 256
+
+_TARGET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*", re.ASCII)
+_SECTION = re.compile(r"[A-Za-z_.][A-Za-z0-9_.$-]*", re.ASCII)  # goes into C text between quotation marks
+_A_NAME = "a name: a letter, then letters, digits, '_' and '-'"
+_A_SECTION = "a linker section: letters, digits, '_', '.', '$' and '-'"
+
+
+def load_file(path: FilePath) -> Target:
+    """Reads a target file.
+
+    Raises:
+        CompileError: BW201 if it cannot be read, BW202 for everything that is wrong in it.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise CompileError(Diagnostic("BW201", f"cannot read {str(path)!r}: {reason}")) from None
+    except UnicodeDecodeError:
+        raise CompileError(Diagnostic("BW201", f"cannot read {str(path)!r}: it is not UTF-8 text")) from None
+    return load_text(text, str(path))
+
+
+def load_text(text: str, file: str) -> Target:
+    """Reads a target from TOML text, or from JSON text of the same structure, which begins with a brace."""
+    return _load(parse_source(text, file))
+
+
+def load_description(description: Mapping[str, object], file: str = "<description>") -> Target:
+    """Builds a target from plain values of the same structure; the inverse of `dump`."""
+    return _load(Source(file, description))
+
+
+def _load(source: Source) -> Target:
+    problems: list[Problem] = []
+    target, pool_paths = _read_target(Table(source.values, (), problems), problems)
+    problems.extend(find_problems(target, pool_paths))
+    if problems:
+        problems.sort(key=lambda problem: source.line_of(problem.path) or 0)  # stable: else as found
+        raise CompileError(problem.to_diagnostic("BW202", source.where(problem.path)) for problem in problems)
+    return with_remainders(target)
+
+
+def _read_target(top: Table, problems: list[Problem]) -> tuple[Target, list[Path]]:
+    """The target as written, without the parts that are broken, and where each of its pools stands."""
+    top.require("name", "memory", "device")
+    name = top.text("name", "unnamed", _TARGET_NAME, "a target name: letters, digits, '_', '.' and '-'")
+    description = top.text("description", "", None, "text on one line")
+    tags = _read_tags(top)
+    num_problems = len(problems)
+    memories = tuple(_read_memory(name, table) for name, table in top.named_tables("memory").items())
+    devices = tuple(
+        _read_device(name, table, is_micro="micro" in tags)
+        for name, table in top.named_tables("device").items()
+    )
+    hardware_is_sound = len(problems) == num_problems
+    pools: list[tuple[Pool, Path]] = []
+    for role in Role:
+        for table in top.listed_tables(role.value):
+            pool = _read_pool(role, table)
+            if hardware_is_sound and not table.has_failed:
+                pools.append((pool, table.path))
+    scope_tags = tuple(_read_scope_tag(name, table) for name, table in top.named_tables("scope-tag").items())
+    external_stacks = _read_external_stacks(top.subtable("stack"))
+    first_with_stack = next((device.name for device in devices if device.runs_c), "")
+    default_device = top.text("default-device", first_with_stack, NAME_PATTERN, _A_NAME)
+    top.finish()
+    target = Target(
+        name=name,
+        memories=memories,
+        devices=devices,
+        pools=tuple(pool for pool, _ in pools),
+        default_device_name=default_device,
+        tags=tags,
+        scope_tags=scope_tags,
+        external_stacks=external_stacks,
+        description=description,
+    )
+    return with_default_devices(target), [path for _, path in pools]
+
+
+def _read_tags(top: Table) -> tuple[str, ...]:
+    tags = top.texts("tags")
+    for tag in tags:
+        if tag not in KNOWN_TAGS:
+            top.fail(
+                "tags",
+                f"unknown tag {tag!r}",
+                listing("tags", KNOWN_TAGS),
+                suggestion=closest(tag, KNOWN_TAGS),
+            )
+    return tags
+
+
+def _read_memory(name: str, table: Table) -> Memory:
+    table.require("size")
+    size = table.limit("size", UNLIMITED)
+    section = table.text("section", "", _SECTION, _A_SECTION)
+    memory = Memory(
+        name=name,
+        size_bytes=None if isinstance(size, Unlimited) else size,
+        base=table.address("base"),
+        aliases=table.addresses("aliases"),
+        access=table.choice("access", Access.READ_WRITE),
+        section=section or None,
+        read_cost=table.integer("read-cost", 1, 1),
+        write_cost=table.integer("write-cost", 1, 1),
+    )
+    table.finish()
+    return replace(memory, size_bytes=None, base=None, aliases=()) if table.has_failed else memory
+
+
+def _read_device(name: str, table: Table, *, is_micro: bool) -> Device:
+    table.require("isa", "reach")
+    default_alloca_bytes = 0 if is_micro else DEFAULT_HOST_ALLOCA_SIZE_BYTES
+    device = Device(
+        name=name,
+        isa=table.text("isa", "unknown", _TARGET_NAME, "the name of an instruction set"),
+        reach=_read_reach(table),
+        contexts=_read_contexts(name, table),
+        max_stack_alloca_size_bytes=table.limit(
+            "max-stack-alloca-size", default_alloca_bytes, zero_allowed=True
+        ),
+        max_local_size_bytes=table.size("max-local-size", DEFAULT_LOCAL_SIZE_BYTES, zero_allowed=True),
+        use_backend_alloc_workspace=table.boolean("use-backend-alloc-workspace", False),
+        stack_allowance_per_call_bytes=table.size(
+            "stack-allowance-per-call", DEFAULT_STACK_ALLOWANCE_BYTES, zero_allowed=True
+        ),
+        ranks=_read_ranks(table),
+    )
+    if table.has("reach") and not device.reach and not table.has_failed:
+        table.fail("reach", f"device {name!r} reaches no memory")
+    table.finish()
+    return device
+
+
+def _read_reach(table: Table) -> tuple[Reach, ...]:
+    """Memory names, or tables `{ memory = NAME, base = ADDRESS }` for a memory seen elsewhere."""
+    reach: list[Reach] = []
+    for value in table.array("reach"):
+        if isinstance(value, str):
+            reach.append(Reach(value))
+        elif isinstance(value, Mapping):
+            entry = table.nested(value, "reach")
+            entry.require("memory")
+            memory = entry.text("memory", "", NAME_PATTERN, _A_NAME)
+            reach.append(Reach(memory, entry.address("base")))
+            entry.finish()
+            table.has_failed |= entry.has_failed
+        else:
+            table.fail("reach", f"'reach' must hold memory names or tables, not {kind_of(value)}")
+    return tuple(reach)
+
+
+def _read_contexts(name: str, table: Table) -> tuple[ExecutionContext, ...]:
+    """The contexts declared in tables of their own, or the single one that bears the device's name.
+
+    With tables, the device's own keys are the defaults of all its contexts.
+    """
+    shared = _read_context(name, table, ExecutionContext(name, ""))
+    contexts: list[ExecutionContext] = []
+    for context_name, context_table in table.named_tables("context").items():
+        context = _read_context(f"{name}.{context_name}", context_table, shared)
+        if not context.memory and not context_table.has_failed:
+            context_table.fail(None, f"context {context.name!r} has no stack: the key 'stack' is missing")
+        context_table.finish()
+        contexts.append(context)
+    if contexts:
+        return tuple(context for context in contexts if context.memory)
+    if shared.memory:
+        return (shared,)
+    for key in ("max-stack-size", "stack-reserve"):
+        if table.has(key):
+            table.fail(key, f"device {name!r} has {key!r} but no stack", suggestion="add `stack = MEMORY`")
+    return ()
+
+
+def _read_context(name: str, table: Table, default: ExecutionContext) -> ExecutionContext:
+    inherited = default.max_stack_size_bytes
+    limit = table.limit("max-stack-size", UNLIMITED if inherited is None else inherited)
+    return ExecutionContext(
+        name=name,
+        memory=table.text("stack", default.memory, NAME_PATTERN, _A_NAME),
+        max_stack_size_bytes=None if isinstance(limit, Unlimited) or limit == 0 else limit,
+        stack_reserve_bytes=table.size("stack-reserve", default.stack_reserve_bytes, zero_allowed=True),
+    )
+
+
+def _read_ranks(table: Table) -> tuple[Rank, ...]:
+    names = table.texts("ranks") if table.has("ranks") else (Rank.GLOBAL.value, Rank.LOCAL.value)
+    known = [rank.value for rank in Rank]
+    for name in names:
+        if name not in known:
+            table.fail(
+                "ranks", f"unknown rank {name!r}", listing("ranks", known), suggestion=closest(name, known)
+            )
+    for needed in (Rank.GLOBAL, Rank.LOCAL):
+        if needed.value not in names:
+            table.fail("ranks", f"rank {needed.value!r} is missing from 'ranks'; every device has it")
+    return tuple(rank for rank in Rank if rank.value in names)
+
+
+def _read_pool(role: Role, table: Table) -> Pool:
+    table.require("name", "memory")
+    size_bytes = table.size("size", 0) or None
+    takes_remainder = table.boolean("remainder", not table.has("size"))
+    if not takes_remainder and not table.has("size"):
+        table.fail("remainder", "a pool without `size` takes the remainder of its memory")
+    alignment = table.integer("alignment", DEFAULT_ALIGNMENT, 1)
+    if alignment & (alignment - 1):
+        table.fail("alignment", f"'alignment' must be a power of two, not {alignment}")
+    pool = Pool(
+        name=table.text("name", "unnamed", NAME_PATTERN, _A_NAME),
+        memory=table.text("memory", "", NAME_PATTERN, _A_NAME),
+        role=role,
+        size_bytes=size_bytes,
+        alignment=alignment,
+        provider=table.choice("provider", DEFAULT_PROVIDER[role]),
+        devices=table.texts("devices"),
+        takes_remainder=takes_remainder,
+    )
+    if table.has("devices") and not pool.devices and not table.has_failed:
+        table.fail(
+            "devices", f"pool {pool.name!r} is for no device; without 'devices' it is for all that reach it"
+        )
+    table.finish()
+    return pool
+
+
+def _read_scope_tag(name: str, table: Table) -> ScopeTag:
+    lowering_pass = table.text("lowered-by", "", SYMBOL_PATTERN, "the name of a pass")
+    table.finish()
+    return ScopeTag(name, lowering_pass or None)
+
+
+def _read_external_stacks(table: Table) -> tuple[ExternalStack, ...]:
+    symbols = table.subtable("external")
+    table.finish()
+    stacks: list[ExternalStack] = []
+    for symbol in symbols.keys:
+        if not SYMBOL_PATTERN.fullmatch(symbol):
+            symbols.fail(symbol, f"{symbol!r} is not the name of a C function")
+        stacks.append(ExternalStack(symbol, symbols.size(symbol, 0, zero_allowed=True)))
+    return tuple(stacks)

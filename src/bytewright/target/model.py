@@ -1,0 +1,390 @@
+"""What the hardware is, as frozen values: memories, devices that reach them, pools lent to the compiler.
+
+Everything here is data that was checked before it was built (`load.py`, `options.py`), so that the stages
+look things up and never validate. Where something physically is (`Memory`) and what it is for (`Role`) are
+two types. Sizes are bytes; a size of `None` means that there is no limit, which only a memory that was
+declared `"unlimited"` (the host's) can have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, TypeVar
+
+from bytewright.diagnostics import InternalError
+
+
+class Access(Enum):
+    """What running code may do with a memory."""
+
+    READ_WRITE = "rw"
+    READ_ONLY = "r"
+
+
+class Role(Enum):
+    """What a pool is for; the order is the order of pools in a target."""
+
+    WORKSPACE = "workspace"  # read and written, dead after a run
+    PARAMETERS = "parameters"  # constants
+    STATE = "state"  # survives between runs
+    IO = "io"  # inputs and outputs
+
+
+class Provider(Enum):
+    """Who declares the array behind a pool."""
+
+    CALLER = "caller"  # the application passes a pointer at run time
+    GENERATED = "generated"  # the generated C declares it in the memory's section
+
+
+class Rank(Enum):
+    """Ranks of storage scopes: the closed set that the thread hierarchy gives."""
+
+    GLOBAL = "global"
+    SHARED = "shared"
+    WARP = "warp"
+    LOCAL = "local"
+
+
+class Unlimited(Enum):
+    """The type of `UNLIMITED`, the limit that admits every size."""
+
+    UNLIMITED = "unlimited"
+
+
+UNLIMITED: Final = Unlimited.UNLIMITED
+
+DEFAULT_PROVIDER: Final[dict[Role, Provider]] = {
+    Role.WORKSPACE: Provider.CALLER,
+    Role.PARAMETERS: Provider.GENERATED,
+    Role.STATE: Provider.CALLER,
+    Role.IO: Provider.CALLER,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A physical region, owned by nobody and reached by many devices.
+
+    Attributes:
+        name: How pools, stacks and devices refer to it.
+        size_bytes: Its size; `None` for no limit.
+        base: Its address in the system's map, if known.
+        aliases: Further addresses of the same bytes.
+        access: What running code may do with it.
+        section: The linker section that places an array in it; `None` leaves the choice to the linker.
+        read_cost: Cost of reading one byte, relative to the other memories.
+        write_cost: Cost of writing one byte, likewise.
+    """
+
+    name: str
+    size_bytes: int | None
+    base: int | None = None
+    aliases: tuple[int, ...] = ()
+    access: Access = Access.READ_WRITE
+    section: str | None = None
+    read_cost: int = 1
+    write_cost: int = 1
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether running code may write it."""
+        return self.access is Access.READ_WRITE
+
+    def address_ranges(self) -> tuple[tuple[int, int], ...]:
+        """Half-open address intervals, the base's first, then the aliases'; none without a base."""
+        if self.base is None or self.size_bytes is None:
+            return ()
+        return tuple((start, start + self.size_bytes) for start in (self.base, *self.aliases))
+
+    def offset_of(self, address: int) -> int | None:
+        """How far into this memory an address is, through the base or an alias; `None` if it is not in it."""
+        for first, last in self.address_ranges():
+            if first <= address < last:
+                return address - first
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """One memory that a device reaches, with the base as this device sees it where that differs."""
+
+    memory: str
+    base: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionContext:
+    """A flow of control with a stack of its own: `cpu`, `dsp`, `dsp.thread0`.
+
+    Attributes:
+        name: The device's name, or `<device>.<context>`.
+        memory: Where the stack is.
+        max_stack_size_bytes: The size of the stack; `None` for no limit.
+        stack_reserve_bytes: The part of it that interrupts and linked libraries need.
+    """
+
+    name: str
+    memory: str
+    max_stack_size_bytes: int | None = None
+    stack_reserve_bytes: int = 0
+
+    @property
+    def available_stack_bytes(self) -> int | None:
+        """What inference may use: the size less the reserve; `None` for no limit."""
+        if self.max_stack_size_bytes is None:
+            return None
+        return self.max_stack_size_bytes - self.stack_reserve_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """Something that executes kernels.
+
+    Attributes:
+        name: How pools and the graph refer to it.
+        isa: The instruction set; code generation and the harness choose by it.
+        reach: The memories it can access, as it sees them.
+        contexts: Its stacks; none if it runs no C.
+        max_stack_alloca_size_bytes: The largest single `global` allocation that may become a local array.
+        max_local_size_bytes: The same for `local` allocations.
+        use_backend_alloc_workspace: If set, no `global` allocation goes to the stack.
+        stack_allowance_per_call_bytes: What one call level may need beyond its explicit arrays (saved
+            registers, spills, the return address).
+        ranks: The ranks of scopes that exist on it.
+    """
+
+    name: str
+    isa: str
+    reach: tuple[Reach, ...]
+    contexts: tuple[ExecutionContext, ...] = ()
+    max_stack_alloca_size_bytes: int | Unlimited = 0
+    max_local_size_bytes: int = 128
+    use_backend_alloc_workspace: bool = False
+    stack_allowance_per_call_bytes: int = 256
+    ranks: tuple[Rank, ...] = (Rank.GLOBAL, Rank.LOCAL)
+
+    @property
+    def runs_c(self) -> bool:
+        """Whether generated C runs on it, which needs a stack."""
+        return bool(self.contexts)
+
+    @property
+    def reached_memories(self) -> tuple[str, ...]:
+        """Names of the memories it reaches, in the order of the description."""
+        return tuple(entry.memory for entry in self.reach)
+
+    def reaches(self, memory_name: str) -> bool:
+        """Whether it can access a memory."""
+        return memory_name in self.reached_memories
+
+    @property
+    def stack_memory(self) -> str | None:
+        """The memory of its first context's stack; `None` if it runs no C."""
+        return self.contexts[0].memory if self.contexts else None
+
+    @property
+    def max_stack_size_bytes(self) -> int | None:
+        """The stack size of its first context; `None` for no limit, or no stack."""
+        return self.contexts[0].max_stack_size_bytes if self.contexts else None
+
+    @property
+    def stack_reserve_bytes(self) -> int:
+        """The stack reserve of its first context."""
+        return self.contexts[0].stack_reserve_bytes if self.contexts else 0
+
+    @property
+    def available_stack_bytes(self) -> int | None:
+        """What inference may use of its first context's stack; `None` for no limit, or no stack."""
+        return self.contexts[0].available_stack_bytes if self.contexts else None
+
+    def admits_stack_allocation(self, size_bytes: int) -> bool:
+        """Whether a `global` allocation of this size may become a local array; a limit of N admits N."""
+        if not self.runs_c or self.use_backend_alloc_workspace:
+            return False
+        limit = self.max_stack_alloca_size_bytes
+        return isinstance(limit, Unlimited) or size_bytes <= limit
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """A part of one memory lent to the compiler in one role.
+
+    Attributes:
+        name: Unique in the target; also the tag of the scope `global.<pool>`.
+        memory: The memory that it is a part of.
+        role: What it is for.
+        size_bytes: A hard limit; `None` for none.
+        alignment: Of its first byte: a power of two.
+        provider: Who declares the array.
+        devices: The devices that may use it; all of them reach the memory.
+        takes_remainder: Whether the size was omitted, so that it follows what the memory has left.
+    """
+
+    name: str
+    memory: str
+    role: Role
+    size_bytes: int | None
+    alignment: int = 16
+    provider: Provider = Provider.CALLER
+    devices: tuple[str, ...] = ()
+    takes_remainder: bool = False
+
+    @property
+    def identifier(self) -> str:
+        """The pool's name as a C identifier."""
+        return c_identifier(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeTag:
+    """A tag that storage scopes may carry besides pool names, with the pass that lowers it, if any."""
+
+    name: str
+    lowering_pass: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalStack:
+    """Stack that a symbol outside the generated code needs, callees included."""
+
+    symbol: str
+    size_bytes: int
+
+
+_Named = TypeVar("_Named", Memory, Device, Pool, ExecutionContext, ScopeTag)
+
+
+def _find(items: tuple[_Named, ...], name: str) -> _Named | None:
+    return next((item for item in items if item.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One machine: memories, devices, and the pools the compiler may use.
+
+    Attributes:
+        name: For reports and plan.json.
+        memories: In the order of the description.
+        devices: Likewise.
+        pools: Grouped by role in the order of `Role`, inside a role in preference order.
+        default_device_name: The device that runs the entry function; it has a stack.
+        tags: Properties of the whole machine, such as `micro`.
+        scope_tags: Declared tags of storage scopes.
+        external_stacks: Stack needs of symbols that the generated code may call.
+        description: One line for people.
+    """
+
+    name: str
+    memories: tuple[Memory, ...]
+    devices: tuple[Device, ...]
+    pools: tuple[Pool, ...]
+    default_device_name: str
+    tags: tuple[str, ...] = ()
+    scope_tags: tuple[ScopeTag, ...] = ()
+    external_stacks: tuple[ExternalStack, ...] = ()
+    description: str = ""
+
+    @property
+    def is_micro(self) -> bool:
+        """Whether the machine is a microcontroller: small stacks, so no implicit local arrays."""
+        return "micro" in self.tags
+
+    @property
+    def default_device(self) -> Device:
+        """The device that runs the entry function."""
+        return self.device(self.default_device_name)
+
+    @property
+    def contexts(self) -> tuple[ExecutionContext, ...]:
+        """All execution contexts, device by device."""
+        return tuple(context for device in self.devices for context in device.contexts)
+
+    @property
+    def workspace_pools(self) -> tuple[Pool, ...]:
+        """The workspace pools, in preference order."""
+        return self.pools_of(Role.WORKSPACE)
+
+    @property
+    def parameter_pools(self) -> tuple[Pool, ...]:
+        """The parameter pools, in preference order."""
+        return self.pools_of(Role.PARAMETERS)
+
+    def find_memory(self, name: str) -> Memory | None:
+        """The memory of this name, if there is one."""
+        return _find(self.memories, name)
+
+    def find_device(self, name: str) -> Device | None:
+        """The device of this name, if there is one."""
+        return _find(self.devices, name)
+
+    def find_pool(self, name: str) -> Pool | None:
+        """The pool of this name, of any role, if there is one."""
+        return _find(self.pools, name)
+
+    def find_context(self, name: str) -> ExecutionContext | None:
+        """The execution context of this name, if there is one."""
+        return _find(self.contexts, name)
+
+    def scope_tag(self, name: str) -> ScopeTag | None:
+        """The declared scope tag of this name, if there is one."""
+        return _find(self.scope_tags, name)
+
+    def memory(self, name: str) -> Memory:
+        """The memory of this name, which must exist."""
+        return self._existing("memory", self.find_memory(name), name)
+
+    def device(self, name: str) -> Device:
+        """The device of this name, which must exist."""
+        return self._existing("device", self.find_device(name), name)
+
+    def pool(self, name: str) -> Pool:
+        """The pool of this name, which must exist."""
+        return self._existing("pool", self.find_pool(name), name)
+
+    def context(self, name: str) -> ExecutionContext:
+        """The execution context of this name, which must exist."""
+        return self._existing("execution context", self.find_context(name), name)
+
+    def _existing(self, kind: str, item: _Named | None, name: str) -> _Named:
+        if item is None:
+            raise InternalError(f"target {self.name!r} has no {kind} {name!r}")
+        return item
+
+    def pools_of(self, role: Role) -> tuple[Pool, ...]:
+        """The pools of a role, in preference order."""
+        return tuple(pool for pool in self.pools if pool.role is role)
+
+    def pools_in(self, memory_name: str) -> tuple[Pool, ...]:
+        """The pools that are parts of a memory, of all roles."""
+        return tuple(pool for pool in self.pools if pool.memory == memory_name)
+
+    def pools_for(self, device_name: str, role: Role) -> tuple[Pool, ...]:
+        """The pools of a role that a device may use, in preference order."""
+        return tuple(pool for pool in self.pools_of(role) if device_name in pool.devices)
+
+    def memory_of(self, pool: Pool | str) -> Memory:
+        """The memory that a pool is a part of."""
+        return self.memory((self.pool(pool) if isinstance(pool, str) else pool).memory)
+
+    def devices_reaching(self, memory_name: str) -> tuple[Device, ...]:
+        """The devices that can access a memory."""
+        return tuple(device for device in self.devices if device.reaches(memory_name))
+
+    def address_seen_by(self, device_name: str, memory_name: str) -> int | None:
+        """Where a device sees a memory begin; `None` if it does not reach it or no base is known."""
+        for entry in self.device(device_name).reach:
+            if entry.memory == memory_name:
+                return self.memory(memory_name).base if entry.base is None else entry.base
+        return None
+
+    def external_stack_bytes(self, symbol: str) -> int | None:
+        """The stack that an external symbol needs; `None` if the target does not declare it."""
+        return next((entry.size_bytes for entry in self.external_stacks if entry.symbol == symbol), None)
+
+
+def c_identifier(name: str) -> str:
+    """The name with every character that C identifiers cannot have replaced by an underscore."""
+    text = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name)
+    return f"_{text}" if not text or text[0].isdigit() else text

@@ -1,0 +1,226 @@
+"""Typed access to one table of a description, which collects what is wrong instead of stopping.
+
+Each accessor names its key once; asking for a key is what makes it known, so `finish` can report every other
+key of the table, and no list of keys has to be kept in step with the code that reads them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import TypeVar, cast
+
+from bytewright.target.model import UNLIMITED, Unlimited
+from bytewright.target.problem import Problem, closest, listing
+from bytewright.target.size import SizeError, parse_size
+from bytewright.target.source import Path
+
+_Choice = TypeVar("_Choice", bound=Enum)
+
+NAME_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*", re.ASCII)
+SYMBOL_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_HEXADECIMAL = re.compile(r"0x[0-9A-Fa-f]{1,16}", re.ASCII)
+_END_OF_ADDRESSES = 1 << 64
+
+
+def kind_of(value: object) -> str:
+    """What a TOML or JSON value is, in the words of those formats."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case int():
+            return "an integer"
+        case float():
+            return "a float"
+        case str():
+            return "a string"
+        case list():
+            return "an array"
+        case Mapping():
+            return "a table"
+        case _:
+            return "a date"
+
+
+class Table:
+    """One table, its path in the description, and the list that problems go to."""
+
+    def __init__(self, values: Mapping[str, object], path: Path, problems: list[Problem]) -> None:
+        self._values = values
+        self._problems = problems
+        self._known: list[str] = []
+        self.path = path
+        self.has_failed = False
+
+    def has(self, key: str) -> bool:
+        """Whether the table has the key; asking makes it known."""
+        self._known.append(key)
+        return key in self._values
+
+    def fail(self, key: str | None, message: str, *notes: str, suggestion: str | None = None) -> None:
+        """Reports a problem with a key, or with the table."""
+        self.has_failed = True
+        path = self.path if key is None else (*self.path, key)
+        self._problems.append(Problem(path, message, notes, suggestion))
+
+    def finish(self) -> None:
+        """Reports every key that no accessor asked for."""
+        for key in self._values:
+            if key not in self._known:
+                known = sorted(set(self._known))
+                note = listing("keys of this table", known)
+                self.fail(key, f"unknown key {key!r}", note, suggestion=closest(key, known))
+
+    def require(self, *keys: str) -> None:
+        """Reports each of these keys that is missing."""
+        for key in keys:
+            if not self.has(key):
+                self.fail(None, f"the key {key!r} is missing")
+
+    def boolean(self, key: str, default: bool) -> bool:
+        """True or false."""
+        value = self._values[key] if self.has(key) else default
+        if isinstance(value, bool):
+            return value
+        self.fail(key, f"{key!r} must be true or false, not {kind_of(value)}")
+        return default
+
+    def text(self, key: str, default: str, pattern: re.Pattern[str] | None, what: str) -> str:
+        """A string that matches a pattern; without one, any printable text on one line."""
+        value = self._values[key] if self.has(key) else default
+        if not isinstance(value, str):
+            self.fail(key, f"{key!r} must be a string, not {kind_of(value)}")
+            return default
+        if key in self._values and not (pattern.fullmatch(value) if pattern else value.isprintable()):
+            self.fail(key, f"{value!r} is not {what}")
+            return default
+        return value
+
+    def integer(self, key: str, default: int, smallest: int) -> int:
+        """An integer that is not too small."""
+        value = self._values[key] if self.has(key) else default
+        if isinstance(value, bool) or not isinstance(value, int):
+            self.fail(key, f"{key!r} must be an integer, not {kind_of(value)}")
+            return default
+        if value < smallest:
+            self.fail(key, f"{key!r} is {value}, but the smallest allowed is {smallest}")
+            return default
+        return value
+
+    def address(self, key: str) -> int | None:
+        """An address: an integer, or a string of hexadecimal digits because JSON has only decimal."""
+        return self._address(key, self._values[key]) if self.has(key) else None
+
+    def addresses(self, key: str) -> tuple[int, ...]:
+        """An array of addresses."""
+        values = [self._address(key, value) for value in self.array(key)]
+        return tuple(value for value in values if value is not None)
+
+    def _address(self, key: str, value: object) -> int | None:
+        if isinstance(value, str) and _HEXADECIMAL.fullmatch(value):
+            value = int(value, 16)
+        if isinstance(value, bool) or not isinstance(value, int):
+            self.fail(key, f"{key!r} must hold addresses such as 0x20000000, not {kind_of(value)}")
+        elif not 0 <= value < _END_OF_ADDRESSES:
+            self.fail(key, f"{value} is not an address: it is negative or needs more than 64 bits")
+        else:
+            return value
+        return None
+
+    def size(self, key: str, default: int, *, zero_allowed: bool = False) -> int:
+        """A size in bytes."""
+        if not self.has(key):
+            return default
+        try:
+            return parse_size(self._values[key], zero_allowed=zero_allowed)
+        except SizeError as error:
+            self.fail(key, f"{key!r}: {error}")
+            return default
+
+    def limit(self, key: str, default: int | Unlimited, *, zero_allowed: bool = False) -> int | Unlimited:
+        """A size in bytes, or "unlimited"."""
+        if self.has(key) and self._values[key] == UNLIMITED.value:
+            return UNLIMITED
+        if not self.has(key):
+            return default
+        return self.size(key, 0, zero_allowed=zero_allowed)
+
+    def choice(self, key: str, default: _Choice) -> _Choice:
+        """One of the values of an enumeration."""
+        value = self._values[key] if self.has(key) else default.value
+        for member in type(default):
+            if member.value == value and isinstance(value, str):
+                return member
+        allowed = [str(member.value) for member in type(default)]
+        shown = repr(value) if isinstance(value, str) else kind_of(value)
+        self.fail(key, f"{key!r} cannot be {shown}", listing("allowed", allowed))
+        return default
+
+    def array(self, key: str) -> Sequence[object]:
+        """An array of anything; empty if it is missing."""
+        value = self._values[key] if self.has(key) else []
+        if isinstance(value, list):
+            return cast("list[object]", value)
+        self.fail(key, f"{key!r} must be an array, not {kind_of(value)}")
+        return []
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """An array of strings without repetitions."""
+        texts: list[str] = []
+        for value in self.array(key):
+            if not isinstance(value, str):
+                self.fail(key, f"{key!r} must hold strings, not {kind_of(value)}")
+            elif value in texts:
+                self.fail(key, f"{value!r} stands twice in {key!r}")
+            else:
+                texts.append(value)
+        return tuple(texts)
+
+    def named_tables(self, key: str, pattern: re.Pattern[str] = NAME_PATTERN) -> dict[str, Table]:
+        """The tables inside a table, by name: `[memory.dtcm]`."""
+        tables: dict[str, Table] = {}
+        for name, value in self.table_at(key).items():
+            path = (*self.path, key, name)
+            if not pattern.fullmatch(name):
+                message = f"{name!r} is not a name; names are a letter, then letters, digits, '_' and '-'"
+                self._problems.append(Problem(path, message))
+            elif not isinstance(value, Mapping):
+                self._problems.append(Problem(path, f"{name!r} must be a table, not {kind_of(value)}"))
+            else:
+                tables[name] = Table(cast("Mapping[str, object]", value), path, self._problems)
+        return tables
+
+    def listed_tables(self, key: str) -> list[Table]:
+        """The tables of an array of tables: `[[workspace]]`."""
+        tables: list[Table] = []
+        for index, value in enumerate(self.array(key)):
+            path = (*self.path, key, index)
+            if isinstance(value, Mapping):
+                tables.append(Table(cast("Mapping[str, object]", value), path, self._problems))
+            else:
+                self._problems.append(Problem(path, f"{key!r} must hold tables, not {kind_of(value)}"))
+        return tables
+
+    def subtable(self, key: str) -> Table:
+        """The table inside this one at a key; empty if it is missing."""
+        return Table(self.table_at(key), (*self.path, key), self._problems)
+
+    def table_at(self, key: str) -> Mapping[str, object]:
+        """The plain values of the table at a key; empty if it is missing."""
+        value = self._values[key] if self.has(key) else {}
+        if isinstance(value, Mapping):
+            return cast("Mapping[str, object]", value)
+        self.fail(key, f"{key!r} must be a table, not {kind_of(value)}")
+        return {}
+
+    def nested(self, value: object, key: str) -> Table:
+        """A table that stands as an element of the array at a key."""
+        return Table(cast("Mapping[str, object]", value), (*self.path, key), self._problems)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys that the table has."""
+        return tuple(self._values)

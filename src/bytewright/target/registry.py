@@ -1,0 +1,37 @@
+"""The targets that come with Bytewright, and how a `--target` argument finds one.
+
+A built-in target is a file of the same form as a user's. An argument that looks like a path (it has a
+separator or a suffix of a target file) is a path and nothing else; any other is the name of a built-in
+target, or else of a file that exists.
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.target.load import load_file, load_text
+from bytewright.target.model import Target
+from bytewright.target.problem import closest, listing
+
+BUILTIN_TARGETS: tuple[str, ...] = ("host", "generic-cortex-m", "mps2-an386", "mps2-an500", "mps3-an547")
+
+_FILE_SUFFIXES = (".toml", ".json")
+
+
+def load_target(name_or_path: str) -> Target:
+    """The built-in target of this name, or the target described in this file.
+
+    Raises:
+        CompileError: BW203 for a name that is neither, BW201 and BW202 as `load_file` does.
+    """
+    if name_or_path in BUILTIN_TARGETS:
+        resource = files("bytewright.target").joinpath("builtin", f"{name_or_path}.toml")
+        return load_text(resource.read_text(encoding="utf-8"), f"{name_or_path}.toml")
+    path = Path(name_or_path)
+    if len(path.parts) > 1 or path.suffix in _FILE_SUFFIXES or path.is_file():
+        return load_file(path)
+    suggestion = closest(name_or_path, BUILTIN_TARGETS) or "a file is given by its path, such as ./board.toml"
+    note = listing("built-in targets", BUILTIN_TARGETS)
+    raise CompileError(Diagnostic("BW203", f"there is no target {name_or_path!r}", (note,), suggestion))

@@ -1,0 +1,259 @@
+"""The text of a target file: what it says, and on which line it says it.
+
+`tomllib` and `json` drop positions, and an error about a board file must name its line. After a text was
+parsed, which proves that it is well formed, a second walk over it notes the line of every key and array
+element. That walk can be short because it need not find mistakes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from bytewright.diagnostics import CompileError, Diagnostic, InternalError
+
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A description as plain values, with the place of each.
+
+    Attributes:
+        file: The name to show.
+        values: The top-level table.
+        lines: The line of each key, table and array element, by path; empty if there was no text.
+    """
+
+    file: str
+    values: Mapping[str, object]
+    lines: Mapping[Path, int] = field(default_factory=dict[Path, int])
+
+    def where(self, path: Path) -> str:
+        """The file, the line of the nearest known ancestor, and the key."""
+        line = self.line_of(path)
+        place = self.file if line is None else f"{self.file}:{line}"
+        return f"{place}, key {format_path(path)}" if path else place
+
+    def line_of(self, path: Path) -> int | None:
+        """The line of a key, or of the nearest table around it; `None` if there was no text."""
+        for length in range(len(path), 0, -1):
+            if path[:length] in self.lines:
+                return self.lines[path[:length]]
+        return None
+
+
+def format_path(path: Path) -> str:
+    """A path as people write it: `memory.dtcm.size`, `workspace[0].name`."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def parse_source(text: str, file: str) -> Source:
+    """Parses TOML, or JSON if the text begins with a brace.
+
+    Raises:
+        CompileError: BW202 for text that is neither.
+    """
+    try:
+        if text.lstrip().startswith("{"):
+            values: dict[str, object] = json.loads(text, object_pairs_hook=_refuse_repeated_keys)
+            return Source(file, values, _LineWalk(text).json_document())
+        values = tomllib.loads(text)
+        return Source(file, values, _LineWalk(text.replace("\r\n", "\n")).toml_document())
+    except json.JSONDecodeError as error:
+        raise _malformed(file, error.lineno, f"not valid JSON: {error.msg}") from None
+    except tomllib.TOMLDecodeError as error:
+        message, line = _split_position(str(error), text)
+        raise _malformed(file, line, f"not valid TOML: {message}") from None
+    except _RepeatedKeyError as error:
+        raise _malformed(file, None, f"not valid JSON: the key {error.args[0]!r} stands twice") from None
+    except RecursionError:
+        raise _malformed(file, None, "the values are nested too deeply") from None
+
+
+class _RepeatedKeyError(Exception):
+    pass
+
+
+def _refuse_repeated_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    values: dict[str, object] = {}
+    for key, value in pairs:
+        if key in values:
+            raise _RepeatedKeyError(key)
+        values[key] = value
+    return values
+
+
+def _malformed(file: str, line: int | None, message: str) -> CompileError:
+    return CompileError(Diagnostic("BW202", message, where=file if line is None else f"{file}:{line}"))
+
+
+def _split_position(message: str, text: str) -> tuple[str, int]:
+    """Takes tomllib's "(at line 3, column 5)" or "(at end of document)" off its message."""
+    match = re.fullmatch(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", message, re.DOTALL)
+    last_line = text.rstrip("\n").count("\n") + 1
+    if match is None:
+        return message, last_line
+    return match.group(1), int(match.group(2)) if match.group(2) else last_line
+
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_SCALAR = re.compile(r"[^,\]}\s#]+(?: [0-9][^,\]}\s#]*)?")  # a date and its time may be parted by a space
+_STRINGS = (  # the longest delimiter first
+    re.compile(r'"""(?:[^\\]|\\.)*?"{3,5}', re.DOTALL),
+    re.compile(r"'''.*?'{3,5}", re.DOTALL),
+    re.compile(r'"(?:[^"\\]|\\.)*"'),
+    re.compile(r"'[^']*'"),
+)
+
+
+class _LineWalk:
+    """One walk over a well-formed text. TOML values contain JSON values, so both use the same `_value`."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._position = 0
+        self._line = 1
+        self._lines: dict[Path, int] = {}
+        self._num_tables: dict[Path, int] = {}  # length so far of each array of tables
+
+    def json_document(self) -> dict[Path, int]:
+        """The lines of a JSON object."""
+        self._skip_blank()
+        self._value(())
+        return self._lines
+
+    def toml_document(self) -> dict[Path, int]:
+        """The lines of a TOML document."""
+        table: Path = ()
+        while self._skip_blank():
+            line = self._line
+            if self._peek("["):
+                table = self._header()
+                self._note(table, line)
+            else:
+                path = table + self._key()
+                self._note_all(path, len(table), line)
+                self._skip_blank()
+                self._advance(1)  # the equals sign
+                self._skip_blank()
+                self._value(path)
+        return self._lines
+
+    def _header(self) -> Path:
+        """`[a.b]` or `[[a.b]]`, as a path in which each array of tables is followed by its current index."""
+        is_array = self._peek("[[")
+        self._advance(2 if is_array else 1)
+        self._skip_blank()
+        names = self._key()
+        self._skip_blank()
+        self._advance(2 if is_array else 1)
+        path: Path = ()
+        for position, name in enumerate(names):
+            path = (*path, name)
+            if is_array and position == len(names) - 1:
+                self._num_tables[path] = self._num_tables.get(path, 0) + 1
+            if path in self._num_tables:
+                self._note(path, self._line)
+                path = (*path, self._num_tables[path] - 1)
+        return path
+
+    def _key(self) -> tuple[str, ...]:
+        """A key, dotted or not; leaves the position after it."""
+        parts: list[str] = []
+        while True:
+            bare = _BARE_KEY.match(self._text, self._position)
+            if bare is not None:
+                self._advance(len(bare.group()))
+                parts.append(bare.group())
+            else:
+                parts.append(_string_value(self._string()))
+            self._skip_blank()
+            if not self._peek("."):
+                return tuple(parts)
+            self._advance(1)
+            self._skip_blank()
+
+    def _value(self, path: Path) -> None:
+        if self._peek("["):
+            self._items(path, "]")
+        elif self._peek("{"):
+            self._items(path, "}")
+        elif self._peek('"') or self._peek("'"):
+            self._string()
+        else:
+            match = _SCALAR.match(self._text, self._position)
+            self._advance(len(match.group()) if match else 1)
+
+    def _items(self, path: Path, closing: str) -> None:
+        """The elements of an array, or the members of an inline table or JSON object."""
+        self._advance(1)
+        index = 0
+        while self._skip_blank() and not self._peek(closing):
+            line = self._line
+            if closing == "]":
+                item: Path = (*path, index)
+            else:
+                item = path + self._key()
+                self._skip_blank()
+                self._advance(1)  # the equals sign or colon
+                self._skip_blank()
+            self._note_all(item, len(path), line)
+            self._value(item)
+            index += 1
+            self._skip_blank()
+            if self._peek(","):
+                self._advance(1)
+        self._advance(1)
+
+    def _string(self) -> str:
+        """A string of any kind, with its delimiters."""
+        for pattern in _STRINGS:
+            match = pattern.match(self._text, self._position)
+            if match is not None:
+                self._advance(len(match.group()))
+                return match.group()
+        raise InternalError(f"a string was expected on line {self._line} of a text that was parsed before")
+
+    def _skip_blank(self) -> bool:
+        """Moves over white space and comments; false at the end of the text."""
+        while self._position < len(self._text):
+            if self._peek("#"):
+                end = self._text.find("\n", self._position)
+                self._position = len(self._text) if end < 0 else end
+            elif self._text[self._position].isspace():
+                self._advance(1)
+            else:
+                return True
+        return False
+
+    def _peek(self, text: str) -> bool:
+        return self._text.startswith(text, self._position)
+
+    def _advance(self, count: int) -> None:
+        self._line += self._text.count("\n", self._position, self._position + count)
+        self._position += count
+
+    def _note(self, path: Path, line: int) -> None:
+        self._lines.setdefault(path, line)
+
+    def _note_all(self, path: Path, known_length: int, line: int) -> None:
+        """Notes a dotted key and the tables that it creates on the way."""
+        for length in range(known_length + 1, len(path) + 1):
+            self._note(path[:length], line)
+
+
+def _string_value(literal: str) -> str:
+    """What a string that stands as a key means; JSON and TOML share most of their escapes, not all."""
+    try:
+        json_value: str = json.loads(literal)
+        return json_value
+    except json.JSONDecodeError:
+        toml_values: dict[str, str] = tomllib.loads(f"value = {literal}")
+        return toml_values["value"]
