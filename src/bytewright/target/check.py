@@ -32,7 +32,6 @@ _C_KEYWORD = re.compile(
     "auto|break|case|char|const|continue|default|do|double|else|enum|extern|float|for|goto|if|inline|int|long|"
     "register|restrict|return|short|signed|sizeof|static|struct|switch|typedef|union|unsigned|void|volatile|while"
 )
-)
 
 
 def with_default_devices(target: Target) -> Target:
