@@ -1,0 +1,245 @@
+/* The harness on a bare board: files through semihosting, every inference on a painted stack of its own.
+ *
+ * Command line (semihosting): NUM_INFERENCES NUM_REPETITIONS. Reads inputs.bin, writes outputs.bin and
+ * report.txt in QEMU's folder. report.txt has one line per fact: "stack N", "status N", or "fault ...".
+ */
+#include "harness.h"
+
+#include <string.h>
+
+#define STRINGIFY(text) #text
+
+enum { SYS_OPEN = 0x01, SYS_CLOSE = 0x02, SYS_WRITE = 0x05, SYS_READ = 0x06, SYS_GET_CMDLINE = 0x15, SYS_EXIT_EXTENDED = 0x20 };
+enum { MODE_READ_BINARY = 1, MODE_WRITE_BINARY = 5 };
+enum { EXIT_FINE = 0, EXIT_MACHINE = 1, EXIT_MODEL = 2, EXIT_FAULT = 3 };
+
+#define STACK_PAINT 0x5AC3A53Cu
+
+struct harness_stack {
+    uint32_t *base;
+    uint32_t *top;
+};
+
+int32_t harness_call(HARNESS_CONTEXT_TYPE *context, const HARNESS_INPUTS_TYPE *inputs,
+                     const HARNESS_OUTPUTS_TYPE *outputs, const struct harness_stack *stack);
+void harness_exit(int status) __attribute__((noreturn));
+void harness_fault(const uint32_t *frame) __attribute__((noreturn));
+
+static uint32_t harness_model_stack[HARNESS_STACK_BYTES / 4]
+    __attribute__((aligned(8), used, section(HARNESS_STACK_SECTION)));
+static harness_session harness_model_session __attribute__((used));
+
+#define DECLARE_INPUT(index, member, size_bytes) \
+    static unsigned char harness_input_##index[size_bytes] __attribute__((aligned(16), used));
+HARNESS_INPUTS(DECLARE_INPUT)
+#define DECLARE_OUTPUT(index, member, size_bytes) \
+    static unsigned char harness_output_##index[size_bytes] __attribute__((aligned(16), used));
+HARNESS_OUTPUTS(DECLARE_OUTPUT)
+#define DECLARE_WORKSPACE(index, member, size_bytes, alignment, name) \
+    static unsigned char harness_workspace_##index[size_bytes] __attribute__((aligned(alignment), used, section(name)));
+HARNESS_WORKSPACES(DECLARE_WORKSPACE)
+#define DECLARE_BLOB(index, member, path, alignment, name)                                                  \
+    __asm__(".section " name ", \"a\"\n.balign " STRINGIFY(alignment) "\nharness_blob_" #index ":\n.incbin \"" path \
+            "\"\n.previous\n");                                                                              \
+    extern const unsigned char harness_blob_##index[];
+HARNESS_BLOBS(DECLARE_BLOB)
+
+static int report_file = -1;
+
+static int semihosting(int operation, const void *block)
+{
+    register int r0 __asm__("r0") = operation;
+    register const void *r1 __asm__("r1") = block;
+
+    __asm__ volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
+    return r0;
+}
+
+void harness_exit(int status)
+{
+    const uint32_t block[2] = {0x20026u /* the application has ended */, (uint32_t)status};
+
+    for (;;) {
+        semihosting(SYS_EXIT_EXTENDED, block);
+    }
+}
+
+static int open_file(const char *path, int mode)
+{
+    const uint32_t block[3] = {(uint32_t)(uintptr_t)path, (uint32_t)mode, (uint32_t)strlen(path)};
+    const int file = semihosting(SYS_OPEN, block);
+
+    if (file < 0) {
+        harness_exit(EXIT_MACHINE);
+    }
+    return file;
+}
+
+/* Reads or writes all of size_bytes; both calls return the number of bytes that were not transferred. */
+static void transfer(int operation, int file, const void *data, size_t size_bytes)
+{
+    const uint32_t block[3] = {(uint32_t)file, (uint32_t)(uintptr_t)data, (uint32_t)size_bytes};
+
+    if (semihosting(operation, block) != 0) {
+        harness_exit(EXIT_MACHINE);
+    }
+}
+
+static void report_text(const char *text)
+{
+    transfer(SYS_WRITE, report_file, text, strlen(text));
+}
+
+static void report_number(const char *name, uint32_t value)
+{
+    char digits[12];
+    char *digit = digits + sizeof digits;
+
+    *--digit = '\0';
+    *--digit = '\n';
+    do {
+        *--digit = (char)('0' + value % 10);
+        value /= 10;
+    } while (value != 0);
+    report_text(name);
+    report_text(" ");
+    report_text(digit);
+}
+
+static uint32_t peripheral(uint32_t address)
+{
+    return *(volatile uint32_t *)(uintptr_t)address;
+}
+
+/* Entered on the main stack, on any exception. The frame is read only where the stacks are. */
+void harness_fault(const uint32_t *frame)
+{
+    extern uint32_t __harness_main_stack_base[], __harness_main_stack_top[];
+    const uintptr_t address = (uintptr_t)frame;
+    const uintptr_t stack_base = (uintptr_t)harness_model_stack;
+    const uintptr_t stack_end = stack_base + sizeof harness_model_stack;
+
+    if (report_file >= 0) {
+        report_number("fault_cfsr", peripheral(0xE000ED28u));
+        report_number("fault_hfsr", peripheral(0xE000ED2Cu));
+        report_number("fault_mmfar", peripheral(0xE000ED34u));
+        report_number("fault_bfar", peripheral(0xE000ED38u));
+        report_number("fault_sfsr", peripheral(0xE000EDE4u));
+        report_number("fault_icsr", peripheral(0xE000ED04u));
+        if ((address >= stack_base && address + 32 <= stack_end) ||
+            (address >= (uintptr_t)__harness_main_stack_base && address + 32 <= (uintptr_t)__harness_main_stack_top)) {
+            report_number("fault_lr", frame[5]);
+            report_number("fault_pc", frame[6]);
+        }
+    }
+    harness_exit(EXIT_FAULT);
+}
+
+/* Read-only ranges become faults on write: QEMU's flash would drop the store in silence. */
+static void protect(void)
+{
+    extern uint32_t __harness_code_start[], __harness_code_end[];
+    static const uint32_t ranges[][2] = {
+#define READ_ONLY(base, last) {base, last},
+        HARNESS_READ_ONLY_RANGES(READ_ONLY){0, 0},
+    };
+#if __ARM_ARCH >= 8
+    volatile uint32_t *const mpu = (volatile uint32_t *)(uintptr_t)0xE000ED90u;
+    const uint32_t num_regions = (mpu[0] >> 8) & 0xFFu;
+    uint32_t region = 0;
+
+    mpu[2] = region++;
+    mpu[3] = (uint32_t)(uintptr_t)__harness_code_start | 4u; /* RBAR: read-only, privileged */
+    mpu[4] = ((uint32_t)(uintptr_t)__harness_code_end - 32u) | 1u;
+    for (size_t index = 0; ranges[index][1] != 0 && region < num_regions; ++index) {
+        mpu[2] = region++;
+        mpu[3] = ranges[index][0] | 5u; /* and execute never */
+        mpu[4] = (ranges[index][1] & ~31u) | 1u;
+    }
+    mpu[1] = 5u; /* enable, with the default map behind */
+    __asm__ volatile("dsb\n isb" ::: "memory");
+#else
+    (void)ranges;
+    (void)__harness_code_start;
+    (void)__harness_code_end;
+#endif
+}
+
+static uint32_t parse_number(const char **text)
+{
+    uint32_t value = 0;
+
+    while (**text == ' ') {
+        ++*text;
+    }
+    while (**text >= '0' && **text <= '9') {
+        value = value * 10 + (uint32_t)(**text - '0');
+        ++*text;
+    }
+    return value;
+}
+
+static void check(int32_t status)
+{
+    if (status < 0) {
+        report_number("status", (uint32_t)-status);
+        harness_exit(EXIT_MODEL);
+    }
+}
+
+int main(void)
+{
+    static char command_line[80];
+    uint32_t command_block[2] = {(uint32_t)(uintptr_t)command_line, sizeof command_line - 1};
+    const struct harness_stack stack = {harness_model_stack, harness_model_stack + HARNESS_STACK_BYTES / 4};
+    const char *text = command_line;
+    void *inputs[HARNESS_NUM_INPUTS + 1];
+    void *outputs[HARNESS_NUM_OUTPUTS + 1];
+    void *workspaces[HARNESS_NUM_WORKSPACES + 1];
+    const void *blobs[HARNESS_NUM_BLOBS + 1];
+
+    report_file = open_file("report.txt", MODE_WRITE_BINARY);
+    semihosting(SYS_GET_CMDLINE, command_block);
+    const uint32_t num_inferences = parse_number(&text);
+    const uint32_t num_repetitions = parse_number(&text);
+    const int input_file = open_file("inputs.bin", MODE_READ_BINARY);
+    const int output_file = open_file("outputs.bin", MODE_WRITE_BINARY);
+
+    protect();
+    (void)blobs;
+#define POINT_AT_INPUT(index, member, size_bytes) inputs[index] = harness_input_##index;
+    HARNESS_INPUTS(POINT_AT_INPUT)
+#define POINT_AT_OUTPUT(index, member, size_bytes) outputs[index] = harness_output_##index;
+    HARNESS_OUTPUTS(POINT_AT_OUTPUT)
+#define POINT_AT_WORKSPACE(index, member, size_bytes, alignment, name) \
+    workspaces[index] = harness_workspace_##index;                     \
+    memset(workspaces[index], HARNESS_WORKSPACE_FILL, size_bytes);
+    HARNESS_WORKSPACES(POINT_AT_WORKSPACE)
+#define POINT_AT_BLOB(index, member, path, alignment, name) blobs[index] = harness_blob_##index;
+    HARNESS_BLOBS(POINT_AT_BLOB)
+    for (uint32_t *word = stack.base; word < stack.top; ++word) {
+        *word = STACK_PAINT;
+    }
+
+    check(harness_set_up(&harness_model_session, workspaces, blobs));
+    harness_bind(&harness_model_session, inputs, outputs);
+    for (uint32_t inference = 0; inference < num_inferences; ++inference) {
+        for (size_t index = 0; index < HARNESS_NUM_INPUTS; ++index) {
+            transfer(SYS_READ, input_file, inputs[index], harness_input_size_bytes[index]);
+        }
+        for (uint32_t repetition = 0; repetition < num_repetitions; ++repetition) {
+            check(harness_call(&harness_model_session.context, &harness_model_session.inputs,
+                               &harness_model_session.outputs, &stack));
+        }
+        for (size_t index = 0; index < HARNESS_NUM_OUTPUTS; ++index) {
+            transfer(SYS_WRITE, output_file, outputs[index], harness_output_size_bytes[index]);
+        }
+    }
+
+    const uint32_t *lowest = stack.base;
+    while (lowest < stack.top && *lowest == STACK_PAINT) {
+        ++lowest;
+    }
+    report_number("stack", (uint32_t)(stack.top - lowest) * 4u);
+    return EXIT_FINE;
+}

@@ -1,0 +1,146 @@
+"""The instruction counter: building the TCG plugin, and what it wrote, attributed to functions and memories."""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bytewright.diagnostics import InternalError
+from bytewright.execute.build import harness_source
+from bytewright.execute.tools import compile_c, execute, find_host_compiler
+
+_NOTHING_WRITTEN = (1 << 64) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A symbol of the image."""
+
+    address: int
+    name: str
+    is_code: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AddressRange:
+    """A named interval of addresses, both ends included."""
+
+    name: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCount:
+    """Executed instructions of one function in one inference, without those of its callees."""
+
+    name: str
+    instructions: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegionTraffic:
+    """Memory accesses of one inference in one range; the addresses are the outermost bytes written."""
+
+    name: str
+    loads: int
+    stores: int
+    loaded_bytes: int
+    stored_bytes: int
+    lowest_written: int | None
+    highest_written: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """One total for each inference; functions and traffic are those of the last."""
+
+    instructions: tuple[int, ...]
+    functions: tuple[FunctionCount, ...]
+    traffic: tuple[RegionTraffic, ...]
+
+
+def build_plugin(folder: Path, qemu: str) -> Path:
+    """Compiles the plugin for the QEMU that will load it.
+
+    Raises:
+        CompileError: BW501 or BW502 for the host's C compiler.
+    """
+    (folder / "counter.c").write_text(harness_source("boards", "counter.c"), encoding="utf-8")
+    compiler = find_host_compiler()
+    version = execute(
+        [qemu, "--version"], directory=folder, timeout_seconds=30.0, what="qemu-system-arm"
+    ).stdout
+    match = re.search(r"version (\d+)\.", version)
+    # QEMU 9 refuses plugins of interface 1; the functions that the counter uses are the same in 2.
+    interface = 1 if match is not None and int(match.group(1)) < 9 else 2
+    flags = ["-std=c99", "-O2", "-shared", "-fPIC", f"-DPLUGIN_INTERFACE={interface}"]
+    compile_c([*compiler, *flags, "counter.c", "-o", "counter.so"], directory=folder, what="the C compiler")
+    return folder / "counter.so"
+
+
+def plugin_argument(symbols: Sequence[Symbol], ranges: Sequence[AddressRange]) -> str:
+    """QEMU's -plugin argument; file names are relative to the folder where QEMU runs."""
+    begin, end = address_of(symbols, "harness_measure_begin"), address_of(symbols, "harness_measure_end")
+    parts = ["./counter.so", f"begin={begin:#x}", f"end={end:#x}", "out=counts.txt"]
+    return ",".join([*parts, *(f"range={entry.first:#x}:{entry.last:#x}" for entry in ranges)])
+
+
+def address_of(symbols: Sequence[Symbol], name: str) -> int:
+    """The address of a symbol that the harness defines, without the Thumb bit."""
+    for symbol in symbols:
+        if symbol.name == name:
+            return symbol.address & ~1 if symbol.is_code else symbol.address
+    raise InternalError(f"the image has no symbol {name!r}")
+
+
+def function_at(symbols: Sequence[Symbol], address: int) -> str | None:
+    """The function that holds an address, if any symbol stands before it."""
+    code = [symbol for symbol in symbols if symbol.is_code]
+    index = bisect.bisect_right([symbol.address & ~1 for symbol in code], address)
+    return code[index - 1].name if index else None
+
+
+def parse_counts(text: str, symbols: Sequence[Symbol], ranges: Sequence[AddressRange]) -> Counts:
+    """Reads what the plugin wrote; `symbols` are sorted by address."""
+    totals: list[int] = []
+    traffic: dict[str, RegionTraffic] = {}
+    by_function: dict[str, int] = {}
+    code = [symbol for symbol in symbols if symbol.is_code]
+    starts = [symbol.address & ~1 for symbol in code]
+    names = [*(entry.name for entry in ranges), "elsewhere"]
+    for line in text.splitlines():
+        kind, *words = line.split()
+        numbers = [int(word) for word in words]
+        if kind == "inference":
+            totals.append(numbers[0])
+        elif kind == "block":
+            index = bisect.bisect_right(starts, numbers[0])
+            name = code[index - 1].name if index else "?"
+            by_function[name] = by_function.get(name, 0) + numbers[1]
+        elif kind == "range":
+            name = names[numbers[0]]
+            traffic[name] = _add_traffic(traffic.get(name), name, numbers[1:])
+    functions = sorted(by_function.items(), key=lambda entry: (-entry[1], entry[0]))
+    return Counts(tuple(totals), tuple(FunctionCount(*entry) for entry in functions), tuple(traffic.values()))
+
+
+def _add_traffic(before: RegionTraffic | None, name: str, numbers: Sequence[int]) -> RegionTraffic:
+    """One line of the plugin, added to what ranges of the same name had before: a memory has several ranges."""
+    loads, stores, loaded_bytes, stored_bytes, lowest, highest = numbers
+    ends = [lowest, highest] if lowest != _NOTHING_WRITTEN else []
+    if before is None:
+        before = RegionTraffic(name, 0, 0, 0, 0, None, None)
+    ends += [end for end in (before.lowest_written, before.highest_written) if end is not None]
+    return RegionTraffic(
+        name,
+        before.loads + loads,
+        before.stores + stores,
+        before.loaded_bytes + loaded_bytes,
+        before.stored_bytes + stored_bytes,
+        min(ends, default=None),
+        max(ends, default=None),
+    )

@@ -1,0 +1,62 @@
+"""What the board's harness reports at the end of a run, and faults in words."""
+
+from __future__ import annotations
+
+from bytewright.diagnostics import CompileError
+from bytewright.execute.tools import failure
+
+# Configurable Fault Status Register, Armv7-M and Armv8-M Architecture Reference Manuals.
+_CFSR_BITS: dict[int, str] = {
+    0: "execution from a region that forbids it",
+    1: "a data access that the memory protection unit forbids",
+    3: "memory protection fault on exception return",
+    4: "memory protection fault on exception entry",
+    5: "memory protection fault while saving floating-point state",
+    8: "bus error on an instruction fetch",
+    9: "precise bus error",
+    10: "imprecise bus error",
+    11: "bus error on exception return",
+    12: "bus error on exception entry",
+    13: "bus error while saving floating-point state",
+    16: "undefined instruction",
+    17: "invalid execution state",
+    18: "invalid exception return",
+    19: "no coprocessor or floating-point unit",
+    20: "stack overflow",
+    24: "unaligned access",
+    25: "division by zero",
+}
+_MMFAR_VALID = 1 << 7
+_BFAR_VALID = 1 << 15
+_STACK_OVERFLOW = 1 << 20
+
+
+def parse_report(text: str) -> dict[str, int]:
+    """The lines "name number" of report.txt; a line that was cut off is dropped."""
+    facts: dict[str, int] = {}
+    for line in text.splitlines():
+        name, _, number = line.partition(" ")
+        if number.isdigit():
+            facts[name] = int(number)
+    return facts
+
+
+def fault_error(
+    board_name: str, model: str, facts: dict[str, int], function: str | None, stack_bytes: int
+) -> CompileError:
+    """The error for a run that ended in a fault: what happened, where, and the registers."""
+    cfsr = facts.get("fault_cfsr", 0)
+    reasons = [text for bit, text in _CFSR_BITS.items() if cfsr >> bit & 1] or ["an unexpected exception"]
+    notes: list[str] = []
+    if cfsr & _BFAR_VALID:
+        notes.append(f"address {facts['fault_bfar']:#010x} (BFAR)")
+    if cfsr & _MMFAR_VALID:
+        notes.append(f"address {facts['fault_mmfar']:#010x} (MMFAR)")
+    if "fault_pc" in facts:
+        place = f" in {function}" if function else ""
+        notes.append(f"at {facts['fault_pc']:#010x} (PC){place}, called from {facts['fault_lr']:#010x} (LR)")
+    if cfsr & _STACK_OVERFLOW:
+        notes.append(f"the model has a stack of {stack_bytes} B, the target's max-stack-size")
+    registers = ("cfsr", "hfsr", "sfsr", "icsr")
+    notes.append(", ".join(f"{name.upper()} {facts.get(f'fault_{name}', 0):#010x}" for name in registers))
+    return failure(f"model '{model}' faulted on {board_name}: {', '.join(reasons)}", "\n".join(notes))

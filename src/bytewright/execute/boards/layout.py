@@ -1,0 +1,199 @@
+"""Lays a bundle out on a board: which board suits a target, the linker's regions, the linker script.
+
+Linker regions are the target's memories at the target's sizes, so that a pool that outgrows its memory fails
+to link. Code and the harness's data share a memory of the target where it covers theirs on the board, and
+otherwise have the board's region for themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from string import Template
+
+from bytewright.diagnostics import CompileError, Diagnostic, InternalError
+from bytewright.execute.boards.facts import BOARDS, Board
+from bytewright.execute.build import BoardTable, blob_section, harness_source, memory_section
+from bytewright.execute.description import Bundle
+from bytewright.target.model import Memory, Provider, Role, Target, c_identifier
+
+DEFAULT_STACK_BYTES = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class LinkerRegion:
+    """An entry of the linker script's MEMORY command."""
+
+    name: str
+    base: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where everything goes.
+
+    Attributes:
+        memories: The target's memories and their linker regions, in the target's order.
+        code: The region of vectors and code.
+        harness: The region of the harness's data.
+    """
+
+    board: Board
+    memories: tuple[tuple[Memory, LinkerRegion], ...]
+    code: LinkerRegion
+    harness: LinkerRegion
+
+
+def board_for(target: Target) -> Board:
+    """The board that runs bundles of a target: the one of its name, or one with its ISA and its memories.
+
+    Raises:
+        CompileError: BW204 if there is none, with the reason for each board.
+    """
+    named = BOARDS.get(target.name)
+    if named is not None and _obstacle(target, named) is None:
+        return named
+    for board in BOARDS.values():
+        if _obstacle(target, board) is None:
+            return board
+    raise CompileError(
+        Diagnostic(
+            "BW204",
+            f"no board that QEMU emulates can run a bundle for target '{target.name}'",
+            notes=tuple(f"{board.name}: {_obstacle(target, board)}" for board in BOARDS.values()),
+            help=f"compile for one of them: --target {' | '.join(BOARDS)}",
+        )
+    )
+
+
+def _obstacle(target: Target, board: Board) -> str | None:
+    """Why a board cannot run a target's bundles, if so."""
+    isa = target.default_device.isa
+    if isa != board.isa:
+        return f"it has a {board.isa}, device '{target.default_device.name}' is a {isa}"
+    for memory in target.memories:
+        if memory.base is None or memory.size_bytes is None:
+            return f"memory '{memory.name}' has no address or no size"
+        if _place(board, memory) is None:
+            return f"it has no memory at {memory.base:#010x} for the {memory.size_bytes} B of '{memory.name}'"
+    return None
+
+
+def _place(board: Board, memory: Memory) -> tuple[str, int] | None:
+    """The board's region and the offset in it where a memory of the target begins."""
+    base, size_bytes = _interval(memory)
+    for region in board.regions:
+        offset = region.offset_of(base, size_bytes)
+        if offset is not None:
+            return region.name, offset
+    return None
+
+
+def _interval(memory: Memory) -> tuple[int, int]:
+    """Base and size of a memory that has both."""
+    if memory.base is None or memory.size_bytes is None:
+        raise InternalError(f"memory {memory.name!r} has no address or no size")
+    return memory.base, memory.size_bytes
+
+
+def lay_out(target: Target, board: Board) -> Layout:
+    """Linker regions for a target that suits the board."""
+    memories: list[tuple[Memory, LinkerRegion]] = []
+    by_region: dict[str, list[tuple[int, LinkerRegion]]] = {}
+    for memory in target.memories:
+        place = _place(board, memory)
+        if place is None:
+            raise InternalError(f"memory {memory.name!r} is not on {board.name}")
+        region_name, offset = place
+        own_base, size_bytes = _interval(memory)
+        # In the region of code every address must be one that the processor can fetch from.
+        base = board.code_base + offset if region_name == board.code_region else own_base
+        region = LinkerRegion(f"memory_{c_identifier(memory.name)}", base, size_bytes)
+        memories.append((memory, region))
+        by_region.setdefault(region_name, []).append((offset, region))
+    return Layout(
+        board,
+        tuple(memories),
+        _start_of(board, board.code_region, board.code_base, by_region, "code"),
+        _start_of(board, board.harness_region, None, by_region, "harness"),
+    )
+
+
+def _start_of(
+    board: Board,
+    region_name: str,
+    base: int | None,
+    taken: dict[str, list[tuple[int, LinkerRegion]]],
+    name: str,
+) -> LinkerRegion:
+    """The start of a board's region: the target's memory that covers it, or what is free up to the first."""
+    region = board.region(region_name)
+    first = min(taken.get(region_name, []), key=lambda entry: entry[0], default=None)
+    if first is not None and first[0] == 0:
+        return first[1]
+    return LinkerRegion(
+        name, region.base if base is None else base, region.size_bytes if first is None else first[0]
+    )
+
+
+def board_table(layout: Layout, bundle: Bundle) -> BoardTable:
+    """The board's part of the harness's table: the model's stack as the target has it, and what is read-only."""
+    device = bundle.target.default_device
+    limit = device.max_stack_size_bytes
+    read_only = tuple(
+        (region.base, region.base + region.size_bytes - 1)
+        for memory, region in layout.memories
+        if not memory.is_writable and region is not layout.code
+    )
+    return BoardTable(
+        stack_bytes=(DEFAULT_STACK_BYTES if limit is None else limit) // 8 * 8,
+        stack_section=".bss.harness_stack"
+        if device.stack_memory is None
+        else memory_section(device.stack_memory),
+        read_only=read_only,
+    )
+
+
+def linker_script(layout: Layout, bundle: Bundle) -> str:
+    """The linker script of an image."""
+    regions = {region.name: region for _, region in layout.memories}
+    for region in (layout.code, layout.harness):
+        regions.setdefault(region.name, region)
+    return Template(harness_source("boards", "board.ld")).substitute(
+        regions="\n".join(
+            f"    {region.name} (rwx) : ORIGIN = {region.base:#010x}, LENGTH = {region.size_bytes}"
+            for region in regions.values()
+        ),
+        memory_sections="\n".join(
+            _memory_sections(memory, region, bundle) for memory, region in layout.memories
+        ),
+        code_region=layout.code.name,
+        harness_region=layout.harness.name,
+    )
+
+
+def _memory_sections(memory: Memory, region: LinkerRegion, bundle: Bundle) -> str:
+    """Two output sections of one memory: what the image brings, and what is empty at start.
+
+    Arrays that the bundle declares are in the memory's section; if the target names none, they are found by
+    the bundle's object files.
+    """
+    contents = [f"*({blob_section(memory.name)})"]
+    empty = [f"*({memory_section(memory.name)})"]
+    if memory.section is not None:
+        contents.append(f"*({memory.section} {memory.section}.*)")
+    else:
+        generated = [
+            pool.role
+            for pool in bundle.pools
+            if pool.memory == memory.name and pool.provider is Provider.GENERATED
+        ]
+        if Role.PARAMETERS in generated:
+            contents.append(f"*bundle_{bundle.model}_parameters.o(.rodata .rodata.*)")
+        if Role.WORKSPACE in generated:
+            empty.append("*bundle_*.o(.bss .bss.*)")
+    name = f".memory.{c_identifier(memory.name)}"
+    return (
+        f"    {name} : ALIGN(32) {{ {' '.join(contents)} }} > {region.name}\n"
+        f"    {name}.empty (NOLOAD) : ALIGN(32) {{ {' '.join(empty)} }} > {region.name}\n"
+    )

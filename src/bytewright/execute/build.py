@@ -1,0 +1,140 @@
+"""What every build of a bundle has in common: options, flags, and the generated table of the harness.
+
+`-ffp-contract=off` keeps float results those of the C text; `-fno-strict-aliasing` is what the generated code
+is written for, because bytes of a pool are reused with different element types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from bytewright.execute.description import Bundle, PoolUse, Tensor
+
+LANGUAGE_FLAGS = ("-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")
+SANITIZER_FLAGS = (
+    "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=all",
+    "-fno-omit-frame-pointer",
+    "-g",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """How to compile a bundle.
+
+    Attributes:
+        flags: Compiler flags, after those that are always given.
+        sanitize: Build with the address and undefined behaviour sanitizers (host only).
+        compiler: The compiler's command; `None` for the usual one.
+    """
+
+    flags: tuple[str, ...] = ("-O2",)
+    sanitize: bool = False
+    compiler: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BoardTable:
+    """What the board's harness needs besides: where its arrays go.
+
+    Attributes:
+        stack_bytes: The size of the model's stack.
+        stack_section: The section of the model's stack.
+        read_only: First and last address of ranges that must not be written.
+    """
+
+    stack_bytes: int
+    stack_section: str
+    read_only: tuple[tuple[int, int], ...]
+
+
+def harness_source(*parts: str) -> str:
+    """The text of one of the stage's own C, assembly or linker files."""
+    return files("bytewright.execute").joinpath(*parts).read_text(encoding="utf-8")
+
+
+def write_harness(
+    bundle: Bundle, folder: Path, sources: Iterable[tuple[str, str]], board: BoardTable | None = None
+) -> None:
+    """Copies the harness's sources into a build folder and writes the table of this bundle beside them."""
+    for subfolder, name in (("harness", "harness.h"), ("harness", "adapter.c"), *sources):
+        (folder / name).write_text(harness_source(subfolder, name), encoding="utf-8")
+    (folder / "harness_model.h").write_text(model_table(bundle, board), encoding="utf-8")
+    for index, pool in enumerate(bundle.caller_parameters):
+        (folder / blob_name(index)).write_bytes(bundle.blob(pool).read_bytes())
+
+
+def include_flags(bundle: Bundle, folder: Path) -> list[str]:
+    """The compiler's include folders for the bundle and its harness."""
+    return [f"-I{path.resolve()}" for path in (*bundle.include_directories, folder)]
+
+
+def blob_name(index: int) -> str:
+    """The file of a parameter blob in the build folder."""
+    return f"blob_{index}.bin"
+
+
+def memory_section(memory_name: str) -> str:
+    """The section for arrays of the harness that must lie in a memory and hold nothing at start."""
+    return f".bss.memory.{memory_name}"
+
+
+def blob_section(memory_name: str) -> str:
+    """The section for parameter blobs in a memory."""
+    return f".blob.memory.{memory_name}"
+
+
+def model_table(bundle: Bundle, board: BoardTable | None = None) -> str:
+    """The text of harness_model.h: macros only, described in harness.h."""
+    model, upper = bundle.model, bundle.model.upper()
+    workspaces = [
+        f"ENTRY({index}, {pool.c_name}, {_macro(upper, pool)}_SIZE, {_macro(upper, pool)}_ALIGN, "
+        f'"{memory_section(pool.memory)}")'
+        for index, pool in enumerate(bundle.caller_workspaces)
+    ]
+    blobs = [
+        f'ENTRY({index}, {pool.c_name}, "{blob_name(index)}", {pool.alignment}, "{blob_section(pool.memory)}")'
+        for index, pool in enumerate(bundle.caller_parameters)
+    ]
+    lines = [
+        f'#include "{model}.h"',
+        *_list("INPUTS", _tensors(bundle.inputs)),
+        *_list("OUTPUTS", _tensors(bundle.outputs)),
+        *_list("WORKSPACES", workspaces),
+        *_list("BLOBS", blobs),
+        f"#define HARNESS_CONTEXT_TYPE {model}_context",
+        f"#define HARNESS_INPUTS_TYPE {model}_inputs",
+        f"#define HARNESS_OUTPUTS_TYPE {model}_outputs",
+        f"#define HARNESS_WORKSPACES_TYPE {model}_workspaces",
+        f"#define HARNESS_PARAMETERS_TYPE {model}_parameters",
+        f"#define HARNESS_SET_WORKSPACES {model}_set_workspaces",
+        f"#define HARNESS_SET_PARAMETERS {model}_set_parameters",
+        f"#define HARNESS_RUN {model}_run",
+    ]
+    if board is not None:
+        ranges = " ".join(f"ENTRY({first:#x}u, {last:#x}u)" for first, last in board.read_only)
+        lines += [
+            f"#define HARNESS_STACK_BYTES {board.stack_bytes}",
+            f'#define HARNESS_STACK_SECTION "{board.stack_section}"',
+            f"#define HARNESS_READ_ONLY_RANGES(ENTRY) {ranges}".rstrip(),
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _macro(upper: str, pool: PoolUse) -> str:
+    return f"{upper}_{pool.c_name.upper()}_WORKSPACE"
+
+
+def _tensors(tensors: tuple[Tensor, ...]) -> list[str]:
+    return [f"ENTRY({index}, {tensor.c_name}, {tensor.size_bytes})" for index, tensor in enumerate(tensors)]
+
+
+def _list(name: str, entries: list[str]) -> list[str]:
+    return [
+        f"#define HARNESS_NUM_{name} {len(entries)}",
+        f"#define HARNESS_{name}(ENTRY) {' '.join(entries)}".rstrip(),
+    ]

@@ -1,0 +1,209 @@
+"""Reads a bundle folder into a typed description: what it needs to run, and nothing about how it was made.
+
+The source of truth is plan.json; the header is only asked for the names of its error codes. A folder that is
+not a bundle, or whose plan.json lacks something, is refused here, so that the rest of the stage looks nothing
+up twice.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.target.load import load_description
+from bytewright.target.model import Provider, Role, Target, c_identifier
+
+Array = np.ndarray[Any, Any]
+
+_DTYPES: dict[str, str] = {
+    "i8": "int8",
+    "u8": "uint8",
+    "i16": "int16",
+    "u16": "uint16",
+    "i32": "int32",
+    "u32": "uint32",
+    "i64": "int64",
+    "f32": "float32",
+    "f64": "float64",
+    "bool": "bool",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """One input or output: the name in the model, the struct member in C, and what the buffer holds."""
+
+    name: str
+    c_name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PoolUse:
+    """One pool of the plan: how many bytes of it the model uses, and who declares the array."""
+
+    name: str
+    c_name: str
+    memory: str
+    role: Role
+    provider: Provider
+    used_bytes: int
+    alignment: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A bundle folder, understood."""
+
+    directory: Path
+    model: str
+    target: Target
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    pools: tuple[PoolUse, ...]
+    sources: tuple[Path, ...]
+    include_directories: tuple[Path, ...]
+    error_names: Mapping[int, str]
+
+    @property
+    def caller_workspaces(self) -> tuple[PoolUse, ...]:
+        """Workspace pools whose memory the harness provides, in the order of the plan."""
+        return self._pools(Role.WORKSPACE, Provider.CALLER)
+
+    @property
+    def caller_parameters(self) -> tuple[PoolUse, ...]:
+        """Parameter pools that are blob files."""
+        return self._pools(Role.PARAMETERS, Provider.CALLER)
+
+    @property
+    def has_generated_workspace(self) -> bool:
+        """Whether the C owns memory that changes, so that one context may run at a time."""
+        return bool(self._pools(Role.WORKSPACE, Provider.GENERATED))
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Bytes of all workspace pools that the model uses."""
+        return sum(pool.used_bytes for pool in self.pools if pool.role is Role.WORKSPACE)
+
+    def blob(self, pool: PoolUse) -> Path:
+        """The file with a caller-provided parameter pool."""
+        return self.directory / "parameters" / f"{pool.name}.bin"
+
+    def status_name(self, status: int) -> str:
+        """An error code as the header names it, else its number."""
+        name = self.error_names.get(status)
+        return f"{name} ({status})" if name else str(status)
+
+    def _pools(self, role: Role, provider: Provider) -> tuple[PoolUse, ...]:
+        return tuple(pool for pool in self.pools if pool.role is role and pool.provider is provider)
+
+
+def not_a_bundle(directory: Path, why: str) -> CompileError:
+    """The error for a folder that cannot be run."""
+    return CompileError(
+        Diagnostic(
+            "BW207",
+            f"'{directory}' is not a Bytewright bundle: {why}",
+            help="give the folder that 'bytewright compile MODEL -o DIR' wrote",
+        )
+    )
+
+
+def read_bundle(directory: Path) -> Bundle:
+    """Reads a bundle folder.
+
+    Raises:
+        CompileError: BW207 if plan.json, the header, the sources or a parameter blob are missing or cannot be
+            understood.
+    """
+    plan = _read_plan(directory)
+    try:
+        bundle = _understand(directory, plan)
+    except (KeyError, TypeError, ValueError) as error:
+        raise not_a_bundle(directory, f"plan.json cannot be understood ({error!r})") from error
+    header = directory / "include" / f"{bundle.model}.h"
+    missing = [header, *(bundle.blob(pool) for pool in bundle.caller_parameters)]
+    for path in missing:
+        if not path.is_file():
+            raise not_a_bundle(directory, f"{path.relative_to(directory)} is missing")
+    if not bundle.sources:
+        raise not_a_bundle(directory, "src/ holds no C files")
+    return bundle
+
+
+def _read_plan(directory: Path) -> dict[str, Any]:
+    path = directory / "plan.json"
+    if not path.is_file():
+        raise not_a_bundle(directory, "it has no plan.json")
+    try:
+        plan = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise not_a_bundle(directory, f"plan.json cannot be read ({error})") from error
+    if not isinstance(plan, dict):
+        raise not_a_bundle(directory, "plan.json is not an object")
+    plan = cast("dict[str, Any]", plan)
+    if plan.get("schema") != 1:
+        raise not_a_bundle(
+            directory, f"plan.json has schema {plan.get('schema')!r}, this version reads schema 1"
+        )
+    return plan
+
+
+def _understand(directory: Path, plan: dict[str, Any]) -> Bundle:
+    model = str(plan["model"])
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", model):
+        raise ValueError(f"model {model!r} is not a C identifier")
+    header = directory / "include" / f"{model}.h"
+    runtime = directory / "runtime"
+    return Bundle(
+        directory=directory,
+        model=model,
+        target=load_description(plan["target_description"], "plan.json"),
+        inputs=tuple(_tensor(entry) for entry in plan["inputs"]),
+        outputs=tuple(_tensor(entry) for entry in plan["outputs"]),
+        pools=tuple(_pool(entry) for entry in plan["pools"]),
+        sources=tuple(sorted((directory / "src").glob("*.c")) + sorted(runtime.rglob("*.c"))),
+        include_directories=tuple(
+            path for path in (directory / "include", directory / "src", runtime) if path.is_dir()
+        ),
+        error_names=_error_names(header, model),
+    )
+
+
+def _tensor(entry: dict[str, Any]) -> Tensor:
+    dtype = np.dtype(_DTYPES[entry["dtype"]])
+    shape = tuple(int(extent) for extent in entry["shape"])
+    if entry["size_bytes"] != math.prod(shape) * dtype.itemsize:
+        raise ValueError(f"size_bytes of {entry['name']!r} is not that of its shape")
+    return Tensor(str(entry["name"]), str(entry["c_name"]), dtype, shape, int(entry["size_bytes"]))
+
+
+def _pool(entry: dict[str, Any]) -> PoolUse:
+    return PoolUse(
+        name=str(entry["name"]),
+        c_name=str(entry.get("c_name") or c_identifier(str(entry["name"]))),
+        memory=str(entry["memory"]),
+        role=Role(entry["role"]),
+        provider=Provider(entry["provider"]),
+        used_bytes=int(entry["used_bytes"]),
+        alignment=int(entry["alignment"]),
+    )
+
+
+def _error_names(header: Path, model: str) -> dict[int, str]:
+    """The codes of the header's `<MODEL>_ERROR_...` macros or enumerators."""
+    if not header.is_file():
+        return {}
+    pattern = re.compile(rf"\b({re.escape(model.upper())}_ERROR_\w+)\s*=?\s*\(?\s*(-\d+)")
+    text = header.read_text(encoding="utf-8", errors="replace")
+    return {int(number): name for name, number in pattern.findall(text)}

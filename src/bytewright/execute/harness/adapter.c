@@ -1,0 +1,58 @@
+/* Maps arrays of pointers to the members of the model's structs, by the tables of harness_model.h. */
+#include "harness.h"
+
+#include <string.h>
+
+#define IO_SIZE(index, member, size_bytes) [index] = (size_bytes),
+#define WORKSPACE_SIZE(index, member, size_bytes, alignment, section) [index] = (size_bytes),
+#define WORKSPACE_ALIGNMENT(index, member, size_bytes, alignment, section) [index] = (alignment),
+
+const size_t harness_input_size_bytes[HARNESS_NUM_INPUTS + 1] = {HARNESS_INPUTS(IO_SIZE)[HARNESS_NUM_INPUTS] = 0};
+const size_t harness_output_size_bytes[HARNESS_NUM_OUTPUTS + 1] = {HARNESS_OUTPUTS(IO_SIZE)[HARNESS_NUM_OUTPUTS] = 0};
+const size_t harness_workspace_size_bytes[HARNESS_NUM_WORKSPACES + 1] = {
+    HARNESS_WORKSPACES(WORKSPACE_SIZE)[HARNESS_NUM_WORKSPACES] = 0};
+const size_t harness_workspace_alignment[HARNESS_NUM_WORKSPACES + 1] = {
+    HARNESS_WORKSPACES(WORKSPACE_ALIGNMENT)[HARNESS_NUM_WORKSPACES] = 0};
+
+int32_t harness_set_up(harness_session *session, void *const *workspaces, const void *const *blobs)
+{
+    int32_t status = 0;
+
+    memset(&session->context, 0, sizeof session->context);
+#if HARNESS_NUM_WORKSPACES > 0
+    {
+        HARNESS_WORKSPACES_TYPE memories;
+#define SET_WORKSPACE(index, member, size, alignment, section) \
+    memories.member.base = workspaces[index];                  \
+    memories.member.size_bytes = (size);
+        HARNESS_WORKSPACES(SET_WORKSPACE)
+        status = HARNESS_SET_WORKSPACES(&session->context, &memories);
+        if (status < 0) {
+            return status;
+        }
+    }
+#else
+    (void)workspaces;
+#endif
+#if HARNESS_NUM_BLOBS > 0
+    {
+        HARNESS_PARAMETERS_TYPE parameters;
+#define SET_BLOB(index, member, path, alignment, section) parameters.member = blobs[index];
+        HARNESS_BLOBS(SET_BLOB)
+        status = HARNESS_SET_PARAMETERS(&session->context, &parameters);
+    }
+#else
+    (void)blobs;
+#endif
+    return status;
+}
+
+void harness_bind(harness_session *session, void *const *inputs, void *const *outputs)
+{
+    (void)inputs;
+    (void)outputs;
+#define BIND_INPUT(index, member, size_bytes) session->inputs.member = inputs[index];
+    HARNESS_INPUTS(BIND_INPUT)
+#define BIND_OUTPUT(index, member, size_bytes) session->outputs.member = outputs[index];
+    HARNESS_OUTPUTS(BIND_OUTPUT)
+}

@@ -1,0 +1,134 @@
+/* The harness as a program: inputs from a file, outputs and times to files, any number of inferences.
+ *
+ * Every buffer is its own heap block of exactly the stated size, so that the address sanitizer sees the first
+ * byte outside. Usage: program INPUTS OUTPUTS TIMES NUM_INFERENCES NUM_REPETITIONS [BLOB]...
+ * The exit status is 0, 1 when the machine failed, or 2 when the model returned an error (printed as "status N").
+ */
+#define _POSIX_C_SOURCE 200112L
+
+#include "harness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static void stop(const char *what)
+{
+    fprintf(stderr, "harness: %s\n", what);
+    exit(1);
+}
+
+static void check(int32_t status)
+{
+    if (status < 0) {
+        printf("status %ld\n", (long)status);
+        exit(2);
+    }
+}
+
+static void *allocate(size_t size_bytes, size_t alignment)
+{
+    void *block = NULL;
+
+    if (posix_memalign(&block, alignment < sizeof(void *) ? sizeof(void *) : alignment, size_bytes) != 0) {
+        stop("out of memory");
+    }
+    return block;
+}
+
+static FILE *open_file(const char *path, const char *mode)
+{
+    FILE *const file = fopen(path, mode);
+
+    if (file == NULL) {
+        stop("cannot open a file");
+    }
+    return file;
+}
+
+static void *load_blob(const char *path, size_t alignment)
+{
+    FILE *const file = open_file(path, "rb");
+    long size_bytes;
+    void *blob;
+
+    if (fseek(file, 0, SEEK_END) != 0 || (size_bytes = ftell(file)) < 0) {
+        stop("cannot read a parameter blob");
+    }
+    rewind(file);
+    blob = allocate((size_t)size_bytes, alignment);
+    if (fread(blob, 1, (size_t)size_bytes, file) != (size_t)size_bytes) {
+        stop("cannot read a parameter blob");
+    }
+    fclose(file);
+    return blob;
+}
+
+static void infer(harness_session *session, unsigned long num_repetitions, FILE *times)
+{
+    for (unsigned long repetition = 0; repetition < num_repetitions; ++repetition) {
+        struct timespec before;
+        struct timespec after;
+        int32_t status;
+
+        clock_gettime(CLOCK_MONOTONIC, &before);
+        status = HARNESS_RUN(&session->context, &session->inputs, &session->outputs);
+        clock_gettime(CLOCK_MONOTONIC, &after);
+        check(status);
+        fprintf(times, "%lld\n",
+                (long long)(after.tv_sec - before.tv_sec) * 1000000000 + (long long)(after.tv_nsec - before.tv_nsec));
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static harness_session session;
+    void *inputs[HARNESS_NUM_INPUTS + 1];
+    void *outputs[HARNESS_NUM_OUTPUTS + 1];
+    void *workspaces[HARNESS_NUM_WORKSPACES + 1];
+    const void *blobs[HARNESS_NUM_BLOBS + 1];
+
+    if (argc != 6 + HARNESS_NUM_BLOBS) {
+        stop("wrong number of arguments");
+    }
+    for (int index = 0; index < HARNESS_NUM_INPUTS; ++index) {
+        inputs[index] = allocate(harness_input_size_bytes[index], 16);
+    }
+    for (int index = 0; index < HARNESS_NUM_OUTPUTS; ++index) {
+        outputs[index] = allocate(harness_output_size_bytes[index], 16);
+    }
+    for (int index = 0; index < HARNESS_NUM_WORKSPACES; ++index) {
+        workspaces[index] = allocate(harness_workspace_size_bytes[index], harness_workspace_alignment[index]);
+        memset(workspaces[index], HARNESS_WORKSPACE_FILL, harness_workspace_size_bytes[index]);
+    }
+#define LOAD_BLOB(index, member, path, alignment, section) blobs[index] = load_blob(argv[6 + (index)], alignment);
+    HARNESS_BLOBS(LOAD_BLOB)
+
+    FILE *const input_file = open_file(argv[1], "rb");
+    FILE *const output_file = open_file(argv[2], "wb");
+    FILE *const times = open_file(argv[3], "w");
+    const unsigned long num_inferences = strtoul(argv[4], NULL, 10);
+    const unsigned long num_repetitions = strtoul(argv[5], NULL, 10);
+
+    check(harness_set_up(&session, workspaces, blobs));
+    harness_bind(&session, inputs, outputs);
+    for (unsigned long inference = 0; inference < num_inferences; ++inference) {
+        for (int index = 0; index < HARNESS_NUM_INPUTS; ++index) {
+            if (fread(inputs[index], 1, harness_input_size_bytes[index], input_file) != harness_input_size_bytes[index]) {
+                stop("the input file is too short");
+            }
+        }
+        infer(&session, num_repetitions, times);
+        for (int index = 0; index < HARNESS_NUM_OUTPUTS; ++index) {
+            if (fwrite(outputs[index], 1, harness_output_size_bytes[index], output_file) !=
+                harness_output_size_bytes[index]) {
+                stop("cannot write the outputs");
+            }
+        }
+    }
+    if (fclose(output_file) != 0 || fclose(times) != 0) {
+        stop("cannot write the outputs");
+    }
+    return 0;
+}

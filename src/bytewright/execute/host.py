@@ -1,0 +1,295 @@
+"""Runs a bundle on this machine: as a shared library in this process, or as a program of its own.
+
+The library is what `CompiledModel.run` uses. The program is for sanitizers, which cannot be loaded into a
+running Python, and for anything that may crash. Both are timed in C, round the model's run function alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import tempfile
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.execute.build import (
+    LANGUAGE_FLAGS,
+    SANITIZER_FLAGS,
+    BuildOptions,
+    blob_name,
+    include_flags,
+    write_harness,
+)
+from bytewright.execute.description import Array, Bundle, read_bundle
+from bytewright.execute.tensors import check_inputs, output_size_bytes, pack, unpack_outputs
+from bytewright.execute.tools import compile_c, execute, failure, find_host_compiler
+
+_IO_ALIGNMENT = 16
+_FILL = 0xA5  # HARNESS_WORKSPACE_FILL
+_GUARD = 0xC3
+_GUARD_BYTES = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HostRun:
+    """What a program printed and wrote: outputs by inference, and one time for each inference and repetition."""
+
+    outputs: tuple[tuple[Array, ...], ...]
+    nanoseconds: tuple[int, ...]
+
+
+def model_error(bundle: Bundle, status: int) -> CompileError:
+    """The error for a status that the model returned to a harness that did all its plan asks for."""
+    return CompileError(
+        Diagnostic(
+            "BW402",
+            f"model '{bundle.model}' refused to run and returned {bundle.status_name(status)}",
+            notes=("the harness passed memory of exactly the sizes and alignments that the header states",),
+            help="compile the model again; the bundle's files do not belong together",
+        )
+    )
+
+
+def _build(
+    bundle: Bundle,
+    folder: Path,
+    options: BuildOptions,
+    *,
+    main: str,
+    product: str,
+    extra_flags: Sequence[str] = (),
+) -> Path:
+    """Compiles bundle and harness into one file of the folder."""
+    compiler = find_host_compiler(options.compiler)
+    write_harness(bundle, folder, [("harness", main)])
+    command = [
+        *compiler,
+        *LANGUAGE_FLAGS,
+        *options.flags,
+        *(SANITIZER_FLAGS if options.sanitize else ()),
+        *extra_flags,
+        *include_flags(bundle, folder),
+        *(str(source.resolve()) for source in bundle.sources),
+        "adapter.c",
+        main,
+        "-o",
+        product,
+        "-lm",
+    ]
+    compile_c(command, directory=folder, what=f"the C compiler '{Path(compiler[0]).name}'")
+    return folder / product
+
+
+def run_program(
+    bundle: Bundle,
+    batch: Sequence[Sequence[Array]],
+    *,
+    repeat: int = 1,
+    options: BuildOptions | None = None,
+    timeout_seconds: float = 300.0,
+) -> HostRun:
+    """Builds the bundle as a program and runs all inferences of a batch in one process.
+
+    Raises:
+        CompileError: BW205 for wrong inputs, BW501/BW502 for the compiler, BW502 if the program crashes, is
+            stopped by a sanitizer or by the time limit, BW402 if the model returns an error.
+    """
+    checked = [check_inputs(bundle, inputs) for inputs in batch]
+    with tempfile.TemporaryDirectory(prefix="bytewright-") as name:
+        folder = Path(name)
+        program = _build(bundle, folder, options or BuildOptions(), main="host_main.c", product="program")
+        (folder / "inputs.bin").write_bytes(pack(checked))
+        blobs = [blob_name(index) for index in range(len(bundle.caller_parameters))]
+        command = [
+            str(program),
+            "inputs.bin",
+            "outputs.bin",
+            "times.txt",
+            str(len(batch)),
+            str(repeat),
+            *blobs,
+        ]
+        done = execute(
+            command,
+            directory=folder,
+            timeout_seconds=timeout_seconds,
+            what=f"the program of model '{bundle.model}'",
+            environment={"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"},
+        )
+        if done.returncode == 2 and done.stdout.startswith("status "):
+            raise model_error(bundle, int(done.stdout.split()[1]))
+        if done.returncode != 0:
+            raise failure(
+                f"the program of model '{bundle.model}' ended with {_ending(done.returncode)}", done.stderr
+            )
+        data = (folder / "outputs.bin").read_bytes()
+        times = (folder / "times.txt").read_text(encoding="utf-8").split()
+    if len(data) != output_size_bytes(bundle) * len(batch):
+        raise failure(f"the program of model '{bundle.model}' wrote {len(data)} B of outputs")
+    return HostRun(unpack_outputs(bundle, data, len(batch)), tuple(int(time) for time in times))
+
+
+def _ending(returncode: int) -> str:
+    return f"signal {-returncode}" if returncode < 0 else f"exit status {returncode}"
+
+
+class _Block:
+    """Aligned memory of exactly one size, with guard bytes on both sides."""
+
+    __slots__ = ("_storage", "address", "size_bytes", "view")
+
+    def __init__(self, size_bytes: int, alignment: int) -> None:
+        alignment = max(alignment, _IO_ALIGNMENT)
+        self._storage = np.full(size_bytes + alignment + 2 * _GUARD_BYTES, _GUARD, dtype=np.uint8)
+        start = -(self._storage.ctypes.data + _GUARD_BYTES) % alignment + _GUARD_BYTES
+        self.view: Array = self._storage[start : start + size_bytes]
+        self.view.fill(_FILL)
+        self.address = self._storage.ctypes.data + start
+        self.size_bytes = size_bytes
+
+    def is_intact(self) -> bool:
+        """Whether the bytes next to the block still are what they were."""
+        start = self.address - self._storage.ctypes.data
+        before, after = self._storage[:start], self._storage[start + self.size_bytes :]
+        return bool((before == _GUARD).all() and (after == _GUARD).all())
+
+
+def _pointers(addresses: Sequence[int]) -> ctypes.Array[ctypes.c_void_p]:
+    return (ctypes.c_void_p * (len(addresses) + 1))(*addresses)
+
+
+class HostModel:
+    """A bundle as a shared library in this process."""
+
+    def __init__(self, bundle: Bundle, library: ctypes.CDLL) -> None:
+        self.bundle = bundle
+        self._library = library
+        for name in ("session_size_bytes", "workspace_size_bytes", "workspace_alignment"):
+            getattr(library, f"bytewright_{name}").restype = ctypes.c_size_t
+        library.bytewright_workspace_size_bytes.argtypes = [ctypes.c_size_t]
+        library.bytewright_workspace_alignment.argtypes = [ctypes.c_size_t]
+        library.bytewright_set_up.argtypes = [ctypes.c_void_p] * 3
+        library.bytewright_set_up.restype = ctypes.c_int32
+        library.bytewright_run.argtypes = [*[ctypes.c_void_p] * 3, ctypes.c_size_t, ctypes.c_void_p]
+        library.bytewright_run.restype = ctypes.c_int32
+        # A workspace that the C itself declares serves one context at a time.
+        self._lock = threading.Lock() if bundle.has_generated_workspace else None
+        self._context: HostContext | None = None
+
+    @classmethod
+    def build(cls, directory: Path, options: BuildOptions | None = None) -> HostModel:
+        """Compiles a bundle and loads it.
+
+        Raises:
+            CompileError: BW207, BW501, BW502; BW402 if header and plan.json state different sizes.
+        """
+        bundle = read_bundle(directory)
+        options = options or BuildOptions()
+        if options.sanitize:
+            raise CompileError(
+                Diagnostic(
+                    "BW204", "a sanitized build is a program of its own and cannot be a shared library"
+                )
+            )
+        # The file may go once it is loaded: the mapping stays. Hidden symbols let the compiler inline.
+        flags = ("-shared", "-fPIC", "-fvisibility=hidden")
+        with tempfile.TemporaryDirectory(prefix="bytewright-") as name:
+            path = _build(
+                bundle, Path(name), options, main="host_library.c", product="library.so", extra_flags=flags
+            )
+            try:
+                library = ctypes.CDLL(str(path))
+            except OSError as error:
+                raise failure("the compiled bundle cannot be loaded", str(error)) from error
+        return cls(bundle, library)
+
+    def open(self) -> HostContext:
+        """A context with workspaces of its own; contexts may run in different threads at once."""
+        return HostContext(self.bundle, self._library, self._lock)
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """One inference in the model's own context. Raises BW205 for wrong inputs."""
+        if self._context is None:
+            self._context = self.open()
+        return self._context.run(inputs)[0]
+
+
+class HostContext:
+    """One context of a loaded model: its session, workspaces, inputs and outputs. Not for two threads at once."""
+
+    def __init__(self, bundle: Bundle, library: ctypes.CDLL, lock: threading.Lock | None) -> None:
+        self._bundle = bundle
+        self._library = library
+        self._lock = lock or threading.Lock()
+        self._session = _Block(library.bytewright_session_size_bytes(), _IO_ALIGNMENT)
+        self._workspaces = [self._workspace(index) for index in range(len(bundle.caller_workspaces))]
+        self._inputs = [_Block(tensor.size_bytes, _IO_ALIGNMENT) for tensor in bundle.inputs]
+        self._outputs = [_Block(tensor.size_bytes, _IO_ALIGNMENT) for tensor in bundle.outputs]
+        self._blobs = [self._blob(index) for index in range(len(bundle.caller_parameters))]
+        status = library.bytewright_set_up(
+            self._session.address,
+            _pointers([block.address for block in self._workspaces]),
+            _pointers([block.address for block in self._blobs]),
+        )
+        if status < 0:
+            raise model_error(bundle, status)
+
+    def _workspace(self, index: int) -> _Block:
+        pool = self._bundle.caller_workspaces[index]
+        size_bytes = self._library.bytewright_workspace_size_bytes(index)
+        alignment = self._library.bytewright_workspace_alignment(index)
+        if (size_bytes, alignment) != (pool.used_bytes, pool.alignment):
+            raise CompileError(
+                Diagnostic(
+                    "BW402",
+                    f"workspace '{pool.name}' is {pool.used_bytes} B at alignment {pool.alignment} in plan.json, "
+                    f"but {size_bytes} B at alignment {alignment} in the header",
+                )
+            )
+        return _Block(size_bytes, alignment)
+
+    def _blob(self, index: int) -> _Block:
+        pool = self._bundle.caller_parameters[index]
+        data = self._bundle.blob(pool).read_bytes()
+        block = _Block(len(data), pool.alignment)
+        block.view[:] = np.frombuffer(data, dtype=np.uint8)
+        return block
+
+    def run(self, inputs: Sequence[Array], repeat: int = 1) -> tuple[list[Array], list[int]]:
+        """The outputs of one inference, and the nanoseconds of each repetition of it."""
+        for block, array in zip(self._inputs, check_inputs(self._bundle, inputs), strict=True):
+            block.view[:] = np.frombuffer(array.tobytes(), dtype=np.uint8)
+        nanoseconds = (ctypes.c_int64 * repeat)()
+        with self._lock:
+            status = self._library.bytewright_run(
+                self._session.address,
+                _pointers([block.address for block in self._inputs]),
+                _pointers([block.address for block in self._outputs]),
+                repeat,
+                nanoseconds,
+            )
+        if status < 0:
+            raise model_error(self._bundle, status)
+        self._check_guards()
+        outputs = [
+            block.view.copy().view(tensor.dtype).reshape(tensor.shape)
+            for block, tensor in zip(self._outputs, self._bundle.outputs, strict=True)
+        ]
+        return outputs, list(nanoseconds)
+
+    def _check_guards(self) -> None:
+        names = [
+            *(f"workspace '{pool.name}'" for pool in self._bundle.caller_workspaces),
+            *(f"input '{tensor.name}'" for tensor in self._bundle.inputs),
+            *(f"output '{tensor.name}'" for tensor in self._bundle.outputs),
+        ]
+        blocks = [*self._workspaces, *self._inputs, *self._outputs]
+        broken = [name for name, block in zip(names, blocks, strict=True) if not block.is_intact()]
+        if broken:
+            raise CompileError(
+                Diagnostic("BW402", f"model '{self._bundle.model}' wrote outside of {', '.join(broken)}")
+            )

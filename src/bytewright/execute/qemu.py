@@ -1,0 +1,235 @@
+"""Runs a bundle on a bare board that QEMU emulates, and counts what it executes.
+
+An image is the bundle, the harness and the board's start-up code; it takes any number of inferences from a
+file. QEMU models neither latency nor caches, so time means nothing here: the cost is the number of executed
+instructions, which is exact and repeatable. The count is of the model's run function alone, from its first
+instruction to its return.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bytewright.diagnostics import CompileError
+from bytewright.execute.boards.counts import (
+    AddressRange,
+    Counts,
+    Symbol,
+    address_of,
+    build_plugin,
+    function_at,
+    parse_counts,
+    plugin_argument,
+)
+from bytewright.execute.boards.facts import Board
+from bytewright.execute.boards.fault import fault_error, parse_report
+from bytewright.execute.boards.layout import Layout, board_for, board_table, lay_out, linker_script
+from bytewright.execute.build import LANGUAGE_FLAGS, BoardTable, BuildOptions, include_flags, write_harness
+from bytewright.execute.description import Array, Bundle
+from bytewright.execute.host import model_error
+from bytewright.execute.tensors import check_inputs, output_size_bytes, pack, unpack_outputs
+from bytewright.execute.tools import compile_c, execute, failure, find_tool
+
+_CROSS_PREFIX = "arm-none-eabi-"
+_EXIT_MODEL = 2
+_EXIT_FAULT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class BoardImage:
+    """A linked image in its folder."""
+
+    folder: Path
+    board: Board
+    layout: Layout
+    table: BoardTable
+    symbols: tuple[Symbol, ...]
+    flash_bytes: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoardRun:
+    """One run of an image: outputs by inference, counts, the model's deepest stack."""
+
+    outputs: tuple[tuple[Array, ...], ...]
+    counts: Counts
+    stack_bytes: int
+    flash_bytes: int
+    board: str
+
+
+def run_on_board(
+    bundle: Bundle,
+    batch: Sequence[Sequence[Array]],
+    *,
+    repeat: int = 1,
+    options: BuildOptions | None = None,
+    measure_memory: bool = False,
+    timeout_seconds: float = 300.0,
+) -> BoardRun:
+    """Builds an image, runs all inferences of a batch in it, and counts each.
+
+    Args:
+        bundle: The bundle; its target decides the board.
+        batch: The inputs of each inference.
+        repeat: How often each inference runs.
+        options: Compiler flags; `sanitize` does not apply.
+        measure_memory: Also attribute loads and stores to memory ranges; several times slower.
+        timeout_seconds: Limit of QEMU's run, in host time.
+
+    Raises:
+        CompileError: BW204 without a board for the target, BW205 for wrong inputs, BW501/BW502 for tools, BW502
+            for a fault or the time limit, BW402 if the model returns an error.
+    """
+    checked = [check_inputs(bundle, inputs) for inputs in batch]
+    board = board_for(bundle.target)
+    qemu = find_tool("qemu-system-arm", "qemu-system-arm")
+    with tempfile.TemporaryDirectory(prefix="bytewright-") as name:
+        folder = Path(name)
+        image = build_image(bundle, board, folder, options or BuildOptions())
+        build_plugin(folder, qemu)
+        ranges = _ranges(image, bundle) if measure_memory else []
+        (folder / "inputs.bin").write_bytes(pack(checked))
+        _emulate(
+            qemu,
+            image,
+            bundle,
+            num_inferences=len(batch),
+            repeat=repeat,
+            ranges=ranges,
+            timeout_seconds=timeout_seconds,
+        )
+        report = parse_report((folder / "report.txt").read_text(encoding="utf-8"))
+        counts = parse_counts((folder / "counts.txt").read_text(encoding="utf-8"), image.symbols, ranges)
+        data = (folder / "outputs.bin").read_bytes()
+    if len(data) != output_size_bytes(bundle) * len(batch) or len(counts.instructions) != len(batch) * repeat:
+        raise failure(f"the run of model '{bundle.model}' on {board.name} is not complete")
+    return BoardRun(
+        unpack_outputs(bundle, data, len(batch)), counts, report["stack"], image.flash_bytes, board.name
+    )
+
+
+def build_image(bundle: Bundle, board: Board, folder: Path, options: BuildOptions) -> BoardImage:
+    """Compiles and links the image into a folder.
+
+    Raises:
+        CompileError: BW501 or BW502 for the cross compiler; BW502 if something outgrows its memory.
+    """
+    compiler = find_tool(options.compiler or f"{_CROSS_PREFIX}gcc", "gcc-arm-none-eabi")
+    what = f"the cross compiler '{Path(compiler).name}'"
+    layout = lay_out(bundle.target, board)
+    table = board_table(layout, bundle)
+    write_harness(bundle, folder, [("boards", "startup.S"), ("boards", "board_main.c")], table)
+    (folder / "board.ld").write_text(linker_script(layout, bundle), encoding="utf-8")
+    common = [*board.compiler_flags, *LANGUAGE_FLAGS, "-ffunction-sections", "-fdata-sections"]
+    includes = include_flags(bundle, folder)
+    objects = [f"bundle_{source.stem}.o" for source in bundle.sources]
+    for source, product in zip(bundle.sources, objects, strict=True):
+        command = [compiler, *common, *options.flags, *includes, "-c", str(source.resolve()), "-o", product]
+        compile_c(command, directory=folder, what=what)
+    link = ["-nostartfiles", "-Wl,--gc-sections", "-Wl,--no-warn-rwx-segments", "-T", "board.ld"]
+    harness = ["-O2", f"-DHARNESS_RUN={bundle.model}_run", "startup.S"]
+    compile_c([compiler, *common, *harness, "-c", "-o", "startup.o"], directory=folder, what=what)
+    sources = ["startup.o", "adapter.c", "board_main.c"]
+    command = [compiler, *common, "-O2", *includes, *link, *sources, *objects, "-lm", "-o", "image.elf"]
+    compile_c(command, directory=folder, what=f"{what} (linking for {board.name})")
+    return BoardImage(folder, board, layout, table, _symbols(folder), _flash_bytes(folder, objects))
+
+
+def _symbols(folder: Path) -> tuple[Symbol, ...]:
+    """The image's symbols by address."""
+    nm = find_tool(f"{_CROSS_PREFIX}nm", "binutils-arm-none-eabi")
+    lines = compile_c([nm, "image.elf"], directory=folder, what=nm).splitlines()
+    symbols = [
+        Symbol(int(words[0], 16), words[2], words[1] in "tTwW")
+        for words in map(str.split, lines)
+        if len(words) == 3
+    ]
+    return tuple(sorted(symbols, key=lambda symbol: (symbol.address, symbol.name)))
+
+
+def _flash_bytes(folder: Path, objects: Sequence[str]) -> int:
+    """Code, constants and initialised data of the bundle's own objects."""
+    size = find_tool(f"{_CROSS_PREFIX}size", "binutils-arm-none-eabi")
+    lines = compile_c([size, *objects], directory=folder, what=size).splitlines()[1:]
+    return sum(int(words[0]) + int(words[1]) for words in map(str.split, lines))
+
+
+def _ranges(image: BoardImage, bundle: Bundle) -> list[AddressRange]:
+    """What memory traffic is attributed to, most special first: the harness's arrays, then whole memories."""
+    symbols = image.symbols
+    arrays = [
+        *(
+            (f"workspace {pool.name}", f"harness_workspace_{index}", pool.used_bytes)
+            for index, pool in enumerate(bundle.caller_workspaces)
+        ),
+        *(
+            (f"input {tensor.name}", f"harness_input_{index}", tensor.size_bytes)
+            for index, tensor in enumerate(bundle.inputs)
+        ),
+        *(
+            (f"output {tensor.name}", f"harness_output_{index}", tensor.size_bytes)
+            for index, tensor in enumerate(bundle.outputs)
+        ),
+        ("stack", "harness_model_stack", image.table.stack_bytes),
+    ]
+    ranges = [
+        AddressRange(name, address_of(symbols, symbol), address_of(symbols, symbol) + size_bytes - 1)
+        for name, symbol, size_bytes in arrays
+        if size_bytes > 0
+    ]
+    for memory, region in image.layout.memories:
+        for first in dict.fromkeys((region.base, *(start for start, _ in memory.address_ranges()))):
+            ranges.append(AddressRange(f"memory {memory.name}", first, first + region.size_bytes - 1))
+    return ranges
+
+
+def _emulate(
+    qemu: str,
+    image: BoardImage,
+    bundle: Bundle,
+    *,
+    num_inferences: int,
+    repeat: int,
+    ranges: Sequence[AddressRange],
+    timeout_seconds: float,
+) -> None:
+    """Runs the image to its end; returns only if the harness reported success."""
+    command = [
+        qemu,
+        *(
+            "-M",
+            image.board.machine,
+            "-display",
+            "none",
+            "-monitor",
+            "none",
+            "-serial",
+            "none",
+            "-nic",
+            "none",
+        ),
+        *("-kernel", "image.elf", "-plugin", plugin_argument(image.symbols, ranges)),
+        *("-semihosting-config", f"enable=on,target=native,arg={num_inferences},arg={repeat}"),
+    ]
+    what = f"model '{bundle.model}' on {image.board.name} (QEMU)"
+    done = execute(command, directory=image.folder, timeout_seconds=timeout_seconds, what=what)
+    if done.returncode != 0:
+        raise _run_error(done.returncode, done.stderr, image, bundle)
+
+
+def _run_error(returncode: int, output: str, image: BoardImage, bundle: Bundle) -> CompileError:
+    report = image.folder / "report.txt"
+    facts = parse_report(report.read_text(encoding="utf-8")) if report.is_file() else {}
+    if returncode == _EXIT_MODEL and "status" in facts:
+        return model_error(bundle, -facts["status"])
+    if returncode == _EXIT_FAULT and "fault_cfsr" in facts:
+        function = function_at(image.symbols, facts["fault_pc"]) if "fault_pc" in facts else None
+        return fault_error(image.board.name, bundle.model, facts, function, image.table.stack_bytes)
+    ending = f"signal {-returncode}" if returncode < 0 else f"exit status {returncode}"
+    return failure(
+        f"QEMU ended the run of model '{bundle.model}' on {image.board.name} with {ending}", output
+    )

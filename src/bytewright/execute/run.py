@@ -1,0 +1,219 @@
+"""The entry of this stage: runs a bundle from arrays or a seed, on the host or on its board under QEMU."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.execute.boards.counts import FunctionCount, RegionTraffic
+from bytewright.execute.build import BuildOptions
+from bytewright.execute.description import Array, Bundle, read_bundle
+from bytewright.execute.host import HostModel, run_program
+from bytewright.execute.qemu import run_on_board
+from bytewright.execute.tensors import random_inputs
+
+Place = Literal["host", "qemu"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BatchResult:
+    """What running a batch showed.
+
+    Attributes:
+        outputs: By inference, in the model's order.
+        on: "host" or "qemu".
+        target: The target's name.
+        board: The emulated board; `None` on the host.
+        microseconds: Host time of each inference and repetition; empty under QEMU.
+        instructions: Executed instructions of each inference and repetition; empty on the host.
+        workspace_bytes: All workspace pools together.
+        stack_bytes: The deepest stack of the model's run function; `None` on the host.
+        flash_bytes: Code, constants and data of the bundle's objects on the board; `None` on the host.
+        functions: Instructions of the last inference by function, largest first.
+        traffic: Memory traffic of the last inference, if it was asked for.
+    """
+
+    outputs: tuple[tuple[Array, ...], ...]
+    on: str
+    target: str
+    board: str | None
+    microseconds: tuple[float, ...]
+    instructions: tuple[int, ...]
+    workspace_bytes: int
+    stack_bytes: int | None
+    flash_bytes: int | None
+    functions: tuple[FunctionCount, ...]
+    traffic: tuple[RegionTraffic, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunResult:
+    """What running one inference showed; `None` where it does not apply.
+
+    Attributes:
+        outputs: In the model's order.
+        on: "host" or "qemu".
+        target: The target's name.
+        instructions: Executed instructions of one inference (QEMU).
+        microseconds: The median time of one inference (host).
+        workspace_bytes: All workspace pools together.
+        stack_bytes: The deepest stack (QEMU).
+        details: Everything else that was measured.
+    """
+
+    outputs: tuple[Array, ...]
+    on: str
+    target: str
+    instructions: int | None
+    microseconds: float | None
+    workspace_bytes: int
+    stack_bytes: int | None
+    details: BatchResult
+
+
+def run_bundle(
+    directory: Path,
+    inputs: Sequence[Array] | None = None,
+    *,
+    seed: int | None = None,
+    on: Place = "host",
+    repeat: int = 1,
+    options: BuildOptions | None = None,
+    measure_memory: bool = False,
+    timeout_seconds: float = 300.0,
+) -> RunResult:
+    """Runs one inference.
+
+    Args:
+        directory: A bundle.
+        inputs: One array for each input of the model, of its shape and type; `None` for random inputs.
+        seed: Seed of random inputs; 0 if not given.
+        on: The host, or the board of the bundle's target under QEMU.
+        repeat: How often the inference runs, for times.
+        options: How to compile.
+        measure_memory: Also count loads and stores by memory (QEMU).
+        timeout_seconds: Limit of the run.
+
+    Raises:
+        CompileError: BW204, BW205, BW207, BW402, BW501 or BW502.
+    """
+    bundle = read_bundle(directory)
+    arrays = random_inputs(bundle, seed or 0) if inputs is None else inputs
+    batch = _run(
+        bundle,
+        [arrays],
+        on=on,
+        repeat=repeat,
+        options=options,
+        measure_memory=measure_memory,
+        timeout_seconds=timeout_seconds,
+    )
+    return RunResult(
+        outputs=batch.outputs[0],
+        on=batch.on,
+        target=batch.target,
+        instructions=batch.instructions[-1] if batch.instructions else None,
+        microseconds=statistics.median(batch.microseconds) if batch.microseconds else None,
+        workspace_bytes=batch.workspace_bytes,
+        stack_bytes=batch.stack_bytes,
+        details=batch,
+    )
+
+
+def run_batch(
+    directory: Path,
+    batch: Sequence[Sequence[Array]],
+    *,
+    on: Place = "host",
+    repeat: int = 1,
+    options: BuildOptions | None = None,
+    measure_memory: bool = False,
+    timeout_seconds: float = 300.0,
+) -> BatchResult:
+    """Runs many inferences in one process or image; arguments and errors are those of `run_bundle`."""
+    return _run(
+        read_bundle(directory),
+        batch,
+        on=on,
+        repeat=repeat,
+        options=options,
+        measure_memory=measure_memory,
+        timeout_seconds=timeout_seconds,
+    )
+
+
+def _run(
+    bundle: Bundle,
+    batch: Sequence[Sequence[Array]],
+    *,
+    on: Place,
+    repeat: int,
+    options: BuildOptions | None,
+    measure_memory: bool,
+    timeout_seconds: float,
+) -> BatchResult:
+    if repeat < 1:
+        raise CompileError(Diagnostic("BW204", f"an inference can run 1 time or more, not {repeat}"))
+    if on == "qemu":
+        run = run_on_board(
+            bundle,
+            batch,
+            repeat=repeat,
+            options=options,
+            measure_memory=measure_memory,
+            timeout_seconds=timeout_seconds,
+        )
+        return _result(
+            bundle,
+            run.outputs,
+            on,
+            board=run.board,
+            instructions=run.counts.instructions,
+            stack_bytes=run.stack_bytes,
+            flash_bytes=run.flash_bytes,
+            functions=run.counts.functions,
+            traffic=run.counts.traffic,
+        )
+    if options is not None and options.sanitize:
+        program = run_program(bundle, batch, repeat=repeat, options=options, timeout_seconds=timeout_seconds)
+        return _result(bundle, program.outputs, on, nanoseconds=program.nanoseconds)
+    context = HostModel.build(bundle.directory, options).open()
+    runs = [context.run(inputs, repeat) for inputs in batch]
+    return _result(
+        bundle,
+        tuple(tuple(outputs) for outputs, _ in runs),
+        on,
+        nanoseconds=tuple(time for _, times in runs for time in times),
+    )
+
+
+def _result(
+    bundle: Bundle,
+    outputs: tuple[tuple[Array, ...], ...],
+    on: str,
+    *,
+    board: str | None = None,
+    nanoseconds: tuple[int, ...] = (),
+    instructions: tuple[int, ...] = (),
+    stack_bytes: int | None = None,
+    flash_bytes: int | None = None,
+    functions: tuple[FunctionCount, ...] = (),
+    traffic: tuple[RegionTraffic, ...] = (),
+) -> BatchResult:
+    return BatchResult(
+        outputs=outputs,
+        on=on,
+        target=bundle.target.name,
+        board=board,
+        microseconds=tuple(time / 1000 for time in nanoseconds),
+        instructions=instructions,
+        workspace_bytes=bundle.workspace_bytes,
+        stack_bytes=stack_bytes,
+        flash_bytes=flash_bytes,
+        functions=functions,
+        traffic=traffic,
+    )

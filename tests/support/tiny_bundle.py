@@ -1,0 +1,213 @@
+"""A bundle written by hand: model `tiny` adds a constant to each of 16 int8 values, saturating.
+
+It has the shape that the compiler gives a bundle: one workspace pool from the caller, one parameter pool that
+is generated or a blob. Tests of the stage `execute` change its statements to see how a run ends.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bytewright.target.dump import dump
+from bytewright.target.model import Target
+from bytewright.target.registry import load_target
+
+COUNT = 16
+CONSTANTS = tuple(11 * index - 80 for index in range(COUNT))
+
+ADD = """\
+    tiny_copy(inputs->left, context->workspace, 16);
+    tiny_add(context->workspace, TINY_CONSTANTS, outputs->sum, 16);
+    return 0;
+"""
+
+HEADER = """\
+#ifndef TINY_H
+#define TINY_H
+#include <stddef.h>
+#include <stdint.h>
+
+#define TINY_@POOL@_WORKSPACE_SIZE 16
+#define TINY_@POOL@_WORKSPACE_ALIGN 16
+#define TINY_ERROR_NULL (-1)
+#define TINY_ERROR_SIZE (-2)
+#define TINY_ERROR_ALIGN (-3)
+#define TINY_ERROR_NOT_SET (-7)
+typedef struct {
+    int8_t *workspace;
+    const int8_t *constants;
+} tiny_context;
+typedef struct { const int8_t *left; } tiny_inputs;
+typedef struct { int8_t *sum; } tiny_outputs;
+typedef struct { void *base; size_t size_bytes; } tiny_memory;
+typedef struct { tiny_memory @pool@; } tiny_workspaces;
+@parameters_header@
+int32_t tiny_set_workspaces(tiny_context *context, const tiny_workspaces *workspaces);
+int32_t tiny_run(tiny_context *context, const tiny_inputs *inputs, const tiny_outputs *outputs);
+#endif
+"""
+
+MODEL = """\
+#include "tiny.h"
+#include "tiny_kernels.h"
+
+int32_t tiny_set_workspaces(tiny_context *context, const tiny_workspaces *workspaces)
+{
+    if (workspaces->@pool@.size_bytes < TINY_@POOL@_WORKSPACE_SIZE) {
+        return TINY_ERROR_SIZE;
+    }
+    if ((uintptr_t)workspaces->@pool@.base % TINY_@POOL@_WORKSPACE_ALIGN != 0) {
+        return TINY_ERROR_ALIGN;
+    }
+    context->workspace = workspaces->@pool@.base;
+    return 0;
+}
+@set_parameters@
+int32_t tiny_run(tiny_context *context, const tiny_inputs *inputs, const tiny_outputs *outputs)
+{
+    if (context->workspace == NULL || TINY_CONSTANTS == NULL) {
+        return TINY_ERROR_NOT_SET;
+    }
+@statements@}
+"""
+
+KERNELS_HEADER = """\
+#include <stdint.h>
+@constants@
+void tiny_copy(const int8_t *from, int8_t *to, int32_t count);
+void tiny_add(const int8_t *left, const int8_t *constants, int8_t *sum, int32_t count);
+"""
+
+KERNELS = """\
+#include "tiny_kernels.h"
+
+void tiny_copy(const int8_t *from, int8_t *to, int32_t count)
+{
+    for (int32_t index = 0; index < count; ++index) {
+        to[index] = from[index];
+    }
+}
+
+void tiny_add(const int8_t *left, const int8_t *constants, int8_t *sum, int32_t count)
+{
+    for (int32_t index = 0; index < count; ++index) {
+        const int32_t value = left[index] + constants[index];
+        sum[index] = (int8_t)(value > 127 ? 127 : value < -128 ? -128 : value);
+    }
+}
+"""
+
+SET_PARAMETERS = """
+int32_t tiny_set_parameters(tiny_context *context, const tiny_parameters *parameters)
+{
+    if (parameters->@parameters@ == NULL) {
+        return TINY_ERROR_NULL;
+    }
+    context->constants = (const int8_t *)parameters->@parameters@ + 32;
+    return 0;
+}
+"""
+
+PARAMETERS_HEADER = """\
+typedef struct { const void *@parameters@; } tiny_parameters;
+int32_t tiny_set_parameters(tiny_context *context, const tiny_parameters *parameters);"""
+
+
+def expected_sum(left: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """What `tiny` must return for an input."""
+    wide = left.astype(np.int32) + np.array(CONSTANTS, np.int32)
+    return np.clip(wide, -128, 127).astype(np.int8)
+
+
+def write_tiny_bundle(
+    directory: Path,
+    *,
+    target: str | Target = "mps3-an547",
+    blob: bool = False,
+    statements: str = ADD,
+    kernels: str = "",
+    workspace_bytes_in_plan: int = 16,
+    left_out: Sequence[str] = (),
+) -> Path:
+    """Writes the bundle; `statements` are the body of `tiny_run`, `kernels` is appended to the kernels' file."""
+    resolved = load_target(target) if isinstance(target, str) else target
+    workspace, parameters = resolved.workspace_pools[0], resolved.parameter_pools[0]
+    section = resolved.memory_of(parameters).section
+    fields = {
+        "POOL": workspace.identifier.upper(),
+        "pool": workspace.identifier,
+        "parameters_header": PARAMETERS_HEADER if blob else "",
+        "set_parameters": SET_PARAMETERS if blob else "",
+        "parameters": parameters.identifier,
+        "statements": statements,
+        "constants": "#define TINY_CONSTANTS (context->constants)"
+        if blob
+        else "extern const int8_t tiny_constants[16];\n#define TINY_CONSTANTS tiny_constants",
+    }
+    attribute = f'__attribute__((section("{section}"))) ' if section else ""
+    values = ", ".join(str(value) for value in CONSTANTS)
+    files = {
+        "include/tiny.h": HEADER,
+        "src/tiny.c": MODEL,
+        "src/tiny_kernels.h": KERNELS_HEADER,
+        "src/tiny_kernels.c": KERNELS + kernels,
+        "src/tiny_parameters.c": '#include "tiny_kernels.h"\n'
+        + ("" if blob else f"const int8_t tiny_constants[16] {attribute}= {{{values}}};\n"),
+        "plan.json": json.dumps(_plan(resolved, blob, workspace_bytes_in_plan), indent=1),
+    }
+    for name, text in files.items():
+        if name in left_out:
+            continue
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix != ".json":
+            for _ in range(2):  # fields may hold fields
+                for field, value in fields.items():
+                    text = text.replace(f"@{field}@", value)
+        path.write_text(text, encoding="utf-8")
+    if blob:
+        content = struct.pack("<8sQQQ", b"BWPARAM1", COUNT, 0, 0) + struct.pack("16b", *CONSTANTS)
+        (directory / "parameters").mkdir()
+        (directory / "parameters" / f"{parameters.name}.bin").write_bytes(content)
+    return directory
+
+
+def _plan(target: Target, blob: bool, workspace_bytes: int) -> dict[str, Any]:
+    workspace, parameters = target.workspace_pools[0], target.parameter_pools[0]
+    tensor = {"dtype": "i8", "shape": [1, COUNT], "size_bytes": COUNT, "scale": 0.5, "zero_point": 0}
+    return {
+        "schema": 1,
+        "model": "tiny",
+        "target": target.name,
+        "target_description": dump(target),
+        "inputs": [{"name": "serving/left", "c_name": "left", **tensor}],
+        "outputs": [{"name": "sum", "c_name": "sum", **tensor}],
+        "pools": [
+            {
+                "name": workspace.name,
+                "memory": workspace.memory,
+                "role": "workspace",
+                "provider": "caller",
+                "capacity_bytes": workspace.size_bytes,
+                "used_bytes": workspace_bytes,
+                "alignment": 16,
+                "section": target.memory_of(workspace).section,
+            },
+            {
+                "name": parameters.name,
+                "memory": parameters.memory,
+                "role": "parameters",
+                "provider": "caller" if blob else "generated",
+                "capacity_bytes": parameters.size_bytes,
+                "used_bytes": COUNT,
+                "alignment": 16,
+                "section": target.memory_of(parameters).section,
+            },
+        ],
+    }
