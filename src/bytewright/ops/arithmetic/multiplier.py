@@ -1,0 +1,138 @@
+"""Scales become integers: multiplier and exponent of a rescale, and the range of a fused activation.
+
+Each scale of a TFLite file is a float32. Which products and quotients of scales are taken in double and which
+in single precision differs between operators and numerics sets, changes results at ties, and was measured; the
+functions here are the two arithmetics, and their callers say which one holds. All operations are scalar IEEE
+operations without transcendental functions, so results are the same on every machine.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+INT8_MIN = -128
+INT8_MAX = 127
+INT32_MIN = -(1 << 31)
+INT32_MAX = (1 << 31) - 1
+
+ACTIVATIONS = ("NONE", "RELU", "RELU_N1_TO_1", "RELU6")
+"""The fused activations with a fixed range."""
+
+
+@dataclass(frozen=True, slots=True)
+class Multiplier:
+    """A real factor `multiplier * 2**(exponent - 31)`, with |multiplier| in [2**30, 2**31) or zero."""
+
+    multiplier: int
+    exponent: int
+
+    @property
+    def left_shift(self) -> int:
+        """Bits the accumulator is shifted left before the multiplication."""
+        return max(self.exponent, 0)
+
+    @property
+    def right_shift(self) -> int:
+        """Bits the product's high half is shifted right, with rounding."""
+        return max(-self.exponent, 0)
+
+
+def single(value: float) -> float:
+    """`value` rounded to float32, as a Python float (which holds it exactly)."""
+    return float(np.float32(value))
+
+
+def single_product(a: float, b: float) -> float:
+    """`a * b` of two float32 values in float32.
+
+    The product of two 24-bit significands is exact in double precision, so one rounding follows.
+    """
+    return single(a * b)
+
+
+def single_quotient(a: float, b: float) -> float:
+    """`a / b` of two float32 values in float32 (IEEE division, rounded once)."""
+    return float(np.float32(a) / np.float32(b))
+
+
+def round_half_away(value: float | Fraction) -> int:
+    """The nearest integer, ties away from zero: C's `round`, without its floating-point result."""
+    exact = Fraction(value)
+    magnitude = math.floor(abs(exact) + Fraction(1, 2))
+    return magnitude if exact >= 0 else -magnitude
+
+
+def quantize_multiplier(real: float) -> Multiplier:
+    """The integer form of a real factor (TFLite's `QuantizeMultiplier`; measured in both sets).
+
+    `real = m * 2**e` with |m| in [0.5, 1); the multiplier is `round(m * 2**31)`, halved with e + 1 where that is
+    2**31. Below 2**-32 (e < -31) the factor is zero. Negative factors keep their sign.
+    """
+    if not math.isfinite(real):
+        raise ValueError(f"a scale factor must be finite, not {real}")
+    if real == 0.0:
+        return Multiplier(0, 0)
+    significand, exponent = math.frexp(real)
+    multiplier = round_half_away(Fraction(significand) * (1 << 31))
+    if abs(multiplier) == 1 << 31:
+        multiplier //= 2
+        exponent += 1
+    if exponent < -31:
+        return Multiplier(0, 0)
+    return Multiplier(multiplier, exponent)
+
+
+def convolution_scale(input_scale: float, weight_scale: float, output_scale: float) -> float:
+    """The real factor of CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED, per tensor or per channel.
+
+    `double(s_in) * double(s_w) / double(s_out)`, measured at ties in both sets (a float32 product differs).
+    """
+    return single(input_scale) * single(weight_scale) / single(output_scale)
+
+
+def left_shift_fits(multiplier: Multiplier, accumulator_min: int, accumulator_max: int) -> bool:
+    """Whether no accumulator of the range overflows 32 bits in the left shift of DOUBLE_ROUND.
+
+    Where one does, the references' behaviour is undefined, and a compiler must refuse.
+    """
+    shift = multiplier.left_shift
+    return accumulator_min << shift >= INT32_MIN and accumulator_max << shift <= INT32_MAX
+
+
+def activation_range(activation: str, scale: float, zero_point: int) -> tuple[int, int]:
+    """Smallest and largest int8 output under a fused activation (measured in both sets).
+
+    A bound b becomes `zero_point + round(float32(b) / float32(scale))`, divided in float32 and rounded half away
+    from zero, within int8. Raises ValueError for an activation that is not a clamp.
+    """
+    if activation not in ACTIVATIONS:
+        raise ValueError(f"activation {activation!r} has no quantised range")
+
+    def bound(value: float) -> int:
+        return zero_point + round_half_away(single_quotient(value, scale))
+
+    low, high = INT8_MIN, INT8_MAX
+    if activation in ("RELU", "RELU6"):
+        low = max(low, bound(0.0))
+    if activation == "RELU_N1_TO_1":
+        low, high = max(low, bound(-1.0)), min(high, bound(1.0))
+    if activation == "RELU6":
+        high = min(high, bound(6.0))
+    return low, high
+
+
+def float_activation_range(activation: str) -> tuple[float, float]:
+    """The bounds of a fused activation on float32 values; infinite where there is none."""
+    if activation not in ACTIVATIONS:
+        raise ValueError(f"activation {activation!r} has no range")
+    ranges = {
+        "NONE": (-math.inf, math.inf),
+        "RELU": (0.0, math.inf),
+        "RELU_N1_TO_1": (-1.0, 1.0),
+        "RELU6": (0.0, 6.0),
+    }
+    return ranges[activation]
