@@ -184,7 +184,7 @@ def _stack_problems(target: Target, device: Device, context: ExecutionContext) -
     if not memory.is_writable:
         message = f"the stack of {context.name!r} is in memory {memory.name!r}, which is read-only"
         yield Problem((*path, "stack"), message)
-    if not device.reaches(memory.name):
+    if device.reach and not device.reaches(memory.name):
         message = f"the stack of {context.name!r} is in memory {memory.name!r}, which {device.name!r} does not reach"
         notes = (listing(f"{device.name!r} reaches", device.reached_memories),)
         yield Problem((*path, "stack"), message, notes)
@@ -243,6 +243,11 @@ def _collision_problems(kind: str, name: str, seen: dict[str, str], path: Path) 
         yield Problem(path, f"{kind}s {other!r} and {name!r} become the same name in C: {macro}")
 
 
+def _reaches_unknown(target: Target, device: Device) -> bool:
+    """Whether a mistyped memory in `reach`, reported already, may be the one that seems out of reach."""
+    return any(target.find_memory(name) is None for name in device.reached_memories)
+
+
 def _pool_problems(target: Target, pool: Pool, path: Path) -> Iterator[Problem]:
     memory = target.find_memory(pool.memory)
     if memory is None:
@@ -255,7 +260,7 @@ def _pool_problems(target: Target, pool: Pool, path: Path) -> Iterator[Problem]:
         writable = [memory.name for memory in target.memories if memory.is_writable]
         message = f"{pool.role.value} pool {pool.name!r} is in memory {memory.name!r}, which is read-only"
         yield Problem((*path, "memory"), message, (listing("memories that can be written", writable),))
-    if not pool.devices:
+    if not pool.devices and not any(_reaches_unknown(target, device) for device in target.devices):
         message = f"no device reaches memory {memory.name!r}, so none can use pool {pool.name!r}"
         notes = tuple(listing(f"{d.name!r} reaches", d.reached_memories) for d in target.devices)
         yield Problem((*path, "memory"), message, notes)
@@ -265,7 +270,7 @@ def _pool_problems(target: Target, pool: Pool, path: Path) -> Iterator[Problem]:
         if device is None:
             message = f"pool {pool.name!r} is for device {name!r}, which does not exist"
             yield Problem((*path, "devices"), message, (listing("devices", names),), closest(name, names))
-        elif not device.reaches(memory.name):
+        elif not device.reaches(memory.name) and not _reaches_unknown(target, device):
             message = (
                 f"pool {pool.name!r} is for device {name!r}, which does not reach memory {memory.name!r}"
             )

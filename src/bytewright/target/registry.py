@@ -30,7 +30,7 @@ def load_target(name_or_path: str) -> Target:
         resource = files("bytewright.target").joinpath("builtin", f"{name_or_path}.toml")
         return load_text(resource.read_text(encoding="utf-8"), f"{name_or_path}.toml")
     path = Path(name_or_path)
-    if len(path.parts) > 1 or path.suffix in _FILE_SUFFIXES or path.is_file():
+    if path.name != name_or_path or path.suffix in _FILE_SUFFIXES or path.is_file():
         return load_file(path)
     suggestion = closest(name_or_path, BUILTIN_TARGETS) or "a file is given by its path, such as ./board.toml"
     note = listing("built-in targets", BUILTIN_TARGETS)
