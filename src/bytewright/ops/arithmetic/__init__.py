@@ -6,5 +6,5 @@ are IEEE double or single precision (`multiplier`), tables come from correctly r
 everything else is integer. `docs/numerics.md` has the table of formulas and how each was measured.
 
 Import order of the modules: numerics < multiplier < rescale < fit, elementwise, pooling, fixedpoint < softmax,
-tables. `exact` and `float32` import none of them.
+tables. `exact` imports none of them; `float32` is beside them.
 """

@@ -23,9 +23,16 @@ ACTIVATIONS = ("NONE", "RELU", "RELU_N1_TO_1", "RELU6")
 """The fused activations with a fixed range."""
 
 
+class UnsupportedQuantizationError(ValueError):
+    """The reference refuses the operator with these scales and zero points, or its result is undefined."""
+
+
 @dataclass(frozen=True, slots=True)
 class Multiplier:
-    """A real factor `multiplier * 2**(exponent - 31)`, with |multiplier| in [2**30, 2**31) or zero."""
+    """A real factor `multiplier * 2**(exponent - 31)`.
+
+    `quantize_multiplier` gives |multiplier| in [2**30, 2**31) or zero; MEAN makes it smaller afterwards.
+    """
 
     multiplier: int
     exponent: int

@@ -1,0 +1,90 @@
+"""SOFTMAX int8: one integer algorithm for both numerics sets.
+
+Measured: `ai-edge-litert` 2.3.0 and TensorFlow Lite Micro both use gemmlowp's fixed point, also where a
+table of float32 exponentials gives another result.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytewright.ops.arithmetic.fixedpoint import exp_on_negative_values, one_over_one_plus
+from bytewright.ops.arithmetic.multiplier import (
+    INT8_MAX,
+    INT8_MIN,
+    INT32_MAX,
+    UnsupportedQuantizationError,
+    quantize_multiplier,
+    single,
+)
+from bytewright.ops.arithmetic.rescale import high_multiply, rounding_shift_right
+
+OUTPUT_SCALE = 1.0 / 256
+OUTPUT_ZERO_POINT = -128
+
+_DIFFERENCE_INTEGER_BITS = 5
+_SUM_INTEGER_BITS = 12
+MAXIMUM_DEPTH = (1 << _SUM_INTEGER_BITS) - 1
+"""Most values in one row: the sum of their exponentials is a Q12.19 number below 2**31."""
+
+
+@dataclass(frozen=True, slots=True)
+class SoftmaxInt8:
+    """The integers of one SOFTMAX.
+
+    `(x - max) << left_shift`, multiplied high by `multiplier`, is the exponent in Q5.26; differences below
+    `difference_min` count as probability zero.
+    """
+
+    multiplier: int
+    left_shift: int
+    difference_min: int
+
+
+def prepare_softmax(input_scale: float, beta: float) -> SoftmaxInt8:
+    """Integers for an int8 SOFTMAX whose output has scale 1/256 and zero point -128.
+
+    `factor = min(beta * scale * 2**26, 2**31 - 1)` in double. The input's zero point plays no part. Raises
+    UnsupportedQuantizationError where the factor is not above 1: the references abort there.
+    """
+    factor = min(
+        single(beta) * single(input_scale) * (1 << (31 - _DIFFERENCE_INTEGER_BITS)), float(INT32_MAX)
+    )
+    if not factor > 1.0:
+        raise ValueError(
+            f"softmax with beta {beta} and input scale {input_scale} is flat: beta*scale <= 2**-26"
+        )
+    quantized = quantize_multiplier(factor)
+    largest = ((1 << _DIFFERENCE_INTEGER_BITS) - 1) * 2.0 ** (31 - _DIFFERENCE_INTEGER_BITS)
+    radius = math.floor(largest / 2.0**quantized.exponent)
+    return SoftmaxInt8(quantized.multiplier, quantized.exponent, -radius)
+
+
+def softmax_int8(values: NDArray[Any], prepared: SoftmaxInt8) -> NDArray[np.int8]:
+    """SOFTMAX along the last axis of an int8 array.
+
+    With d = x - max(x), per row: e = exp(Q5.26 of d) in Q0.31; the sum of `round(e / 2**12)` in Q12.19; its
+    reciprocal by Newton's method, normalised by the sum's leading zeros; output `round(reciprocal*e / 2**n)` - 128.
+    Values with d < difference_min take no part and give -128.
+    """
+    raw = np.asarray(values, np.int64)
+    difference = raw - raw.max(axis=-1, keepdims=True)
+    counts = difference >= prepared.difference_min
+    shifted = np.where(counts, difference, 0) << prepared.left_shift
+    exponentials = exp_on_negative_values(
+        high_multiply(shifted, prepared.multiplier), _DIFFERENCE_INTEGER_BITS
+    )
+    terms = np.where(counts, rounding_shift_right(exponentials, _SUM_INTEGER_BITS), 0)
+    total = terms.sum(axis=-1, keepdims=True)
+    # frexp's exponent is the bit length, exactly; the sum is at least 1.0 = 2**19 - 1.
+    leading_zeros = 32 - np.frexp(total.astype(np.float64))[1].astype(np.int64)
+    reciprocal = one_over_one_plus((total << leading_zeros) - (1 << 31))
+    shift = _SUM_INTEGER_BITS - leading_zeros + 31 - 8
+    scaled = rounding_shift_right(high_multiply(reciprocal, exponentials), shift)
+    clipped = np.clip(scaled + INT8_MIN, INT8_MIN, INT8_MAX)
+    return np.where(counts, clipped, INT8_MIN).astype(np.int8)

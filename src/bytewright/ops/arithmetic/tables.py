@@ -1,0 +1,220 @@
+"""Every unary int8 operator as one table of 256 outputs, exact for the numerics set.
+
+Entry i is the output for the input value i - 128. The operators differ in arithmetic (float32 functions,
+gemmlowp's fixed point, one or two rescales, 16-bit fixed point); a table makes them all the same kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytewright.ops.arithmetic import fixedpoint
+from bytewright.ops.arithmetic.elementwise import Quantization
+from bytewright.ops.arithmetic.exact import exp_single, tanh_single
+from bytewright.ops.arithmetic.multiplier import (
+    INT8_MAX,
+    INT8_MIN,
+    Multiplier,
+    UnsupportedQuantizationError,
+    activation_range,
+    quantize_multiplier,
+    round_half_away,
+    single,
+    single_product,
+    single_quotient,
+)
+from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.arithmetic.rescale import Int64, double_round, rounding_shift_right
+
+Table = NDArray[np.int8]
+
+TABLE_OPERATORS = (
+    "LOGISTIC",
+    "TANH",
+    "LEAKY_RELU",
+    "RELU",
+    "RELU6",
+    "RELU_N1_TO_1",
+    "HARD_SWISH",
+    "QUANTIZE",
+)
+
+_INPUTS: Int64 = np.arange(INT8_MIN, INT8_MAX + 1, dtype=np.int64)
+
+
+def int8_table_for(
+    operator: str, source: Quantization, target: Quantization, numerics: Numerics, *, alpha: float = 0.0
+) -> Table:
+    """The table of a unary int8 operator (`TABLE_OPERATORS`).
+
+    `source` and `target` are (scale, zero point) of input and output; `alpha` is LEAKY_RELU's. Raises
+    UnsupportedQuantizationError where the reference would refuse the model.
+    """
+    source = (single(source[0]), source[1])
+    target = (single(target[0]), target[1])
+    match operator:
+        case "LOGISTIC":
+            values = _logistic(source, target, numerics)
+        case "TANH":
+            values = _tanh(source, target, numerics)
+        case "LEAKY_RELU":
+            values = _leaky_relu(source, target, numerics, single(alpha))
+        case "RELU" | "RELU6" | "RELU_N1_TO_1":
+            values = _relu(operator, source, target, numerics)
+        case "HARD_SWISH":
+            values = _hard_swish(source, target)
+        case "QUANTIZE":
+            values = _rescale(_INPUTS - source[1], quantize_multiplier(source[0] / target[0])) + target[1]
+        case _:
+            raise ValueError(f"{operator} has no int8 table")
+    return np.clip(values, INT8_MIN, INT8_MAX).astype(np.int8)
+
+
+def _rescale(values: Int64, factor: Multiplier) -> Int64:
+    """DOUBLE_ROUND, checked against overflow; a negative factor negates the result, as the references do.
+
+    That is not the same as multiplying by it: ties go the other way.
+    """
+    magnitude = abs(factor.multiplier)
+    if int(np.abs(values).max()) << factor.left_shift > 1 << 31:
+        raise UnsupportedQuantizationError(
+            "the input's scale is too large for the output's: 32 bits overflow"
+        )
+    scaled = double_round(values, magnitude, factor.left_shift, factor.right_shift)
+    return scaled if factor.multiplier >= 0 else -scaled
+
+
+def _factor(numerics: Numerics, source_scale: float, target_scale: float) -> Multiplier:
+    """s_in/s_out: a float32 quotient in `litert-ref`, a double one in `tflm` (measured at ties)."""
+    if numerics is Numerics.LITERT_REF:
+        return quantize_multiplier(single_quotient(source_scale, target_scale))
+    return quantize_multiplier(source_scale / target_scale)
+
+
+def _float_table(function: Callable[[float], float], source: Quantization, target: Quantization) -> Int64:
+    """LiteRT's float32 table: `round(f(s_in*(x - zero)) * (1/s_out)) + zero`, each operation in float32."""
+    inverse = single_quotient(1.0, target[0])
+    values: list[int] = []
+    for value in range(INT8_MIN, INT8_MAX + 1):
+        result = function(single_product(source[0], float(value - source[1])))
+        values.append(round_half_away(single_product(result, inverse)) + target[1])
+    return np.array(values, np.int64)
+
+
+def _logistic_single(x: float) -> float:
+    """`1 / (1 + exp(-x))`, each operation rounded to float32."""
+    denominator = single(1.0 + exp_single(-x))
+    return 0.0 if math.isinf(denominator) else single_quotient(1.0, denominator)
+
+
+def _fixed_point_table(function: Callable[[Int64], Int64], source: Quantization, shift: int) -> Int64:
+    """TensorFlow Lite Micro's logistic and tanh: inputs to Q4.27, saturated outside the radius, Q0.31 out.
+
+    Inputs whose magnitude reaches the radius give -128 or 127.
+    """
+    factor = quantize_multiplier(source[0] * (1 << 27))
+    radius = math.floor(15 * (1 << 27) / 2.0**factor.exponent)
+    centred = _INPUTS - source[1]
+    inside = np.abs(centred) < radius
+    scaled = double_round(
+        np.where(inside, centred, 0), factor.multiplier, factor.left_shift, factor.right_shift
+    )
+    result = rounding_shift_right(function(scaled), shift)
+    return np.where(inside, result, np.where(centred > 0, 1 << 20, -(1 << 20)))
+
+
+def _logistic(source: Quantization, target: Quantization, numerics: Numerics) -> Int64:
+    if target != (1.0 / 256, INT8_MIN):
+        raise UnsupportedQuantizationError("LOGISTIC's int8 output has scale 1/256 and zero point -128")
+    if numerics is Numerics.LITERT_REF:
+        return _float_table(_logistic_single, source, target)
+    values = _fixed_point_table(fixedpoint.logistic, source, 23)
+    return values + INT8_MIN
+
+
+def _tanh(source: Quantization, target: Quantization, numerics: Numerics) -> Int64:
+    if numerics is Numerics.LITERT_REF:
+        return _float_table(tanh_single, source, target)
+    if target != (1.0 / 128, 0):
+        raise UnsupportedQuantizationError("TANH's int8 output has scale 1/128 and zero point 0")
+    return _fixed_point_table(fixedpoint.tanh, source, 24)
+
+
+def _leaky_relu(source: Quantization, target: Quantization, numerics: Numerics, alpha: float) -> Int64:
+    """One factor for x >= zero point and another, with alpha, below; both DOUBLE_ROUND."""
+    centred = _INPUTS - source[1]
+    if numerics is Numerics.LITERT_REF:
+        slope = single_quotient(single_product(source[0], alpha), target[0])
+    else:
+        slope = source[0] * alpha / target[0]
+    above = _rescale(np.maximum(centred, 0), _factor(numerics, source[0], target[0]))
+    below = _rescale(np.minimum(centred, 0), quantize_multiplier(slope))
+    return np.where(centred >= 0, above, below) + target[1]
+
+
+def _relu(operator: str, source: Quantization, target: Quantization, numerics: Numerics) -> Int64:
+    """A rescale and a clamp; RELU6 of `tflm` clamps the raw input and takes no notice of the output's scale."""
+    if operator == "RELU6" and numerics is Numerics.TFLM:
+        return np.clip(_INPUTS, *activation_range("RELU6", *source))
+    scaled = _rescale(_INPUTS - source[1], _factor(numerics, source[0], target[0])) + target[1]
+    return np.clip(scaled, *activation_range(operator, *target))
+
+
+def _to_int16(multiplier: int) -> int:
+    """The upper half of a 32-bit multiplier, rounded and saturated."""
+    return min((multiplier + (1 << 15)) >> 16, (1 << 15) - 1)
+
+
+def _high_multiply_16(values: Int64, factor: int) -> Int64:
+    """Rounded high half of a doubled 16-bit product, saturated."""
+    return np.minimum((values * factor + (1 << 14)) >> 15, (1 << 15) - 1)
+
+
+def _saturate_16(values: Int64) -> Int64:
+    return np.clip(values, -(1 << 15), (1 << 15) - 1)
+
+
+def _hard_swish(source: Quantization, target: Quantization) -> Int64:
+    """`x * relu6(x + 3) / 6` in 16-bit fixed point; the two numerics sets agree.
+
+    The input gains 7 bits; one branch scales it for the output, the other to 3/2**15, where the shifted and
+    halved value is the gate in [0, 1]; their product is truncated, then rounded to the output.
+    """
+    fine_scale = single_product(single_quotient(1.0, 128.0), source[0])
+    output = quantize_multiplier(single_quotient(fine_scale, target[0]))
+    gate = quantize_multiplier(single_quotient(fine_scale, single_quotient(3.0, 32768.0)))
+    if output.exponent > 0:
+        raise UnsupportedQuantizationError("HARD_SWISH's input scale is more than 128 times its output scale")
+    fine = (_INPUTS - source[1]) << 7
+    scaled = _high_multiply_16(fine, _to_int16(output.multiplier))
+    opening = fine
+    if gate.exponent > 0:
+        opening = _saturate_16(opening << (gate.exponent - 1))
+    opening = _high_multiply_16(opening, _to_int16(gate.multiplier))
+    if gate.exponent > 0:
+        opening = _saturate_16(opening << 1)
+    opening = rounding_shift_right(opening, gate.right_shift)
+    product = ((opening + (1 << 15)) >> 1) * scaled
+    truncated = np.where(product >= 0, product >> 15, -(-product >> 15))
+    return rounding_shift_right(truncated, output.right_shift) + target[1]
+
+
+def quantize_float(values: NDArray[np.float32], scale: float, zero_point: int) -> NDArray[np.int8]:
+    """QUANTIZE float32 to int8: `clamp(round(x / scale) + zero_point)`, a float32 division, half away.
+
+    Where |x / scale| >= 2**31 the references' conversion to an integer is undefined; here it saturates.
+    """
+    quotient = np.asarray(values, np.float32) / np.float32(scale)
+    wide = np.clip(quotient.astype(np.float64), -(2.0**31), 2.0**31)
+    rounded = np.copysign(np.floor(np.abs(wide) + 0.5), wide)
+    return np.clip(rounded + zero_point, INT8_MIN, INT8_MAX).astype(np.int8)
+
+
+def dequantize(values: NDArray[np.int8], scale: float, zero_point: int) -> NDArray[np.float32]:
+    """DEQUANTIZE int8 to float32: `scale * (x - zero_point)`, one float32 multiplication."""
+    centred = (values.astype(np.int32) - zero_point).astype(np.float32)
+    return np.float32(scale) * centred
