@@ -54,18 +54,19 @@ def softmax(values: Float32, beta: float) -> Float32:
     """SOFTMAX along the last axis: exp(beta*(x - max)) over its sum."""
     shifted = (values - values.max(axis=-1, keepdims=True)) * np.float32(beta)
     exponentials = np.exp(shifted)
-    return exponentials / exponentials.sum(axis=-1, keepdims=True, dtype=np.float32)
+    return np.asarray(exponentials / exponentials.sum(axis=-1, keepdims=True, dtype=np.float32), np.float32)
 
 
 def logistic(values: Float32) -> Float32:
     """LOGISTIC: 1/(1 + exp(-x)), without overflow for large negative x."""
     decay = np.exp(-np.abs(values))
-    return np.where(values >= 0, np.float32(1), decay) / (np.float32(1) + decay)
+    upper = np.float32(1) / (np.float32(1) + decay)
+    return np.asarray(np.where(values >= 0, upper, decay * upper), np.float32)
 
 
 def leaky_relu(values: Float32, alpha: float) -> Float32:
     """LEAKY_RELU: x where x > 0, else alpha*x."""
-    return np.where(values > 0, values, values * np.float32(alpha))
+    return np.asarray(np.where(values > 0, values, values * np.float32(alpha)), np.float32)
 
 
 def hard_swish(values: Float32) -> Float32:

@@ -56,8 +56,8 @@ def prepare_softmax(input_scale: float, beta: float) -> SoftmaxInt8:
         single(beta) * single(input_scale) * (1 << (31 - _DIFFERENCE_INTEGER_BITS)), float(INT32_MAX)
     )
     if not factor > 1.0:
-        raise ValueError(
-            f"softmax with beta {beta} and input scale {input_scale} is flat: beta*scale <= 2**-26"
+        raise UnsupportedQuantizationError(
+            f"beta {beta} times the input scale {input_scale} is not above 2**-26: a flat softmax"
         )
     quantized = quantize_multiplier(factor)
     largest = ((1 << _DIFFERENCE_INTEGER_BITS) - 1) * 2.0 ** (31 - _DIFFERENCE_INTEGER_BITS)
