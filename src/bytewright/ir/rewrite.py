@@ -1,0 +1,291 @@
+"""Rewrites PrimFunc bodies: a generic map over expressions and statements, substitution, unrolling.
+
+Expressions are rebuilt through the folding constructors of `ir.expr`, so that a variable that becomes a constant
+takes conditions, index arithmetic and neutral elements with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from bytewright.diagnostics import InternalError
+from bytewright.ir.expr import (
+    Binary,
+    Buffer,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    MathCall,
+    Select,
+    Var,
+    binary,
+    cast,
+    const,
+    select,
+)
+from bytewright.ir.prim import (
+    Allocate,
+    BufferParameter,
+    Call,
+    For,
+    If,
+    Let,
+    LoopKind,
+    PrimFunc,
+    Region,
+    Seq,
+    Statement,
+    Store,
+    View,
+)
+from bytewright.ir.walk import as_any, walk_statements
+
+
+def _same_expression(expression: Expr) -> Expr:
+    return expression
+
+
+def _same_buffer(buffer: Buffer) -> Buffer:
+    return buffer
+
+
+def _alone(statement: Statement) -> tuple[Statement, ...]:
+    return (statement,)
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriting:
+    """What to do at each kind of node; the default leaves it as it is.
+
+    Attributes:
+        expression: Applied to every expression, operands first.
+        buffer: Applied wherever a buffer is named: definitions, loads, stores, regions.
+        statement: Applied to every statement after what is inside it; gives the statements that replace it.
+    """
+
+    expression: Callable[[Expr], Expr] = _same_expression
+    buffer: Callable[[Buffer], Buffer] = _same_buffer
+    statement: Callable[[Statement], tuple[Statement, ...]] = _alone
+
+
+def rewrite_expression(expression: Expr, rewriting: Rewriting) -> Expr:
+    """The expression with the rewriting applied to every node."""
+
+    def inside(operand: Expr) -> Expr:
+        return rewrite_expression(operand, rewriting)
+
+    node = as_any(expression)
+    match node:
+        case Const() | Var():
+            rebuilt: Expr = node
+        case Load():
+            rebuilt = Load(rewriting.buffer(node.buffer), tuple(inside(index) for index in node.indices))
+        case Binary():
+            rebuilt = binary(node.operator, inside(node.left), inside(node.right))
+        case Cast():
+            rebuilt = cast(inside(node.operand), node.dtype)
+        case MathCall():
+            rebuilt = MathCall(node.function, inside(node.operand))
+        case Select():
+            condition = inside(node.condition)
+            if isinstance(condition, Const):  # the other side may hold arithmetic that never runs
+                return inside(node.if_true if condition.value else node.if_false)
+            rebuilt = select(condition, inside(node.if_true), inside(node.if_false))
+        case _:
+            assert_never(node)
+    return rewriting.expression(rebuilt)
+
+
+def rewrite_region(region: Region, rewriting: Rewriting) -> Region:
+    """The region with the rewriting applied to its buffer and indices."""
+    indices = tuple(rewrite_expression(index, rewriting) for index in region.indices)
+    return Region(rewriting.buffer(region.buffer), indices)
+
+
+def rewrite_sequence(sequence: Seq, rewriting: Rewriting) -> Seq:
+    """The sequence with the rewriting applied to every statement in it."""
+    statements: list[Statement] = []
+    for statement in sequence.statements:
+        statements.extend(rewrite_statement(statement, rewriting))
+    return Seq(tuple(statements))
+
+
+def rewrite_statement(statement: Statement, rewriting: Rewriting) -> tuple[Statement, ...]:
+    """The statements that replace one; branches whose condition became constant are resolved."""
+    rebuilt = _rebuild(statement, rewriting)
+    if isinstance(rebuilt, If) and isinstance(rebuilt.condition, Const):
+        chosen = rebuilt.then if rebuilt.condition.value else rebuilt.otherwise
+        return () if chosen is None or not chosen.statements else rewriting.statement(chosen)
+    return rewriting.statement(rebuilt)
+
+
+def _rebuild(statement: Statement, rewriting: Rewriting) -> Statement:
+    def inside(expression: Expr) -> Expr:
+        return rewrite_expression(expression, rewriting)
+
+    match statement:
+        case Seq():
+            return rewrite_sequence(statement, rewriting)
+        case For():
+            body = rewrite_sequence(statement.body, rewriting)
+            variable = _defined(statement.variable, rewriting)
+            return For(variable, inside(statement.begin), inside(statement.end), body, statement.kind)
+        case Allocate():
+            return replace(statement, buffer=rewriting.buffer(statement.buffer))
+        case View():
+            return _rebuild_view(statement, rewriting)
+        case Store():
+            indices = tuple(inside(index) for index in statement.indices)
+            return Store(rewriting.buffer(statement.buffer), indices, inside(statement.value))
+        case If():
+            return _rebuild_if(statement, rewriting)
+        case Let():
+            return Let(_defined(statement.variable, rewriting), inside(statement.value))
+        case Call():
+            arguments = tuple(
+                rewrite_region(item, rewriting) if isinstance(item, Region) else inside(item)
+                for item in statement.arguments
+            )
+            return replace(statement, arguments=arguments)
+        case _:
+            assert_never(statement)
+
+
+def _rebuild_if(statement: If, rewriting: Rewriting) -> If:
+    condition = rewrite_expression(statement.condition, rewriting)
+    if isinstance(condition, Const):  # what never runs need not make sense
+        chosen = statement.then if condition.value else statement.otherwise
+        body = Seq(()) if chosen is None else rewrite_sequence(chosen, rewriting)
+        return If(Const(1, condition.dtype), body)
+    then = rewrite_sequence(statement.then, rewriting)
+    otherwise = None if statement.otherwise is None else rewrite_sequence(statement.otherwise, rewriting)
+    return If(condition, then, otherwise)
+
+
+def _rebuild_view(statement: View, rewriting: Rewriting) -> View:
+    buffer = rewriting.buffer(statement.buffer)
+    if statement.condition is None or statement.otherwise is None:
+        return View(buffer, rewrite_region(statement.source, rewriting))
+    condition = rewrite_expression(statement.condition, rewriting)
+    if isinstance(condition, Const):
+        chosen = statement.source if condition.value else statement.otherwise
+        return View(buffer, rewrite_region(chosen, rewriting))
+    return View(
+        buffer,
+        rewrite_region(statement.source, rewriting),
+        condition,
+        rewrite_region(statement.otherwise, rewriting),
+    )
+
+
+def _defined(variable: Var, rewriting: Rewriting) -> Var:
+    renamed = rewriting.expression(variable)
+    if not isinstance(renamed, Var):
+        raise InternalError(f"variable '{variable.name}' is defined where it is to be replaced")
+    return renamed
+
+
+def _substitution(variables: Mapping[Var, Expr], buffers: Mapping[Buffer, Buffer]) -> Rewriting:
+    for variable, value in variables.items():
+        if variable.dtype is not value.dtype:
+            raise InternalError(
+                f"'{variable.name}' of {variable.dtype.value} cannot become {value.dtype.value}"
+            )
+
+    def expression(node: Expr) -> Expr:
+        return variables.get(node, node) if isinstance(node, Var) else node
+
+    return Rewriting(expression, lambda buffer: buffers.get(buffer, buffer))
+
+
+def substitute_expression(
+    expression: Expr, variables: Mapping[Var, Expr], buffers: Mapping[Buffer, Buffer] | None = None
+) -> Expr:
+    """The expression with variables and buffers replaced."""
+    return rewrite_expression(expression, _substitution(variables, buffers or {}))
+
+
+def substitute(
+    sequence: Seq, variables: Mapping[Var, Expr], buffers: Mapping[Buffer, Buffer] | None = None
+) -> Seq:
+    """The sequence with variables and buffers replaced, at their definitions too (by a `Var` only)."""
+    return rewrite_sequence(sequence, _substitution(variables, buffers or {}))
+
+
+def substitute_in_function(function: PrimFunc, buffers: Mapping[Buffer, Buffer]) -> PrimFunc:
+    """The function with buffers replaced in parameters and body."""
+    parameters = tuple(
+        replace(parameter, buffer=buffers.get(parameter.buffer, parameter.buffer))
+        if isinstance(parameter, BufferParameter)
+        else parameter
+        for parameter in function.parameters
+    )
+    return replace(function, parameters=parameters, body=substitute(function.body, {}, buffers))
+
+
+def expand_unrolled(sequence: Seq, taken: Iterable[str] = ()) -> Seq:
+    """Replaces every loop of kind UNROLLED by copies of its body, one per iteration.
+
+    Names defined in the body get the iteration as a suffix, so that they stay unique in the function; a copy that
+    defines names at its top level becomes a nested `Seq`, so that what it allocates ends with it.
+
+    Args:
+        sequence: The body of a function.
+        taken: Names defined outside of it: parameters and constants.
+
+    Raises:
+        InternalError: Such a loop has a bound that is not constant.
+    """
+    names = set(taken)
+    for statement in walk_statements(sequence):
+        names.update(_defined_names(statement))
+
+    def expand(statement: Statement) -> tuple[Statement, ...]:
+        if not isinstance(statement, For) or statement.kind is not LoopKind.UNROLLED:
+            return (statement,)
+        return _copies(statement, names)
+
+    return rewrite_sequence(sequence, Rewriting(statement=expand))
+
+
+def _defined_names(statement: Statement) -> tuple[str, ...]:
+    match statement:
+        case For() | Let():
+            return (statement.variable.name,)
+        case Allocate() | View():
+            return (statement.buffer.name,)
+        case _:
+            return ()
+
+
+def _copies(loop: For, names: set[str]) -> tuple[Statement, ...]:
+    if not isinstance(loop.begin, Const) or not isinstance(loop.end, Const):
+        raise InternalError(f"unrolled loop over '{loop.variable.name}' has a bound that is not constant")
+    inside = [s for s in walk_statements(loop.body) if _defined_names(s)]
+    has_own_names = any(isinstance(s, Let | Allocate | View) for s in loop.body.statements)
+    copies: list[Statement] = []
+    for number in range(int(loop.begin.value), int(loop.end.value)):
+        variables: dict[Var, Expr] = {loop.variable: const(number, loop.variable.dtype)}
+        buffers: dict[Buffer, Buffer] = {}
+        for statement in inside:
+            if isinstance(statement, For | Let):
+                name = _fresh(statement.variable.name, number, names)
+                variables[statement.variable] = replace(statement.variable, name=name)
+            elif isinstance(statement, Allocate | View):
+                name = _fresh(statement.buffer.name, number, names)
+                buffers[statement.buffer] = replace(statement.buffer, name=name)
+        copy = substitute(loop.body, variables, buffers)
+        copies.extend((copy,) if has_own_names else copy.statements)
+    return tuple(copies)
+
+
+def _fresh(name: str, number: int, names: set[str]) -> str:
+    base = f"{name}_{number}".replace("-", "m")
+    chosen, extra = base, 1
+    while chosen in names:
+        chosen, extra = f"{base}_{extra}", extra + 1
+    names.add(chosen)
+    return chosen

@@ -1,0 +1,206 @@
+"""Reads PrimFunc bodies: walks over statements and expressions, and what a statement uses.
+
+Everything comes in order of first appearance, so that what is computed from it is deterministic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import assert_never
+
+from bytewright.ir.expr import AnyExpr, Binary, Buffer, Cast, Const, Expr, Load, MathCall, Select, Var
+from bytewright.ir.prim import (
+    Access,
+    Allocate,
+    BufferParameter,
+    Call,
+    For,
+    If,
+    Let,
+    PrimFunc,
+    Region,
+    Seq,
+    Statement,
+    Store,
+    View,
+)
+
+
+def as_any(expression: Expr) -> AnyExpr:
+    """The expression as the closed union of its classes, for `match` with `assert_never`."""
+    assert isinstance(expression, AnyExpr)
+    return expression
+
+
+def operands(expression: Expr) -> tuple[Expr, ...]:
+    """The direct operands of an expression, in order."""
+    node = as_any(expression)
+    match node:
+        case Const() | Var():
+            return ()
+        case Load():
+            return node.indices
+        case Binary():
+            return (node.left, node.right)
+        case Cast() | MathCall():
+            return (node.operand,)
+        case Select():
+            return (node.condition, node.if_true, node.if_false)
+        case _:
+            assert_never(node)
+
+
+def walk_expression(expression: Expr) -> Iterator[Expr]:
+    """The expression and all its operands, outer ones first."""
+    yield expression
+    for operand in operands(expression):
+        yield from walk_expression(operand)
+
+
+def blocks(statement: Statement) -> tuple[Seq, ...]:
+    """The sequences directly inside a statement; a `Seq` is its own."""
+    match statement:
+        case Seq():
+            return (statement,)
+        case For():
+            return (statement.body,)
+        case If():
+            return (statement.then,) if statement.otherwise is None else (statement.then, statement.otherwise)
+        case Allocate() | View() | Store() | Let() | Call():
+            return ()
+        case _:
+            assert_never(statement)
+
+
+def walk_statements(statement: Statement) -> Iterator[Statement]:
+    """The statement and all statements inside it, in the order of the text."""
+    yield statement
+    for block in blocks(statement):
+        inner = block.statements if block is statement else (block,)
+        for child in inner:
+            yield from walk_statements(child)
+
+
+def regions(statement: Statement) -> tuple[Region, ...]:
+    """The regions that the statement itself names."""
+    match statement:
+        case View():
+            return (
+                (statement.source,)
+                if statement.otherwise is None
+                else (statement.source, statement.otherwise)
+            )
+        case Call():
+            return tuple(argument for argument in statement.arguments if isinstance(argument, Region))
+        case _:
+            return ()
+
+
+def expressions(statement: Statement) -> tuple[Expr, ...]:
+    """The expressions that the statement itself evaluates, not those of statements inside it."""
+    match statement:
+        case For():
+            return (statement.begin, statement.end)
+        case Store():
+            return (*statement.indices, statement.value)
+        case If():
+            return (statement.condition,)
+        case Let():
+            return (statement.value,)
+        case View():
+            condition = () if statement.condition is None else (statement.condition,)
+            return (*condition, *(index for region in regions(statement) for index in region.indices))
+        case Call():
+            found: list[Expr] = []
+            for argument in statement.arguments:
+                found.extend(argument.indices if isinstance(argument, Region) else (argument,))
+            return tuple(found)
+        case Allocate() | Seq():
+            return ()
+        case _:
+            assert_never(statement)
+
+
+def walk_all_expressions(statement: Statement) -> Iterator[Expr]:
+    """Every expression in the statement and in the statements inside it, operands included."""
+    for inner in walk_statements(statement):
+        for expression in expressions(inner):
+            yield from walk_expression(expression)
+
+
+def free_variables(node: Statement | Expr) -> tuple[Var, ...]:
+    """Variables used in the node and defined outside it. Names are unique in a function, so order decides."""
+    if isinstance(node, Expr):
+        return tuple(dict.fromkeys(e for e in walk_expression(node) if isinstance(e, Var)))
+    defined = {s.variable for s in walk_statements(node) if isinstance(s, For | Let)}
+    used = dict.fromkeys(e for e in walk_all_expressions(node) if isinstance(e, Var))
+    return tuple(variable for variable in used if variable not in defined)
+
+
+def free_buffers(statement: Statement) -> tuple[Buffer, ...]:
+    """Buffers used in the statement and allocated (or viewed) outside it: parameters and constants too."""
+    defined = {s.buffer for s in walk_statements(statement) if isinstance(s, Allocate | View)}
+    used: dict[Buffer, None] = {}
+    for inner in walk_statements(statement):
+        used.update((region.buffer, None) for region in regions(inner))
+        for expression in expressions(inner):
+            used.update((e.buffer, None) for e in walk_expression(expression) if isinstance(e, Load))
+        if isinstance(inner, Store):
+            used[inner.buffer] = None
+    return tuple(buffer for buffer in used if buffer not in defined)
+
+
+@dataclass(frozen=True, slots=True)
+class BufferUse:
+    """Buffers that a statement reads and writes, each in order of first use."""
+
+    reads: tuple[Buffer, ...]
+    writes: tuple[Buffer, ...]
+
+
+def buffers_read_written(statement: Statement, callees: Mapping[str, PrimFunc] | None = None) -> BufferUse:
+    """What a statement reads and writes.
+
+    A view counts as its sources, wherever it is used. A call counts as its callee's parameters say; a callee that
+    `callees` does not hold reads and writes every buffer that it is given.
+    """
+    reads: dict[Buffer, None] = {}
+    writes: dict[Buffer, None] = {}
+    sources: dict[Buffer, tuple[Buffer, ...]] = {}
+
+    def resolved(buffer: Buffer) -> tuple[Buffer, ...]:
+        return sources.get(buffer, (buffer,))
+
+    for inner in walk_statements(statement):
+        for expression in expressions(inner):
+            for operand in walk_expression(expression):
+                if isinstance(operand, Load):
+                    reads.update(dict.fromkeys(resolved(operand.buffer)))
+        match inner:
+            case Store():
+                writes.update(dict.fromkeys(resolved(inner.buffer)))
+            case View():
+                found = dict.fromkeys(b for region in regions(inner) for b in resolved(region.buffer))
+                sources[inner.buffer] = tuple(found)
+            case Call():
+                for buffer, access in _argument_accesses(inner, (callees or {}).get(inner.callee)):
+                    if access is not Access.WRITE:
+                        reads.update(dict.fromkeys(resolved(buffer)))
+                    if access is not Access.READ:
+                        writes.update(dict.fromkeys(resolved(buffer)))
+            case _:
+                pass
+    return BufferUse(tuple(reads), tuple(writes))
+
+
+def _argument_accesses(call: Call, callee: PrimFunc | None) -> Iterator[tuple[Buffer, Access]]:
+    for position, argument in enumerate(call.arguments):
+        if not isinstance(argument, Region):
+            continue
+        access = Access.READ_WRITE
+        if callee is not None and position < len(callee.parameters):
+            parameter = callee.parameters[position]
+            if isinstance(parameter, BufferParameter):
+                access = parameter.access
+        yield argument.buffer, access

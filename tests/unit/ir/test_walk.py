@@ -1,0 +1,69 @@
+"""Reading bodies: order of walks, free names, what is read and written."""
+
+from __future__ import annotations
+
+from bytewright.ir.builder import BodyBuilder, load, region
+from bytewright.ir.expr import Binary, Buffer, Const, Load, Var
+from bytewright.ir.prim import Access, BufferParameter, For, If, PrimFunc, ScalarParameter, Seq, Store
+from bytewright.ir.scope import WORKSPACE
+from bytewright.ir.types import DType
+from bytewright.ir.walk import (
+    buffers_read_written,
+    free_buffers,
+    free_variables,
+    walk_expression,
+    walk_statements,
+)
+
+A, B, C = (Buffer(name, (4, 8), DType.I32, WORKSPACE, 4) for name in "abc")
+N = Var("n", DType.I32)
+
+
+def test_walks_outer_nodes_first():
+    expression = load(A, N, 1) + 2
+    assert [type(e) for e in walk_expression(expression)] == [Binary, Load, Var, Const, Const]
+    b = BodyBuilder()
+    with b.for_("i", 0, 4), b.if_(N < 1):
+        b.store(A, (0, 0), 1)
+    assert [type(s) for s in walk_statements(b.finish())] == [Seq, For, Seq, If, Seq, Store]
+
+
+def test_free_variables_and_buffers_exclude_what_is_defined_inside():
+    b = BodyBuilder()
+    scratch = b.allocate(Buffer("scratch", (4,), DType.I32))
+    with b.for_("i", 0, N) as i:
+        t = b.let("t", load(B, i, 0))
+        b.store(scratch, i, t)
+        b.store(A, (0, i), load(scratch, i))
+    assert free_variables(b.finish()) == (N,)
+    assert free_buffers(b.finish()) == (B, A)
+    assert free_variables(load(A, N, N)) == (N,)
+
+
+def test_reads_and_writes_of_loads_and_stores():
+    b = BodyBuilder()
+    b.store(A, (0, 0), load(B, 0, 0) + load(C, 0, 0))
+    use = buffers_read_written(b.finish())
+    assert (use.reads, use.writes) == ((B, C), (A,))
+
+
+def test_view_counts_as_its_sources_where_it_is_used():
+    b = BodyBuilder()
+    row = b.view("row", region(B, 1, 0), DType.I32, 8, N < 2, region(C))
+    assert buffers_read_written(b.finish()).reads == ()
+    b.store(A, (0, 0), load(row, 3))
+    assert buffers_read_written(b.finish()).reads == (B, C)
+
+
+def test_call_counts_as_its_callee_says_or_as_everything():
+    callee = PrimFunc(
+        "f",
+        (BufferParameter(B, Access.READ), ScalarParameter(N), BufferParameter(A, Access.WRITE)),
+        Seq(()),
+    )
+    b = BodyBuilder()
+    b.call("f", region(B), 3, region(A))
+    known = buffers_read_written(b.finish(), {"f": callee})
+    assert (known.reads, known.writes) == ((B,), (A,))
+    unknown = buffers_read_written(b.finish())
+    assert (unknown.reads, unknown.writes) == ((B, A), (B, A))
