@@ -2,8 +2,10 @@ import json
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from target_descriptions import descriptions
 
+from bytewright.diagnostics import CompileError
 from bytewright.target import BUILTIN_TARGETS, dump, dump_toml, load_description, load_target, load_text
 
 
@@ -70,3 +72,45 @@ def test_toml_is_for_people() -> None:
     assert 'size = "64KiB"' in lines
     assert "[memory.dtcm]" in lines
     assert "[[parameters]]" in lines
+
+
+_JUNK = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-2, 2**70),
+    st.floats(),
+    st.sampled_from(["", "dtcm", "stack", "64KiB", "unlimited", "r", "\x00", "a\nb"]),
+    st.just([]),
+    st.just([[]]),
+    st.just({}),
+    st.just({"": 1}),
+)
+
+
+@given(descriptions(), st.data())
+def test_a_damaged_description_is_loaded_or_refused_never_a_crash(
+    description: dict[str, object], data: st.DataObject
+) -> None:
+    damaged = dump(load_description(description))
+    place: object = damaged
+    while True:
+        assert isinstance(place, dict | list)
+        key = data.draw(st.sampled_from(sorted(place) if isinstance(place, dict) else range(len(place))))
+        inner = place[key]
+        if not isinstance(inner, dict | list) or not inner or data.draw(st.integers(0, 4)) == 0:
+            break
+        place = inner
+    if isinstance(place, dict) and data.draw(st.booleans()):
+        del place[key]
+    else:
+        place[key] = data.draw(_JUNK)
+    target, codes = None, {"BW202"}
+    try:
+        target = load_description(damaged)
+    except CompileError as error:
+        codes = {diagnostic.code for diagnostic in error.diagnostics}
+    if target is None:
+        assert codes == {"BW202"}
+    else:
+        assert load_description(dump(target)) == target
+        assert load_text(dump_toml(target), "x.toml") == target

@@ -79,3 +79,11 @@ def test_a_file_is_found_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert load_target(str(tmp_path / "board")) == load_target("host")
     monkeypatch.chdir(tmp_path)
     assert load_target("board") == load_target("host")
+
+
+@pytest.mark.parametrize("name", ["mps2-an386", "mps2-an500", "mps3-an547"])
+def test_boards_declare_the_stack_of_library_functions_that_compilers_insert(name: str) -> None:
+    target = load_target(name)
+    assert target.external_stack_bytes("memcpy") == 0  # declared, and needs none
+    assert target.external_stack_bytes("memset") == 16
+    assert target.external_stack_bytes("__aeabi_ldivmod") == 52
