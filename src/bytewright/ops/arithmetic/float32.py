@@ -72,4 +72,4 @@ def leaky_relu(values: Float32, alpha: float) -> Float32:
 def hard_swish(values: Float32) -> Float32:
     """HARD_SWISH: x * clamp(x + 3, 0, 6) / 6."""
     gate = np.clip(values + np.float32(3), np.float32(0), np.float32(6))
-    return values * gate / np.float32(6)
+    return np.asarray(values * gate / np.float32(6), np.float32)
