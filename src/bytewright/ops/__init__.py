@@ -1,1 +1,1 @@
-"""Operators: shape and type rules, and a numpy reference for each."""
+"""What operators mean: their types and numpy references. The table of all of them is `registry.OPERATIONS`."""

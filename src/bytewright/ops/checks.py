@@ -1,0 +1,45 @@
+"""Checks that `infer` of several operators makes: number, type and rank of operands, broadcasting."""
+
+from __future__ import annotations
+
+from bytewright.ir.types import DType, Extent, TensorType, format_shape
+
+ARITHMETIC = (DType.I8, DType.F32)
+
+
+def require(condition: bool, message: str) -> None:
+    """Raises ValueError with `message` unless the condition holds."""
+    if not condition:
+        raise ValueError(message)
+
+
+def require_count(inputs: tuple[TensorType, ...], count: int) -> None:
+    """The operator takes exactly `count` operands."""
+    require(len(inputs) == count, f"{len(inputs)} operands where {count} are needed")
+
+
+def require_dtype(operand: TensorType, allowed: tuple[DType, ...], role: str) -> None:
+    """The operand's element type is one of `allowed`."""
+    names = " or ".join(dtype.value for dtype in allowed)
+    require(operand.dtype in allowed, f"{role} is {operand.dtype.value}, not {names}")
+
+
+def require_rank(operand: TensorType, rank: int, role: str) -> None:
+    """The operand has `rank` axes."""
+    shape = format_shape(operand.shape)
+    require(len(operand.shape) == rank, f"{role} has shape [{shape}], not {rank} axes")
+
+
+def broadcast(first: tuple[Extent, ...], second: tuple[Extent, ...]) -> tuple[Extent, ...]:
+    """The shape that two shapes broadcast to, by numpy's rule: aligned at the right, an extent 1 stretches."""
+    rank = max(len(first), len(second))
+    left = (1,) * (rank - len(first)) + first
+    right = (1,) * (rank - len(second)) + second
+    result: list[Extent] = []
+    for a, b in zip(left, right, strict=True):
+        require(
+            a == b or 1 in (a, b),
+            f"shapes [{format_shape(first)}] and [{format_shape(second)}] do not broadcast",
+        )
+        result.append(b if a == 1 else a)
+    return tuple(result)

@@ -1,0 +1,151 @@
+"""Operators that move elements without changing them. Any element type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+import numpy as np
+
+from bytewright.ir.graph import Array, Operation
+from bytewright.ir.types import Extent, TensorType, format_shape
+from bytewright.ops.checks import require, require_count
+
+
+@dataclass(frozen=True, slots=True)
+class Pad(Operation):
+    """`before` and `after` elements of `value` around each axis."""
+
+    name: ClassVar[str] = "pad"
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    value: int | float
+
+    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """Each extent grown by what stands around it."""
+        require_count(inputs, 1)
+        (operand,) = inputs
+        rank = len(operand.shape)
+        require(len(self.before) == rank == len(self.after), f"padding does not have {rank} axes")
+        require(min((*self.before, *self.after), default=0) >= 0, "padding is negative")
+        if operand.dtype.is_integer:
+            low, high = operand.dtype.bounds
+            require(low <= self.value <= high, f"padding value {self.value} leaves {operand.dtype.value}")
+        shape: list[Extent] = []
+        for extent, before, after in zip(operand.shape, self.before, self.after, strict=True):
+            if before or after:
+                require(isinstance(extent, int), "an axis of open extent is padded")
+                shape.append(int(before) + int(after) + int(extent))  # type: ignore[arg-type]
+            else:
+                shape.append(extent)
+        return (TensorType(tuple(shape), operand.dtype),)
+
+    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Exact."""
+        (x,) = inputs
+        widths = list(zip(self.before, self.after, strict=True))
+        return (np.pad(x, widths, constant_values=x.dtype.type(self.value)) if widths else x,)
+
+
+@dataclass(frozen=True, slots=True)
+class Reshape(Operation):
+    """The same elements in row-major order under another shape."""
+
+    name: ClassVar[str] = "reshape"
+    shape: tuple[int, ...]
+
+    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The attribute's shape."""
+        require_count(inputs, 1)
+        (operand,) = inputs
+        require(
+            operand.num_elements == prod(self.shape) and min(self.shape, default=0) >= 0,
+            f"[{format_shape(operand.shape)}] cannot become [{format_shape(self.shape)}]",
+        )
+        return (TensorType(self.shape, operand.dtype),)
+
+    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Exact."""
+        return (inputs[0].reshape(self.shape),)
+
+
+@dataclass(frozen=True, slots=True)
+class Transpose(Operation):
+    """Axis i of the result is axis permutation[i] of the operand."""
+
+    name: ClassVar[str] = "transpose"
+    permutation: tuple[int, ...]
+
+    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The operand's extents, permuted."""
+        require_count(inputs, 1)
+        (operand,) = inputs
+        complete = sorted(self.permutation) == list(range(len(operand.shape)))
+        require(complete, f"{self.permutation} is not a permutation of {len(operand.shape)} axes")
+        return (TensorType(tuple(operand.shape[axis] for axis in self.permutation), operand.dtype),)
+
+    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Exact."""
+        return (np.ascontiguousarray(np.transpose(inputs[0], self.permutation)),)
+
+
+@dataclass(frozen=True, slots=True)
+class Concat(Operation):
+    """Operands one after the other along an axis."""
+
+    name: ClassVar[str] = "concat"
+    axis: int
+
+    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The first operand's shape with the sum of extents along the axis."""
+        require(len(inputs) >= 1, "there is nothing to concatenate")
+        first = inputs[0]
+        require(0 <= self.axis < len(first.shape), f"axis {self.axis} is not one of {len(first.shape)}")
+        rest = first.shape[: self.axis] + first.shape[self.axis + 1 :]
+        for operand in inputs[1:]:
+            others = operand.shape[: self.axis] + operand.shape[self.axis + 1 :]
+            fits = len(operand.shape) == len(first.shape) and others == rest and operand.dtype is first.dtype
+            require(fits, f"{operand} does not continue {first} along axis {self.axis}")
+        total = sum(operand.fixed_shape[self.axis] for operand in inputs)
+        shape = (*first.shape[: self.axis], total, *first.shape[self.axis + 1 :])
+        return (TensorType(shape, first.dtype),)
+
+    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Exact."""
+        return (np.concatenate(inputs, axis=self.axis),)
+
+
+@dataclass(frozen=True, slots=True)
+class Slice(Operation):
+    """Element i of the result, along each axis, is element start + i * stride of the operand.
+
+    Strides may be negative; every element taken must exist.
+    """
+
+    name: ClassVar[str] = "slice"
+    start: tuple[int, ...]
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+
+    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The attribute's sizes."""
+        require_count(inputs, 1)
+        (operand,) = inputs
+        rank = len(operand.shape)
+        require(len(self.start) == len(self.size) == len(self.stride) == rank, f"not {rank} axes")
+        for axis, extent in enumerate(operand.fixed_shape):
+            start, size, stride = self.start[axis], self.size[axis], self.stride[axis]
+            require(stride != 0 and size >= 1, f"size {size} or stride {stride} along axis {axis} is invalid")
+            last = start + (size - 1) * stride
+            inside = 0 <= start < extent and 0 <= last < extent
+            require(inside, f"elements {start}..{last} along axis {axis} leave the extent {extent}")
+        return (TensorType(self.size, operand.dtype),)
+
+    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Exact."""
+        result = inputs[0]
+        for axis in range(result.ndim):
+            indices = self.start[axis] + self.stride[axis] * np.arange(self.size[axis])
+            result = np.take(result, indices, axis=axis)
+        return (np.ascontiguousarray(result),)

@@ -1,0 +1,253 @@
+"""Element by element: arithmetic with broadcasting, clamps, tables, activations, and the border to floats.
+
+Unary operators on i8 other than a clamp are a `Table`: 256 values computed at import.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from bytewright.ir.graph import Array, Operation
+from bytewright.ir.types import DType, TensorType
+from bytewright.ops.arithmetic.float32 import leaky_relu
+from bytewright.ops.arithmetic.tables import dequantize, quantize_float
+from bytewright.ops.checks import broadcast, require, require_count, require_dtype
+
+_SUMS = (DType.I32, DType.F32)
+
+
+@dataclass(frozen=True, slots=True)
+class Clamp(Operation):
+    """min(max(x, minimum), maximum), on i8, i32 or f32."""
+
+    name: ClassVar[str] = "clamp"
+    minimum: int | float
+    maximum: int | float
+
+    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The operand's type."""
+        require_count(inputs, 1)
+        require_dtype(inputs[0], (DType.I8, DType.I32, DType.F32), "the input")
+        require(self.minimum <= self.maximum, f"the range {self.minimum}..{self.maximum} is empty")
+        if inputs[0].dtype.is_integer:
+            low, high = inputs[0].dtype.bounds
+            fits = low <= self.minimum and self.maximum <= high
+            require(fits, f"the range {self.minimum}..{self.maximum} leaves {inputs[0].dtype.value}")
+        return (TensorType(inputs[0].shape, inputs[0].dtype),)
+
+    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Exact."""
+        (x,) = inputs
+        return (np.clip(x, x.dtype.type(self.minimum), x.dtype.type(self.maximum)),)
+
+
+@dataclass(frozen=True, slots=True)
+class Add(Operation):
+    """x + y on i32 or f32, with numpy's broadcasting. i32 must not overflow."""
+
+    name: ClassVar[str] = "add"
+
+    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The broadcast shape in the operands' type."""
+        return _infer_binary(inputs)
+
+    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Exact for i32; one float32 rounding."""
+        return (_fitting(np.add(*_widened(inputs)), inputs),)
+
+
+@dataclass(frozen=True, slots=True)
+class Sub(Operation):
+    """x - y on i32 or f32, with numpy's broadcasting. i32 must not overflow."""
+
+    name: ClassVar[str] = "sub"
+
+    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The broadcast shape in the operands' type."""
+        return _infer_binary(inputs)
+
+    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Exact for i32; one float32 rounding."""
+        return (_fitting(np.subtract(*_widened(inputs)), inputs),)
+
+
+@dataclass(frozen=True, slots=True)
+class Mul(Operation):
+    """x * y on i32 or f32, with numpy's broadcasting. i32 must not overflow."""
+
+    name: ClassVar[str] = "mul"
+
+    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The broadcast shape in the operands' type."""
+        return _infer_binary(inputs)
+
+    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Exact for i32; one float32 rounding."""
+        return (_fitting(np.multiply(*_widened(inputs)), inputs),)
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Operation):
+    """x i8, table i8 [256] -> i8: y = table[x + 128]."""
+
+    name: ClassVar[str] = "table"
+
+    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The operand's type."""
+        require_count(inputs, 2)
+        require_dtype(inputs[0], (DType.I8,), "the input")
+        require_dtype(inputs[1], (DType.I8,), "the table")
+        require(inputs[1].shape == (256,), "the table does not have 256 values")
+        return (TensorType(inputs[0].shape, DType.I8),)
+
+    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Exact."""
+        x, table = inputs
+        return (table[x.astype(np.int64) + 128],)
+
+
+@dataclass(frozen=True, slots=True)
+class Sigmoid(Operation):
+    """1 / (1 + exp(-x)) on f32."""
+
+    name: ClassVar[str] = "sigmoid"
+
+    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The operand's type."""
+        return _infer_float(inputs)
+
+    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        """In float64, then rounded."""
+        # tanh(x/2)/2 + 1/2 loses the small values; the quotient with exp(-|x|) never overflows.
+        x = inputs[0].astype(np.float64)
+        small = np.exp(-np.abs(x))
+        return ((np.where(x >= 0, 1.0, small) / (1.0 + small)).astype(np.float32),)
+
+
+@dataclass(frozen=True, slots=True)
+class Tanh(Operation):
+    """tanh(x) on f32."""
+
+    name: ClassVar[str] = "tanh"
+
+    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The operand's type."""
+        return _infer_float(inputs)
+
+    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        """In float64, then rounded."""
+        return (np.tanh(inputs[0].astype(np.float64)).astype(np.float32),)
+
+
+@dataclass(frozen=True, slots=True)
+class TflHardSwish(Operation):
+    """x * min(max(x + 3, 0), 6) / 6 on f32."""
+
+    name: ClassVar[str] = "tfl_hard_swish"
+
+    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The operand's type."""
+        return _infer_float(inputs)
+
+    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        """In float64, then rounded."""
+        x = inputs[0].astype(np.float64)
+        return ((x * np.clip(x + 3.0, 0.0, 6.0) / 6.0).astype(np.float32),)
+
+
+@dataclass(frozen=True, slots=True)
+class TflLeakyRelu(Operation):
+    """x where x > 0, else alpha * x, on f32; alpha is a float32 value."""
+
+    name: ClassVar[str] = "tfl_leaky_relu"
+    alpha: float
+
+    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The operand's type."""
+        return _infer_float(inputs)
+
+    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        """One float32 product."""
+        x = inputs[0].astype(np.float32)
+        return (leaky_relu(x, self.alpha),)
+
+
+@dataclass(frozen=True, slots=True)
+class TflQuantize(Operation):
+    """f32 -> i8: saturate(round_half_away(x / scale) + zero_point); scale is a float32 value."""
+
+    name: ClassVar[str] = "tfl_quantize"
+    scale: float
+    zero_point: int
+
+    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The operand's shape in i8."""
+        require_count(inputs, 1)
+        require_dtype(inputs[0], (DType.F32,), "the input")
+        require(self.scale > 0, f"scale {self.scale} is not positive")
+        return (TensorType(inputs[0].shape, DType.I8),)
+
+    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Exact: a float32 quotient, then one rounding."""
+        return (quantize_float(inputs[0].astype(np.float32), self.scale, self.zero_point),)
+
+
+@dataclass(frozen=True, slots=True)
+class TflDequantize(Operation):
+    """i8 -> f32: scale * (x - zero_point); scale is a float32 value."""
+
+    name: ClassVar[str] = "tfl_dequantize"
+    scale: float
+    zero_point: int
+
+    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The operand's shape in f32."""
+        require_count(inputs, 1)
+        require_dtype(inputs[0], (DType.I8,), "the input")
+        require(self.scale > 0, f"scale {self.scale} is not positive")
+        return (TensorType(inputs[0].shape, DType.F32),)
+
+    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        """One float32 product."""
+        return (dequantize(inputs[0].astype(np.int8), self.scale, self.zero_point),)
+
+
+def _infer_binary(inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+    """The broadcast shape in the type that both operands have."""
+    require_count(inputs, 2)
+    first, second = inputs
+    require_dtype(first, _SUMS, "the first operand")
+    require_dtype(second, (first.dtype,), "the second operand")
+    return (TensorType(broadcast(first.shape, second.shape), first.dtype),)
+
+
+def _infer_float(inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+    """A unary operator on f32."""
+    require_count(inputs, 1)
+    require_dtype(inputs[0], (DType.F32,), "the input")
+    return (TensorType(inputs[0].shape, DType.F32),)
+
+
+def _widened(inputs: tuple[Array, ...]) -> tuple[Array, Array]:
+    """Both operands, integers in 64 bits so that an overflow shows."""
+    first, second = inputs
+    if first.dtype == np.float32:
+        return first, second
+    return first.astype(np.int64), second.astype(np.int64)
+
+
+def _fitting(result: Array, inputs: tuple[Array, ...]) -> Array:
+    """The result in the operands' type.
+
+    Raises:
+        OverflowError: An integer does not fit 32 bits; importing proves that this cannot happen.
+    """
+    if inputs[0].dtype == np.float32:
+        return result.astype(np.float32)
+    bounds = np.iinfo(np.int32)
+    if result.size and (result.min() < bounds.min or result.max() > bounds.max):
+        raise OverflowError("a sum or product does not fit 32 bits")
+    return result.astype(np.int32)

@@ -1,0 +1,139 @@
+"""Reductions over windows and axes, with TFLite's arithmetic. Fused activations are a `Clamp` after them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+import numpy as np
+
+from bytewright.ir.graph import Array, Operation
+from bytewright.ir.types import TensorType
+from bytewright.ops.arithmetic.multiplier import Multiplier
+from bytewright.ops.arithmetic.pooling import MeanInt8, mean_int8
+from bytewright.ops.checks import ARITHMETIC, require, require_count, require_dtype, require_rank
+from bytewright.ops.window import Padding, Pair, pad_spatial, tap, window_shape
+
+
+@dataclass(frozen=True, slots=True)
+class MaxPool2d(Operation):
+    """Greatest value of each window of an NHWC tensor, i8 or f32; padding never wins."""
+
+    name: ClassVar[str] = "max_pool2d"
+    kernel: Pair
+    stride: Pair
+    padding: Padding
+
+    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """[N,OH,OW,C] in the operand's type."""
+        return _infer_pool(inputs, self.kernel, self.stride, self.padding)
+
+    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Exact."""
+        (x,) = inputs
+        lowest = -np.inf if x.dtype == np.float32 else np.iinfo(np.int8).min
+        seen = _windows(x, self.kernel, self.stride, self.padding, lowest)
+        return (np.ascontiguousarray(seen.max(axis=0)),)
+
+
+@dataclass(frozen=True, slots=True)
+class TflAveragePool2d(Operation):
+    """Mean of each window of an NHWC tensor over the elements that are not padding, i8 or f32.
+
+    i8: the raw values (no zero point), rounded half away from zero.
+    """
+
+    name: ClassVar[str] = "tfl_average_pool2d"
+    kernel: Pair
+    stride: Pair
+    padding: Padding
+
+    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """[N,OH,OW,C] in the operand's type."""
+        return _infer_pool(inputs, self.kernel, self.stride, self.padding)
+
+    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Exact for i8; float64 then rounded for f32."""
+        (x,) = inputs
+        ones = np.ones((1, *x.shape[1:3], 1), dtype=np.float64)
+        count = _windows(ones, self.kernel, self.stride, self.padding, 0).sum(axis=0)
+        total = _windows(x.astype(np.float64), self.kernel, self.stride, self.padding, 0).sum(axis=0)
+        if x.dtype == np.float32:
+            return ((total / count).astype(np.float32),)
+        elements = count.astype(np.int64)
+        magnitude = (np.abs(total.astype(np.int64)) + elements // 2) // elements
+        return (np.where(total > 0, magnitude, -magnitude).astype(np.int8),)
+
+
+@dataclass(frozen=True, slots=True)
+class TflMean(Operation):
+    """Mean over axes, i8 or f32.
+
+    i8: saturate(double_round((sum(x) - input_zero_point * n) * multiplier * 2^(exponent - 31)) + output_zero_point)
+    for n reduced elements; the division by n is in multiplier and exponent.
+
+    Attributes:
+        axes: Reduced axes, ascending, not negative.
+        keep_dims: True if reduced axes stay with extent 1.
+        input_zero_point, output_zero_point, multiplier, exponent: i8 only.
+    """
+
+    name: ClassVar[str] = "tfl_mean"
+    axes: tuple[int, ...]
+    keep_dims: bool
+    input_zero_point: int = 0
+    output_zero_point: int = 0
+    multiplier: int = 0
+    exponent: int = 0
+
+    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The shape without the reduced axes, or with extents 1 there."""
+        require_count(inputs, 1)
+        (operand,) = inputs
+        require_dtype(operand, ARITHMETIC, "the input")
+        rank = len(operand.shape)
+        ascending = all(0 <= axis < rank for axis in self.axes) and list(self.axes) == sorted(set(self.axes))
+        require(ascending, f"axes {self.axes} are not ascending axes of a tensor of rank {rank}")
+        if self.keep_dims:
+            shape = tuple(1 if axis in self.axes else extent for axis, extent in enumerate(operand.shape))
+        else:
+            shape = tuple(extent for axis, extent in enumerate(operand.shape) if axis not in self.axes)
+        return (TensorType(shape, operand.dtype),)
+
+    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Exact for i8; float64 then rounded for f32."""
+        (x,) = inputs
+        if x.dtype == np.float32:
+            mean = np.mean(x.astype(np.float64), axis=self.axes, keepdims=self.keep_dims)
+            return (np.asarray(mean, dtype=np.float32),)
+        count = prod(x.shape[axis] for axis in self.axes)
+        prepared = MeanInt8(
+            self.input_zero_point * count, Multiplier(self.multiplier, self.exponent), self.output_zero_point
+        )
+        return (np.asarray(mean_int8(x, self.axes, self.keep_dims, prepared), dtype=np.int8),)
+
+
+def _infer_pool(
+    inputs: tuple[TensorType, ...], kernel: Pair, stride: Pair, padding: Padding
+) -> tuple[TensorType, ...]:
+    """[N,OH,OW,C]; padding must be smaller than the kernel, so that each window sees an element."""
+    require_count(inputs, 1)
+    (operand,) = inputs
+    require_rank(operand, 4, "the input")
+    require_dtype(operand, ARITHMETIC, "the input")
+    spatial = window_shape(operand, kernel, stride, padding)
+    seen = max(padding[:2]) < kernel[0] and max(padding[2:]) < kernel[1]
+    require(seen, f"padding {padding} is not smaller than the kernel {kernel}")
+    return (TensorType((*spatial, operand.shape[3]), operand.dtype),)
+
+
+def _windows(x: Array, kernel: Pair, stride: Pair, padding: Padding, outside: float) -> Array:
+    """What each element of the window sees: [KH*KW, N, OH, OW, C], with `outside` in the padding."""
+    padded = pad_spatial(x, padding, outside)
+    outputs = (
+        (padded.shape[1] - kernel[0]) // stride[0] + 1,
+        (padded.shape[2] - kernel[1]) // stride[1] + 1,
+    )
+    taps = [(row, column) for row in range(kernel[0]) for column in range(kernel[1])]
+    return np.stack([tap(padded, offset, outputs, stride) for offset in taps])

@@ -1,0 +1,110 @@
+"""Requantisation: from an accumulator or one quantisation to another, with the rounding as an attribute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from bytewright.diagnostics import InternalError
+from bytewright.ir.graph import Array, Operation
+from bytewright.ir.types import DType, TensorType, format_shape
+from bytewright.ops.arithmetic.numerics import Rounding
+from bytewright.ops.arithmetic.rescale import double_round, real_round, single_round
+from bytewright.ops.checks import require, require_count, require_dtype
+
+__all__ = ["Rescale", "Rounding", "TflRealRescale"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rescale(Operation):
+    """x i8|i32, multiplier i32 [1|C], shift i8 [1|C] -> x's shape in `dtype`.
+
+    y = saturate(round(((x - input_zero_point) << left_shift) * multiplier * 2^(shift - 31)) + output_zero_point),
+    with C the last extent of x. A multiplier of 0 gives the output zero point.
+    """
+
+    name: ClassVar[str] = "rescale"
+    rounding: Rounding
+    input_zero_point: int
+    output_zero_point: int
+    left_shift: int
+    dtype: DType
+
+    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The operand's shape in the attribute's type."""
+        require_count(inputs, 3)
+        operand, multiplier, shift = inputs
+        require_dtype(operand, (DType.I8, DType.I32), "the input")
+        require_dtype(multiplier, (DType.I32,), "the multiplier")
+        require_dtype(shift, (DType.I8,), "the shift")
+        _check_channels(operand, multiplier, "multiplier")
+        require(shift.shape == multiplier.shape, "multiplier and shift differ in shape")
+        require(self.dtype in (DType.I8, DType.I32), f"a rescale to {self.dtype.value} is not defined")
+        roundings = (Rounding.DOUBLE_ROUND, Rounding.SINGLE_ROUND)
+        require(self.rounding in roundings, f"{self.rounding} needs a real scale (tfl_real_rescale)")
+        require(0 <= self.left_shift <= 22, f"left shift {self.left_shift} is not in 0..22")
+        return (TensorType(operand.shape, self.dtype),)
+
+    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Exact integers.
+
+        Raises:
+            OverflowError: A left shift leaves 32 bits; importing proves that this cannot happen.
+        """
+        operand, multiplier, shift = inputs
+        x = (operand.astype(np.int64) - self.input_zero_point) << self.left_shift
+        exponent = shift.astype(np.int64)
+        match self.rounding:
+            case Rounding.DOUBLE_ROUND:
+                shifted = x << np.maximum(exponent, 0)
+                if shifted.size and (shifted.max() >= 1 << 31 or shifted.min() < -(1 << 31)):
+                    raise OverflowError("the left shift of a rescale leaves 32 bits")
+                scaled = double_round(shifted, multiplier, 0, np.maximum(-exponent, 0))
+            case Rounding.SINGLE_ROUND:
+                scaled = single_round(x, multiplier, 31 - exponent)
+            case Rounding.REAL_ROUND:
+                raise InternalError("a rescale with integer multipliers cannot round as REAL_ROUND does")
+        return (_saturate(scaled + self.output_zero_point, self.dtype),)
+
+
+@dataclass(frozen=True, slots=True)
+class TflRealRescale(Operation):
+    """x i32, scale f64 [1|C] -> i8: y = saturate(round_half_away(float64(x) * scale) + output_zero_point).
+
+    What LiteRT's reference FULLY_CONNECTED does.
+    """
+
+    name: ClassVar[str] = "tfl_real_rescale"
+    output_zero_point: int
+    dtype: DType
+
+    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The operand's shape in the attribute's type."""
+        require_count(inputs, 2)
+        operand, scale = inputs
+        require_dtype(operand, (DType.I32,), "the input")
+        require_dtype(scale, (DType.F64,), "the scale")
+        _check_channels(operand, scale, "scale")
+        require(self.dtype in (DType.I8, DType.I32), f"a rescale to {self.dtype.value} is not defined")
+        return (TensorType(operand.shape, self.dtype),)
+
+    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Exact: a float64 product and one rounding, as the reference has it."""
+        operand, scale = inputs
+        return (_saturate(real_round(operand, scale) + self.output_zero_point, self.dtype),)
+
+
+def _saturate(values: Array, dtype: DType) -> Array:
+    """The values limited to the range of an integer type."""
+    return np.clip(values, *dtype.bounds).astype(dtype.numpy)
+
+
+def _check_channels(operand: TensorType, parameter: TensorType, role: str) -> None:
+    """The parameter has one value, or one for each of the operand's channels."""
+    channels = operand.shape[-1] if operand.shape else 1
+    require(
+        parameter.shape in ((1,), (channels,)),
+        f"the {role} [{format_shape(parameter.shape)}] has neither 1 nor {channels} values",
+    )

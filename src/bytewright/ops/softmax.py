@@ -1,0 +1,50 @@
+"""TFLite's softmax over the last axis: fixed point on i8, floats on f32."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from bytewright.ir.graph import Array, Operation
+from bytewright.ir.types import DType, TensorType
+from bytewright.ops.arithmetic.softmax import MAXIMUM_DEPTH, SoftmaxInt8, softmax_int8
+from bytewright.ops.checks import ARITHMETIC, require, require_count, require_dtype
+
+
+@dataclass(frozen=True, slots=True)
+class TflSoftmax(Operation):
+    """softmax(beta * x) over the last axis, i8 -> i8 with scale 1/256 and zero point -128, or f32 -> f32.
+
+    Attributes:
+        beta: Used on f32 only.
+        multiplier, left_shift, difference_min: The prepared integers of `arithmetic.softmax`; used on i8 only.
+    """
+
+    name: ClassVar[str] = "tfl_softmax"
+    beta: float
+    multiplier: int = 0
+    left_shift: int = 0
+    difference_min: int = 0
+
+    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The operand's type."""
+        require_count(inputs, 1)
+        (operand,) = inputs
+        require_dtype(operand, ARITHMETIC, "the input")
+        require(len(operand.shape) >= 1, "the input is a scalar")
+        depth = operand.fixed_shape[-1]
+        allowed = operand.dtype is DType.F32 or depth <= MAXIMUM_DEPTH
+        require(allowed, f"a row of {depth} values; fixed point holds the sum of {MAXIMUM_DEPTH}")
+        return (TensorType(operand.shape, operand.dtype),)
+
+    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Exact for i8; float64 then rounded for f32."""
+        (x,) = inputs
+        if x.dtype == np.float32:
+            # The difference is formed in float32 as the reference does; it is the largest error term.
+            difference = (x - x.max(axis=-1, keepdims=True)).astype(np.float64)
+            powers = np.exp(difference * np.float64(np.float32(self.beta)))
+            return ((powers / powers.sum(axis=-1, keepdims=True)).astype(np.float32),)
+        return (softmax_int8(x, SoftmaxInt8(self.multiplier, self.left_shift, self.difference_min)),)
