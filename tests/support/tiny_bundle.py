@@ -46,9 +46,7 @@ typedef struct {
 typedef struct { const int8_t *left; } tiny_inputs;
 typedef struct { int8_t *sum; } tiny_outputs;
 typedef struct { void *base; size_t size_bytes; } tiny_memory;
-typedef struct { tiny_memory @pool@; } tiny_workspaces;
-@parameters_header@
-int32_t tiny_set_workspaces(tiny_context *context, const tiny_workspaces *workspaces);
+@workspaces_header@@parameters_header@
 int32_t tiny_run(tiny_context *context, const tiny_inputs *inputs, const tiny_outputs *outputs);
 #endif
 """
@@ -57,21 +55,10 @@ MODEL = """\
 #include "tiny.h"
 #include "tiny_kernels.h"
 
-int32_t tiny_set_workspaces(tiny_context *context, const tiny_workspaces *workspaces)
-{
-    if (workspaces->@pool@.size_bytes < TINY_@POOL@_WORKSPACE_SIZE) {
-        return TINY_ERROR_SIZE;
-    }
-    if ((uintptr_t)workspaces->@pool@.base % TINY_@POOL@_WORKSPACE_ALIGN != 0) {
-        return TINY_ERROR_ALIGN;
-    }
-    context->workspace = workspaces->@pool@.base;
-    return 0;
-}
-@set_parameters@
+@set_workspaces@@set_parameters@
 int32_t tiny_run(tiny_context *context, const tiny_inputs *inputs, const tiny_outputs *outputs)
 {
-    if (context->workspace == NULL || TINY_CONSTANTS == NULL) {
+@use_generated_workspace@    if (context->workspace == NULL || TINY_CONSTANTS == NULL) {
         return TINY_ERROR_NOT_SET;
     }
 @statements@}
@@ -103,6 +90,29 @@ void tiny_add(const int8_t *left, const int8_t *constants, int8_t *sum, int32_t 
 }
 """
 
+SET_WORKSPACES = """\
+int32_t tiny_set_workspaces(tiny_context *context, const tiny_workspaces *workspaces)
+{
+    if (workspaces->@pool@.size_bytes < TINY_@POOL@_WORKSPACE_SIZE) {
+        return TINY_ERROR_SIZE;
+    }
+    if ((uintptr_t)workspaces->@pool@.base % TINY_@POOL@_WORKSPACE_ALIGN != 0) {
+        return TINY_ERROR_ALIGN;
+    }
+    context->workspace = workspaces->@pool@.base;
+    return 0;
+}
+"""
+
+WORKSPACES_HEADER = """\
+typedef struct { tiny_memory @pool@; } tiny_workspaces;
+int32_t tiny_set_workspaces(tiny_context *context, const tiny_workspaces *workspaces);
+"""
+
+GENERATED_WORKSPACE = """\
+static int8_t tiny_workspace[16]@workspace_section@;
+"""
+
 SET_PARAMETERS = """
 int32_t tiny_set_parameters(tiny_context *context, const tiny_parameters *parameters)
 {
@@ -130,6 +140,7 @@ def write_tiny_bundle(
     *,
     target: str | Target = "mps3-an547",
     blob: bool = False,
+    generated_workspace: bool = False,
     statements: str = ADD,
     kernels: str = "",
     workspace_bytes_in_plan: int = 16,
@@ -142,6 +153,12 @@ def write_tiny_bundle(
     fields = {
         "POOL": workspace.identifier.upper(),
         "pool": workspace.identifier,
+        "workspaces_header": "" if generated_workspace else WORKSPACES_HEADER,
+        "set_workspaces": GENERATED_WORKSPACE if generated_workspace else SET_WORKSPACES,
+        "workspace_section": _attribute(resolved.memory_of(workspace).section),
+        "use_generated_workspace": "    context->workspace = tiny_workspace;\n"
+        if generated_workspace
+        else "",
         "parameters_header": PARAMETERS_HEADER if blob else "",
         "set_parameters": SET_PARAMETERS if blob else "",
         "parameters": parameters.identifier,
@@ -150,7 +167,7 @@ def write_tiny_bundle(
         if blob
         else "extern const int8_t tiny_constants[16];\n#define TINY_CONSTANTS tiny_constants",
     }
-    attribute = f'__attribute__((section("{section}"))) ' if section else ""
+    attribute = _attribute(section)
     values = ", ".join(str(value) for value in CONSTANTS)
     files = {
         "include/tiny.h": HEADER,
@@ -158,19 +175,17 @@ def write_tiny_bundle(
         "src/tiny_kernels.h": KERNELS_HEADER,
         "src/tiny_kernels.c": KERNELS + kernels,
         "src/tiny_parameters.c": '#include "tiny_kernels.h"\n'
-        + ("" if blob else f"const int8_t tiny_constants[16] {attribute}= {{{values}}};\n"),
-        "plan.json": json.dumps(_plan(resolved, blob, workspace_bytes_in_plan), indent=1),
+        + ("" if blob else f"const int8_t tiny_constants[16]{attribute} = {{{values}}};\n"),
+        "plan.json": json.dumps(
+            _plan(resolved, blob, generated_workspace, workspace_bytes_in_plan), indent=1
+        ),
     }
     for name, text in files.items():
         if name in left_out:
             continue
         path = directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.suffix != ".json":
-            for _ in range(2):  # fields may hold fields
-                for field, value in fields.items():
-                    text = text.replace(f"@{field}@", value)
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text if path.suffix == ".json" else _fill(text, fields), encoding="utf-8")
     if blob:
         content = struct.pack("<8sQQQ", b"BWPARAM1", COUNT, 0, 0) + struct.pack("16b", *CONSTANTS)
         (directory / "parameters").mkdir()
@@ -178,7 +193,18 @@ def write_tiny_bundle(
     return directory
 
 
-def _plan(target: Target, blob: bool, workspace_bytes: int) -> dict[str, Any]:
+def _attribute(section: str | None) -> str:
+    return f' __attribute__((section("{section}")))' if section else ""
+
+
+def _fill(text: str, fields: dict[str, str]) -> str:
+    for _ in range(2):  # fields may hold fields
+        for field, value in fields.items():
+            text = text.replace(f"@{field}@", value)
+    return text
+
+
+def _plan(target: Target, blob: bool, generated_workspace: bool, workspace_bytes: int) -> dict[str, Any]:
     workspace, parameters = target.workspace_pools[0], target.parameter_pools[0]
     tensor = {"dtype": "i8", "shape": [1, COUNT], "size_bytes": COUNT, "scale": 0.5, "zero_point": 0}
     return {
@@ -193,7 +219,7 @@ def _plan(target: Target, blob: bool, workspace_bytes: int) -> dict[str, Any]:
                 "name": workspace.name,
                 "memory": workspace.memory,
                 "role": "workspace",
-                "provider": "caller",
+                "provider": "generated" if generated_workspace else "caller",
                 "capacity_bytes": workspace.size_bytes,
                 "used_bytes": workspace_bytes,
                 "alignment": 16,

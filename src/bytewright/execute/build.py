@@ -44,12 +44,12 @@ class BoardTable:
     Attributes:
         stack_bytes: The size of the model's stack.
         stack_section: The section of the model's stack.
-        read_only: First and last address of ranges that must not be written.
+        data_memories: First and last address of memories that hold no code, and whether they are read-only.
     """
 
     stack_bytes: int
     stack_section: str
-    read_only: tuple[tuple[int, int], ...]
+    data_memories: tuple[tuple[int, int, bool], ...]
 
 
 def harness_source(*parts: str) -> str:
@@ -116,11 +116,14 @@ def model_table(bundle: Bundle, board: BoardTable | None = None) -> str:
         f"#define HARNESS_RUN {model}_run",
     ]
     if board is not None:
-        ranges = " ".join(f"ENTRY({first:#x}u, {last:#x}u)" for first, last in board.read_only)
+        ranges = " ".join(
+            f"ENTRY({first:#x}u, {last:#x}u, {int(read_only)})"
+            for first, last, read_only in board.data_memories
+        )
         lines += [
             f"#define HARNESS_STACK_BYTES {board.stack_bytes}",
             f'#define HARNESS_STACK_SECTION "{board.stack_section}"',
-            f"#define HARNESS_READ_ONLY_RANGES(ENTRY) {ranges}".rstrip(),
+            f"#define HARNESS_DATA_MEMORIES(ENTRY) {ranges}".rstrip(),
         ]
     return "\n".join(lines) + "\n"
 

@@ -25,7 +25,7 @@ from bytewright.execute.boards.counts import (
     plugin_argument,
 )
 from bytewright.execute.boards.facts import Board
-from bytewright.execute.boards.fault import fault_error, parse_report
+from bytewright.execute.boards.fault import fault_error, parse_report, stack_error
 from bytewright.execute.boards.layout import Layout, board_for, board_table, lay_out, linker_script
 from bytewright.execute.build import LANGUAGE_FLAGS, BoardTable, BuildOptions, include_flags, write_harness
 from bytewright.execute.description import Array, Bundle
@@ -77,7 +77,7 @@ def run_on_board(
         batch: The inputs of each inference.
         repeat: How often each inference runs.
         options: Compiler flags; `sanitize` does not apply.
-        measure_memory: Also attribute loads and stores to memory ranges; several times slower.
+        measure_memory: Also attribute loads and stores to memory ranges, at half the speed.
         timeout_seconds: Limit of QEMU's run, in host time.
 
     Raises:
@@ -107,6 +107,8 @@ def run_on_board(
         data = (folder / "outputs.bin").read_bytes()
     if len(data) != output_size_bytes(bundle) * len(batch) or len(counts.instructions) != len(batch) * repeat:
         raise failure(f"the run of model '{bundle.model}' on {board.name} is not complete")
+    if report["stack"] > image.table.stack_bytes:
+        raise stack_error(board.name, bundle.model, image.table.stack_bytes)
     return BoardRun(
         unpack_outputs(bundle, data, len(batch)), counts, report["stack"], image.flash_bytes, board.name
     )

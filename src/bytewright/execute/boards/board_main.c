@@ -15,6 +15,13 @@ enum { EXIT_FINE = 0, EXIT_MACHINE = 1, EXIT_MODEL = 2, EXIT_FAULT = 3 };
 
 #define STACK_PAINT 0x5AC3A53Cu
 
+/* Words below the model's stack that must stay as they are: before v8-M no register limits the stack. */
+#if __ARM_ARCH >= 8
+enum { STACK_GUARD_WORDS = 0 };
+#else
+enum { STACK_GUARD_WORDS = 16 };
+#endif
+
 struct harness_stack {
     uint32_t *base;
     uint32_t *top;
@@ -25,7 +32,7 @@ int32_t harness_call(HARNESS_CONTEXT_TYPE *context, const HARNESS_INPUTS_TYPE *i
 void harness_exit(int status) __attribute__((noreturn));
 void harness_fault(const uint32_t *frame) __attribute__((noreturn));
 
-static uint32_t harness_model_stack[HARNESS_STACK_BYTES / 4]
+static uint32_t harness_model_stack[STACK_GUARD_WORDS + HARNESS_STACK_BYTES / 4]
     __attribute__((aligned(8), used, section(HARNESS_STACK_SECTION)));
 static harness_session harness_model_session __attribute__((used));
 
@@ -126,6 +133,7 @@ void harness_fault(const uint32_t *frame)
         report_number("fault_bfar", peripheral(0xE000ED38u));
         report_number("fault_sfsr", peripheral(0xE000EDE4u));
         report_number("fault_icsr", peripheral(0xE000ED04u));
+        report_number("fault_below_stack", address < stack_base && stack_base - address < 0x100000u);
         if ((address >= stack_base && address + 32 <= stack_end) ||
             (address >= (uintptr_t)__harness_main_stack_base && address + 32 <= (uintptr_t)__harness_main_stack_top)) {
             report_number("fault_lr", frame[5]);
@@ -135,34 +143,34 @@ void harness_fault(const uint32_t *frame)
     harness_exit(EXIT_FAULT);
 }
 
-/* Read-only ranges become faults on write: QEMU's flash would drop the store in silence. */
+/* Makes faults of what QEMU would let pass: a store to flash, which it drops, code in a data memory, and a
+ * division by zero. The memory protection unit is that of v8-M; earlier ones cannot describe these ranges.
+ */
 static void protect(void)
 {
-    extern uint32_t __harness_code_start[], __harness_code_end[];
-    static const uint32_t ranges[][2] = {
-#define READ_ONLY(base, last) {base, last},
-        HARNESS_READ_ONLY_RANGES(READ_ONLY){0, 0},
-    };
+    *(volatile uint32_t *)(uintptr_t)0xE000ED14u |= 1u << 4; /* CCR.DIV_0_TRP */
 #if __ARM_ARCH >= 8
+    extern uint32_t __harness_code_start[], __harness_code_end[];
+    static const uint32_t ranges[][3] = {
+#define DATA_MEMORY(base, last, read_only) {base, last, read_only},
+        HARNESS_DATA_MEMORIES(DATA_MEMORY){0, 0, 0},
+    };
     volatile uint32_t *const mpu = (volatile uint32_t *)(uintptr_t)0xE000ED90u;
     const uint32_t num_regions = (mpu[0] >> 8) & 0xFFu;
     uint32_t region = 0;
 
+    mpu[12] = 0xFFu; /* MAIR0: attribute 0 is normal memory, write-back */
     mpu[2] = region++;
     mpu[3] = (uint32_t)(uintptr_t)__harness_code_start | 4u; /* RBAR: read-only, privileged */
     mpu[4] = ((uint32_t)(uintptr_t)__harness_code_end - 32u) | 1u;
     for (size_t index = 0; ranges[index][1] != 0 && region < num_regions; ++index) {
         mpu[2] = region++;
-        mpu[3] = ranges[index][0] | 5u; /* and execute never */
+        mpu[3] = ranges[index][0] | (ranges[index][2] ? 5u : 1u); /* execute never */
         mpu[4] = (ranges[index][1] & ~31u) | 1u;
     }
     mpu[1] = 5u; /* enable, with the default map behind */
-    __asm__ volatile("dsb\n isb" ::: "memory");
-#else
-    (void)ranges;
-    (void)__harness_code_start;
-    (void)__harness_code_end;
 #endif
+    __asm__ volatile("dsb\n isb" ::: "memory");
 }
 
 static uint32_t parse_number(const char **text)
@@ -191,7 +199,8 @@ int main(void)
 {
     static char command_line[80];
     uint32_t command_block[2] = {(uint32_t)(uintptr_t)command_line, sizeof command_line - 1};
-    const struct harness_stack stack = {harness_model_stack, harness_model_stack + HARNESS_STACK_BYTES / 4};
+    const struct harness_stack stack = {harness_model_stack + STACK_GUARD_WORDS,
+                                        harness_model_stack + STACK_GUARD_WORDS + HARNESS_STACK_BYTES / 4};
     const char *text = command_line;
     void *inputs[HARNESS_NUM_INPUTS + 1];
     void *outputs[HARNESS_NUM_OUTPUTS + 1];
@@ -217,7 +226,7 @@ int main(void)
     HARNESS_WORKSPACES(POINT_AT_WORKSPACE)
 #define POINT_AT_BLOB(index, member, path, alignment, name) blobs[index] = harness_blob_##index;
     HARNESS_BLOBS(POINT_AT_BLOB)
-    for (uint32_t *word = stack.base; word < stack.top; ++word) {
+    for (uint32_t *word = harness_model_stack; word < stack.top; ++word) {
         *word = STACK_PAINT;
     }
 
@@ -236,7 +245,7 @@ int main(void)
         }
     }
 
-    const uint32_t *lowest = stack.base;
+    const uint32_t *lowest = harness_model_stack;
     while (lowest < stack.top && *lowest == STACK_PAINT) {
         ++lowest;
     }

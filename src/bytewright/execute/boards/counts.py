@@ -98,7 +98,9 @@ def address_of(symbols: Sequence[Symbol], name: str) -> int:
 
 
 def function_at(symbols: Sequence[Symbol], address: int) -> str | None:
-    """The function that holds an address, if any symbol stands before it."""
+    """The function that holds an address, if it is in the image's code."""
+    if not address_of(symbols, "harness_vectors") <= address < address_of(symbols, "__harness_code_end"):
+        return None
     code = [symbol for symbol in symbols if symbol.is_code]
     index = bisect.bisect_right([symbol.address & ~1 for symbol in code], address)
     return code[index - 1].name if index else None

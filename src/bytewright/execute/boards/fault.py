@@ -46,7 +46,10 @@ def fault_error(
 ) -> CompileError:
     """The error for a run that ended in a fault: what happened, where, and the registers."""
     cfsr = facts.get("fault_cfsr", 0)
+    overflow = bool(cfsr & _STACK_OVERFLOW) or facts.get("fault_below_stack") == 1
     reasons = [text for bit, text in _CFSR_BITS.items() if cfsr >> bit & 1] or ["an unexpected exception"]
+    if overflow and not cfsr & _STACK_OVERFLOW:
+        reasons = [_CFSR_BITS[20], *reasons]
     notes: list[str] = []
     if cfsr & _BFAR_VALID:
         notes.append(f"address {facts['fault_bfar']:#010x} (BFAR)")
@@ -55,8 +58,17 @@ def fault_error(
     if "fault_pc" in facts:
         place = f" in {function}" if function else ""
         notes.append(f"at {facts['fault_pc']:#010x} (PC){place}, called from {facts['fault_lr']:#010x} (LR)")
-    if cfsr & _STACK_OVERFLOW:
-        notes.append(f"the model has a stack of {stack_bytes} B, the target's max-stack-size")
+    if overflow:
+        notes.append(_stack_note(stack_bytes))
     registers = ("cfsr", "hfsr", "sfsr", "icsr")
     notes.append(", ".join(f"{name.upper()} {facts.get(f'fault_{name}', 0):#010x}" for name in registers))
     return failure(f"model '{model}' faulted on {board_name}: {', '.join(reasons)}", "\n".join(notes))
+
+
+def stack_error(board_name: str, model: str, stack_bytes: int) -> CompileError:
+    """The error for a run that ended well but wrote below its stack."""
+    return failure(f"model '{model}' faulted on {board_name}: {_CFSR_BITS[20]}", _stack_note(stack_bytes))
+
+
+def _stack_note(stack_bytes: int) -> str:
+    return f"the model has a stack of {stack_bytes} B, as the target says"

@@ -140,17 +140,17 @@ def board_table(layout: Layout, bundle: Bundle) -> BoardTable:
     """The board's part of the harness's table: the model's stack as the target has it, and what is read-only."""
     device = bundle.target.default_device
     limit = device.max_stack_size_bytes
-    read_only = tuple(
-        (region.base, region.base + region.size_bytes - 1)
+    data_memories = tuple(
+        (region.base, region.base + region.size_bytes - 1, not memory.is_writable)
         for memory, region in layout.memories
-        if not memory.is_writable and region is not layout.code
+        if region is not layout.code
     )
     return BoardTable(
         stack_bytes=(DEFAULT_STACK_BYTES if limit is None else limit) // 8 * 8,
         stack_section=".bss.harness_stack"
         if device.stack_memory is None
         else memory_section(device.stack_memory),
-        read_only=read_only,
+        data_memories=data_memories,
     )
 
 

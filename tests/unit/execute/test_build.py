@@ -1,0 +1,51 @@
+from pathlib import Path
+
+from bytewright.execute.build import BoardTable, model_table
+from bytewright.execute.description import read_bundle
+from support.tiny_bundle import write_tiny_bundle
+
+
+def test_the_table_lists_tensors_and_workspaces(tmp_path: Path) -> None:
+    assert model_table(read_bundle(write_tiny_bundle(tmp_path))) == (
+        """\
+#include "tiny.h"
+#define HARNESS_NUM_INPUTS 1
+#define HARNESS_INPUTS(ENTRY) ENTRY(0, left, 16)
+#define HARNESS_NUM_OUTPUTS 1
+#define HARNESS_OUTPUTS(ENTRY) ENTRY(0, sum, 16)
+#define HARNESS_NUM_WORKSPACES 1
+#define HARNESS_WORKSPACES(ENTRY) ENTRY(0, dtcm, TINY_DTCM_WORKSPACE_SIZE, \
+TINY_DTCM_WORKSPACE_ALIGN, ".bss.memory.dtcm")
+#define HARNESS_NUM_BLOBS 0
+#define HARNESS_BLOBS(ENTRY)
+#define HARNESS_CONTEXT_TYPE tiny_context
+#define HARNESS_INPUTS_TYPE tiny_inputs
+#define HARNESS_OUTPUTS_TYPE tiny_outputs
+#define HARNESS_WORKSPACES_TYPE tiny_workspaces
+#define HARNESS_PARAMETERS_TYPE tiny_parameters
+#define HARNESS_SET_WORKSPACES tiny_set_workspaces
+#define HARNESS_SET_PARAMETERS tiny_set_parameters
+#define HARNESS_RUN tiny_run
+"""
+    )
+
+
+def test_blobs_and_generated_workspaces(tmp_path: Path) -> None:
+    lines = model_table(
+        read_bundle(write_tiny_bundle(tmp_path, blob=True, generated_workspace=True))
+    ).splitlines()
+    assert '#define HARNESS_BLOBS(ENTRY) ENTRY(0, flash, "blob_0.bin", 16, ".blob.memory.flash")' in lines
+    assert "#define HARNESS_NUM_WORKSPACES 0" in lines
+    assert "#define HARNESS_WORKSPACES(ENTRY)" in lines
+
+
+def test_a_board_adds_its_stack_and_memories(tmp_path: Path) -> None:
+    board = BoardTable(
+        4096, ".bss.memory.dtcm", ((0x28000000, 0x287FFFFF, True), (0x20000000, 0x2007FFFF, False))
+    )
+    lines = model_table(read_bundle(write_tiny_bundle(tmp_path)), board).splitlines()
+    assert lines[-3:] == [
+        "#define HARNESS_STACK_BYTES 4096",
+        '#define HARNESS_STACK_SECTION ".bss.memory.dtcm"',
+        "#define HARNESS_DATA_MEMORIES(ENTRY) ENTRY(0x28000000u, 0x287fffffu, 1) ENTRY(0x20000000u, 0x2007ffffu, 0)",
+    ]

@@ -1,0 +1,94 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bytewright.diagnostics import CompileError
+from bytewright.execute.description import read_bundle
+from support.tiny_bundle import write_tiny_bundle
+
+
+def refusal(directory: Path) -> str:
+    with pytest.raises(CompileError) as caught:
+        read_bundle(directory)
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.code == "BW207"
+    return diagnostic.message
+
+
+def edit_plan(directory: Path, **changes: object) -> Path:
+    path = directory / "plan.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    return directory
+
+
+def test_a_bundle_is_understood(tmp_path: Path) -> None:
+    bundle = read_bundle(write_tiny_bundle(tmp_path))
+    assert bundle.model == "tiny"
+    assert bundle.target.name == "mps3-an547"
+    assert [(tensor.c_name, tensor.dtype, tensor.shape) for tensor in bundle.inputs] == [
+        ("left", np.int8, (1, 16))
+    ]
+    assert [source.name for source in bundle.sources] == ["tiny.c", "tiny_kernels.c", "tiny_parameters.c"]
+    assert [pool.name for pool in bundle.caller_workspaces] == ["dtcm"]
+    assert bundle.caller_parameters == ()
+    assert bundle.workspace_bytes == 16
+    assert not bundle.has_generated_workspace
+
+
+def test_error_codes_are_named_as_in_the_header(tmp_path: Path) -> None:
+    bundle = read_bundle(write_tiny_bundle(tmp_path))
+    assert bundle.status_name(-7) == "TINY_ERROR_NOT_SET (-7)"
+    assert bundle.status_name(-99) == "-99"
+
+
+def test_error_codes_may_be_enumerators(tmp_path: Path) -> None:
+    write_tiny_bundle(tmp_path)
+    header = tmp_path / "include" / "tiny.h"
+    header.write_text(
+        header.read_text().replace("#define TINY_ERROR_SIZE (-2)", "enum { TINY_ERROR_SIZE = -12 };")
+    )
+    assert read_bundle(tmp_path).status_name(-12) == "TINY_ERROR_SIZE (-12)"
+
+
+def test_a_folder_without_a_plan_is_refused(tmp_path: Path) -> None:
+    assert "it has no plan.json" in refusal(tmp_path)
+    assert "it has no plan.json" in refusal(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "nonsense", '{"schema": 2}', "[" * 100_000, "\x00"])
+def test_a_damaged_plan_is_refused(tmp_path: Path, text: str) -> None:
+    write_tiny_bundle(tmp_path)
+    (tmp_path / "plan.json").write_text(text)
+    assert "plan.json" in refusal(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"model": "../tiny"},
+        {"inputs": None},
+        {"outputs": [{"name": "sum"}]},
+        {"inputs": [{"name": "a", "c_name": "a", "dtype": "i7", "shape": [4], "size_bytes": 4}]},
+        {"inputs": [{"name": "a", "c_name": "a", "dtype": "i8", "shape": [4], "size_bytes": 5}]},
+        {"pools": [{"name": "dtcm", "memory": "dtcm", "role": "laundry", "provider": "caller"}]},
+    ],
+)
+def test_a_plan_with_a_wrong_entry_is_refused(tmp_path: Path, changes: dict[str, object]) -> None:
+    assert "plan.json cannot be understood" in refusal(edit_plan(write_tiny_bundle(tmp_path), **changes))
+
+
+def test_a_missing_header_is_named(tmp_path: Path) -> None:
+    assert "include/tiny.h is missing" in refusal(write_tiny_bundle(tmp_path, left_out=["include/tiny.h"]))
+
+
+def test_missing_sources_are_refused(tmp_path: Path) -> None:
+    names = ["src/tiny.c", "src/tiny_kernels.c", "src/tiny_parameters.c"]
+    assert "src/ holds no C files" in refusal(write_tiny_bundle(tmp_path, left_out=names))
+
+
+def test_a_missing_blob_is_named(tmp_path: Path) -> None:
+    write_tiny_bundle(tmp_path, blob=True)
+    (tmp_path / "parameters" / "flash.bin").unlink()
+    assert "parameters/flash.bin is missing" in refusal(tmp_path)

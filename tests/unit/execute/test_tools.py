@@ -1,0 +1,69 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.execute.tools import compile_c, execute, find_host_compiler, find_tool
+
+
+def diagnostic_of(caught: pytest.ExceptionInfo[CompileError]) -> Diagnostic:
+    (diagnostic,) = caught.value.diagnostics
+    return diagnostic
+
+
+def test_a_missing_tool_names_its_package() -> None:
+    with pytest.raises(CompileError) as caught:
+        find_tool("no-such-tool-here", "no-such-package")
+    assert diagnostic_of(caught).code == "BW501"
+    assert "'no-such-tool-here' is not installed" in diagnostic_of(caught).message
+    assert "apt-get install no-such-package" in (diagnostic_of(caught).help or "")
+
+
+def test_the_environment_chooses_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", f"{sys.executable} -O1")
+    assert find_host_compiler() == [sys.executable, "-O1"]
+
+
+def test_a_missing_compiler_of_the_environment_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler -O1")
+    with pytest.raises(CompileError) as caught:
+        find_host_compiler()
+    assert diagnostic_of(caught).code == "BW501"
+    assert "the environment's CC, 'no-such-compiler -O1'" in diagnostic_of(caught).message
+
+
+def test_no_compiler_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(CompileError) as caught:
+        find_host_compiler()
+    assert diagnostic_of(caught).code == "BW501"
+    assert "apt-get install gcc" in (diagnostic_of(caught).help or "")
+
+
+def test_a_failing_tool_shows_its_first_lines(tmp_path: Path) -> None:
+    program = "import sys; [print('line', n, file=sys.stderr) for n in range(40)]; sys.exit(3)"
+    with pytest.raises(CompileError) as caught:
+        compile_c([sys.executable, "-c", program], directory=tmp_path, what="the compiler")
+    diagnostic = diagnostic_of(caught)
+    assert (diagnostic.code, diagnostic.message) == ("BW502", "the compiler failed with exit status 3")
+    assert diagnostic.notes[0] == "line 0"
+    assert diagnostic.notes[-1] == "... and 28 more lines"
+
+
+def test_a_tool_that_does_not_end_is_stopped(tmp_path: Path) -> None:
+    with pytest.raises(CompileError) as caught:
+        execute(
+            [sys.executable, "-c", "import time; time.sleep(30)"],
+            directory=tmp_path,
+            timeout_seconds=0.2,
+            what="the run",
+        )
+    assert diagnostic_of(caught).message == "the run did not end within 0.2 s and was stopped"
+
+
+def test_a_tool_that_cannot_start(tmp_path: Path) -> None:
+    with pytest.raises(CompileError) as caught:
+        execute([str(tmp_path)], directory=tmp_path, timeout_seconds=1, what="the run")
+    assert diagnostic_of(caught).code == "BW502"
