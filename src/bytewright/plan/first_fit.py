@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bytewright.plan.flat import FlatProblem, align_up
+from bytewright.plan.flat import Choice, FlatProblem, align_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def place_in_order(flat: FlatProblem, order: Sequence[int]) -> Attempt:
     fixed_first = [i for i in order if flat.fixed[i] >= 0] + [i for i in order if flat.fixed[i] < 0]
     for index in fixed_first:
         for choice in flat.choices[index]:
-            offset = _lowest_offset(flat, index, choice.pool, choice.alignment, pools, offsets)
+            offset = _lowest_offset(flat, index, choice, pools, offsets)
             if offset is not None and offset + flat.size_bytes[index] <= flat.capacity[choice.pool]:
                 pools[index], offsets[index] = choice.pool, offset
                 tops[choice.pool] = max(tops[choice.pool], offset + flat.size_bytes[index])
@@ -79,20 +79,20 @@ def place_in_order(flat: FlatProblem, order: Sequence[int]) -> Attempt:
 
 
 def _lowest_offset(
-    flat: FlatProblem, index: int, pool: int, alignment: int, pools: list[int], offsets: list[int]
+    flat: FlatProblem, index: int, choice: Choice, pools: list[int], offsets: list[int]
 ) -> int | None:
     """The lowest free aligned offset, or the fixed one if it is free."""
     forbidden: list[tuple[int, int]] = []  # open intervals of offsets
     for other in flat.neighbours[index]:
-        if pools[other] == pool:
+        if pools[other] == choice.pool:
             at = offsets[other]
             forbidden.append((at - flat.separation(index, other), at + flat.separation(other, index)))
     fixed = flat.fixed[index]
     if fixed >= 0:
         return None if any(low < fixed < high for low, high in forbidden) else fixed
     forbidden.sort()
-    offset = align_up(0, alignment, flat.base[pool])
+    offset = align_up(0, choice.alignment, flat.base[choice.pool])
     for low, high in forbidden:
         if low < offset < high:
-            offset = align_up(high, alignment, flat.base[pool])
+            offset = align_up(high, choice.alignment, flat.base[choice.pool])
     return offset

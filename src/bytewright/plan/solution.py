@@ -142,7 +142,7 @@ class Solution:
         if self.status is Status.UNKNOWN:
             return Diagnostic(
                 "BW301",
-                f"no plan was found within {self.statistics.nodes} search nodes, nor a proof that there is none",
+                f"within {self.statistics.nodes} search nodes there was neither a plan nor a proof",
                 tuple(notes),
                 "raise the search budget or the capacity",
             )

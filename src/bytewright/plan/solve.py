@@ -23,7 +23,7 @@ SolverFunction = Callable[[FlatProblem, Request], Outcome]
 UserSolver = Callable[[Problem, int], Sequence[Placement] | None]
 
 
-def _solve_first_fit(flat: FlatProblem, request: Request) -> Outcome:
+def _solve_first_fit(flat: FlatProblem, _: Request) -> Outcome:
     attempt = first_fit_module.first_fit(flat)
     if attempt.num_unplaced:
         return Outcome(None)

@@ -1,0 +1,150 @@
+"""One pool's buffers as the exact search wants them: compressed rows of integers.
+
+Buffers of no bytes take no part: they are put back when offsets are read. Sections, neighbours and gaps are
+computed once; the same arrays go to the search in C and to the one in Python.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import gcd
+
+from bytewright.plan.bounds import largest_shared, sections_of
+from bytewright.plan.flat import FlatProblem, align_up
+
+
+@dataclass(frozen=True)
+class Instance:
+    """The members of one pool. Lists are in compressed rows, see `_exact.h`, which names the same fields.
+
+    Attributes:
+        members: Indices into the flat problem, by local buffer.
+        empty: Members of no bytes, with the offset they get.
+        step: Every lowest position, and so every least top, is a multiple of it.
+    """
+
+    members: tuple[int, ...]
+    empty: tuple[tuple[int, int], ...]
+    base: int
+    step: int
+    num_sections: int
+    has_contracts: bool
+    sizes: array[int]
+    alignments: array[int]
+    fixed: array[int]
+    neighbour_rows: array[int]
+    neighbours: array[int]
+    gaps_above: array[int]
+    gaps_below: array[int]
+    shared: array[int]
+    section_rows: array[int]
+    sections: array[int]
+    orders: tuple[array[int], ...]
+
+    @property
+    def num_buffers(self) -> int:
+        """How many buffers take part."""
+        return len(self.members)
+
+
+def build_instance(flat: FlatProblem, pool: int, members: Sequence[int]) -> Instance:
+    """The instance of these buffers in this pool."""
+    alignment_of = {i: next(c.alignment for c in flat.choices[i] if c.pool == pool) for i in members}
+    real = [i for i in sorted(members) if flat.size_bytes[i]]
+    local = {index: position for position, index in enumerate(real)}
+    base = flat.base[pool] % max((alignment_of[i] for i in members), default=1)
+    empty = tuple(
+        (i, flat.fixed[i] if flat.fixed[i] >= 0 else align_up(0, alignment_of[i], base))
+        for i in sorted(members)
+        if not flat.size_bytes[i]
+    )
+    sections = sections_of(flat, real)
+    rows: list[list[int]] = [[] for _ in real]
+    for number, (_, alive) in enumerate(sections):
+        for index in alive:
+            rows[local[index]].append(number)
+    pairs = [[j for j in flat.neighbours[i] if j in local] for i in real]
+    gaps = flat.contract_gaps
+    has_contracts = any((i, j) in gaps for i, row in zip(real, pairs, strict=True) for j in row)
+    above, below, shared = array("q"), array("q"), array("q")
+    if has_contracts:
+        for i, row in zip(real, pairs, strict=True):
+            for j in row:
+                up, down = flat.separation(i, j), flat.separation(j, i)
+                above.append(up)
+                below.append(down)
+                shared.append(
+                    largest_shared(flat.size_bytes[i], flat.size_bytes[j], down, up) if (i, j) in gaps else 0
+                )
+    sizes = array("q", (flat.size_bytes[i] for i in real))
+    alignments = array("q", (alignment_of[i] for i in real))
+    fixed = array("q", (flat.fixed[i] for i in real))
+    loads = [sum(flat.size_bytes[i] for i in alive) for _, alive in sections]
+    return Instance(
+        members=tuple(real),
+        empty=empty,
+        base=base,
+        step=_step(sizes, alignments, fixed, above, base),
+        num_sections=len(sections),
+        has_contracts=has_contracts,
+        sizes=sizes,
+        alignments=alignments,
+        fixed=fixed,
+        neighbour_rows=_row_starts(pairs),
+        neighbours=array("i", (local[j] for row in pairs for j in row)),
+        gaps_above=above,
+        gaps_below=below,
+        shared=shared,
+        section_rows=_row_starts(rows),
+        sections=array("i", (number for row in rows for number in row)),
+        orders=_orders(flat, real, rows, loads),
+    )
+
+
+def _row_starts(rows: Sequence[Sequence[int]]) -> array[int]:
+    starts = array("q", [0])
+    for row in rows:
+        starts.append(starts[-1] + len(row))
+    return starts
+
+
+def _step(sizes: array[int], alignments: array[int], fixed: array[int], gaps: array[int], base: int) -> int:
+    """Positions are sums of sizes and gaps, rounded up to alignments above 1, or fixed."""
+    step = base
+    for value in (*sizes, *gaps):
+        step = gcd(step, value)
+    for value in alignments:
+        step = gcd(step, value) if value > 1 else step
+    for value in fixed:
+        step = gcd(step, value) if value >= 0 else step
+    return max(step, 1)
+
+
+def _orders(
+    flat: FlatProblem, real: Sequence[int], rows: Sequence[Sequence[int]], loads: Sequence[int]
+) -> tuple[array[int], ...]:
+    """The orders of the portfolio: by six properties, greatest first, ties by the next two named.
+
+    Searches of this kind either succeed soon or take for ever, and which order succeeds differs from instance
+    to instance, so what counts is that the orders are unlike each other.
+    """
+    buffers = [flat.problem.buffers[i] for i in real]
+    size = [buffer.size_bytes for buffer in buffers]
+    total = [max(loads[t] for t in row) for row in rows]
+    width = [buffer.last_tick - buffer.first_tick for buffer in buffers]
+    area = [w * s for w, s in zip(width, size, strict=True)]
+    num_sections = [len(row) for row in rows]
+    degree = [len(flat.neighbours[i]) for i in real]
+    keys = [
+        (total, width, area),
+        (num_sections, total, size),
+        (size, total, width),
+        (degree, width, size),
+        (area, total, width),
+        (width, area, total),
+    ]
+    return tuple(
+        array("i", sorted(range(len(real)), key=lambda b, k=key: (*(-part[b] for part in k), b))) for key in keys
+    )
