@@ -22,6 +22,7 @@ from bytewright.ops.arithmetic.multiplier import (
     quantize_multiplier,
     single,
 )
+from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.arithmetic.rescale import high_multiply, rounding_shift_right
 
 OUTPUT_SCALE = 1.0 / 256
@@ -31,6 +32,19 @@ _DIFFERENCE_INTEGER_BITS = 5
 _SUM_INTEGER_BITS = 12
 MAXIMUM_DEPTH = (1 << _SUM_INTEGER_BITS) - 1
 """Most values in one row: the sum of their exponentials is a Q12.19 number below 2**31."""
+ABORTING_SUM = 512
+"""Rows whose exponentials sum to this or more stop both references with an assertion (measured); only rows of
+at least as many values can. Here their probabilities round to zero, as the formula goes on."""
+
+
+def softmax_output_is_valid(scale: float, zero_point: int, numerics: Numerics) -> bool:
+    """Whether the set's reference takes this quantisation of an int8 SOFTMAX's output.
+
+    TensorFlow Lite Micro wants 1/256 and -128 exactly, LiteRT takes scales within a thousandth; the result is
+    the same.
+    """
+    tolerance = 0.001 * OUTPUT_SCALE if numerics is Numerics.LITERT_REF else 0.0
+    return zero_point == OUTPUT_ZERO_POINT and abs(single(scale) - OUTPUT_SCALE) <= tolerance
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +84,8 @@ def softmax_int8(values: NDArray[Any], prepared: SoftmaxInt8) -> NDArray[np.int8
 
     With d = x - max(x), per row: e = exp(Q5.26 of d) in Q0.31; the sum of `round(e / 2**12)` in Q12.19; its
     reciprocal by Newton's method, normalised by the sum's leading zeros; output `round(reciprocal*e / 2**n)` - 128.
-    Values with d < difference_min take no part and give -128.
+    Values with d < difference_min take no part and give -128. The shift n is above 31 for a sum of 512 or more;
+    the result is then 0 before the offset.
     """
     raw = np.asarray(values, np.int64)
     difference = raw - raw.max(axis=-1, keepdims=True)

@@ -128,19 +128,20 @@ def _fixed_point_table(function: Callable[[Int64], Int64], source: Quantization,
 
 
 def _logistic(source: Quantization, target: Quantization, numerics: Numerics) -> Int64:
-    if target != (1.0 / 256, INT8_MIN):
-        raise UnsupportedQuantizationError("LOGISTIC's int8 output has scale 1/256 and zero point -128")
+    """LiteRT wants the output scale 1/256; TensorFlow Lite Micro wants zero point -128, and ignores the scale."""
     if numerics is Numerics.LITERT_REF:
+        if target[0] != 1.0 / 256:
+            raise UnsupportedQuantizationError(f"LOGISTIC's int8 output has scale 1/256, not {target[0]}")
         return _float_table(_logistic_single, source, target)
-    values = _fixed_point_table(fixedpoint.logistic, source, 23)
-    return values + INT8_MIN
+    if target[1] != INT8_MIN:
+        raise UnsupportedQuantizationError(f"LOGISTIC's int8 output has zero point -128, not {target[1]}")
+    return _fixed_point_table(fixedpoint.logistic, source, 23) + INT8_MIN
 
 
 def _tanh(source: Quantization, target: Quantization, numerics: Numerics) -> Int64:
+    """TensorFlow Lite Micro takes scale 1/128 and zero point 0 for granted, whatever the file says."""
     if numerics is Numerics.LITERT_REF:
         return _float_table(tanh_single, source, target)
-    if target != (1.0 / 128, 0):
-        raise UnsupportedQuantizationError("TANH's int8 output has scale 1/128 and zero point 0")
     return _fixed_point_table(fixedpoint.tanh, source, 24)
 
 
