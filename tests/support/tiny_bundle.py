@@ -1,7 +1,8 @@
 """A bundle written by hand: model `tiny` adds a constant to each of 16 int8 values, saturating.
 
-It has the shape that the compiler gives a bundle: one workspace pool from the caller, one parameter pool that
-is generated or a blob. Tests of the stage `execute` change its statements to see how a run ends.
+It has the shape that the compiler gives a bundle: the target's workspace pools from the caller, of which all
+but the first have no bytes, and one parameter pool that is generated or a blob. Tests of the stage `execute`
+change its statements to see how a run ends.
 """
 
 from __future__ import annotations
@@ -33,9 +34,7 @@ HEADER = """\
 #include <stddef.h>
 #include <stdint.h>
 
-#define TINY_@POOL@_WORKSPACE_SIZE 16
-#define TINY_@POOL@_WORKSPACE_ALIGN 16
-#define TINY_ERROR_NULL (-1)
+@workspace_macros@#define TINY_ERROR_NULL (-1)
 #define TINY_ERROR_SIZE (-2)
 #define TINY_ERROR_ALIGN (-3)
 #define TINY_ERROR_NOT_SET (-7)
@@ -58,7 +57,7 @@ MODEL = """\
 @set_workspaces@@set_parameters@
 int32_t tiny_run(tiny_context *context, const tiny_inputs *inputs, const tiny_outputs *outputs)
 {
-@use_generated_workspace@    if (context->workspace == NULL || TINY_CONSTANTS == NULL) {
+@use_generated_workspace@    if (context->workspace == NULL@constants_check@) {
         return TINY_ERROR_NOT_SET;
     }
 @statements@}
@@ -96,7 +95,7 @@ int32_t tiny_set_workspaces(tiny_context *context, const tiny_workspaces *worksp
     if (workspaces->@pool@.size_bytes < TINY_@POOL@_WORKSPACE_SIZE) {
         return TINY_ERROR_SIZE;
     }
-    if ((uintptr_t)workspaces->@pool@.base % TINY_@POOL@_WORKSPACE_ALIGN != 0) {
+@null_checks@    if ((uintptr_t)workspaces->@pool@.base % TINY_@POOL@_WORKSPACE_ALIGN != 0) {
         return TINY_ERROR_ALIGN;
     }
     context->workspace = workspaces->@pool@.base;
@@ -105,7 +104,7 @@ int32_t tiny_set_workspaces(tiny_context *context, const tiny_workspaces *worksp
 """
 
 WORKSPACES_HEADER = """\
-typedef struct { tiny_memory @pool@; } tiny_workspaces;
+typedef struct { @workspace_members@} tiny_workspaces;
 int32_t tiny_set_workspaces(tiny_context *context, const tiny_workspaces *workspaces);
 """
 
@@ -150,15 +149,27 @@ def write_tiny_bundle(
     resolved = load_target(target) if isinstance(target, str) else target
     workspace, parameters = resolved.workspace_pools[0], resolved.parameter_pools[0]
     section = resolved.memory_of(parameters).section
+    sizes = [(pool.identifier, COUNT if pool is workspace else 0) for pool in resolved.workspace_pools]
     fields = {
         "POOL": workspace.identifier.upper(),
         "pool": workspace.identifier,
+        "workspace_macros": "".join(
+            f"#define TINY_{name.upper()}_WORKSPACE_SIZE {size_bytes}\n"
+            f"#define TINY_{name.upper()}_WORKSPACE_ALIGN 16\n"
+            for name, size_bytes in sizes
+        ),
+        "workspace_members": "".join(f"tiny_memory {name}; " for name, _ in sizes),
+        "null_checks": "".join(
+            f"    if (workspaces->{name}.base == NULL) {{\n        return TINY_ERROR_NULL;\n    }}\n"
+            for name, _ in sizes
+        ),
         "workspaces_header": "" if generated_workspace else WORKSPACES_HEADER,
         "set_workspaces": GENERATED_WORKSPACE if generated_workspace else SET_WORKSPACES,
         "workspace_section": _attribute(resolved.memory_of(workspace).section),
         "use_generated_workspace": "    context->workspace = tiny_workspace;\n"
         if generated_workspace
         else "",
+        "constants_check": " || context->constants == NULL" if blob else "",
         "parameters_header": PARAMETERS_HEADER if blob else "",
         "set_parameters": SET_PARAMETERS if blob else "",
         "parameters": parameters.identifier,
@@ -205,7 +216,7 @@ def _fill(text: str, fields: dict[str, str]) -> str:
 
 
 def _plan(target: Target, blob: bool, generated_workspace: bool, workspace_bytes: int) -> dict[str, Any]:
-    workspace, parameters = target.workspace_pools[0], target.parameter_pools[0]
+    parameters = target.parameter_pools[0]
     tensor = {"dtype": "i8", "shape": [1, COUNT], "size_bytes": COUNT, "scale": 0.5, "zero_point": 0}
     return {
         "schema": 1,
@@ -215,16 +226,19 @@ def _plan(target: Target, blob: bool, generated_workspace: bool, workspace_bytes
         "inputs": [{"name": "serving/left", "c_name": "left", **tensor}],
         "outputs": [{"name": "sum", "c_name": "sum", **tensor}],
         "pools": [
-            {
-                "name": workspace.name,
-                "memory": workspace.memory,
-                "role": "workspace",
-                "provider": "generated" if generated_workspace else "caller",
-                "capacity_bytes": workspace.size_bytes,
-                "used_bytes": workspace_bytes,
-                "alignment": 16,
-                "section": target.memory_of(workspace).section,
-            },
+            *(
+                {
+                    "name": workspace.name,
+                    "memory": workspace.memory,
+                    "role": "workspace",
+                    "provider": "generated" if generated_workspace else "caller",
+                    "capacity_bytes": workspace.size_bytes,
+                    "used_bytes": 0 if index else workspace_bytes,
+                    "alignment": 16,
+                    "section": target.memory_of(workspace).section,
+                }
+                for index, workspace in enumerate(target.workspace_pools)
+            ),
             {
                 "name": parameters.name,
                 "memory": parameters.memory,

@@ -12,6 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from bytewright.execute.description import Bundle, PoolUse, Tensor
+from bytewright.target.model import c_identifier
 
 LANGUAGE_FLAGS = ("-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")
 SANITIZER_FLAGS = (
@@ -80,12 +81,12 @@ def blob_name(index: int) -> str:
 
 def memory_section(memory_name: str) -> str:
     """The section for arrays of the harness that must lie in a memory and hold nothing at start."""
-    return f".bss.memory.{memory_name}"
+    return f".bss.memory.{c_identifier(memory_name)}"
 
 
 def blob_section(memory_name: str) -> str:
     """The section for parameter blobs in a memory."""
-    return f".blob.memory.{memory_name}"
+    return f".blob.memory.{c_identifier(memory_name)}"
 
 
 def model_table(bundle: Bundle, board: BoardTable | None = None) -> str:

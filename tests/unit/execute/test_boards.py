@@ -102,7 +102,7 @@ def test_the_linker_script_has_the_targets_sizes(tmp_path: Path) -> None:
     lines = linker_script(lay_out(target, BOARDS["mps3-an547"]), bundle).splitlines()
     assert "    memory_fast_ram (rwx) : ORIGIN = 0x20000000, LENGTH = 4096" in lines
     assert (
-        "    .memory.fast_ram : ALIGN(32) { *(.blob.memory.fast ram) *(.fast .fast.*) } > memory_fast_ram"
+        "    .memory.fast_ram : ALIGN(32) { *(.blob.memory.fast_ram) *(.fast .fast.*) } > memory_fast_ram"
         in lines
     )
     # Without a section in the target, the parameters are found by their object file.

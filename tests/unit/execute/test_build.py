@@ -13,9 +13,10 @@ def test_the_table_lists_tensors_and_workspaces(tmp_path: Path) -> None:
 #define HARNESS_INPUTS(ENTRY) ENTRY(0, left, 16)
 #define HARNESS_NUM_OUTPUTS 1
 #define HARNESS_OUTPUTS(ENTRY) ENTRY(0, sum, 16)
-#define HARNESS_NUM_WORKSPACES 1
+#define HARNESS_NUM_WORKSPACES 2
 #define HARNESS_WORKSPACES(ENTRY) ENTRY(0, dtcm, TINY_DTCM_WORKSPACE_SIZE, \
-TINY_DTCM_WORKSPACE_ALIGN, ".bss.memory.dtcm")
+TINY_DTCM_WORKSPACE_ALIGN, ".bss.memory.dtcm") \
+ENTRY(1, isram, TINY_ISRAM_WORKSPACE_SIZE, TINY_ISRAM_WORKSPACE_ALIGN, ".bss.memory.isram")
 #define HARNESS_NUM_BLOBS 0
 #define HARNESS_BLOBS(ENTRY)
 #define HARNESS_CONTEXT_TYPE tiny_context

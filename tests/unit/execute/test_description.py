@@ -31,7 +31,7 @@ def test_a_bundle_is_understood(tmp_path: Path) -> None:
         ("left", np.int8, (1, 16))
     ]
     assert [source.name for source in bundle.sources] == ["tiny.c", "tiny_kernels.c", "tiny_parameters.c"]
-    assert [pool.name for pool in bundle.caller_workspaces] == ["dtcm"]
+    assert [(pool.name, pool.used_bytes) for pool in bundle.caller_workspaces] == [("dtcm", 16), ("isram", 0)]
     assert bundle.caller_parameters == ()
     assert bundle.workspace_bytes == 16
     assert not bundle.has_generated_workspace

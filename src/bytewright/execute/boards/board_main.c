@@ -221,9 +221,11 @@ int main(void)
 #define POINT_AT_OUTPUT(index, member, size_bytes) outputs[index] = harness_output_##index;
     HARNESS_OUTPUTS(POINT_AT_OUTPUT)
 #define POINT_AT_WORKSPACE(index, member, size_bytes, alignment, name) \
-    workspaces[index] = harness_workspace_##index;                     \
-    memset(workspaces[index], HARNESS_WORKSPACE_FILL, size_bytes);
+    workspaces[index] = harness_workspace_##index;
     HARNESS_WORKSPACES(POINT_AT_WORKSPACE)
+    for (size_t index = 0; index < HARNESS_NUM_WORKSPACES; ++index) {
+        memset(workspaces[index], HARNESS_WORKSPACE_FILL, harness_workspace_size_bytes[index]);
+    }
 #define POINT_AT_BLOB(index, member, path, alignment, name) blobs[index] = harness_blob_##index;
     HARNESS_BLOBS(POINT_AT_BLOB)
     for (uint32_t *word = harness_model_stack; word < stack.top; ++word) {

@@ -31,7 +31,7 @@ static void *allocate(size_t size_bytes, size_t alignment)
 {
     void *block = NULL;
 
-    if (posix_memalign(&block, alignment < sizeof(void *) ? sizeof(void *) : alignment, size_bytes) != 0) {
+    if (posix_memalign(&block, alignment < sizeof(void *) ? sizeof(void *) : alignment, size_bytes == 0 ? 1 : size_bytes) != 0) {
         stop("out of memory");
     }
     return block;
@@ -47,13 +47,14 @@ static FILE *open_file(const char *path, const char *mode)
     return file;
 }
 
+#if HARNESS_NUM_BLOBS > 0
 static void *load_blob(const char *path, size_t alignment)
 {
     FILE *const file = open_file(path, "rb");
-    long size_bytes;
+    const long size_bytes = fseek(file, 0, SEEK_END) == 0 ? ftell(file) : -1;
     void *blob;
 
-    if (fseek(file, 0, SEEK_END) != 0 || (size_bytes = ftell(file)) < 0) {
+    if (size_bytes < 0) {
         stop("cannot read a parameter blob");
     }
     rewind(file);
@@ -64,6 +65,7 @@ static void *load_blob(const char *path, size_t alignment)
     fclose(file);
     return blob;
 }
+#endif
 
 static void infer(harness_session *session, unsigned long num_repetitions, FILE *times)
 {
