@@ -284,6 +284,11 @@ def both(left: Expr, right: Expr) -> Expr:
     return binary(BinaryOperator.LOGICAL_AND, left, right)
 
 
+def either(left: Expr, right: Expr) -> Expr:
+    """Logical or."""
+    return binary(BinaryOperator.LOGICAL_OR, left, right)
+
+
 def equal(left: Expr, right: Expr | int) -> Expr:
     """Equality, as a node (`==` compares nodes)."""
     return binary(BinaryOperator.EQ, left, right)
@@ -323,7 +328,12 @@ def _fold(operator: BinaryOperator, left: Expr, right: Expr) -> Expr | None:
             return right if left.value else FALSE
         if isinstance(right, Const):
             return left if right.value else FALSE
-    if isinstance(right, Const):
+    if operator is BinaryOperator.LOGICAL_OR:
+        if isinstance(left, Const):
+            return TRUE if left.value else right
+        if isinstance(right, Const):
+            return TRUE if right.value else left
+    if isinstance(right, Const) and left.dtype is not DType.BOOL:
         return _fold_right(operator, left, right)
     if isinstance(left, Const) and operator in (BinaryOperator.ADD, BinaryOperator.MUL):
         return binary(operator, right, left)

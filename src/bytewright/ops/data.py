@@ -71,6 +71,22 @@ class Reshape(Operation):
 
 
 @dataclass(frozen=True, slots=True)
+class Identity(Operation):
+    """TOSA `identity`: a copy of a tensor in memory of its own."""
+
+    name: ClassVar[str] = "identity"
+
+    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The operand's type."""
+        require_count(inputs, 1)
+        return (TensorType(inputs[0].shape, inputs[0].dtype),)
+
+    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        """The same values."""
+        return (inputs[0],)
+
+
+@dataclass(frozen=True, slots=True)
 class Transpose(Operation):
     """Axis i of the result is axis permutation[i] of the operand."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bytewright.ir.graph import Operation
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
-from bytewright.ops.data import Concat, Pad, Reshape, Slice, Transpose
+from bytewright.ops.data import Concat, Identity, Pad, Reshape, Slice, Transpose
 from bytewright.ops.elementwise import (
     Add,
     Clamp,
@@ -47,4 +47,5 @@ OPERATIONS: dict[str, type[Operation]] = {
     Transpose.name: Transpose,
     Concat.name: Concat,
     Slice.name: Slice,
+    Identity.name: Identity,
 }

@@ -1,0 +1,291 @@
+"""Element-wise operators as expressions: what a kernel computes on each element before it is stored.
+
+The expression for one element of the group's output expands the operators of the group, takes the anchor's
+result from the template, and loads everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from bytewright.diagnostics import CompileError, Diagnostic, InternalError
+from bytewright.ir.builder import load
+from bytewright.ir.expr import (
+    Buffer,
+    Expr,
+    MathCall,
+    MathFunction,
+    cast,
+    clamp,
+    const,
+    maximum,
+    minimum,
+    select,
+)
+from bytewright.ir.graph import Array, Constant, Node
+from bytewright.ir.types import DType, TensorType
+from bytewright.lower.fuse import Group
+from bytewright.lower.kernel import KernelBuilder
+from bytewright.lower.rescale import ScaleOperands, double_round, linear, single_round, split_exponents
+from bytewright.lower.scalar import Scalar, clamped, element, require_i32
+from bytewright.ops.arithmetic.fit import LinearRescale, fit_linear
+from bytewright.ops.arithmetic.numerics import Rounding
+from bytewright.ops.arithmetic.rescale import real_round
+from bytewright.ops.elementwise import (
+    Add,
+    Clamp,
+    Mul,
+    Sigmoid,
+    Sub,
+    Table,
+    Tanh,
+    TflDequantize,
+    TflHardSwish,
+    TflLeakyRelu,
+    TflQuantize,
+)
+from bytewright.ops.rescale import Rescale, TflRealRescale
+
+Coordinates = tuple[Expr, ...]
+I32, F32 = DType.I32, DType.F32
+
+
+class Epilogue:
+    """Expressions for the output of one group.
+
+    Args:
+        kernel: The kernel under construction.
+        group: The operators.
+        types: Types of all tensors of the graph.
+        constants: The graph's constants by name.
+    """
+
+    def __init__(
+        self,
+        kernel: KernelBuilder,
+        group: Group,
+        types: Mapping[str, TensorType],
+        constants: Mapping[str, Constant],
+    ) -> None:
+        self.kernel = kernel
+        self.group = group
+        self.types = types
+        self.constants = constants
+        self._producer = {node.outputs[0].name: node for node in group.elementwise}
+        self.output: Buffer = kernel.output(group.output.name, types[group.output.name])
+
+    def store(self, coordinates: Coordinates, anchor: Scalar | None = None) -> None:
+        """Stores the element of the output at these coordinates, where the anchor's element is `anchor`."""
+        values: dict[str, Scalar] = {}
+        if self.group.anchor is not None:
+            if anchor is None:
+                raise InternalError("the template gave no value for the anchor")
+            values[self.group.anchor.outputs[0].name] = anchor
+        value = self._value(self.group.output.name, coordinates, values)
+        self.kernel.body.store(self.output, coordinates, cast(value.expr, self.output.dtype))
+
+    def array(self, name: str) -> Array:
+        """The values of an operand that is a constant."""
+        return self.constants[name].data.array
+
+    def _value(self, name: str, coordinates: Coordinates, values: dict[str, Scalar]) -> Scalar:
+        """One element of any tensor that the group reads or computes; each is computed once."""
+        if name not in values:
+            type_ = self.types[name]
+            own = _broadcast(coordinates, type_)
+            node = self._producer.get(name)
+            if node is not None:
+                values[name] = self._apply(node, own, values)
+            elif name in self.constants:
+                values[name] = self._constant(name, own)
+            else:
+                values[name] = element(load(self.kernel.input(name, type_), *own))
+        return values[name]
+
+    def _constant(self, name: str, coordinates: Coordinates) -> Scalar:
+        array = self.array(name)
+        dtype = self.types[name].dtype
+        if array.size == 1:
+            number = array.reshape(-1)[0].item()
+            return (
+                Scalar(const(number, I32), number, number)
+                if dtype.is_integer
+                else Scalar(const(number, dtype))
+            )
+        loaded = element(load(self.kernel.constant("operand", array, dtype), *coordinates))
+        if not dtype.is_integer:
+            return loaded
+        return Scalar(loaded.expr, int(array.min()), int(array.max()))
+
+    def _apply(self, node: Node, coordinates: Coordinates, values: dict[str, Scalar]) -> Scalar:
+        operation = node.operation
+        if isinstance(operation, Rescale | TflRealRescale):
+            value = self._value(node.inputs[0], coordinates, values)
+            return self._rescaled(node, operation, value, coordinates)
+        if isinstance(operation, Table):
+            value = self._value(node.inputs[0], coordinates, values)
+            table = self.array(node.inputs[1])
+            entry = load(self.kernel.constant("table", table, DType.I8), value.expr + 128)
+            return Scalar(cast(entry, I32), int(table.min()), int(table.max()))
+        operands = [self._value(name, coordinates, values) for name in node.inputs]
+        if self.types[node.inputs[0]].dtype is F32:
+            return self._float(node, operands)
+        return self._integer(node, operands)
+
+    def _integer(self, node: Node, operands: list[Scalar]) -> Scalar:
+        match node.operation:
+            case Clamp(minimum=low, maximum=high):
+                return clamped(operands[0], int(low), int(high))
+            case Add():
+                first, second = operands
+                low, high = first.low + second.low, first.high + second.high
+                result = first.expr + second.expr
+            case Sub():
+                first, second = operands
+                low, high = first.low - second.high, first.high - second.low
+                result = first.expr - second.expr
+            case Mul():
+                first, second = operands
+                corners = [x * y for x in (first.low, first.high) for y in (second.low, second.high)]
+                low, high = min(corners), max(corners)
+                result = first.expr * second.expr
+            case TflDequantize(scale=scale, zero_point=zero_point):
+                return Scalar(cast(operands[0].expr - zero_point, F32) * scale)
+            case _:
+                raise InternalError(f"no integer expression for '{node.operation.name}'")
+        require_i32(low, high, "the result", node.where)
+        return Scalar(result, low, high)
+
+    def _float(self, node: Node, operands: list[Scalar]) -> Scalar:
+        x = operands[0].expr
+        match node.operation:
+            case Clamp(minimum=low, maximum=high):
+                lower = maximum(x, low) if low > float("-inf") else x
+                return Scalar(minimum(lower, high) if high < float("inf") else lower)
+            case Add():
+                return Scalar(x + operands[1].expr)
+            case Sub():
+                return Scalar(x - operands[1].expr)
+            case Mul():
+                return Scalar(x * operands[1].expr)
+            case Sigmoid():
+                bound = self.kernel.body.let("exponential", MathCall(MathFunction.EXP, 0.0 - x))
+                return Scalar(const(1.0, F32) / (bound + 1.0))
+            case Tanh():
+                return Scalar(MathCall(MathFunction.TANH, x))
+            case TflHardSwish():
+                bound = self.kernel.body.let("value", x)
+                return Scalar(bound * clamp(bound + 3.0, 0.0, 6.0) * float(np.float32(1 / 6)))
+            case TflLeakyRelu(alpha=alpha):
+                bound = self.kernel.body.let("value", x)
+                return Scalar(select(bound > 0.0, bound, bound * float(np.float32(alpha))))
+            case TflQuantize(scale=scale, zero_point=zero_point):
+                return self._quantized(x, scale, zero_point)
+            case _:
+                raise InternalError(f"no float expression for '{node.operation.name}'")
+
+    def _quantized(self, x: Expr, scale: float, zero_point: int) -> Scalar:
+        """roundf(x / scale) + zero point, saturated in float first so that the conversion is defined."""
+        rounded = MathCall(MathFunction.ROUND, x / const(scale, F32))
+        limited = self.kernel.body.let("rounded", clamp(rounded, -256.0 - zero_point, 256.0 - zero_point))
+        return clamped(Scalar(cast(limited, I32) + zero_point, -256, 256), -128, 127)
+
+    def _rescaled(
+        self, node: Node, operation: Rescale | TflRealRescale, value: Scalar, coordinates: Coordinates
+    ) -> Scalar:
+        body = self.kernel.body
+        low, high = operation.dtype.bounds
+        if isinstance(operation, TflRealRescale):
+            scaled = self._real_rescaled(node, operation, value, coordinates)
+        else:
+            if operation.input_zero_point:
+                zero_point = operation.input_zero_point
+                value = Scalar(value.expr - zero_point, value.low - zero_point, value.high - zero_point)
+            if operation.left_shift:
+                value = self._times_power(value, operation.left_shift, node)
+            multipliers, exponents = (self.array(name) for name in node.inputs[1:])
+            if (multipliers == 2**30).all() and (exponents == 1).all():
+                scaled = value
+            else:
+                scale = self._scale_operands(multipliers, exponents, coordinates)
+                rounding = double_round if operation.rounding is Rounding.DOUBLE_ROUND else single_round
+                scaled = rounding(body, value, scale, node.where)
+        zero_point = operation.output_zero_point
+        shifted = Scalar(scaled.expr + zero_point, scaled.low + zero_point, scaled.high + zero_point)
+        return clamped(shifted, low, high)
+
+    def _times_power(self, value: Scalar, bits: int, node: Node) -> Scalar:
+        low, high = value.low << bits, value.high << bits
+        require_i32(low, high, f"the operand, times 2^{bits},", node.where)
+        return Scalar(value.expr * (1 << bits), low, high)
+
+    def _scale_operands(
+        self, multipliers: Array, exponents: Array, coordinates: Coordinates
+    ) -> ScaleOperands:
+        shifts, lefts = split_exponents(exponents)
+        shifts = np.where(multipliers == 0, shifts.max(initial=0), shifts)
+        left = None if (lefts == 1).all() else self._per_channel("left", lefts, I32, coordinates)
+        return ScaleOperands(
+            multiplier=self._per_channel("multiplier", multipliers, I32, coordinates),
+            shift=self._per_channel("shift", shifts, DType.I8, coordinates),
+            left=left,
+            shifts=frozenset(int(shift) for shift in shifts),
+            left_bits=int(lefts.max()).bit_length() - 1,
+        )
+
+    def _per_channel(self, hint: str, values: Array, dtype: DType, coordinates: Coordinates) -> Expr:
+        """The value of the channel at hand, as I32 or I64: a number where all channels agree."""
+        wide = DType.I64 if dtype is DType.I64 else I32
+        if (values == values.reshape(-1)[0]).all():
+            return const(int(values.reshape(-1)[0]), wide)
+        loaded = load(self.kernel.constant(hint, values, dtype), coordinates[-1])
+        return self.kernel.body.let(hint, cast(loaded, wide)) if dtype is DType.I8 else cast(loaded, wide)
+
+    def _real_rescaled(
+        self, node: Node, operation: TflRealRescale, value: Scalar, coordinates: Coordinates
+    ) -> Scalar:
+        """Double-precision scaling as integers: an equal linear form for every accumulator that can occur."""
+        scales = self.array(node.inputs[1]).reshape(-1)
+        zero_point = operation.output_zero_point
+        low, high = (bound - zero_point for bound in operation.dtype.bounds)
+        fits = [_fit(float(s), (value.low, value.high), (low, high), node) for s in scales]
+        columns = [
+            np.array([getattr(fit, name) for fit in fits]) for name in ("multiplier", "addend", "shift")
+        ]
+        multiplier, addend, shift = (
+            self._per_channel(hint, values, dtype, coordinates)
+            for hint, values, dtype in zip(
+                ("multiplier", "addend", "shift"), columns, (I32, DType.I64, DType.I8), strict=True
+            )
+        )
+        bounds = [
+            (bound * int(m) + int(a)) >> int(s)
+            for bound in (value.low, value.high)
+            for m, a, s in zip(*columns, strict=True)
+        ]
+        require_i32(min(bounds), max(bounds), "the scaled accumulator", node.where)
+        return linear(value, multiplier, addend, shift, min(bounds), max(bounds))
+
+
+def _fit(scale: float, accumulators: tuple[int, int], outputs: tuple[int, int], node: Node) -> LinearRescale:
+    fit = fit_linear(lambda values: real_round(values, scale), accumulators, outputs)
+    if fit is None or fit.multiplier >= 2**31:
+        raise CompileError(
+            Diagnostic(
+                "BW110",
+                f"no integer arithmetic equals the scale {scale!r} for accumulators "
+                f"{accumulators[0]}..{accumulators[1]}",
+                help="compile with --numerics tflm, whose arithmetic is in integers",
+                where=str(node.where),
+            )
+        )
+    return fit
+
+
+def _broadcast(coordinates: Coordinates, type_: TensorType) -> Coordinates:
+    """Coordinates of an operand: aligned to the right, zero along axes of one element."""
+    rank = len(type_.shape)
+    own = coordinates[len(coordinates) - rank :] if rank else ()
+    return tuple(const(0) if extent == 1 else index for index, extent in zip(own, type_.shape, strict=True))

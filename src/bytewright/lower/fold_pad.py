@@ -1,0 +1,52 @@
+"""Folds an explicit pad of rows and columns into the convolution after it.
+
+The padded tensor is then never stored. Exact where the pad's value is the convolution's zero point, since taps in
+the padding read just that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bytewright.ir.graph import Function, Node
+from bytewright.ir.module import Module
+from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
+from bytewright.ops.data import Pad
+
+
+def fold_pad(module: Module) -> Module:
+    """Returns the module with every foldable pad folded; pads that nothing reads any more are gone."""
+    return replace(module, functions=tuple(_fold(function) for function in module.functions))
+
+
+def _fold(function: Function) -> Function:
+    pads = {
+        node.outputs[0].name: node
+        for node in function.nodes
+        if isinstance(node.operation, Pad) and _is_spatial(node.operation)
+    }
+    nodes = [_fold_into(node, pads) for node in function.nodes]
+    used = {name for node in nodes for name in node.inputs} | set(function.results)
+    kept = [node for node in nodes if node.outputs[0].name not in pads or node.outputs[0].name in used]
+    return replace(function, nodes=tuple(kept))
+
+
+def _is_spatial(pad: Pad) -> bool:
+    return len(pad.before) == 4 and not any((pad.before[0], pad.after[0], pad.before[3], pad.after[3]))
+
+
+def _fold_into(node: Node, pads: dict[str, Node]) -> Node:
+    operation = node.operation
+    pad_node = pads.get(node.inputs[0]) if node.inputs else None
+    if pad_node is None or not isinstance(operation, Conv2d | DepthwiseConv2d):
+        return node
+    pad = pad_node.operation
+    if not isinstance(pad, Pad) or pad.value != operation.input_zero_point:
+        return node
+    top, bottom, left, right = operation.padding
+    padding = (top + pad.before[1], bottom + pad.after[1], left + pad.before[2], right + pad.after[2])
+    return replace(
+        node,
+        operation=replace(operation, padding=padding),
+        inputs=(pad_node.inputs[0], *node.inputs[1:]),
+    )

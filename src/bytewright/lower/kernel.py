@@ -1,0 +1,151 @@
+"""Collects one kernel while its template writes it: parameters, constants, body, and the call's arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytewright.diagnostics import InternalError
+from bytewright.ir.builder import BodyBuilder, Index, as_expr
+from bytewright.ir.data import TensorData
+from bytewright.ir.expr import Buffer, Expr, Var, const, maximum, minimum
+from bytewright.ir.prim import Access, BufferParameter, Parameter, PrimFunc, Role, ScalarParameter
+from bytewright.ir.scope import GLOBAL, LOCAL
+from bytewright.ir.types import DType, TensorType
+from bytewright.ir.where import Where
+from bytewright.lower.style import KernelStyle
+
+# Scratch up to this size is asked for by name as `local`: registers or stack, on every target.
+MAX_LOCAL_SCRATCH_BYTES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class TensorArgument:
+    """The caller passes the tensor of this name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantArgument:
+    """The caller passes a constant."""
+
+    data: TensorData
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarArgument:
+    """The caller passes a number."""
+
+    value: Expr
+
+
+Argument = TensorArgument | ConstantArgument | ScalarArgument
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredKernel:
+    """A kernel and what its one caller passes, parameter by parameter."""
+
+    function: PrimFunc
+    arguments: tuple[Argument, ...]
+
+
+class KernelBuilder:
+    """Parameters are in the order outputs last, so that calls read like assignments do: inputs, constants, outputs.
+
+    Args:
+        name: The kernel's C symbol.
+        style: What the device's instruction set suggests.
+        where: The operator that the kernel comes from.
+        device: The device that executes the kernel.
+    """
+
+    def __init__(self, name: str, style: KernelStyle, where: Where, device: str) -> None:
+        self.name = name
+        self.style = style
+        self.where = where
+        self.device = device
+        self.body = BodyBuilder(("row_begin", "row_end"))
+        self._inputs: list[tuple[BufferParameter, Argument]] = []
+        self._constants: list[tuple[BufferParameter, ConstantArgument]] = []
+        self._outputs: list[tuple[BufferParameter, Argument]] = []
+        self._rows: list[tuple[ScalarParameter, Argument]] = []
+
+    def input(self, name: str, type_: TensorType) -> Buffer:
+        """The parameter through which the kernel reads a tensor; the same one for the same name and shape."""
+        for parameter, argument in self._inputs:
+            if argument == TensorArgument(name) and parameter.buffer.shape == type_.shape:
+                return parameter.buffer
+        buffer = self._buffer("input", type_.shape, type_.dtype)
+        self._inputs.append((BufferParameter(buffer, Access.READ), TensorArgument(name)))
+        return buffer
+
+    def output(self, name: str, type_: TensorType) -> Buffer:
+        """The parameter through which the kernel writes its result."""
+        buffer = self._buffer("output", type_.shape, type_.dtype)
+        self._outputs.append((BufferParameter(buffer, Access.WRITE), TensorArgument(name)))
+        return buffer
+
+    def constant(self, hint: str, values: NDArray[np.generic], dtype: DType) -> Buffer:
+        """A parameter for an array that is known at compile time; equal arrays share one parameter."""
+        data = TensorData.from_array(values, dtype)
+        for parameter, argument in self._constants:
+            if argument.data == data:
+                return parameter.buffer
+        buffer = self._buffer(hint, data.shape, dtype)
+        self._constants.append(
+            (BufferParameter(buffer, Access.READ, Role.PARAMETER), ConstantArgument(data, hint))
+        )
+        return buffer
+
+    def scratch(self, hint: str, shape: tuple[int, ...], dtype: DType) -> Buffer:
+        """Scratch for the innermost open block: small arrays are `local`, others `global`, placed by storage."""
+        size_bytes = int(np.prod(shape)) * dtype.size_bytes
+        scope = LOCAL if size_bytes <= MAX_LOCAL_SCRATCH_BYTES else GLOBAL
+        return self.body.allocate(Buffer(hint, shape, dtype, scope, dtype.size_bytes))
+
+    @contextmanager
+    def rows(self, num_rows: int, begin: Index = 0, end: Index | None = None) -> Generator[Expr, None, None]:
+        """A loop over the output rows of `[begin, end)` that the caller asks for.
+
+        Kernels of more than one row take `row_begin` and `row_end`, so that a caller may run them in pieces.
+        """
+        end = num_rows if end is None else end
+        if num_rows == 1:
+            with self.body.block():
+                yield const(0)
+            return
+        first, last = self._row_parameters(num_rows)
+        whole = (begin, end) == (0, num_rows)
+        lower = first if whole else self.body.let("first", maximum(first, as_expr(begin)))
+        upper = last if whole else self.body.let("last", minimum(last, as_expr(end)))
+        with self.body.for_("y", lower, upper) as y:
+            yield y
+
+    def _row_parameters(self, num_rows: int) -> tuple[Var, Var]:
+        first, last = Var("row_begin", DType.I32), Var("row_end", DType.I32)
+        if not self._rows:
+            self._rows = [
+                (ScalarParameter(first), ScalarArgument(const(0))),
+                (ScalarParameter(last), ScalarArgument(const(num_rows))),
+            ]
+        return first, last
+
+    def _buffer(self, hint: str, shape: tuple[int, ...] | tuple[object, ...], dtype: DType) -> Buffer:
+        fixed = tuple(extent for extent in shape if isinstance(extent, int))
+        if len(fixed) != len(shape):
+            raise InternalError(f"kernel '{self.name}': parameter '{hint}' has a symbolic extent")
+        return Buffer(self.body.unique_name(hint), fixed, dtype, GLOBAL, dtype.size_bytes)
+
+    def finish(self) -> LoweredKernel:
+        """The kernel with the arguments of its call."""
+        pairs = [*self._inputs, *self._constants, *self._outputs, *self._rows]
+        parameters: tuple[Parameter, ...] = tuple(parameter for parameter, _ in pairs)
+        function = PrimFunc(self.name, parameters, self.body.finish(), device=self.device, where=self.where)
+        return LoweredKernel(function, tuple(argument for _, argument in pairs))

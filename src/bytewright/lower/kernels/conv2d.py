@@ -1,0 +1,36 @@
+"""conv2d: chooses among the shapes of kernel by what was measured (docs/kernels.md)."""
+
+from __future__ import annotations
+
+from bytewright.ir.types import DType
+from bytewright.lower.kernels.context import Template
+from bytewright.lower.kernels.conv2d_dot import write_dot
+from bytewright.lower.kernels.conv2d_lanes import write_lanes
+from bytewright.lower.kernels.conv2d_patch import write_patch
+from bytewright.lower.kernels.dense import Convolution, convolution_of
+from bytewright.ops.convolution import Conv2d
+
+FEW_INPUT_CHANNELS = 16
+
+
+def lower_conv2d(template: Template, operation: Conv2d) -> None:
+    """Writes the kernel of a conv2d.
+
+    x: [N, H, W, IC]; weights: [OC, KH, KW, IC]; bias: [OC]; result: [N, OH, OW, OC].
+    """
+    convolution = convolution_of(template, operation)
+    if template.type(0).dtype is DType.F32:
+        write_lanes(convolution)
+    elif _is_small_patch(convolution):
+        write_patch(convolution)
+    else:
+        write_dot(convolution)
+
+
+def _is_small_patch(convolution: Convolution) -> bool:
+    patch_bytes = convolution.window.num_taps * convolution.in_channels
+    return (
+        convolution.window.num_taps > 1
+        and convolution.in_channels < FEW_INPUT_CHANNELS
+        and patch_bytes <= convolution.template.style.max_patch_bytes
+    )

@@ -1,0 +1,98 @@
+"""Sizes and taps of one convolution, dense or depthwise, under short names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bytewright.ir.builder import region
+from bytewright.ir.expr import FALSE, TRUE, Buffer, Expr, both, either
+from bytewright.ir.graph import Array
+from bytewright.lower.kernels.context import Template, named
+from bytewright.lower.kernels.window import Window, window_of
+from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
+
+# A position under the output: batch, row, column.
+Pixel = tuple[Expr, Expr, Expr]
+
+
+@dataclass(frozen=True, slots=True)
+class Convolution:
+    """One convolution.
+
+    Attributes:
+        num: Batch size.
+        weights: As the operator has them.
+        input: The kernel's parameter, [N, H, W, C].
+        zero_point: Of the input; 0 for float32.
+    """
+
+    template: Template
+    window: Window
+    num: int
+    in_channels: int
+    out_height: int
+    out_width: int
+    out_channels: int
+    weights: Array
+    input: Buffer
+    zero_point: int
+
+    def is_border(self, y: Expr, x: Expr) -> Expr:
+        """Whether the window of an output position touches the padding."""
+        condition: Expr = FALSE
+        for position, axis in ((y, self.window.rows), (x, self.window.columns)):
+            first, last = axis.interior
+            if first > 0:
+                condition = either(condition, position < first)
+            if last < axis.out:
+                condition = either(condition, position >= last)
+        return condition
+
+    def tap(self, pixel: Pixel, ky: Expr | int, kx: Expr | int) -> Buffer:
+        """A view of the input's channels under one tap.
+
+        Outside the input it is a run of zero points, which the folded bias cancels, so that border and interior
+        are the same arithmetic.
+        """
+        n, y, x = pixel
+        rows, columns = self.window.rows, self.window.columns
+        body = self.template.body
+        iy = named(body, "iy", rows.tap(y, ky))
+        ix = named(body, "ix", columns.tap(x, kx))
+        inside = both(rows.contains(iy, ky), columns.contains(ix, kx))
+        source = region(self.input, n, iy, ix, 0)
+        if inside == TRUE:
+            return body.view("tap", source, self.input.dtype, self.in_channels)
+        fill = np.full(self.in_channels, self.zero_point)
+        outside = self.template.kernel.constant("zero_points", fill, self.input.dtype)
+        return body.view("tap", source, self.input.dtype, self.in_channels, inside, region(outside, 0))
+
+
+def convolution_of(template: Template, operation: Conv2d | DepthwiseConv2d) -> Convolution:
+    """Reads the sizes off the anchor's types."""
+    num, in_height, in_width, in_channels = template.type(0).fixed_shape
+    _, out_height, out_width, out_channels = template.result_type.fixed_shape
+    weights = template.constant(1)
+    kernel = weights.shape[1:3] if isinstance(operation, Conv2d) else weights.shape[0:2]
+    window = window_of(
+        (in_height, in_width),
+        (out_height, out_width),
+        (kernel[0], kernel[1]),
+        operation.stride,
+        operation.dilation,
+        operation.padding,
+    )
+    return Convolution(
+        template=template,
+        window=window,
+        num=num,
+        in_channels=in_channels,
+        out_height=out_height,
+        out_width=out_width,
+        out_channels=out_channels,
+        weights=weights,
+        input=template.input(0),
+        zero_point=operation.input_zero_point,
+    )

@@ -1,0 +1,14 @@
+"""Element-wise operators without an anchor: one loop nest over the output."""
+
+from __future__ import annotations
+
+from bytewright.lower.epilogue import Epilogue
+from bytewright.lower.kernel import KernelBuilder
+from bytewright.lower.kernels.context import axis_names, nest
+
+
+def lower_elementwise(kernel: KernelBuilder, epilogue: Epilogue) -> None:
+    """Writes the kernel of a group that is nothing but element-wise operators."""
+    shape = epilogue.types[epilogue.group.output.name].fixed_shape
+    with nest(kernel.body, axis_names(len(shape)), shape) as coordinates:
+        epilogue.store(coordinates)

@@ -1,0 +1,145 @@
+"""Softmax along the last axis.
+
+The int8 operator is gemmlowp's fixed point, in both numerics sets. The differences from a row's maximum are
+integers, so the exponentials are a table that is computed at compile time by that very algorithm; what remains is
+a sum, one reciprocal a row, and one multiplication an element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import numpy as np
+
+from bytewright.ir.builder import BodyBuilder, load
+from bytewright.ir.expr import Buffer, Expr, MathCall, MathFunction, cast, clamp, const, maximum, minimum
+from bytewright.ir.types import DType
+from bytewright.lower.kernels.context import Template, axis_names, nest
+from bytewright.ops.arithmetic.fixedpoint import (
+    FORTY_EIGHT_OVER_SEVENTEEN,
+    MINUS_THIRTY_TWO_OVER_SEVENTEEN,
+    exp_on_negative_values,
+)
+from bytewright.ops.arithmetic.rescale import high_multiply
+from bytewright.ops.softmax import TflSoftmax
+
+I8, I32, I64, F32 = DType.I8, DType.I32, DType.I64, DType.F32
+FLOAT_LOWEST = -3.4028234663852886e38
+INTEGER_BITS_OF_DIFFERENCE = 5
+INTEGER_BITS_OF_SUM = 12
+# The sum lies in [2^19, 2^31): at most this many doublings bring it to [2^31, 2^32).
+MAX_LEADING_ZEROS = 12
+# Two int8 values differ by at most 255.
+NUM_DISTANCES = 256
+
+
+def lower_softmax(template: Template, operation: TflSoftmax) -> None:
+    """Writes the kernel of a softmax. x: [..., C]; result: [..., C]."""
+    shape = template.type(0).fixed_shape
+    source = template.input(0)
+    output = template.epilogue.output
+    with nest(template.body, axis_names(len(shape))[:-1], shape[:-1]) as row:
+        if source.dtype is F32:
+            _float_row(template, operation, source, output, row, shape[-1])
+        else:
+            _fixed_row(template, operation, source, output, row, shape[-1])
+
+
+def _float_row(
+    template: Template,
+    operation: TflSoftmax,
+    source: Buffer,
+    output: Buffer,
+    row: tuple[Expr, ...],
+    depth: int,
+) -> None:
+    body = template.body
+    beta = const(float(np.float32(operation.beta)), F32)
+    greatest = body.scalar("greatest", F32, FLOAT_LOWEST)
+    with body.for_("c", 0, depth) as c:
+        body.store(greatest, (), maximum(load(greatest), load(source, *row, c)))
+    total = body.scalar("total", F32, 0.0)
+    with body.for_("c", 0, depth) as c:
+        power = (load(source, *row, c) - load(greatest)) * beta
+        body.store(output, (*row, c), MathCall(MathFunction.EXP, power))
+        body.add_to(total, (), load(output, *row, c))
+    with body.for_("c", 0, depth) as c:
+        body.store(output, (*row, c), load(output, *row, c) / load(total))
+
+
+def exponential_table(operation: TflSoftmax) -> np.ndarray:
+    """Exp of every difference 0, -1, ... in Q0.31, as far as differences count: i32[at most 256]."""
+    differences = np.arange(min(-operation.difference_min + 1, NUM_DISTANCES), dtype=np.int64)
+    scaled = high_multiply(-differences << operation.left_shift, operation.multiplier)
+    return exp_on_negative_values(scaled, INTEGER_BITS_OF_DIFFERENCE)
+
+
+def _fixed_row(
+    template: Template,
+    operation: TflSoftmax,
+    source: Buffer,
+    output: Buffer,
+    row: tuple[Expr, ...],
+    depth: int,
+) -> None:
+    body = template.body
+    values = exponential_table(operation)
+    table = template.kernel.constant("exponentials", values, I32)
+    greatest = body.scalar("greatest", I32, -128)
+    with body.for_("c", 0, depth) as c:
+        body.store(greatest, (), maximum(load(greatest), cast(load(source, *row, c), I32)))
+    total = body.scalar("total", I32, 0)
+    with _counted_elements(body, source, row, depth, greatest, len(values)) as (_, distance):
+        # Exponentials are not negative, so rounding half away from zero is rounding half up.
+        body.add_to(total, (), ((load(table, distance) >> (INTEGER_BITS_OF_SUM - 1)) + 1) >> 1)
+    reciprocal, shift = _reciprocal(body, load(total))
+    with body.for_("c", 0, depth) as c:
+        body.store(output, (*row, c), -128)
+    with _counted_elements(body, source, row, depth, greatest, len(values)) as (c, distance):
+        share = (reciprocal * cast(load(table, distance), I64) + 2**30) >> 31
+        rounded = (share + (const(1, I64) << (shift - 1))) >> shift
+        body.store(output, (*row, c), cast(minimum(cast(rounded, I32) - 128, 127), I8))
+
+
+@contextmanager
+def _counted_elements(
+    body: BodyBuilder, source: Buffer, row: tuple[Expr, ...], depth: int, greatest: Buffer, num_entries: int
+) -> Generator[tuple[Expr, Expr], None, None]:
+    """A loop over the elements that take part; yields the index and the distance from the maximum."""
+    with body.for_("c", 0, depth) as c:
+        distance = body.let("distance", load(greatest) - cast(load(source, *row, c), I32))
+        if num_entries == NUM_DISTANCES:
+            yield c, distance
+        else:
+            with body.if_(distance < num_entries):
+                yield c, distance
+
+
+def _reciprocal(body: BodyBuilder, total: Expr) -> tuple[Expr, Expr]:
+    """1 / total in Q0.31, and the shift that takes the product with an exponential to 1/256ths.
+
+    gemmlowp's one_over_one_plus_x_for_x_in_0_1: a linear guess and three Newton steps, on the sum normalised to
+    [2^31, 2^32). Both results are I64.
+    """
+    normalised = body.scalar("normalised", I64, cast(total, I64))
+    shift = body.scalar("shift", I64, 31 - 8 + INTEGER_BITS_OF_SUM)
+    with body.for_("bit", 0, MAX_LEADING_ZEROS), body.if_(load(normalised) < 2**31):
+        body.store(normalised, (), load(normalised) * 2)
+        body.add_to(shift, (), -1)
+    half = body.let("half", load(normalised) >> 1)
+    estimate = body.scalar("estimate", I64, _high(half, const(MINUS_THIRTY_TWO_OVER_SEVENTEEN, I64)))
+    body.add_to(estimate, (), FORTY_EIGHT_OVER_SEVENTEEN)
+    with body.for_("step", 0, 3):
+        error = body.let("error", 2**29 - _high(half, load(estimate)))
+        body.add_to(estimate, (), _saturated(_high(load(estimate), error) * 4))
+    return body.let("reciprocal", _saturated(load(estimate) * 2)), body.let("bits", load(shift))
+
+
+def _high(left: Expr, right: Expr) -> Expr:
+    """The rounded doubling high product of two 32-bit values held in 64 bits."""
+    return (left * right + 2**30) >> 31
+
+
+def _saturated(value: Expr) -> Expr:
+    return clamp(value, *I32.bounds)

@@ -1,0 +1,87 @@
+"""Windows that slide over an input: geometry shared by convolutions and pools."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bytewright.ir.expr import TRUE, Expr, both
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One spatial axis of a sliding window.
+
+    Attributes:
+        size: Elements of the input.
+        out: Elements of the output.
+        kernel: Taps of the window.
+    """
+
+    size: int
+    out: int
+    kernel: int
+    stride: int
+    dilation: int
+    pad_before: int
+
+    def tap(self, position: Expr, offset: Expr | int) -> Expr:
+        """Input index of a tap; negative or past the end in the padding."""
+        return position * self.stride + (offset * self.dilation - self.pad_before)
+
+    @property
+    def interior(self) -> tuple[int, int]:
+        """Output positions `[first, last)` whose windows lie inside the input altogether."""
+        reach = (self.kernel - 1) * self.dilation
+        first = -(-self.pad_before // self.stride)
+        last = (self.size - 1 - reach + self.pad_before) // self.stride + 1
+        first, last = min(first, self.out), min(last, self.out)
+        return (first, last) if first < last else (0, 0)
+
+    @property
+    def is_all_interior(self) -> bool:
+        """True if no window touches the padding."""
+        return self.interior == (0, self.out)
+
+    def contains(self, index: Expr, offset: Expr | int) -> Expr:
+        """Whether a tap's input index lies inside; TRUE, the constant, where it always does."""
+        condition: Expr = TRUE
+        first_offset = offset if isinstance(offset, int) else 0
+        last_offset = offset if isinstance(offset, int) else self.kernel - 1
+        if first_offset * self.dilation - self.pad_before < 0:
+            condition = both(condition, index >= 0)
+        if (self.out - 1) * self.stride + last_offset * self.dilation - self.pad_before >= self.size:
+            condition = both(condition, index < self.size)
+        return condition
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window over rows and columns."""
+
+    rows: Axis
+    columns: Axis
+
+    @property
+    def num_taps(self) -> int:
+        """Taps of the window."""
+        return self.rows.kernel * self.columns.kernel
+
+    @property
+    def is_all_interior(self) -> bool:
+        """True if no window touches the padding."""
+        return self.rows.is_all_interior and self.columns.is_all_interior
+
+
+def window_of(
+    in_size: tuple[int, int],
+    out_size: tuple[int, int],
+    kernel: tuple[int, int],
+    stride: tuple[int, int],
+    dilation: tuple[int, int],
+    padding: tuple[int, int, int, int],
+) -> Window:
+    """The window of an operator; padding is (top, bottom, left, right)."""
+    return Window(
+        Axis(in_size[0], out_size[0], kernel[0], stride[0], dilation[0], padding[0]),
+        Axis(in_size[1], out_size[1], kernel[1], stride[1], dilation[1], padding[2]),
+    )

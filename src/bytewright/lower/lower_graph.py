@@ -1,0 +1,194 @@
+"""Graph to PrimFuncs: each group of operators becomes a kernel, and `main` calls them in order.
+
+Constants are shared by content. Reshapes are free: the tensor behind them is one buffer. A result of the model is
+written where the caller wants it; where one tensor is wanted twice, or is an input or a constant, it is copied.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+
+from bytewright.diagnostics import Collector
+from bytewright.ir.builder import BodyBuilder
+from bytewright.ir.data import TensorData
+from bytewright.ir.expr import Buffer, Expr
+from bytewright.ir.graph import Constant, Function, Node, Value, value_types
+from bytewright.ir.module import ConstantBuffer, Module
+from bytewright.ir.prim import Access, BufferParameter, PrimFunc, Region
+from bytewright.ir.scope import GLOBAL, WORKSPACE, join_scopes
+from bytewright.ir.types import TensorType
+from bytewright.ir.where import Where
+from bytewright.lower.epilogue import Epilogue
+from bytewright.lower.fuse import FusedGraph, Group, fuse
+from bytewright.lower.kernel import (
+    Argument,
+    ConstantArgument,
+    KernelBuilder,
+    LoweredKernel,
+    ScalarArgument,
+    TensorArgument,
+)
+from bytewright.lower.kernels.context import Template
+from bytewright.lower.kernels.elementwise import lower_elementwise
+from bytewright.lower.kernels.registry import TEMPLATES
+from bytewright.lower.style import style_for
+from bytewright.ops.data import Identity, Reshape
+from bytewright.target.model import Target
+
+TENSOR_ALIGNMENT = 16
+
+
+def lower_graph(module: Module, target: Target) -> Module:
+    """Replaces the module's graph function by an entry and kernels.
+
+    Raises:
+        CompileError: BW110, for arithmetic that cannot be proved exact; all of them at once.
+    """
+    function = _with_copies(module.graph, module.constants, module.name)
+    return _Lowering(module, function, fuse(function), target).run()
+
+
+def _with_copies(function: Function, constants: tuple[Constant, ...], model: str) -> Function:
+    """Adds a copy for each result that has no memory of its own to be written to."""
+    types = value_types(function, constants)
+    origin = {
+        node.outputs[0].name: node.inputs[0] for node in function.nodes if isinstance(node.operation, Reshape)
+    }
+    where = {value.name: node.where for node in function.nodes for value in node.outputs}
+    taken = {value.name for value in function.parameters} | {constant.name for constant in constants}
+    nodes, results = list(function.nodes), list(function.results)
+    for index, name in enumerate(results):
+        root = name
+        while root in origin:
+            root = origin[root]
+        if root in taken:
+            copy = Value(f"{name}_copy{index}", types[name])
+            nodes.append(Node(Identity(), (name,), (copy,), where.get(name, Where(model, tensor=name))))
+            results[index] = copy.name
+        taken.add(root)
+    return replace(function, nodes=tuple(nodes), results=tuple(results))
+
+
+@dataclass(slots=True)
+class _Lowering:
+    """One run of the pass."""
+
+    module: Module
+    function: Function
+    fused: FusedGraph
+    target: Target
+    constant_buffers: dict[TensorData, ConstantBuffer] = field(
+        default_factory=dict[TensorData, ConstantBuffer]
+    )
+
+    def run(self) -> Module:
+        collector = Collector()
+        lowered: list[tuple[Group, LoweredKernel]] = []
+        for group in self.fused.groups:
+            with collector.catch():
+                lowered.append((group, self._lower_group(group)))
+        collector.stop_if_any()
+        entry = self._entry(lowered)
+        return replace(
+            self.module,
+            functions=(),
+            constants=(),
+            kernels=tuple(kernel.function for _, kernel in lowered),
+            entries=(entry,),
+            constant_buffers=tuple(self.constant_buffers.values()),
+        )
+
+    def _lower_group(self, group: Group) -> LoweredKernel:
+        device = self._device(group)
+        style = style_for(self.target.device(device).isa)
+        first = group.nodes[0]
+        kernel = KernelBuilder(self._kernel_name(first), style, first.where, device)
+        types = value_types(self.function, self.module.constants)
+        constants = {constant.name: constant for constant in self.module.constants}
+        epilogue = Epilogue(kernel, group, types, constants)
+        if group.anchor is None:
+            lower_elementwise(kernel, epilogue)
+        else:
+            template = Template(kernel, epilogue, group.anchor)
+            TEMPLATES[type(group.anchor.operation)](template, group.anchor.operation)
+        return kernel.finish()
+
+    def _device(self, group: Group) -> str:
+        return group.output.type.place.device or self.target.default_device_name
+
+    def _kernel_name(self, node: Node) -> str:
+        """The C symbol: model, then the name of the operator's result without what follows a slash."""
+        stem = node.outputs[0].name.partition("/")[0]
+        return f"{self.module.name}_{re.sub(r'[^A-Za-z0-9_]', '_', stem)}"
+
+    def _entry(self, lowered: list[tuple[Group, LoweredKernel]]) -> PrimFunc:
+        inputs = tuple(
+            BufferParameter(_caller_buffer(value.name, value.type), Access.READ)
+            for value in self.function.parameters
+        )
+        outputs = tuple(
+            BufferParameter(_caller_buffer(self.fused.root(name), self._type(name)), Access.WRITE)
+            for name in self.function.results
+        )
+        buffers = {parameter.buffer.name: parameter.buffer for parameter in (*inputs, *outputs)}
+        body = BodyBuilder(buffers)
+        for group, kernel in lowered:
+            name = group.output.name
+            if name not in buffers:
+                buffers[name] = body.allocate(_workspace_buffer(name, group.output.type))
+            arguments = [self._argument(argument, buffers, kernel) for argument in kernel.arguments]
+            body.call(
+                kernel.function.name,
+                *arguments,
+                operators=tuple(
+                    dict.fromkeys(node.where.operator or node.operation.name for node in group.nodes)
+                ),
+                where=kernel.function.where,
+            )
+        return PrimFunc(
+            self.function.name,
+            (*inputs, *outputs),
+            body.finish(),
+            device=self.target.default_device_name,
+            where=Where(self.module.name),
+        )
+
+    def _type(self, name: str) -> TensorType:
+        return value_types(self.function, self.module.constants)[name]
+
+    def _argument(
+        self, argument: Argument, buffers: dict[str, Buffer], kernel: LoweredKernel
+    ) -> Region | Expr:
+        match argument:
+            case ScalarArgument(value=value):
+                return value
+            case TensorArgument(name=name):
+                root = self.fused.root(name)
+                if root in buffers:
+                    return Region(buffers[root])
+                constant = next(c for c in self.module.constants if c.name == root)
+                return Region(self._constant(constant.data, root).buffer)
+            case ConstantArgument(data=data, hint=hint):
+                stem = kernel.function.name.removeprefix(f"{self.module.name}_")
+                return Region(self._constant(data, f"{stem}/{hint}").buffer)
+
+    def _constant(self, data: TensorData, name: str) -> ConstantBuffer:
+        if data not in self.constant_buffers:
+            taken = {constant.buffer.name for constant in self.constant_buffers.values()}
+            unique, number = name, 1
+            while unique in taken:
+                unique, number = f"{name}_{number}", number + 1
+            buffer = Buffer(unique, data.shape, data.dtype, GLOBAL, data.dtype.size_bytes)
+            self.constant_buffers[data] = ConstantBuffer(buffer, data)
+        return self.constant_buffers[data]
+
+
+def _caller_buffer(name: str, type_: TensorType) -> Buffer:
+    return Buffer(name, type_.shape, type_.dtype, GLOBAL, type_.dtype.size_bytes)
+
+
+def _workspace_buffer(name: str, type_: TensorType) -> Buffer:
+    """An intermediate tensor: it starts as `global.workspace`, joined with the scope that placement gave it."""
+    scope = join_scopes(WORKSPACE, type_.place.scope)
+    return Buffer(name, type_.shape, type_.dtype, scope, TENSOR_ALIGNMENT)

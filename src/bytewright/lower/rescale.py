@@ -1,0 +1,110 @@
+"""Requantisation in expressions: 32-bit accumulator to the output's scale, bit for bit as the named reference.
+
+All forms below are equal to the definitions in docs/numerics.md for the operands they are chosen for; the choice
+rests on proven bounds. The shorter forms keep the arithmetic in 32 bits, where compilers vectorise it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bytewright.ir.builder import BodyBuilder
+from bytewright.ir.expr import BinaryOperator, Const, Expr, binary, cast, const, select
+from bytewright.ir.types import DType
+from bytewright.ir.where import Where
+from bytewright.lower.scalar import Scalar, require_i32
+
+I32, I64 = DType.I32, DType.I64
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleOperands:
+    """The multiplier and right shift of the channel at hand, and what is known of all channels.
+
+    Attributes:
+        multiplier: I32, in `[0, 2^31)`.
+        shift: I32, the right shift after the high multiplication, in `[0, 31]`.
+        left: I32, a power of two that the value is multiplied by first; None where it is always 1.
+        shifts: All right shifts that occur.
+        left_bits: The greatest exponent of `left`.
+        max_multiplier: The greatest multiplier.
+    """
+
+    multiplier: Expr
+    shift: Expr
+    left: Expr | None
+    shifts: frozenset[int]
+    left_bits: int
+
+
+def double_round(b: BodyBuilder, value: Scalar, scale: ScaleOperands, where: Where) -> Scalar:
+    """Saturating rounding doubling high multiply, then division by 2^shift rounding half away from zero.
+
+    Source: gemmlowp's fixed point, as used by TensorFlow Lite's `MultiplyByQuantizedMultiplier`.
+    """
+    value = _shifted_left(value, scale, where)
+    low, high = (_high_multiply_bound(bound, scale) for bound in (value.low, value.high))
+    if not any(scale.shifts) and value.magnitude < 2**30:
+        return Scalar(_doubling_high(value.expr, scale.multiplier), low, high)
+    if value.magnitude < 2**30 and 0 not in scale.shifts:
+        h = b.let("scaled", _doubling_high(value.expr, scale.multiplier))
+        half = binary(BinaryOperator.SHL, const(1), scale.shift - 1)
+        return Scalar((h + (h >> 31) + half) >> scale.shift, low, high)
+    wide = b.let("wide", (cast(value.expr, I64) * cast(scale.multiplier, I64) + 2**30) >> 31)
+    shift = cast(scale.shift, I64)
+    half = binary(BinaryOperator.SHL, const(1, I64), shift) >> 1
+    rounded = (wide + (wide >> 63) + half) >> shift
+    return Scalar(cast(select(scale.shift > 0, rounded, wide), I32), low, high)
+
+
+def single_round(b: BodyBuilder, value: Scalar, scale: ScaleOperands, where: Where) -> Scalar:
+    """One rounding, half up, of the 64-bit product.
+
+    Source: TOSA 1.0, `apply_scale_32` with SINGLE_ROUND.
+    """
+    del b
+    value = _shifted_left(value, scale, where)
+    low, high = (_high_multiply_bound(bound, scale) for bound in (value.low, value.high))
+    shift = cast(scale.shift, I64)
+    half = binary(BinaryOperator.SHL, const(1, I64), shift + 30)
+    product = cast(value.expr, I64) * cast(scale.multiplier, I64)
+    return Scalar(cast((product + half) >> (shift + 31), I32), low, high)
+
+
+def linear(value: Scalar, multiplier: Expr, addend: Expr, shift: Expr, low: int, high: int) -> Scalar:
+    """`(value * multiplier + addend) >> shift` in 64 bits, whose result lies in `[low, high]`."""
+    product = cast(value.expr, I64) * cast(multiplier, I64) + addend
+    return Scalar(cast(product >> cast(shift, I64), I32), low, high)
+
+
+def _shifted_left(value: Scalar, scale: ScaleOperands, where: Where) -> Scalar:
+    if scale.left is None:
+        return value
+    low, high = min(value.low << scale.left_bits, value.low), max(value.high << scale.left_bits, value.high)
+    require_i32(low, high, f"the accumulator, times 2^{scale.left_bits},", where)
+    return Scalar(value.expr * scale.left, low, high)
+
+
+def _doubling_high(value: Expr, multiplier: Expr) -> Expr:
+    """`(2 * value * multiplier + 2^31) >> 32`, for |value| < 2^30: the doubling high multiply in one shift."""
+    product = cast(value * 2, I64) * cast(multiplier, I64)
+    return cast((product + 2**31) >> 32, I32)
+
+
+def _high_multiply_bound(bound: int, scale: ScaleOperands) -> int:
+    """A bound of the scaled value: multipliers stay below 2^31, so it shrinks by the least shift."""
+    magnitude = (abs(bound) >> min(scale.shifts)) + 1
+    return magnitude if bound >= 0 else -magnitude
+
+
+def split_exponents(exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Right shifts and left factors of exponents `e` (scale = multiplier * 2^(e - 31))."""
+    signed = exponents.astype(np.int64)
+    return np.maximum(-signed, 0), np.left_shift(1, np.maximum(signed, 0))
+
+
+def is_constant(expr: Expr, value: int) -> bool:
+    """True if the expression is this constant."""
+    return isinstance(expr, Const) and expr.value == value

@@ -1,0 +1,82 @@
+"""Scalars with proven bounds: what the epilogue of a kernel computes on.
+
+Integer tensors are computed on as I32 in kernels, whatever their element type, and cast when stored. The bounds
+come from the weights and travel with the expression, so that each form of requantisation is chosen because it is
+proved exact, and arithmetic that could overflow is refused when it is compiled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.ir.expr import Binary, BinaryOperator, Const, Expr, cast, maximum, minimum
+from bytewright.ir.types import DType
+from bytewright.ir.where import Where
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """An expression and, for integers, the least and greatest value that it can take."""
+
+    expr: Expr
+    low: int = 0
+    high: int = 0
+
+    @property
+    def magnitude(self) -> int:
+        """The greatest absolute value."""
+        return max(-self.low, self.high, 0)
+
+
+def element(load: Expr) -> Scalar:
+    """An element of a tensor: integers are widened to I32, with the bounds of their type."""
+    if load.dtype.is_integer:
+        low, high = load.dtype.bounds
+        return Scalar(cast(load, DType.I32), low, high)
+    return Scalar(load)
+
+
+def require_i32(low: int, high: int, what: str, where: Where) -> None:
+    """Refuses a sum whose bounds leave 32 bits.
+
+    Raises:
+        CompileError: BW110, with the bounds.
+    """
+    if low < -(2**31) or high >= 2**31:
+        raise CompileError(
+            Diagnostic(
+                "BW110",
+                f"{what} ranges from {low} to {high}, which 32 bits do not hold",
+                notes=("the references compute it in 32 bits, where overflow is undefined",),
+                help="quantise the model again with calibration data that keeps the scales apart from zero",
+                where=str(where),
+            )
+        )
+
+
+def clamped(value: Scalar, low: int, high: int) -> Scalar:
+    """The integer scalar limited to `[low, high]`; bounds that hold already cost nothing, clamps merge."""
+    expr, inner_low, inner_high = _without_clamp(value)
+    low, high = max(low, value.low), min(high, value.high)
+    if low >= high:
+        bound = min(max(low, value.low), value.high) if low == high else (low if value.high < low else high)
+        return Scalar(Const(bound, DType.I32), bound, bound)
+    if low > inner_low:
+        expr = maximum(expr, low)
+    if high < inner_high:
+        expr = minimum(expr, high)
+    return Scalar(expr, low, high)
+
+
+_FREE = 2**62
+
+
+def _without_clamp(value: Scalar) -> tuple[Expr, int, int]:
+    """The operand of the clamps around an expression, and bounds that are known of it."""
+    expr, low, high = value.expr, value.low, value.high
+    if isinstance(expr, Binary) and expr.operator is BinaryOperator.MIN and isinstance(expr.right, Const):
+        expr, high = expr.left, _FREE
+    if isinstance(expr, Binary) and expr.operator is BinaryOperator.MAX and isinstance(expr.right, Const):
+        expr, low = expr.left, -_FREE
+    return expr, low, high

@@ -1,0 +1,35 @@
+"""What a device's instruction set means for the shape of portable kernels.
+
+These are measured facts (docs/kernels.md): on x86 sixteen output channels at a time and unsigned activations let
+compilers use the widest dot products; scalar Arm cores have registers for four.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class KernelStyle:
+    """Choices that change the speed of kernels and never their results.
+
+    Attributes:
+        channel_block: Output channels that are accumulated together.
+        unsigned_activations: Add 128 to int8 activations and multiply as u8 x i8; the bias makes up for it.
+        paired_taps: Sum two 8-bit products in 16 bits first, where the weights allow it.
+        max_patch_bytes: The largest patch of the input that a kernel gathers into a local array.
+    """
+
+    channel_block: int
+    unsigned_activations: bool
+    paired_taps: bool
+    max_patch_bytes: int = 64
+
+
+_VECTOR = KernelStyle(channel_block=16, unsigned_activations=True, paired_taps=True)
+_SCALAR = KernelStyle(channel_block=4, unsigned_activations=False, paired_taps=False)
+
+
+def style_for(isa: str) -> KernelStyle:
+    """The style for an instruction set; Arm's microcontroller cores are scalar to portable C."""
+    return _SCALAR if isa.startswith("cortex-m") else _VECTOR
