@@ -1,0 +1,227 @@
+"""What translated PrimFuncs call while they run: memory, arithmetic that Python lacks, and refusals.
+
+Memory is bytes, as in C, so that buffers that share a pool overwrite each other when their plan is wrong. Beside
+every memory lies one of the same size whose bytes are 1 where something was written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+
+from bytewright.diagnostics import InternalError
+
+Memory: TypeAlias = "memoryview[Any]"
+Pair: TypeAlias = "tuple[memoryview[Any], memoryview[Any]]"
+
+SHADOW_FORMATS = {1: "B", 2: "H", 4: "I", 8: "Q"}
+_GARBAGE = b"\xa5"
+
+
+def recast(memory: Memory | bytes | bytearray, kind: str) -> Memory:
+    """The same bytes as elements of another format of `struct`; memory without elements stays as it is."""
+    view: Any = memoryview(memory)
+    if view.nbytes == 0:
+        return view
+    return view.cast("B").cast(kind) if view.format != "B" else view.cast(kind)
+
+
+_cell = recast(bytearray(4), "f")
+
+
+def rt_f32(value: float) -> float:
+    """The nearest float32, as a Python float. One operation in double and this are one operation in float32."""
+    _cell[0] = value
+    return _cell[0]
+
+
+def rt_f32_of_i64(value: int) -> float:
+    """The nearest float32 of an integer, rounded once."""
+    return float(np.float32(np.int64(value)))
+
+
+def rt_divide_float(left: float, right: float) -> float:
+    """IEEE division in double, infinities and NaN included."""
+    if right != 0:
+        return left / right
+    if left == 0 or math.isnan(left):
+        return math.nan
+    return math.copysign(math.inf, left) * math.copysign(1.0, right)
+
+
+def rt_divide(left: int, right: int, function: str) -> int:
+    """C's division: truncates towards zero."""
+    if right == 0:
+        raise InternalError(f"'{function}': division of {left} by zero")
+    quotient = abs(left) // abs(right)
+    return quotient if (left < 0) == (right < 0) else -quotient
+
+
+def rt_remainder(left: int, right: int, function: str) -> int:
+    """C's remainder: takes the sign of the dividend."""
+    return left - rt_divide(left, right, function) * right
+
+
+def rt_shift(amount: int, width: int, function: str) -> int:
+    """A shift's right operand, checked."""
+    if not 0 <= amount < width:
+        raise InternalError(f"'{function}': shift by {amount} of {width} bits")
+    return amount
+
+
+def rt_truncate(value: float, low: int, high: int, function: str, dtype: str) -> int:
+    """A float as an integer; C leaves what does not fit undefined."""
+    if not math.isfinite(value) or not low <= math.trunc(value) <= high:
+        raise InternalError(f"'{function}': {value!r} does not fit {dtype}")
+    return math.trunc(value)
+
+
+def rt_overflow(function: str, operator: str, dtype: str, value: int) -> NoReturn:
+    """Integer arithmetic left its type."""
+    raise InternalError(f"'{function}': '{operator}' overflows {dtype} with {value}")
+
+
+def rt_outside(function: str, buffer: str, axis: int, index: int, extent: int) -> NoReturn:
+    """An index left its axis."""
+    raise InternalError(
+        f"'{function}': index {index} of '{buffer}' is outside axis {axis} of extent {extent}"
+    )
+
+
+def rt_unset(function: str, buffer: str, index: int) -> NoReturn:
+    """Memory is read that nothing wrote."""
+    raise InternalError(f"'{function}': element {index} of '{buffer}' is read before it is written")
+
+
+def rt_unknown(function: str, callee: str) -> NoReturn:
+    """A call of something that is not a PrimFunc of the module."""
+    raise InternalError(f"'{function}' calls '{callee}', which is not a function of the module")
+
+
+def allocate(num_elements: int, kind: str) -> Pair:
+    """Memory that nothing has written yet."""
+    size = np.dtype(kind).itemsize
+    data = bytearray(_GARBAGE * (num_elements * size))
+    return recast(data, kind), recast(bytearray(len(data)), SHADOW_FORMATS[size])
+
+
+def given(content: bytes | bytearray, kind: str) -> Pair:
+    """Memory whose content is known; read only if it is `bytes`."""
+    size = np.dtype(kind).itemsize
+    return recast(content, kind), recast(bytearray(b"\1" * len(content)), SHADOW_FORMATS[size])
+
+
+def _slice(data: Memory, shadow: Memory, index: int, length: int, kind: str) -> Pair:
+    if data.format == kind:
+        return data[index : index + length], shadow[index : index + length]
+    size = np.dtype(kind).itemsize
+    viewed = recast(recast(data[index:], "B")[: length * size], kind)
+    return viewed, recast(recast(shadow[index:], "B")[: length * size], SHADOW_FORMATS[size])
+
+
+def rt_view(  # noqa: PLR0917  (written by the translator only)
+    data: Memory, shadow: Memory, index: int, length: int, kind: str, function: str, view: str
+) -> Pair:
+    """A view of `length` elements of format `kind` that lie from `index` on; read only."""
+    available = (len(data) - index) * data.itemsize // np.dtype(kind).itemsize
+    if index < 0 or available < length:
+        raise InternalError(
+            f"'{function}': view '{view}' of {length} elements starts at element {index} of {len(data)}"
+        )
+    viewed, written = _slice(data, shadow, index, length, kind)
+    return viewed.toreadonly(), written
+
+
+def rt_region(  # noqa: PLR0917
+    data: Memory,
+    shadow: Memory,
+    index: int,
+    length: int | None,
+    readonly: bool,
+    function: str,
+    parameter: str,
+) -> Pair:
+    """A pointer argument: the elements from `index` on, as many as the parameter has (None: all)."""
+    wanted = len(data) - index if length is None else length
+    if index < 0 or wanted < 0 or index + wanted > len(data):
+        raise InternalError(
+            f"'{function}' passes elements from {index} of {len(data)} to '{parameter}', which has {wanted}"
+        )
+    passed, written = data[index : index + wanted], shadow[index : index + wanted]
+    return (passed.toreadonly() if readonly else passed), written
+
+
+def _round(value: float) -> float:
+    if not math.isfinite(value):
+        return value
+    return math.copysign(math.floor(abs(value) + 0.5), value)
+
+
+def _floor(value: float) -> float:
+    return float(math.floor(value)) if math.isfinite(value) else value
+
+
+def _exp(value: float) -> float:
+    try:
+        return math.exp(value)
+    except OverflowError:
+        return math.inf
+
+
+def _square_root(value: float) -> float:
+    return math.sqrt(value) if value >= 0 else math.nan
+
+
+def _rounded(function: Callable[[float], float]) -> Callable[[float], float]:
+    return lambda value: rt_f32(function(value))
+
+
+class Pools:
+    """The workspace pools of a planned module, each as large as its buffers ask."""
+
+    def __init__(self) -> None:
+        self._pools: dict[str, tuple[bytearray, bytearray]] = {}
+
+    def reserve(self, pool: str, size_bytes: int) -> None:
+        """Makes the pool at least this large; before anything runs."""
+        data, shadow = self._pools.setdefault(pool, (bytearray(), bytearray()))
+        data.extend(_GARBAGE * max(0, size_bytes - len(data)))
+        shadow.extend(bytes(max(0, size_bytes - len(shadow))))
+
+    def place(self, pool: str, offset: int, num_elements: int, kind: str) -> Pair:
+        """The elements of a planned buffer; what another buffer left there counts as not written."""
+        size = np.dtype(kind).itemsize
+        end = offset + num_elements * size
+        data, shadow = self._pools[pool]
+        written = memoryview(shadow)[offset:end]
+        written[:] = bytes(len(written))
+        return recast(memoryview(data)[offset:end], kind), recast(written, SHADOW_FORMATS[size])
+
+
+def namespace(pools: Pools) -> dict[str, object]:
+    """The global names of translated functions."""
+    return {
+        "rt_f32": rt_f32,
+        "rt_f32_of_i64": rt_f32_of_i64,
+        "rt_divide": rt_divide,
+        "rt_divide_float": rt_divide_float,
+        "rt_remainder": rt_remainder,
+        "rt_shift": rt_shift,
+        "rt_truncate": rt_truncate,
+        "rt_overflow": rt_overflow,
+        "rt_outside": rt_outside,
+        "rt_unset": rt_unset,
+        "rt_unknown": rt_unknown,
+        "rt_allocate": allocate,
+        "rt_pool": pools.place,
+        "rt_view": rt_view,
+        "rt_region": rt_region,
+        "rt_expf": _rounded(_exp),
+        "rt_tanhf": _rounded(math.tanh),
+        "rt_sqrtf": _rounded(_square_root),
+        "rt_roundf": _round,
+        "rt_floorf": _floor,
+    }
