@@ -169,7 +169,7 @@ class BodyBuilder:
         """Adds to one element."""
         self.store(buffer, indices, Load(buffer, as_indices(indices)) + value)
 
-    def view(  # noqa: PLR0917  (the order of `condition ? source : otherwise` is worth it)
+    def view(
         self,
         name: str,
         source: Region,

@@ -122,7 +122,7 @@ def _slice(data: Memory, shadow: Memory, index: int, length: int, kind: str) -> 
     return viewed, recast(recast(shadow[index:], "B")[: length * size], SHADOW_FORMATS[size])
 
 
-def rt_view(  # noqa: PLR0917  (written by the translator only)
+def rt_view(
     data: Memory, shadow: Memory, index: int, length: int, kind: str, function: str, view: str
 ) -> Pair:
     """A view of `length` elements of format `kind` that lie from `index` on; read only."""
@@ -135,7 +135,7 @@ def rt_view(  # noqa: PLR0917  (written by the translator only)
     return viewed.toreadonly(), written
 
 
-def rt_region(  # noqa: PLR0917
+def rt_region(
     data: Memory,
     shadow: Memory,
     index: int,
