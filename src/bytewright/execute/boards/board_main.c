@@ -223,7 +223,7 @@ int main(void)
 #define POINT_AT_WORKSPACE(index, member, size_bytes, alignment, name) \
     workspaces[index] = harness_workspace_##index;
     HARNESS_WORKSPACES(POINT_AT_WORKSPACE)
-    for (size_t index = 0; index < HARNESS_NUM_WORKSPACES; ++index) {
+    for (int index = 0; index < HARNESS_NUM_WORKSPACES; ++index) {
         memset(workspaces[index], HARNESS_WORKSPACE_FILL, harness_workspace_size_bytes[index]);
     }
 #define POINT_AT_BLOB(index, member, path, alignment, name) blobs[index] = harness_blob_##index;
@@ -235,14 +235,14 @@ int main(void)
     check(harness_set_up(&harness_model_session, workspaces, blobs));
     harness_bind(&harness_model_session, inputs, outputs);
     for (uint32_t inference = 0; inference < num_inferences; ++inference) {
-        for (size_t index = 0; index < HARNESS_NUM_INPUTS; ++index) {
+        for (int index = 0; index < HARNESS_NUM_INPUTS; ++index) {
             transfer(SYS_READ, input_file, inputs[index], harness_input_size_bytes[index]);
         }
         for (uint32_t repetition = 0; repetition < num_repetitions; ++repetition) {
             check(harness_call(&harness_model_session.context, &harness_model_session.inputs,
                                &harness_model_session.outputs, &stack));
         }
-        for (size_t index = 0; index < HARNESS_NUM_OUTPUTS; ++index) {
+        for (int index = 0; index < HARNESS_NUM_OUTPUTS; ++index) {
             transfer(SYS_WRITE, output_file, outputs[index], harness_output_size_bytes[index]);
         }
     }
