@@ -237,6 +237,23 @@ def test_what_outgrows_its_memory_does_not_link(tmp_path: Path) -> None:
     assert any("memory_dtcm" in note and "overflow" in note for note in diagnostic.notes)
 
 
+def test_a_pool_may_share_a_memory_with_the_code(tmp_path: Path) -> None:
+    description: dict[str, Any] = dump(load_target("mps3-an547"))
+    description["workspace"] = [{"name": "itcm", "memory": "itcm", "size": "64KiB"}]
+    write_tiny_bundle(tmp_path, target=load_description(description))
+    result = run_bundle(tmp_path, [X], on="qemu", measure_memory=True)
+    assert (result.outputs[0] == expected_sum(X)).all()
+    traffic = {entry.name: entry for entry in result.details.traffic}
+    assert traffic["workspace itcm"].stored_bytes == COUNT
+    # Linked where the code is: at the Secure alias.
+    assert (traffic["workspace itcm"].lowest_written or 0) >> 20 == 0x100
+
+
+def test_a_store_to_code_faults(tmp_path: Path) -> None:
+    write_tiny_bundle(tmp_path, statements="    *(volatile int *)((uintptr_t)tiny_run & ~3u) = 0;\n" + ADD)
+    assert refusal(tmp_path).message.endswith("a data access that the memory protection unit forbids")
+
+
 def test_a_missing_emulator_names_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_tiny_bundle(tmp_path / "bundle")
     monkeypatch.setenv("PATH", str(tmp_path))
