@@ -9,8 +9,9 @@ import pytest
 from arithmetic_models import ALL_INT8, BOTH, Quantization, elementwise, run, single
 
 from bytewright.ops.arithmetic.elementwise import add_int8, mul_int8, prepare_add, prepare_mul
-from bytewright.ops.arithmetic.multiplier import ACTIVATIONS
+from bytewright.ops.arithmetic.multiplier import ACTIVATIONS, UnsupportedQuantizationError
 from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.arithmetic.pooling import prepare_mean
 
 FIRST = np.repeat(ALL_INT8, 256)[None]
 SECOND = np.tile(ALL_INT8, 256)[None]
@@ -81,3 +82,14 @@ def test_broadcast() -> None:
     row, column = ALL_INT8[None, :8], ALL_INT8[:4, None]
     full = add_int8(np.broadcast_to(row, (4, 8)), np.broadcast_to(column, (4, 8)), prepared)
     np.testing.assert_array_equal(add_int8(row, column, prepared), full)
+
+
+def test_scales_that_overflow_are_refused() -> None:
+    tiny = (2.0**-40, 0)
+    with pytest.raises(UnsupportedQuantizationError, match="ADD"):
+        prepare_add("ADD", (1.0, 0), (1.0, 0), tiny, "NONE")
+    for numerics in BOTH:
+        with pytest.raises(UnsupportedQuantizationError, match="MUL"):
+            prepare_mul((1.0, 0), (1.0, 0), tiny, "NONE", numerics)
+    with pytest.raises(UnsupportedQuantizationError, match="MEAN"):
+        prepare_mean(1.0, 0, tiny[0], 0, 4)

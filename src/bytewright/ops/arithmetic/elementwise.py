@@ -12,6 +12,7 @@ from bytewright.ops.arithmetic.multiplier import (
     Multiplier,
     activation_range,
     quantize_multiplier,
+    require_left_shift,
     single,
     single_product,
     single_quotient,
@@ -67,9 +68,13 @@ def prepare_add(
     """Integers of an int8 ADD or SUB; the two numerics sets agree.
 
     With m = 2*max(s1, s2), in double: the inputs' factors are s1/m and s2/m, the output's is m/(2**20 * s_out).
+    Raises UnsupportedQuantizationError where that overflows 32 bits.
     """
     scale1, scale2, scale_out = single(first[0]), single(second[0]), single(output[0])
     twice_maximum = 2.0 * max(scale1, scale2)
+    factor = quantize_multiplier(twice_maximum / ((1 << LEFT_SHIFT) * scale_out))
+    # Both inputs' factors are at most a half, so their sum is at most one shifted difference.
+    require_left_shift(factor, 255 << LEFT_SHIFT, operator)
     low, high = activation_range(activation, scale_out, output[1])
     return AddInt8(
         sign=1 if operator == "ADD" else -1,
@@ -77,7 +82,7 @@ def prepare_add(
         second_zero_point=second[1],
         first=quantize_multiplier(scale1 / twice_maximum),
         second=quantize_multiplier(scale2 / twice_maximum),
-        output=quantize_multiplier(twice_maximum / ((1 << LEFT_SHIFT) * scale_out)),
+        output=factor,
         zero_point=output[1],
         low=low,
         high=high,
@@ -106,11 +111,13 @@ def prepare_mul(
     """
     scale1, scale2, scale_out = single(first[0]), single(second[0]), single(output[0])
     if numerics is Numerics.LITERT_REF:
-        factor = single_quotient(single_product(scale1, scale2), scale_out)
+        real = single_quotient(single_product(scale1, scale2), scale_out)
     else:
-        factor = scale1 * scale2 / scale_out
+        real = scale1 * scale2 / scale_out
+    factor = quantize_multiplier(real)
+    require_left_shift(factor, 255 * 255, "MUL")
     low, high = activation_range(activation, scale_out, output[1])
-    return MulInt8(first[1], second[1], quantize_multiplier(factor), output[1], low, high)
+    return MulInt8(first[1], second[1], factor, output[1], low, high)
 
 
 def mul_int8(a: NDArray[Any], b: NDArray[Any], prepared: MulInt8) -> NDArray[np.int8]:

@@ -110,6 +110,14 @@ def left_shift_fits(multiplier: Multiplier, accumulator_min: int, accumulator_ma
     return accumulator_min << shift >= INT32_MIN and accumulator_max << shift <= INT32_MAX
 
 
+def require_left_shift(multiplier: Multiplier, magnitude: int, operator: str) -> None:
+    """Raise UnsupportedQuantizationError unless values up to `magnitude` survive the left shift in 32 bits."""
+    if not left_shift_fits(multiplier, -magnitude, magnitude):
+        raise UnsupportedQuantizationError(
+            f"{operator}: the output's scale is too small for the input's; the rescale overflows 32 bits"
+        )
+
+
 def activation_range(activation: str, scale: float, zero_point: int) -> tuple[int, int]:
     """Smallest and largest int8 output under a fused activation (measured in both sets).
 

@@ -15,6 +15,7 @@ from bytewright.ops.arithmetic.multiplier import (
     Multiplier,
     activation_range,
     quantize_multiplier,
+    require_left_shift,
     single,
 )
 from bytewright.ops.arithmetic.rescale import double_round, to_int8
@@ -117,11 +118,13 @@ def prepare_mean(
     """Integers of an int8 MEAN over `count` values per output.
 
     (q, e) of s_in/s_out in double; with n = min(floor(log2 count), 32, 31 + e), the division enters the
-    multiplier: `q' = (q << n) / count`, truncated, and `e' = e - n`.
+    multiplier: `q' = (q << n) / count`, truncated, and `e' = e - n`. Raises UnsupportedQuantizationError where
+    the rescale overflows 32 bits.
     """
     scale = quantize_multiplier(single(input_scale) / single(output_scale))
     shift = min(count.bit_length() - 1, 32, 31 + scale.exponent)
     factor = Multiplier((scale.multiplier << shift) // count, scale.exponent - shift)
+    require_left_shift(factor, 255 * count, "MEAN")
     return MeanInt8(input_zero_point * count, factor, output_zero_point)
 
 
