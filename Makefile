@@ -1,0 +1,77 @@
+# Every command of the project. `make demo` and `make test` each set up a fresh Debian machine by themselves.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv/bin
+JOBS ?= 2
+PYTEST := $(VENV)/python -m pytest -n $(JOBS)
+# Otherwise pyright asks the network on each run whether there is a newer one than the lock file's.
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+.PHONY: help
+help:  ## List the commands
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | \
+		while IFS=$$'\t' read -r name text; do printf '  make %-15s %s\n' "$$name" "$$text"; done
+
+.PHONY: demo
+demo: setup-demo  ## Compile the digits example; run it on this machine and on an emulated Cortex-M55
+	@$(VENV)/python examples/digits/demo.py
+
+.PHONY: test
+test: setup lint types  ## Everything: lint, types and all levels of tests, emulated boards included
+	@$(PYTEST)
+	@echo "make test: everything passed"
+
+.PHONY: check
+check: setup lint types  ## Before each commit, under a minute: lint, types, unit and golden tests
+	@$(PYTEST) tests/unit tests/golden
+	@echo "make check: passed"
+
+.PHONY: bench
+bench: setup  ## Measure the models: time beside LiteRT, instructions, RAM, flash, compile time
+	@$(VENV)/python benchmarks/models.py
+
+.PHONY: bench-plan
+bench-plan: setup  ## Measure the planner beside CP-SAT on the public instances
+	@$(VENV)/python benchmarks/plan.py
+
+.PHONY: format
+format: setup  ## Format the Python code and sort its imports
+	@$(VENV)/ruff check --quiet --select I --fix .
+	@$(VENV)/ruff format .
+
+.PHONY: lint
+lint: setup  ## Lint, and check the format
+	@$(VENV)/ruff check --quiet .
+	@$(VENV)/ruff format --quiet --check .
+
+.PHONY: types
+types: setup  ## Check the types (pyright, strict)
+	@$(VENV)/pyright
+
+.PHONY: update-golden
+update-golden: setup  ## Write the expected texts of the golden tests and the requirements table anew
+	@$(PYTEST) -n 0 tests/golden tests/unit/test_requirements_table.py --update-golden
+
+.PHONY: digits
+digits: setup  ## Train the digits example again and write its model
+	@$(VENV)/python examples/digits/train.py
+
+.PHONY: setup
+setup:  ## Only install what `make test` needs
+	@scripts/setup.sh test
+
+.PHONY: setup-demo
+setup-demo:
+	@scripts/setup.sh demo
+
+.PHONY: clean
+clean:  ## Remove what was built, but not the virtual environment
+	@rm -rf build dist .pytest_cache .ruff_cache .hypothesis
+	@find src tests tools examples benchmarks -name __pycache__ -prune -exec rm -rf {} +
+
+.PHONY: distclean
+distclean: clean  ## Remove everything that a fresh clone does not have
+	@rm -rf .venv src/*.egg-info src/bytewright/plan/_native*.so
