@@ -109,12 +109,61 @@ static PyObject *native_search(PyObject *self, PyObject *args)
     return answer;
 }
 
+static const char PAIRS_NAME[] = "bytewright.plan._native.pairs";
+
+static void free_pairs(first_fit_pairs *pairs)
+{
+    free(pairs->row);
+    free(pairs->neighbour);
+    free(pairs);
+}
+
+static void free_pairs_capsule(PyObject *capsule)
+{
+    free_pairs(PyCapsule_GetPointer(capsule, PAIRS_NAME));
+}
+
+/* The coexisting pairs as a new reference to a capsule. */
+static PyObject *find_pairs(const first_fit_problem *problem)
+{
+    first_fit_pairs *pairs = calloc(1, sizeof *pairs);
+    if (pairs == NULL)
+        return PyErr_NoMemory();
+    PyThreadState *thread = PyEval_SaveThread();
+    int failed = first_fit_find_pairs(problem, pairs);
+    PyEval_RestoreThread(thread);
+    PyObject *capsule = failed ? PyErr_NoMemory() : PyCapsule_New(pairs, PAIRS_NAME, free_pairs_capsule);
+    if (capsule == NULL)
+        free_pairs(pairs);
+    return capsule;
+}
+
+/* Places in one order: (pools, offsets) as bytes. */
+static PyObject *place_order(const first_fit_problem *problem, const first_fit_pairs *pairs, const int32_t *order)
+{
+    Py_ssize_t n = problem->num_buffers;
+    PyObject *pools = PyBytes_FromStringAndSize(NULL, n * (Py_ssize_t)sizeof(int32_t));
+    PyObject *offsets = PyBytes_FromStringAndSize(NULL, n * (Py_ssize_t)sizeof(int64_t));
+    PyObject *answer = NULL;
+    if (pools != NULL && offsets != NULL) {
+        int32_t *pool_cells = (int32_t *)(void *)PyBytes_AS_STRING(pools);
+        int64_t *offset_cells = (int64_t *)(void *)PyBytes_AS_STRING(offsets);
+        PyThreadState *thread = PyEval_SaveThread();
+        int failed = first_fit_place(problem, pairs, order, pool_cells, offset_cells);
+        PyEval_RestoreThread(thread);
+        answer = failed ? PyErr_NoMemory() : PyTuple_Pack(2, pools, offsets);
+    }
+    Py_XDECREF(pools);
+    Py_XDECREF(offsets);
+    return answer;
+}
+
 static PyObject *native_first_fit(PyObject *self, PyObject *args)
 {
     (void)self;
-    PyObject *arrays;
-    int num_buffers, num_pools, num_orders;
-    if (!PyArg_ParseTuple(args, "iiiO!", &num_buffers, &num_pools, &num_orders, &PyTuple_Type, &arrays))
+    PyObject *arrays, *capsule;
+    int num_buffers, num_pools;
+    if (!PyArg_ParseTuple(args, "iiOO!", &num_buffers, &num_pools, &capsule, &PyTuple_Type, &arrays))
         return NULL;
     views v;
     if (open_views(arrays, 14, &v) < 0)
@@ -134,38 +183,26 @@ static PyObject *native_first_fit(PyObject *self, PyObject *args)
                                  .contract_other = v.view[10].buf,
                                  .contract_above = v.view[11].buf,
                                  .contract_below = v.view[12].buf};
-    const int32_t *orders = v.view[13].buf;
-    Py_ssize_t cells = (Py_ssize_t)num_buffers * num_orders;
-    PyObject *pools = PyBytes_FromStringAndSize(NULL, cells * (Py_ssize_t)sizeof(int32_t));
-    PyObject *offsets = PyBytes_FromStringAndSize(NULL, cells * (Py_ssize_t)sizeof(int64_t));
-    if (pools == NULL || offsets == NULL) {
-        Py_XDECREF(pools);
-        Py_XDECREF(offsets);
-        release_views(&v);
-        return NULL;
+    PyObject *answer = NULL;
+    if (capsule == Py_None)
+        capsule = find_pairs(&problem);
+    else
+        Py_INCREF(capsule);
+    const first_fit_pairs *pairs = capsule == NULL ? NULL : PyCapsule_GetPointer(capsule, PAIRS_NAME);
+    if (pairs != NULL) {
+        PyObject *placed = place_order(&problem, pairs, v.view[13].buf);
+        if (placed != NULL)
+            answer = Py_BuildValue("OOO", capsule, PyTuple_GET_ITEM(placed, 0), PyTuple_GET_ITEM(placed, 1));
+        Py_XDECREF(placed);
     }
-    int32_t *pool_cells = (int32_t *)(void *)PyBytes_AS_STRING(pools);
-    int64_t *offset_cells = (int64_t *)(void *)PyBytes_AS_STRING(offsets);
-    first_fit_pairs pairs = {NULL, NULL};
-    PyThreadState *thread = PyEval_SaveThread();
-    int failed = first_fit_find_pairs(&problem, &pairs);
-    for (int run = 0; run < num_orders && !failed; run++) {
-        Py_ssize_t at = (Py_ssize_t)run * num_buffers;
-        failed = first_fit_place(&problem, &pairs, orders + at, pool_cells + at, offset_cells + at);
-    }
-    free(pairs.row);
-    free(pairs.neighbour);
-    PyEval_RestoreThread(thread);
+    Py_XDECREF(capsule);
     release_views(&v);
-    PyObject *answer = failed ? PyErr_NoMemory() : Py_BuildValue("OO", pools, offsets);
-    Py_DECREF(pools);
-    Py_DECREF(offsets);
     return answer;
 }
 
 static PyMethodDef methods[] = {
     {"search", native_search, METH_VARARGS, "Offsets for one pool below a capacity: (result, offsets, nodes)."},
-    {"first_fit", native_first_fit, METH_VARARGS, "Pools and offsets by first fit, one row for each order."},
+    {"first_fit", native_first_fit, METH_VARARGS, "First fit in one order: (pairs, pools, offsets)."},
     {NULL, NULL, 0, NULL},
 };
 

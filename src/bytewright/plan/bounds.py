@@ -65,7 +65,7 @@ def sections_of(flat: FlatProblem, members: Sequence[int]) -> list[tuple[int, li
     events: list[tuple[int, int, int]] = []  # (tick, 0 death or 1 birth, buffer)
     for index in members:
         if flat.size_bytes[index]:
-            for lower, upper in merged_lifetimes(flat.problem.buffers[index].lifetimes):
+            for lower, upper in merged_lifetimes(flat.buffers[index].lifetimes):
                 events.append((lower, 1, index))
                 events.append((upper, 0, index))
     events.sort()
@@ -99,7 +99,7 @@ def pool_bound(flat: FlatProblem, pool: int, members: Sequence[int]) -> Bound:
     """The least top of a pool that holds these buffers, as far as single times and buffers tell."""
     best = Bound(0, None)
     for index in members:
-        alignment = next(c.alignment for c in flat.choices[index] if c.pool == pool)
+        alignment = flat.alignment_in(index, pool)
         start = flat.fixed[index] if flat.fixed[index] >= 0 else align_up(0, alignment, flat.base[pool])
         if flat.fixed[index] >= 0 or flat.size_bytes[index]:
             best = max(best, Bound(start + flat.size_bytes[index], None), key=_size)
@@ -117,7 +117,7 @@ def loads_of(flat: FlatProblem, members: Sequence[int]) -> Iterable[tuple[int, i
     # Without contracts a running sum does, so that 100,000 buffers cost no more than their sorting.
     events: list[tuple[int, int]] = []
     for index in members:
-        for lower, upper in merged_lifetimes(flat.problem.buffers[index].lifetimes):
+        for lower, upper in merged_lifetimes(flat.buffers[index].lifetimes):
             events.append((lower, flat.size_bytes[index]))
             events.append((upper, -flat.size_bytes[index]))
     events.sort()

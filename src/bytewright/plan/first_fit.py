@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from bytewright.plan import native
 from bytewright.plan.flat import Choice, FlatProblem, align_up
 
 
@@ -29,20 +30,23 @@ class Attempt:
         return (self.num_unplaced, self.cost, sum(self.tops))
 
 
-def first_fit(flat: FlatProblem) -> Attempt:
+def first_fit(flat: FlatProblem, use_native: bool = True) -> Attempt:
     """The best of the standard orders, the first of equals."""
-    best: Attempt | None = None
-    for order in standard_orders(flat):
-        attempt = place_in_order(flat, order)
-        if best is None or attempt.rank < best.rank:
-            best = attempt
-    assert best is not None
-    return best
+    place = placer(flat, use_native)
+    return min((place(order) for order in standard_orders(flat)), key=lambda attempt: attempt.rank)
+
+
+def placer(flat: FlatProblem, use_native: bool = True) -> Callable[[Sequence[int]], Attempt]:
+    """A function from an order to the outcome of first fit in it; the C core serves if there is one."""
+    if not use_native or not native.AVAILABLE:
+        return lambda order: place_in_order(flat, order)
+    prepared = native.NativeFirstFit(flat)
+    return lambda order: _attempt(flat, *prepared.place(order))
 
 
 def standard_orders(flat: FlatProblem) -> list[list[int]]:
     """By size, by area, by length of life, by birth and by death; ties by size and position."""
-    buffers = flat.problem.buffers
+    buffers = flat.buffers
     sizes = flat.size_bytes
     lengths = [buffer.last_tick - buffer.first_tick for buffer in buffers]
     starts = [buffer.first_tick for buffer in buffers]
@@ -61,21 +65,24 @@ def place_in_order(flat: FlatProblem, order: Sequence[int]) -> Attempt:
     """First fit in the given order; fixed buffers are moved to the front."""
     pools = [-1] * flat.num_buffers
     offsets = [0] * flat.num_buffers
-    tops = [0] * len(flat.capacity)
-    cost = 0
-    num_unplaced = 0
     fixed_first = [i for i in order if flat.fixed[i] >= 0] + [i for i in order if flat.fixed[i] < 0]
     for index in fixed_first:
         for choice in flat.choices[index]:
             offset = _lowest_offset(flat, index, choice, pools, offsets)
             if offset is not None and offset + flat.size_bytes[index] <= flat.capacity[choice.pool]:
                 pools[index], offsets[index] = choice.pool, offset
-                tops[choice.pool] = max(tops[choice.pool], offset + flat.size_bytes[index])
-                cost += choice.cost
                 break
-        else:
-            num_unplaced += 1
-    return Attempt(pools, offsets, num_unplaced, cost, tuple(tops))
+    return _attempt(flat, pools, offsets)
+
+
+def _attempt(flat: FlatProblem, pools: list[int], offsets: list[int]) -> Attempt:
+    tops = [0] * len(flat.capacity)
+    cost = 0
+    for pool, offset, size, choices in zip(pools, offsets, flat.size_bytes, flat.choices, strict=True):
+        if pool >= 0:
+            tops[pool] = max(tops[pool], offset + size)
+            cost += next(choice.cost for choice in choices if choice.pool == pool)
+    return Attempt(pools, offsets, pools.count(-1), cost, tuple(tops))
 
 
 def _lowest_offset(

@@ -7,6 +7,7 @@ coexist is computed once. Memory is proportional to the number of pairs whose li
 from __future__ import annotations
 
 from bisect import insort
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -30,7 +31,8 @@ class FlatProblem:
     """A problem whose buffers and pools are positions in tuples.
 
     Attributes:
-        problem: Where it comes from.
+        problem: Where it comes from; a restriction has only some of its buffers.
+        buffers: The buffers themselves, for names and lifetimes.
         size_bytes: By buffer.
         fixed: By buffer; -1 if it may move.
         choices: By buffer: candidates, cheapest first (equal costs in preference order). A candidate where a
@@ -40,6 +42,7 @@ class FlatProblem:
     """
 
     problem: Problem
+    buffers: tuple[Buffer, ...]
     size_bytes: tuple[int, ...]
     fixed: tuple[int, ...]
     choices: tuple[tuple[Choice, ...], ...]
@@ -54,7 +57,7 @@ class FlatProblem:
     @cached_property
     def neighbours(self) -> tuple[tuple[int, ...], ...]:
         """By buffer: the buffers that coexist with it, ascending."""
-        buffers = self.problem.buffers
+        buffers = self.buffers
         order = sorted(range(len(buffers)), key=lambda i: (buffers[i].first_tick, i))
         lists: list[list[int]] = [[] for _ in buffers]
         alive: list[tuple[int, int]] = []  # (end, buffer), ascending
@@ -74,12 +77,13 @@ class FlatProblem:
     @cached_property
     def contract_gaps(self) -> dict[tuple[int, int], int]:
         """(lower, upper) -> least offset difference, for pairs with a contract only, both directions."""
-        index_of = {buffer.name: index for index, buffer in enumerate(self.problem.buffers)}
+        index_of = {buffer.name: index for index, buffer in enumerate(self.buffers)}
         gaps: dict[tuple[int, int], int] = {}
         for contract in self.problem.contracts:
-            first, second = index_of[contract.first], index_of[contract.second]
-            gaps[first, second] = contract.above_bytes
-            gaps[second, first] = contract.below_bytes
+            if contract.first in index_of and contract.second in index_of:
+                first, second = index_of[contract.first], index_of[contract.second]
+                gaps[first, second] = contract.above_bytes
+                gaps[second, first] = contract.below_bytes
         return gaps
 
     def separation(self, lower: int, upper: int) -> int:
@@ -88,12 +92,28 @@ class FlatProblem:
             return self.contract_gaps.get((lower, upper), self.size_bytes[lower])
         return self.size_bytes[lower]
 
+    def restricted(self, pool: int, members: Sequence[int]) -> FlatProblem:
+        """These buffers and this pool alone, without its capacity; buffers keep their relative positions."""
+        return FlatProblem(
+            problem=self.problem,
+            buffers=tuple(self.buffers[i] for i in members),
+            size_bytes=tuple(self.size_bytes[i] for i in members),
+            fixed=tuple(self.fixed[i] for i in members),
+            choices=tuple((Choice(0, 0, self.alignment_in(i, pool)),) for i in members),
+            capacity=(NO_LIMIT,),
+            base=(self.base[pool],),
+        )
+
+    def alignment_in(self, index: int, pool: int) -> int:
+        """The alignment of the buffer in one of its pools."""
+        return next(choice.alignment for choice in self.choices[index] if choice.pool == pool)
+
     def placements(self, pools: list[int], offsets: list[int]) -> tuple[Placement, ...]:
         """Places by index as placements by name."""
         names = [pool.name for pool in self.problem.pools]
         return tuple(
             Placement(buffer.name, names[pool], offset)
-            for buffer, pool, offset in zip(self.problem.buffers, pools, offsets, strict=True)
+            for buffer, pool, offset in zip(self.buffers, pools, offsets, strict=True)
         )
 
 
@@ -112,6 +132,7 @@ def flatten(problem: Problem) -> FlatProblem:
 
     return FlatProblem(
         problem=problem,
+        buffers=problem.buffers,
         size_bytes=tuple(buffer.size_bytes for buffer in problem.buffers),
         fixed=tuple(-1 if b.fixed_offset is None else b.fixed_offset for b in problem.buffers),
         choices=tuple(choices(buffer) for buffer in problem.buffers),

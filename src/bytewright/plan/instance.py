@@ -51,7 +51,7 @@ class Instance:
 
 def build_instance(flat: FlatProblem, pool: int, members: Sequence[int]) -> Instance:
     """The instance of these buffers in this pool."""
-    alignment_of = {i: next(c.alignment for c in flat.choices[i] if c.pool == pool) for i in members}
+    alignment_of = {i: flat.alignment_in(i, pool) for i in members}
     real = [i for i in sorted(members) if flat.size_bytes[i]]
     local = {index: position for position, index in enumerate(real)}
     base = flat.base[pool] % max((alignment_of[i] for i in members), default=1)
@@ -130,7 +130,7 @@ def _orders(
     Searches of this kind either succeed soon or take for ever, and which order succeeds differs from instance
     to instance, so what counts is that the orders are unlike each other.
     """
-    buffers = [flat.problem.buffers[i] for i in real]
+    buffers = [flat.buffers[i] for i in real]
     size = [buffer.size_bytes for buffer in buffers]
     total = [max(loads[t] for t in row) for row in rows]
     width = [buffer.last_tick - buffer.first_tick for buffer in buffers]
@@ -146,5 +146,6 @@ def _orders(
         (width, area, total),
     ]
     return tuple(
-        array("i", sorted(range(len(real)), key=lambda b, k=key: (*(-part[b] for part in k), b))) for key in keys
+        array("i", sorted(range(len(real)), key=lambda b, k=key: (*(-part[b] for part in k), b)))
+        for key in keys
     )

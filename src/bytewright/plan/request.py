@@ -33,11 +33,38 @@ Progress = Callable[[Report], None]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """How far to go."""
+    """How far to go, and whether the C core may be used (the answer is the same without)."""
 
     node_budget: int
     goal: Goal
     progress: Progress | None = None
+    native: bool = True
+
+
+class Meter:
+    """Counts the nodes of all searches of one `solve` against its budget, and reports progress."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.num_nodes = 0
+        self.best_bytes: int | None = None
+        self.lower_bound_bytes = 0
+
+    @property
+    def left(self) -> int:
+        """Nodes that may still be visited."""
+        return max(self.request.node_budget - self.num_nodes, 0)
+
+    def spend(self, num_nodes: int) -> None:
+        """Takes nodes off the budget."""
+        self.num_nodes += num_nodes
+        self.poll(0)
+
+    def poll(self, num_nodes_of_search: int) -> None:
+        """Reports progress; a search calls it now and then with its own count."""
+        if self.request.progress is not None:
+            nodes = self.num_nodes + num_nodes_of_search
+            self.request.progress(Report(nodes, self.best_bytes, self.lower_bound_bytes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from bytewright.diagnostics import CompileError, Diagnostic, InternalError
-from bytewright.plan import first_fit as first_fit_module
+from bytewright.plan import solvers
 from bytewright.plan.bounds import pool_bound
 from bytewright.plan.flat import NO_LIMIT, FlatProblem, flatten
 from bytewright.plan.problem import Problem, required_alignment
@@ -23,17 +23,12 @@ SolverFunction = Callable[[FlatProblem, Request], Outcome]
 UserSolver = Callable[[Problem, int], Sequence[Placement] | None]
 
 
-def _solve_first_fit(flat: FlatProblem, _: Request) -> Outcome:
-    attempt = first_fit_module.first_fit(flat)
-    if attempt.num_unplaced:
-        return Outcome(None)
-    return Outcome(flat.placements(attempt.pools, attempt.offsets))
-
-
 # Every solver by name. `register_solver` adds to it.
 SOLVERS: dict[str, SolverFunction] = {
-    "auto": _solve_first_fit,
-    "first_fit": _solve_first_fit,
+    "auto": solvers.auto,
+    "exact": solvers.exact,
+    "first_fit": solvers.first_fit,
+    "hill_climb": solvers.hill_climb,
 }
 
 
@@ -61,6 +56,7 @@ def solve(
     node_budget: int = DEFAULT_NODE_BUDGET,
     goal: Goal = Goal.MINIMISE,
     progress: Progress | None = None,
+    native: bool = True,
 ) -> Solution:
     """Places every buffer, or says why that cannot be done.
 
@@ -70,6 +66,7 @@ def solve(
         node_budget: How many nodes searches may visit together; the result depends on it and never on time.
         goal: Whether to look for the least cost and top, or to stop at the first plan within the capacities.
         progress: Called now and then with what is known so far.
+        native: Whether the C core may be used, if it is there; the solution is the same without it.
 
     Raises:
         CompileError: BW604 if there is no such solver; BW401 if a registered solver returned a bad plan.
@@ -80,7 +77,7 @@ def solve(
             Diagnostic("BW604", f"there is no solver named '{solver}'", help=f"known: {known}")
         )
     flat = flatten(problem)
-    outcome = SOLVERS[solver](flat, Request(node_budget, goal, progress))
+    outcome = SOLVERS[solver](flat, Request(node_budget, goal, progress, native))
     statistics = Statistics(solver, outcome.num_nodes, outcome.native)
     if outcome.placements is None:
         return _without_plan(flat, outcome, statistics)

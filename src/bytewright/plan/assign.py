@@ -1,0 +1,305 @@
+"""Several pools: which buffer goes where, and at which offset.
+
+The least cost comes first, then the least sum of tops. A depth-first search chooses a pool for one buffer
+after another and cuts by four sound tests: the cost with every undecided buffer at its cheapest; for each pool
+the bytes that its buffers need at any one time; the same sum over all pools against the best tops so far; and
+sets of buffers that an exact search has shown not to fit a pool ("nogoods", shrunk before they are kept). At a
+leaf each pool is solved by itself. If the search ends within the budget, what it found is optimal; if not, the
+best plan stands beside a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from bytewright.plan.bounds import pool_bound, sections_of, union_of
+from bytewright.plan.conflict import shrink
+from bytewright.plan.first_fit import first_fit
+from bytewright.plan.flat import Choice, FlatProblem
+from bytewright.plan.minimise import PoolPlan, solve_pool
+from bytewright.plan.request import Goal, Meter
+
+# Share of the budget that one pool of one leaf may use, so that a single hard leaf does not eat it all.
+LEAF_SHARE = 16
+SHRINK_NODES = 2000
+
+
+@dataclass(slots=True)
+class Assignment:
+    """The best plan so far: pools and offsets by buffer, and its worth."""
+
+    pools: list[int]
+    offsets: list[int]
+    cost: int
+    tops: tuple[int, ...]
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Smaller is better."""
+        return (self.cost, sum(self.tops))
+
+
+@dataclass(slots=True)
+class AssignResult:
+    """What is known at the end.
+
+    Attributes:
+        best: The best plan, or None.
+        cost_lower_bound: Proved.
+        tops_lower_bound: Proved for plans of that least cost.
+        pool_lower_bounds: Proved for the buffers that `best` sends to each pool.
+        infeasible: Proved that there is no plan.
+    """
+
+    best: Assignment | None
+    cost_lower_bound: int
+    tops_lower_bound: int
+    pool_lower_bounds: dict[int, int] = field(default_factory=dict[int, int])
+    infeasible: bool = False
+
+
+def assign(
+    flat: FlatProblem,
+    meter: Meter,
+    members: Sequence[int] | None = None,
+    goal: Goal | None = None,
+    start_with_first_fit: bool = True,
+) -> AssignResult:
+    """Chooses pools and offsets for the given buffers, or for all.
+
+    Args:
+        flat: The problem.
+        meter: The budget; a decision of the search costs one node.
+        members: The buffers in question; the others are left out.
+        goal: When to stop, if not as the request says.
+        start_with_first_fit: Whether first fit gives the search something to improve on (all buffers only).
+    """
+    search = _Assign(flat, meter, range(flat.num_buffers) if members is None else members, goal)
+    if members is None and start_with_first_fit:
+        search.start_with_first_fit()
+    return search.run()
+
+
+class _Assign:
+    """The state of the depth-first search."""
+
+    def __init__(self, flat: FlatProblem, meter: Meter, members: Sequence[int], goal: Goal | None) -> None:
+        self.flat = flat
+        self.meter = meter
+        self.goal = meter.request.goal if goal is None else goal
+        self.members = list(members)
+        self.sections = [alive for _, alive in sections_of(flat, self.members)]
+        self.sections_of_buffer: dict[int, list[int]] = {i: [] for i in self.members}
+        for number, alive in enumerate(self.sections):
+            for index in alive:
+                self.sections_of_buffer[index].append(number)
+        num_pools = len(flat.capacity)
+        self.in_section: list[list[list[int]]] = [[[] for _ in self.sections] for _ in range(num_pools)]
+        self.load = [[0] * len(self.sections) for _ in range(num_pools)]
+        self.highest = [0] * num_pools  # bound on each pool's top from loads of what is assigned so far
+        self.assigned: list[set[int]] = [set() for _ in range(num_pools)]
+        self.nogoods: list[list[frozenset[int]]] = [[] for _ in range(num_pools)]
+        self.known: dict[tuple[int, frozenset[int]], PoolPlan] = {}
+        self.total_bound = max((union_of(flat, alive) for alive in self.sections), default=0)
+        self.least_cost = sum(flat.choices[i][0].cost for i in self.members if flat.choices[i])
+        self.best: Assignment | None = None
+        self.complete = True
+        self.leaf_nodes = max(meter.left // LEAF_SHARE, 1)
+        # Buffers whose choice matters most are decided first; those without a choice before all.
+        self.order = sorted(self.members, key=self._priority)
+
+    def _priority(self, index: int) -> tuple[int, int, int, int]:
+        choices = self.flat.choices[index]
+        spread = choices[-1].cost - choices[0].cost if choices else 0
+        return (min(len(choices), 2), -spread, -self.flat.size_bytes[index], index)
+
+    def run(self) -> AssignResult:
+        if any(not self.flat.choices[i] for i in self.members):
+            return AssignResult(None, 0, 0, infeasible=True)
+        if not self._good_enough():
+            self._descend()
+        cost_bound = self._cost_bound()
+        if self.complete and self.best is None:
+            return AssignResult(None, cost_bound, 0, infeasible=True)
+        if self.best is None:
+            return AssignResult(None, cost_bound, self.total_bound)
+        if self.complete:
+            cost_bound, tops_bound = self.best.rank
+        else:
+            tops_bound = self.total_bound
+        return AssignResult(self.best, cost_bound, tops_bound, self._pool_bounds(self.best))
+
+    def start_with_first_fit(self) -> None:
+        attempt = first_fit(self.flat, self.meter.request.native)
+        if not attempt.num_unplaced:
+            self.best = Assignment(attempt.pools, attempt.offsets, attempt.cost, attempt.tops)
+
+    def _good_enough(self) -> bool:
+        """Whether nothing better can exist, or any plan will do and there is one."""
+        if self.best is None:
+            return False
+        return self.goal is Goal.DECIDE or self.best.rank <= (self.least_cost, self.total_bound)
+
+    # The search: iterative, so that thousands of buffers do not exhaust Python's stack.
+
+    def _descend(self) -> None:
+        cost = self.least_cost
+        path: list[tuple[int, Choice, tuple[list[int], list[int]]]] = []  # position, choice, what to restore
+        pending: list[list[Choice]] = [self._choices_at(0)]
+        while pending:
+            if self.meter.left <= 0:
+                self.complete = False
+                return
+            position = len(pending) - 1
+            if position == len(self.order):
+                self._leaf(cost)
+                if self._good_enough():
+                    return
+            if position == len(self.order) or not pending[-1]:
+                pending.pop()
+                if path:
+                    cost -= self._undo(*path.pop())
+                continue
+            choice = pending[-1].pop()
+            index = self.order[position]
+            extra = choice.cost - self.flat.choices[index][0].cost
+            self.meter.spend(1)
+            if self.best is not None and cost + extra > self.best.cost:
+                continue
+            saved = self._assign(index, choice)
+            if saved is None or self._hopeless(cost + extra):
+                if saved is not None:
+                    self._undo(position, choice, saved)
+                continue
+            path.append((position, choice, saved))
+            cost += extra
+            pending.append(self._choices_at(position + 1))
+
+    def _choices_at(self, position: int) -> list[Choice]:
+        if position == len(self.order):
+            return []
+        return list(reversed(self.flat.choices[self.order[position]]))
+
+    def _assign(self, index: int, choice: Choice) -> tuple[list[int], list[int]] | None:
+        """Puts the buffer into the pool; None, and nothing done, if that pool cannot hold it."""
+        pool = choice.pool
+        self.assigned[pool].add(index)
+        for nogood in self.nogoods[pool]:
+            if index in nogood and nogood <= self.assigned[pool]:
+                self.assigned[pool].discard(index)
+                return None
+        sections = self.sections_of_buffer[index]
+        loads = self.load[pool]
+        saved = ([loads[t] for t in sections], list(self.highest))
+        highest = self.highest[pool]
+        for t in sections:
+            self.in_section[pool][t].append(index)
+            if self.flat.contract_gaps:
+                loads[t] = union_of(self.flat, self.in_section[pool][t])
+            else:
+                loads[t] += self.flat.size_bytes[index]
+            highest = max(highest, loads[t])
+        alone = pool_bound(self.flat, pool, [index]).lower_bound_bytes
+        self.highest[pool] = max(highest, alone)
+        if self.highest[pool] > self.flat.capacity[pool]:
+            self._undo_state(index, pool, saved)
+            return None
+        return saved
+
+    def _undo(self, position: int, choice: Choice, saved: tuple[list[int], list[int]]) -> int:
+        index = self.order[position]
+        self._undo_state(index, choice.pool, saved)
+        return choice.cost - self.flat.choices[index][0].cost
+
+    def _undo_state(self, index: int, pool: int, saved: tuple[list[int], list[int]]) -> None:
+        self.assigned[pool].discard(index)
+        for t, load in zip(self.sections_of_buffer[index], saved[0], strict=True):
+            self.in_section[pool][t].remove(index)
+            self.load[pool][t] = load
+        self.highest = saved[1]
+
+    def _hopeless(self, cost: int) -> bool:
+        """Whether no completion beats the best plan."""
+        if self.best is None:
+            return False
+        tops = max(sum(self.highest), self.total_bound)
+        return (cost, tops) >= self.best.rank
+
+    def _leaf(self, cost: int) -> None:
+        """Every buffer has a pool: places them."""
+        offsets = [0] * self.flat.num_buffers
+        pools = [0] * self.flat.num_buffers
+        tops: list[int] = []
+        for pool in range(len(self.flat.capacity)):
+            plan = self._solve(pool)
+            if plan.offsets is None:
+                self._learn(pool, plan)
+                return
+            tops.append(plan.top_bytes)
+            if plan.top_bytes > plan.lower_bound_bytes and self.goal is Goal.MINIMISE:
+                self.complete = False  # a lower top may exist for this very assignment
+            for index, offset in plan.offsets.items():
+                pools[index], offsets[index] = pool, offset
+        found = Assignment(pools, offsets, cost, tuple(tops))
+        if self.best is None or found.rank < self.best.rank:
+            self.best = found
+            self.meter.best_bytes = sum(tops)
+            self.meter.poll(0)
+
+    def _solve(self, pool: int) -> PoolPlan:
+        key = (pool, frozenset(self.assigned[pool]))
+        if key not in self.known:
+            members = sorted(self.assigned[pool])
+            self.known[key] = solve_pool(self.flat, pool, members, self.meter, self.goal, self.leaf_nodes)
+        return self.known[key]
+
+    def _learn(self, pool: int, plan: PoolPlan) -> None:
+        """Remembers why the pool's buffers do not fit, if that is proved."""
+        if plan.lower_bound_bytes <= self.flat.capacity[pool]:
+            self.complete = False
+            return
+
+        def fits(members: Sequence[int]) -> bool | None:
+            part = solve_pool(self.flat, pool, members, self.meter, Goal.DECIDE, SHRINK_NODES)
+            if part.offsets is not None:
+                return True
+            return False if part.lower_bound_bytes > self.flat.capacity[pool] else None
+
+        self.nogoods[pool].append(frozenset(shrink(sorted(self.assigned[pool]), fits).members))
+
+    # Bounds of an unfinished search.
+
+    def _cost_bound(self) -> int:
+        """The least cost, raised by what must leave full pools at the worst time of each."""
+        return self.least_cost + max((self._excess_cost(alive) for alive in self.sections), default=0)
+
+    def _excess_cost(self, alive: Sequence[int]) -> int:
+        """What moving buffers out of pools that are too full costs at least, fractions of buffers allowed."""
+        if self.flat.contract_gaps:
+            return 0
+        total = 0
+        for pool, capacity in enumerate(self.flat.capacity):
+            inside = [i for i in alive if self.flat.choices[i][0].pool == pool]
+            excess = sum(self.flat.size_bytes[i] for i in inside) - capacity
+            steps = sorted(
+                ((c[1].cost - c[0].cost if len(c) > 1 else 1 << 62), self.flat.size_bytes[i])
+                for i in inside
+                for c in (self.flat.choices[i],)
+            )
+            steps.sort(key=lambda step: step[0] / step[1])
+            for cost, size in steps:
+                if excess <= 0:
+                    break
+                total += cost * min(excess, size) // size
+                excess -= size
+        return total
+
+    def _pool_bounds(self, best: Assignment) -> dict[int, int]:
+        bounds: dict[int, int] = {}
+        for pool in range(len(self.flat.capacity)):
+            members = frozenset(i for i in self.members if best.pools[i] == pool)
+            plan = self.known.get((pool, members))
+            if plan is not None:
+                bounds[pool] = plan.lower_bound_bytes
+        return bounds

@@ -1,0 +1,76 @@
+"""Hill climbing over the order of first fit: cheap, without proof, for problems too large to search.
+
+Starting from the best standard order, a buffer that ends at the top of a pool (or found no pool) is moved to
+the place of one that it coexists with and that came before it; a change that is no worse is kept. The choices
+come from a fixed linear congruential sequence, so the result is the same everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bytewright.plan.first_fit import Attempt, placer, standard_orders
+from bytewright.plan.flat import FlatProblem
+from bytewright.plan.request import Meter
+
+# A move costs one node for each buffer placed; this many moves without any gain end the climb.
+PATIENCE = 400
+
+
+def hill_climb(flat: FlatProblem, meter: Meter) -> Attempt:
+    """The best plan that the climb meets within the budget."""
+    place = placer(flat, meter.request.native)
+    attempts = [(place(order), order) for order in standard_orders(flat)]
+    best, order = min(attempts, key=lambda pair: pair[0].rank)
+    current = best
+    generator = _Generator()
+    idle = 0
+    while idle < PATIENCE and meter.left >= flat.num_buffers > 1:
+        candidate = _move(flat, current, order, generator)
+        if candidate is None:
+            break
+        meter.spend(flat.num_buffers)
+        attempt = place(candidate)
+        idle = 0 if attempt.rank < best.rank else idle + 1
+        if attempt.rank <= current.rank:
+            current, order = attempt, candidate
+        if attempt.rank < best.rank:
+            best = attempt
+            meter.best_bytes = sum(best.tops) if not best.num_unplaced else None
+    return best
+
+
+class _Generator:
+    """Numerical Recipes' 32-bit linear congruential generator; the high bits are used."""
+
+    def __init__(self) -> None:
+        self._state = 1
+
+    def below(self, bound: int) -> int:
+        self._state = (self._state * 1664525 + 1013904223) & 0xFFFFFFFF
+        return (self._state >> 8) % bound
+
+
+def _move(
+    flat: FlatProblem, attempt: Attempt, order: Sequence[int], generator: _Generator
+) -> list[int] | None:
+    """The order with one troublesome buffer moved before one of its neighbours; None if there is no such move."""
+    critical = [
+        i
+        for i in order
+        if attempt.pools[i] < 0
+        or (attempt.offsets[i] + flat.size_bytes[i] == attempt.tops[attempt.pools[i]] and flat.neighbours[i])
+    ]
+    if not critical:
+        return None
+    buffer = critical[generator.below(len(critical))]
+    position = {index: at for at, index in enumerate(order)}
+    earlier = [i for i in flat.neighbours[buffer] if position[i] < position[buffer]]
+    if not earlier:
+        # Already the first of its neighbourhood: move one of the neighbours away instead.
+        earlier = [order[generator.below(len(order))]]
+        buffer = order[generator.below(len(order))]
+    target = position[earlier[generator.below(len(earlier))]]
+    changed = [i for i in order if i != buffer]
+    changed.insert(min(target, len(changed)), buffer)
+    return changed

@@ -1,0 +1,170 @@
+"""One pool: the lowest top, or whether a capacity can be kept, by first fit, bounds and the exact search.
+
+The exact search only decides: is there a plan below this capacity? Minimising asks it at the lower bound
+first, because there the answer is usually yes; failing that it bisects between what is proved impossible and
+what is known to work, in rounds whose node limits double, so that easy capacities are settled before hard
+ones are tried for long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bytewright.plan import native
+from bytewright.plan.bounds import pool_bound
+from bytewright.plan.first_fit import first_fit
+from bytewright.plan.flat import NO_LIMIT, FlatProblem
+from bytewright.plan.instance import Instance, build_instance
+from bytewright.plan.request import Goal, Meter
+from bytewright.plan.search import Result
+
+FIRST_ROUND_NODES = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class PoolPlan:
+    """What is known about one pool and the buffers sent to it.
+
+    Attributes:
+        offsets: By flat index, for all of these buffers; None if no plan below the capacity was found.
+        top_bytes: The top of that plan.
+        lower_bound_bytes: Proved: no plan has a lower top. If it is above the capacity there is no plan.
+    """
+
+    offsets: dict[int, int] | None
+    top_bytes: int
+    lower_bound_bytes: int
+
+
+def solve_pool(
+    flat: FlatProblem,
+    pool: int,
+    members: Sequence[int],
+    meter: Meter,
+    goal: Goal,
+    slice_nodes: int | None = None,
+    start_with_first_fit: bool = True,
+) -> PoolPlan:
+    """Places these buffers in this pool, as low as the budget allows or just below its capacity.
+
+    Args:
+        flat: The problem.
+        pool: Index of the pool.
+        members: Indices of the buffers.
+        meter: What the whole solve may still spend.
+        goal: When to stop.
+        slice_nodes: A smaller budget for this pool alone.
+        start_with_first_fit: Whether first fit may answer, or give the search something to improve on.
+    """
+    capacity = flat.capacity[pool]
+    bound = pool_bound(flat, pool, members).lower_bound_bytes
+    if bound > capacity:
+        return PoolPlan(None, 0, bound)
+    searchable = len(members) <= native.MAX_SEARCH_BUFFERS
+    plan = None
+    if start_with_first_fit or not searchable:
+        plan = first_fit_pool(flat, pool, members, meter.request.native)
+    if plan is not None and (plan[1] <= bound or (goal is Goal.DECIDE and plan[1] <= capacity)):
+        return PoolPlan(*plan, bound)
+    if not searchable:
+        return PoolPlan(None, 0, bound) if plan is None or plan[1] > capacity else PoolPlan(*plan, bound)
+    job = _Job(flat, pool, members, meter, slice_nodes)
+    job.lower = max(bound, 0)
+    job.lower = -(-job.lower // job.instance.step) * job.instance.step
+    if plan is not None and plan[1] <= capacity:
+        job.offsets, job.upper = plan
+    job.report()
+    if goal is Goal.DECIDE:
+        job.ask(capacity, job.left())
+    else:
+        job.minimise()
+    return PoolPlan(job.offsets, job.upper if job.offsets is not None else 0, job.lower)
+
+
+def first_fit_pool(
+    flat: FlatProblem, pool: int, members: Sequence[int], use_native: bool
+) -> tuple[dict[int, int], int] | None:
+    """Offsets by flat index and the top, ignoring the capacity; None if fixed offsets get in the way."""
+    attempt = first_fit(flat.restricted(pool, members), use_native)
+    if attempt.num_unplaced:
+        return None
+    return dict(zip(members, attempt.offsets, strict=True)), attempt.tops[0]
+
+
+class _Job:
+    """The state of one minimisation."""
+
+    def __init__(
+        self, flat: FlatProblem, pool: int, members: Sequence[int], meter: Meter, slice_nodes: int | None
+    ) -> None:
+        self.flat = flat
+        self.instance: Instance = build_instance(flat, pool, members)
+        self.capacity = flat.capacity[pool]
+        self.meter = meter
+        self.stop_at = meter.left if slice_nodes is None else min(meter.left, slice_nodes)
+        self.spent = 0
+        self.offsets: dict[int, int] | None = None
+        self.upper = -1
+        self.lower = 0
+
+    def left(self) -> int:
+        return self.stop_at - self.spent
+
+    def report(self) -> None:
+        self.meter.best_bytes = self.upper if self.offsets is not None else None
+        self.meter.lower_bound_bytes = self.lower
+        self.meter.poll(0)
+
+    def ask(self, capacity: int, node_limit: int) -> Result:
+        """One run of the exact search; keeps what it finds or proves."""
+        limit = min(node_limit, self.left())
+        answer = native.search(self.instance, capacity, limit, self.meter.poll, self.meter.request.native)
+        self.spent += answer.num_nodes
+        self.meter.spend(answer.num_nodes)
+        if answer.result is Result.SOLVED:
+            self.offsets = dict(self.instance.empty)
+            self.offsets.update(zip(self.instance.members, answer.offsets, strict=True))
+            self.upper = max((at + self.flat.size_bytes[i] for i, at in self.offsets.items()), default=0)
+        elif answer.result is Result.INFEASIBLE:
+            self.lower = max(self.lower, (capacity // self.instance.step + 1) * self.instance.step)
+        self.report()
+        return answer.result
+
+    def minimise(self) -> None:
+        limit = FIRST_ROUND_NODES
+        while self._open() and self.left() > 0:
+            asked = min(self.lower, self.capacity)
+            unknown = self.ask(asked, limit) is Result.UNKNOWN
+            self._bisect(limit, asked + self.instance.step if unknown else self.lower)
+            limit *= 2
+
+    def _open(self) -> bool:
+        """Whether there may be a better plan than the best one known."""
+        if self.offsets is None:
+            return self.lower <= self.capacity
+        return self.lower < self.upper
+
+    def _bisect(self, limit: int, hopeless: int) -> None:
+        """Halves the range between the bound and the best plan, giving each capacity `limit` nodes.
+
+        Below `hopeless` this round has given up already.
+        """
+        step = self.instance.step
+        while self._open() and self.left() > 0:
+            ceiling = self.upper - step if self.offsets is not None else self.capacity
+            floor = max(hopeless, self.lower)
+            if floor > ceiling:
+                return
+            if self.offsets is None and ceiling < NO_LIMIT:
+                target = ceiling  # any plan at all comes first
+            else:
+                target = self._middle(floor, ceiling)
+            if self.ask(target, limit) is Result.UNKNOWN:
+                hopeless = target + step
+
+    def _middle(self, floor: int, ceiling: int) -> int:
+        if ceiling >= NO_LIMIT:
+            return max(2 * floor, self.instance.step)  # no plan yet and no capacity: gallop
+        step = self.instance.step
+        return max(floor, (floor + ceiling) // 2 // step * step)

@@ -1,0 +1,115 @@
+"""The C core, if it was built when the package was installed; the same answers come from Python otherwise."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from bytewright.plan import search as python_search
+from bytewright.plan.bounds import merged_lifetimes
+from bytewright.plan.flat import FlatProblem
+from bytewright.plan.instance import Instance
+from bytewright.plan.search import Answer, Result
+
+_native: Any
+try:
+    from bytewright.plan import _native  # type: ignore[no-redef]
+except ImportError:  # installed without a C compiler
+    _native = None
+
+AVAILABLE = _native is not None
+# The search recurses once for each buffer placed; beyond this many it is not tried, in either language.
+MAX_SEARCH_BUFFERS = 8000
+
+
+def search(
+    instance: Instance,
+    capacity: int,
+    node_budget: int,
+    poll: Callable[[int], None] | None = None,
+    native: bool = True,
+) -> Answer:
+    """The exact search: in C if that is wanted and there, else in Python."""
+    if instance.num_buffers > MAX_SEARCH_BUFFERS:
+        return Answer(Result.UNKNOWN, (), 0)
+    if not native or not AVAILABLE:
+        return python_search.search(instance, capacity, node_budget, poll)
+    orders = array("i")
+    for order in instance.orders:
+        orders.extend(order)
+    arrays = (
+        instance.sizes,
+        instance.alignments,
+        instance.fixed,
+        instance.neighbour_rows,
+        instance.neighbours,
+        instance.gaps_above,
+        instance.gaps_below,
+        instance.shared,
+        instance.section_rows,
+        instance.sections,
+        orders,
+    )
+    result, offsets, num_nodes = _native.search(
+        instance.num_buffers,
+        instance.num_sections,
+        len(instance.orders),
+        instance.has_contracts,
+        instance.base,
+        capacity,
+        node_budget,
+        poll,
+        arrays,
+    )
+    found: array[int] = array("q")
+    if offsets is not None:
+        found.frombytes(offsets)
+    return Answer(Result(result), tuple(found), num_nodes)
+
+
+class NativeFirstFit:
+    """A problem laid out for `_first_fit.c`, to be placed in as many orders as one likes."""
+
+    def __init__(self, flat: FlatProblem) -> None:
+        buffers = flat.buffers
+        lifetimes = [merged_lifetimes(buffer.lifetimes) for buffer in buffers]
+        contracts: list[list[tuple[int, int, int]]] = [[] for _ in buffers]
+        gaps = flat.contract_gaps
+        for (lower, upper), above in gaps.items():
+            contracts[lower].append((upper, above, gaps[upper, lower]))
+        self._pairs: object | None = None
+        self._num_buffers = flat.num_buffers
+        self._num_pools = len(flat.capacity)
+        self._arrays = (
+            array("q", flat.size_bytes),
+            array("q", flat.fixed),
+            _row_starts(lifetimes),
+            array("q", (tick for row in lifetimes for pair in row for tick in pair)),
+            _row_starts(flat.choices),
+            array("i", (choice.pool for row in flat.choices for choice in row)),
+            array("q", (choice.alignment for row in flat.choices for choice in row)),
+            array("q", flat.capacity),
+            array("q", flat.base),
+            _row_starts(contracts),
+            array("i", (other for row in contracts for other, _, _ in row)),
+            array("q", (above for row in contracts for _, above, _ in row)),
+            array("q", (below for row in contracts for _, _, below in row)),
+        )
+
+    def place(self, order: Sequence[int]) -> tuple[list[int], list[int]]:
+        """Pools (-1: none) and offsets by buffer."""
+        pools, offsets = array("i"), array("q")
+        cells = array("i", order)
+        found = _native.first_fit(self._num_buffers, self._num_pools, self._pairs, (*self._arrays, cells))
+        self._pairs, pool_cells, offset_cells = found
+        pools.frombytes(pool_cells)
+        offsets.frombytes(offset_cells)
+        return pools.tolist(), offsets.tolist()
+
+
+def _row_starts(rows: Sequence[Sequence[object]]) -> array[int]:
+    starts = array("q", [0])
+    for row in rows:
+        starts.append(starts[-1] + len(row))
+    return starts

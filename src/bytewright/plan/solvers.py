@@ -1,0 +1,157 @@
+"""The solvers that come with the planner, as functions from a problem and a request to an outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bytewright.plan import native
+from bytewright.plan.assign import Assignment, assign
+from bytewright.plan.bounds import pool_bound
+from bytewright.plan.conflict import Conflict, shrink
+from bytewright.plan.first_fit import Attempt
+from bytewright.plan.first_fit import first_fit as run_first_fit
+from bytewright.plan.flat import FlatProblem
+from bytewright.plan.hill_climb import hill_climb as run_hill_climb
+from bytewright.plan.minimise import solve_pool
+from bytewright.plan.request import Goal, Meter, Outcome, Request
+
+# What one question on the way to a small conflicting set may cost.
+CONFLICT_NODES = 20_000
+# Larger problems get no conflicting set by search, only one from a bound.
+MAX_CONFLICT_BUFFERS = 600
+
+
+def first_fit(flat: FlatProblem, request: Request) -> Outcome:
+    """First fit in several orders; the best is kept."""
+    return _from_attempt(flat, run_first_fit(flat, request.native), Meter(request))
+
+
+def hill_climb(flat: FlatProblem, request: Request) -> Outcome:
+    """First fit, its order improved step by step."""
+    meter = Meter(request)
+    return _from_attempt(flat, run_hill_climb(flat, meter), meter)
+
+
+def exact(flat: FlatProblem, request: Request) -> Outcome:
+    """The exact search with the whole budget, from nothing."""
+    return _solve_exactly(flat, Meter(request), start_with_first_fit=False)
+
+
+def auto(flat: FlatProblem, request: Request) -> Outcome:
+    """Bound, first fit, then the exact search as far as the budget goes; first fit alone for huge problems."""
+    if flat.num_buffers > native.MAX_SEARCH_BUFFERS:
+        return first_fit(flat, request)
+    return _solve_exactly(flat, Meter(request))
+
+
+def _from_attempt(flat: FlatProblem, attempt: Attempt, meter: Meter) -> Outcome:
+    used_native = meter.request.native and native.AVAILABLE
+    if not attempt.num_unplaced:
+        placements = flat.placements(attempt.pools, attempt.offsets)
+        return Outcome(placements, num_nodes=meter.num_nodes, native=used_native)
+    conflict = _conflict_of_bounds(flat)
+    return Outcome(
+        None,
+        infeasible_set=conflict.members,
+        irreducible=conflict.irreducible,
+        num_nodes=meter.num_nodes,
+        native=used_native,
+    )
+
+
+def _solve_exactly(flat: FlatProblem, meter: Meter, start_with_first_fit: bool = True) -> Outcome:
+    used_native = meter.request.native and native.AVAILABLE
+    if len(flat.capacity) == 1 and all(len(row) == 1 for row in flat.choices):
+        plan = solve_pool(
+            flat, 0, range(flat.num_buffers), meter, meter.request.goal, start_with_first_fit=start_with_first_fit
+        )
+        impossible = plan.lower_bound_bytes > flat.capacity[0]
+        best = None
+        if plan.offsets is not None:
+            offsets = [plan.offsets[i] for i in range(flat.num_buffers)]
+            best = Assignment([0] * flat.num_buffers, offsets, 0, (plan.top_bytes,))
+        cost_bound, tops_bound, bounds = 0, plan.lower_bound_bytes, {0: plan.lower_bound_bytes}
+    else:
+        result = assign(flat, meter, start_with_first_fit=start_with_first_fit)
+        best, impossible = result.best, result.infeasible
+        cost_bound, tops_bound, bounds = (
+            result.cost_lower_bound,
+            result.tops_lower_bound,
+            result.pool_lower_bounds,
+        )
+    conflict = _find_conflict(flat, meter) if impossible else Conflict((), False)
+    return Outcome(
+        None if best is None else flat.placements(best.pools, best.offsets),
+        cost_lower_bound=cost_bound,
+        tops_lower_bound=tops_bound,
+        pool_lower_bounds=bounds,
+        infeasible_set=conflict.members,
+        irreducible=conflict.irreducible,
+        num_nodes=meter.num_nodes,
+        native=used_native,
+    )
+
+
+def _conflict_of_bounds(flat: FlatProblem) -> Conflict:
+    """A conflicting set of a problem with one pool, if its load alone shows one."""
+    everything = range(flat.num_buffers)
+    alone = [i for i in everything if not _has_room(flat, i)]
+    if alone:
+        return Conflict((alone[0],), True)
+    if len(flat.capacity) > 1 or pool_bound(flat, 0, everything).lower_bound_bytes <= flat.capacity[0]:
+        return Conflict((), False)
+    return shrink(_alive_at_peak(flat), lambda members: _fits_by_load(flat, members))
+
+
+def _fits_by_load(flat: FlatProblem, members: Sequence[int]) -> bool | None:
+    return False if pool_bound(flat, 0, members).lower_bound_bytes > flat.capacity[0] else None
+
+
+def _has_room(flat: FlatProblem, index: int) -> bool:
+    """Whether the buffer fits at least one of its pools by itself."""
+    return any(
+        pool_bound(flat, c.pool, [index]).lower_bound_bytes <= flat.capacity[c.pool]
+        for c in flat.choices[index]
+    )
+
+
+def _alive_at_peak(flat: FlatProblem) -> list[int]:
+    """The buffers that are alive when a single pool's load is highest, if that is above the capacity."""
+    bound = pool_bound(flat, 0, range(flat.num_buffers))
+    if bound.tick is None:
+        return list(range(flat.num_buffers))
+    tick = bound.tick
+    return [
+        i
+        for i, buffer in enumerate(flat.buffers)
+        if any(lower <= tick < upper for lower, upper in buffer.lifetimes)
+    ]
+
+
+def _find_conflict(flat: FlatProblem, meter: Meter) -> Conflict:
+    """An irreducible conflicting set of a problem that is proved to have no plan.
+
+    Each question has its own budget, for the set is evidence about a problem that is settled already.
+    """
+    alone = [i for i in range(flat.num_buffers) if not _has_room(flat, i)]
+    if alone:
+        return Conflict((alone[0],), True)
+    everything = list(range(flat.num_buffers))
+    single = len(flat.capacity) == 1
+    if single and pool_bound(flat, 0, everything).lower_bound_bytes > flat.capacity[0]:
+        everything = _alive_at_peak(flat)
+
+    def fits(members: Sequence[int]) -> bool | None:
+        own = Meter(Request(CONFLICT_NODES, Goal.DECIDE, None, meter.request.native))
+        if single:
+            plan = solve_pool(flat, 0, members, own, Goal.DECIDE)
+            answer, impossible = plan.offsets is not None, plan.lower_bound_bytes > flat.capacity[0]
+        else:
+            result = assign(flat, own, members, Goal.DECIDE)
+            answer, impossible = result.best is not None, result.infeasible
+        meter.spend(own.num_nodes)
+        return True if answer else False if impossible else None
+
+    if len(everything) > MAX_CONFLICT_BUFFERS:
+        return Conflict(tuple(everything), False)
+    return shrink(everything, fits)
