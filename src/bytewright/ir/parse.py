@@ -1,0 +1,100 @@
+"""Reads modules back from their text: printing what was read gives the text again.
+
+Weights are not in the text, so the constants come beside it, by digest (`print_module.module_data`); operators come
+from a table, because the graph knows them by contract only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bytewright.ir.data import TensorData
+from bytewright.ir.expr import Buffer, Expr, Var
+from bytewright.ir.graph import Constant, Function, Operation
+from bytewright.ir.module import ConstantBuffer, Module, Port
+from bytewright.ir.parse_graph import read_function, read_typed
+from bytewright.ir.parse_prim import Names, read_buffer, read_expression, read_primfunc
+from bytewright.ir.parse_reader import ParseError, Reader
+from bytewright.ir.prim import PrimFunc
+
+__all__ = ["ParseError", "parse_expression", "parse_module", "parse_primfunc"]
+
+
+def parse_module(
+    text: str, data: Mapping[str, TensorData], operations: Mapping[str, type[Operation]]
+) -> Module:
+    """The module that printed as `text`.
+
+    Args:
+        text: What `print_module` gave.
+        data: The module's constants by digest.
+        operations: Operators by name.
+
+    Raises:
+        ParseError: The text is not printed IR, or names a constant or an operator that is not given.
+    """
+    reader = Reader(text, data)
+    reader.expect("module")
+    name = reader.prim_name()
+    inputs, outputs, state = (_read_ports(reader, word) for word in ("input", "output", "state"))
+    constants: list[Constant] = []
+    buffers: list[ConstantBuffer] = []
+    while reader.accept("constant"):
+        if reader.sees("%"):
+            constant_name = reader.graph_name()
+            reader.expect("=")
+            constants.append(Constant(constant_name, reader.tensor_data()))
+        else:
+            buffer = read_buffer(reader)
+            reader.expect("=")
+            buffers.append(ConstantBuffer(buffer, reader.tensor_data()))
+    functions: list[Function] = []
+    while reader.accept("func"):
+        functions.append(read_function(reader, operations))
+    named = {constant.buffer.name: constant.buffer for constant in buffers}
+    kernels, entries = (_read_primfuncs(reader, word, named) for word in ("kernel", "entry"))
+    if not reader.at_end:
+        reader.fail("the end, or functions before kernels before entries")
+    return Module(
+        name,
+        tuple(functions),
+        tuple(constants),
+        kernels,
+        entries,
+        tuple(buffers),
+        inputs,
+        outputs,
+        state,
+    )
+
+
+def _read_ports(reader: Reader, word: str) -> tuple[Port, ...]:
+    ports: list[Port] = []
+    while reader.accept(word):
+        value = read_typed(reader)
+        ports.append(Port(value.name, value.type, value.quantization))
+    return tuple(ports)
+
+
+def _read_primfuncs(reader: Reader, word: str, constants: dict[str, Buffer]) -> tuple[PrimFunc, ...]:
+    found: list[PrimFunc] = []
+    while reader.accept(word):
+        found.append(read_primfunc(reader, constants))
+    return tuple(found)
+
+
+def parse_primfunc(text: str, constants: tuple[Buffer, ...] = ()) -> PrimFunc:
+    """The kernel or entry that printed as `text`; `constants` are the module's buffers that it may name."""
+    reader = Reader(text, {})
+    if not reader.accept("kernel"):
+        reader.expect("entry")
+    function = read_primfunc(reader, {buffer.name: buffer for buffer in constants})
+    return function if reader.at_end else reader.fail("the end")
+
+
+def parse_expression(text: str, variables: tuple[Var, ...] = (), buffers: tuple[Buffer, ...] = ()) -> Expr:
+    """The expression that printed as `text`, over the given names."""
+    reader = Reader(text, {})
+    names = Names({v.name: v for v in variables}, {b.name: b for b in buffers})
+    expression = read_expression(reader, names)
+    return expression if reader.at_end else reader.fail("the end")

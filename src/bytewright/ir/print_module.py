@@ -1,0 +1,53 @@
+"""Prints modules: border, constants, then graph functions, kernels and entries, in whatever mixture there is.
+
+Equal modules print equally, names come in the module's order, and no weight appears, so that dumps of consecutive
+passes differ only in what changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+
+from bytewright.ir.data import TensorData
+from bytewright.ir.module import ConstantBuffer, Module, Port
+from bytewright.ir.print_graph import format_typed, print_constants, print_function
+from bytewright.ir.print_prim import format_buffer_type, print_primfunc
+from bytewright.ir.text import format_data, prim_name, wrapped
+
+
+def print_module(module: Module) -> str:
+    """The module's text, which `parse_module` reads back given the constants."""
+    ports = (("input", module.inputs), ("output", module.outputs), ("state", module.state))
+    border = [line for word, group in ports for port in group for line in _port(word, port)]
+    buffers = [line for constant in module.constant_buffers for line in _constant_buffer(constant)]
+    sections = [
+        f"module {prim_name(module.name)}",
+        "\n".join(border),
+        print_constants(module.constants),
+        "\n".join(buffers),
+        *(print_function(function) for function in module.functions),
+        *(print_primfunc(kernel) for kernel in module.kernels),
+        *(print_primfunc(entry, "entry") for entry in module.entries),
+    ]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def module_data(module: Module) -> dict[str, TensorData]:
+    """The constants of a module by digest: what `parse_module` needs beside the text."""
+    found = [constant.data for constant in module.constants]
+    found.extend(constant.data for constant in module.constant_buffers)
+    for function in module.functions:
+        for node in function.nodes:
+            if is_dataclass(node.operation):
+                attributes = (getattr(node.operation, field.name) for field in fields(node.operation))
+                found.extend(value for value in attributes if isinstance(value, TensorData))
+    return {data.digest: data for data in found}
+
+
+def _port(word: str, port: Port) -> list[str]:
+    return wrapped(f"{word} {format_typed(port.name, port.type, port.quantization)}", "")
+
+
+def _constant_buffer(constant: ConstantBuffer) -> list[str]:
+    name, type_ = prim_name(constant.buffer.name), format_buffer_type(constant.buffer)
+    return wrapped(f"constant {name} : {type_} = {format_data(constant.data)}", "")

@@ -1,0 +1,134 @@
+"""What printing and parsing share: names, quoting, wrapping, places in the model, attribute values.
+
+Whitespace outside quotes means nothing, so lines wrap at any space. Names are bare where they can be and quoted
+where they cannot.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
+
+from bytewright.diagnostics import InternalError
+from bytewright.ir.data import TensorData
+from bytewright.ir.expr import MathFunction
+from bytewright.ir.prim import CallKind
+from bytewright.ir.types import DType
+from bytewright.ir.where import NOWHERE, Where
+
+LINE_LENGTH = 110
+INDENT = "  "
+
+KEYWORDS = frozenset(
+    {
+        *(dtype.value for dtype in DType),
+        *(function.value for function in MathFunction),
+        *(kind.value for kind in CallKind),
+        *("min", "max", "select", "true", "false", "inf", "nan"),
+        *("for", "in", "let", "allocate", "view", "if", "else", "on", "noalias", "buffer", "tensor", "data"),
+    }
+)
+PRIM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:/[A-Za-z_][A-Za-z0-9_]*)*")
+GRAPH_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
+
+# Notes of the verifier: by identity of a statement, node or function, what is wrong with it.
+Notes = Mapping[int, Sequence[str]]
+
+
+def quoted(text: str) -> str:
+    """The text between quotes, with escapes."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def prim_name(name: str) -> str:
+    """A name in a PrimFunc, of a function or of a module."""
+    return name if PRIM_NAME.fullmatch(name) and name not in KEYWORDS else quoted(name)
+
+
+def attribute_name(name: str) -> str:
+    """The key of an attribute or annotation."""
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else quoted(name)
+
+
+def graph_name(name: str) -> str:
+    """A name of a value or constant of the graph."""
+    return f"%{name if GRAPH_NAME.fullmatch(name) else quoted(name)}"
+
+
+def wrapped(text: str, indent: str) -> list[str]:
+    """The text in lines of a bounded length, broken at spaces outside quotes."""
+    words = re.findall(r'(?:(?:@ )?"(?:\\.|[^"\\])*"|[^\s"])+', text)
+    lines: list[str] = []
+    current = indent
+    for word in words:
+        if len(current) + len(word) > LINE_LENGTH and current.strip():
+            lines.append(current.rstrip())
+            current = indent + 2 * INDENT
+        current += word + " "
+    lines.append(current.rstrip())
+    return lines
+
+
+_WHERE = re.compile(
+    r"(?P<model>.*?)(?:, operator (?P<operator>.*?))?(?:, tensor '(?P<tensor>.*)')?", re.DOTALL
+)
+
+
+def parse_where(text: str) -> Where:
+    """The place that a text of the usual form names."""
+    found = _WHERE.fullmatch(text)
+    assert found is not None
+    return Where(found["model"], found["operator"], found["tensor"])
+
+
+def where_suffix(where: Where) -> str:
+    """` @ "model.tflite, operator 3 (CONV_2D)"`; nothing for what was built by hand; three texts if one confuses."""
+    if where == NOWHERE:
+        return ""
+    if parse_where(str(where)) == where:
+        return f" @ {quoted(str(where))}"
+    parts = ("none" if part is None else quoted(part) for part in (where.model, where.operator, where.tensor))
+    return f" @ ({', '.join(parts)})"
+
+
+def format_data(data: TensorData) -> str:
+    """Shape, type and digest of a constant: weights themselves are never printed."""
+    return f"data<{str(data.type)[len('tensor<') :]} {data.digest}"
+
+
+def format_value(value: object) -> str:
+    """An attribute's value. Floats print exactly; enums and dataclasses by the name of their class."""
+    match value:
+        case None:
+            return "none"
+        case Enum():
+            return f"{type(value).__name__}.{value.name}"
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return repr(value)
+        case str():
+            return quoted(value)
+        case TensorData():
+            return format_data(value)
+        case tuple():
+            items = [format_value(item) for item in value]
+            return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            return f"{type(value).__name__}({format_fields(value)})"
+        case _:
+            raise InternalError(f"a value of type {type(value).__name__} cannot be an attribute")
+
+
+def format_fields(value: object) -> str:
+    """`name=value` for each field of a dataclass, in the order of the class."""
+    assert is_dataclass(value)
+    return ", ".join(f"{field.name}={format_value(getattr(value, field.name))}" for field in fields(value))
+
+
+def note_lines(node: object, notes: Notes, indent: str) -> list[str]:
+    """The verifier's remarks on a node, to stand under its line."""
+    return [f"{indent}^ {note}" for note in notes.get(id(node), ())]
