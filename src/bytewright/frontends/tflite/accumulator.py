@@ -1,0 +1,162 @@
+"""Int8 accumulators: their exact ranges, the proof that 32 bits hold them, and the way back to int8.
+
+The references add in 32 bits and do not look. Whatever order a kernel adds in, and whether it subtracts the
+input's zero point from each value or folds it into the bias, no partial sum leaves the ranges proved here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.ir.types import DType
+from bytewright.ops.arithmetic.multiplier import (
+    INT8_MAX,
+    INT8_MIN,
+    INT32_MAX,
+    Multiplier,
+    activation_range,
+    convolution_scale,
+    quantize_multiplier,
+)
+from bytewright.ops.arithmetic.numerics import Rounding, convolution_rounding
+from bytewright.ops.elementwise import Clamp
+from bytewright.ops.rescale import Rescale, TflRealRescale
+
+Int64 = NDArray[np.int64]
+HEADROOM = 256
+"""What the output's zero point may add to a scaled accumulator without leaving 32 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """Scale and zero point of an int8 tensor."""
+
+    scale: float
+    zero_point: int
+
+
+def accumulator_ranges(at: Conversion, weights: Int64, bias: Int64, zero_point: int) -> tuple[Int64, Int64]:
+    """Least and greatest accumulator of each channel, over all int8 inputs; `weights` is [channels, taps].
+
+    Raises:
+        CompileError: BW110, a partial sum can leave 32 bits.
+    """
+    low, high = INT8_MIN - zero_point, INT8_MAX - zero_point
+    magnitude = np.abs(weights).sum(axis=1)
+    centred = np.abs(bias) + magnitude * max(-low, high)
+    folded = np.abs(bias - zero_point * weights.sum(axis=1)) + magnitude * -INT8_MIN
+    worst = np.maximum(centred, folded)
+    channel = int(worst.argmax())
+    if worst[channel] > INT32_MAX:
+        at.fail(
+            f"the accumulator of channel {channel} can reach {int(worst[channel])}, beyond 32 bits",
+            code="BW110",
+            help="train or quantise the model so that bias and weights of this layer are smaller",
+        )
+    positive, negative = np.maximum(weights, 0).sum(axis=1), np.minimum(weights, 0).sum(axis=1)
+    return bias + positive * low + negative * high, bias + positive * high + negative * low
+
+
+def rescale_accumulator(
+    at: Conversion,
+    accumulator: str,
+    ranges: tuple[Int64, Int64],
+    scales: tuple[Affine, Sequence[float], Affine],
+    activation: str,
+) -> str:
+    """From the accumulator of a convolution to the int8 result; `scales` are of input, weights and output."""
+    source, weight_scales, target = scales
+    factors = [convolution_scale(source.scale, scale, target.scale) for scale in weight_scales]
+    if convolution_rounding(at.operator.kind, at.numerics) is Rounding.REAL_ROUND:
+        reach = np.maximum(np.abs(ranges[0]), np.abs(ranges[1])) * np.array(factors)
+        if not float(reach.max()) <= INT32_MAX - HEADROOM:
+            at.fail("a scaled accumulator can leave 32 bits", code="BW110")
+        scale = at.constant("scale", np.array(factors, dtype=np.float64), DType.F64)
+        operation = TflRealRescale(target.zero_point, DType.I8)
+        rescaled = at.emit(operation, (accumulator, scale), "rescaled")
+    else:
+        multipliers = per_channel_multipliers(at, factors, ranges)
+        rescaled = rescale(at, accumulator, multipliers, 0, target.zero_point, DType.I8, "rescaled")
+    return clamp_activation(at, rescaled, activation, target)
+
+
+def per_channel_multipliers(
+    at: Conversion, factors: Sequence[float], ranges: tuple[Int64, Int64]
+) -> list[Multiplier]:
+    """Integer forms of the factors, proved not to overflow in a left shift; one if the factors are one."""
+    multipliers = [quantize_multiplier(factor) for factor in factors]
+    lows, highs = ranges
+    if len(multipliers) == 1:
+        low, high = int(lows.min()), int(highs.max())
+        return [checked_multiplier(at, multipliers[0], low, high)]
+    return [
+        checked_multiplier(at, multiplier, int(low), int(high))
+        for multiplier, low, high in zip(multipliers, lows, highs, strict=True)
+    ]
+
+
+def checked_multiplier(at: Conversion, multiplier: Multiplier, low: int, high: int) -> Multiplier:
+    """The multiplier, or zero where accumulators are.
+
+    Raises:
+        CompileError: BW110, an accumulator of the range leaves 32 bits in the left shift or after it.
+    """
+    reach = max(abs(low), abs(high))
+    if reach == 0:
+        return Multiplier(0, 0)
+    if multiplier.left_shift > 31 or reach << multiplier.left_shift > INT32_MAX - HEADROOM:
+        at.fail(
+            f"an accumulator of magnitude {reach} times 2^{multiplier.left_shift} leaves 32 bits",
+            code="BW110",
+            help="the output's scale is too small for the input's; quantise the model again",
+        )
+    return multiplier
+
+
+def rescale(
+    at: Conversion,
+    value: str,
+    multipliers: Sequence[Multiplier],
+    input_zero_point: int,
+    output_zero_point: int,
+    dtype: DType,
+    role: str,
+    left_shift: int = 0,
+) -> str:
+    """Emits a DOUBLE_ROUND rescale with its constants."""
+    multiplier = np.array([m.multiplier for m in multipliers], dtype=np.int32)
+    exponent = np.array([m.exponent for m in multipliers], dtype=np.int8)
+    operands = (
+        value,
+        at.constant(f"{role}_multiplier", multiplier, DType.I32),
+        at.constant(f"{role}_shift", exponent, DType.I8),
+    )
+    operation = Rescale(Rounding.DOUBLE_ROUND, input_zero_point, output_zero_point, left_shift, dtype)
+    return at.emit(operation, operands, role)
+
+
+def clamp_activation(at: Conversion, value: str, activation: str, target: Affine) -> str:
+    """The fused activation of an int8 result; nothing where it does not narrow the type."""
+    at.require(activation not in ("TANH", "SIGN_BIT"), f"the fused activation {activation} is not supported")
+    low, high = activation_range(activation, target.scale, target.zero_point)
+    # A bound may lie outside int8; the references clamp to what remains, lower bound first.
+    low, high = min(low, INT8_MAX), max(high, INT8_MIN)
+    at.require(low <= high, f"the range of {activation} is empty with scale {target.scale}")
+    if (low, high) == (INT8_MIN, INT8_MAX):
+        return value
+    return at.emit(Clamp(low, high), (value,), "clamped")
+
+
+def clamp_float(at: Conversion, value: str, activation: str) -> str:
+    """The fused activation of a float32 result."""
+    from bytewright.ops.arithmetic.multiplier import float_activation_range
+
+    at.require(activation not in ("TANH", "SIGN_BIT"), f"the fused activation {activation} is not supported")
+    if activation == "NONE":
+        return value
+    return at.emit(Clamp(*float_activation_range(activation)), (value,), "clamped")

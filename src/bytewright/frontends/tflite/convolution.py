@@ -1,0 +1,199 @@
+"""CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED.
+
+Each becomes a convolution with an int32 (or float) result, then a rescale and a clamp. FULLY_CONNECTED is a
+convolution with a 1x1 window over rows of an image of height 1, as in TOSA.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytewright.frontends.tflite.accumulator import (
+    Affine,
+    accumulator_ranges,
+    clamp_float,
+    rescale_accumulator,
+)
+from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.options import (
+    WindowOptions,
+    conv2d_options,
+    depthwise_options,
+    fully_connected_options,
+)
+from bytewright.frontends.tflite.windows import spatial_padding
+from bytewright.ir.types import DType
+from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """Operands of a convolution.
+
+    Attributes:
+        weights: In the layout of the graph's operator; `taps` are the same as [channels, taps].
+        bias: One value a channel, zeros where the file has none.
+        weight_scales: Of int8 layers.
+    """
+
+    source: Operand
+    weights: str
+    taps: NDArray[Any]
+    bias: str
+    bias_values: NDArray[Any]
+    weight_scales: Sequence[float]
+
+
+def convert_conv2d(at: Conversion) -> None:
+    """CONV_2D: weights [OC,KH,KW,IC], as in the graph."""
+    at.require_counts((2, 3))
+    options = conv2d_options(at.operator)
+    source = at.activation_operand(0, "input")
+    weights, array = at.constant_operand(1, "weights")
+    at.require(len(source.shape) == 4 and len(weights.shape) == 4, "input or weights do not have 4 axes")
+    channels, depth = weights.shape[0], weights.shape[3]
+    at.require(
+        source.shape[3] == depth,
+        f"{source.shape[3]} input channels for weights of {depth}: grouped convolutions are not supported",
+    )
+    layer = _layer(at, source, weights, array, array.reshape(channels, -1), axis=0)
+    padding = _padding(at, options, source.shape, weights.shape[1:3])
+    zero_point = _input_zero_point(at, source)
+    operation = Conv2d(options.stride, padding, options.dilation, zero_point)
+    accumulator = at.emit(operation, (at.value_of(source), layer.weights, layer.bias), "accumulator")
+    at.define(_finish(at, layer, accumulator, options.activation))
+
+
+def convert_depthwise(at: Conversion) -> None:
+    """DEPTHWISE_CONV_2D: weights [1,KH,KW,C*M] become [KH,KW,C,M], the same bytes."""
+    at.require_counts((2, 3))
+    options = depthwise_options(at.operator)
+    source = at.activation_operand(0, "input")
+    weights, array = at.constant_operand(1, "weights")
+    at.require(len(source.shape) == 4 and len(weights.shape) == 4, "input or weights do not have 4 axes")
+    one, height, width, channels = weights.shape
+    depth = source.shape[3]
+    fits = one == 1 and channels % depth == 0
+    at.require(fits, f"weights {list(weights.shape)} do not fit {depth} input channels")
+    multiplier = channels // depth
+    stated = options.depth_multiplier
+    at.require(stated in (0, multiplier), f"depth multiplier {stated} is stated, shapes give {multiplier}")
+    taps = array.reshape(-1, channels).T
+    layer = _layer(at, source, weights, array.reshape(height, width, depth, multiplier), taps, axis=3)
+    padding = _padding(at, options, source.shape, (height, width))
+    operation = DepthwiseConv2d(options.stride, padding, options.dilation, _input_zero_point(at, source))
+    accumulator = at.emit(operation, (at.value_of(source), layer.weights, layer.bias), "accumulator")
+    at.define(_finish(at, layer, accumulator, options.activation))
+
+
+def convert_fully_connected(at: Conversion) -> None:
+    """FULLY_CONNECTED: weights [OC,K] become [OC,1,1,K]; all axes of the input but K are rows."""
+    at.require_counts((2, 3))
+    options = fully_connected_options(at.operator)
+    at.require(not options.is_shuffled, "shuffled weights are not supported")
+    source = at.activation_operand(0, "input")
+    weights, array = at.constant_operand(1, "weights")
+    at.require(len(weights.shape) == 2, f"weights {list(weights.shape)} do not have 2 axes")
+    channels, depth = weights.shape
+    elements = prod(source.shape)
+    at.require(elements % depth == 0, f"an input of {elements} elements does not fill rows of {depth}")
+    if options.keep_num_dims:
+        fits = len(source.shape) >= 1 and source.shape[-1] == depth
+        at.require(fits, f"an input {list(source.shape)} does not keep its axes with rows of {depth}")
+    rows = elements // depth
+    result_shape = (*source.shape[:-1], channels) if options.keep_num_dims else (rows, channels)
+    layer = _layer(at, source, weights, array.reshape(channels, 1, 1, depth), array, axis=0)
+    image = at.reshape(at.value_of(source), (1, rows, 1, depth), "rows")
+    operation = Conv2d((1, 1), (0, 0, 0, 0), (1, 1), _input_zero_point(at, source))
+    accumulator = at.emit(operation, (image, layer.weights, layer.bias), "accumulator")
+    result = _finish(at, layer, accumulator, options.activation)
+    at.define(at.reshape(result, result_shape))
+
+
+def _padding(
+    at: Conversion, options: WindowOptions, shape: tuple[int, ...], kernel: tuple[int, ...]
+) -> tuple[int, int, int, int]:
+    """Padding around the input for the option's scheme."""
+    at.require(min(options.stride) >= 1, f"stride {options.stride} is not positive")
+    at.require(min(options.dilation) >= 1, f"dilation {options.dilation} is not positive")
+    return spatial_padding(options, shape, (kernel[0], kernel[1]))
+
+
+def _input_zero_point(at: Conversion, source: Operand) -> int:
+    """What padded taps see; 0 for float32."""
+    return 0 if source.is_float else at.affine(source.tensor)[1]
+
+
+def _layer(
+    at: Conversion,
+    source: Operand,
+    weights: Operand,
+    array: NDArray[Any],
+    taps: NDArray[Any],
+    axis: int,
+) -> _Layer:
+    """Weights and bias as constants; `array` has the graph's layout, `taps` is [channels, taps]."""
+    at.require(weights.dtype is source.dtype, f"the weights are {weights.tensor.element_type}")
+    at.require_same_dtype(source)
+    at.require(weights.type.num_elements > 0, "the weights have no elements")
+    channels = taps.shape[0]
+    scales = () if source.is_float else at.weight_scales(weights.tensor, channels, axis)
+    bias_dtype = DType.F32 if source.is_float else DType.I32
+    bias_values = np.zeros(channels, dtype=bias_dtype.numpy)
+    if at.is_present(2):
+        bias, values = at.constant_operand(2, "bias")
+        at.require(bias.dtype is bias_dtype, f"the bias is {bias.tensor.element_type}")
+        at.require(values.size == channels, f"{values.size} biases for {channels} channels")
+        bias_values = values.reshape(channels)
+        if scales:
+            _check_bias_scale(at, source, scales, bias)
+    return _Layer(
+        source=source,
+        weights=_weights_value(at, weights, array),
+        taps=taps,
+        bias=at.constant("bias", bias_values, bias_dtype),
+        bias_values=bias_values,
+        weight_scales=scales,
+    )
+
+
+def _weights_value(at: Conversion, weights: Operand, array: NDArray[Any]) -> str:
+    """The weights as a constant; layers that share a tensor in the graph's layout share the constant."""
+    if array.shape == weights.shape:
+        return at.value_of(weights, "weights")
+    return at.constant("weights", array, weights.dtype)
+
+
+def _check_bias_scale(at: Conversion, source: Operand, scales: Sequence[float], bias: Operand) -> None:
+    """LiteRT refuses a FULLY_CONNECTED of one scale whose bias has another than input times weights.
+
+    Other operators, and files without a bias scale, take the bias as it is.
+    """
+    stated = bias.tensor.quantization.scales
+    if at.operator.kind != "FULLY_CONNECTED" or at.numerics is not Numerics.LITERT_REF or len(scales) != 1:
+        return
+    if len(stated) != 1:
+        return
+    expected = at.affine(source.tensor)[0] * scales[0]
+    difference = abs(expected - stated[0]) / at.affine(at.output_tensor())[0]
+    at.require(difference <= 0.02, f"the bias has scale {stated[0]}, input times weights is {expected}")
+
+
+def _finish(at: Conversion, layer: _Layer, accumulator: str, activation: str) -> str:
+    """From accumulator to result."""
+    if layer.source.is_float:
+        return clamp_float(at, accumulator, activation)
+    source = Affine(*at.affine(layer.source.tensor))
+    target = Affine(*at.affine(at.output_tensor()))
+    ranges = accumulator_ranges(
+        at, layer.taps.astype(np.int64), layer.bias_values.astype(np.int64), source.zero_point
+    )
+    scales = (source, layer.weight_scales, target)
+    return rescale_accumulator(at, accumulator, ranges, scales, activation)

@@ -1,0 +1,184 @@
+"""From a .tflite file to a module with one graph function.
+
+The batch of a model with an open one is fixed to 1. Shapes are computed again from the inputs and compared with
+what the file declares. Operators of which nothing depends are left out; results that would be an input, a
+constant or another result are copied, so that each output has a value of its own.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from bytewright.diagnostics import Collector, CompileError, Diagnostic
+from bytewright.frontends.tflite.conversion import (
+    DTYPES,
+    Conversion,
+    GraphBuilder,
+    constants_in_order,
+)
+from bytewright.frontends.tflite.flatbuffer import DamagedError
+from bytewright.frontends.tflite.model import ABSENT, OperatorRecord, TensorRecord
+from bytewright.frontends.tflite.names import c_identifier, port_names
+from bytewright.frontends.tflite.reader import load_file, read_model
+from bytewright.frontends.tflite.survey import survey
+from bytewright.frontends.tflite.table import CONVERTERS
+from bytewright.ir.graph import Function, Node, Quantization, Value
+from bytewright.ir.module import Module, Port
+from bytewright.ir.types import TensorType
+from bytewright.ir.where import Where
+from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.data import Reshape, Slice
+
+
+def import_tflite(path: Path, *, name: str | None = None, numerics: Numerics = Numerics.LITERT_REF) -> Module:
+    """The module of a .tflite file; `name` is the file's stem as a C identifier unless given.
+
+    Raises:
+        CompileError: BW101 to BW110; all that can be found in one go is reported together.
+    """
+    return import_content(load_file(path), path.name, name=name, numerics=numerics)
+
+
+def import_content(
+    content: bytes, file_name: str, *, name: str | None = None, numerics: Numerics = Numerics.LITERT_REF
+) -> Module:
+    """As `import_tflite`, from the bytes of a file; `file_name` is what diagnostics call it."""
+    module_name = c_identifier(Path(file_name).stem, "model") if name is None else name
+    if module_name != c_identifier(module_name, ""):
+        raise CompileError(
+            Diagnostic(
+                "BW204",
+                f"'{name}' is not a C identifier",
+                help=f"--name {c_identifier(module_name, 'model')}",
+            )
+        )
+    model = read_model(content, file_name)
+    survey(model, file_name)
+    inputs = port_names(tuple(model.tensors[index].name for index in model.inputs), "input")
+    outputs = port_names(tuple(model.tensors[index].name for index in model.outputs), "output")
+    graph = GraphBuilder(model, file_name, numerics)
+    parameters = _parameters(graph, inputs)
+    with np.errstate(all="ignore"):
+        _convert_operators(graph)
+    results = _results(graph, outputs)
+    nodes = _needed(graph.nodes, results)
+    used = [name for node in nodes for name in node.inputs]
+    return Module(
+        name=module_name,
+        functions=(Function("main", parameters, nodes, results),),
+        constants=constants_in_order(graph.constants, used),
+        inputs=tuple(Port(value.name, value.type, value.quantization) for value in parameters),
+        outputs=tuple(
+            Port(port, graph.types[result], _quantization(model.tensors[index]))
+            for port, result, index in zip(outputs, results, model.outputs, strict=True)
+        ),
+    )
+
+
+def _parameters(graph: GraphBuilder, names: tuple[str, ...]) -> tuple[Value, ...]:
+    """The model's inputs as the function's parameters, an open batch set to 1."""
+    parameters: list[Value] = []
+    for name, index in zip(names, graph.model.inputs, strict=True):
+        tensor = graph.model.tensors[index]
+        shape = tensor.shape
+        if tensor.signature is not None and shape and tensor.signature[0] == -1:
+            graph.has_open_batch = True
+            shape = (1, *shape[1:])
+        value = Value(name, TensorType(shape, DTYPES[tensor.element_type]), _quantization(tensor))
+        graph.values[index] = name
+        graph.types[name] = value.type
+        parameters.append(value)
+    return tuple(parameters)
+
+
+def _quantization(tensor: TensorRecord) -> Quantization | None:
+    """The quantisation that the generated header documents."""
+    record = tensor.quantization
+    if tensor.element_type != "INT8" or len(record.scales) != 1:
+        return None
+    return Quantization(record.scales[0], record.zero_points[0])
+
+
+def _convert_operators(graph: GraphBuilder) -> None:
+    """Converts operator after operator; errors of all are reported together."""
+    found = Collector()
+    for operator in graph.model.operators:
+        operands = [index for index in operator.inputs if index != ABSENT]
+        if any(index in graph.failed for index in operands):
+            graph.failed.update(operator.outputs)
+            continue
+        failures = len(found.diagnostics)
+        with found.catch():
+            _convert(graph, operator)
+        if len(found.diagnostics) > failures:
+            graph.failed.update(operator.outputs)
+    found.stop_if_any()
+
+
+def _convert(graph: GraphBuilder, operator: OperatorRecord) -> None:
+    """Converts one operator; numbers that its arithmetic cannot work with are the model's fault."""
+    conversion = Conversion(graph, operator)
+    try:
+        CONVERTERS[operator.kind](conversion)
+        conversion.finish()
+    except DamagedError as error:
+        conversion.fail(str(error), code="BW103")
+    except (ValueError, OverflowError, ZeroDivisionError) as error:
+        conversion.fail(str(error))
+
+
+def _results(graph: GraphBuilder, ports: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of the results, each a value of its own that a node computes."""
+    sources = {
+        node.outputs[0].name: node.inputs[0] for node in graph.nodes if isinstance(node.operation, Reshape)
+    }
+    computed = {value.name for node in graph.nodes for value in node.outputs}
+    taken: set[str] = set()
+    results: list[str] = []
+    for port, index in zip(ports, graph.model.outputs, strict=True):
+        tensor = graph.model.tensors[index]
+        name = graph.values[index] if index in graph.values else _constant_result(graph, tensor, port)
+        root = name
+        while root in sources:
+            root = sources[root]
+        if root not in computed or root in taken:
+            name = _copy(graph, name, port, tensor)
+            root = name
+        taken.add(root)
+        results.append(name)
+    return tuple(results)
+
+
+def _constant_result(graph: GraphBuilder, tensor: TensorRecord, port: str) -> str:
+    """A constant of the file that is a result."""
+    name = f"{port}/constant"
+    data = graph.content(tensor)
+    graph.constants[name] = data
+    graph.types[name] = data.type
+    graph.values[tensor.index] = name
+    return name
+
+
+def _copy(graph: GraphBuilder, name: str, port: str, tensor: TensorRecord) -> str:
+    """A copy of a value, as a slice that takes all of it."""
+    kind = graph.types[name]
+    rank = len(kind.shape)
+    copied = f"{port}/copy"
+    operation = Slice((0,) * rank, kind.fixed_shape, (1,) * rank)
+    where = Where(graph.file_name, None, tensor.name or None)
+    graph.nodes.append(Node(operation, (name,), (Value(copied, kind),), where))
+    graph.types[copied] = kind
+    return copied
+
+
+def _needed(nodes: list[Node], results: tuple[str, ...]) -> tuple[Node, ...]:
+    """The nodes that results depend on."""
+    needed = set(results)
+    kept: list[Node] = []
+    for node in reversed(nodes):
+        if any(value.name in needed for value in node.outputs):
+            needed.update(node.inputs)
+            kept.append(node)
+    return tuple(reversed(kept))

@@ -1,0 +1,82 @@
+"""What a .tflite file says, as plain records: nothing is interpreted yet.
+
+Field for field after the public schema (tensorflow/lite/schema/schema.fbs); what Bytewright has no use for is
+left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bytewright.frontends.tflite.flatbuffer import File, Table
+
+ABSENT = -1
+"""Index of an operand that is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizationRecord:
+    """Affine quantisation: real = scale * (q - zero_point), per tensor or along one axis."""
+
+    scales: tuple[float, ...] = ()
+    zero_points: tuple[int, ...] = ()
+    axis: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRecord:
+    """One tensor.
+
+    Attributes:
+        element_type: The schema's name ("INT8"), or the number where it has none.
+        signature: The shape with -1 where the extent is open; None if the file has none.
+        buffer: Index of the buffer with the values; empty buffers mean that there are none.
+        has_values: True for constants.
+    """
+
+    index: int
+    name: str
+    shape: tuple[int, ...]
+    signature: tuple[int, ...] | None
+    element_type: str
+    buffer: int
+    has_values: bool
+    quantization: QuantizationRecord
+    is_variable: bool
+    is_sparse: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorRecord:
+    """One operator.
+
+    Attributes:
+        kind: The schema's name of the builtin operator, "CUSTOM <code>", or "operator <number>".
+        options_type: The schema's name of the table of options; None if there is none.
+        options: The table itself, read by `options`.
+    """
+
+    index: int
+    kind: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    options_type: str | None
+    options: Table | None
+
+    @property
+    def label(self) -> str:
+        """How diagnostics name it: 3 (CONV_2D)."""
+        return f"{self.index} ({self.kind})"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRecord:
+    """One file: the first subgraph, and the buffers of all."""
+
+    file: File
+    num_subgraphs: int
+    tensors: tuple[TensorRecord, ...]
+    operators: tuple[OperatorRecord, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    buffers: tuple[memoryview, ...]

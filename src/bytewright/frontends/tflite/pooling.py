@@ -1,0 +1,81 @@
+"""AVERAGE_POOL_2D, MAX_POOL_2D and MEAN."""
+
+from __future__ import annotations
+
+from math import prod
+
+from bytewright.frontends.tflite.accumulator import Affine, checked_multiplier, clamp_activation, clamp_float
+from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.options import keep_dims, pool_options
+from bytewright.frontends.tflite.windows import spatial_padding
+from bytewright.ops.arithmetic.multiplier import INT32_MAX
+from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.arithmetic.pooling import prepare_mean
+from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
+
+_SCALE_TOLERANCE = 1e-6
+
+
+def convert_pool(at: Conversion) -> None:
+    """AVERAGE_POOL_2D and MAX_POOL_2D."""
+    at.require_counts((1,))
+    options = pool_options(at.operator)
+    source = at.activation_operand(0, "input")
+    at.require_same_dtype(source)
+    at.require(len(source.shape) == 4, f"the input {list(source.shape)} does not have 4 axes")
+    at.require(min(options.kernel) >= 1, f"the window {options.kernel} has no element")
+    at.require(min(options.stride) >= 1, f"stride {options.stride} is not positive")
+    _check_partial_sums(at, options.kernel, source)
+    padding = spatial_padding(options, source.shape, options.kernel)
+    kind = TflAveragePool2d if at.operator.kind == "AVERAGE_POOL_2D" else MaxPool2d
+    pooled = at.emit(kind(options.kernel, options.stride, padding), (at.value_of(source),), "pooled")
+    if source.is_float:
+        at.define(clamp_float(at, pooled, options.activation))
+        return
+    target = Affine(*at.affine(at.output_tensor()))
+    _require_one_quantization(at, Affine(*at.affine(source.tensor)), target)
+    at.define(clamp_activation(at, pooled, options.activation, target))
+
+
+def _check_partial_sums(at: Conversion, kernel: tuple[int, int], source: Operand) -> None:
+    """The sum over one window fits 32 bits."""
+    seen = min(kernel[0], source.shape[1]) * min(kernel[1], source.shape[2])
+    if not source.is_float and seen * 129 > INT32_MAX:
+        at.fail(f"the sum over a window of {seen} elements can leave 32 bits", code="BW110")
+
+
+def _require_one_quantization(at: Conversion, source: Affine, target: Affine) -> None:
+    """TensorFlow Lite Micro refuses a pool between two scales; LiteRT takes the raw values."""
+    if at.numerics is Numerics.TFLM:
+        close = abs(source.scale - target.scale) <= _SCALE_TOLERANCE
+        at.require(
+            close and source.zero_point == target.zero_point,
+            f"the input has {source}, the output {target}; they must be equal",
+        )
+
+
+def convert_mean(at: Conversion) -> None:
+    """MEAN over constant axes, which may count from the end and repeat."""
+    at.require_counts((2,))
+    keep = keep_dims(at.operator)
+    source = at.activation_operand(0, "input")
+    at.require_same_dtype(source)
+    rank = len(source.shape)
+    stated = at.integers_operand(1, "axes")
+    at.require(
+        all(-rank <= axis < rank for axis in stated), f"axes {list(stated)} of a tensor of rank {rank}"
+    )
+    axes = tuple(sorted({axis % rank for axis in stated}))
+    if source.is_float:
+        at.define(at.emit(TflMean(axes, keep), (at.value_of(source),), "mean"))
+        return
+    count = prod(source.shape[axis] for axis in axes)
+    at.require(count >= 1, "nothing is reduced")
+    if count * 256 > INT32_MAX:
+        at.fail(f"the sum over {count} elements can leave 32 bits", code="BW110")
+    scale, zero_point = at.affine(source.tensor)
+    prepared = prepare_mean(scale, zero_point, *at.affine(at.output_tensor()), count)
+    low, high = (-128 - zero_point) * count, (127 - zero_point) * count
+    factor = checked_multiplier(at, prepared.factor, low, high)
+    operation = TflMean(axes, keep, zero_point, prepared.zero_point, factor.multiplier, factor.exponent)
+    at.define(at.emit(operation, (at.value_of(source),), "mean"))

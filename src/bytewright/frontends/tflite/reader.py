@@ -1,0 +1,245 @@
+"""From the bytes of a .tflite file to records, with every index and size checked against the file.
+
+After `read_model`, each index refers to something that exists, shapes are small enough to compute with, the
+values of each constant are exactly as many bytes as its shape needs, and every operand is defined before it is
+used, by one operator, an input or a constant. What the operators mean is checked by their converters.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.frontends.tflite.flatbuffer import DamagedError, File, Table
+from bytewright.frontends.tflite.model import (
+    ABSENT,
+    ModelRecord,
+    OperatorRecord,
+    QuantizationRecord,
+    TensorRecord,
+)
+
+IDENTIFIER = b"TFL3"
+SCHEMA_VERSION = 3
+MAX_RANK = 8
+MAX_ELEMENTS = (1 << 31) - 1
+
+_ELEMENT_BITS = {
+    "FLOAT32": 32,
+    "FLOAT16": 16,
+    "INT32": 32,
+    "UINT8": 8,
+    "INT64": 64,
+    "BOOL": 8,
+    "INT16": 16,
+    "COMPLEX64": 64,
+    "INT8": 8,
+    "FLOAT64": 64,
+    "COMPLEX128": 128,
+    "UINT64": 64,
+    "UINT32": 32,
+    "UINT16": 16,
+    "BFLOAT16": 16,
+}
+
+
+def load_file(path: Path) -> bytes:
+    """The bytes of a model file.
+
+    Raises:
+        CompileError: BW101, the file cannot be read.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise CompileError(Diagnostic("BW101", f"cannot read '{path}': {reason}")) from error
+    except ValueError as error:
+        raise CompileError(Diagnostic("BW101", f"cannot read '{path}': {error}")) from error
+    if not content:
+        raise CompileError(Diagnostic("BW101", f"'{path}' is empty"))
+    return content
+
+
+def read_model(content: bytes, file_name: str) -> ModelRecord:
+    """The records of a file.
+
+    Raises:
+        CompileError: BW102, not a TFLite model; BW103, damaged.
+    """
+    if len(content) < 8 or content[4:8] != IDENTIFIER:
+        found = repr(content[4:8]) if len(content) >= 8 else f"the end of a file of {len(content)} bytes"
+        message = f"'{file_name}' is not a TFLite model: where {IDENTIFIER!r} should be there is {found}"
+        raise CompileError(Diagnostic("BW102", message, help="give a .tflite file as a converter writes it"))
+    try:
+        return _read(File.of(content))
+    except DamagedError as error:
+        diagnostic = Diagnostic(
+            "BW103",
+            f"'{file_name}' is damaged: {error}",
+            help="convert or copy the model again; files from Git LFS must be fetched, not just checked out",
+        )
+        raise CompileError(diagnostic) from error
+
+
+def _read(file: File) -> ModelRecord:
+    """The whole file; any inconsistency is a `DamagedError`."""
+    root = file.root()
+    version = root.integer(0, "I")
+    if version != SCHEMA_VERSION:
+        raise DamagedError(f"schema version {version}, only {SCHEMA_VERSION} exists")
+    codes = [_operator_kind(code) for code in root.tables(1)]
+    subgraphs = root.tables(2)
+    if not subgraphs:
+        raise DamagedError("it has no subgraph")
+    buffers = tuple(_buffer(table) for table in root.tables(4))
+    subgraph = subgraphs[0]
+    tensors = tuple(_tensor(i, table, buffers) for i, table in enumerate(subgraph.tables(0)))
+    operators = tuple(_operator(i, table, codes) for i, table in enumerate(subgraph.tables(3)))
+    inputs = subgraph.numbers(1, "<i4") or ()
+    outputs = subgraph.numbers(2, "<i4") or ()
+    model = ModelRecord(file, len(subgraphs), tensors, operators, inputs, outputs, buffers)
+    _check_references(model)
+    _check_definitions(model)
+    return model
+
+
+@cache
+def _names(enumeration: str) -> dict[int, str]:
+    """Names of a schema enumeration by number."""
+    import tflite
+
+    members: dict[str, Any] = vars(getattr(tflite, enumeration))
+    return {value: name for name, value in members.items() if isinstance(value, int)}
+
+
+def _operator_kind(code: Table) -> str:
+    """The name of what an operator code stands for.
+
+    Old files have the code in the first field, 8 bits wide; new ones in the last; the greater one counts.
+    """
+    number = max(code.integer(0, "b"), code.integer(3, "i"))
+    name = _names("BuiltinOperator").get(number, f"operator {number}")
+    return f"CUSTOM '{code.string(1)}'" if name == "CUSTOM" else name
+
+
+def _buffer(table: Table) -> memoryview:
+    """A buffer's bytes, which in files beyond 2 GiB stand outside the flatbuffer at a stated offset."""
+    offset, size_bytes = table.integer(1, "Q"), table.integer(2, "Q")
+    if offset > 1:
+        return table.file.read(offset, size_bytes)
+    return table.content(0)
+
+
+def _tensor(index: int, table: Table, buffers: tuple[memoryview, ...]) -> TensorRecord:
+    """One tensor, its shape and values checked against each other."""
+    shape = table.numbers(0, "<i4") or ()
+    number = table.integer(1, "b")
+    element_type = _names("TensorType").get(number, f"type {number}")
+    buffer = table.integer(2, "I")
+    name = table.string(3)
+    place = f"tensor {index} ('{name}')"
+    _check_shape(shape, place)
+    signature = table.numbers(7, "<i4")
+    if signature is not None and len(signature) not in (0, len(shape)):
+        raise DamagedError(f"{place} has {len(shape)} axes and a signature of {len(signature)}")
+    if buffer >= max(len(buffers), 1):
+        raise DamagedError(f"{place} refers to buffer {buffer} of {len(buffers)}")
+    values = buffers[buffer] if buffers else memoryview(b"")
+    if len(values) and element_type in _ELEMENT_BITS:
+        needed_bytes = prod(shape) * _ELEMENT_BITS[element_type] // 8
+        if len(values) != needed_bytes:
+            raise DamagedError(f"{place} needs {needed_bytes} bytes of values, its buffer has {len(values)}")
+    return TensorRecord(
+        index=index,
+        name=name,
+        shape=shape,
+        signature=signature or None,
+        element_type=element_type,
+        buffer=buffer,
+        has_values=len(values) > 0 or (0 in shape and element_type in ("INT32", "INT64")),
+        quantization=_quantization(table.table(4), place),
+        is_variable=table.boolean(5),
+        is_sparse=table.table(6) is not None,
+    )
+
+
+def _check_shape(shape: tuple[int, ...], place: str) -> None:
+    """Extents are countable and so is their product."""
+    if len(shape) > MAX_RANK:
+        raise DamagedError(f"{place} has {len(shape)} axes, at most {MAX_RANK} are possible")
+    if any(extent < 0 for extent in shape):
+        raise DamagedError(f"{place} has the negative extent {min(shape)}")
+    if prod(shape) > MAX_ELEMENTS:
+        raise DamagedError(f"{place} has {prod(shape)} elements, more than {MAX_ELEMENTS}")
+
+
+def _quantization(table: Table | None, place: str) -> QuantizationRecord:
+    """Scales and zero points, as many of the one as of the other."""
+    if table is None:
+        return QuantizationRecord()
+    scales = table.numbers(2, "<f4") or ()
+    zero_points = table.numbers(3, "<i8") or ()
+    if zero_points and len(zero_points) != len(scales):
+        raise DamagedError(f"{place} has {len(scales)} scales and {len(zero_points)} zero points")
+    return QuantizationRecord(scales, zero_points or (0,) * len(scales), table.integer(6, "i"))
+
+
+def _operator(index: int, table: Table, codes: list[str]) -> OperatorRecord:
+    """One operator; its options are decoded by its converter."""
+    code = table.integer(0, "I")
+    if code >= len(codes):
+        raise DamagedError(f"operator {index} has code {code} of {len(codes)}")
+    options_number = table.integer(3, "B")
+    options = table.table(4) if options_number else None
+    return OperatorRecord(
+        index=index,
+        kind=codes[code],
+        inputs=table.numbers(1, "<i4") or (),
+        outputs=table.numbers(2, "<i4") or (),
+        options_type=_names("BuiltinOptions").get(options_number) if options is not None else None,
+        options=options,
+    )
+
+
+def _check_references(model: ModelRecord) -> None:
+    """Every tensor index exists; only operands may be left out."""
+    for operator in model.operators:
+        for index in (*operator.inputs, *operator.outputs):
+            absent = index == ABSENT and index not in operator.outputs
+            if not absent and not 0 <= index < len(model.tensors):
+                raise DamagedError(f"operator {operator.label} uses tensor {index} of {len(model.tensors)}")
+    for role, indices in (("input", model.inputs), ("output", model.outputs)):
+        for index in indices:
+            if not 0 <= index < len(model.tensors):
+                raise DamagedError(f"an {role} of the model is tensor {index} of {len(model.tensors)}")
+
+
+def _check_definitions(model: ModelRecord) -> None:
+    """Each tensor is defined once, before its first use: so there are no cycles."""
+    defined = {tensor.index for tensor in model.tensors if tensor.has_values}
+    for index in model.inputs:
+        if index in defined:
+            kind = "twice" if list(model.inputs).count(index) > 1 else "and a constant"
+            raise DamagedError(f"tensor {index} ('{model.tensors[index].name}') is an input {kind}")
+        defined.add(index)
+    for operator in model.operators:
+        for index in operator.inputs:
+            if index != ABSENT and index not in defined and not model.tensors[index].is_variable:
+                name = model.tensors[index].name
+                raise DamagedError(
+                    f"operator {operator.label} uses tensor {index} ('{name}') before it is computed"
+                )
+        for index in operator.outputs:
+            if index in defined:
+                name = model.tensors[index].name
+                raise DamagedError(
+                    f"operator {operator.label} computes tensor {index} ('{name}'), which has a value already"
+                )
+            defined.add(index)
+    for index in model.outputs:
+        if index not in defined:
+            raise DamagedError(f"output tensor {index} ('{model.tensors[index].name}') is never computed")

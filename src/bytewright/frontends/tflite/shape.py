@@ -1,0 +1,213 @@
+"""Operators that move elements: PAD, RESHAPE, SLICE and their kin.
+
+They copy raw values: where input and output have different quantisation, so do the references. Operands that
+say where elements go must be constant.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.options import (
+    concatenation_axis,
+    fused_activation,
+    new_shape,
+    num_splits,
+    squeeze_axes,
+)
+from bytewright.ops.data import Concat, Pad, Slice, Transpose
+
+
+def convert_pad(at: Conversion) -> None:
+    """PAD with the output's zero point, PADV2 with a given value."""
+    has_value = at.operator.kind == "PADV2"
+    at.require_counts((3,) if has_value else (2,))
+    source = at.activation_operand(0, "input")
+    at.require_same_dtype(source)
+    widths = at.integers_operand(1, "paddings")
+    rank = len(source.shape)
+    at.require(len(widths) == 2 * rank, f"{len(widths)} paddings for {rank} axes")
+    at.require(min(widths, default=0) >= 0, f"paddings {list(widths)} are negative")
+    value = _padding_value(at, source) if has_value else _neutral_value(at, source)
+    operation = Pad(widths[0::2], widths[1::2], value)
+    name = at.value_of(source)
+    at.define(name if not any(widths) else at.emit(operation, (name,), "padded"))
+
+
+def _neutral_value(at: Conversion, source: Operand) -> int | float:
+    """What PAD fills with: real zero."""
+    return 0.0 if source.is_float else at.affine(at.output_tensor())[1]
+
+
+def _padding_value(at: Conversion, source: Operand) -> int | float:
+    """What PADV2 fills with: its third operand, quantised as the output is."""
+    operand, array = at.constant_operand(2, "padding value")
+    at.require(array.size == 1, f"{array.size} padding values, one is needed")
+    at.require(operand.dtype is source.dtype, f"the padding value is {operand.tensor.element_type}")
+    if source.is_float:
+        return float(array.reshape(-1)[0])
+    same = at.affine(operand.tensor) == at.affine(at.output_tensor())
+    at.require(same, "the padding value is quantised in another way than the output")
+    return int(array.reshape(-1)[0])
+
+
+def convert_reshape(at: Conversion) -> None:
+    """RESHAPE to the shape of its second operand, or of its options where that is missing."""
+    at.require_counts((1, 2))
+    source = at.operand(0, "input")
+    if at.is_present(1):
+        shape = at.integers_operand(1, "shape")
+        at.require(len(at.operand(1, "shape").shape) <= 1, "the shape is not a list of extents")
+    else:
+        stated = new_shape(at.operator)
+        at.require(stated is not None, "there is no shape, neither as operand nor as option")
+        shape = stated or ()
+    if shape == (0,):
+        shape = ()  # the form in which old converters wrote a scalar
+    at.define(at.reshape(at.value_of(source), _completed(at, shape, prod(source.shape))))
+
+
+def _completed(at: Conversion, shape: tuple[int, ...], elements: int) -> tuple[int, ...]:
+    """The shape with its -1 inferred.
+
+    A model with an open batch may have been written for another batch than the one that is compiled: where the
+    shape does not fit, its first extent gives way.
+    """
+    at.require(min(shape, default=0) >= -1 and shape.count(-1) <= 1, f"the shape {list(shape)} is not valid")
+    rest = prod(extent for extent in shape if extent != -1)
+    if -1 in shape and rest > 0 and elements % rest == 0:
+        return tuple(elements // rest if extent == -1 else extent for extent in shape)
+    if -1 not in shape and rest == elements:
+        return shape
+    freed = _completed_with_free_batch(shape, elements) if at.graph.has_open_batch else None
+    if freed is None:
+        at.fail(f"{elements} elements cannot take the shape {list(shape)}")
+    return freed
+
+
+def _completed_with_free_batch(shape: tuple[int, ...], elements: int) -> tuple[int, ...] | None:
+    """The shape with its first extent set to the compiled batch, 1, or to what fits."""
+    rest = prod(extent for extent in shape[1:] if extent != -1)
+    if not shape or shape[0] == -1 or rest == 0 or elements % rest:
+        return None
+    if -1 in shape:
+        return (1, *(elements // rest if extent == -1 else extent for extent in shape[1:]))
+    return (elements // rest, *shape[1:])
+
+
+def convert_squeeze(at: Conversion) -> None:
+    """SQUEEZE of given axes, or of every axis of extent 1."""
+    at.require_counts((1,))
+    source = at.operand(0, "input")
+    rank = len(source.shape)
+    stated = squeeze_axes(at.operator)
+    at.require(
+        all(-rank <= axis < rank for axis in stated), f"axes {list(stated)} of a tensor of rank {rank}"
+    )
+    axes = {axis % rank for axis in stated} or {axis for axis in range(rank) if source.shape[axis] == 1}
+    at.require(all(source.shape[axis] == 1 for axis in axes), f"axes {sorted(axes)} are not all of extent 1")
+    shape = tuple(extent for axis, extent in enumerate(source.shape) if axis not in axes)
+    at.define(at.reshape(at.value_of(source), shape))
+
+
+def convert_expand_dims(at: Conversion) -> None:
+    """EXPAND_DIMS: an axis of extent 1 at a constant position."""
+    at.require_counts((2,))
+    source = at.operand(0, "input")
+    position = _one_integer(at, 1, "axis")
+    rank = len(source.shape)
+    at.require(-rank - 1 <= position <= rank, f"axis {position} for a tensor of rank {rank}")
+    position = position % (rank + 1)
+    shape = (*source.shape[:position], 1, *source.shape[position:])
+    at.define(at.reshape(at.value_of(source), shape))
+
+
+def _one_integer(at: Conversion, position: int, role: str) -> int:
+    """A constant operand with one integer."""
+    numbers = at.integers_operand(position, role)
+    at.require(len(numbers) == 1, f"the {role} has {len(numbers)} values, one is needed")
+    return numbers[0]
+
+
+def convert_concatenation(at: Conversion) -> None:
+    """CONCATENATION of values of one quantisation."""
+    at.require_counts(range(1, len(at.operator.inputs) + 1))
+    activation = fused_activation(at.operator)
+    at.require(activation == "NONE", f"the fused activation {activation} is not supported")
+    operands = [at.operand(position, "operand") for position in range(len(at.operator.inputs))]
+    at.require_same_dtype(*operands)
+    rank = len(operands[0].shape)
+    axis = concatenation_axis(at.operator)
+    at.require(-rank <= axis < rank, f"axis {axis} of tensors of rank {rank}")
+    if at.output_tensor().element_type == "INT8":
+        target = at.affine(at.output_tensor())
+        for operand in operands:
+            same = at.affine(operand.tensor) == target
+            at.require(same, f"'{operand.tensor.name}' is quantised in another way than the result")
+    names = [at.value_of(operand, f"operand_{position}") for position, operand in enumerate(operands)]
+    at.define(names[0] if len(names) == 1 else at.emit(Concat(axis % rank), names, "joined"))
+
+
+def convert_slice(at: Conversion) -> None:
+    """SLICE with constant begin and size; size -1 means all that remains."""
+    at.require_counts((3,))
+    source = at.operand(0, "input")
+    begin = at.integers_operand(1, "begin")
+    stated = at.integers_operand(2, "size")
+    rank = len(source.shape)
+    at.require(
+        len(begin) == rank == len(stated), f"begin {list(begin)} and size {list(stated)} for rank {rank}"
+    )
+    size = tuple(
+        extent - first if length == -1 else length
+        for extent, first, length in zip(source.shape, begin, stated, strict=True)
+    )
+    at.define(emit_slice(at, at.value_of(source), begin, size, (1,) * rank))
+
+
+def emit_slice(
+    at: Conversion, name: str, start: tuple[int, ...], size: tuple[int, ...], stride: tuple[int, ...]
+) -> str:
+    """A slice; the value itself where all of it is taken in order."""
+    shape = at.type_of(name).fixed_shape
+    everything = size == shape and not any(start) and all(step == 1 for step in stride)
+    if everything:
+        return name
+    at.require(min(size, default=1) >= 1, f"the slice {list(size)} has no elements")
+    return at.emit(Slice(start, size, stride), (name,), "sliced")
+
+
+def convert_split(at: Conversion) -> None:
+    """SPLIT into equal parts along a constant axis."""
+    count = num_splits(at.operator)
+    at.require_counts((2,), outputs=max(count, 1))
+    axis = _one_integer(at, 0, "axis")
+    source = at.operand(1, "input")
+    rank = len(source.shape)
+    at.require(-rank <= axis < rank, f"axis {axis} of a tensor of rank {rank}")
+    axis %= rank
+    extent = source.shape[axis]
+    at.require(extent % count == 0, f"an extent of {extent} is not divisible into {count} parts")
+    size = (*source.shape[:axis], extent // count, *source.shape[axis + 1 :])
+    name = at.value_of(source)
+    for part in range(count):
+        start = (*(0,) * axis, part * (extent // count), *(0,) * (rank - axis - 1))
+        at.define(emit_slice(at, name, start, size, (1,) * rank), part)
+
+
+def convert_transpose(at: Conversion) -> None:
+    """TRANSPOSE by a constant permutation; a reshape where only axes of extent 1 move."""
+    at.require_counts((2,))
+    source = at.operand(0, "input")
+    permutation = at.integers_operand(1, "permutation")
+    rank = len(source.shape)
+    at.require(
+        sorted(permutation) == list(range(rank)), f"{list(permutation)} is no permutation of {rank} axes"
+    )
+    name = at.value_of(source)
+    moving = [axis for axis in permutation if source.shape[axis] != 1]
+    if moving == sorted(moving):
+        at.define(at.reshape(name, tuple(source.shape[axis] for axis in permutation), "transposed"))
+    else:
+        at.define(at.emit(Transpose(permutation), (name,), "transposed"))

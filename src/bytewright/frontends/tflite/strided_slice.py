@@ -1,0 +1,102 @@
+"""STRIDED_SLICE: Python's slices, written as constants and bit masks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.options import StridedSliceOptions, strided_slice_options
+from bytewright.frontends.tflite.shape import emit_slice
+
+
+@dataclass(slots=True)
+class _Selection:
+    """What is taken of each axis, and the shape in the end: shrunk axes are gone, new ones have extent 1."""
+
+    start: list[int] = field(default_factory=list[int])
+    size: list[int] = field(default_factory=list[int])
+    stride: list[int] = field(default_factory=list[int])
+    shape: list[int] = field(default_factory=list[int])
+
+    def take(self, start: int, size: int, stride: int, *, keep_axis: bool = True) -> None:
+        """The next axis of the input."""
+        self.start.append(start)
+        self.size.append(size)
+        self.stride.append(stride)
+        if keep_axis:
+            self.shape.append(size)
+
+
+def convert_strided_slice(at: Conversion) -> None:
+    """STRIDED_SLICE with constant begin, end and strides."""
+    at.require_counts((4,))
+    options = strided_slice_options(at.operator)
+    source = at.operand(0, "input")
+    ranges = [at.integers_operand(i + 1, role) for i, role in enumerate(("begin", "end", "strides"))]
+    positions = len(ranges[0])
+    at.require(
+        all(len(numbers) == positions for numbers in ranges), "begin, end and strides differ in length"
+    )
+    at.require(0 not in ranges[2], "a stride is 0")
+    selection = _select(at, source.shape, options, ranges)
+    at.require(min(selection.size, default=1) >= 1, f"the slice {selection.size} has no elements")
+    sliced = emit_slice(
+        at, at.value_of(source), tuple(selection.start), tuple(selection.size), tuple(selection.stride)
+    )
+    at.define(at.reshape(sliced, tuple(selection.shape)))
+
+
+def _select(
+    at: Conversion, shape: tuple[int, ...], options: StridedSliceOptions, ranges: list[tuple[int, ...]]
+) -> _Selection:
+    """Walks the positions of begin, end and strides along the input's axes."""
+    begin, end, strides = ranges
+    num_new = sum(
+        _bit(options.new_axis_mask, i) and not _bit(options.ellipsis_mask, i) for i in range(len(begin))
+    )
+    num_ellipses = sum(_bit(options.ellipsis_mask, i) for i in range(len(begin)))
+    at.require(num_ellipses <= 1, "there is more than one ellipsis")
+    named = len(begin) - num_new - num_ellipses
+    at.require(named <= len(shape), f"{named} positions for {len(shape)} axes")
+    selection, axis = _Selection(), 0
+    for i in range(len(begin)):
+        if _bit(options.ellipsis_mask, i):
+            for extent in shape[axis : axis + len(shape) - named]:
+                selection.take(0, extent, 1)
+            axis += len(shape) - named
+        elif _bit(options.new_axis_mask, i):
+            selection.shape.append(1)
+        else:
+            last = begin[i] + end[i] if options.end_is_size else end[i]
+            _take_range(at, selection, shape[axis], options, i, (begin[i], last, strides[i]))
+            axis += 1
+    for extent in shape[axis:]:
+        selection.take(0, extent, 1)
+    return selection
+
+
+def _take_range(
+    at: Conversion,
+    selection: _Selection,
+    extent: int,
+    options: StridedSliceOptions,
+    position: int,
+    span: tuple[int, int, int],
+) -> None:
+    """One axis: begin, end and stride as Python's slices have them, or one element where the axis shrinks."""
+    begin, end, stride = span
+    if _bit(options.shrink_axis_mask, position):
+        begin = 0 if _bit(options.begin_mask, position) else begin
+        at.require(stride > 0, "an axis shrinks with a negative stride")
+        at.require(-extent <= begin < extent, f"element {begin} of an axis of extent {extent}")
+        selection.take(begin % extent, 1, 1, keep_axis=False)
+        return
+    first = None if _bit(options.begin_mask, position) else begin
+    last = None if _bit(options.end_mask, position) else end
+    taken = range(*slice(first, last, stride).indices(extent))
+    selection.take(taken.start if taken else 0, len(taken), stride)
+
+
+def _bit(mask: int, position: int) -> bool:
+    """True if the mask has the position."""
+    return bool(mask >> position & 1)

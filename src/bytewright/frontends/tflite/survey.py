@@ -1,0 +1,176 @@
+"""What can be said against a model before any operator is converted, gathered for the whole file at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bytewright.diagnostics import Collector, Diagnostic
+from bytewright.frontends.tflite.conversion import DTYPES
+from bytewright.frontends.tflite.model import ABSENT, ModelRecord, OperatorRecord, TensorRecord
+from bytewright.frontends.tflite.table import CONVERTERS
+
+_RUN_TIME_TYPES = ("INT8", "FLOAT32")
+_WEIGHTED = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
+_INTEGERS = ("INT8", "UINT8", "INT16", "INT4", "INT2", "UINT4")
+
+
+@dataclass(slots=True)
+class _Survey:
+    """The file, and what was found."""
+
+    model: ModelRecord
+    file_name: str
+    found: Collector = field(default_factory=Collector)
+
+    def report(self, code: str, message: str, notes: list[str], help: str) -> None:  # noqa: A002
+        """One diagnostic for all places of one kind."""
+        if notes:
+            self.found.add(Diagnostic(code, message, tuple(notes), help, self.file_name))
+
+
+def survey(model: ModelRecord, file_name: str) -> None:
+    """Checks operators, types, shapes of inputs and structure.
+
+    Raises:
+        CompileError: BW104 to BW108, one diagnostic for each kind, with all places.
+    """
+    whole = _Survey(model, file_name)
+    _check_structure(whole)
+    _check_operators(whole)
+    _check_hybrid(whole)
+    _check_types(whole)
+    _check_shapes(whole)
+    whole.found.stop_if_any()
+
+
+def _check_structure(whole: _Survey) -> None:
+    """One subgraph, with an output, without state."""
+    model = whole.model
+    notes: list[str] = []
+    if model.num_subgraphs > 1:
+        notes.append(f"it has {model.num_subgraphs} subgraphs; one is supported")
+    if not model.outputs:
+        notes.append("it has no output")
+    if not model.inputs:
+        notes.append("it has no input")
+    used = _used_tensors(model, model.operators)
+    notes.extend(f"{_name(t)} is a variable that survives between runs" for t in used if t.is_variable)
+    notes.extend(f"{_name(tensor)} is sparse" for tensor in used if tensor.is_sparse)
+    whole.report(
+        "BW107",
+        "the model's structure is not supported",
+        notes,
+        "export a model for inference with one signature and without state",
+    )
+
+
+def _check_operators(whole: _Survey) -> None:
+    """Every operator has a converter."""
+    notes = [
+        f"operator {operator.label}{_result(whole.model, operator)}"
+        for operator in whole.model.operators
+        if operator.kind not in CONVERTERS
+    ]
+    kinds = sorted({o.kind for o in whole.model.operators if o.kind not in CONVERTERS})
+    whole.report(
+        "BW104",
+        f"the model uses operators that are not supported: {', '.join(kinds)}",
+        notes,
+        "`bytewright ops` lists the operators that are supported",
+    )
+
+
+def _check_hybrid(whole: _Survey) -> None:
+    """No layer has integer weights under float activations."""
+    notes: list[str] = []
+    for operator in whole.model.operators:
+        if operator.kind in _WEIGHTED and len(operator.inputs) >= 2 and ABSENT not in operator.inputs[:2]:
+            source, weights = (whole.model.tensors[index] for index in operator.inputs[:2])
+            if source.element_type == "FLOAT32" and weights.element_type in _INTEGERS:
+                result = _result(whole.model, operator)
+                notes.append(f"operator {operator.label}{result}: weights are {weights.element_type}")
+    whole.report(
+        "BW108",
+        "the model is hybrid: integer weights with float arithmetic",
+        notes,
+        "quantise the whole model to int8 with a representative data set, or keep it in float32",
+    )
+
+
+def _check_types(whole: _Survey) -> None:
+    """int8 and float32 at run time; constants may be int32 and int64 too."""
+    model = whole.model
+    supported = [operator for operator in model.operators if operator.kind in CONVERTERS]
+    known = _known_at_import(model)
+    hybrid = {
+        operator.inputs[1]
+        for operator in supported
+        if operator.kind in _WEIGHTED
+        and len(operator.inputs) >= 2
+        and model.tensors[operator.inputs[0]].element_type == "FLOAT32"
+    }
+    notes = [
+        f"{_name(tensor)} is {tensor.element_type}"
+        for tensor in _used_tensors(model, supported)
+        if tensor.element_type not in (tuple(DTYPES) if tensor.index in known else _RUN_TIME_TYPES)
+        and not (tensor.index in hybrid and tensor.element_type in _INTEGERS)
+    ]
+    whole.report(
+        "BW105",
+        "tensors have types that are not supported",
+        notes,
+        "quantise the model to int8 (per tensor or per channel), inputs and outputs too, or keep it in float32",
+    )
+
+
+def _known_at_import(model: ModelRecord) -> frozenset[int]:
+    """Constants, and what operators compute of constants alone."""
+    known = {tensor.index for tensor in model.tensors if tensor.has_values}
+    for operator in model.operators:
+        operands = [index for index in operator.inputs if index != ABSENT]
+        if operands and all(index in known for index in operands):
+            known.update(operator.outputs)
+    return frozenset(known)
+
+
+def _check_shapes(whole: _Survey) -> None:
+    """Inputs have fixed shapes, but for the batch; nothing that is used is without elements."""
+    model = whole.model
+    notes: list[str] = []
+    for index in model.inputs:
+        tensor = model.tensors[index]
+        signature = tensor.signature or tensor.shape
+        if any(extent == -1 for extent in signature[1:]):
+            notes.append(f"input {_name(tensor)} has the shape {list(signature)}")
+    whole.report(
+        "BW106",
+        "inputs have open extents other than the batch",
+        notes,
+        "convert the model with fixed input shapes",
+    )
+    empty = [
+        f"{_name(tensor)} has the shape {list(tensor.shape)}"
+        for tensor in _used_tensors(model, model.operators)
+        if 0 in tensor.shape and tensor.element_type in _RUN_TIME_TYPES
+    ]
+    whole.report("BW107", "tensors have no elements", empty, "convert the model with fixed input shapes")
+
+
+def _used_tensors(
+    model: ModelRecord, operators: tuple[OperatorRecord, ...] | list[OperatorRecord]
+) -> list[TensorRecord]:
+    """Tensors of the model's border and of the operators, in the file's order."""
+    used = {*model.inputs, *model.outputs}
+    for operator in operators:
+        used.update(operator.inputs, operator.outputs)
+    return [tensor for tensor in model.tensors if tensor.index in used]
+
+
+def _name(tensor: TensorRecord) -> str:
+    """How notes call a tensor."""
+    return f"tensor {tensor.index} ('{tensor.name}')"
+
+
+def _result(model: ModelRecord, operator: OperatorRecord) -> str:
+    """`, tensor 'x'` for the operator's first result."""
+    return f", tensor '{model.tensors[operator.outputs[0]].name}'" if operator.outputs else ""
