@@ -58,6 +58,7 @@ update-golden: setup  ## Write the expected texts of the golden tests and the re
 .PHONY: digits
 digits: setup  ## Train the digits example again and write its model
 	@$(VENV)/python examples/digits/train.py
+	@$(VENV)/python examples/digits/quantise.py
 
 .PHONY: setup
 setup:  ## Only install what `make test` needs
