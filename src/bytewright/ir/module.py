@@ -27,6 +27,7 @@ class ConstantBuffer:
 
     buffer: Buffer
     data: TensorData
+    pool_offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -233,6 +233,7 @@ class Epilogue:
             left=left,
             shifts=frozenset(int(shift) for shift in shifts),
             left_bits=int(lefts.max()).bit_length() - 1,
+            ratio=float((multipliers.astype(np.float64) / 2.0 ** (31 + shifts)).max()),
         )
 
     def _per_channel(self, hint: str, values: Array, dtype: DType, coordinates: Coordinates) -> Expr:

@@ -141,29 +141,45 @@ def _join(
     consumers: dict[str, int],
     types: dict[str, TensorType],
 ) -> _Open:
-    """Puts an element-wise operator into the groups of its operands, merged, or into a new one."""
-    shape = node.outputs[0].type.shape
+    """Puts an element-wise operator into the groups of its operands, merged, or into a new one.
+
+    Element-wise groups merge freely. One anchored group at most joins, the latest; an operator that widens its
+    operand joins none, but waits for its consumer, so that the narrow tensor is the one that is stored.
+    """
     merged = _Open(None, [], order)
-    producers: list[_Open] = []
-    for name in dict.fromkeys(node.inputs):
-        producer = group_of.get(name)
-        if producer is None or consumers[name] != 1 or producer in producers:
-            continue
-        if producer.anchor is None or (
-            types[name].shape == shape and not isinstance(producer.anchor.operation, UNFUSABLE)
-        ):
-            producers.append(producer)
-    anchored = [producer for producer in producers if producer.anchor is not None]
-    if anchored:
-        latest = max(anchored, key=lambda group: group.order)
-        producers = [p for p in producers if p.anchor is None or p is latest]
-        merged.anchor = latest.anchor
-    for producer in sorted(producers, key=lambda group: group.order):
-        merged.elementwise.extend(producer.elementwise)
+
+    def absorb(producer: _Open) -> None:
+        merged.anchor = merged.anchor or producer.anchor
+        merged.elementwise = [*producer.elementwise, *merged.elementwise]
         groups.remove(producer)
         for owned in (producer.anchor, *producer.elementwise):
             if owned is not None:
                 group_of.update((value.name, merged) for value in owned.outputs)
+
+    def producers(names: list[str]) -> list[_Open]:
+        """Groups that nothing but the merged group reads, the latest first."""
+        found = {
+            id(group_of[name]): group_of[name] for name in names if name in group_of and consumers[name] == 1
+        }
+        return sorted(found.values(), key=lambda group: -group.order)
+
+    for producer in producers(list(node.inputs)):
+        if producer.anchor is None:
+            absorb(producer)
     merged.elementwise.append(node)
+    output = node.outputs[0].type
+    if not _widens(node, types):
+        own = {value.name for member in merged.elementwise for value in member.outputs}
+        external = [name for member in merged.elementwise for name in member.inputs if name not in own]
+        fitting = [name for name in external if name in types and types[name].shape == output.shape]
+        for producer in producers(fitting):
+            if producer.anchor is not None and not isinstance(producer.anchor.operation, UNFUSABLE):
+                absorb(producer)
+                break
     groups.append(merged)
     return merged
+
+
+def _widens(node: Node, types: dict[str, TensorType]) -> bool:
+    operand = types.get(node.inputs[0])
+    return operand is not None and node.outputs[0].type.dtype.size_bytes > operand.dtype.size_bytes

@@ -118,8 +118,7 @@ class KernelBuilder:
         """
         end = num_rows if end is None else end
         if num_rows == 1:
-            with self.body.block():
-                yield const(0)
+            yield const(0)
             return
         first, last = self._row_parameters(num_rows)
         whole = (begin, end) == (0, num_rows)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bytewright.ir.builder import BodyBuilder
-from bytewright.ir.expr import BinaryOperator, Const, Expr, binary, cast, const, select
+from bytewright.ir.expr import BinaryOperator, Expr, binary, cast, const, select
 from bytewright.ir.types import DType
 from bytewright.ir.where import Where
 from bytewright.lower.scalar import Scalar, require_i32
@@ -29,7 +29,7 @@ class ScaleOperands:
         left: I32, a power of two that the value is multiplied by first; None where it is always 1.
         shifts: All right shifts that occur.
         left_bits: The greatest exponent of `left`.
-        max_multiplier: The greatest multiplier.
+        ratio: An upper bound of multiplier / 2^(31 + shift) over all channels.
     """
 
     multiplier: Expr
@@ -37,6 +37,7 @@ class ScaleOperands:
     left: Expr | None
     shifts: frozenset[int]
     left_bits: int
+    ratio: float
 
 
 def double_round(b: BodyBuilder, value: Scalar, scale: ScaleOperands, where: Where) -> Scalar:
@@ -45,7 +46,7 @@ def double_round(b: BodyBuilder, value: Scalar, scale: ScaleOperands, where: Whe
     Source: gemmlowp's fixed point, as used by TensorFlow Lite's `MultiplyByQuantizedMultiplier`.
     """
     value = _shifted_left(value, scale, where)
-    low, high = (_high_multiply_bound(bound, scale) for bound in (value.low, value.high))
+    low, high = (_scaled_bound(bound, scale) for bound in (value.low, value.high))
     if not any(scale.shifts) and value.magnitude < 2**30:
         return Scalar(_doubling_high(value.expr, scale.multiplier), low, high)
     if value.magnitude < 2**30 and 0 not in scale.shifts:
@@ -66,7 +67,7 @@ def single_round(b: BodyBuilder, value: Scalar, scale: ScaleOperands, where: Whe
     """
     del b
     value = _shifted_left(value, scale, where)
-    low, high = (_high_multiply_bound(bound, scale) for bound in (value.low, value.high))
+    low, high = (_scaled_bound(bound, scale) for bound in (value.low, value.high))
     shift = cast(scale.shift, I64)
     half = binary(BinaryOperator.SHL, const(1, I64), shift + 30)
     product = cast(value.expr, I64) * cast(scale.multiplier, I64)
@@ -93,9 +94,9 @@ def _doubling_high(value: Expr, multiplier: Expr) -> Expr:
     return cast((product + 2**31) >> 32, I32)
 
 
-def _high_multiply_bound(bound: int, scale: ScaleOperands) -> int:
-    """A bound of the scaled value: multipliers stay below 2^31, so it shrinks by the least shift."""
-    magnitude = (abs(bound) >> min(scale.shifts)) + 1
+def _scaled_bound(bound: int, scale: ScaleOperands) -> int:
+    """A bound of the scaled value: real scaling, and one more for each of the two roundings."""
+    magnitude = int(abs(bound) * scale.ratio) + 2
     return magnitude if bound >= 0 else -magnitude
 
 
@@ -103,8 +104,3 @@ def split_exponents(exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Right shifts and left factors of exponents `e` (scale = multiplier * 2^(e - 31))."""
     signed = exponents.astype(np.int64)
     return np.maximum(-signed, 0), np.left_shift(1, np.maximum(signed, 0))
-
-
-def is_constant(expr: Expr, value: int) -> bool:
-    """True if the expression is this constant."""
-    return isinstance(expr, Const) and expr.value == value

@@ -10,7 +10,6 @@ from bytewright.diagnostics import InternalError
 from bytewright.ir.builder import BodyBuilder
 from bytewright.ir.expr import Buffer, Const, Expr, Var, const
 from bytewright.ir.graph import Array, Node
-from bytewright.ir.prim import LoopKind
 from bytewright.ir.types import TensorType
 from bytewright.lower.epilogue import Epilogue
 from bytewright.lower.kernel import KernelBuilder
@@ -60,15 +59,23 @@ class Template:
 
 
 @contextmanager
-def counted(
-    body: BodyBuilder, name: str, count: int, kind: LoopKind = LoopKind.SERIAL
-) -> Generator[Expr, None, None]:
-    """A loop of `count` turns; none at all where there is one turn."""
+def counted(body: BodyBuilder, name: str, count: int) -> Generator[Expr, None, None]:
+    """A loop of `count` turns; no loop at all where there is one turn."""
+    if count == 1:
+        yield const(0)
+    else:
+        with body.for_(name, 0, count) as variable:
+            yield variable
+
+
+@contextmanager
+def repeated(body: BodyBuilder, name: str, count: int) -> Generator[Expr, None, None]:
+    """As `counted`, with a block of its own in any case: for bodies that allocate."""
     if count == 1:
         with body.block():
             yield const(0)
     else:
-        with body.for_(name, 0, count, kind) as variable:
+        with body.for_(name, 0, count) as variable:
             yield variable
 
 

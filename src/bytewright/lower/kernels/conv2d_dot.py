@@ -15,7 +15,7 @@ from bytewright.ir.builder import load, region
 from bytewright.ir.expr import Buffer, Expr, cast
 from bytewright.ir.types import DType
 from bytewright.lower.kernels.accumulator import Folded, fold_zero_point
-from bytewright.lower.kernels.context import Template, blocks, counted
+from bytewright.lower.kernels.context import Template, blocks, counted, named, repeated
 from bytewright.lower.kernels.dense import Convolution, Pixel
 from bytewright.lower.scalar import Scalar
 
@@ -69,8 +69,8 @@ def write_dot(convolution: Convolution) -> None:
 
     def pixel_channels(pixel: Pixel, products: Products) -> None:
         for first, repeats, size in blocks(convolution.out_channels, block):
-            with counted(body, "block", repeats) as index:
-                channel = index * size + first
+            with repeated(body, "block", repeats) as index:
+                channel = named(body, "channel", index * size + first)
                 accumulators = [body.scalar(f"acc{j}", I32, load(bias, channel + j)) for j in range(size)]
                 products(pixel, channel, accumulators)
                 store_block(convolution, pixel, channel, accumulators, folded)

@@ -13,7 +13,7 @@ from bytewright.ir.builder import load
 from bytewright.ir.expr import Buffer, Expr
 from bytewright.ir.prim import LoopKind
 from bytewright.ir.types import DType
-from bytewright.lower.kernels.context import blocks, counted
+from bytewright.lower.kernels.context import blocks, counted, repeated
 from bytewright.lower.kernels.dense import Convolution, Pixel
 from bytewright.lower.scalar import Scalar
 
@@ -34,7 +34,7 @@ def write_lanes(convolution: Convolution) -> None:
         counted(body, "x", convolution.out_width) as x,
     ):
         for first, repeats, size in blocks(convolution.out_channels, LANES):
-            with counted(body, "block", repeats) as block:
+            with repeated(body, "block", repeats) as block:
                 _write_block(convolution, (n, y, x), weights, bias, block * size + first, size)
 
 

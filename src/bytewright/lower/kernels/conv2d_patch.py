@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from bytewright.ir.builder import load
-from bytewright.ir.expr import Buffer, Expr, cast, const
+from bytewright.ir.expr import Buffer, cast
 from bytewright.ir.types import DType
-from bytewright.lower.kernels.context import blocks, counted
+from bytewright.lower.kernels.context import blocks, counted, named, repeated
 from bytewright.lower.kernels.conv2d_dot import folded_bias, multiply_add, store_block
 from bytewright.lower.kernels.dense import Convolution, Pixel
 from bytewright.lower.scalar import Scalar
@@ -92,8 +92,8 @@ def _multiply_blocks(convolution: Convolution, pixel: Pixel, patch: Buffer, dept
     weights = template.kernel.constant("weights", packed, I8)
     bias = template.kernel.constant("bias", folded.bias, I32)
     for first, repeats, size in blocks(convolution.out_channels, style.channel_block):
-        with counted(body, "block", repeats) as index:
-            channel: Expr = index * size + const(first)
+        with repeated(body, "block", repeats) as index:
+            channel = named(body, "channel", index * size + first)
             accumulators = [body.scalar(f"acc{j}", I32, load(bias, channel + j)) for j in range(size)]
             with body.for_("k", 0, depth) as k:
                 multiply_add(template, load(patch, k), weights, (channel, k), accumulators, offset)

@@ -10,7 +10,7 @@ from bytewright.ir.builder import load
 from bytewright.ir.expr import Buffer, Expr, both, cast, const, maximum, minimum, select
 from bytewright.ir.prim import LoopKind
 from bytewright.ir.types import DType
-from bytewright.lower.kernels.context import Template, axis_names, blocks, counted, named, nest
+from bytewright.lower.kernels.context import Template, axis_names, blocks, counted, named, nest, repeated
 from bytewright.lower.kernels.window import Axis, Window, window_of
 from bytewright.lower.rescale import ScaleOperands, double_round
 from bytewright.lower.scalar import Scalar, clamped, require_i32
@@ -44,7 +44,7 @@ def lower_pool(template: Template, operation: MaxPool2d | TflAveragePool2d) -> N
         counted(body, "x", out_width) as x,
     ):
         for first, repeats, size in blocks(channels, LANES):
-            with counted(body, "block", repeats) as block:
+            with repeated(body, "block", repeats) as block:
                 pool.write_block((n, y, x), block * size + first, size)
 
 
@@ -171,6 +171,7 @@ def _mean(template: Template, operation: TflMean, total: Expr, num_reduced: int,
         left=const(1 << operation.exponent) if operation.exponent > 0 else None,
         shifts=frozenset({max(-operation.exponent, 0)}),
         left_bits=max(operation.exponent, 0),
+        ratio=operation.multiplier / 2.0 ** (31 + max(-operation.exponent, 0)),
     )
     scaled = double_round(template.body, Scalar(total - shift, low, high), scale, template.anchor.where)
     zero_point = operation.output_zero_point

@@ -1,0 +1,241 @@
+"""plan.json: every buffer with its place and the evidence for it (schema 1, DESIGN section 8)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from bytewright.ir.address import size_bytes
+from bytewright.ir.module import Module, Port
+from bytewright.ir.prim import POOL_OFFSET, Allocate
+from bytewright.ir.walk import walk_statements
+from bytewright.plan.solution import Solution
+from bytewright.storage.account_stack import StackUse
+from bytewright.storage.candidates import candidate_pools
+from bytewright.storage.clock import LiveBuffer, Timeline
+from bytewright.target.dump import dump
+from bytewright.target.model import Pool, Target
+
+SCHEMA = 1
+BUILD_FLAGS = ("-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedModel:
+    """A planned module with everything that proves the plan.
+
+    Attributes:
+        module: At stage PLANNED.
+        version: Of Bytewright.
+        numerics: The named kernel set.
+    """
+
+    module: Module
+    target: Target
+    numerics: str
+    version: str
+    timeline: Timeline
+    workspace: Solution
+    parameters: Solution
+    stack: StackUse
+
+
+def plan_document(planned: PlannedModel) -> dict[str, Any]:
+    """The document, its own hash included."""
+    module, target = planned.module, planned.target
+    document: dict[str, Any] = {
+        "schema": SCHEMA,
+        "model": module.name,
+        "target": target.name,
+        "numerics": planned.numerics,
+        "build": {"bytewright": planned.version, "flags": list(BUILD_FLAGS)},
+        "inputs": [_port(port) for port in module.inputs],
+        "outputs": [_port(port) for port in module.outputs],
+        "pools": [
+            *(_pool(pool, planned.workspace, target) for pool in target.workspace_pools),
+            *(_pool(pool, planned.parameters, target) for pool in target.parameter_pools),
+        ],
+        "buffers": [*_tensor_buffers(planned), *_stack_buffers(module), *_constant_buffers(planned)],
+        "stack": {
+            planned.stack.context: {
+                "planned_bytes": planned.stack.planned_bytes,
+                "size_bytes": planned.stack.size_bytes,
+                "limit_bytes": planned.stack.limit_bytes,
+                "path": list(planned.stack.path),
+            }
+        },
+        "steps": _steps(planned.timeline),
+        "target_description": dump(target),
+    }
+    document["plan_hash"] = hash_document(document)
+    return document
+
+
+def hash_document(document: dict[str, Any]) -> str:
+    """sha256 of the document without its hash."""
+    content = {key: value for key, value in document.items() if key != "plan_hash"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _port(port: Port) -> dict[str, Any]:
+    quantization = port.quantization
+    return {
+        "name": port.name,
+        "c_name": port.name,
+        "dtype": port.type.dtype.value,
+        "shape": list(port.type.fixed_shape),
+        "size_bytes": port.type.size_bytes,
+        "scale": quantization.scale if quantization else None,
+        "zero_point": quantization.zero_point if quantization else None,
+    }
+
+
+def _pool(pool: Pool, solution: Solution, target: Target) -> dict[str, Any]:
+    use = solution.use_of[pool.name]
+    return {
+        "name": pool.name,
+        "c_name": pool.identifier,
+        "memory": pool.memory,
+        "role": pool.role.value,
+        "provider": pool.provider.value,
+        "capacity_bytes": pool.size_bytes,
+        "used_bytes": use.top_bytes,
+        "lower_bound_bytes": use.lower_bound_bytes,
+        "optimal": use.optimal,
+        "alignment": max(pool.alignment, use.alignment),
+        "section": target.memory_of(pool).section,
+    }
+
+
+def _tensor_buffers(planned: PlannedModel) -> list[dict[str, Any]]:
+    timeline = planned.timeline
+    offsets = {
+        s.buffer.name: (s.buffer, s.annotation(POOL_OFFSET))
+        for s in walk_statements(planned.module.main.body)
+        if isinstance(s, Allocate)
+    }
+    inputs = {port.name for port in planned.module.inputs}
+    documents: list[dict[str, Any]] = []
+    for live in timeline.buffers:
+        first, last = timeline.steps_of(live.buffer.name)
+        if live.allocation is None:
+            is_input = live.buffer.name in inputs
+            lower = 0 if is_input else live.lower
+            upper = live.upper if is_input else timeline.num_ticks
+            place = {"kind": "caller", "name": live.buffer.name, "offset": None}
+            role = "input" if is_input else "output"
+            documents.append(_buffer(live, role, place, (lower, upper), (first, last), ()))
+            continue
+        placed, offset = offsets[live.buffer.name]
+        scope = placed.scope
+        place = {"kind": "planned", "name": scope.pool if scope else None, "offset": offset}
+        candidates = candidate_pools(live, planned.target)
+        role = "scratch" if live.upper - live.lower == 1 else "tensor"
+        documents.append(
+            _buffer(live, role, place, (live.lower, live.upper), (first, last), candidates)
+            | {"scope": str(scope)}
+        )
+    return documents
+
+
+def _buffer(
+    live: LiveBuffer,
+    role: str,
+    place: dict[str, Any],
+    interval: tuple[int, int],
+    steps: tuple[int, int],
+    candidates: tuple[Pool, ...],
+) -> dict[str, Any]:
+    names = [pool.name for pool in candidates]
+    began = str(live.buffer.scope) if live.buffer.scope else "unconstrained"
+    touched = ", ".join(live.devices)
+    if place["kind"] == "caller":
+        reason = "input or output of the model: the caller provides it"
+    elif len(names) > 1:
+        reason = f"{began}; {touched} touches it: {', '.join(names)}; the plan chose {place['name']}"
+    else:
+        reason = f"{began}; {touched} touches it: {', '.join(names)}"
+    return {
+        "name": live.buffer.name,
+        "role": role,
+        "size_bytes": size_bytes(live.buffer),
+        "alignment": live.buffer.alignment,
+        "place": place,
+        "live": list(interval),
+        "first_step": steps[0],
+        "last_step": steps[1],
+        "scope": str(live.buffer.scope) if live.buffer.scope else None,
+        "candidates": names,
+        "reason": reason,
+    }
+
+
+def _stack_buffers(module: Module) -> list[dict[str, Any]]:
+    documents: list[dict[str, Any]] = []
+    for kernel in module.kernels:
+        for statement in walk_statements(kernel.body):
+            if not isinstance(statement, Allocate) or not statement.buffer.shape:
+                continue
+            buffer = statement.buffer
+            documents.append(
+                {
+                    "name": f"{kernel.name}/{buffer.name}",
+                    "role": "scratch",
+                    "size_bytes": size_bytes(buffer),
+                    "alignment": buffer.alignment,
+                    "place": {"kind": "stack", "name": kernel.device, "offset": None},
+                    "live": None,
+                    "first_step": None,
+                    "last_step": None,
+                    "scope": str(buffer.scope),
+                    "candidates": [],
+                    "reason": "private to the kernel"
+                    if str(buffer.scope) == "local"
+                    else "kernel scratch within the device's limit for local arrays",
+                }
+            )
+    return documents
+
+
+def _constant_buffers(planned: PlannedModel) -> list[dict[str, Any]]:
+    steps = planned.timeline.steps
+    pools = [pool.name for pool in planned.target.parameter_pools]
+    documents: list[dict[str, Any]] = []
+    for constant in planned.module.constant_buffers:
+        touching = [step.index for step in steps if constant.buffer.name in step.touched]
+        scope = constant.buffer.scope
+        documents.append(
+            {
+                "name": constant.buffer.name,
+                "role": "parameter",
+                "size_bytes": len(constant.data.content),
+                "alignment": constant.buffer.alignment,
+                "place": {
+                    "kind": "constant",
+                    "name": scope.pool if scope else None,
+                    "offset": constant.pool_offset,
+                },
+                "live": [0, planned.timeline.num_ticks],
+                "first_step": touching[0],
+                "last_step": touching[-1],
+                "scope": str(scope),
+                "candidates": pools,
+                "reason": "constant of the model",
+            }
+        )
+    return documents
+
+
+def _steps(timeline: Timeline) -> list[dict[str, Any]]:
+    return [
+        {
+            "index": step.index,
+            "ticks": list(step.ticks),
+            "kernel": step.call.callee,
+            "device": step.device,
+            "operators": list(step.call.operators),
+        }
+        for step in timeline.steps
+    ]

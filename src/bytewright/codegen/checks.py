@@ -1,0 +1,168 @@
+"""The checks of `<model>.c`: workspaces and parameters at set time, tensors at run time."""
+
+from __future__ import annotations
+
+from bytewright.codegen.expressions import C_TYPES
+from bytewright.codegen.interface import HEADER_BYTES, Interface, PoolInterface, blob_header
+from bytewright.codegen.writer import Writer
+from bytewright.ir.module import Port
+
+
+def write_helpers(writer: Writer, interface: Interface) -> None:
+    """Functions that the checks call."""
+    if interface.caller_workspaces or interface.outputs:
+        writer.comment("Whether two memories share a byte.")
+        head = "static int share_bytes(const void *first, size_t first_bytes, const void *second, size_t second_bytes)"
+        with writer.block(head):
+            writer.line("const uintptr_t a = (uintptr_t)first;")
+            writer.line("const uintptr_t b = (uintptr_t)second;")
+            writer.line("return a < b ? b - a < first_bytes : a - b < second_bytes;")
+        writer.line()
+    if any(_is_ranged(pool) for pool in interface.caller_workspaces):
+        writer.line(f"#if {interface.prefix}_CHECK_RANGE")
+        writer.comment("Whether a memory lies within [first, last).")
+        head = "static int lies_within(const void *base, size_t size_bytes, uintptr_t first, uintptr_t last)"
+        with writer.block(head):
+            writer.line("const uintptr_t begin = (uintptr_t)base;")
+            writer.line("return begin >= first && begin <= last && size_bytes <= last - begin;")
+        writer.line("#endif")
+        writer.line()
+
+
+def write_range_switch(writer: Writer, interface: Interface) -> None:
+    """The macro that turns address checks off, where there are any."""
+    if any(_is_ranged(pool) for pool in interface.caller_workspaces):
+        name = f"{interface.prefix}_CHECK_RANGE"
+        writer.comment("The target's addresses mean nothing to a 64-bit build, such as a test on the host.")
+        writer.line(f"#ifndef {name}")
+        writer.line(f"#define {name} (UINTPTR_MAX <= 0xFFFFFFFFu)")
+        writer.line("#endif")
+        writer.line()
+
+
+def _is_ranged(pool: PoolInterface) -> bool:
+    return pool.used_bytes > 0 and bool(pool.ranges)
+
+
+def write_set_workspaces(writer: Writer, interface: Interface) -> None:
+    """`<model>_set_workspaces`."""
+    model, prefix = interface.model, interface.prefix
+    pools = interface.caller_workspaces
+    used = [pool for pool in pools if pool.used_bytes]
+    head = f"int32_t {model}_set_workspaces({model}_context *context, const {model}_workspaces *workspaces)"
+    with writer.block(head):
+        _write_refusal(writer, "context == NULL || workspaces == NULL", f"{prefix}_ERROR_NULL")
+        for pool in used:
+            _write_workspace_checks(writer, interface, pool)
+        for index, first in enumerate(used):
+            for second in used[index + 1 :]:
+                a, b = (f"workspaces->{pool.identifier}" for pool in (first, second))
+                shared = f"share_bytes({a}.base, {a}.size_bytes, {b}.base, {b}.size_bytes)"
+                _write_refusal(writer, shared, f"{prefix}_ERROR_OVERLAP")
+        for pool in pools:
+            writer.line(f"context->{pool.identifier} = (uint8_t *)workspaces->{pool.identifier}.base;")
+        writer.line(f"return {prefix}_OK;")
+    writer.line()
+
+
+def _write_workspace_checks(writer: Writer, interface: Interface, pool: PoolInterface) -> None:
+    prefix, member = interface.prefix, f"workspaces->{pool.identifier}"
+    size, alignment = interface.macro(pool, "SIZE"), interface.macro(pool, "ALIGN")
+    _write_refusal(writer, f"{member}.base == NULL", f"{prefix}_ERROR_NULL")
+    _write_refusal(writer, f"{member}.size_bytes < {size}", f"{prefix}_ERROR_SIZE")
+    _write_refusal(writer, f"(uintptr_t){member}.base % {alignment} != 0", f"{prefix}_ERROR_ALIGN")
+    if pool.ranges:
+        writer.line(f"#if {prefix}_CHECK_RANGE")
+        inside = " && ".join(
+            f"!lies_within({member}.base, {size}, 0x{first:08X}u, 0x{last:08X}u)"
+            for first, last in pool.ranges
+        )
+        _write_refusal(writer, inside, f"{prefix}_ERROR_RANGE")
+        writer.line("#endif")
+
+
+def write_set_parameters(writer: Writer, interface: Interface) -> None:
+    """The expected headers, `<model>_set_parameters` and `<model>_verify_parameters`."""
+    model, prefix = interface.model, interface.prefix
+    pools = interface.caller_parameters
+    for pool in pools:
+        header = ", ".join(str(byte) for byte in blob_header(pool.content[HEADER_BYTES:]))
+        writer.comment(f"Header of the blob for '{pool.identifier}': magic, size, FNV-1a 64.")
+        writer.wrapped(f"static const uint8_t {pool.identifier}_header[{HEADER_BYTES}] = {{{header}}};")
+        writer.line()
+    head = f"int32_t {model}_set_parameters({model}_context *context, const {model}_parameters *parameters)"
+    with writer.block(head):
+        _write_refusal(writer, "context == NULL || parameters == NULL", f"{prefix}_ERROR_NULL")
+        for pool in pools:
+            member, name = f"parameters->{pool.identifier}", pool.identifier
+            _write_refusal(writer, f"{member} == NULL", f"{prefix}_ERROR_NULL")
+            misaligned = f"(uintptr_t){member} % {interface.macro(pool, 'ALIGN')} != 0"
+            _write_refusal(writer, misaligned, f"{prefix}_ERROR_ALIGN")
+            differs = f"memcmp({member}, {name}_header, sizeof {name}_header) != 0"
+            _write_refusal(writer, differs, f"{prefix}_ERROR_HASH")
+        for pool in pools:
+            writer.line(f"context->{pool.identifier} = (const uint8_t *)parameters->{pool.identifier};")
+        writer.line(f"return {prefix}_OK;")
+    writer.line()
+    _write_verify(writer, interface)
+
+
+def _write_verify(writer: Writer, interface: Interface) -> None:
+    model, prefix = interface.model, interface.prefix
+    with writer.block(f"int32_t {model}_verify_parameters(const {model}_context *context)"):
+        _write_refusal(writer, "context == NULL", f"{prefix}_ERROR_NULL")
+        for pool in interface.caller_parameters:
+            member, name = f"context->{pool.identifier}", pool.identifier
+            _write_refusal(writer, f"{member} == NULL", f"{prefix}_ERROR_NOT_SET")
+            with writer.block(""):
+                writer.line("uint64_t digest = 0xCBF29CE484222325u;")
+                with writer.block(
+                    f"for (size_t i = {HEADER_BYTES}; i < {interface.macro(pool, 'SIZE')}; ++i)"
+                ):
+                    writer.line(f"digest = (digest ^ {member}[i]) * 0x100000001B3u;")
+                with writer.block("for (size_t i = 0; i < 8; ++i)"):
+                    wrong = f"(uint8_t)(digest >> (8u * i)) != {name}_header[16 + i]"
+                    _write_refusal(writer, wrong, f"{prefix}_ERROR_HASH")
+        writer.line(f"return {prefix}_OK;")
+    writer.line()
+
+
+def write_run_checks(writer: Writer, interface: Interface) -> None:
+    """What `<model>_run` checks before it computes anything."""
+    prefix = interface.prefix
+    _write_refusal(writer, "context == NULL || inputs == NULL || outputs == NULL", f"{prefix}_ERROR_NULL")
+    used = [*interface.caller_workspaces, *interface.caller_parameters]
+    for pool in used:
+        if pool.used_bytes:
+            _write_refusal(writer, f"context->{pool.identifier} == NULL", f"{prefix}_ERROR_NOT_SET")
+    tensors = [
+        *(("inputs", port) for port in interface.inputs),
+        *(("outputs", port) for port in interface.outputs),
+    ]
+    for kind, port in tensors:
+        _write_refusal(writer, f"{kind}->{port.name} == NULL", f"{prefix}_ERROR_NULL")
+        if port.type.dtype.size_bytes > 1:
+            misaligned = f"(uintptr_t){kind}->{port.name} % sizeof({C_TYPES[port.type.dtype]}) != 0"
+            _write_refusal(writer, misaligned, f"{prefix}_ERROR_ALIGN")
+    _write_overlap_checks(writer, interface, tensors)
+
+
+def _write_overlap_checks(writer: Writer, interface: Interface, tensors: list[tuple[str, Port]]) -> None:
+    """Outputs against all other tensors, and every tensor against the workspaces of the caller."""
+    memories = [(f"{kind}->{port.name}", str(port.type.size_bytes), kind) for kind, port in tensors]
+    memories += [
+        (f"context->{pool.identifier}", interface.macro(pool, "SIZE"), "workspace")
+        for pool in interface.caller_workspaces
+        if pool.used_bytes
+    ]
+    for index, (first, first_bytes, first_kind) in enumerate(memories):
+        for second, second_bytes, second_kind in memories[index + 1 :]:
+            if first_kind == second_kind and first_kind != "outputs":
+                continue
+            shared = f"share_bytes({first}, {first_bytes}, {second}, {second_bytes})"
+            _write_refusal(writer, shared, f"{interface.prefix}_ERROR_OVERLAP")
+
+
+def _write_refusal(writer: Writer, condition: str, error: str) -> None:
+    with writer.block(f"if ({condition})"):
+        writer.line(f"return {error};")

@@ -1,0 +1,175 @@
+"""`<model>.c`: offsets, checks, and the entry, which calls the kernels in order."""
+
+from __future__ import annotations
+
+from bytewright.codegen.checks import (
+    write_helpers,
+    write_range_switch,
+    write_run_checks,
+    write_set_parameters,
+    write_set_workspaces,
+)
+from bytewright.codegen.expressions import C_TYPES, c_expression
+from bytewright.codegen.interface import Interface, planned_offsets
+from bytewright.codegen.parameters import array_declaration
+from bytewright.codegen.writer import Writer
+from bytewright.diagnostics import InternalError
+from bytewright.ir.expr import Buffer, Expr
+from bytewright.ir.module import Module
+from bytewright.ir.prim import Access, Allocate, BufferParameter, Call, CallKind, PrimFunc, Region, Role, Seq
+from bytewright.ir.types import format_shape
+
+
+def entry_source(module: Module, interface: Interface) -> str:
+    """The file."""
+    writer = Writer()
+    writer.comment(f"Entry of model '{module.name}'. Every buffer lies where the plan put it.")
+    writer.line(f'#include "{module.name}.h"')
+    writer.line()
+    if interface.caller_parameters:
+        writer.line("#include <string.h>")
+        writer.line()
+    writer.line(f'#include "{module.name}_kernels.h"')
+    writer.line()
+    _write_offsets(writer, module, interface)
+    write_range_switch(writer, interface)
+    for pool in interface.workspaces:
+        if not pool.is_caller and pool.used_bytes:
+            writer.lines(f"{array_declaration(interface, pool)};")
+            writer.line()
+    write_helpers(writer, interface)
+    if interface.caller_workspaces:
+        write_set_workspaces(writer, interface)
+    if interface.caller_parameters:
+        write_set_parameters(writer, interface)
+    _write_run(writer, module, interface)
+    return writer.text()
+
+
+def _write_offsets(writer: Writer, module: Module, interface: Interface) -> None:
+    placed = planned_offsets(module)
+    if not placed:
+        return
+    writer.comment(f"Offsets in the pools, in bytes. Plan {interface.plan_hash}.")
+    with writer.block("enum", "};"):
+        for index, (buffer, offset) in enumerate(placed):
+            comma = "," if index + 1 < len(placed) else ""
+            described = f"{buffer.dtype.value}[{format_shape(buffer.shape)}]"
+            writer.line(f"{interface.offset_macro(buffer)} = {offset}{comma} /* {described} */")
+    writer.line()
+
+
+def _write_run(writer: Writer, module: Module, interface: Interface) -> None:
+    model = interface.model
+    head = (
+        f"int32_t {model}_run({model}_context *context, const {model}_inputs *inputs, "
+        f"const {model}_outputs *outputs)"
+    )
+    entry = module.main
+    ports = _ports(entry, interface)
+    with writer.block(head):
+        write_run_checks(writer, interface)
+        used = {buffer.scope.pool for buffer, _ in planned_offsets(module) if buffer.scope is not None}
+        for pool in (*interface.workspaces, *interface.parameters):
+            if pool.pool.name in used and pool.used_bytes:
+                constness = "const " if pool.pool in {p.pool for p in interface.parameters} else ""
+                source = f"context->{pool.identifier}" if pool.is_caller else interface.array_name(pool)
+                writer.line(f"{constness}uint8_t *const {pool.identifier} = {source};")
+        kernels = {kernel.name: kernel for kernel in module.kernels}
+        _write_calls(writer, entry.body, _Names(interface, ports, kernels))
+        writer.line(f"return {interface.prefix}_OK;")
+
+
+class _Names:
+    """How the entry spells a buffer: a member of inputs or outputs, or base plus offset."""
+
+    def __init__(self, interface: Interface, ports: dict[str, str], kernels: dict[str, PrimFunc]) -> None:
+        self.interface = interface
+        self.ports = ports
+        self.kernels = kernels
+
+    def address(self, buffer: Buffer, is_read_only: bool) -> str:
+        """The address of a buffer, typed."""
+        if buffer.name in self.ports:
+            return self.ports[buffer.name]
+        macro = self.interface.offset_macro(buffer)
+        pool_name = buffer.scope.pool if buffer.scope is not None else None
+        base = next(
+            pool.identifier
+            for pool in (*self.interface.workspaces, *self.interface.parameters)
+            if pool.pool.name == pool_name
+        )
+        constness = "const " if is_read_only else ""
+        through = f"({constness}void *)" if buffer.dtype.size_bytes > 1 else ""
+        return f"({constness}{C_TYPES[buffer.dtype]} *){through}({base} + {macro})"
+
+    def place(self, buffer: Buffer) -> str:
+        """`@dtcm+8000` or `@caller`, for comments."""
+        if buffer.name in self.ports:
+            return "@caller"
+        offsets = dict(self.interface.offsets)
+        pool = buffer.scope.pool if buffer.scope is not None else None
+        return f"@{pool}+{offsets[self.interface.offset_macro(buffer)]}"
+
+
+def _ports(entry: PrimFunc, interface: Interface) -> dict[str, str]:
+    """The C expression for each parameter of the entry."""
+    inputs = [p for p in entry.buffer_parameters if p.access is Access.READ]
+    outputs = [p for p in entry.buffer_parameters if p.access is not Access.READ]
+    named = {p.buffer.name: f"inputs->{port.name}" for p, port in zip(inputs, interface.inputs, strict=True)}
+    named |= {
+        p.buffer.name: f"outputs->{port.name}" for p, port in zip(outputs, interface.outputs, strict=True)
+    }
+    return named
+
+
+def _write_calls(writer: Writer, sequence: Seq, names: _Names) -> None:
+    for statement in sequence.statements:
+        match statement:
+            case Seq():
+                _write_calls(writer, statement, names)
+            case Allocate():
+                pass  # planned: the enum above has its offset
+            case Call():
+                _write_call(writer, statement, names)
+            case _:
+                raise InternalError(f"the entry holds a statement without C text: {type(statement).__name__}")
+
+
+def _write_call(writer: Writer, call: Call, names: _Names) -> None:
+    if call.kind is not CallKind.EXTERN:
+        raise InternalError(f"calls of kind '{call.kind.value}' have no C text yet")
+    kernel = names.kernels[call.callee]
+    arguments = [
+        _argument(argument, parameter.access is Access.READ, names)
+        if isinstance(parameter, BufferParameter)
+        else _argument(argument, True, names)
+        for argument, parameter in zip(call.arguments, kernel.parameters, strict=True)
+    ]
+    writer.comment(_describe(call, kernel, names))
+    writer.listed(call.callee, arguments, ";")
+
+
+def _argument(argument: Region | Expr, is_read_only: bool, names: _Names) -> str:
+    if isinstance(argument, Expr):
+        return c_expression(argument)
+    if argument.indices:
+        raise InternalError(f"a region inside '{argument.buffer.name}' is passed, which has no C text yet")
+    return names.address(argument.buffer, is_read_only)
+
+
+def _describe(call: Call, kernel: PrimFunc, names: _Names) -> str:
+    """`3 (CONV_2D): i8[1,25,5,64] @dtcm+8000 -> i8[1,25,5,64] @dtcm+0`."""
+    reads: list[str] = []
+    writes: list[str] = []
+    for argument, parameter in zip(call.arguments, kernel.parameters, strict=True):
+        if not isinstance(argument, Region) or not isinstance(parameter, BufferParameter):
+            continue
+        if parameter.role is not Role.ACTIVATION:
+            continue
+        buffer = argument.buffer
+        shape = format_shape(parameter.buffer.shape).replace("x", ",")
+        text = f"{buffer.dtype.value}[{shape}] {names.place(buffer)}"
+        (reads if parameter.access is Access.READ else writes).append(text)
+    operators = " + ".join(call.operators)
+    return f"{operators}: {', '.join(reads)} -> {', '.join(writes)}"

@@ -1,0 +1,28 @@
+"""All C files of a bundle, by path."""
+
+from __future__ import annotations
+
+from bytewright.codegen.entry import entry_source
+from bytewright.codegen.header import header_text
+from bytewright.codegen.interface import Interface
+from bytewright.codegen.kernels import kernels_header, kernels_source
+from bytewright.codegen.parameters import initialiser_name, initialiser_text, parameters_source
+from bytewright.ir.module import Module
+
+
+def generate_c(module: Module, interface: Interface) -> dict[str, bytes]:
+    """Path in the bundle -> content. The module must be planned."""
+    model = module.name
+    texts = {
+        f"include/{model}.h": header_text(interface),
+        f"src/{model}.c": entry_source(module, interface),
+        f"src/{model}_kernels.h": kernels_header(module),
+        f"src/{model}_kernels.c": kernels_source(module),
+        f"src/{model}_parameters.c": parameters_source(interface),
+    }
+    for pool in interface.parameters:
+        texts[f"include/{initialiser_name(interface, pool)}"] = initialiser_text(pool)
+    files = {path: text.encode() for path, text in texts.items()}
+    for pool in interface.caller_parameters:
+        files[f"parameters/{pool.identifier}.bin"] = pool.content
+    return files

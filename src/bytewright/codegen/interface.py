@@ -1,0 +1,161 @@
+"""What the generated files agree on: names, sizes and pools, computed once from the planned module."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from bytewright.diagnostics import InternalError
+from bytewright.ir.expr import Buffer
+from bytewright.ir.module import Module, Port
+from bytewright.ir.prim import POOL_OFFSET, Allocate
+from bytewright.ir.walk import walk_statements
+from bytewright.target.model import Pool, Provider, Role, Target
+
+HEADER_BYTES = 32
+MAGIC = b"BYTEWRT1"
+
+
+@dataclass(frozen=True, slots=True)
+class PoolInterface:
+    """A pool as the generated C knows it.
+
+    Attributes:
+        used_bytes: The exact size.
+        alignment: What the base must be a multiple of.
+        ranges: Address ranges `[first, last)` of the pool's memory, aliases included; empty if unknown.
+        content: The bytes of a parameter pool, its header included if it has one.
+    """
+
+    pool: Pool
+    used_bytes: int
+    alignment: int
+    section: str | None
+    ranges: tuple[tuple[int, int], ...]
+    content: bytes = b""
+
+    @property
+    def identifier(self) -> str:
+        """The C identifier of the pool, a struct member."""
+        return self.pool.identifier
+
+    @property
+    def is_caller(self) -> bool:
+        """True if the application provides the memory."""
+        return self.pool.provider is Provider.CALLER
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """Everything that more than one generated file mentions."""
+
+    model: str
+    version: str
+    numerics: str
+    target: str
+    plan_hash: str
+    workspaces: tuple[PoolInterface, ...]
+    parameters: tuple[PoolInterface, ...]
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    stack_planned_bytes: int
+    stack_size_bytes: int
+    offsets: tuple[tuple[str, int], ...]
+
+    @property
+    def prefix(self) -> str:
+        """Start of every macro."""
+        return self.model.upper()
+
+    @property
+    def caller_workspaces(self) -> tuple[PoolInterface, ...]:
+        """Workspace pools that the application provides."""
+        return tuple(pool for pool in self.workspaces if pool.is_caller)
+
+    @property
+    def caller_parameters(self) -> tuple[PoolInterface, ...]:
+        """Parameter pools that the application provides."""
+        return tuple(pool for pool in self.parameters if pool.is_caller)
+
+    def array_name(self, pool: PoolInterface) -> str:
+        """The C array of a generated pool."""
+        kind = "workspace" if pool.pool.role is Role.WORKSPACE else "parameters"
+        return f"{self.model}_{pool.identifier}_{kind}"
+
+    def macro(self, pool: PoolInterface, what: str) -> str:
+        """A macro about a pool: SIZE or ALIGN."""
+        return f"{self.prefix}_{pool.identifier.upper()}_{pool.pool.role.name}_{what}"
+
+    def offset_macro(self, buffer: Buffer) -> str:
+        """The enumerator that holds a buffer's offset."""
+        if buffer.scope is None or buffer.scope.pool is None:
+            raise InternalError(f"storage of '{buffer.name}' ({buffer.scope}) was not decided")
+        return offset_macro(self.model, buffer.scope.pool, buffer.name)
+
+
+def offset_macro(model: str, pool: str, buffer: str) -> str:
+    """`KWS_AT_DTCM_CONV2D_3_OUT`: the offset of a buffer in its pool."""
+    return f"{model}_at_{pool}_{re.sub(r'[^A-Za-z0-9_]', '_', buffer)}".upper()
+
+
+def planned_offsets(module: Module) -> tuple[tuple[Buffer, int], ...]:
+    """Every buffer that lies in a pool with its offset: allocations of the entry, then constants."""
+    allocations = [s for s in walk_statements(module.main.body) if isinstance(s, Allocate)]
+    placed: list[tuple[Buffer, int]] = []
+    for allocation in allocations:
+        offset = allocation.annotation(POOL_OFFSET)
+        if not isinstance(offset, int):
+            raise InternalError(f"'{allocation.buffer.name}' has no offset")
+        placed.append((allocation.buffer, offset))
+    for constant in module.constant_buffers:
+        if constant.pool_offset is None:
+            raise InternalError(f"constant '{constant.buffer.name}' has no offset")
+        placed.append((constant.buffer, constant.pool_offset))
+    return tuple(placed)
+
+
+def pool_interfaces(
+    module: Module, target: Target, role: Role, used_bytes: dict[str, int]
+) -> tuple[PoolInterface, ...]:
+    """The pools of one role; parameter pools with their bytes.
+
+    Args:
+        module: Planned.
+        target: The target.
+        role: WORKSPACE or PARAMETERS.
+        used_bytes: Top of each pool, by name.
+    """
+    interfaces: list[PoolInterface] = []
+    for pool in target.pools_of(role):
+        used = used_bytes[pool.name]
+        memory = target.memory_of(pool)
+        content = _content(module, pool, used) if role is Role.PARAMETERS else b""
+        interfaces.append(
+            PoolInterface(pool, used, pool.alignment, memory.section, memory.address_ranges(), content)
+        )
+    return tuple(interfaces)
+
+
+def _content(module: Module, pool: Pool, used_bytes: int) -> bytes:
+    content = bytearray(used_bytes)
+    for constant in module.constant_buffers:
+        scope = constant.buffer.scope
+        if scope is not None and scope.pool == pool.name and constant.pool_offset is not None:
+            data = constant.data.content
+            content[constant.pool_offset : constant.pool_offset + len(data)] = data
+    if pool.provider is Provider.CALLER:
+        content[:HEADER_BYTES] = blob_header(bytes(content[HEADER_BYTES:]))
+    return bytes(content)
+
+
+def blob_header(body: bytes) -> bytes:
+    """32 bytes before a blob: magic, size of the body, FNV-1a 64 of the body, zeros; little-endian."""
+    return MAGIC + len(body).to_bytes(8, "little") + fnv1a_64(body).to_bytes(8, "little") + bytes(8)
+
+
+def fnv1a_64(data: bytes) -> int:
+    """FNV-1a, 64 bits (Fowler, Noll, Vo)."""
+    digest = 0xCBF29CE484222325
+    for byte in data:
+        digest = ((digest ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    return digest

@@ -1,0 +1,113 @@
+"""`<model>_kernels.h` and `<model>_kernels.c`: one C function for each kernel."""
+
+from __future__ import annotations
+
+from bytewright.codegen.expressions import C_TYPES, helper_name
+from bytewright.codegen.statements import write_sequence
+from bytewright.codegen.writer import Writer
+from bytewright.ir.expr import Binary, BinaryOperator, MathCall
+from bytewright.ir.module import Module
+from bytewright.ir.prim import Access, BufferParameter, Parameter, PrimFunc
+from bytewright.ir.rewrite import expand_unrolled
+from bytewright.ir.types import DType, format_shape
+from bytewright.ir.walk import walk_all_expressions
+
+_HELPERS = {
+    BinaryOperator.MIN: "return second < first ? second : first;",
+    BinaryOperator.MAX: "return first < second ? second : first;",
+}
+
+
+def kernels_header(module: Module) -> str:
+    """Prototypes; private to the bundle."""
+    writer = Writer()
+    guard = f"{module.name.upper()}_KERNELS_H"
+    writer.comment(f"Kernels of model '{module.name}'; private, called by {module.name}.c only.")
+    writer.line(f"#ifndef {guard}")
+    writer.line(f"#define {guard}")
+    writer.line()
+    writer.line("#include <stdint.h>")
+    writer.line()
+    for kernel in module.kernels:
+        _write_prototype(writer, kernel, ";")
+    writer.line()
+    writer.line(f"#endif /* {guard} */")
+    return writer.text()
+
+
+def kernels_source(module: Module) -> str:
+    """Definitions."""
+    writer = Writer()
+    writer.comment(
+        f"Kernels of model '{module.name}'. Sizes are constants; activations are NHWC. Right shifts of negative\n"
+        "numbers are arithmetic, as on every compiler that this code is tested with."
+    )
+    writer.line(f'#include "{module.name}_kernels.h"')
+    if uses_math(module):
+        writer.line()
+        writer.line("#include <math.h>")
+    for operator, dtype in _helpers(module):
+        c_type = C_TYPES[dtype]
+        writer.line()
+        head = f"static inline {c_type} {helper_name(operator, dtype)}({c_type} first, {c_type} second)"
+        with writer.block(head):
+            writer.line(_HELPERS[operator])
+    for kernel in module.kernels:
+        writer.line()
+        _write_kernel(writer, kernel)
+    return writer.text()
+
+
+def _write_kernel(writer: Writer, kernel: PrimFunc) -> None:
+    where = kernel.where
+    lines = [f"{where.model}, operator {where.operator}" if where.operator else where.model]
+    for parameter in kernel.buffer_parameters:
+        buffer = parameter.buffer
+        lines.append(f"  {buffer.name}: {buffer.dtype.value}[{format_shape(buffer.shape)}]")
+    writer.comment("\n".join(lines))
+    _write_prototype(writer, kernel, "")
+    names = [p.buffer.name if isinstance(p, BufferParameter) else p.variable.name for p in kernel.parameters]
+    with writer.block(""):
+        write_sequence(writer, expand_unrolled(kernel.body, names))
+
+
+def _write_prototype(writer: Writer, kernel: PrimFunc, tail: str) -> None:
+    parameters = [_parameter(kernel, parameter) for parameter in kernel.parameters]
+    writer.listed(f"void {kernel.name}", parameters, tail)
+
+
+def _parameter(kernel: PrimFunc, parameter: Parameter) -> str:
+    if not isinstance(parameter, BufferParameter):
+        return f"int32_t {parameter.variable.name}"
+    constness = "const " if parameter.access is Access.READ else ""
+    restrict = "restrict " if _is_restrict(kernel, parameter) else ""
+    return f"{constness}{C_TYPES[parameter.buffer.dtype]} *{restrict}{parameter.buffer.name}"
+
+
+def _is_restrict(kernel: PrimFunc, parameter: BufferParameter) -> bool:
+    """Disjoint from every other parameter; two that are only read may share bytes."""
+    name = parameter.buffer.name
+    for other in kernel.buffer_parameters:
+        pair = {name, other.buffer.name}
+        both_read = parameter.access is Access.READ and other.access is Access.READ
+        if len(pair) == 2 and not both_read and not any(set(known) == pair for known in kernel.noalias):
+            return False
+    return True
+
+
+def _helpers(module: Module) -> list[tuple[BinaryOperator, DType]]:
+    """The min and max functions that the kernels call, in a fixed order."""
+    used = {
+        (node.operator, node.dtype)
+        for kernel in module.kernels
+        for node in walk_all_expressions(kernel.body)
+        if isinstance(node, Binary) and node.operator in _HELPERS
+    }
+    return sorted(used, key=lambda item: (item[0].value, item[1].value))
+
+
+def uses_math(module: Module) -> bool:
+    """True if a kernel calls a function of <math.h>."""
+    return any(
+        isinstance(node, MathCall) for kernel in module.kernels for node in walk_all_expressions(kernel.body)
+    )

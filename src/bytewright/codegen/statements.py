@@ -1,0 +1,140 @@
+"""Statements of kernels as C text."""
+
+from __future__ import annotations
+
+from typing import TypeGuard, assert_never
+
+from bytewright.codegen.expressions import C_TYPES, c_element, c_expression
+from bytewright.codegen.writer import Writer
+from bytewright.diagnostics import InternalError
+from bytewright.ir.address import num_elements, region_index
+from bytewright.ir.expr import Binary, BinaryOperator, Const, Expr, Load
+from bytewright.ir.prim import Allocate, Call, CallKind, For, If, Let, Region, Seq, Statement, Store, View
+from bytewright.ir.scope import STACK, Rank
+
+
+def write_sequence(writer: Writer, sequence: Seq) -> None:
+    """Writes statements in order."""
+    statements = list(sequence.statements)
+    while statements:
+        statement = statements.pop(0)
+        if statements and _initialises(statement, following := statements[0]):
+            statements.pop(0)
+            _write_initialised(writer, statement, following)
+        else:
+            write_statement(writer, statement)
+
+
+def _initialises(statement: Statement, following: Statement) -> TypeGuard[Allocate]:
+    """Whether a scalar is declared and then given its first value, not computed from itself."""
+    return (
+        isinstance(statement, Allocate)
+        and isinstance(following, Store)
+        and following.buffer == statement.buffer
+        and not statement.buffer.shape
+    )
+
+
+def _write_initialised(writer: Writer, allocation: Allocate, store: Statement) -> None:
+    if not isinstance(store, Store):
+        raise InternalError("a scalar is initialised by a store")
+    buffer = allocation.buffer
+    writer.wrapped(f"{C_TYPES[buffer.dtype]} {buffer.name} = {c_expression(store.value)};")
+
+
+def write_statement(writer: Writer, statement: Statement) -> None:
+    """Writes one statement."""
+    match statement:
+        case Seq():
+            with writer.block(""):
+                write_sequence(writer, statement)
+        case For():
+            _write_loop(writer, statement)
+        case Allocate():
+            _write_allocation(writer, statement)
+        case View():
+            _write_view(writer, statement)
+        case Store():
+            _write_store(writer, statement)
+        case If():
+            _write_if(writer, statement)
+        case Let():
+            variable = statement.variable
+            value = c_expression(statement.value)
+            writer.wrapped(f"const {C_TYPES[variable.dtype]} {variable.name} = {value};")
+        case Call():
+            _write_call(writer, statement)
+        case _:
+            assert_never(statement)
+
+
+def _write_loop(writer: Writer, loop: For) -> None:
+    name, begin, end = loop.variable.name, c_expression(loop.begin), c_expression(loop.end)
+    with writer.block(f"for (int32_t {name} = {begin}; {name} < {end}; ++{name})"):
+        write_sequence(writer, loop.body)
+
+
+def _write_allocation(writer: Writer, allocation: Allocate) -> None:
+    buffer = allocation.buffer
+    if buffer.scope != STACK and (buffer.scope is None or buffer.scope.rank is not Rank.LOCAL):
+        raise InternalError(f"storage of '{buffer.name}' ({buffer.scope}) was not decided")
+    size = f"[{num_elements(buffer)}]" if buffer.shape else ""
+    writer.line(f"{C_TYPES[buffer.dtype]} {buffer.name}{size};")
+
+
+def _write_view(writer: Writer, view: View) -> None:
+    source = c_region(view.source)
+    if view.condition is not None and view.otherwise is not None:
+        source = f"({c_expression(view.condition)}) ? {source} : {c_region(view.otherwise)}"
+    writer.wrapped(f"const {C_TYPES[view.buffer.dtype]} *const {view.buffer.name} = {source};")
+
+
+def c_region(region: Region) -> str:
+    """The address of a region's first element."""
+    index = region_index(region)
+    if isinstance(index, Const) and index.value == 0:
+        return region.buffer.name
+    text = c_expression(index)
+    return f"{region.buffer.name} + ({text})" if " " in text else f"{region.buffer.name} + {text}"
+
+
+def _write_store(writer: Writer, store: Store) -> None:
+    target = c_element(store.buffer, store.indices)
+    increment = _increment(store)
+    if increment is not None:
+        writer.wrapped(f"{target} += {c_expression(increment)};")
+    else:
+        writer.wrapped(f"{target} = {c_expression(store.value)};")
+
+
+def _increment(store: Store) -> Expr | None:
+    """x, where the statement is `element = element + x` and C adds without narrowing."""
+    value = store.value
+    if (
+        isinstance(value, Binary)
+        and value.operator is BinaryOperator.ADD
+        and value.left == Load(store.buffer, store.indices)
+    ):
+        return value.right
+    return None
+
+
+def _write_if(writer: Writer, statement: If) -> None:
+    head = f"if ({c_expression(statement.condition)})"
+    otherwise = statement.otherwise
+    if otherwise is None or not otherwise.statements:
+        with writer.block(head):
+            write_sequence(writer, statement.then)
+        return
+    with writer.block(head, "} else {"):
+        write_sequence(writer, statement.then)
+    with writer.indented():
+        write_sequence(writer, otherwise)
+    writer.line("}")
+
+
+def _write_call(writer: Writer, call: Call) -> None:
+    if call.kind is not CallKind.EXTERN:
+        raise InternalError(f"calls of kind '{call.kind.value}' have no C text yet")
+    arguments = [c_region(a) if isinstance(a, Region) else c_expression(a) for a in call.arguments]
+    writer.listed(call.callee, arguments, ";")

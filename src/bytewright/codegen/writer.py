@@ -1,0 +1,80 @@
+"""The one writer of C text: lines, blocks, comments."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Generator
+from contextlib import contextmanager
+
+INDENT = "    "
+WIDTH = 110
+
+
+class Writer:
+    """Collects lines with indentation."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._depth = 0
+
+    def line(self, text: str = "") -> None:
+        """One line; empty lines carry no indentation."""
+        self._lines.append(f"{INDENT * self._depth}{text}" if text else "")
+
+    def lines(self, text: str) -> None:
+        """Several lines at the current depth."""
+        for line in text.splitlines():
+            self.line(line)
+
+    def wrapped(self, text: str, hanging: str = INDENT) -> None:
+        """One statement, broken at spaces where it is too long."""
+        width = WIDTH - len(INDENT) * self._depth
+        pieces = textwrap.wrap(
+            text, width, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
+        )
+        for piece in pieces:
+            self.line(piece)
+
+    def listed(self, head: str, items: list[str], tail: str) -> None:
+        """`head(items)tail`, one item a line where one line does not hold them."""
+        line = f"{head}({', '.join(items)}){tail}"
+        if len(line) + len(INDENT) * self._depth <= WIDTH:
+            self.line(line)
+            return
+        self.line(f"{head}(")
+        with self.indented():
+            for item in items[:-1]:
+                self.line(f"{item},")
+            self.line(f"{items[-1]}){tail}")
+
+    def comment(self, text: str) -> None:
+        """A comment; long text becomes a comment of several lines."""
+        safe = text.replace("*/", "* /").replace("/*", "/ *")
+        width = WIDTH - len(INDENT) * self._depth - 6
+        pieces = [piece for line in safe.splitlines() for piece in textwrap.wrap(line, width) or [""]]
+        if len(pieces) == 1:
+            self.line(f"/* {pieces[0]} */")
+            return
+        for index, piece in enumerate(pieces):
+            opening = "/* " if index == 0 else " * "
+            closing = " */" if index == len(pieces) - 1 else ""
+            self.line(f"{opening}{piece}{closing}".rstrip())
+
+    @contextmanager
+    def block(self, head: str, tail: str = "}") -> Generator[None, None, None]:
+        """`head {`, the lines inside one step deeper, and the closing brace."""
+        self.line(f"{head} {{" if head else "{")
+        with self.indented():
+            yield
+        self.line(tail)
+
+    @contextmanager
+    def indented(self) -> Generator[None, None, None]:
+        """Lines one step deeper."""
+        self._depth += 1
+        yield
+        self._depth -= 1
+
+    def text(self) -> str:
+        """Everything written, with a final newline."""
+        return "\n".join(self._lines) + "\n"

@@ -1,0 +1,132 @@
+"""From a model file to a bundle: the stages in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bytewright import __version__
+from bytewright.bundle.plan_document import PlannedModel, plan_document
+from bytewright.bundle.write import bundle_files
+from bytewright.codegen.generate import generate_c
+from bytewright.codegen.interface import Interface, offset_macro, planned_offsets, pool_interfaces
+from bytewright.codegen.kernels import uses_math
+from bytewright.frontends.tflite import import_tflite
+from bytewright.ir.module import Module
+from bytewright.ir.verify import Stage, verify
+from bytewright.lower.fold_pad import fold_pad
+from bytewright.lower.lower_graph import lower_graph
+from bytewright.lower.share_kernels import share_kernels
+from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.place.plan_devices import plan_devices
+from bytewright.plan.solve import solve
+from bytewright.storage.account_stack import account_stack
+from bytewright.storage.apply_solution import apply_solution
+from bytewright.storage.build_problem import build_parameter_problem, build_workspace_problem
+from bytewright.storage.clock import read_clock
+from bytewright.storage.place_scratch import place_scratch
+from bytewright.target.model import Role, Target
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What compiling gives.
+
+    Attributes:
+        planned: The planned module and its evidence.
+        document: plan.json.
+        files: Path in the bundle -> content.
+    """
+
+    planned: PlannedModel
+    document: dict[str, Any]
+    files: dict[str, bytes]
+
+
+def compile_model(
+    model: Path,
+    target: Target,
+    *,
+    name: str | None = None,
+    numerics: Numerics = Numerics.LITERT_REF,
+    solver: str = "auto",
+    progress: Progress | None = None,
+) -> Compiled:
+    """Compiles a model file for a target; nothing is written.
+
+    Args:
+        model: A .tflite file.
+        target: What to compile for.
+        name: A C identifier; the file's stem if None.
+        numerics: The kernel set that the output must equal bit for bit.
+        solver: Of the planner, by name.
+        progress: Told the name of each stage as it begins.
+
+    Raises:
+        CompileError: The model is wrong or does not fit.
+    """
+    progress = progress or _silent
+    progress("frontends")  # bytes of the file -> graph
+    module = import_tflite(model, name=name, numerics=numerics)
+    verify(module, Stage.IMPORTED, target, pass_name="import_tflite")
+    progress("place")  # every value gets a virtual device
+    module = _checked(plan_devices(module, target), Stage.PLACED, target, module, "plan_devices")
+    progress("lower")  # operators are fused into kernels
+    module = _checked(fold_pad(module), Stage.PLACED, target, module, "fold_pad")
+    module = _checked(lower_graph(module, target), Stage.LOWERED, target, module, "lower_graph")
+    module = _checked(share_kernels(module), Stage.LOWERED, target, module, "share_kernels")
+    progress("storage")  # stack or pool, for each allocation
+    module = _checked(place_scratch(module, target), Stage.LOWERED, target, module, "place_scratch")
+    timeline = read_clock(module)
+    stack = account_stack(module, target)
+    progress("plan")  # offsets
+    workspace = solve(build_workspace_problem(timeline, target), solver=solver).require()
+    parameters = solve(build_parameter_problem(module, target), solver=solver).require()
+    placed = apply_solution(module, workspace, parameters)
+    module = _checked(placed, Stage.PLANNED, target, module, "apply_solution")
+    planned = PlannedModel(
+        module, target, numerics.value, __version__, timeline, workspace, parameters, stack
+    )
+    progress("codegen")  # C text
+    document = plan_document(planned)
+    c_files = generate_c(module, _interface(planned, document["plan_hash"]))
+    progress("bundle")
+    return Compiled(planned, document, bundle_files(c_files, document, module.name, uses_math(module)))
+
+
+def _silent(stage: str) -> None:
+    del stage
+
+
+def _checked(module: Module, stage: Stage, target: Target, previous: Module, pass_name: str) -> Module:
+    verify(module, stage, target, previous, pass_name)
+    return module
+
+
+def _interface(planned: PlannedModel, plan_hash: str) -> Interface:
+    module, target = planned.module, planned.target
+    workspace_bytes = {use.pool: use.top_bytes for use in planned.workspace.pools}
+    parameter_bytes = {use.pool: use.top_bytes for use in planned.parameters.pools}
+    offsets = tuple(
+        (offset_macro(module.name, buffer.scope.pool or "", buffer.name), offset)
+        for buffer, offset in planned_offsets(module)
+        if buffer.scope is not None
+    )
+    return Interface(
+        model=module.name,
+        version=planned.version,
+        numerics=planned.numerics,
+        target=target.name,
+        plan_hash=plan_hash,
+        workspaces=pool_interfaces(module, target, Role.WORKSPACE, workspace_bytes),
+        parameters=pool_interfaces(module, target, Role.PARAMETERS, parameter_bytes),
+        inputs=module.inputs,
+        outputs=module.outputs,
+        stack_planned_bytes=planned.stack.planned_bytes,
+        stack_size_bytes=planned.stack.size_bytes,
+        offsets=offsets,
+    )

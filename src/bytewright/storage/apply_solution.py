@@ -1,0 +1,108 @@
+"""Writes a plan into the program: scopes name the pool, annotations and constants the offset.
+
+With the offsets known, each kernel also learns which of its parameters never overlap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+
+from bytewright.ir.address import size_bytes
+from bytewright.ir.expr import Buffer, Expr
+from bytewright.ir.module import ConstantBuffer, Module
+from bytewright.ir.prim import (
+    POOL_OFFSET,
+    Access,
+    Allocate,
+    BufferParameter,
+    Call,
+    PrimFunc,
+    Region,
+    Statement,
+)
+from bytewright.ir.rewrite import Rewriting, rewrite_sequence
+from bytewright.ir.scope import pool_scope
+from bytewright.ir.walk import walk_statements
+from bytewright.plan.solution import Placement, Solution
+
+Argument = Region | Expr
+
+
+def apply_solution(module: Module, workspace: Solution, parameters: Solution) -> Module:
+    """Returns the module with every allocation of the entry and every constant in its place."""
+    constants = tuple(_place_constant(c, parameters.placement_of) for c in module.constant_buffers)
+    constant_of = {c.buffer.name: c.buffer for c in constants}
+    entries = tuple(_place_entry(entry, workspace.placement_of, constant_of) for entry in module.entries)
+    placed = replace(module, entries=entries, constant_buffers=constants)
+    return replace(placed, kernels=tuple(_with_noalias(kernel, placed) for kernel in placed.kernels))
+
+
+def _place_constant(constant: ConstantBuffer, placement_of: dict[str, Placement]) -> ConstantBuffer:
+    placement = placement_of[constant.buffer.name]
+    buffer = replace(constant.buffer, scope=pool_scope(placement.pool))
+    return replace(constant, buffer=buffer, pool_offset=placement.offset)
+
+
+def _place_entry(
+    entry: PrimFunc, placement_of: dict[str, Placement], constant_of: dict[str, Buffer]
+) -> PrimFunc:
+    parameters = {parameter.buffer.name for parameter in entry.buffer_parameters}
+
+    def place(buffer: Buffer) -> Buffer:
+        if buffer.name in parameters:
+            return buffer
+        if buffer.name in constant_of:
+            return constant_of[buffer.name]
+        return replace(buffer, scope=pool_scope(placement_of[buffer.name].pool))
+
+    def annotate(statement: Statement) -> tuple[Statement, ...]:
+        if not isinstance(statement, Allocate):
+            return (statement,)
+        offset = placement_of[statement.buffer.name].offset
+        kept = tuple(item for item in statement.annotations if item[0] != POOL_OFFSET)
+        return (replace(statement, annotations=(*kept, (POOL_OFFSET, offset))),)
+
+    return replace(entry, body=rewrite_sequence(entry.body, Rewriting(buffer=place, statement=annotate)))
+
+
+def _with_noalias(kernel: PrimFunc, module: Module) -> PrimFunc:
+    """Pairs of parameters of which one at least is written, and which are disjoint at every call."""
+    offset_of = {
+        statement.buffer.name: offset
+        for entry in module.entries
+        for statement in walk_statements(entry.body)
+        if isinstance(statement, Allocate) and isinstance(offset := statement.annotation(POOL_OFFSET), int)
+    }
+    calls = [
+        statement
+        for entry in module.entries
+        for statement in walk_statements(entry.body)
+        if isinstance(statement, Call) and statement.callee == kernel.name
+    ]
+    pairs: list[tuple[str, str]] = []
+    for (i, first), (j, second) in combinations(enumerate(kernel.parameters), 2):
+        if not isinstance(first, BufferParameter) or not isinstance(second, BufferParameter):
+            continue
+        if first.access is Access.READ and second.access is Access.READ:
+            continue
+        if all(_disjoint(call.arguments[i], call.arguments[j], offset_of) for call in calls):
+            pairs.append((first.buffer.name, second.buffer.name))
+    return replace(kernel, noalias=tuple(pairs))
+
+
+def _disjoint(first: Argument, second: Argument, offset_of: dict[str, int]) -> bool:
+    if not isinstance(first, Region) or not isinstance(second, Region):
+        return True
+    if first.buffer.name == second.buffer.name:
+        return False
+    if first.buffer.scope != second.buffer.scope:
+        return True
+    names = (first.buffer.name, second.buffer.name)
+    if not all(name in offset_of for name in names):
+        return True  # different tensors of the caller: the interface asks for disjoint ones, and checks it
+    first_begin, second_begin = (offset_of[name] for name in names)
+    return (
+        first_begin + size_bytes(first.buffer) <= second_begin
+        or second_begin + size_bytes(second.buffer) <= first_begin
+    )

@@ -1,0 +1,53 @@
+"""Candidate pools: the pools that a buffer of the entry may end in.
+
+candidates = resolve(scope) ∩ pools of its role ∩ pools of every device that touches it ∩ its annotation
+"""
+
+from __future__ import annotations
+
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.ir.prim import CANDIDATE_POOLS
+from bytewright.ir.scope import WORKSPACE, Scope, is_within, pool_scope
+from bytewright.storage.clock import LiveBuffer
+from bytewright.target.model import Pool, Target
+
+
+def candidate_pools(live: LiveBuffer, target: Target) -> tuple[Pool, ...]:
+    """The workspace pools for a buffer, in preference order.
+
+    Raises:
+        CompileError: BW301 if there is none, with what each pool fails.
+    """
+    scope = live.buffer.scope or WORKSPACE
+    annotated = live.allocation.annotation(CANDIDATE_POOLS) if live.allocation else None
+    refusals: list[str] = []
+    chosen: list[Pool] = []
+    for pool in target.workspace_pools:
+        reason = _refusal(pool, scope, live, annotated if isinstance(annotated, tuple) else None)
+        if reason is None:
+            chosen.append(pool)
+        else:
+            refusals.append(f"{pool.name}  {reason}")
+    if isinstance(annotated, tuple):
+        chosen.sort(key=lambda pool: annotated.index(pool.name))
+    if not chosen:
+        raise CompileError(
+            Diagnostic(
+                "BW301",
+                f"'{live.buffer.name}' cannot be placed in any workspace pool",
+                notes=tuple(refusals) or (f"target '{target.name}' has no workspace pool",),
+                help="--workspace NAME[=SIZE][@MEMORY] adds a pool",
+            )
+        )
+    return tuple(chosen)
+
+
+def _refusal(pool: Pool, scope: Scope, live: LiveBuffer, annotated: tuple[str, ...] | None) -> str | None:
+    if not is_within(pool_scope(pool.name), scope):
+        return f"is not in its scope '{scope}'"
+    unreached = [device for device in live.devices if pool.devices and device not in pool.devices]
+    if unreached:
+        return f"is not for device '{unreached[0]}', which touches it"
+    if annotated is not None and pool.name not in annotated:
+        return f"is not among its candidates {', '.join(annotated)}"
+    return None
