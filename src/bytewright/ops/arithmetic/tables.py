@@ -179,6 +179,16 @@ def _saturate_16(values: Int64) -> Int64:
     return np.clip(values, -(1 << 15), (1 << 15) - 1)
 
 
+def _shift_right_16(values: Int64, shift: int) -> Int64:
+    """`rounding_shift_right` as the references compute it on 16 bits.
+
+    From 16 on their mask of the remainder is -1, and what should round to zero becomes 1, or -1 below zero.
+    """
+    if shift < 16:
+        return rounding_shift_right(values, shift)
+    return np.where(values >= 0, 1, -1)
+
+
 def _hard_swish(source: Quantization, target: Quantization) -> Int64:
     """`x * relu6(x + 3) / 6` in 16-bit fixed point; the two numerics sets agree.
 
@@ -198,10 +208,10 @@ def _hard_swish(source: Quantization, target: Quantization) -> Int64:
     opening = _high_multiply_16(opening, _to_int16(gate.multiplier))
     if gate.exponent > 0:
         opening = _saturate_16(opening << 1)
-    opening = rounding_shift_right(opening, gate.right_shift)
+    opening = _shift_right_16(opening, gate.right_shift)
     product = ((opening + (1 << 15)) >> 1) * scaled
     truncated = np.where(product >= 0, product >> 15, -(-product >> 15))
-    return rounding_shift_right(truncated, output.right_shift) + target[1]
+    return _shift_right_16(truncated, output.right_shift) + target[1]
 
 
 def quantize_float(values: NDArray[np.float32], scale: float, zero_point: int) -> NDArray[np.int8]:

@@ -1,0 +1,572 @@
+"""Random models of one operator, as hypothesis strategies, and inputs for them.
+
+`operator_models(kind, dtype)` draws a `RandomModel`; every one of them is a file that both references accept and
+whose arithmetic is defined (no overflow of 32 bits). Quantisations are drawn in several tempers: typical ones,
+powers of two (every second accumulator is a tie), factors above one, and factors so small that everything
+becomes the zero point. Floats are small multiples of 1/8, so that sums are exact in any order and a difference
+is a mistake, not a rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+from hypothesis.strategies import DrawFn, SearchStrategy
+from numpy.typing import NDArray
+
+from tflite_writer import OPTIONAL, ModelBuilder
+
+DTYPES = ("int8", "float32")
+ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
+
+
+@dataclass(frozen=True)
+class RandomModel:
+    """One file.
+
+    Attributes:
+        description: What it is, in one line, for a failing test's message.
+        input_shapes, dtype: Of its inputs, in order.
+    """
+
+    content: bytes
+    description: str
+    input_shapes: tuple[tuple[int, ...], ...]
+    dtype: str
+
+    def inputs(self, seed: int) -> list[NDArray[Any]]:
+        """Inputs for one run: random for most seeds, all the same extreme for the first two."""
+        generator = np.random.default_rng(seed)
+        return [_array(generator, shape, self.dtype, seed) for shape in self.input_shapes]
+
+    def __repr__(self) -> str:
+        return f"RandomModel({self.description})"
+
+
+def _array(generator: np.random.Generator, shape: tuple[int, ...], dtype: str, seed: int) -> NDArray[Any]:
+    if dtype == "int8":
+        if seed in (0, 1):
+            return np.full(shape, -128 if seed == 0 else 127, dtype=np.int8)
+        return generator.integers(-128, 128, shape).astype(np.int8)
+    return (generator.integers(-64, 65, shape) / 8).astype(np.float32)
+
+
+class _Draft:
+    """A model under construction, with the drawing of quantisations."""
+
+    def __init__(self, draw: DrawFn, kind: str, dtype: str) -> None:
+        self.draw = draw
+        self.kind = kind
+        self.dtype = dtype
+        self.builder = ModelBuilder()
+        self.inputs: list[int] = []
+        self.input_shapes: list[tuple[int, ...]] = []
+        self.generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+        self.facts: list[str] = []
+
+    @property
+    def is_int8(self) -> bool:
+        return self.dtype == "int8"
+
+    def affine(self) -> tuple[float, int]:
+        """A scale and a zero point."""
+        scale = self.draw(
+            st.one_of(
+                st.sampled_from([2.0**power for power in range(-8, 3)]),
+                st.floats(2.0**-8, 2.0, width=32),
+            )
+        )
+        zero_point = self.draw(st.one_of(st.sampled_from([-128, 0, 127]), st.integers(-128, 127)))
+        return scale, zero_point
+
+    def tensor(self, name: str, shape: Sequence[int], affine: tuple[float, int] | None) -> int:
+        if not self.is_int8 or affine is None:
+            return self.builder.tensor(name, shape, self.dtype)
+        return self.builder.tensor(name, shape, "int8", scale=affine[0], zero_point=affine[1])
+
+    def input(self, shape: Sequence[int], affine: tuple[float, int] | None) -> int:
+        index = self.tensor(f"input_{len(self.inputs)}", shape, affine)
+        self.inputs.append(index)
+        self.input_shapes.append(tuple(shape))
+        return index
+
+    def output(self, shape: Sequence[int], affine: tuple[float, int] | None) -> int:
+        return self.tensor("output", shape, affine)
+
+    def integers(self, name: str, values: Sequence[int] | NDArray[Any]) -> int:
+        return self.builder.constant(name, np.asarray(values, dtype=np.int32))
+
+    def weights(self, shape: Sequence[int]) -> NDArray[Any]:
+        if self.is_int8:
+            return self.generator.integers(-127, 128, shape).astype(np.int8)
+        return (self.generator.integers(-16, 17, shape) / 8).astype(np.float32)
+
+    def finish(self, outputs: Sequence[int], **facts: object) -> RandomModel:
+        text = ", ".join(f"{key}={value}" for key, value in facts.items())
+        content = self.builder.build(self.inputs, outputs)
+        return RandomModel(content, f"{self.kind} {self.dtype} {text}", tuple(self.input_shapes), self.dtype)
+
+
+def _shape(draft: _Draft, rank: int, maximum: int = 6) -> tuple[int, ...]:
+    return tuple(draft.draw(st.integers(1, maximum)) for _ in range(rank))
+
+
+def _any_shape(draft: _Draft, low: int = 1, high: int = 4, maximum: int = 6) -> tuple[int, ...]:
+    return _shape(draft, draft.draw(st.integers(low, high)), maximum)
+
+
+# Sliding windows
+
+
+@dataclass(frozen=True)
+class _Window:
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    padding: str
+    outputs: tuple[int, int]
+
+
+def _window(draft: _Draft, spatial: tuple[int, int], *, dilated: bool) -> _Window:
+    """A window that fits; output extents by TFLite's rules, computed here anew."""
+    draw = draft.draw
+    padding = draw(st.sampled_from(["SAME", "VALID"]))
+    kernel: list[int] = []
+    stride: list[int] = []
+    dilation: list[int] = []
+    outputs: list[int] = []
+    for extent in spatial:
+        step = draw(st.integers(1, 3))
+        spread = draw(st.sampled_from([1, 1, 2, 3])) if dilated else 1
+        largest = 5 if padding == "SAME" else min(5, (extent - 1) // spread + 1)
+        size = draw(st.integers(1, largest))
+        reach = (size - 1) * spread + 1
+        taken = extent if padding == "SAME" else extent - reach + 1
+        kernel.append(size)
+        stride.append(step)
+        dilation.append(spread)
+        outputs.append((taken + step - 1) // step)
+    pairs = [(values[0], values[1]) for values in (kernel, stride, dilation, outputs)]
+    return _Window(pairs[0], pairs[1], pairs[2], padding, pairs[3])
+
+
+def _channel_scales(
+    draft: _Draft, channels: int, input_scale: float, reach: float
+) -> tuple[list[float], float]:
+    """Weight scales and an output scale; `reach` is what accumulators typically come to."""
+    draw = draft.draw
+    count = draw(st.sampled_from([1, channels]))
+    temper = draw(st.sampled_from(["typical", "typical", "power of two", "large", "tiny"]))
+    if temper == "power of two":
+        scales = [2.0 ** draw(st.integers(-9, -3)) for _ in range(count)]
+        output = input_scale * scales[0] * 2.0 ** draw(st.integers(1, 12))
+    elif temper == "large":
+        scales = [float(draw(st.floats(2.0**-7, 2.0**-6, width=32))) for _ in range(count)]
+        output = input_scale * 0.01 / draw(st.sampled_from([1.0, 1.5, 2.0, 7.3]))
+    elif temper == "tiny":
+        scales = [2.0 ** draw(st.integers(-44, -24)) for _ in range(count)]
+        output = input_scale
+    else:
+        scales = [float(draw(st.floats(2.0**-10, 2.0**-4, width=32))) for _ in range(count)]
+        output = input_scale * scales[0] * max(reach, 1.0) / draw(st.floats(10, 100))
+    draft.facts.append(temper)
+    return [float(np.float32(scale)) for scale in scales], float(np.float32(output))
+
+
+def _weighted(
+    draft: _Draft,
+    source_shape: tuple[int, ...],
+    weights_shape: tuple[int, ...],
+    output_shape: tuple[int, ...],
+    channels: int,
+    axis: int,
+    bias_may_be_absent: bool,
+    options: dict[str, Any],
+) -> RandomModel:
+    """CONV_2D, DEPTHWISE_CONV_2D or FULLY_CONNECTED."""
+    draw, builder = draft.draw, draft.builder
+    weights = draft.weights(weights_shape)
+    taps = weights.size // channels
+    has_bias = not bias_may_be_absent or draw(st.booleans())
+    activation = draw(st.sampled_from(ACTIVATIONS))
+    bias_index = OPTIONAL
+    if draft.is_int8:
+        affine = draft.affine()
+        scales, output_scale = _channel_scales(draft, channels, affine[0], 70 * 70 * float(np.sqrt(taps)))
+        source = draft.input(source_shape, affine)
+        weights_index = builder.constant("weights", weights, scale=scales, quantized_dimension=axis)
+        if has_bias:
+            bias = draft.generator.integers(-(1 << 14), 1 << 14, channels).astype(np.int32)
+            bias_scales = [affine[0] * scale for scale in scales]
+            bias_index = builder.constant("bias", bias, scale=bias_scales)
+        output = draft.output(output_shape, (output_scale, draft.affine()[1]))
+    else:
+        source = draft.input(source_shape, None)
+        weights_index = builder.constant("weights", weights)
+        if has_bias:
+            bias_index = builder.constant("bias", draft.weights((channels,)))
+        output = draft.output(output_shape, None)
+    builder.operator(
+        draft.kind, [source, weights_index, bias_index], [output], activation=activation, **options
+    )
+    facts = {**options, "x": source_shape, "w": weights_shape, "activation": activation}
+    return draft.finish([output], **facts, bias=has_bias, temper=draft.facts)
+
+
+def _convolution(draft: _Draft) -> RandomModel:
+    draw = draft.draw
+    spatial = (draw(st.integers(1, 9)), draw(st.integers(1, 9)))
+    batch, depth = draw(st.sampled_from([1, 1, 1, 2])), draw(st.integers(1, 9))
+    window = _window(draft, spatial, dilated=True)
+    options = {
+        "padding": window.padding,
+        "stride_h": window.stride[0],
+        "stride_w": window.stride[1],
+        "dilation_h_factor": window.dilation[0],
+        "dilation_w_factor": window.dilation[1],
+    }
+    if draft.kind == "CONV_2D":
+        channels = draw(st.integers(1, 9))
+        weights_shape = (channels, *window.kernel, depth)
+    else:
+        multiplier = draw(st.sampled_from([1, 1, 2, 3]))
+        channels = depth * multiplier
+        weights_shape = (1, *window.kernel, channels)
+        options["depth_multiplier"] = multiplier
+    axis = 0 if draft.kind == "CONV_2D" else 3
+    source = (batch, *spatial, depth)
+    return _weighted(
+        draft, source, weights_shape, (batch, *window.outputs, channels), channels, axis, False, options
+    )
+
+
+def _fully_connected(draft: _Draft) -> RandomModel:
+    draw = draft.draw
+    depth, channels = draw(st.integers(1, 40)), draw(st.integers(1, 9))
+    leading = _shape(draft, draw(st.integers(1, 3)), 3)
+    keep = draw(st.booleans())
+    output = (*leading, channels) if keep else (prod(leading), channels)
+    options = {"keep_num_dims": keep}
+    return _weighted(draft, (*leading, depth), (channels, depth), output, channels, 0, True, options)
+
+
+def _pool(draft: _Draft) -> RandomModel:
+    draw = draft.draw
+    spatial = (draw(st.integers(1, 9)), draw(st.integers(1, 9)))
+    batch, depth = draw(st.sampled_from([1, 1, 2])), draw(st.integers(1, 9))
+    window = _window(draft, spatial, dilated=False)
+    affine = draft.affine()
+    source = draft.input((batch, *spatial, depth), affine)
+    output = draft.output((batch, *window.outputs, depth), affine)
+    options = {
+        "padding": window.padding,
+        "stride_h": window.stride[0],
+        "stride_w": window.stride[1],
+        "filter_height": window.kernel[0],
+        "filter_width": window.kernel[1],
+        "activation": draw(st.sampled_from(ACTIVATIONS)),
+    }
+    draft.builder.operator(draft.kind, [source], [output], **options)
+    return draft.finish([output], x=(batch, *spatial, depth), quantisation=affine, **options)
+
+
+def _mean(draft: _Draft) -> RandomModel:
+    shape = _any_shape(draft, 2, 4)
+    rank = len(shape)
+    axes = draft.draw(st.lists(st.integers(0, rank - 1), min_size=1, max_size=rank - 1, unique=True))
+    keep = draft.draw(st.booleans())
+    reduced = [1 if axis in axes else extent for axis, extent in enumerate(shape)]
+    result = reduced if keep else [extent for axis, extent in enumerate(shape) if axis not in axes]
+    signed = [axis - rank if draft.draw(st.booleans()) else axis for axis in axes]
+    affine = draft.affine()
+    other = affine if draft.draw(st.booleans()) else draft.affine()
+    source = draft.input(shape, affine)
+    output = draft.output(result, other)
+    draft.builder.operator(draft.kind, [source, draft.integers("axes", signed)], [output], keep_dims=keep)
+    return draft.finish([output], x=shape, axes=signed, keep=keep, quantisation=(affine, other))
+
+
+# Elements
+
+
+def _binary(draft: _Draft) -> RandomModel:
+    draw = draft.draw
+    shape = _any_shape(draft)
+    form = draw(st.sampled_from(["same", "same", "broadcast", "constant", "scalar", "twice"]))
+    first_shape = second_shape = shape
+    if form == "broadcast":
+        first_shape = tuple(1 if draw(st.booleans()) else extent for extent in shape)
+        second_shape = tuple(
+            extent if one == 1 or draw(st.booleans()) else 1
+            for extent, one in zip(shape, first_shape, strict=True)
+        )
+        second_shape = second_shape[draw(st.integers(0, len(shape) - 1)) :]
+    elif form == "scalar":
+        second_shape = (1,)
+    shape = tuple(np.broadcast_shapes(first_shape, second_shape))
+    one, two, target = draft.affine(), draft.affine(), draft.affine()
+    first = draft.input(first_shape, one)
+    if form == "twice":
+        two, second = one, first
+    elif form in ("constant", "scalar"):
+        values = draft.weights(second_shape)
+        keywords = {"scale": two[0], "zero_point": two[1]} if draft.is_int8 else {}
+        second = draft.builder.constant("second", values, **keywords)
+    else:
+        second = draft.input(second_shape, two)
+    operands = [second, first] if form != "twice" and draw(st.booleans()) else [first, second]
+    output = draft.output(shape, target)
+    activation = draw(st.sampled_from(ACTIVATIONS))
+    draft.builder.operator(draft.kind, operands, [output], activation=activation)
+    facts = {"form": form, "a": first_shape, "b": second_shape, "activation": activation}
+    return draft.finish([output], **facts, quantisation=(one, two, target))
+
+
+def _unary(draft: _Draft) -> RandomModel:
+    shape = _any_shape(draft)
+    source_affine = draft.affine()
+    target = source_affine if draft.draw(st.booleans()) else draft.affine()
+    if draft.kind == "LOGISTIC":
+        target = (1.0 / 256, -128)
+    elif draft.kind == "TANH":
+        target = (1.0 / 128, 0)
+    elif draft.kind == "HARD_SWISH" and source_affine[0] > 64 * target[0]:
+        target = source_affine
+    options: dict[str, Any] = {}
+    if draft.kind == "LEAKY_RELU":
+        options["alpha"] = draft.draw(st.sampled_from([0.0, 0.1, 0.25, 1.0, 1.5, -0.3]))
+    source = draft.input(shape, source_affine)
+    output = draft.output(shape, target)
+    draft.builder.operator(draft.kind, [source], [output], **options)
+    return draft.finish([output], x=shape, quantisation=(source_affine, target), **options)
+
+
+def _softmax(draft: _Draft) -> RandomModel:
+    shape = _any_shape(draft, 1, 4, 9)
+    affine = draft.affine()
+    beta = draft.draw(st.sampled_from([1.0, 1.0, 0.25, 2.0]))
+    source = draft.input(shape, affine)
+    output = draft.output(shape, (1.0 / 256, -128))
+    draft.builder.operator(draft.kind, [source], [output], beta=beta)
+    return draft.finish([output], x=shape, beta=beta, quantisation=affine)
+
+
+def _quantize(draft: _Draft) -> RandomModel:
+    shape = _any_shape(draft)
+    affine, target = draft.affine(), draft.affine()
+    source = draft.input(shape, affine)
+    output = draft.builder.tensor("output", shape, "int8", scale=target[0], zero_point=target[1])
+    draft.builder.operator(draft.kind, [source], [output])
+    return draft.finish([output], x=shape, quantisation=(affine, target))
+
+
+def _dequantize(draft: _Draft) -> RandomModel:
+    shape = _any_shape(draft)
+    affine = draft.affine()
+    source = draft.input(shape, affine)
+    output = draft.builder.tensor("output", shape, "float32")
+    draft.builder.operator(draft.kind, [source], [output])
+    return draft.finish([output], x=shape, quantisation=affine)
+
+
+# Moves
+
+
+def _pad(draft: _Draft) -> RandomModel:
+    shape = _any_shape(draft, 1, 4, 5)
+    widths = [[draft.draw(st.integers(0, 3)), draft.draw(st.integers(0, 3))] for _ in shape]
+    affine = draft.affine()
+    source = draft.input(shape, affine)
+    result = [extent + sum(width) for extent, width in zip(shape, widths, strict=True)]
+    output = draft.output(result, affine)
+    operands = [source, draft.integers("paddings", widths)]
+    if draft.kind == "PADV2":
+        keywords = {"scale": affine[0], "zero_point": affine[1]} if draft.is_int8 else {}
+        operands.append(draft.builder.constant("value", draft.weights((1,)), **keywords))
+    draft.builder.operator(draft.kind, operands, [output])
+    return draft.finish([output], x=shape, widths=widths, quantisation=affine)
+
+
+def _reshape(draft: _Draft) -> RandomModel:
+    shape = _any_shape(draft)
+    target = list(draft.draw(st.permutations(shape)))
+    if draft.draw(st.booleans()):
+        target = [prod(target[:2]), *target[2:]]
+    affine = draft.affine()
+    source = draft.input(shape, affine)
+    output = draft.output(target, affine)
+    stated = list(target)
+    if draft.draw(st.booleans()):
+        stated[draft.draw(st.integers(0, len(stated) - 1))] = -1
+    as_operand = draft.draw(st.booleans())
+    operands = [source, draft.integers("shape", stated)] if as_operand else [source]
+    draft.builder.operator(draft.kind, operands, [output], new_shape=stated)
+    return draft.finish([output], x=shape, shape=stated, as_operand=as_operand)
+
+
+def _squeeze(draft: _Draft) -> RandomModel:
+    shape = tuple(draft.draw(st.sampled_from([1, 1, 2, 3])) for _ in range(draft.draw(st.integers(2, 4))))
+    ones = [axis for axis, extent in enumerate(shape) if extent == 1]
+    stated = [axis for axis in ones if draft.draw(st.booleans())]
+    removed = stated or ones
+    if len(removed) == len(shape):
+        stated = removed = ones[1:]
+    result = [extent for axis, extent in enumerate(shape) if axis not in removed]
+    affine = draft.affine()
+    source, output = draft.input(shape, affine), draft.output(result, affine)
+    draft.builder.operator(draft.kind, [source], [output], squeeze_dims=stated)
+    return draft.finish([output], x=shape, axes=stated)
+
+
+def _expand_dims(draft: _Draft) -> RandomModel:
+    shape = _any_shape(draft, 1, 3)
+    axis = draft.draw(st.integers(-len(shape) - 1, len(shape)))
+    position = axis % (len(shape) + 1)
+    affine = draft.affine()
+    source = draft.input(shape, affine)
+    output = draft.output((*shape[:position], 1, *shape[position:]), affine)
+    draft.builder.operator(draft.kind, [source, draft.integers("axis", [axis])], [output])
+    return draft.finish([output], x=shape, axis=axis)
+
+
+def _concatenation(draft: _Draft) -> RandomModel:
+    shape = _any_shape(draft)
+    axis = draft.draw(st.integers(0, len(shape) - 1))
+    affine = draft.affine()
+    extents = draft.draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
+    sources = [draft.input((*shape[:axis], extent, *shape[axis + 1 :]), affine) for extent in extents]
+    output = draft.output((*shape[:axis], sum(extents), *shape[axis + 1 :]), affine)
+    signed = axis - len(shape) if draft.draw(st.booleans()) else axis
+    draft.builder.operator(draft.kind, sources, [output], axis=signed)
+    return draft.finish([output], shape=shape, extents=extents, axis=signed)
+
+
+def _slice(draft: _Draft) -> RandomModel:
+    shape = _any_shape(draft)
+    begin = [draft.draw(st.integers(0, extent - 1)) for extent in shape]
+    size = [draft.draw(st.integers(1, extent - b)) for extent, b in zip(shape, begin, strict=True)]
+    stated = [
+        -1 if b + s == extent and draft.draw(st.booleans()) else s
+        for extent, b, s in zip(shape, begin, size, strict=True)
+    ]
+    affine = draft.affine()
+    source, output = draft.input(shape, affine), draft.output(size, affine)
+    operands = [source, draft.integers("begin", begin), draft.integers("size", stated)]
+    draft.builder.operator(draft.kind, operands, [output])
+    return draft.finish([output], x=shape, begin=begin, size=stated)
+
+
+def _strided_slice(draft: _Draft) -> RandomModel:
+    draw = draft.draw
+    shape = _any_shape(draft)
+    rank = len(shape)
+    affine = draft.affine()
+    probe = np.empty(shape, dtype=np.int8)
+    begin, end, stride = ([] for _ in range(3))
+    masks = {"begin_mask": 0, "end_mask": 0, "shrink_axis_mask": 0}
+    keys: list[Any] = []
+    for axis, extent in enumerate(shape):
+        step = draw(st.sampled_from([1, 1, 2, 3, -1, -2]))
+        first, last = draw(st.integers(-extent - 1, extent + 1)), draw(st.integers(-extent - 1, extent + 1))
+        shrinks = axis > 0 and draw(st.sampled_from([False, False, True]))
+        if shrinks:
+            first, step = draw(st.integers(-extent, extent - 1)), 1
+            last = first + 1
+            masks["shrink_axis_mask"] |= 1 << axis
+            keys.append(first)
+        else:
+            key = slice(first, last, step)
+            if len(range(*key.indices(extent))) == 0 or draw(st.booleans()):
+                masks["begin_mask"] |= 1 << axis
+                masks["end_mask"] |= 1 << axis
+                key = slice(None, None, step)
+            keys.append(key)
+        begin.append(first)
+        end.append(last)
+        stride.append(step)
+    result = probe[tuple(keys)].shape
+    source, output = draft.input(shape, affine), draft.output(result, affine)
+    operands = [draft.integers(n, v) for n, v in (("begin", begin), ("end", end), ("strides", stride))]
+    draft.builder.operator(draft.kind, [source, *operands], [output], **masks)
+    return draft.finish([output], x=shape, rank=rank, begin=begin, end=end, stride=stride, **masks)
+
+
+def _split(draft: _Draft) -> RandomModel:
+    draw = draft.draw
+    parts, each = draw(st.integers(1, 4)), draw(st.integers(1, 3))
+    rest = _any_shape(draft, 1, 3)
+    axis = draw(st.integers(0, len(rest)))
+    shape, part = (*rest[:axis], parts * each, *rest[axis:]), (*rest[:axis], each, *rest[axis:])
+    affine = draft.affine()
+    source = draft.input(shape, affine)
+    outputs = [draft.tensor(f"output_{index}", part, affine) for index in range(parts)]
+    signed = axis - len(shape) if draw(st.booleans()) else axis
+    axis_tensor = draft.builder.tensor("axis", [], "int32", data=np.array(signed, dtype=np.int32))
+    draft.builder.operator(draft.kind, [axis_tensor, source], outputs, num_splits=parts)
+    return draft.finish(outputs, x=shape, axis=signed, parts=parts)
+
+
+def _transpose(draft: _Draft) -> RandomModel:
+    shape = _any_shape(draft)
+    permutation = list(draft.draw(st.permutations(range(len(shape)))))
+    affine = draft.affine()
+    source = draft.input(shape, affine)
+    output = draft.output([shape[axis] for axis in permutation], affine)
+    draft.builder.operator(draft.kind, [source, draft.integers("permutation", permutation)], [output])
+    return draft.finish([output], x=shape, permutation=permutation)
+
+
+_MAKERS: dict[str, Callable[[_Draft], RandomModel]] = {
+    "ADD": _binary,
+    "AVERAGE_POOL_2D": _pool,
+    "CONCATENATION": _concatenation,
+    "CONV_2D": _convolution,
+    "DEPTHWISE_CONV_2D": _convolution,
+    "DEQUANTIZE": _dequantize,
+    "EXPAND_DIMS": _expand_dims,
+    "FULLY_CONNECTED": _fully_connected,
+    "HARD_SWISH": _unary,
+    "LEAKY_RELU": _unary,
+    "LOGISTIC": _unary,
+    "MAX_POOL_2D": _pool,
+    "MEAN": _mean,
+    "MUL": _binary,
+    "PAD": _pad,
+    "PADV2": _pad,
+    "QUANTIZE": _quantize,
+    "RELU": _unary,
+    "RELU6": _unary,
+    "RELU_N1_TO_1": _unary,
+    "RESHAPE": _reshape,
+    "SLICE": _slice,
+    "SOFTMAX": _softmax,
+    "SPLIT": _split,
+    "SQUEEZE": _squeeze,
+    "STRIDED_SLICE": _strided_slice,
+    "SUB": _binary,
+    "TANH": _unary,
+    "TRANSPOSE": _transpose,
+}
+OPERATORS = tuple(_MAKERS)
+CASES = tuple((k, d) for k in OPERATORS for d in DTYPES if (k, d) != ("DEQUANTIZE", "float32"))
+"""Every operator with every element type of its inputs that it takes."""
+
+
+def operator_models(kind: str, dtype: str) -> SearchStrategy[RandomModel]:
+    """Models with one operator of a kind, on inputs of an element type."""
+
+    @st.composite
+    def models(draw: DrawFn) -> RandomModel:
+        return _MAKERS[kind](_Draft(draw, kind, dtype))
+
+    return models()
+
+
+def any_models() -> SearchStrategy[RandomModel]:
+    """Models with one operator of any kind."""
+    return st.sampled_from(CASES).flatmap(lambda case: operator_models(*case))

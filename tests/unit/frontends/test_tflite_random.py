@@ -1,0 +1,57 @@
+"""Random models of each operator: the imported graph, evaluated, equals the references."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.random_models import CASES, RandomModel, operator_models
+from support.reference import LiteRt, TfLiteMicro
+
+from bytewright.frontends.tflite import import_content
+from bytewright.ir.graph import evaluate_function
+from bytewright.ops.arithmetic.numerics import Numerics
+
+FLOAT_TOLERANCE = 1e-5
+SEEDS = (0, 1, 2, 3)
+# LiteRT's bounds-limited kernels and options that TensorFlow Lite Micro does not have; see each test.
+QUICK = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+
+
+def assert_equals(model: RandomModel, reference: LiteRt | TfLiteMicro, numerics: Numerics) -> None:
+    module = import_content(model.content, "random.tflite", numerics=numerics)
+    graph = module.graph
+    for seed in SEEDS:
+        inputs = model.inputs(seed)
+        expected = reference.run(*inputs)
+        values = evaluate_function(graph, module.constants, tuple(inputs))
+        for name, wanted in zip(graph.results, expected, strict=True):
+            found = values[name]
+            assert found.shape == wanted.shape
+            assert found.dtype == wanted.dtype
+            if wanted.dtype == np.int8:
+                np.testing.assert_array_equal(found, wanted, err_msg=model.description)
+            else:
+                worst = float(np.abs(found - wanted).max())
+                assert worst <= FLOAT_TOLERANCE * float(np.abs(wanted).max()), model.description
+
+
+@pytest.mark.parametrize(("kind", "dtype"), CASES)
+def test_equals_litert(kind: str, dtype: str) -> None:
+    @QUICK
+    @given(model=operator_models(kind, dtype))
+    def check(model: RandomModel) -> None:
+        assert_equals(model, LiteRt(model.content), Numerics.LITERT_REF)
+
+    check()
+
+
+@pytest.mark.parametrize("kind", sorted({kind for kind, _ in CASES}))
+def test_equals_tflm(kind: str) -> None:
+    @QUICK
+    @given(model=operator_models(kind, "int8"))
+    def check(model: RandomModel) -> None:
+        assert_equals(model, TfLiteMicro(model.content), Numerics.TFLM)
+
+    check()
