@@ -1,0 +1,130 @@
+"""The documents' commands, run as a reader would: in order, in one folder, with the output that they promise.
+
+In a fenced block marked `console` a line that begins with `$ ` is a command, and the lines up to the next one are its
+output, where `...` stands for anything. A block marked `c` whose first line is a file name in a comment is written to
+that file first. Commands of make are left out, because they are what runs these tests.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = (
+    "README.md",
+    "CONTRIBUTING.md",
+    *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))),
+)
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FILE_NAME = re.compile(r"/\* ([\w.]+) \*/\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command of a document, and the output that follows it there ("" if none is shown)."""
+
+    text: str
+    output: str
+
+
+def commands_of(document: str) -> list[Command]:
+    """The commands in the document's `console` blocks."""
+    commands: list[Command] = []
+    for language, body in _FENCE.findall(document):
+        if language == "console":
+            head, *entries = re.split(r"^\$ ", body, flags=re.MULTILINE)
+            assert head == "", "a console block begins with a command"
+            commands += (
+                Command(text, output) for text, _, output in (entry.partition("\n") for entry in entries)
+            )
+    return commands
+
+
+def files_of(document: str) -> Iterator[tuple[str, str]]:
+    """Names and contents of the files that the document shows."""
+    for language, body in _FENCE.findall(document):
+        if language == "c" and (name := _FILE_NAME.match(body)):
+            yield name[1], body
+
+
+def matches(shown: str, actual: str) -> bool:
+    """Whether an output is the one that is shown; `...` stands for any text."""
+    pattern = ".*".join(re.escape(part) for part in shown.strip().split("..."))
+    return (
+        re.fullmatch(pattern, "\n".join(line.rstrip() for line in actual.strip().splitlines()), re.DOTALL)
+        is not None
+    )
+
+
+def run(command: Command, folder: Path) -> None:
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "COLUMNS": "120",
+        "NO_COLOR": "1",
+    }
+    done = subprocess.run(
+        ["bash", "-c", command.text],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    refusal_expected = command.output.startswith("error[")
+    assert (done.returncode != 0) == refusal_expected, f"$ {command.text}\n{done.stdout}"
+    if command.output:
+        assert matches(command.output, done.stdout), (
+            f"$ {command.text}\n{done.stdout}\nbut shown is\n{command.output}"
+        )
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in DOCUMENTS if "```console" in (ROOT / name).read_text("utf-8")]
+)
+def test_the_commands_of_a_document_do_what_it_says(name: str, tmp_path: Path) -> None:
+    document = (ROOT / name).read_text(encoding="utf-8")
+    (tmp_path / "examples").symlink_to(ROOT / "examples", target_is_directory=True)
+    for file_name, content in files_of(document):
+        (tmp_path / file_name).write_text(content, encoding="utf-8")
+    commands = [command for command in commands_of(document) if not command.text.startswith("make ")]
+    for command in commands:
+        run(command, tmp_path)
+
+
+def test_the_readme_has_commands_of_the_whole_tour() -> None:
+    commands = commands_of((ROOT / "README.md").read_text(encoding="utf-8"))
+    named = {command.text.split()[1] for command in commands if command.text.startswith("bytewright ")}
+    assert named >= {"compile", "run", "report", "explain", "check", "targets", "ops", "plan"}
+
+
+def test_commands_and_outputs_are_told_apart() -> None:
+    document = (
+        "text\n```console\n$ first\none\ntwo\n$ second\n```\n```c\n/* a.c */\nint a;\n```\n```\n$ no\n```\n"
+    )
+    assert commands_of(document) == [Command("first", "one\ntwo\n"), Command("second", "")]
+    assert list(files_of(document)) == [("a.c", "/* a.c */\nint a;\n")]
+
+
+def test_dots_stand_for_anything_and_nothing_else_does() -> None:
+    assert matches("used ... B\n...\nend", "used 12 B\nmore\nlines\nend\n")
+    assert not matches("used ... B", "used 12 KiB")
+    assert not matches("a.c", "abc")
+
+
+def test_a_command_that_fails_or_prints_something_else_is_noticed(tmp_path: Path) -> None:
+    run(Command("echo fine", "fine\n"), tmp_path)
+    with pytest.raises(AssertionError):
+        run(Command("false", ""), tmp_path)
+    with pytest.raises(AssertionError):
+        run(Command("echo other", "fine\n"), tmp_path)

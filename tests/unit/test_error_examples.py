@@ -1,0 +1,111 @@
+"""Examples in docs/errors.md, provoked and compared line for line."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bytewright.diagnostics import CompileError
+from bytewright.execute.description import read_bundle
+from bytewright.execute.tools import compile_c, find_tool
+from bytewright.frontends.tflite import import_tflite
+from bytewright.plan.problem import Buffer, Pool, Problem
+from bytewright.plan.solution import Placement
+from bytewright.plan.solve import SOLVERS, register_solver, solve
+from bytewright.target import load_target
+from bytewright.target.options import Overrides, apply_overrides, parse_resize_option
+
+ROOT = Path(__file__).resolve().parents[2]
+BUFFERS = (
+    Buffer("conv_1/out", 8192, ((0, 6),)),
+    Buffer("conv_2/out", 8192, ((4, 9),)),
+    Buffer("conv_2/scratch", 4096, ((5, 6),)),
+)
+PROBLEM = Problem(BUFFERS, (Pool("dtcm", 16384),))
+MISSPELT_KEY = """name = "mine"
+
+[memory.ram]
+size = "64KiB"
+lenght = 4
+
+[device.cpu]
+isa = "cortex-m4"
+reach = ["ram"]
+stack = "ram"
+"""
+FAILING_COMPILER = (
+    "import sys; sys.exit('kws.c:1:10: fatal error: kws.h: No such file or directory')"  # status 1, on stderr
+)
+
+
+def not_a_model() -> None:
+    Path("model.onnx").write_bytes(b"\x08\x07\x12\x07pytorch\x1a")
+    import_tflite(Path("model.onnx"))
+
+
+def truncated_model() -> None:
+    content = (ROOT / "examples" / "digits" / "digits.tflite").read_bytes()
+    Path("digits.tflite").write_bytes(content[:4000])
+    import_tflite(Path("digits.tflite"))
+
+
+def misspelt_key() -> None:
+    Path("mine.toml").write_text(MISSPELT_KEY, encoding="utf-8")
+    load_target("./mine.toml")
+
+
+def misspelt_pool() -> None:
+    overrides = Overrides(resize=(parse_resize_option("dctm=32KiB"),))
+    apply_overrides(load_target("mps3-an547"), overrides)
+
+
+def wrong_plan() -> None:
+    register_solver("mine", lambda problem, _: [Placement(b.name, "dtcm", 0) for b in problem.buffers])
+    try:
+        solve(PROBLEM, solver="mine")
+    finally:
+        del SOLVERS["mine"]
+
+
+def failing_compiler() -> None:
+    compile_c([sys.executable, "-c", FAILING_COMPILER], directory=Path(), what="the C compiler")
+
+
+PROVOKED: dict[str, Callable[[], object]] = {
+    "BW101": lambda: import_tflite(Path("kws.tflite")),
+    "BW102": not_a_model,
+    "BW103": truncated_model,
+    "BW201": lambda: load_target("boards/mine.toml"),
+    "BW202": misspelt_key,
+    "BW203": lambda: load_target("mps3-an574"),
+    "BW204": misspelt_pool,
+    "BW207": lambda: read_bundle(Path("out")),
+    "BW301": lambda: solve(PROBLEM).require(),
+    "BW401": wrong_plan,
+    "BW501": lambda: find_tool("qemu-system-arm", "qemu-system-arm"),
+    "BW502": failing_compiler,
+    "BW603": lambda: Problem((Buffer("b", 8, ((0, 1),), 12),), (Pool("dtcm", None),)),
+    "BW604": lambda: solve(PROBLEM, solver="best"),
+}
+
+
+def documented_example(code: str) -> str:
+    text = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    section = re.search(rf"^### {code}: .*?```\n(.*?)```$", text, re.MULTILINE | re.DOTALL)
+    assert section is not None
+    return section[1].rstrip("\n")
+
+
+@pytest.mark.parametrize("code", sorted(PROVOKED))
+def test_the_example_is_what_bytewright_says(
+    code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))  # no tool is installed there
+    with pytest.raises(CompileError) as caught:
+        PROVOKED[code]()
+    assert str(caught.value) == documented_example(code)
