@@ -11,6 +11,7 @@
 
 enum { TABLE_BITS = 16, TABLE_SIZE = 1 << TABLE_BITS };
 enum { RELEASES_PER_BUFFER = 64 };
+enum { FIRST_LIMIT = 8 }; /* nodes per buffer in the first round */
 enum { UNDO_MINIMUM, UNDO_LATE, UNDO_RELEASE, UNDO_PLACE };
 
 static const int64_t FAR = INT64_MAX;
@@ -504,7 +505,7 @@ static int run_portfolio(search *s, int32_t *order, int32_t *other, int64_t *key
 {
     const exact_instance *in = s->in;
     int32_t n = in->num_buffers;
-    for (int64_t limit = 2 * (int64_t)n;; limit *= 2) {
+    for (int64_t limit = FIRST_LIMIT * (int64_t)n;; limit *= 2) {
         for (int32_t run = 0; run < 2 * in->num_orders; run++) {
             memcpy(order, in->orders + (int64_t)(run / 2) * n, (size_t)n * sizeof *order);
             if (run % 2 == 1)

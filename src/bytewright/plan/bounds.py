@@ -101,8 +101,7 @@ def pool_bound(flat: FlatProblem, pool: int, members: Sequence[int]) -> Bound:
     for index in members:
         alignment = flat.alignment_in(index, pool)
         start = flat.fixed[index] if flat.fixed[index] >= 0 else align_up(0, alignment, flat.base[pool])
-        if flat.fixed[index] >= 0 or flat.size_bytes[index]:
-            best = max(best, Bound(start + flat.size_bytes[index], None), key=_size)
+        best = max(best, Bound(start + flat.size_bytes[index], None), key=_size)
     for tick, load in loads_of(flat, members):
         best = max(best, Bound(load, tick), key=_size)
     return best

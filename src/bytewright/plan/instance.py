@@ -23,6 +23,7 @@ class Instance:
         members: Indices into the flat problem, by local buffer.
         empty: Members of no bytes, with the offset they get.
         step: Every lowest position, and so every least top, is a multiple of it.
+        exhaustive: Whether a search that finds nothing proves that there is nothing, see `_is_exhaustive`.
     """
 
     members: tuple[int, ...]
@@ -31,6 +32,7 @@ class Instance:
     step: int
     num_sections: int
     has_contracts: bool
+    exhaustive: bool
     sizes: array[int]
     alignments: array[int]
     fixed: array[int]
@@ -89,6 +91,7 @@ def build_instance(flat: FlatProblem, pool: int, members: Sequence[int]) -> Inst
         step=_step(sizes, alignments, fixed, above, base),
         num_sections=len(sections),
         has_contracts=has_contracts,
+        exhaustive=_is_exhaustive(flat, real, alignment_of),
         sizes=sizes,
         alignments=alignments,
         fixed=fixed,
@@ -101,6 +104,31 @@ def build_instance(flat: FlatProblem, pool: int, members: Sequence[int]) -> Inst
         sections=array("i", (number for row in rows for number in row)),
         orders=_orders(flat, real, rows, loads),
     )
+
+
+def _is_exhaustive(flat: FlatProblem, real: Sequence[int], alignment_of: dict[int, int]) -> bool:
+    """Whether pushing buffers down one at a time reaches a plan in which each rests on something.
+
+    It does unless buffers can hold each other up in a ring: `b` may start where `a` starts but not just below it,
+    `c` likewise on `b`, and `a` on `c`. Such a ring moves down as one if its alignments are equal. If they are
+    not, plans exist that the search does not look at, so its failure proves nothing.
+    """
+    inside = set(real)
+    rests_on: dict[int, set[int]] = {}
+    for (lower, upper), gap in flat.contract_gaps.items():
+        one_way = gap == 0 and flat.contract_gaps[upper, lower] > 0
+        if one_way and lower in inside and upper in inside:
+            rests_on.setdefault(upper, set()).add(lower)
+    while True:
+        supports = {lower for lowers in rests_on.values() for lower in lowers}
+        ring = {
+            upper: lowers & rests_on.keys()
+            for upper, lowers in rests_on.items()
+            if upper in supports and lowers & rests_on.keys()
+        }
+        if ring == rests_on:
+            return len({alignment_of[i] for i in ring}) <= 1
+        rests_on = ring
 
 
 def _row_starts(rows: Sequence[Sequence[int]]) -> array[int]:

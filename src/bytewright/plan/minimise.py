@@ -2,8 +2,8 @@
 
 The exact search only decides: is there a plan below this capacity? Minimising asks it at the lower bound
 first, because there the answer is usually yes; failing that it bisects between what is proved impossible and
-what is known to work, in rounds whose node limits double, so that easy capacities are settled before hard
-ones are tried for long.
+what is known to work, in rounds whose node limits grow, so that easy capacities are settled before hard ones
+are tried for long.
 """
 
 from __future__ import annotations
@@ -20,6 +20,10 @@ from bytewright.plan.request import Goal, Meter
 from bytewright.plan.search import Result
 
 FIRST_ROUND_NODES = 8192
+ROUND_GROWTH = 4
+# The lower bound is attainable more often than not, so early rounds try it longer than other capacities; when
+# it has withstood that long, the rest of the budget is better spent above it.
+BOUND_NODES = (8 * 8192, 32 * 8192, 128 * 8192)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +137,14 @@ class _Job:
 
     def minimise(self) -> None:
         limit = FIRST_ROUND_NODES
+        bound_limits = list(BOUND_NODES)
         while self._open() and self.left() > 0:
             asked = min(self.lower, self.capacity)
-            unknown = self.ask(asked, limit) is Result.UNKNOWN
+            unknown = not bound_limits or self.ask(asked, bound_limits.pop(0)) is Result.UNKNOWN
             self._bisect(limit, asked + self.instance.step if unknown else self.lower)
-            limit *= 2
+            limit *= ROUND_GROWTH
+            if not self.instance.exhaustive:
+                return  # what has failed would fail again
 
     def _open(self) -> bool:
         """Whether there may be a better plan than the best one known."""

@@ -33,8 +33,16 @@ def search(
     """The exact search: in C if that is wanted and there, else in Python."""
     if instance.num_buffers > MAX_SEARCH_BUFFERS:
         return Answer(Result.UNKNOWN, (), 0)
-    if not native or not AVAILABLE:
-        return python_search.search(instance, capacity, node_budget, poll)
+    run = _search_natively if native and AVAILABLE else python_search.search
+    answer = run(instance, capacity, node_budget, poll)
+    if answer.result is Result.INFEASIBLE and not instance.exhaustive:
+        return Answer(Result.UNKNOWN, (), answer.num_nodes)
+    return answer
+
+
+def _search_natively(
+    instance: Instance, capacity: int, node_budget: int, poll: Callable[[int], None] | None
+) -> Answer:
     orders = array("i")
     for order in instance.orders:
         orders.extend(order)

@@ -8,8 +8,8 @@ from enum import Enum
 
 from bytewright.plan.solution import Placement
 
-# Nodes over all searches of one `solve`. The native core visits about a million a second on small problems.
-DEFAULT_NODE_BUDGET = 20_000_000
+# Nodes over all searches of one `solve`. The native core visits 100,000 to 1,000,000 a second.
+DEFAULT_NODE_BUDGET = 4_000_000
 
 
 class Goal(Enum):

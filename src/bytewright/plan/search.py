@@ -16,6 +16,7 @@ from bytewright.plan.instance import Instance
 
 TABLE_SIZE = 1 << 16
 RELEASES_PER_BUFFER = 64
+FIRST_LIMIT = 8  # nodes per buffer in the first round
 POLL_NODES = 1 << 16
 MASK = (1 << 64) - 1
 FAR = (1 << 63) - 1
@@ -117,7 +118,7 @@ class _Search:
 
     def run_portfolio(self) -> Result:
         """Runs each order as it is and then behind the weights learned so far, under doubling limits."""
-        limit = 2 * self.instance.num_buffers
+        limit = FIRST_LIMIT * self.instance.num_buffers
         while True:
             for base_order in self.instance.orders:
                 for weighted in (False, True):

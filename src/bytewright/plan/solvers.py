@@ -63,7 +63,12 @@ def _solve_exactly(flat: FlatProblem, meter: Meter, start_with_first_fit: bool =
     used_native = meter.request.native and native.AVAILABLE
     if len(flat.capacity) == 1 and all(len(row) == 1 for row in flat.choices):
         plan = solve_pool(
-            flat, 0, range(flat.num_buffers), meter, meter.request.goal, start_with_first_fit=start_with_first_fit
+            flat,
+            0,
+            range(flat.num_buffers),
+            meter,
+            meter.request.goal,
+            start_with_first_fit=start_with_first_fit,
         )
         impossible = plan.lower_bound_bytes > flat.capacity[0]
         best = None
