@@ -44,7 +44,7 @@ format: setup  ## Format the Python code and sort its imports
 
 .PHONY: lint
 lint: setup  ## Lint, and check the format
-	@$(VENV)/ruff check --quiet .
+	@$(VENV)/ruff check --quiet --output-format concise .
 	@$(VENV)/ruff format --quiet --check .
 
 .PHONY: types
@@ -56,8 +56,9 @@ update-golden: setup  ## Write the expected texts of the golden tests and the re
 	@$(PYTEST) -n 0 tests/golden tests/unit/test_requirements_table.py --update-golden
 
 .PHONY: digits
-digits: setup  ## Train the digits example again and write its model
+digits: setup  ## Train and quantise the digits example again, which writes its model
 	@$(VENV)/python examples/digits/train.py
+	@$(VENV)/python examples/digits/quantise.py
 	@$(VENV)/python examples/digits/quantise.py
 
 .PHONY: setup
