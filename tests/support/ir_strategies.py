@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from hypothesis import strategies as st
@@ -48,6 +49,8 @@ from bytewright.ir.prim import (
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, pool_scope
 from bytewright.ir.types import DType, Symbol, TensorType, VirtualDevice
 from bytewright.ir.where import NOWHERE, Where
+
+Item = TypeVar("Item")
 
 
 class Mode(Enum):
@@ -161,25 +164,45 @@ def constants(draw: st.DrawFn) -> Const:
     return Const(draw(finite), dtype)
 
 
-def expressions(variables: tuple[Var, ...], known: tuple[Buffer, ...]) -> st.SearchStrategy[Expr]:
-    """Trees over the given names. Their types need not fit: the text does not depend on that."""
-    leaves: st.SearchStrategy[Expr] = constants()
-    if variables:
-        leaves = leaves | st.sampled_from(variables)
+_choices = st.integers(0, 11)
+_binary_operators = st.sampled_from(BinaryOperator)
+_functions = st.sampled_from(MathFunction)
+_indices = st.integers(0, 999)
 
-    def extend(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
-        options: list[st.SearchStrategy[Expr]] = [
-            st.builds(Binary, st.sampled_from(BinaryOperator), inner, inner),
-            st.builds(Cast, inner, dtypes),
-            st.builds(Select, inner, inner, inner),
-            st.builds(MathCall, st.sampled_from(MathFunction), inner),
-        ]
-        if known:
-            indices = st.lists(inner, max_size=2).map(tuple)
-            options.append(st.builds(Load, st.sampled_from(known), indices))
-        return st.one_of(options)
 
-    return st.recursive(leaves, extend, max_leaves=8)
+def _pick(draw: st.DrawFn, items: Sequence[Item]) -> Item:
+    return items[draw(_indices) % len(items)]
+
+
+def draw_expression(
+    draw: st.DrawFn, variables: tuple[Var, ...], known: tuple[Buffer, ...], depth: int = 3
+) -> Expr:
+    """A tree over the given names. Its types need not fit: the text does not depend on that."""
+
+    def inside() -> Expr:
+        return draw_expression(draw, variables, known, depth - 1)
+
+    match draw(_choices) if depth else 0:
+        case 1 | 2 | 3 | 4:
+            return Binary(draw(_binary_operators), inside(), inside())
+        case 5:
+            return Cast(inside(), draw(dtypes))
+        case 6:
+            return Select(inside(), inside(), inside())
+        case 7:
+            return MathCall(draw(_functions), inside())
+        case 8 if known:
+            return Load(_pick(draw, known), tuple(inside() for _ in range(draw(_choices) % 3)))
+        case choice if choice % 2 == 0 and variables:
+            return _pick(draw, variables)
+        case _:
+            return draw(constants())
+
+
+@st.composite
+def expressions(draw: st.DrawFn, variables: tuple[Var, ...], known: tuple[Buffer, ...]) -> Expr:
+    """Trees over the given names, a little deeper."""
+    return draw_expression(draw, variables, known, 5)
 
 
 class _Scope:
@@ -192,21 +215,32 @@ class _Scope:
         return _Scope(self.variables, self.known, self.taken)
 
     def fresh(self, draw: st.DrawFn) -> str:
-        name = draw(names.filter(lambda candidate: candidate not in self.taken))
+        name = draw(names)
+        while name in self.taken:
+            name += "_"
         self.taken.add(name)
         return name
 
     def expression(self, draw: st.DrawFn) -> Expr:
-        return draw(expressions(self.variables, self.known))
+        return draw_expression(draw, self.variables, self.known)
 
     def region(self, draw: st.DrawFn) -> Region:
         count = draw(st.integers(0, 2))
-        return Region(draw(st.sampled_from(self.known)), tuple(self.expression(draw) for _ in range(count)))
+        return Region(_pick(draw, self.known), tuple(self.expression(draw) for _ in range(count)))
+
+
+_words = st.lists(names, max_size=2).map(tuple)
+_touched = st.one_of(st.none(), st.lists(_words, max_size=2).map(tuple))
+_annotations = st.dictionaries(
+    st.one_of(st.just("pool_offset"), names),
+    st.one_of(st.integers(), st.text(max_size=3), _words),
+    max_size=2,
+).map(lambda pairs: tuple(pairs.items()))
 
 
 def _statement(draw: st.DrawFn, scope: _Scope, depth: int) -> Statement:
     kinds = ["let", "allocate", "call", *(["store", "view"] if scope.known else [])]
-    kind = draw(st.sampled_from([*kinds, *(["for", "if", "seq"] if depth else [])]))
+    kind = _pick(draw, [*kinds, *(["for", "if", "seq"] if depth else [])])
     match kind:
         case "let":
             value = scope.expression(draw)
@@ -216,9 +250,7 @@ def _statement(draw: st.DrawFn, scope: _Scope, depth: int) -> Statement:
         case "allocate":
             buffer = draw(buffers(scope.fresh(draw)))
             scope.known += (buffer,)
-            keys = st.one_of(st.just("pool_offset"), names)
-            values = st.one_of(st.integers(), st.text(max_size=3), st.lists(names, max_size=2).map(tuple))
-            return Allocate(buffer, tuple(draw(st.dictionaries(keys, values, max_size=2)).items()))
+            return Allocate(buffer, draw(_annotations))
         case "view":
             source = scope.region(draw)
             condition = scope.expression(draw) if draw(st.booleans()) else None
@@ -234,10 +266,8 @@ def _statement(draw: st.DrawFn, scope: _Scope, depth: int) -> Statement:
                 scope.region(draw) if scope.known and draw(st.booleans()) else scope.expression(draw)
                 for _ in range(draw(st.integers(0, 3)))
             ]
-            words = st.lists(names, max_size=2).map(tuple)
-            touched = draw(st.one_of(st.none(), st.lists(words, max_size=2).map(tuple)))
-            kind_of_call = draw(st.sampled_from(CallKind))
-            return Call(draw(names), tuple(arguments), kind_of_call, draw(words), touched, draw(wheres))
+            kind_of_call, touched = draw(st.sampled_from(CallKind)), draw(_touched)
+            return Call(draw(names), tuple(arguments), kind_of_call, draw(_words), touched, draw(wheres))
         case "for":
             begin, end = scope.expression(draw), scope.expression(draw)
             inner = scope.inner()
@@ -255,7 +285,7 @@ def _statement(draw: st.DrawFn, scope: _Scope, depth: int) -> Statement:
 
 
 def _sequence(draw: st.DrawFn, scope: _Scope, depth: int) -> Seq:
-    return Seq(tuple(_statement(draw, scope, depth) for _ in range(draw(st.integers(0, 3)))))
+    return Seq(tuple(_statement(draw, scope, depth) for _ in range(draw(st.integers(0, 2)))))
 
 
 @st.composite
@@ -278,6 +308,7 @@ def primfuncs(draw: st.DrawFn, known: tuple[Buffer, ...] = ()) -> PrimFunc:
     return PrimFunc(draw(names), tuple(parameters), body, noalias, draw(names), draw(wheres))
 
 
+offsets = st.one_of(st.none(), st.integers(0, 4096))
 quantizations = st.one_of(st.none(), st.builds(Quantization, finite, st.integers(-128, 127)))
 values = st.builds(Value, names, types, quantizations)
 anything = st.builds(
@@ -316,7 +347,7 @@ def modules(draw: st.DrawFn) -> Module:
     """Graph functions and PrimFuncs mixed."""
     constant_buffers: list[ConstantBuffer] = []
     for name in draw(st.lists(names, max_size=2, unique=True)):
-        constant_buffers.append(ConstantBuffer(draw(buffers(name)), draw(tensor_data())))
+        constant_buffers.append(ConstantBuffer(draw(buffers(name)), draw(tensor_data()), draw(offsets)))
     known = tuple(constant.buffer for constant in constant_buffers)
     return Module(
         draw(names),

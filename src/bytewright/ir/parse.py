@@ -46,8 +46,9 @@ def parse_module(
             constants.append(Constant(constant_name, reader.tensor_data()))
         else:
             buffer = read_buffer(reader)
+            offset = reader.integer() if reader.accept("at") else None
             reader.expect("=")
-            buffers.append(ConstantBuffer(buffer, reader.tensor_data()))
+            buffers.append(ConstantBuffer(buffer, reader.tensor_data(), offset))
     functions: list[Function] = []
     while reader.accept("func"):
         functions.append(read_function(reader, operations))

@@ -50,4 +50,5 @@ def _port(word: str, port: Port) -> list[str]:
 
 def _constant_buffer(constant: ConstantBuffer) -> list[str]:
     name, type_ = prim_name(constant.buffer.name), format_buffer_type(constant.buffer)
-    return wrapped(f"constant {name} : {type_} = {format_data(constant.data)}", "")
+    offset = "" if constant.pool_offset is None else f" at {constant.pool_offset}"
+    return wrapped(f"constant {name} : {type_}{offset} = {format_data(constant.data)}", "")

@@ -26,7 +26,7 @@ from support.ir_strategies import OPERATIONS, Plain, expressions, modules, primf
 
 X, Y, B = Var("x", DType.I32), Var("y", DType.I32), Var("b", DType.BOOL)
 A = Buffer("a", (4, 8), DType.I8, WORKSPACE)
-relaxed = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+relaxed = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @given(expressions((X, Y, B), (A,)))

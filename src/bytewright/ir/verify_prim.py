@@ -1,0 +1,339 @@
+"""Checks PrimFuncs: names, types of expressions, buffers and their scopes, allocations at the module's stage."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from bytewright.ir.address import has_constant_size, num_elements
+from bytewright.ir.expr import Binary, BinaryOperator, Buffer, Cast, Const, Expr, Load, MathCall, Select, Var
+from bytewright.ir.prim import (
+    CANDIDATE_POOLS,
+    POOL_OFFSET,
+    Access,
+    Allocate,
+    BufferParameter,
+    Call,
+    For,
+    If,
+    Let,
+    LoopKind,
+    PrimFunc,
+    Region,
+    ScalarParameter,
+    Seq,
+    Statement,
+    Store,
+    View,
+)
+from bytewright.ir.scope import STACK, Rank
+from bytewright.ir.types import DType
+from bytewright.ir.verify_call import check_call
+from bytewright.ir.violation import Context
+from bytewright.ir.walk import as_any
+
+ARITHMETIC = frozenset({DType.I16, DType.I32, DType.I64, DType.F32, DType.F64})
+_INTEGER_ONLY = frozenset({BinaryOperator.MOD, BinaryOperator.SHL, BinaryOperator.SHR, BinaryOperator.AND})
+_LOGICAL = frozenset({BinaryOperator.LOGICAL_AND, BinaryOperator.LOGICAL_OR})
+_INDEX_TYPES = frozenset({DType.I32, DType.I64})
+
+
+def check_primfunc(context: Context, function: PrimFunc) -> None:
+    """Reports what is wrong with a kernel or entry."""
+    fault = context.device_fault(function.device)
+    if fault is not None:
+        context.report(function, function, fault)
+    _Checker(context, function).run()
+
+
+class _Checker:
+    """One function under test: what is in scope at the present statement, and which names were ever used."""
+
+    def __init__(self, context: Context, function: PrimFunc) -> None:
+        self.context = context
+        self.function = function
+        self.is_entry = any(entry is function for entry in context.module.entries)
+        self.variables: dict[str, Var] = {}
+        self.buffers = {c.buffer.name: c.buffer for c in context.module.constant_buffers}
+        self.read_only = set(self.buffers)
+        self.names: set[str] = set()
+        self.node: object = function
+
+    def report(self, text: str) -> None:
+        self.context.report(self.function, self.node, text)
+
+    def run(self) -> None:
+        for parameter in self.function.parameters:
+            self.node = parameter
+            match parameter:
+                case ScalarParameter():
+                    self.define_variable(parameter.variable)
+                case BufferParameter():
+                    self.define_buffer(parameter.buffer)
+                    if parameter.access is Access.READ:
+                        self.read_only.add(parameter.buffer.name)
+                    if _is_local(parameter.buffer):
+                        self.report(f"'{parameter.buffer.name}' is local, so it cannot be a parameter")
+                case _:
+                    assert_never(parameter)
+        self.node = self.function
+        names = {parameter.buffer.name for parameter in self.function.buffer_parameters}
+        for first, second in self.function.noalias:
+            if first == second or first not in names or second not in names:
+                self.report(f"noalias({first}, {second}) is not a pair of buffer parameters")
+        self.sequence(self.function.body)
+
+    # Definitions
+
+    def define_name(self, name: str) -> None:
+        if not name:
+            self.report("a name is empty")
+        if name in self.names:
+            self.report(f"'{name}' is defined twice in '{self.function.name}'")
+        self.names.add(name)
+
+    def define_variable(self, variable: Var) -> None:
+        self.define_name(variable.name)
+        self.variables[variable.name] = variable
+
+    def define_buffer(self, buffer: Buffer) -> None:
+        self.define_name(buffer.name)
+        self.buffers[buffer.name] = buffer
+        self.read_only.discard(buffer.name)
+        if buffer.alignment < 1 or buffer.alignment & (buffer.alignment - 1):
+            self.report(f"'{buffer.name}' has alignment {buffer.alignment}, not a power of two")
+        ring = buffer.rows
+        if ring is not None and (not 0 <= ring.axis < len(buffer.shape) or ring.num_rows < 1):
+            self.report(f"'{buffer.name}' has a ring of {ring.num_rows} rows on axis {ring.axis}")
+        elif _is_local(buffer) and not has_constant_size(buffer):
+            self.report(f"'{buffer.name}' is local, so its size must be constant")
+        fault = self.context.scope_fault(buffer.scope, self.function.device)
+        if fault is not None:
+            self.report(f"'{buffer.name}': {fault}")
+
+    # Statements
+
+    def sequence(self, sequence: Seq) -> None:
+        """Checks statements in order; what they define ends with them."""
+        variables, buffers, read_only = dict(self.variables), dict(self.buffers), set(self.read_only)
+        for statement in sequence.statements:
+            self.statement(statement)
+        self.variables, self.buffers, self.read_only = variables, buffers, read_only
+
+    def statement(self, statement: Statement) -> None:
+        self.node = statement
+        match statement:
+            case Seq():
+                self.sequence(statement)
+            case For():
+                self.loop(statement)
+            case If():
+                self.condition(statement.condition)
+                self.sequence(statement.then)
+                if statement.otherwise is not None:
+                    self.sequence(statement.otherwise)
+            case Let():
+                self.expression(statement.value)
+                self.same_type(statement.variable.dtype, statement.value, f"'{statement.variable.name}'")
+                self.define_variable(statement.variable)
+            case Allocate():
+                self.define_buffer(statement.buffer)
+                self.allocation(statement)
+            case View():
+                self.view(statement)
+            case Store():
+                self.store(statement)
+            case Call():
+                for argument in statement.arguments:
+                    if isinstance(argument, Region):
+                        self.region(argument)
+                    else:
+                        self.expression(argument)
+                check_call(self.context, self.function, statement, self.read_only)
+            case _:
+                assert_never(statement)
+
+    def loop(self, loop: For) -> None:
+        for bound in (loop.begin, loop.end):
+            self.expression(bound)
+            self.same_type(loop.variable.dtype, bound, f"bound of '{loop.variable.name}'")
+            if loop.kind is LoopKind.UNROLLED and not isinstance(bound, Const):
+                self.report(f"unrolled loop over '{loop.variable.name}' has a bound that is not constant")
+        if loop.variable.dtype not in _INDEX_TYPES:
+            self.report(f"loop variable '{loop.variable.name}' is {loop.variable.dtype.value}")
+        outer = dict(self.variables)
+        self.define_variable(loop.variable)
+        self.sequence(loop.body)
+        self.variables = outer
+
+    def allocation(self, statement: Allocate) -> None:
+        buffer, scope = statement.buffer, statement.buffer.scope
+        keys = [key for key, _ in statement.annotations]
+        if len(set(keys)) != len(keys):
+            self.report(f"an annotation of '{buffer.name}' stands twice")
+        if scope in self.context.undecided:
+            self.report(f"storage of '{buffer.name}' is undecided: scope '{scope}'")
+        if self.context.undecided and scope == STACK and not has_constant_size(buffer):
+            self.report(f"'{buffer.name}' is on the stack, so its size must be constant")
+        self.candidates(statement)
+        self.offset(statement)
+
+    def candidates(self, statement: Allocate) -> None:
+        pools, name = statement.annotation(CANDIDATE_POOLS), statement.buffer.name
+        if pools is None:
+            return
+        if not isinstance(pools, tuple):
+            self.report(f"{CANDIDATE_POOLS} of '{name}' is not a list of pools")
+            return
+        scope = statement.buffer.scope
+        if scope is not None and scope.rank is not Rank.GLOBAL:
+            self.report(f"{CANDIDATE_POOLS} of '{name}' needs rank 'global', not '{scope}'")
+        target = self.context.target
+        for pool in pools:
+            if target is not None and target.find_pool(pool) is None:
+                self.report(f"candidate pool '{pool}' of '{name}' does not exist in target '{target.name}'")
+
+    def offset(self, statement: Allocate) -> None:
+        offset, buffer = statement.annotation(POOL_OFFSET), statement.buffer
+        pool = None if buffer.scope is None else buffer.scope.pool
+        if not self.context.offsets:
+            if offset is not None:
+                self.report(f"'{buffer.name}' has a {POOL_OFFSET} before planning")
+            return
+        if pool is not None and not self.is_entry:
+            self.report(f"'{buffer.name}' is allocated in pool '{pool}' by a kernel; it must be a parameter")
+        is_planned = pool is not None and has_constant_size(buffer)
+        if is_planned and (not isinstance(offset, int) or offset < 0):
+            self.report(f"'{buffer.name}' in pool '{pool}' has no {POOL_OFFSET}")
+        if not is_planned and offset is not None:
+            self.report(f"'{buffer.name}' has a {POOL_OFFSET} without being planned in a pool")
+        if isinstance(offset, int) and offset % buffer.alignment:
+            self.report(f"offset {offset} of '{buffer.name}' is not a multiple of {buffer.alignment}")
+
+    def view(self, statement: View) -> None:
+        buffer = statement.buffer
+        if (statement.condition is None) != (statement.otherwise is None):
+            self.report(f"view '{buffer.name}' needs a condition and an alternative, or neither")
+        if statement.condition is not None:
+            self.condition(statement.condition)
+        for source in (statement.source, statement.otherwise):
+            if source is None:
+                continue
+            self.region(source)
+            if source.buffer.dtype is not buffer.dtype:
+                found, expected = buffer.dtype.value, source.buffer.dtype.value
+                self.report(f"view '{buffer.name}' of {found} shows '{source.buffer.name}' of {expected}")
+            if num_elements(buffer) > num_elements(source.buffer):
+                self.report(f"view '{buffer.name}' is larger than '{source.buffer.name}'")
+        if buffer.scope != statement.source.buffer.scope:
+            scopes = f"'{buffer.scope}' is not '{statement.source.buffer.scope}'"
+            self.report(f"scope of view '{buffer.name}' {scopes} of '{statement.source.buffer.name}'")
+        self.define_buffer(buffer)
+        self.read_only.add(buffer.name)
+
+    def store(self, statement: Store) -> None:
+        self.element(statement.buffer, statement.indices)
+        self.expression(statement.value)
+        self.same_type(statement.buffer.dtype, statement.value, f"store to '{statement.buffer.name}'")
+        if statement.buffer.name in self.read_only:
+            self.report(f"'{statement.buffer.name}' is stored to, but only to be read")
+
+    # Buffers
+
+    def element(self, buffer: Buffer, indices: tuple[Expr, ...]) -> None:
+        self.defined(buffer)
+        if len(indices) != len(buffer.shape):
+            self.report(f"'{buffer.name}' has {len(buffer.shape)} axes, {len(indices)} indices")
+        for index in indices:
+            self.expression(index)
+            if index.dtype not in _INDEX_TYPES:
+                self.report(f"an index of '{buffer.name}' is {index.dtype.value}")
+
+    def region(self, region: Region) -> None:
+        if region.indices:
+            self.element(region.buffer, region.indices)
+        else:
+            self.defined(region.buffer)
+
+    def defined(self, buffer: Buffer) -> None:
+        known = self.buffers.get(buffer.name)
+        if known is None:
+            self.report(f"buffer '{buffer.name}' is not defined here")
+        elif known != buffer:
+            self.report(f"buffer '{buffer.name}' is not as it was defined: {_difference(known, buffer)}")
+
+    # Expressions
+
+    def same_type(self, expected: DType, expression: Expr, what: str) -> None:
+        if expression.dtype is not expected:
+            self.report(f"{what} is {expected.value}, the value is {expression.dtype.value}")
+
+    def condition(self, expression: Expr) -> None:
+        self.expression(expression)
+        self.same_type(DType.BOOL, expression, "a condition")
+
+    def expression(self, expression: Expr) -> None:
+        node = as_any(expression)
+        match node:
+            case Const():
+                self.constant(node)
+            case Var():
+                known = self.variables.get(node.name)
+                if known is None:
+                    self.report(f"variable '{node.name}' is not defined here")
+                elif known != node:
+                    self.report(f"variable '{node.name}' is {known.dtype.value}, used as {node.dtype.value}")
+            case Load():
+                self.element(node.buffer, node.indices)
+            case Binary():
+                self.expression(node.left)
+                self.expression(node.right)
+                self.binary(node)
+            case Cast():
+                self.expression(node.operand)
+            case MathCall():
+                self.expression(node.operand)
+                self.same_type(DType.F32, node.operand, f"operand of {node.function.value}")
+            case Select():
+                self.condition(node.condition)
+                self.expression(node.if_true)
+                self.expression(node.if_false)
+                self.same_type(node.if_true.dtype, node.if_false, "the other side of a select")
+            case _:
+                assert_never(node)
+
+    def constant(self, node: Const) -> None:
+        low, high = node.dtype.bounds if node.dtype.is_integer else (0, 1)
+        is_whole = isinstance(node.value, int)
+        if (node.dtype.is_integer or node.dtype is DType.BOOL) and not (
+            is_whole and low <= node.value <= high
+        ):
+            self.report(f"constant {node.value!r} does not fit {node.dtype.value}")
+
+    def binary(self, node: Binary) -> None:
+        operator, left = node.operator, node.left.dtype
+        self.same_type(left, node.right, f"left operand of '{operator.value}'")
+        if operator in _LOGICAL:
+            admitted = left is DType.BOOL
+        elif operator is BinaryOperator.EQ:
+            admitted = left is DType.BOOL or left in ARITHMETIC
+        else:
+            admitted = left in ARITHMETIC and (left.is_integer or operator not in _INTEGER_ONLY)
+        if not admitted:
+            self.report(f"'{operator.value}' is not defined on {left.value}")
+
+
+def _is_local(buffer: Buffer) -> bool:
+    return buffer.scope is not None and buffer.scope.rank is Rank.LOCAL
+
+
+def _difference(defined: Buffer, used: Buffer) -> str:
+    pairs = (
+        ("shape", defined.shape, used.shape),
+        ("type", defined.dtype.value, used.dtype.value),
+        ("scope", str(defined.scope), str(used.scope)),
+        ("alignment", defined.alignment, used.alignment),
+        ("ring", defined.rows, used.rows),
+    )
+    return ", ".join(
+        f"{name} {before}, used with {after}" for name, before, after in pairs if before != after
+    )

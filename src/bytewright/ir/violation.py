@@ -1,0 +1,66 @@
+"""What the verifier's checks share: the module under test, the stage's rules, and the violations found so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bytewright.ir.graph import Function
+from bytewright.ir.module import Module
+from bytewright.ir.prim import PrimFunc
+from bytewright.ir.scope import STACK_TAG, WORKSPACE_TAG, Rank, Scope
+from bytewright.target.model import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One broken rule.
+
+    Attributes:
+        function: The function that it is in; None for the module itself.
+        node: The statement, node, parameter or function that the remark stands under.
+        text: What is wrong, in one line.
+    """
+
+    function: Function | PrimFunc | None
+    node: object
+    text: str
+
+
+@dataclass(slots=True)
+class Context:
+    """The module under test. The flags are those of `verify.StageRules`."""
+
+    module: Module
+    target: Target | None
+    undecided: tuple[Scope | None, ...]
+    offsets: bool
+    lowered_tags: bool
+    devices: bool
+    violations: list[Violation] = field(default_factory=list[Violation])
+
+    def report(self, function: Function | PrimFunc | None, node: object, text: str) -> None:
+        """Remembers a violation."""
+        self.violations.append(Violation(function, node, text))
+
+    def scope_fault(self, scope: Scope | None, device: str | None) -> str | None:
+        """What the target has against a scope on a device, or None."""
+        if scope is None or self.target is None:
+            return None
+        known = self.target.find_device(device) if device is not None else None
+        if known is not None and scope.rank.value not in {rank.value for rank in known.ranks}:
+            return f"rank '{scope.rank.value}' does not exist on device '{device}'"
+        general = scope.rank is Rank.GLOBAL and scope.tag in (WORKSPACE_TAG, STACK_TAG)
+        if scope.tag is None or general:
+            return None
+        tag = self.target.scope_tag(scope.tag)
+        if tag is not None and tag.lowering_pass is not None and self.lowered_tags:
+            return f"scope '{scope}' was left over by pass '{tag.lowering_pass}'"
+        if tag is None and self.target.find_pool(scope.tag) is None:
+            return f"scope '{scope}' names neither a pool nor a tag of target '{self.target.name}'"
+        return None
+
+    def device_fault(self, device: str) -> str | None:
+        """What the target has against a device, or None."""
+        if self.target is None or self.target.find_device(device) is not None:
+            return None
+        return f"target '{self.target.name}' has no device '{device}'"
