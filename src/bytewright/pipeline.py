@@ -109,8 +109,9 @@ def _checked(module: Module, stage: Stage, target: Target, previous: Module, pas
 
 def _interface(planned: PlannedModel, plan_hash: str) -> Interface:
     module, target = planned.module, planned.target
-    workspace_bytes = {use.pool: use.top_bytes for use in planned.workspace.pools}
-    parameter_bytes = {use.pool: use.top_bytes for use in planned.parameters.pools}
+    uses = (*planned.workspace.pools, *planned.parameters.pools)
+    used_bytes = {use.pool: use.top_bytes for use in uses}
+    alignments = {use.pool: use.alignment for use in uses}
     offsets = tuple(
         (offset_macro(module.name, buffer.scope.pool or "", buffer.name), offset)
         for buffer, offset in planned_offsets(module)
@@ -122,8 +123,8 @@ def _interface(planned: PlannedModel, plan_hash: str) -> Interface:
         numerics=planned.numerics,
         target=target.name,
         plan_hash=plan_hash,
-        workspaces=pool_interfaces(module, target, Role.WORKSPACE, workspace_bytes),
-        parameters=pool_interfaces(module, target, Role.PARAMETERS, parameter_bytes),
+        workspaces=pool_interfaces(module, target, Role.WORKSPACE, used_bytes, alignments),
+        parameters=pool_interfaces(module, target, Role.PARAMETERS, used_bytes, alignments),
         inputs=module.inputs,
         outputs=module.outputs,
         stack_planned_bytes=planned.stack.planned_bytes,

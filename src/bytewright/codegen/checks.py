@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bytewright.codegen.expressions import C_TYPES
-from bytewright.codegen.interface import HEADER_BYTES, Interface, PoolInterface, blob_header
+from bytewright.codegen.interface import Interface, PoolInterface, blob_header
 from bytewright.codegen.writer import Writer
 from bytewright.ir.module import Port
+from bytewright.target.model import PARAMETER_HEADER_BYTES
 
 
 def write_helpers(writer: Writer, interface: Interface) -> None:
@@ -20,11 +21,11 @@ def write_helpers(writer: Writer, interface: Interface) -> None:
         writer.line()
     if any(_is_ranged(pool) for pool in interface.caller_workspaces):
         writer.line(f"#if {interface.prefix}_CHECK_RANGE")
-        writer.comment("Whether a memory lies within [first, last).")
+        writer.comment("Whether a memory of one byte or more lies within [first, last].")
         head = "static int lies_within(const void *base, size_t size_bytes, uintptr_t first, uintptr_t last)"
         with writer.block(head):
             writer.line("const uintptr_t begin = (uintptr_t)base;")
-            writer.line("return begin >= first && begin <= last && size_bytes <= last - begin;")
+            writer.line("return begin >= first && begin <= last && size_bytes - 1 <= last - begin;")
         writer.line("#endif")
         writer.line()
 
@@ -74,8 +75,8 @@ def _write_workspace_checks(writer: Writer, interface: Interface, pool: PoolInte
     if pool.ranges:
         writer.line(f"#if {prefix}_CHECK_RANGE")
         inside = " && ".join(
-            f"!lies_within({member}.base, {size}, 0x{first:08X}u, 0x{last:08X}u)"
-            for first, last in pool.ranges
+            f"!lies_within({member}.base, {size}, 0x{first:08X}u, 0x{end - 1:08X}u)"
+            for first, end in pool.ranges
         )
         _write_refusal(writer, inside, f"{prefix}_ERROR_RANGE")
         writer.line("#endif")
@@ -86,9 +87,11 @@ def write_set_parameters(writer: Writer, interface: Interface) -> None:
     model, prefix = interface.model, interface.prefix
     pools = interface.caller_parameters
     for pool in pools:
-        header = ", ".join(str(byte) for byte in blob_header(pool.content[HEADER_BYTES:]))
+        header = ", ".join(str(byte) for byte in blob_header(pool.content[PARAMETER_HEADER_BYTES:]))
         writer.comment(f"Header of the blob for '{pool.identifier}': magic, size, FNV-1a 64.")
-        writer.wrapped(f"static const uint8_t {pool.identifier}_header[{HEADER_BYTES}] = {{{header}}};")
+        writer.wrapped(
+            f"static const uint8_t {pool.identifier}_header[{PARAMETER_HEADER_BYTES}] = {{{header}}};"
+        )
         writer.line()
     head = f"int32_t {model}_set_parameters({model}_context *context, const {model}_parameters *parameters)"
     with writer.block(head):
@@ -117,7 +120,7 @@ def _write_verify(writer: Writer, interface: Interface) -> None:
             with writer.block(""):
                 writer.line("uint64_t digest = 0xCBF29CE484222325u;")
                 with writer.block(
-                    f"for (size_t i = {HEADER_BYTES}; i < {interface.macro(pool, 'SIZE')}; ++i)"
+                    f"for (size_t i = {PARAMETER_HEADER_BYTES}; i < {interface.macro(pool, 'SIZE')}; ++i)"
                 ):
                     writer.line(f"digest = (digest ^ {member}[i]) * 0x100000001B3u;")
                 with writer.block("for (size_t i = 0; i < 8; ++i)"):

@@ -24,5 +24,5 @@ def generate_c(module: Module, interface: Interface) -> dict[str, bytes]:
         texts[f"include/{initialiser_name(interface, pool)}"] = initialiser_text(pool)
     files = {path: text.encode() for path, text in texts.items()}
     for pool in interface.caller_parameters:
-        files[f"parameters/{pool.identifier}.bin"] = pool.content
+        files[f"parameters/{pool.pool.name}.bin"] = pool.content
     return files

@@ -10,9 +10,8 @@ from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module, Port
 from bytewright.ir.prim import POOL_OFFSET, Allocate
 from bytewright.ir.walk import walk_statements
-from bytewright.target.model import Pool, Provider, Role, Target
+from bytewright.target.model import PARAMETER_HEADER_BYTES, Pool, Provider, Role, Target
 
-HEADER_BYTES = 32
 MAGIC = b"BYTEWRT1"
 
 
@@ -115,7 +114,7 @@ def planned_offsets(module: Module) -> tuple[tuple[Buffer, int], ...]:
 
 
 def pool_interfaces(
-    module: Module, target: Target, role: Role, used_bytes: dict[str, int]
+    module: Module, target: Target, role: Role, used_bytes: dict[str, int], alignments: dict[str, int]
 ) -> tuple[PoolInterface, ...]:
     """The pools of one role; parameter pools with their bytes.
 
@@ -124,14 +123,15 @@ def pool_interfaces(
         target: The target.
         role: WORKSPACE or PARAMETERS.
         used_bytes: Top of each pool, by name.
+        alignments: What the buffers in each pool ask of its base, by name.
     """
     interfaces: list[PoolInterface] = []
     for pool in target.pools_of(role):
         used = used_bytes[pool.name]
-        memory = target.memory_of(pool)
+        memory, alignment = target.memory_of(pool), max(pool.alignment, alignments[pool.name])
         content = _content(module, pool, used) if role is Role.PARAMETERS else b""
         interfaces.append(
-            PoolInterface(pool, used, pool.alignment, memory.section, memory.address_ranges(), content)
+            PoolInterface(pool, used, alignment, memory.section, memory.address_ranges(), content)
         )
     return tuple(interfaces)
 
@@ -144,7 +144,7 @@ def _content(module: Module, pool: Pool, used_bytes: int) -> bytes:
             data = constant.data.content
             content[constant.pool_offset : constant.pool_offset + len(data)] = data
     if pool.provider is Provider.CALLER:
-        content[:HEADER_BYTES] = blob_header(bytes(content[HEADER_BYTES:]))
+        content[:PARAMETER_HEADER_BYTES] = blob_header(bytes(content[PARAMETER_HEADER_BYTES:]))
     return bytes(content)
 
 

@@ -8,7 +8,7 @@ from bytewright.ir.module import Module
 from bytewright.plan import problem as plan
 from bytewright.storage.candidates import candidate_pools
 from bytewright.storage.clock import Timeline
-from bytewright.target.model import Pool, Target
+from bytewright.target.model import PARAMETER_HEADER_BYTES, Pool, Provider, Target
 
 
 def build_workspace_problem(timeline: Timeline, target: Target) -> plan.Problem:
@@ -38,12 +38,23 @@ def build_workspace_problem(timeline: Timeline, target: Target) -> plan.Problem:
 
 
 def build_parameter_problem(module: Module, target: Target) -> plan.Problem:
-    """Every constant: all live at all times."""
+    """Every constant: all live at all times. A pool from the caller begins with a header."""
+    headers = tuple(
+        plan.Buffer(
+            f"header of {pool.name}",
+            PARAMETER_HEADER_BYTES,
+            ((0, 1),),
+            fixed_offset=0,
+            candidates=(plan.Candidate(pool.name),),
+        )
+        for pool in target.parameter_pools
+        if pool.provider is Provider.CALLER
+    )
     buffers = tuple(
         plan.Buffer(constant.buffer.name, len(constant.data.content), ((0, 1),), constant.buffer.alignment)
         for constant in module.constant_buffers
     )
-    return plan.Problem(buffers, tuple(_pool(pool) for pool in target.parameter_pools))
+    return plan.Problem((*headers, *buffers), tuple(_pool(pool) for pool in target.parameter_pools))
 
 
 def _pool(pool: Pool) -> plan.Pool:

@@ -31,6 +31,10 @@ class Role(Enum):
     IO = "io"  # inputs and outputs
 
 
+# What comes before the constants in a parameter pool that the application provides: magic, size, hash.
+PARAMETER_HEADER_BYTES = 32
+
+
 class Provider(Enum):
     """Who declares the array behind a pool."""
 
