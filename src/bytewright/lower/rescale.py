@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bytewright.ir.builder import BodyBuilder
-from bytewright.ir.expr import BinaryOperator, Expr, binary, cast, const, select
+from bytewright.ir.expr import BinaryOperator, Expr, binary, cast, const
 from bytewright.ir.types import DType
 from bytewright.ir.where import Where
 from bytewright.lower.scalar import Scalar, require_i32
@@ -53,11 +53,13 @@ def double_round(b: BodyBuilder, value: Scalar, scale: ScaleOperands, where: Whe
         h = b.let("scaled", _doubling_high(value.expr, scale.multiplier))
         half = binary(BinaryOperator.SHL, const(1), scale.shift - 1)
         return Scalar((h + (h >> 31) + half) >> scale.shift, low, high)
-    wide = b.let("wide", (cast(value.expr, I64) * cast(scale.multiplier, I64) + 2**30) >> 31)
-    shift = cast(scale.shift, I64)
-    half = binary(BinaryOperator.SHL, const(1, I64), shift) >> 1
-    rounded = (wide + (wide >> 63) + half) >> shift
-    return Scalar(cast(select(scale.shift > 0, rounded, wide), I32), low, high)
+    wide = cast(value.expr, I64) * cast(scale.multiplier, I64) + 2**30
+    h = b.let("scaled", cast(wide >> 31, I32))
+    if not any(scale.shifts):
+        return Scalar(h, low, high)
+    mask = b.let("mask", const(2**31 - 1) >> (31 - scale.shift))
+    threshold = (mask >> 1) + cast(h < 0, I32)
+    return Scalar((h >> scale.shift) + cast((h & mask) > threshold, I32), low, high)
 
 
 def single_round(b: BodyBuilder, value: Scalar, scale: ScaleOperands, where: Where) -> Scalar:

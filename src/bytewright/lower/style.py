@@ -17,17 +17,23 @@ class KernelStyle:
         channel_block: Output channels that are accumulated together.
         unsigned_activations: Add 128 to int8 activations and multiply as u8 x i8; the bias makes up for it.
         paired_taps: Sum two 8-bit products in 16 bits first, where the weights allow it.
+        few_channels_by_lanes: Accumulate eight channels side by side where there are no more than these.
         max_patch_bytes: The largest patch of the input that a kernel gathers into a local array.
     """
 
     channel_block: int
     unsigned_activations: bool
     paired_taps: bool
+    few_channels_by_lanes: bool
     max_patch_bytes: int = 64
 
 
-_VECTOR = KernelStyle(channel_block=16, unsigned_activations=True, paired_taps=True)
-_SCALAR = KernelStyle(channel_block=4, unsigned_activations=False, paired_taps=False)
+_VECTOR = KernelStyle(
+    channel_block=16, unsigned_activations=True, paired_taps=True, few_channels_by_lanes=True
+)
+_SCALAR = KernelStyle(
+    channel_block=4, unsigned_activations=False, paired_taps=False, few_channels_by_lanes=False
+)
 
 
 def style_for(isa: str) -> KernelStyle:

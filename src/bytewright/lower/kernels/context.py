@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bytewright.diagnostics import InternalError
 from bytewright.ir.builder import BodyBuilder
 from bytewright.ir.expr import Buffer, Const, Expr, Var, const
 from bytewright.ir.graph import Array, Node
-from bytewright.ir.types import TensorType
+from bytewright.ir.types import Extent, TensorType
 from bytewright.lower.epilogue import Epilogue
 from bytewright.lower.kernel import KernelBuilder
 from bytewright.lower.style import KernelStyle
@@ -49,6 +49,10 @@ class Template:
         if name in self.epilogue.constants:
             return self.kernel.constant("operand", self.constant(operand), self.type(operand).dtype)
         return self.kernel.input(name, self.type(operand))
+
+    def input_as(self, operand: int, shape: tuple[Extent, ...]) -> Buffer:
+        """The parameter for an operand of the anchor under another shape of as many elements."""
+        return self.kernel.input(self.anchor.inputs[operand], replace(self.type(operand), shape=shape))
 
     def constant(self, operand: int) -> Array:
         """The values of an operand that must be constant."""

@@ -11,6 +11,7 @@ from bytewright.lower.kernels.dense import Convolution, convolution_of
 from bytewright.ops.convolution import Conv2d
 
 FEW_INPUT_CHANNELS = 16
+FEW_LANES = 8
 
 
 def lower_conv2d(template: Template, operation: Conv2d) -> None:
@@ -19,12 +20,22 @@ def lower_conv2d(template: Template, operation: Conv2d) -> None:
     x: [N, H, W, IC]; weights: [OC, KH, KW, IC]; bias: [OC]; result: [N, OH, OW, OC].
     """
     convolution = convolution_of(template, operation)
-    if template.type(0).dtype is DType.F32:
+    if template.type(0).dtype is DType.F32 or _is_narrow(convolution):
         write_lanes(convolution)
     elif _is_small_patch(convolution):
         write_patch(convolution)
     else:
         write_dot(convolution)
+
+
+def _is_narrow(convolution: Convolution) -> bool:
+    return (
+        convolution.template.style.few_channels_by_lanes
+        and convolution.window.num_taps > 1
+        and convolution.window.columns.dilation == 1
+        and convolution.out_channels == FEW_LANES
+        and convolution.in_channels < FEW_INPUT_CHANNELS
+    )
 
 
 def _is_small_patch(convolution: Convolution) -> bool:

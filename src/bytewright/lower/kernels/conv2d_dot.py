@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from bytewright.ir.address import num_elements
 from bytewright.ir.builder import load, region
 from bytewright.ir.expr import Buffer, Expr, cast
 from bytewright.ir.types import DType
@@ -22,8 +23,8 @@ from bytewright.lower.scalar import Scalar
 I8, U8, I32 = DType.I8, DType.U8, DType.I32
 SHORT_DOT = 16
 
-# Adds the products under one output pixel to the accumulators of the channels from the given one on.
-Products = Callable[[Pixel, Expr, list[Buffer]], None]
+# Adds the products under one output pixel to the accumulators of a block of channels with the given weights.
+Products = Callable[[Pixel, Buffer, list[Buffer]], None]
 
 
 def folded_bias(convolution: Convolution, offset: int) -> Folded:
@@ -43,36 +44,38 @@ def write_dot(convolution: Convolution) -> None:
     offset = 128 if style.unsigned_activations else 0
     folded = folded_bias(convolution, offset)
     row_length = window.columns.kernel * convolution.in_channels
-    packed = convolution.weights.reshape(convolution.out_channels, window.rows.kernel, row_length)
+    depth = window.rows.kernel * row_length
+    packed = convolution.weights.reshape(convolution.out_channels, depth)
     weights = template.kernel.constant("weights", packed, I8)
     bias = template.kernel.constant("bias", folded.bias, I32)
-    is_short = style.unsigned_activations and window.rows.kernel * row_length < SHORT_DOT
-    block = 1 if is_short else style.channel_block
+    block = 1 if style.unsigned_activations and depth < SHORT_DOT else style.channel_block
 
-    def row_products(pixel: Pixel, channel: Expr, accumulators: list[Buffer]) -> None:
+    def row_products(pixel: Pixel, filters: Buffer, accumulators: list[Buffer]) -> None:
         n, y, x = pixel
         with counted(body, "ky", window.rows.kernel) as ky:
             first = region(convolution.input, n, window.rows.tap(y, ky), window.columns.tap(x, 0), 0)
             row = body.view("row", first, I8, row_length)
             with body.for_("k", 0, row_length) as k:
-                multiply_add(template, load(row, k), weights, (channel, ky, k), accumulators, offset)
+                index = ky * row_length + k
+                multiply_add(template, load(row, k), filters, index, accumulators, offset)
 
-    def tap_products(pixel: Pixel, channel: Expr, accumulators: list[Buffer]) -> None:
+    def tap_products(pixel: Pixel, filters: Buffer, accumulators: list[Buffer]) -> None:
         with (
             counted(body, "ky", window.rows.kernel) as ky,
             counted(body, "kx", window.columns.kernel) as kx,
         ):
             tap = convolution.tap(pixel, ky, kx)
             with counted(body, "k", convolution.in_channels) as k:
-                index = kx * convolution.in_channels + k
-                multiply_add(template, load(tap, k), weights, (channel, ky, index), accumulators, offset)
+                index = (ky * window.columns.kernel + kx) * convolution.in_channels + k
+                multiply_add(template, load(tap, k), filters, index, accumulators, offset)
 
     def pixel_channels(pixel: Pixel, products: Products) -> None:
         for first, repeats, size in blocks(convolution.out_channels, block):
             with repeated(body, "block", repeats) as index:
                 channel = named(body, "channel", index * size + first)
+                filters = body.view("filters", region(weights, channel, 0), I8, size * depth)
                 accumulators = [body.scalar(f"acc{j}", I32, load(bias, channel + j)) for j in range(size)]
-                products(pixel, channel, accumulators)
+                products(pixel, filters, accumulators)
                 store_block(convolution, pixel, channel, accumulators, folded)
 
     with counted(body, "n", convolution.num) as n:
@@ -113,22 +116,35 @@ def _write_interior_and_border(
 def multiply_add(
     template: Template,
     activation: Expr,
-    weights: Buffer,
-    index: tuple[Expr, ...],
+    filters: Buffer,
+    index: Expr,
     accumulators: list[Buffer],
     offset: int,
 ) -> None:
     """Multiplies one activation with the weights of each channel of the block.
 
     With an offset the activation is an unsigned byte, for which compilers know wider dot products.
+
+    Args:
+        template: The kernel.
+        activation: One element of the input.
+        filters: The block's weights, one channel after the other.
+        index: The element's number in a channel's weights.
+        accumulators: One for each channel.
+        offset: 0 or 128.
     """
     body = template.body
+    depth = filters_depth(filters, accumulators)
     widened = cast(activation, I32)
     value = body.let("value", cast(widened + offset, U8) if offset else widened)
-    channel, *rest = index
     for j, accumulator in enumerate(accumulators):
-        weight = cast(load(weights, channel + j, *rest), I32)
+        weight = cast(load(filters, index + j * depth), I32)
         body.add_to(accumulator, (), cast(value, I32) * weight)
+
+
+def filters_depth(filters: Buffer, accumulators: list[Buffer]) -> int:
+    """Weights of one channel."""
+    return num_elements(filters) // len(accumulators)
 
 
 def store_block(

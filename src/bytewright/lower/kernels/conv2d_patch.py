@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bytewright.ir.builder import load
+from bytewright.ir.builder import load, region
 from bytewright.ir.expr import Buffer, cast
 from bytewright.ir.types import DType
 from bytewright.lower.kernels.context import blocks, counted, named, repeated
@@ -94,7 +94,8 @@ def _multiply_blocks(convolution: Convolution, pixel: Pixel, patch: Buffer, dept
     for first, repeats, size in blocks(convolution.out_channels, style.channel_block):
         with repeated(body, "block", repeats) as index:
             channel = named(body, "channel", index * size + first)
+            filters = body.view("filters", region(weights, channel, 0), I8, size * depth)
             accumulators = [body.scalar(f"acc{j}", I32, load(bias, channel + j)) for j in range(size)]
             with body.for_("k", 0, depth) as k:
-                multiply_add(template, load(patch, k), weights, (channel, k), accumulators, offset)
+                multiply_add(template, load(patch, k), filters, k, accumulators, offset)
             store_block(convolution, pixel, channel, accumulators, folded)

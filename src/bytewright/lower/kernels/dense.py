@@ -24,7 +24,6 @@ class Convolution:
     Attributes:
         num: Batch size.
         weights: As the operator has them.
-        input: The kernel's parameter, [N, H, W, C].
         zero_point: Of the input; 0 for float32.
     """
 
@@ -36,8 +35,12 @@ class Convolution:
     out_width: int
     out_channels: int
     weights: Array
-    input: Buffer
     zero_point: int
+
+    @property
+    def input(self) -> Buffer:
+        """The kernel's parameter, [N, H, W, C]."""
+        return self.template.input(0)
 
     def is_border(self, y: Expr, x: Expr) -> Expr:
         """Whether the window of an output position touches the padding."""
@@ -93,6 +96,5 @@ def convolution_of(template: Template, operation: Conv2d | DepthwiseConv2d) -> C
         out_width=out_width,
         out_channels=out_channels,
         weights=weights,
-        input=template.input(0),
         zero_point=operation.input_zero_point,
     )

@@ -10,6 +10,7 @@ import numpy as np
 
 from bytewright.ir.builder import load
 from bytewright.ir.expr import Buffer, Expr, cast
+from bytewright.ir.prim import LoopKind
 from bytewright.ir.types import DType
 from bytewright.lower.kernels.accumulator import Folded, fold_zero_point
 from bytewright.lower.kernels.context import Template, counted
@@ -20,6 +21,7 @@ from bytewright.ops.convolution import DepthwiseConv2d
 I8, I16, I32, F32 = DType.I8, DType.I16, DType.I32, DType.F32
 # Larger windows are visited in a loop: unrolled taps would make the code grow without bound.
 MAX_UNROLLED_TAPS = 25
+FEW_LANES = 8
 
 
 def lower_depthwise_conv2d(template: Template, operation: DepthwiseConv2d) -> None:
@@ -53,7 +55,9 @@ def lower_depthwise_conv2d(template: Template, operation: DepthwiseConv2d) -> No
         kernel.rows(convolution.out_height) as y,
         counted(body, "x", convolution.out_width) as x,
     ):
-        if num_taps <= MAX_UNROLLED_TAPS:
+        if depthwise.is_narrow:
+            depthwise.write_lanes((n, y, x))
+        elif num_taps <= MAX_UNROLLED_TAPS:
             depthwise.write_unrolled((n, y, x))
         else:
             depthwise.write_looped((n, y, x))
@@ -73,6 +77,35 @@ class _Depthwise:
         self.is_float = is_float
         self.multiplier = convolution.out_channels // convolution.in_channels
 
+    @property
+    def is_narrow(self) -> bool:
+        """True if all channels fit the lanes of one vector."""
+        convolution = self.convolution
+        return (
+            self.template.style.few_channels_by_lanes
+            and not self.is_float
+            and self.multiplier == 1
+            and convolution.in_channels == FEW_LANES
+        )
+
+    def write_lanes(self, pixel: Pixel) -> None:
+        """All channels side by side, tap by tap."""
+        window = self.convolution.window
+        body = self.template.body
+        sums = self.template.kernel.scratch("sums", (FEW_LANES,), I32)
+        with body.for_("c", 0, FEW_LANES, LoopKind.VECTORISED) as c:
+            body.store(sums, c, load(self.bias, c))
+        with (
+            counted(body, "ky", window.rows.kernel) as ky,
+            counted(body, "kx", window.columns.kernel) as kx,
+        ):
+            tap = self.convolution.tap(pixel, ky, kx)
+            index = ky * window.columns.kernel + kx
+            with body.for_("c", 0, FEW_LANES, LoopKind.VECTORISED) as c:
+                body.add_to(sums, c, self._product(tap, index, c, c))
+        with body.for_("c", 0, FEW_LANES, LoopKind.VECTORISED) as c:
+            self._store(pixel, c, load(sums, c))
+
     def write_unrolled(self, pixel: Pixel) -> None:
         """All taps in one pass over the channels."""
         window = self.convolution.window
@@ -86,7 +119,7 @@ class _Depthwise:
             channel = c * self.multiplier + m
             products = [self._product(tap, index, c, channel) for index, tap in enumerate(taps)]
             dtype = F32 if self.is_float else I32
-            first = _ZERO if self.is_float else load(self.bias, channel)
+            first = 0.0 if self.is_float else load(self.bias, channel)
             accumulator = body.scalar("acc", dtype, first)
             for term in self._paired(products):
                 body.add_to(accumulator, (), term)
@@ -99,7 +132,7 @@ class _Depthwise:
         with counted(body, "c", self.convolution.in_channels) as c, counted(body, "m", self.multiplier) as m:
             channel = c * self.multiplier + m
             dtype = F32 if self.is_float else I32
-            accumulator = body.scalar("acc", dtype, _ZERO if self.is_float else load(self.bias, channel))
+            accumulator = body.scalar("acc", dtype, 0.0 if self.is_float else load(self.bias, channel))
             with (
                 counted(body, "ky", window.rows.kernel) as ky,
                 counted(body, "kx", window.columns.kernel) as kx,
@@ -128,6 +161,3 @@ class _Depthwise:
             else Scalar(total, self.folded.low, self.folded.high)
         )
         self.template.epilogue.store((*pixel, channel), value)
-
-
-_ZERO = 0.0
