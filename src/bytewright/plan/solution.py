@@ -154,7 +154,14 @@ class Solution:
             message = f"{len(names)} buffers cannot be placed together: {shown}"
         if self.irreducible and len(names) > 1:
             notes.append("without any one of them the others can be placed")
-        return Diagnostic("BW301", message, tuple(notes), "give the pool more bytes")
+        return Diagnostic("BW301", message, tuple(notes), self._help())
+
+    def _help(self) -> str | None:
+        least = [s for s in self.shortages if s.needed_bytes > s.capacity_bytes]
+        if not least:
+            return "give one of the pools more bytes" if self.shortages else None
+        smallest = min(least, key=lambda s: s.needed_bytes - s.capacity_bytes)
+        return f"'{smallest.pool}' needs at least {smallest.needed_bytes} B for these buffers"
 
 
 def _shortage_text(shortage: Shortage) -> str:

@@ -147,8 +147,11 @@ def _without_plan(flat: FlatProblem, outcome: Outcome, statistics: Statistics) -
     for index, pool in enumerate(problem.pools):
         inside = [i for i in members if any(choice.pool == index for choice in flat.choices[i])]
         if inside and flat.capacity[index] < NO_LIMIT:
-            bound = pool_bound(flat, index, inside)
-            shortages.append(Shortage(pool.name, flat.capacity[index], bound.lower_bound_bytes, bound.tick))
+            bound, capacity = pool_bound(flat, index, inside), flat.capacity[index]
+            needed, tick = bound.lower_bound_bytes, bound.tick
+            if outcome.infeasible_set and len(problem.pools) == 1 and needed <= capacity:
+                needed, tick = capacity + 1, None  # proved by search
+            shortages.append(Shortage(pool.name, capacity, needed, tick))
     return Solution(
         status=Status.INFEASIBLE if outcome.infeasible_set else Status.UNKNOWN,
         infeasible_set=tuple(problem.buffers[i].name for i in sorted(outcome.infeasible_set)),

@@ -1,0 +1,155 @@
+"""`bytewright plan`: the planner by itself, on a CSV file of buffers."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.plan.drawing import draw
+from bytewright.plan.problem import Pool, Problem
+from bytewright.plan.request import DEFAULT_NODE_BUDGET, Goal, Progress, Report
+from bytewright.plan.solution import Solution
+from bytewright.plan.solve import solve
+from bytewright.plan.table import read_buffers, write_buffers
+
+POOL_NAME = "memory"
+
+
+@click.command(short_help="Place the buffers of a CSV file.")
+@click.argument("buffers", type=click.Path(path_type=Path))
+@click.option("--capacity", type=click.IntRange(min=0), metavar="BYTES", help="Stop at a plan of this size.")
+@click.option("--solver", default="auto", show_default=True, metavar="NAME", help="The algorithm.")
+@click.option(
+    "--budget",
+    type=click.IntRange(min=1),
+    default=DEFAULT_NODE_BUDGET,
+    show_default=True,
+    metavar="NODES",
+    help="How many search nodes may be visited.",
+)
+@click.option(
+    "-o", "output", type=click.Path(path_type=Path), metavar="OUT.csv", help="Write the offsets here."
+)
+@click.option("--svg", type=click.Path(path_type=Path), metavar="FILE", help="Draw the plan.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
+def plan(
+    buffers: Path,
+    capacity: int | None,
+    solver: str,
+    budget: int,
+    output: Path | None,
+    svg: Path | None,
+    as_json: bool,
+) -> None:
+    """Place the buffers of a CSV file in one memory, as low as possible.
+
+    BUFFERS has the columns id, lower, upper, size (lifetimes are half-open) and optionally alignment and offset (a
+    fixed one). With --capacity the question is whether they fit; if they do not, the exit status is 3.
+    """
+    table = read_buffers(buffers)
+    problem = Problem(table.buffers, (Pool(POOL_NAME, capacity),))
+    goal = Goal.MINIMISE if capacity is None else Goal.DECIDE
+    with _progress_display() as progress:
+        solution = solve(problem, solver, budget, goal, progress)
+    if not solution.has_plan:
+        if as_json:
+            click.echo(json.dumps(_as_json(solution, capacity), indent=2))
+        solution.require()
+    files: list[tuple[Path, str]] = []
+    if output is not None:
+        files.append((output, write_buffers(table, solution)))
+    if svg is not None:
+        files.append((svg, draw(problem, solution)))
+    _write_files(files)
+    click.echo(
+        json.dumps(_as_json(solution, capacity), indent=2) if as_json else _as_text(solution, capacity)
+    )
+
+
+@contextmanager
+def _progress_display() -> Generator[Progress | None, None, None]:
+    """A line on the terminal that says how far the search is; nothing if there is no terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    with console.status("planning") as status:
+
+        def show(report: Report) -> None:
+            best = "none yet" if report.best_bytes is None else f"{report.best_bytes} B"
+            status.update(f"{report.nodes} nodes, best {best}, lower bound {report.lower_bound_bytes} B")
+
+        yield show
+
+
+def _as_json(solution: Solution, capacity: int | None) -> dict[str, object]:
+    answer: dict[str, object] = {
+        "status": solution.status.value,
+        "capacity_bytes": capacity,
+        "solver": solution.statistics.solver,
+        "nodes": solution.statistics.nodes,
+    }
+    if solution.has_plan:
+        use = solution.pools[0]
+        answer |= {
+            "top_bytes": use.top_bytes,
+            "lower_bound_bytes": use.lower_bound_bytes,
+            "alignment": use.alignment,
+            "offsets": {placement.buffer: placement.offset for placement in solution.placements},
+        }
+    else:
+        answer |= {
+            "infeasible_set": list(solution.infeasible_set),
+            "irreducible": solution.irreducible,
+            "needed_bytes": max((shortage.needed_bytes for shortage in solution.shortages), default=None),
+        }
+    return answer
+
+
+def _as_text(solution: Solution, capacity: int | None) -> str:
+    use = solution.pools[0]
+    bound = f"lower bound {use.lower_bound_bytes} B"
+    if use.optimal:
+        verdict = "optimal"
+    elif capacity is not None:
+        verdict = f"fits in {capacity} B, {bound}"
+    else:
+        gap = 100 * (use.top_bytes - use.lower_bound_bytes) / max(use.lower_bound_bytes, 1)
+        verdict = f"{bound}, gap {gap:.2f} %"
+    return f"{len(solution.placements)} buffers, {use.top_bytes} B: {verdict} ({solution.statistics.nodes} nodes)"
+
+
+def _write_files(files: list[tuple[Path, str]]) -> None:
+    """Writes all files or none: each is complete beside its destination before the first is moved there."""
+    ready: list[tuple[str, Path]] = []
+    try:
+        for path, text in files:
+            with tempfile.NamedTemporaryFile(
+                "w", encoding="utf-8", newline="", dir=path.parent, prefix=f".{path.name}.", delete=False
+            ) as file:
+                ready.append((file.name, path))
+                file.write(text)
+        for name, path in ready:
+            os.chmod(name, 0o666 & ~_umask())
+            os.replace(name, path)
+    except OSError as error:
+        for name, _ in ready:
+            with suppress(OSError):
+                os.unlink(name)
+        raise CompileError(
+            Diagnostic("BW206", f"'{error.filename}' cannot be written: {error.strerror}")
+        ) from error
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
