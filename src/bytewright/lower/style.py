@@ -32,7 +32,7 @@ _VECTOR = KernelStyle(
     channel_block=16, unsigned_activations=True, paired_taps=True, few_channels_by_lanes=True
 )
 _SCALAR = KernelStyle(
-    channel_block=4, unsigned_activations=False, paired_taps=False, few_channels_by_lanes=False
+    channel_block=8, unsigned_activations=False, paired_taps=False, few_channels_by_lanes=False
 )
 
 
