@@ -1,0 +1,151 @@
+"""`bytewright compile`: a model becomes a bundle."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bytewright.cli.option_types import parsed_by
+from bytewright.cli.progress import shown_progress
+from bytewright.target import (
+    Overrides,
+    PoolOption,
+    ProviderOption,
+    ResizeOption,
+    Unlimited,
+    apply_overrides,
+    format_size,
+    load_target,
+    parse_max_stack_alloca_size,
+    parse_max_stack_size,
+    parse_pool_option,
+    parse_provider_option,
+    parse_resize_option,
+)
+
+
+@click.command("compile", short_help="Compile a model into a folder of C.")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    "directory",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="DIR",
+    help="The bundle's folder: new, empty, or an older bundle, which is replaced.",
+)
+@click.option("--name", metavar="NAME", help="C identifier of the model; else from the file's name.")
+@click.option("--target", default="host", metavar="NAME|FILE", help="What to compile for.  [default: host]")
+@click.option(
+    "--workspace",
+    callback=parsed_by(parse_pool_option),
+    multiple=True,
+    metavar="NAME[=SIZE][@MEMORY]",
+    help="Replace all workspace pools, preferred first.",
+)
+@click.option(
+    "--parameters",
+    callback=parsed_by(parse_pool_option),
+    multiple=True,
+    metavar="NAME[=SIZE][@MEMORY]",
+    help="Replace all parameter pools, preferred first.",
+)
+@click.option(
+    "--resize",
+    callback=parsed_by(parse_resize_option),
+    multiple=True,
+    metavar="POOL=SIZE",
+    help="Change the size of one pool.",
+)
+@click.option(
+    "--provider",
+    callback=parsed_by(parse_provider_option),
+    multiple=True,
+    metavar="POOL=caller|generated",
+    help="Who declares a pool's memory.",
+)
+@click.option(
+    "--numerics",
+    type=click.Choice(["litert-ref", "tflm"]),
+    default="litert-ref",
+    help="The reference that the output equals bit for bit.  [default: litert-ref]",
+)
+@click.option(
+    "--max-stack-size",
+    callback=parsed_by(parse_max_stack_size),
+    metavar="SIZE",
+    help="Limit of the stack along any call path.",
+)
+@click.option(
+    "--max-stack-alloca-size",
+    callback=parsed_by(parse_max_stack_alloca_size),
+    metavar="SIZE",
+    help="Largest scratch that may be a local array.",
+)
+@click.option("--use-backend-alloc-workspace", is_flag=True, help="Keep kernel scratch off the stack.")
+@click.option("--json", "as_json", is_flag=True, help="Print what plan.json holds, and nothing else.")
+def compile_command(
+    model: Path,
+    directory: Path,
+    name: str | None,
+    target: str,
+    workspace: tuple[PoolOption, ...],
+    parameters: tuple[PoolOption, ...],
+    resize: tuple[ResizeOption, ...],
+    provider: tuple[ProviderOption, ...],
+    numerics: str,
+    max_stack_size: int | Unlimited | None,
+    max_stack_alloca_size: int | Unlimited | None,
+    use_backend_alloc_workspace: bool,
+    as_json: bool,
+) -> None:
+    """Compile MODEL, a .tflite file, into a folder of plain C99.
+
+    Sizes are limits: what does not fit is refused, with the bytes that are missing. Nothing is written then.
+    """
+    from bytewright.bundle.write import write_bundle
+    from bytewright.ops.arithmetic.numerics import Numerics
+    from bytewright.pipeline import compile_model
+
+    overrides = Overrides(
+        workspace=workspace,
+        parameters=parameters,
+        resize=resize,
+        provider=provider,
+        max_stack_size=max_stack_size,
+        max_stack_alloca_size=max_stack_alloca_size,
+        use_backend_alloc_workspace=use_backend_alloc_workspace,
+    )
+    with shown_progress(f"compiling {model.name}") as progress:
+        resolved = apply_overrides(load_target(target), overrides)
+        compiled = compile_model(model, resolved, name=name, numerics=Numerics(numerics), progress=progress)
+        write_bundle(compiled.files, directory)
+    if as_json:
+        click.echo(json.dumps(compiled.document, indent=1))
+    else:
+        click.echo(_summary(compiled.document, directory))
+
+
+def _summary(document: dict[str, Any], directory: Path) -> str:
+    """What was made and what it needs, in a few lines."""
+    lines = [
+        f"{directory}: model '{document['model']}' for {document['target']}, "
+        f"bit for bit {document['numerics']}"
+    ]
+    used = [pool for pool in document["pools"] if pool["used_bytes"]]
+    for pool in used:
+        evidence = "optimal" if pool["optimal"] else f"lower bound {pool['lower_bound_bytes']} B"
+        lines.append(
+            f"  {pool['role']} {pool['name']}: {pool['used_bytes']} B{_limit(pool['capacity_bytes'])}, {evidence}"
+        )
+    for context, stack in document["stack"].items():
+        lines.append(f"  stack {context}: {stack['size_bytes']} B{_limit(stack['limit_bytes'])}")
+    return "\n".join(lines)
+
+
+def _limit(size_bytes: int | None) -> str:
+    return "" if size_bytes is None else f" of {format_size(size_bytes)}"

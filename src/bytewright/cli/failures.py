@@ -1,0 +1,92 @@
+"""What a command's failure looks like: text on standard error, and an exit status by kind of failure.
+
+Here and nowhere else exceptions become exit statuses, so that no command can end in a traceback or in a status
+that means something else.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from bytewright.diagnostics import CompileError, Diagnostic, ExitCode
+
+_INTERRUPTED = 130  # what shells report for SIGINT
+_BROKEN_PIPE = 141  # and for SIGPIPE
+
+
+class CommandLine(click.Group):
+    """A group whose commands fail as the exit codes of the project say; usage errors stay click's."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Runs the command; whatever it raises ends as an exit status."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except CompileError as error:
+            status = int(error.exit_code)
+            show(error.diagnostics)
+            _show_traceback(ctx)
+        except BrokenPipeError:
+            status = _BROKEN_PIPE
+            _abandon_output()
+        except KeyboardInterrupt:
+            status = _INTERRUPTED
+            _console().print("interrupted")
+        except Exception as error:  # a bug, whatever it is
+            status = int(ExitCode.INTERNAL)
+            _show_bug(error)
+            _show_traceback(ctx)
+        return ctx.exit(status)
+
+
+def show(diagnostics: tuple[Diagnostic, ...]) -> None:
+    """Prints refusals, coloured on a terminal."""
+    console = _console()
+    for diagnostic in diagnostics:
+        head, _, rest = diagnostic.render().partition("]: ")
+        text = Text.assemble((f"{head}]", "bold red"), ": ", (rest.partition("\n")[0], "bold"))
+        for line in rest.split("\n")[1:]:
+            is_help = line.startswith("help: ")
+            text.append("\n")
+            text.append("help: " if is_help else "", style="bold cyan")
+            text.append(line.removeprefix("help: ") if is_help else line)
+        console.print(text)
+
+
+def _console() -> Console:
+    """Standard error as it is now: lines are never broken, because programs read them too."""
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def _show_bug(error: Exception) -> None:
+    first_line = str(error).partition("\n")[0]
+    console = _console()
+    console.print(Text(f"internal error: {type(error).__name__}: {first_line}", style="bold red"))
+    console.print(
+        "This is a bug in Bytewright. Please report it with the command and the model; --debug adds a traceback.",
+        markup=False,
+    )
+
+
+def _show_traceback(ctx: click.Context) -> None:
+    if ctx.find_root().meta.get("bytewright.debug"):
+        click.echo(traceback.format_exc(), err=True, nl=False)
+
+
+def _abandon_output() -> None:
+    """Nobody reads standard output any more: what is buffered must not fail again when Python ends."""
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+    except OSError:  # a stream without a descriptor has nothing to lose
+        return

@@ -1,0 +1,29 @@
+"""`bytewright ops`: which operators models may use, and their limits."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import click
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+
+@click.command(short_help="List the operators that models may use.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
+def ops(as_json: bool) -> None:
+    """List the TFLite operators that compile, with their types and limits."""
+    from bytewright.frontends.tflite.table import SUPPORTED
+
+    if as_json:
+        click.echo(json.dumps([asdict(operator) for operator in SUPPORTED], indent=1))
+        return
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("operator", no_wrap=True)
+    table.add_column("types", no_wrap=True)
+    table.add_column("limits")
+    for operator in SUPPORTED:
+        table.add_row(operator.name, ", ".join(operator.types), operator.limits)
+    Console().print(table)

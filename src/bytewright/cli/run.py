@@ -1,0 +1,193 @@
+"""`bytewright run`: one inference of a bundle or a model, on this machine or on an emulated board."""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import tempfile
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import click
+
+from bytewright.cli.progress import shown_progress
+from bytewright.diagnostics import Collector, CompileError, Diagnostic
+
+if TYPE_CHECKING:
+    from bytewright.execute.description import Array, Bundle
+    from bytewright.execute.run import RunResult
+
+_TARGETS = {"host": "host", "qemu": "mps3-an547"}
+
+
+@click.command(short_help="Run a bundle or a model.")
+@click.argument("source", metavar="DIR|MODEL", type=click.Path(path_type=Path))
+@click.option(
+    "--input",
+    "input_files",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="X.npy",
+    help="An input, in the model's order.",
+)
+@click.option(
+    "--output",
+    "output_files",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="Y.npy",
+    help="Where to write an output, in the model's order.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    help="Seed of random input, which is used if no input is given.  [default: 0]",
+)
+@click.option(
+    "--on",
+    type=click.Choice(["host", "qemu"]),
+    default="host",
+    help="This machine, or the target's board in QEMU.  [default: host]",
+)
+@click.option(
+    "--repeat", type=click.IntRange(min=1), default=1, help="Inferences to run and time.  [default: 1]"
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
+def run(
+    source: Path,
+    input_files: tuple[Path, ...],
+    output_files: tuple[Path, ...],
+    seed: int | None,
+    on: str,
+    repeat: int,
+    as_json: bool,
+) -> None:
+    """Run one inference of DIR, a bundle, or of MODEL, which is compiled for the occasion.
+
+    A model is compiled for the host, or for mps3-an547 with --on qemu. A bundle for a board also runs on the host.
+    """
+    from bytewright.execute.description import read_bundle
+    from bytewright.execute.run import run_bundle
+
+    if seed is not None and input_files:
+        raise click.UsageError("--seed is for random input: give either --seed or --input")
+    inputs = [_read_array(path) for path in input_files] or None
+    with _bundle_of(source, on) as directory:
+        bundle = read_bundle(directory)
+        _check_number_of_outputs(bundle, output_files)
+        with shown_progress(f"running {source.name} on {on}"):
+            result = run_bundle(
+                directory, inputs, seed=seed, on=cast("Literal['host', 'qemu']", on), repeat=repeat
+            )
+    if output_files:
+        _write_arrays(result.outputs, output_files)
+    click.echo(json.dumps(_document(result)) if as_json else _summary(result, bundle))
+
+
+@contextmanager
+def _bundle_of(source: Path, on: str) -> Generator[Path, None, None]:
+    """The folder itself, or a temporary one that the model was compiled into."""
+    if source.is_dir():
+        yield source
+        return
+    from bytewright.bundle.write import write_bundle
+    from bytewright.pipeline import compile_model
+    from bytewright.target import load_target
+
+    with tempfile.TemporaryDirectory(prefix="bytewright-") as name:
+        with shown_progress(f"compiling {source.name}") as progress:
+            compiled = compile_model(source, load_target(_TARGETS[on]), progress=progress)
+            write_bundle(compiled.files, Path(name) / "bundle")
+        yield Path(name) / "bundle"
+
+
+def _read_array(path: Path) -> Array:
+    import numpy as np
+
+    try:
+        array = np.load(path, allow_pickle=False)
+    except OSError as error:
+        reason = error.strerror or str(error)
+    except (ValueError, EOFError) as error:
+        reason = f"it is not a .npy file of numbers ({error})"
+    else:
+        if isinstance(array, np.ndarray):
+            return array
+        reason = "it holds several arrays; give one .npy file for each input"
+    raise CompileError(Diagnostic("BW205", f"cannot read input '{path}': {reason}"))
+
+
+def _check_number_of_outputs(bundle: Bundle, files: Sequence[Path]) -> None:
+    """Before anything runs, so that a mistake costs no time."""
+    if files and len(files) != len(bundle.outputs):
+        names = ", ".join(f"'{tensor.name}'" for tensor in bundle.outputs)
+        raise CompileError(
+            Diagnostic(
+                "BW205",
+                f"model '{bundle.model}' has {len(bundle.outputs)} outputs, {len(files)} files were named",
+                notes=(f"in this order: {names}",),
+            )
+        )
+
+
+def _write_arrays(arrays: Sequence[Array], files: Sequence[Path]) -> None:
+    """All files or none: each is written beside its place first."""
+    import numpy as np
+
+    problems = Collector()
+    fresh: list[Path] = []
+    with ExitStack() as stack:
+        for array, path in zip(arrays, files, strict=True):
+            try:
+                if path.is_dir():
+                    raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+                folder = tempfile.TemporaryDirectory(prefix=".bytewright-", dir=path.parent)
+                fresh.append(Path(stack.enter_context(folder)) / "output.npy")
+                np.save(fresh[-1], array)
+            except OSError as error:
+                problems.add(Diagnostic("BW206", f"cannot write '{path}': {error.strerror or error}"))
+        problems.stop_if_any()
+        for temporary, path in zip(fresh, files, strict=True):
+            temporary.replace(path)
+
+
+def _document(result: RunResult) -> dict[str, Any]:
+    return {
+        "outputs": [_plain(output.tolist()) for output in result.outputs],
+        "target": result.target,
+        "on": result.on,
+        "instructions": result.instructions,
+        "microseconds": result.microseconds,
+        "workspace_bytes": result.workspace_bytes,
+        "stack_bytes": result.stack_bytes,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Nested lists as JSON can hold them: it knows neither infinities nor NaN."""
+    if isinstance(value, list):
+        return [_plain(item) for item in cast("list[Any]", value)]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _summary(result: RunResult, bundle: Bundle) -> str:
+    import numpy as np
+
+    lines: list[str] = []
+    for tensor, array in zip(bundle.outputs, result.outputs, strict=True):
+        text = np.array2string(array, threshold=64, edgeitems=4, max_line_width=100, separator=" ")
+        lines.append(f"{tensor.name}: {tensor.dtype}{list(tensor.shape)}")
+        lines.extend(f"  {line}" for line in text.splitlines())
+    lines.append(f"target {result.target}, run on {result.on}")
+    if result.microseconds is not None:
+        lines.append(f"{result.microseconds:.1f} microseconds")
+    if result.instructions is not None:
+        lines.append(f"{result.instructions} instructions")
+    lines.append(f"{result.workspace_bytes} B of workspace")
+    if result.stack_bytes is not None:
+        lines.append(f"{result.stack_bytes} B of stack, measured")
+    return "\n".join(lines)
