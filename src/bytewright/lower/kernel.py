@@ -16,7 +16,9 @@ from bytewright.ir.expr import Buffer, Expr, Var, const, maximum, minimum
 from bytewright.ir.prim import Access, BufferParameter, Parameter, PrimFunc, Role, ScalarParameter
 from bytewright.ir.scope import GLOBAL, LOCAL
 from bytewright.ir.types import DType, TensorType
+from bytewright.ir.walk import free_buffers, free_variables
 from bytewright.ir.where import Where
+from bytewright.lower.drop_unused import drop_unused
 from bytewright.lower.style import KernelStyle
 
 # Scratch up to this size is asked for by name as `local`: registers or stack, on every target.
@@ -143,8 +145,14 @@ class KernelBuilder:
         return Buffer(self.body.unique_name(hint), fixed, dtype, GLOBAL, dtype.size_bytes)
 
     def finish(self) -> LoweredKernel:
-        """The kernel with the arguments of its call."""
-        pairs = [*self._inputs, *self._constants, *self._outputs, *self._rows]
+        """The kernel with the arguments of its call; operands that have no effect are not passed."""
+        body = drop_unused(self.body.finish())
+        used = {*(v.name for v in free_variables(body)), *(b.name for b in free_buffers(body))}
+        pairs = [
+            pair
+            for pair in (*self._inputs, *self._constants, *self._outputs, *self._rows)
+            if (pair[0].buffer.name if isinstance(pair[0], BufferParameter) else pair[0].variable.name) in used
+        ]
         parameters: tuple[Parameter, ...] = tuple(parameter for parameter, _ in pairs)
-        function = PrimFunc(self.name, parameters, self.body.finish(), device=self.device, where=self.where)
+        function = PrimFunc(self.name, parameters, body, device=self.device, where=self.where)
         return LoweredKernel(function, tuple(argument for _, argument in pairs))

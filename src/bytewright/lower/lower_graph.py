@@ -81,6 +81,7 @@ class _Lowering:
     constant_buffers: dict[TensorData, ConstantBuffer] = field(
         default_factory=dict[TensorData, ConstantBuffer]
     )
+    kernel_names: set[str] = field(default_factory=set[str])
 
     def run(self) -> Module:
         collector = Collector()
@@ -118,9 +119,14 @@ class _Lowering:
         return group.output.type.place.device or self.target.default_device_name
 
     def _kernel_name(self, node: Node) -> str:
-        """The C symbol: model, then the name of the operator's result without what follows a slash."""
+        """The C symbol: model, then the name of the operator's result without what follows a slash; unique."""
         stem = node.outputs[0].name.partition("/")[0]
-        return f"{self.module.name}_{re.sub(r'[^A-Za-z0-9_]', '_', stem)}"
+        stem = f"{self.module.name}_{re.sub(r'[^A-Za-z0-9_]', '_', stem)}"
+        name, number = stem, 1
+        while name in self.kernel_names:
+            name, number = f"{stem}_part{number}", number + 1
+        self.kernel_names.add(name)
+        return name
 
     def _entry(self, lowered: list[tuple[Group, LoweredKernel]]) -> PrimFunc:
         inputs = tuple(

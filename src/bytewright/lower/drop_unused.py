@@ -1,0 +1,57 @@
+"""Drops what a kernel computes and nobody reads.
+
+Where bounds prove an output to be one constant (a scale so small that everything becomes the zero point, say), the
+sums that a template wrote before it knew are without effect. C compilers would warn of them.
+"""
+
+from __future__ import annotations
+
+from bytewright.ir.expr import Buffer, Expr, Load, Var
+from bytewright.ir.prim import Allocate, For, If, Let, Seq, Statement, Store, View
+from bytewright.ir.rewrite import Rewriting, rewrite_sequence
+from bytewright.ir.walk import expressions, regions, walk_expression, walk_statements
+
+
+def drop_unused(body: Seq) -> Seq:
+    """The body without names, views, private buffers and loops that have no effect on its parameters."""
+    while (smaller := _once(body)) != body:
+        body = smaller
+    return body
+
+
+def _once(body: Seq) -> Seq:
+    variables, buffers = _used(body)
+    own = {s.buffer for s in walk_statements(body) if isinstance(s, Allocate)}
+
+    def keep(statement: Statement) -> tuple[Statement, ...]:
+        match statement:
+            case Let(variable=variable):
+                has_effect = variable in variables
+            case View(buffer=buffer) | Allocate(buffer=buffer):
+                has_effect = buffer in buffers
+            case Store(buffer=buffer):
+                has_effect = buffer in buffers or buffer not in own
+            case For(body=inner) | If(then=inner, otherwise=None):
+                has_effect = bool(inner.statements)
+            case Seq(statements=statements):
+                has_effect = bool(statements)
+            case _:
+                has_effect = True
+        return (statement,) if has_effect else ()
+
+    return rewrite_sequence(body, Rewriting(statement=keep))
+
+
+def _used(body: Seq) -> tuple[set[Var], set[Buffer]]:
+    """Variables and buffers that are read; a buffer that is read to compute itself is not for that alone."""
+    variables: set[Var] = set()
+    buffers: set[Buffer] = set()
+    for statement in walk_statements(body):
+        nodes: list[Expr] = [n for e in expressions(statement) for n in walk_expression(e)]
+        variables.update(n for n in nodes if isinstance(n, Var))
+        read = {n.buffer for n in nodes if isinstance(n, Load)}
+        if isinstance(statement, Store):
+            read.discard(statement.buffer)
+        buffers |= read
+        buffers.update(region.buffer for region in regions(statement))
+    return variables, buffers
