@@ -56,8 +56,8 @@ def import_content(
         )
     model = read_model(content, file_name)
     survey(model, file_name)
-    inputs = port_names(tuple(model.tensors[index].name for index in model.inputs), "input")
-    outputs = port_names(tuple(model.tensors[index].name for index in model.outputs), "output")
+    inputs = port_names(tuple((index, model.tensors[index].name) for index in model.inputs), "input")
+    outputs = port_names(tuple((index, model.tensors[index].name) for index in model.outputs), "output")
     graph = GraphBuilder(model, file_name, numerics)
     parameters = _parameters(graph, inputs)
     with np.errstate(all="ignore"):
@@ -126,7 +126,7 @@ def _convert(graph: GraphBuilder, operator: OperatorRecord) -> None:
     except DamagedError as error:
         conversion.fail(str(error), code="BW103")
     except (ValueError, OverflowError, ZeroDivisionError) as error:
-        conversion.fail(str(error))
+        conversion.fail(str(error).removeprefix(f"{operator.kind}: "))
 
 
 def _results(graph: GraphBuilder, ports: tuple[str, ...]) -> tuple[str, ...]:

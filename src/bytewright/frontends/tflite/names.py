@@ -30,25 +30,32 @@ def c_identifier(text: str, fallback: str) -> str:
     return f"{name}_" if name in _RESERVED else name
 
 
-def port_names(tensor_names: tuple[str, ...], role: str) -> tuple[str, ...]:
+def port_names(tensors: tuple[tuple[int, str], ...], role: str) -> tuple[str, ...]:
     """Members of the generated structure of inputs or outputs.
 
+    Args:
+        tensors: Index and name of each; a tensor that is stated again gets a number.
+        role: For the error, and for names without a usable character.
+
     Raises:
-        CompileError: BW109, two names become the same identifier.
+        CompileError: BW109, two tensors become the same identifier.
     """
-    names: dict[str, str] = {}
-    for index, tensor_name in enumerate(tensor_names):
-        name = c_identifier(tensor_name.lower(), f"{role}_{index}")
-        if name in names:
+    owners: dict[str, tuple[int, str]] = {}
+    for position, (index, tensor_name) in enumerate(tensors):
+        stem = c_identifier(tensor_name.lower(), f"{role}_{position}")
+        name, number = stem, 1
+        while name in owners and any(owner == index for owner, _ in owners.values()):
+            name, number = f"{stem}_{number}", number + 1
+        if name in owners:
             raise CompileError(
                 Diagnostic(
                     "BW109",
-                    f"the {role}s '{names[name]}' and '{tensor_name}' both become '{name}' in C",
+                    f"the {role}s '{owners[name][1]}' and '{tensor_name}' both become '{name}' in C",
                     help=f"rename one of the two {role} tensors in the model",
                 )
             )
-        names[name] = tensor_name
-    return tuple(names)
+        owners[name] = (index, tensor_name)
+    return tuple(owners)
 
 
 def operator_prefix(kind: str, index: int) -> str:
