@@ -103,7 +103,7 @@ class Transpose(Operation):
 
     def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
         """Exact."""
-        return (np.ascontiguousarray(np.transpose(inputs[0], self.permutation)),)
+        return (np.array(np.transpose(inputs[0], self.permutation), order="C"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,4 +164,4 @@ class Slice(Operation):
         for axis in range(result.ndim):
             indices = self.start[axis] + self.stride[axis] * np.arange(self.size[axis])
             result = np.take(result, indices, axis=axis)
-        return (np.ascontiguousarray(result),)
+        return (np.array(result, order="C"),)

@@ -9,6 +9,7 @@ from bytewright.frontends.tflite.options import leaky_relu_alpha, softmax_beta
 from bytewright.ir.graph import Operation
 from bytewright.ir.types import DType
 from bytewright.ops.arithmetic.multiplier import INT8_MAX, INT8_MIN, float_activation_range
+from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.arithmetic.softmax import OUTPUT_SCALE, OUTPUT_ZERO_POINT, prepare_softmax
 from bytewright.ops.arithmetic.tables import int8_table_for
 from bytewright.ops.elementwise import Clamp, Sigmoid, Table, Tanh, TflHardSwish, TflLeakyRelu
@@ -20,6 +21,8 @@ def convert_unary(at: Conversion) -> None:
     at.require_counts((1,))
     source = at.activation_operand(0, "input")
     at.require_same_dtype(source)
+    absent = at.operator.kind == "RELU_N1_TO_1" and at.numerics is Numerics.TFLM
+    at.require(not absent, "TensorFlow Lite Micro does not have it, so there is nothing to be exact to")
     alpha = leaky_relu_alpha(at.operator) if at.operator.kind == "LEAKY_RELU" else 0.0
     at.require(bool(np.isfinite(alpha)), f"the slope {alpha} is not a number")
     if source.is_float:

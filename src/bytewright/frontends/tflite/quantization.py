@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from bytewright.frontends.tflite.activation import emit_table
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.ir.types import DType
@@ -28,5 +30,21 @@ def convert_dequantize(at: Conversion) -> None:
     at.require(
         at.output_dtype() is DType.F32, f"the result is {at.output_tensor().element_type}, not FLOAT32"
     )
+    if len(source.tensor.quantization.scales) > 1:
+        at.define(_dequantized_channels(at))
+        return
     operation = TflDequantize(*at.affine(source.tensor))
     at.define(at.emit(operation, (at.value_of(source),), "result"))
+
+
+def _dequantized_channels(at: Conversion) -> str:
+    """Constant weights with a scale a channel, as float constants."""
+    operand, values = at.constant_operand(0, "input with several scales")
+    record, rank = operand.tensor.quantization, len(operand.shape)
+    fits = 0 <= record.axis < rank and operand.shape[record.axis] == len(record.scales)
+    at.require(fits, f"{len(record.scales)} scales along axis {record.axis} of {list(operand.shape)}")
+    along = tuple(-1 if axis == record.axis else 1 for axis in range(rank))
+    scales = np.array(record.scales, dtype=np.float32).reshape(along)
+    zero_points = np.array(record.zero_points, dtype=np.int64).reshape(along)
+    real = (values.astype(np.int64) - zero_points).astype(np.float32) * scales
+    return at.constant("result", real, DType.F32)

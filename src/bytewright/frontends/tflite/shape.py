@@ -27,7 +27,8 @@ def convert_pad(at: Conversion) -> None:
     at.require_same_dtype(source)
     widths = at.integers_operand(1, "paddings")
     rank = len(source.shape)
-    at.require(len(widths) == 2 * rank, f"{len(widths)} paddings for {rank} axes")
+    form = at.operand(1, "paddings").shape
+    at.require(form == (rank, 2), f"paddings of shape {list(form)} for {rank} axes")
     at.require(min(widths, default=0) >= 0, f"paddings {list(widths)} are negative")
     value = _padding_value(at, source) if has_value else _neutral_value(at, source)
     operation = Pad(widths[0::2], widths[1::2], value)

@@ -85,7 +85,7 @@ _LIMITS: dict[str, str] = {
     "CONCATENATION": "operands quantised as the result is; no fused activation",
     "CONV_2D": f"constant weights, per tensor or per channel, zero point 0; no groups; {_CLAMPS}",
     "DEPTHWISE_CONV_2D": f"constant weights, per tensor or per channel, zero point 0; {_CLAMPS}",
-    "DEQUANTIZE": "int8 to float32",
+    "DEQUANTIZE": "int8 to float32; constants also per channel",
     "EXPAND_DIMS": "constant axis",
     "FULLY_CONNECTED": f"constant weights, per tensor or per channel, zero point 0, not shuffled; {_CLAMPS}",
     "HARD_SWISH": "int8: input scale at most 128 times the output's",
@@ -99,7 +99,7 @@ _LIMITS: dict[str, str] = {
     "QUANTIZE": "float32 or int8 to int8",
     "RELU": "",
     "RELU6": "",
-    "RELU_N1_TO_1": "",
+    "RELU_N1_TO_1": "not with tflm",
     "RESHAPE": "constant shape",
     "SLICE": "constant begin and size",
     "SOFTMAX": "last axis; int8: output scale 1/256, zero point -128, at most 4095 values a row",
@@ -107,7 +107,7 @@ _LIMITS: dict[str, str] = {
     "SQUEEZE": "",
     "STRIDED_SLICE": "constant begin, end and strides; all masks; strides of either sign",
     "SUB": f"broadcasting; {_CLAMPS}",
-    "TANH": "int8, tflm: output scale 1/128, zero point 0",
+    "TANH": "tflm: the result is taken to have scale 1/128 and zero point 0, as its kernel does",
     "TRANSPOSE": "constant permutation",
 }
 _TYPES: dict[str, tuple[str, ...]] = {"DEQUANTIZE": ("int8",)}

@@ -1,0 +1,414 @@
+"""Each way in which a model is refused: the code, the place, and that all places come in one go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tflite_writer import ModelBuilder
+
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.frontends.tflite import import_content, import_tflite
+from bytewright.ops.arithmetic.numerics import Numerics
+
+SHAPE = (1, 4, 4, 2)
+
+
+def refused(content: bytes, numerics: Numerics = Numerics.LITERT_REF) -> tuple[Diagnostic, ...]:
+    with pytest.raises(CompileError) as caught:
+        import_content(content, "model.tflite", numerics=numerics)
+    return caught.value.diagnostics
+
+
+def only(content: bytes, numerics: Numerics = Numerics.LITERT_REF) -> Diagnostic:
+    (diagnostic,) = refused(content, numerics)
+    return diagnostic
+
+
+def integers(builder: ModelBuilder, name: str, values: Any) -> int:
+    return builder.constant(name, np.asarray(values, dtype=np.int32))
+
+
+def unary(
+    kind: str = "RELU",
+    *,
+    source: tuple[str, float | None, int] = ("int8", 0.5, 0),
+    target: tuple[str, float | None, int] = ("int8", 0.5, 0),
+    **options: Any,
+) -> bytes:
+    builder = ModelBuilder()
+    x = builder.tensor("x", SHAPE, source[0], scale=source[1], zero_point=source[2])
+    y = builder.tensor("y", SHAPE, target[0], scale=target[1], zero_point=target[2])
+    builder.operator(kind, [x], [y], **options)
+    return builder.build([x], [y])
+
+
+def convolution(**changes: Any) -> bytes:
+    """A CONV_2D of 2 to 3 channels with parts of it changed."""
+    builder = ModelBuilder()
+    weights = changes.get("weights", np.ones((3, 1, 1, 2), dtype=np.int8))
+    bias = changes.get("bias", np.zeros(3, dtype=np.int32))
+    x = builder.tensor("x", SHAPE, changes.get("source", "int8"), scale=0.5, zero_point=0)
+    w = builder.constant(
+        "w",
+        weights,
+        scale=changes.get("scales", 0.25),
+        zero_point=changes.get("zero_point", 0),
+        quantized_dimension=changes.get("axis", 0),
+    )
+    b = builder.constant("b", bias, scale=0.125)
+    y = builder.tensor("y", (1, 4, 4, 3), changes.get("target", "int8"), scale=changes.get("out", 0.5))
+    builder.operator("CONV_2D", [x, w, b], [y], **changes.get("options", {}))
+    return builder.build([x], [y])
+
+
+# Files
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.tflite"
+    empty.write_bytes(b"")
+    for path in (tmp_path / "missing.tflite", tmp_path, empty, Path("a\0b")):
+        with pytest.raises(CompileError) as caught:
+            import_tflite(path)
+        assert caught.value.diagnostics[0].code == "BW101"
+
+
+def test_files_that_are_something_else(tmp_path: Path) -> None:
+    path = tmp_path / "weights.h5"
+    for content in (b"x", b"\x89HDF\r\n\x1a\n" + bytes(100), b"version https://git-lfs.github.com/spec/v1"):
+        path.write_bytes(content)
+        with pytest.raises(CompileError) as caught:
+            import_tflite(path)
+        assert caught.value.diagnostics[0].code == "BW102"
+        assert "weights.h5" in caught.value.diagnostics[0].message
+
+
+def test_a_name_that_is_no_identifier_is_refused() -> None:
+    with pytest.raises(CompileError) as caught:
+        import_content(unary(), "model.tflite", name="my model")
+    assert caught.value.diagnostics[0].code == "BW204"
+    assert "my_model" in (caught.value.diagnostics[0].help or "")
+
+
+# The whole model
+
+
+def test_unsupported_operators_come_in_one_diagnostic() -> None:
+    builder = ModelBuilder()
+    tensors = [builder.tensor(f"t{i}", SHAPE, "float32") for i in range(5)]
+    builder.operator("ABS", [tensors[0]], [tensors[1]])
+    builder.operator("RELU", [tensors[1]], [tensors[2]])
+    builder.custom_operator("Mystery", [tensors[2]], [tensors[3]])
+    builder.operator("EXP", [tensors[3]], [tensors[4]])
+    diagnostic = only(builder.build([tensors[0]], [tensors[4]]))
+    assert diagnostic.code == "BW104"
+    assert diagnostic.notes == (
+        "operator 0 (ABS), tensor 't1'",
+        "operator 2 (CUSTOM 'Mystery'), tensor 't3'",
+        "operator 3 (EXP), tensor 't4'",
+    )
+
+
+def test_operators_types_hybrids_and_shapes_are_reported_together() -> None:
+    builder = ModelBuilder()
+    x = builder.tensor("x", (1, 4, 4, 2), "float32", shape_signature=(-1, -1, 4, 2))
+    u = builder.tensor("u", (1, 4), "uint8", scale=0.5)
+    v = builder.tensor("v", (1, 4), "uint8", scale=0.5)
+    w = builder.constant("w", np.ones((3, 1, 1, 2), dtype=np.int8), scale=0.25)
+    b = builder.constant("b", np.zeros(3, dtype=np.float32))
+    y, z = builder.tensor("y", (1, 4, 4, 3), "float32"), builder.tensor("z", (1, 4, 4, 3), "float32")
+    builder.operator("CONV_2D", [x, w, b], [y])
+    builder.operator("ABS", [y], [z])
+    builder.operator("RELU", [u], [v])
+    diagnostics = refused(builder.build([x, u], [z, v]))
+    assert [d.code for d in diagnostics] == ["BW104", "BW108", "BW105", "BW106"]
+    assert diagnostics[1].notes == ("operator 0 (CONV_2D), tensor 'y': weights are INT8",)
+    assert diagnostics[2].notes == ("tensor 1 ('u') is UINT8", "tensor 2 ('v') is UINT8")
+    assert diagnostics[3].notes == ("input tensor 0 ('x') has the shape [-1, -1, 4, 2]",)
+
+
+def test_errors_of_several_operators_are_reported_together() -> None:
+    builder = ModelBuilder()
+    x = builder.tensor("x", SHAPE, "float32")
+    ys = [builder.tensor(f"y{i}", SHAPE, "float32") for i in range(4)]
+    builder.operator("RESHAPE", [x, integers(builder, "s", [1, 3])], [ys[0]])
+    builder.operator("RELU", [ys[0]], [ys[1]])
+    builder.operator("TRANSPOSE", [x, integers(builder, "p", [0, 1, 1, 2])], [ys[2]])
+    builder.operator("ADD", [ys[1], ys[2]], [ys[3]])
+    diagnostics = refused(builder.build([x], [ys[3]]))
+    assert [d.code for d in diagnostics] == ["BW107", "BW107"]
+    assert [d.where for d in diagnostics] == [
+        "model.tflite, operator 0 (RESHAPE), tensor 'y0'",
+        "model.tflite, operator 2 (TRANSPOSE), tensor 'y2'",
+    ]
+
+
+def test_integer_tensors_at_run_time_are_refused_and_constant_ones_are_not() -> None:
+    builder = ModelBuilder()
+    x = builder.tensor("x", (4,), "int32")
+    y = builder.tensor("y", (2, 2), "int32")
+    builder.operator("RESHAPE", [x, integers(builder, "s", [2, 2])], [y])
+    assert only(builder.build([x], [y])).code == "BW105"
+
+    builder = ModelBuilder()
+    x, y = builder.tensor("x", (4,), "float32"), builder.tensor("y", (2, 2), "float32")
+    joined = builder.tensor("joined", (2,), "int32")
+    parts = [integers(builder, f"part_{i}", [2]) for i in range(2)]
+    builder.operator("CONCATENATION", parts, [joined], axis=0)
+    builder.operator("RESHAPE", [x, joined], [y])
+    assert import_content(builder.build([x], [y]), "model.tflite").outputs[0].type.shape == (2, 2)
+
+
+def test_names_that_collide() -> None:
+    builder = ModelBuilder()
+    x, y = builder.tensor("a:0", SHAPE, "float32"), builder.tensor("A_0", SHAPE, "float32")
+    z = builder.tensor("z", SHAPE, "float32")
+    builder.operator("ADD", [x, y], [z])
+    diagnostic = only(builder.build([x, y], [z]))
+    assert diagnostic.code == "BW109"
+    assert "'a:0'" in diagnostic.message
+    assert "'A_0'" in diagnostic.message
+
+
+def test_tensors_without_elements() -> None:
+    builder = ModelBuilder()
+    x, y = builder.tensor("x", (1, 0, 2), "float32"), builder.tensor("y", (1, 0, 2), "float32")
+    builder.operator("RELU", [x], [y])
+    assert only(builder.build([x], [y])).code == "BW107"
+
+
+def test_a_model_without_inputs_or_outputs() -> None:
+    builder = ModelBuilder()
+    x, y = builder.tensor("x", SHAPE, "float32"), builder.tensor("y", SHAPE, "float32")
+    builder.operator("RELU", [x], [y])
+    assert only(builder.build([x], [])).code == "BW107"
+
+
+# Order and references
+
+
+def test_tensors_used_before_they_are_computed() -> None:
+    builder = ModelBuilder()
+    x, y, z = (builder.tensor(name, SHAPE, "float32") for name in "xyz")
+    builder.operator("ADD", [x, z], [y])
+    builder.operator("RELU", [y], [z])
+    diagnostic = only(builder.build([x], [z]))
+    assert diagnostic.code == "BW103"
+    assert "before it is computed" in diagnostic.message
+
+
+def test_tensors_computed_twice_and_never() -> None:
+    builder = ModelBuilder()
+    x, y, z = (builder.tensor(name, SHAPE, "float32") for name in "xyz")
+    builder.operator("RELU", [x], [y])
+    builder.operator("RELU6", [x], [y])
+    assert "has a value already" in only(builder.build([x], [y])).message
+    builder = ModelBuilder()
+    x, y, z = (builder.tensor(name, SHAPE, "float32") for name in "xyz")
+    builder.operator("RELU", [x], [y])
+    assert "never computed" in only(builder.build([x], [z])).message
+    assert only(builder.build([x, x], [y])).code == "BW103"
+
+
+def test_indices_outside_the_file() -> None:
+    builder = ModelBuilder()
+    x, y = builder.tensor("x", SHAPE, "float32"), builder.tensor("y", SHAPE, "float32")
+    builder.operator("RELU", [x], [y])
+    for inputs, outputs in (([x], [99]), ([-1], [y]), ([x], [-1])):
+        assert only(builder.build(inputs, outputs)).code == "BW103"
+
+
+def test_a_declared_shape_that_is_not_the_computed_one() -> None:
+    builder = ModelBuilder()
+    x, y = builder.tensor("x", SHAPE, "float32"), builder.tensor("y", (1, 4, 4, 3), "float32")
+    builder.operator("RELU", [x], [y])
+    diagnostic = only(builder.build([x], [y]))
+    assert diagnostic.code == "BW103"
+    assert "[1x4x4x3]" in diagnostic.message
+
+
+# Quantisation
+
+
+@pytest.mark.parametrize(
+    ("scale", "zero_point", "text"),
+    [
+        (0.0, 0, "not positive"),
+        (-0.5, 0, "not positive"),
+        (float("nan"), 0, "not positive"),
+        (float("inf"), 0, "not positive"),
+        (0.5, 128, "no int8 value"),
+        (None, 0, "0 scales"),
+    ],
+)
+def test_quantisation_of_activations(scale: float | None, zero_point: int, text: str) -> None:
+    diagnostic = only(unary(target=("int8", scale, zero_point)))
+    assert diagnostic.code == "BW107"
+    assert text in diagnostic.message
+
+
+def test_an_activation_quantised_per_channel() -> None:
+    builder = ModelBuilder()
+    x = builder.tensor("x", SHAPE, "int8", scale=[0.5, 0.25], quantized_dimension=3)
+    y = builder.tensor("y", SHAPE, "int8", scale=0.5)
+    builder.operator("RELU", [x], [y])
+    assert "2 scales" in only(builder.build([x], [y])).message
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"scales": [0.25, 0.25]}, "3 channels have 2 scales"),
+        ({"scales": [0.25] * 3, "axis": 3}, "axis 3, not 0"),
+        ({"scales": [0.25, 0.0, 0.25]}, "not positive"),
+        ({"zero_point": 1}, "zero point that is not 0"),
+        ({"bias": np.zeros(2, dtype=np.int32)}, "2 biases for 3 channels"),
+        ({"bias": np.zeros(3, dtype=np.float32)}, "the bias is FLOAT32"),
+        ({"weights": np.ones((3, 1, 1, 2), dtype=np.float32)}, "the weights are FLOAT32"),
+        ({"weights": np.ones((3, 1, 1, 1), dtype=np.int8)}, "grouped"),
+        ({"weights": np.ones((3, 2), dtype=np.int8)}, "4 axes"),
+        ({"options": {"stride_h": 0}}, "stride (0, 1)"),
+        ({"options": {"dilation_w_factor": -1}}, "dilation (1, -1)"),
+        ({"options": {"activation": "TANH"}}, "TANH"),
+        ({"weights": np.ones((3, 5, 1, 2), dtype=np.int8), "options": {"padding": "VALID"}}, "does not fit"),
+        ({"target": "float32"}, "different types"),
+    ],
+)
+def test_convolutions(changes: dict[str, Any], text: str) -> None:
+    diagnostic = only(convolution(**changes))
+    assert diagnostic.code == "BW107"
+    assert text in diagnostic.message
+    assert diagnostic.where is not None
+    assert diagnostic.where.startswith("model.tflite, operator 0 (CONV_2D), tensor '")
+
+
+def test_accumulators_that_could_overflow() -> None:
+    huge = np.array([0, 2**31 - 400, 0], dtype=np.int32)
+    diagnostic = only(convolution(bias=huge))
+    assert diagnostic.code == "BW110"
+    assert "channel 1" in diagnostic.message
+    # The same bias under weights of zero is provably fine.
+    weights = np.ones((3, 1, 1, 2), dtype=np.int8)
+    weights[1] = 0
+    assert import_content(convolution(bias=huge, weights=weights), "model.tflite").graph.nodes
+
+
+def test_left_shifts_that_could_overflow() -> None:
+    assert only(convolution(bias=np.full(3, 2**29, dtype=np.int32), out=0.01)).code == "BW110"
+    for kind in ("ADD", "MUL"):
+        builder = ModelBuilder()
+        x = builder.tensor("x", SHAPE, "int8", scale=1e5)
+        y = builder.tensor("y", SHAPE, "int8", scale=1e-5)
+        builder.operator(kind, [x, x], [y])
+        assert only(builder.build([x], [y])).message.startswith(f"{kind}: the output's scale is too small")
+
+
+def test_a_bias_scale_that_litert_refuses() -> None:
+    builder = ModelBuilder()
+    x = builder.tensor("x", (1, 4), "int8", scale=0.25)
+    w = builder.constant("w", np.ones((3, 4), dtype=np.int8), scale=0.125)
+    b = builder.constant("b", np.zeros(3, dtype=np.int32), scale=0.3)
+    y = builder.tensor("y", (1, 3), "int8", scale=1.0)
+    builder.operator("FULLY_CONNECTED", [x, w, b], [y])
+    content = builder.build([x], [y])
+    assert "the bias has scale" in only(content).message
+    assert import_content(content, "model.tflite", numerics=Numerics.TFLM).graph.nodes
+
+
+# Operators
+
+
+@pytest.mark.parametrize(
+    ("kind", "target", "options", "numerics", "text"),
+    [
+        ("LOGISTIC", ("int8", 0.5, 0), {}, Numerics.LITERT_REF, "1/256"),
+        ("SOFTMAX", ("int8", 0.5, 0), {}, Numerics.LITERT_REF, "1/256"),
+        ("SOFTMAX", ("int8", 1 / 256, -128), {"beta": -1.0}, Numerics.LITERT_REF, "not positive"),
+        ("SOFTMAX", ("int8", 1 / 256, -128), {"beta": 1e-9}, Numerics.LITERT_REF, "flat softmax"),
+        ("HARD_SWISH", ("int8", 0.0001, 0), {}, Numerics.LITERT_REF, "128 times"),
+        ("RELU_N1_TO_1", ("int8", 0.5, 0), {}, Numerics.TFLM, "does not have it"),
+        ("DEQUANTIZE", ("int8", 0.5, 0), {}, Numerics.LITERT_REF, "not FLOAT32"),
+        ("RELU", ("float32", None, 0), {}, Numerics.LITERT_REF, "different types"),
+    ],
+)
+def test_unary_operators(
+    kind: str, target: tuple[str, float | None, int], options: dict[str, Any], numerics: Numerics, text: str
+) -> None:
+    diagnostic = only(unary(kind, target=target, **options), numerics)
+    assert diagnostic.code == "BW107"
+    assert text in diagnostic.message
+
+
+def test_pools_between_two_scales_are_for_litert_alone() -> None:
+    content = unary("MAX_POOL_2D", target=("int8", 0.25, 0), filter_width=1, filter_height=1)
+    assert import_content(content, "model.tflite").graph.nodes
+    assert "must be equal" in only(content, Numerics.TFLM).message
+
+
+def test_operands_that_must_be_constant() -> None:
+    builder = ModelBuilder()
+    x, w = builder.tensor("x", (1, 4), "float32"), builder.tensor("w", (3, 4), "float32")
+    y = builder.tensor("y", (1, 3), "float32")
+    builder.operator("FULLY_CONNECTED", [x, w, -1], [y])
+    diagnostic = only(builder.build([x, w], [y]))
+    assert diagnostic.code == "BW107"
+    assert "the weights must be constant" in diagnostic.message
+    assert diagnostic.where == "model.tflite, operator 0 (FULLY_CONNECTED), tensor 'w'"
+
+
+@pytest.mark.parametrize(
+    ("kind", "operands", "options", "text"),
+    [
+        ("RESHAPE", [[3, 11]], {}, "cannot take the shape"),
+        ("RESHAPE", [[-1, -1]], {}, "not valid"),
+        ("SQUEEZE", [], {"squeeze_dims": [1]}, "extent 1"),
+        ("SQUEEZE", [], {"squeeze_dims": [4]}, "rank 4"),
+        ("EXPAND_DIMS", [[7]], {}, "axis 7"),
+        ("CONCATENATION", [], {"axis": 4}, "axis 4"),
+        ("CONCATENATION", [], {"axis": 0, "activation": "RELU"}, "RELU"),
+        ("SLICE", [[0, 0, 0, 0], [1, 5, 4, 2]], {}, "leave the extent"),
+        ("SLICE", [[0, 0, 0], [1, 4, 4]], {}, "rank 4"),
+        ("SLICE", [[0, 4, 0, 0], [1, -1, 4, 2]], {}, "no elements"),
+        ("STRIDED_SLICE", [[0], [1], [0]], {}, "stride is 0"),
+        ("STRIDED_SLICE", [[0], [0], [1]], {}, "no elements"),
+        ("STRIDED_SLICE", [[0, 0], [1], [1]], {}, "differ in length"),
+        ("STRIDED_SLICE", [[0, 0], [0, 0], [1, 1]], {"ellipsis_mask": 3}, "more than one ellipsis"),
+        ("STRIDED_SLICE", [[5], [6], [1]], {"shrink_axis_mask": 1}, "element 5"),
+        ("TRANSPOSE", [[0, 1, 2]], {}, "no permutation"),
+        ("MEAN", [[4]], {}, "axes [4]"),
+        ("PAD", [[[0, 0], [0, -1], [0, 0], [0, 0]]], {}, "negative"),
+        ("PAD", [[0, 0, 0, 0, 0, 0, 0, 0]], {}, "paddings of shape"),
+        ("AVERAGE_POOL_2D", [], {"filter_width": 0}, "no element"),
+        ("MAX_POOL_2D", [], {"filter_width": 9}, "does not fit"),
+        ("ADD", [], {}, "operands where"),
+    ],
+)
+def test_parameters_that_cannot_be(
+    kind: str, operands: list[Any], options: dict[str, Any], text: str
+) -> None:
+    builder = ModelBuilder()
+    x, y = builder.tensor("x", SHAPE, "float32"), builder.tensor("y", SHAPE, "float32")
+    constants = [integers(builder, f"c{i}", values) for i, values in enumerate(operands)]
+    builder.operator(kind, [x, *constants], [y], **options)
+    diagnostic = only(builder.build([x], [y]))
+    assert diagnostic.code == "BW107"
+    assert text in diagnostic.message
+
+
+def test_shapes_that_do_not_broadcast() -> None:
+    builder = ModelBuilder()
+    x, y = builder.tensor("x", (2, 3), "float32"), builder.tensor("y", (2, 4), "float32")
+    z = builder.tensor("z", (2, 3), "float32")
+    builder.operator("ADD", [x, y], [z])
+    assert "do not broadcast" in only(builder.build([x, y], [z])).message
+
+
+def test_concatenation_of_two_quantisations() -> None:
+    builder = ModelBuilder()
+    x, y = (builder.tensor(name, (1, 2), "int8", scale=scale) for name, scale in (("x", 0.5), ("y", 0.25)))
+    z = builder.tensor("z", (1, 4), "int8", scale=0.5)
+    builder.operator("CONCATENATION", [x, y], [z], axis=1)
+    assert "quantised in another way" in only(builder.build([x, y], [z])).message
