@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 import tflite
 from hypothesis import HealthCheck, given, settings
-from support.random_models import CASES, RandomModel, operator_models
-from tflite_writer import ModelBuilder
 
 from bytewright.diagnostics import CompileError
 from bytewright.frontends.tflite import import_content
 from bytewright.ir.module import Module
+from support.random_models import CASES, RandomModel, operator_models
+from tflite_writer import ModelBuilder
 
 SECONDS = 5.0
 MEGABYTES = 64.0

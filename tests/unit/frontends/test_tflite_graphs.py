@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.reference import LiteRt
-from tflite_writer import ModelBuilder
 
 from bytewright.diagnostics import CompileError
 from bytewright.frontends.tflite import import_content
@@ -16,6 +14,8 @@ from bytewright.ir.graph import Array, evaluate_function
 from bytewright.ir.module import Module
 from bytewright.ops.data import Pad, Reshape, Slice, Transpose
 from bytewright.ops.elementwise import Clamp, Table
+from support.reference import LiteRt
+from tflite_writer import ModelBuilder
 
 SHAPE = (1, 4, 4, 2)
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.reference import LiteRt
 
 from bytewright.frontends.tflite import import_tflite
 from bytewright.ir.graph import Array, evaluate_function
 from bytewright.ir.module import Module
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.softmax import TflSoftmax
+from support.reference import LiteRt
 
 MODELS = Path(__file__).resolve().parents[4] / "shared" / "models"
 INT8 = ("kws_ref_model", "vww_96_int8", "pretrainedResnet_quant", "ad01_int8")

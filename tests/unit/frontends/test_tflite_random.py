@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from support.random_models import CASES, RandomModel, operator_models
-from support.reference import LiteRt, TfLiteMicro
 
 from bytewright.frontends.tflite import import_content
 from bytewright.ir.graph import evaluate_function
 from bytewright.ops.arithmetic.numerics import Numerics
+from support.random_models import CASES, RandomModel, operator_models
+from support.reference import LiteRt, TfLiteMicro
 
 FLOAT_TOLERANCE = 1e-5
 SEEDS = (0, 1, 2, 3)
