@@ -64,6 +64,9 @@ PRECEDENCE: dict[BinaryOperator, int] = {
     BinaryOperator.DIV: 8,
     BinaryOperator.MOD: 8,
 }
+_TIGHTEST = max(PRECEDENCE.values()) + 1
+# Nobody remembers how these bind, so their operands stand in parentheses.
+_PARENTHESISED = frozenset({BinaryOperator.SHL, BinaryOperator.SHR, BinaryOperator.AND})
 
 
 def format_buffer_type(buffer: Buffer) -> str:
@@ -105,7 +108,9 @@ def _format_binary(node: Binary, binding: int) -> str:
     if node.operator not in PRECEDENCE:
         return f"{node.operator.value}({format_expression(node.left)}, {format_expression(node.right)})"
     own = PRECEDENCE[node.operator]
-    left, right = format_expression(node.left, own), format_expression(node.right, own + 1)
+    grouped = node.operator in _PARENTHESISED
+    left = format_expression(node.left, _TIGHTEST if grouped else own)
+    right = format_expression(node.right, _TIGHTEST if grouped else own + 1)
     text = f"{left} {node.operator.value} {right}"
     return f"({text})" if own < binding else text
 

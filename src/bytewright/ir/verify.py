@@ -43,7 +43,8 @@ class StageRules:
         entries: Entries and constants for PrimFuncs may be there.
         devices: Every value of a graph function has a device.
         undecided: Scopes that no allocation may have any more.
-        offsets: Allocations of constant size in pools have offsets; before, none has. Kernels allocate in no pool.
+        offsets: Constants, and allocations of constant size in pools, have offsets; before, none has. Kernels
+            allocate in no pool.
         lowered_tags: No scope has a tag that some pass still has to lower.
     """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bytewright.ir.address import num_elements
+from bytewright.ir.module import ConstantBuffer
 from bytewright.ir.violation import Context
 
 
@@ -20,6 +21,7 @@ def check_module(context: Context) -> None:
         values.extend(value.name for node in function.nodes for value in node.outputs)
     _unique(context, "value", values)
     for constant in module.constant_buffers:
+        _check_offset(context, constant)
         buffer, data = constant.buffer, constant.data
         if data.dtype is not buffer.dtype or data.type.num_elements != num_elements(buffer):
             found = f"{data.type.num_elements} elements of {data.dtype.value}"
@@ -28,6 +30,19 @@ def check_module(context: Context) -> None:
         fault = context.scope_fault(buffer.scope, None)
         if fault is not None:
             context.report(None, constant, f"constant buffer '{buffer.name}': {fault}")
+
+
+def _check_offset(context: Context, constant: ConstantBuffer) -> None:
+    buffer, offset = constant.buffer, constant.pool_offset
+    what = f"constant buffer '{buffer.name}'"
+    if not context.offsets:
+        if offset is not None:
+            context.report(None, constant, f"{what} has an offset before planning")
+        return
+    if buffer.scope is None or buffer.scope.pool is None or offset is None or offset < 0:
+        context.report(None, constant, f"{what} has no offset in a pool: scope '{buffer.scope}', {offset}")
+    elif offset % buffer.alignment:
+        context.report(None, constant, f"{what}: offset {offset} is not a multiple of {buffer.alignment}")
 
 
 def _unique(context: Context, kind: str, names: Iterable[str]) -> None:
