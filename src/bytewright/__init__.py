@@ -1,3 +1,68 @@
 """Bytewright: neural networks to plain C99, with a proved home for every byte."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from os import PathLike
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bytewright.model import CompiledModel
+    from bytewright.target import Target
+
 __version__ = "0.1.0"
+__all__ = ["__version__", "compile"]
+
+
+def compile(  # noqa: A001
+    model: str | PathLike[str],
+    *,
+    target: str | Target = "host",
+    name: str | None = None,
+    workspace: Iterable[str] = (),
+    parameters: Iterable[str] = (),
+    resize: Iterable[str] = (),
+    provider: Iterable[str] = (),
+    numerics: str = "litert-ref",
+    max_stack_size: int | str | None = None,
+    max_stack_alloca_size: int | str | None = None,
+    use_backend_alloc_workspace: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> CompiledModel:
+    """Compiles a model; the arguments are the options of the command line.
+
+    Args:
+        model: A .tflite file.
+        target: A built-in target, a target file, or a `bytewright.target.Target`.
+        name: C identifier of the model; else from the file's name.
+        workspace: `NAME[=SIZE][@MEMORY]` each: replaces all workspace pools, preferred first.
+        parameters: The same for parameter pools.
+        resize: `POOL=SIZE` each.
+        provider: `POOL=caller` or `POOL=generated` each.
+        numerics: "litert-ref" or "tflm": the reference that the output equals bit for bit.
+        max_stack_size: Limit of the stack along any call path, in bytes or as "8KiB" or "unlimited".
+        max_stack_alloca_size: Largest scratch that may be a local array.
+        use_backend_alloc_workspace: Keep kernel scratch off the stack.
+        progress: Told the name of each stage as it begins.
+
+    Raises:
+        bytewright.diagnostics.CompileError: The model or an option is wrong, or it does not fit.
+        ValueError: An argument is malformed.
+    """
+    # Here, so that `import bytewright` costs nothing.
+    from bytewright.model import compile_to_model
+
+    return compile_to_model(
+        model,
+        target=target,
+        name=name,
+        workspace=workspace,
+        parameters=parameters,
+        resize=resize,
+        provider=provider,
+        numerics=numerics,
+        max_stack_size=max_stack_size,
+        max_stack_alloca_size=max_stack_alloca_size,
+        use_backend_alloc_workspace=use_backend_alloc_workspace,
+        progress=progress,
+    )

@@ -11,7 +11,13 @@ from bytewright import __version__
 from bytewright.bundle.plan_document import PlannedModel, plan_document
 from bytewright.bundle.write import bundle_files
 from bytewright.codegen.generate import generate_c
-from bytewright.codegen.interface import Interface, offset_macro, planned_offsets, pool_interfaces
+from bytewright.codegen.interface import (
+    Interface,
+    PoolInterface,
+    offset_macro,
+    planned_offsets,
+    pool_interfaces,
+)
 from bytewright.codegen.kernels import uses_math
 from bytewright.frontends.tflite import import_tflite
 from bytewright.ir.module import Module
@@ -21,6 +27,7 @@ from bytewright.lower.lower_graph import lower_graph
 from bytewright.lower.share_kernels import share_kernels
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.place.plan_devices import plan_devices
+from bytewright.plan.solution import Solution
 from bytewright.plan.solve import solve
 from bytewright.storage.account_stack import account_stack
 from bytewright.storage.apply_solution import apply_solution
@@ -88,8 +95,9 @@ def compile_model(
     parameters = solve(build_parameter_problem(module, target), solver=solver).require()
     placed = apply_solution(module, workspace, parameters)
     module = _checked(placed, Stage.PLANNED, target, module, "apply_solution")
+    pools = _pools(module, target, Role.PARAMETERS, parameters)
     planned = PlannedModel(
-        module, target, numerics.value, __version__, timeline, workspace, parameters, stack
+        module, target, numerics.value, __version__, timeline, workspace, parameters, stack, pools
     )
     progress("codegen")  # C text
     document = plan_document(planned)
@@ -107,11 +115,14 @@ def _checked(module: Module, stage: Stage, target: Target, previous: Module, pas
     return module
 
 
+def _pools(module: Module, target: Target, role: Role, solution: Solution) -> tuple[PoolInterface, ...]:
+    used_bytes = {use.pool: use.top_bytes for use in solution.pools}
+    alignments = {use.pool: use.alignment for use in solution.pools}
+    return pool_interfaces(module, target, role, used_bytes, alignments)
+
+
 def _interface(planned: PlannedModel, plan_hash: str) -> Interface:
     module, target = planned.module, planned.target
-    uses = (*planned.workspace.pools, *planned.parameters.pools)
-    used_bytes = {use.pool: use.top_bytes for use in uses}
-    alignments = {use.pool: use.alignment for use in uses}
     offsets = tuple(
         (offset_macro(module.name, buffer.scope.pool or "", buffer.name), offset)
         for buffer, offset in planned_offsets(module)
@@ -123,8 +134,8 @@ def _interface(planned: PlannedModel, plan_hash: str) -> Interface:
         numerics=planned.numerics,
         target=target.name,
         plan_hash=plan_hash,
-        workspaces=pool_interfaces(module, target, Role.WORKSPACE, used_bytes, alignments),
-        parameters=pool_interfaces(module, target, Role.PARAMETERS, used_bytes, alignments),
+        workspaces=_pools(module, target, Role.WORKSPACE, planned.workspace),
+        parameters=planned.parameter_pools,
         inputs=module.inputs,
         outputs=module.outputs,
         stack_planned_bytes=planned.stack.planned_bytes,

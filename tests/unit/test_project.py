@@ -24,8 +24,10 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"ir"}),
     frozenset({"ops"}),
     frozenset({"frontends", "place", "lower", "storage", "plan", "codegen"}),
+    frozenset({"plan_file"}),
     frozenset({"bundle", "execute", "inspect", "report"}),
     frozenset({"pipeline"}),
+    frozenset({"model"}),
     frozenset({"cli"}),
 )
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}

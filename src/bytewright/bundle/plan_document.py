@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass
 from typing import Any
 
+from bytewright.codegen.interface import PoolInterface
 from bytewright.ir.address import size_bytes
 from bytewright.ir.module import Module, Port
 from bytewright.ir.prim import POOL_OFFSET, Allocate
 from bytewright.ir.walk import walk_statements
 from bytewright.plan.solution import Solution
+from bytewright.plan_file import SCHEMA, hash_document
 from bytewright.storage.account_stack import StackUse
 from bytewright.storage.candidates import candidate_pools
 from bytewright.storage.clock import LiveBuffer, Timeline
 from bytewright.target.dump import dump
 from bytewright.target.model import Pool, Target
 
-SCHEMA = 1
 BUILD_FLAGS = ("-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")
 
 
@@ -30,6 +30,7 @@ class PlannedModel:
         module: At stage PLANNED.
         version: Of Bytewright.
         numerics: The named kernel set.
+        parameter_pools: With their bytes.
     """
 
     module: Module
@@ -40,6 +41,7 @@ class PlannedModel:
     workspace: Solution
     parameters: Solution
     stack: StackUse
+    parameter_pools: tuple[PoolInterface, ...]
 
 
 def plan_document(planned: PlannedModel) -> dict[str, Any]:
@@ -55,7 +57,10 @@ def plan_document(planned: PlannedModel) -> dict[str, Any]:
         "outputs": [_port(port) for port in module.outputs],
         "pools": [
             *(_pool(pool, planned.workspace, target) for pool in target.workspace_pools),
-            *(_pool(pool, planned.parameters, target) for pool in target.parameter_pools),
+            *(
+                _pool(pool.pool, planned.parameters, target, hashlib.sha256(pool.content).hexdigest())
+                for pool in planned.parameter_pools
+            ),
         ],
         "buffers": [*_tensor_buffers(planned), *_stack_buffers(module), *_constant_buffers(planned)],
         "stack": {
@@ -73,12 +78,6 @@ def plan_document(planned: PlannedModel) -> dict[str, Any]:
     return document
 
 
-def hash_document(document: dict[str, Any]) -> str:
-    """sha256 of the document without its hash."""
-    content = {key: value for key, value in document.items() if key != "plan_hash"}
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
 def _port(port: Port) -> dict[str, Any]:
     quantization = port.quantization
     return {
@@ -92,7 +91,7 @@ def _port(port: Port) -> dict[str, Any]:
     }
 
 
-def _pool(pool: Pool, solution: Solution, target: Target) -> dict[str, Any]:
+def _pool(pool: Pool, solution: Solution, target: Target, sha256: str | None = None) -> dict[str, Any]:
     use = solution.use_of[pool.name]
     return {
         "name": pool.name,
@@ -106,6 +105,7 @@ def _pool(pool: Pool, solution: Solution, target: Target) -> dict[str, Any]:
         "optimal": use.optimal,
         "alignment": max(pool.alignment, use.alignment),
         "section": target.memory_of(pool).section,
+        "sha256": sha256,
     }
 
 

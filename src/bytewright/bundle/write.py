@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -11,17 +12,20 @@ from typing import Any
 
 from bytewright.bundle.plan_document import BUILD_FLAGS
 from bytewright.diagnostics import CompileError, Diagnostic
-
-PLAN_FILE = "plan.json"
+from bytewright.plan_file import PLAN_FILE
 
 
 def bundle_files(
     c_files: dict[str, bytes], document: dict[str, Any], model: str, uses_math: bool
 ) -> dict[str, bytes]:
-    """Path -> content of everything in the bundle, in the order of the paths."""
+    """Path -> content of everything in the bundle, in the order of the paths.
+
+    The document gets the digest of every other file, as `files`.
+    """
     files = dict(c_files)
-    files[PLAN_FILE] = (json.dumps(document, indent=1) + "\n").encode()
     files["CMakeLists.txt"] = _cmake(model, uses_math).encode()
+    document["files"] = {path: hashlib.sha256(files[path]).hexdigest() for path in sorted(files)}
+    files[PLAN_FILE] = (json.dumps(document, indent=1) + "\n").encode()
     return dict(sorted(files.items()))
 
 

@@ -8,6 +8,7 @@ from bytewright import __version__
 from bytewright.cli.compile import compile_command
 from bytewright.cli.failures import CommandLine
 from bytewright.cli.ops import ops
+from bytewright.cli.plan import plan
 from bytewright.cli.run import run
 from bytewright.cli.targets import targets
 
@@ -16,7 +17,7 @@ _EPILOG = (
     "5 a tool failed; 70 a bug."
 )
 
-COMMANDS: tuple[click.Command, ...] = (compile_command, run, targets, ops)
+COMMANDS: tuple[click.Command, ...] = (compile_command, run, plan, targets, ops)
 
 
 @click.group(

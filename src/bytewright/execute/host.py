@@ -211,11 +211,15 @@ class HostModel:
         """A context with workspaces of its own; contexts may run in different threads at once."""
         return HostContext(self.bundle, self._library, self._lock)
 
-    def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """One inference in the model's own context. Raises BW205 for wrong inputs."""
+    def prepare(self) -> HostContext:
+        """The model's own context, opened now if it was not: the bundle's folder is not needed afterwards."""
         if self._context is None:
             self._context = self.open()
-        return self._context.run(inputs)[0]
+        return self._context
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """One inference in the model's own context. Raises BW205 for wrong inputs."""
+        return self.prepare().run(inputs)[0]
 
 
 class HostContext:

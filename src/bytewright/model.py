@@ -1,0 +1,118 @@
+"""A compiled model as a Python value: its plan, its files, and the means to run it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike, fspath
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from bytewright.bundle.write import write_bundle
+from bytewright.execute.host import HostModel
+from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.pipeline import Progress, compile_model
+from bytewright.plan_file import Plan, plan_of
+from bytewright.target import (
+    Overrides,
+    Target,
+    apply_overrides,
+    load_target,
+    parse_max_stack_alloca_size,
+    parse_max_stack_size,
+    parse_pool_option,
+    parse_provider_option,
+    parse_resize_option,
+)
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class CompiledModel:
+    """What `bytewright.compile` returns. Nothing is on disk until `write`.
+
+    Attributes:
+        plan: Where every buffer lies, with the evidence.
+        files: Path in the bundle -> content.
+    """
+
+    plan: Plan
+    files: Mapping[str, bytes]
+
+    def write(self, directory: str | PathLike[str]) -> Path:
+        """Writes the bundle into a new or empty folder, or in place of an older bundle; returns the folder.
+
+        Raises:
+            CompileError: BW206; then the folder is as it was.
+        """
+        folder = Path(fspath(directory))
+        write_bundle(dict(self.files), folder)
+        return folder
+
+    def run(self, *inputs: Array) -> Array | tuple[Array, ...]:
+        """One inference on this machine, of the very C that `write` writes.
+
+        Args:
+            inputs: One array for each input of the model, of its shape and type.
+
+        Returns:
+            The output, or a tuple of them if the model has several.
+
+        Raises:
+            CompileError: BW205 for inputs that do not match; BW501 or BW502 for the C compiler.
+        """
+        outputs = self._host_model.run(inputs)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    @cached_property
+    def _host_model(self) -> HostModel:
+        """Built once. Its context is opened while the folder is there, because it reads parameter blobs."""
+        with tempfile.TemporaryDirectory(prefix="bytewright-") as name:
+            folder = self.write(Path(name) / "bundle")
+            model = HostModel.build(folder)
+            model.prepare()
+            return model
+
+
+def compile_to_model(
+    path: str | PathLike[str],
+    *,
+    target: str | Target,
+    name: str | None,
+    workspace: Iterable[str],
+    parameters: Iterable[str],
+    resize: Iterable[str],
+    provider: Iterable[str],
+    numerics: str,
+    max_stack_size: int | str | None,
+    max_stack_alloca_size: int | str | None,
+    use_backend_alloc_workspace: bool,
+    progress: Progress | None,
+) -> CompiledModel:
+    """What `bytewright.compile` does once it is called; see there."""
+    overrides = Overrides(
+        workspace=tuple(parse_pool_option(text) for text in workspace),
+        parameters=tuple(parse_pool_option(text) for text in parameters),
+        resize=tuple(parse_resize_option(text) for text in resize),
+        provider=tuple(parse_provider_option(text) for text in provider),
+        max_stack_size=None if max_stack_size is None else parse_max_stack_size(str(max_stack_size)),
+        max_stack_alloca_size=None
+        if max_stack_alloca_size is None
+        else parse_max_stack_alloca_size(str(max_stack_alloca_size)),
+        use_backend_alloc_workspace=use_backend_alloc_workspace,
+    )
+    loaded = target if isinstance(target, Target) else load_target(target)
+    compiled = compile_model(
+        Path(fspath(path)),
+        apply_overrides(loaded, overrides),
+        name=name,
+        numerics=Numerics(numerics),
+        progress=progress,
+    )
+    return CompiledModel(plan_of(compiled.document), MappingProxyType(compiled.files))

@@ -1,0 +1,424 @@
+"""plan.json, read back: typed and frozen, checked for form but not yet for truth (`inspect` does that).
+
+The reports, the checks and `CompiledModel` all see a plan through these classes, whether it has just been made or
+comes from a folder. Nothing here knows how a plan is found, so it stands below all of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, cast
+
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.target.load import load_description
+from bytewright.target.model import Target
+
+PLAN_FILE = "plan.json"
+SCHEMA = 1
+# What the plan's hash leaves out: itself, and the digests of files that contain it.
+UNHASHED_KEYS = ("plan_hash", "files")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a buffer ends.
+
+    Attributes:
+        kind: "planned", "constant", "stack", "arena" or "caller".
+        name: The pool, the execution context, or the caller's tensor.
+        offset: In the pool, in bytes; None where it has none.
+    """
+
+    kind: str
+    name: str
+    offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedBuffer:
+    """One buffer.
+
+    Attributes:
+        role: "input", "output", "tensor", "scratch" or "parameter".
+        live: Half-open interval of ticks; None for what lives inside a kernel.
+        first_step: The first step that touches it; None for what lives inside a kernel.
+        scope: Its storage scope.
+        candidates: Pools that it might have gone to, preferred first.
+        reason: How its scope came to be what it is.
+    """
+
+    name: str
+    role: str
+    size_bytes: int
+    alignment: int
+    place: Place
+    live: tuple[int, int] | None
+    first_step: int | None
+    last_step: int | None
+    scope: str | None
+    candidates: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPool:
+    """One pool.
+
+    Attributes:
+        c_name: Its name in C.
+        role: "workspace" or "parameters".
+        provider: "caller" or "generated".
+        capacity_bytes: The limit; None for none.
+        used_bytes: One past the last byte used.
+        lower_bound_bytes: No plan with these buffers in this pool uses less.
+        optimal: Whether the two are equal.
+        section: Linker section; None for the compiler's default.
+        sha256: Of the bytes of a parameter pool; None for a workspace.
+    """
+
+    name: str
+    c_name: str
+    memory: str
+    role: str
+    provider: str
+    capacity_bytes: int | None
+    used_bytes: int
+    lower_bound_bytes: int
+    optimal: bool
+    alignment: int
+    section: str | None
+    sha256: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStack:
+    """The stack of one execution context.
+
+    Attributes:
+        planned_bytes: Explicit arrays on the worst path.
+        size_bytes: That, and the allowance for each call.
+        limit_bytes: None for no limit.
+        path: Functions on the worst path, the entry first.
+    """
+
+    planned_bytes: int
+    size_bytes: int
+    limit_bytes: int | None
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStep:
+    """One call of the entry: its half-open interval of ticks, and the operators that became this kernel."""
+
+    index: int
+    ticks: tuple[int, int]
+    kernel: str
+    device: str
+    operators: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTensor:
+    """An input or output of the model; scale and zero point are None for float tensors."""
+
+    name: str
+    c_name: str
+    dtype: str
+    shape: tuple[int, ...]
+    size_bytes: int
+    scale: float | None
+    zero_point: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that plan.json holds.
+
+    Attributes:
+        model: The C identifier of the model.
+        target: The target's name.
+        numerics: The reference that the output equals.
+        plan_hash: sha256 of the plan.
+        pools: By name: workspaces, then parameters, each in preference order.
+        buffers: By name.
+        stack: By execution context.
+        hardware: The target that the plan was made for.
+        files: sha256 of every other file of the bundle, by path.
+    """
+
+    model: str
+    target: str
+    numerics: str
+    plan_hash: str
+    inputs: tuple[PlannedTensor, ...]
+    outputs: tuple[PlannedTensor, ...]
+    pools: Mapping[str, PlannedPool]
+    buffers: Mapping[str, PlannedBuffer]
+    stack: Mapping[str, PlannedStack]
+    steps: tuple[PlannedStep, ...]
+    hardware: Target
+    files: Mapping[str, str]
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Bytes of all workspace pools."""
+        return sum(pool.used_bytes for pool in self.pools.values() if pool.role == "workspace")
+
+    @property
+    def parameter_bytes(self) -> int:
+        """Bytes of all parameter pools."""
+        return sum(pool.used_bytes for pool in self.pools.values() if pool.role == "parameters")
+
+    @property
+    def ram_bytes(self) -> int:
+        """Workspace and planned stack; inputs and outputs are the caller's."""
+        return self.workspace_bytes + sum(stack.planned_bytes for stack in self.stack.values())
+
+    @property
+    def num_ticks(self) -> int:
+        """The end of the clock."""
+        return max((step.ticks[1] for step in self.steps), default=0)
+
+
+def hash_document(document: Mapping[str, Any]) -> str:
+    """The plan's hash: sha256 of the document without the keys that depend on it."""
+    content = {key: value for key, value in document.items() if key not in UNHASHED_KEYS}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def read_document(directory: Path) -> dict[str, Any]:
+    """The JSON object in a bundle's plan.json.
+
+    Raises:
+        CompileError: BW207.
+    """
+    path = directory / PLAN_FILE
+    if not path.is_file():
+        raise _not_a_bundle(directory, f"there is no {PLAN_FILE}")
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise _not_a_bundle(directory, f"{PLAN_FILE} cannot be read ({error})") from error
+    if not isinstance(document, dict):
+        raise _not_a_bundle(directory, f"{PLAN_FILE} is not an object")
+    return cast("dict[str, Any]", document)
+
+
+def read_plan(directory: Path) -> Plan:
+    """The plan of a bundle.
+
+    Raises:
+        CompileError: BW207 if there is none or it cannot be understood.
+    """
+    return understand(read_document(directory), directory)
+
+
+def understand(document: dict[str, Any], directory: Path) -> Plan:
+    """The typed plan of a document that was read from a directory.
+
+    Raises:
+        CompileError: BW207 if something is missing, of a wrong type, or twice.
+    """
+    try:
+        return plan_of(document)
+    except ValueError as error:
+        raise _not_a_bundle(directory, f"{PLAN_FILE} cannot be understood: {error}") from error
+    except CompileError as error:
+        reason = f"{PLAN_FILE} describes no valid target: {error.diagnostics[0].message}"
+        raise _not_a_bundle(directory, reason) from error
+
+
+def plan_of(document: dict[str, Any]) -> Plan:
+    """The typed plan of a document.
+
+    Raises:
+        ValueError: Something is missing, of a wrong type, or twice.
+        CompileError: BW202, for the target's description.
+    """
+    whole = _Record(document, PLAN_FILE)
+    schema = whole.integer("schema")
+    if schema != SCHEMA:
+        raise ValueError(f"it has schema {schema}, this version reads schema {SCHEMA}")
+    stack = whole.record("stack")
+    files = whole.record("files")
+    return Plan(
+        model=whole.text("model"),
+        target=whole.text("target"),
+        numerics=whole.text("numerics"),
+        plan_hash=whole.text("plan_hash"),
+        inputs=tuple(_tensor(entry) for entry in whole.records("inputs")),
+        outputs=tuple(_tensor(entry) for entry in whole.records("outputs")),
+        pools=_by_name("pool", [(entry.text("name"), _pool(entry)) for entry in whole.records("pools")]),
+        buffers=_by_name(
+            "buffer", [(entry.text("name"), _buffer(entry)) for entry in whole.records("buffers")]
+        ),
+        stack=MappingProxyType({name: _stack(stack.record(name)) for name in stack.keys}),
+        steps=tuple(_step(entry) for entry in whole.records("steps")),
+        hardware=load_description(whole.record("target_description").values, PLAN_FILE),
+        files=MappingProxyType({name: files.text(name) for name in files.keys}),
+    )
+
+
+def _not_a_bundle(directory: Path, why: str) -> CompileError:
+    return CompileError(
+        Diagnostic(
+            "BW207",
+            f"'{directory}' is not a Bytewright bundle: {why}",
+            help="give the folder that 'bytewright compile MODEL -o DIR' wrote",
+        )
+    )
+
+
+class _Record:
+    """An object of the document, whose members are taken with the type that they must have."""
+
+    def __init__(self, value: object, where: str) -> None:
+        if not isinstance(value, dict):
+            raise ValueError(f"{where} is not an object")
+        self.values = cast("dict[str, Any]", value)
+        self._where = where
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Names of the members, in order."""
+        return tuple(self.values)
+
+    def text(self, key: str) -> str:
+        value = self._take(key)
+        return value if isinstance(value, str) else self._refuse(key, "a text")
+
+    def optional_text(self, key: str) -> str | None:
+        return None if self._take(key) is None else self.text(key)
+
+    def integer(self, key: str) -> int:
+        value = self._take(key)
+        return value if type(value) is int and value >= 0 else self._refuse(key, "a natural number")
+
+    def optional_integer(self, key: str) -> int | None:
+        return None if self._take(key) is None else self.integer(key)
+
+    def flag(self, key: str) -> bool:
+        value = self._take(key)
+        return value if isinstance(value, bool) else self._refuse(key, "true or false")
+
+    def number(self, key: str, kinds: type[int] | tuple[type, ...]) -> Any:
+        value = self._take(key)
+        is_number = isinstance(value, kinds) and not isinstance(value, bool)
+        return value if value is None or is_number else self._refuse(key, "a number")
+
+    def interval(self, key: str) -> tuple[int, int]:
+        value = self._take(key)
+        if isinstance(value, list):
+            items = cast("list[object]", value)
+            if len(items) == 2 and all(type(item) is int for item in items):
+                return cast("tuple[int, int]", tuple(items))
+        return self._refuse(key, "two integers")
+
+    def integers(self, key: str) -> tuple[int, ...]:
+        return cast("tuple[int, ...]", self._items(key, int, "a list of integers"))
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        return cast("tuple[str, ...]", self._items(key, str, "a list of texts"))
+
+    def record(self, key: str) -> _Record:
+        return _Record(self._take(key), f"{self._where}: {key}")
+
+    def records(self, key: str) -> list[_Record]:
+        items = self._items(key, dict, "a list of objects")
+        return [_Record(item, f"{self._where}: {key}[{index}]") for index, item in enumerate(items)]
+
+    def _items(self, key: str, kind: type, description: str) -> tuple[object, ...]:
+        value = self._take(key)
+        if isinstance(value, list):
+            items = cast("list[object]", value)
+            if all(type(item) is kind for item in items):
+                return tuple(items)
+        return self._refuse(key, description)
+
+    def _take(self, key: str) -> Any:
+        if key not in self.values:
+            raise ValueError(f"{self._where} has no '{key}'")
+        return self.values[key]
+
+    def _refuse(self, key: str, description: str) -> Any:
+        raise ValueError(f"{self._where}: '{key}' is not {description}")
+
+
+def _by_name(kind: str, entries: list[tuple[str, Any]]) -> Mapping[str, Any]:
+    named = dict(entries)
+    if len(named) != len(entries):
+        names = [name for name, _ in entries]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"two {kind}s are named '{repeated}'")
+    return MappingProxyType(named)
+
+
+def _tensor(entry: _Record) -> PlannedTensor:
+    return PlannedTensor(
+        name=entry.text("name"),
+        c_name=entry.text("c_name"),
+        dtype=entry.text("dtype"),
+        shape=entry.integers("shape"),
+        size_bytes=entry.integer("size_bytes"),
+        scale=entry.number("scale", (int, float)),
+        zero_point=entry.number("zero_point", int),
+    )
+
+
+def _pool(entry: _Record) -> PlannedPool:
+    return PlannedPool(
+        name=entry.text("name"),
+        c_name=entry.text("c_name"),
+        memory=entry.text("memory"),
+        role=entry.text("role"),
+        provider=entry.text("provider"),
+        capacity_bytes=entry.optional_integer("capacity_bytes"),
+        used_bytes=entry.integer("used_bytes"),
+        lower_bound_bytes=entry.integer("lower_bound_bytes"),
+        optimal=entry.flag("optimal"),
+        alignment=entry.integer("alignment"),
+        section=entry.optional_text("section"),
+        sha256=entry.optional_text("sha256"),
+    )
+
+
+def _buffer(entry: _Record) -> PlannedBuffer:
+    place = entry.record("place")
+    return PlannedBuffer(
+        name=entry.text("name"),
+        role=entry.text("role"),
+        size_bytes=entry.integer("size_bytes"),
+        alignment=entry.integer("alignment"),
+        place=Place(place.text("kind"), place.text("name"), place.optional_integer("offset")),
+        live=None if entry.values.get("live") is None else entry.interval("live"),
+        first_step=entry.optional_integer("first_step"),
+        last_step=entry.optional_integer("last_step"),
+        scope=entry.optional_text("scope"),
+        candidates=entry.texts("candidates"),
+        reason=entry.text("reason"),
+    )
+
+
+def _stack(entry: _Record) -> PlannedStack:
+    return PlannedStack(
+        planned_bytes=entry.integer("planned_bytes"),
+        size_bytes=entry.integer("size_bytes"),
+        limit_bytes=entry.optional_integer("limit_bytes"),
+        path=entry.texts("path"),
+    )
+
+
+def _step(entry: _Record) -> PlannedStep:
+    return PlannedStep(
+        index=entry.integer("index"),
+        ticks=entry.interval("ticks"),
+        kernel=entry.text("kernel"),
+        device=entry.text("device"),
+        operators=entry.texts("operators"),
+    )
