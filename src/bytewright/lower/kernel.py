@@ -151,7 +151,8 @@ class KernelBuilder:
         pairs = [
             pair
             for pair in (*self._inputs, *self._constants, *self._outputs, *self._rows)
-            if (pair[0].buffer.name if isinstance(pair[0], BufferParameter) else pair[0].variable.name) in used
+            if (pair[0].buffer.name if isinstance(pair[0], BufferParameter) else pair[0].variable.name)
+            in used
         ]
         parameters: tuple[Parameter, ...] = tuple(parameter for parameter, _ in pairs)
         function = PrimFunc(self.name, parameters, body, device=self.device, where=self.where)

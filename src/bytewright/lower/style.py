@@ -18,6 +18,7 @@ class KernelStyle:
         unsigned_activations: Add 128 to int8 activations and multiply as u8 x i8; the bias makes up for it.
         paired_taps: Sum two 8-bit products in 16 bits first, where the weights allow it.
         few_channels_by_lanes: Accumulate eight channels side by side where there are no more than these.
+        float_lanes: Output channels of a float32 convolution that are accumulated side by side.
         max_patch_bytes: The largest patch of the input that a kernel gathers into a local array.
     """
 
@@ -25,14 +26,19 @@ class KernelStyle:
     unsigned_activations: bool
     paired_taps: bool
     few_channels_by_lanes: bool
+    float_lanes: int
     max_patch_bytes: int = 64
 
 
 _VECTOR = KernelStyle(
-    channel_block=16, unsigned_activations=True, paired_taps=True, few_channels_by_lanes=True
+    channel_block=16, unsigned_activations=True, paired_taps=True, few_channels_by_lanes=True, float_lanes=64
 )
 _SCALAR = KernelStyle(
-    channel_block=8, unsigned_activations=False, paired_taps=False, few_channels_by_lanes=False
+    channel_block=8,
+    unsigned_activations=False,
+    paired_taps=False,
+    few_channels_by_lanes=False,
+    float_lanes=16,
 )
 
 

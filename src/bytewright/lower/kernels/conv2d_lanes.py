@@ -24,7 +24,7 @@ from bytewright.lower.kernels.window import Axis
 from bytewright.lower.scalar import Scalar
 
 I8, I32, F32 = DType.I8, DType.I32, DType.F32
-LANES = 16
+INTEGER_LANES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +49,18 @@ def write_lanes(convolution: Convolution) -> None:
     if template.type(0).dtype is F32:
         bias = kernel.constant("bias", template.constant(2), F32)
         operands = _Operands(kernel.constant("weights", packed, F32), bias, None)
+        lanes = template.style.float_lanes
     else:
         folded = folded_bias(convolution, 0)
         bias = kernel.constant("bias", folded.bias, I32)
         operands = _Operands(kernel.constant("weights", packed, I8), bias, folded)
+        lanes = INTEGER_LANES
     with (
         counted(body, "n", convolution.num) as n,
         kernel.rows(convolution.out_height) as y,
         counted(body, "x", convolution.out_width) as x,
     ):
-        for first, repeats, size in blocks(convolution.out_channels, LANES):
+        for first, repeats, size in blocks(convolution.out_channels, lanes):
             with repeated(body, "block", repeats) as block:
                 _write_block(convolution, (n, y, x), operands, block * size + first, size)
 
