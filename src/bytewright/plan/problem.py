@@ -263,7 +263,7 @@ def _check_fixed(buffer: Buffer, pool_of_name: dict[str, Pool]) -> Iterable[Diag
     if pools and all((pool.base_address + offset) % required_alignment(buffer, pool) for pool in pools):
         need = min(required_alignment(buffer, pool) for pool in pools)
         yield _invalid(
-            f"buffer '{buffer.name}' is fixed at {offset}, where its address is no multiple of {need}"
+            f"buffer '{buffer.name}' is fixed at {offset}, not a multiple of {need} as an address"
         )
 
 

@@ -103,8 +103,7 @@ def _conflict_of_bounds(flat: FlatProblem) -> Conflict:
     alone = [i for i in everything if not _has_room(flat, i)]
     if alone:
         return Conflict((alone[0],), True)
-    bound = pool_bound(flat, 0, everything).lower_bound_bytes
-    if len(flat.capacity) != 1 or bound <= flat.capacity[0]:
+    if len(flat.capacity) > 1 or _fits_by_load(flat, everything) is None:
         return Conflict((), False)
     return shrink(_alive_at_peak(flat), lambda members: _fits_by_load(flat, members))
 

@@ -46,9 +46,7 @@ def solve_with_cp_sat(problem: Problem, seconds: float = 20.0) -> Reference | No
             for alignment in {b.alignment, pool.alignment} - {1}:
                 multiple = model.new_int_var(0, (roof + pool.base_address) // alignment + 1, "")
                 model.add(offset[b.name] + pool.base_address == alignment * multiple).only_enforce_if(here)
-        model.add_exactly_one(
-            chosen[b.name, p.name] for p in problem.pools if (b.name, p.name) in chosen
-        )
+        model.add_exactly_one(chosen[b.name, p.name] for p in problem.pools if (b.name, p.name) in chosen)
     contracts = {(c.first, c.second): (c.below_bytes, c.above_bytes) for c in problem.contracts}
     for i, first in enumerate(problem.buffers):
         for second in problem.buffers[i + 1 :]:

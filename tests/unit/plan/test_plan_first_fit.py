@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+from plan_reference import random_problem
+
+from bytewright.plan import native
+from bytewright.plan.bounds import pool_bound
+from bytewright.plan.first_fit import first_fit, place_in_order, placer, standard_orders
+from bytewright.plan.flat import flatten
+from bytewright.plan.problem import Buffer, Pool, Problem
+from bytewright.plan.solve import solve
+
+needs_native = pytest.mark.skipif(not native.AVAILABLE, reason="installed without a C compiler")
+
+
+@needs_native
+def test_c_and_python_place_alike():
+    for seed in range(300):
+        flat = flatten(random_problem(seed, max_buffers=25))
+        place = placer(flat)
+        for order in standard_orders(flat):
+            assert place(order) == place_in_order(flat, order), f"seed {seed}"
+
+
+def test_a_hole_is_used_and_fixed_buffers_go_first():
+    buffers = (
+        Buffer("wide", 4, ((0, 9),), fixed_offset=10),
+        Buffer("fits below", 10, ((0, 5),)),
+        Buffer("above", 11, ((0, 5),)),
+    )
+    flat = flatten(Problem(buffers, (Pool("p"),)))
+    assert place_in_order(flat, [2, 1, 0]).offsets == [10, 0, 14]
+
+
+def test_the_best_order_is_kept():
+    flat = flatten(random_problem(77, max_buffers=25))
+    ranks = [place_in_order(flat, order).rank for order in standard_orders(flat)]
+    assert first_fit(flat).rank == min(ranks)
+
+
+@needs_native
+@pytest.mark.slow
+def test_a_hundred_thousand_buffers_within_a_fifth_of_the_bound():
+    rng = random.Random(1)
+    buffers = []
+    for k in range(100_000):
+        length = 1
+        while rng.random() > 1 / 32:
+            length += 1
+        lower = rng.randrange(100_000)
+        size = int(16 * 4096 ** rng.random())
+        buffers.append(Buffer(str(k), size, ((lower, lower + length),)))
+    problem = Problem(tuple(buffers), (Pool("p"),))
+    flat = flatten(problem)
+    attempt = first_fit(flat)
+    bound = pool_bound(flat, 0, range(flat.num_buffers)).lower_bound_bytes
+    assert bound <= attempt.tops[0] <= 1.2 * bound
+    assert solve(problem).pools[0].top_bytes == attempt.tops[0]
