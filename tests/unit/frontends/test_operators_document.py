@@ -1,0 +1,36 @@
+"""docs/operators.md says what the table of converters says, and so do the limits named in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bytewright.frontends.tflite import SUPPORTED, SupportedOperator
+from bytewright.frontends.tflite.table import CONVERTERS
+from bytewright.ops.registry import OPERATIONS
+from support.random_models import CASES
+
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "operators.md"
+
+
+def table_row(operator: SupportedOperator) -> str:
+    return f"| {operator.name} | {', '.join(operator.types)} | {operator.limits or '-'} |"
+
+
+def test_the_document_has_the_table() -> None:
+    rows = [line for line in DOCUMENT.read_text().splitlines() if line.startswith("| ")]
+    tflite_rows = [row for row in rows if row.split(" | ")[0][2:].isupper()]
+    assert tflite_rows == [table_row(operator) for operator in SUPPORTED]
+
+
+def test_every_converter_is_listed_and_tested() -> None:
+    assert [operator.name for operator in SUPPORTED] == list(CONVERTERS) == sorted(CONVERTERS)
+    assert {kind for kind, _ in CASES} == set(CONVERTERS)
+    for operator in SUPPORTED:
+        assert {dtype for kind, dtype in CASES if kind == operator.name} == set(operator.types)
+
+
+@pytest.mark.parametrize("name", sorted(OPERATIONS))
+def test_the_document_explains_every_graph_operator(name: str) -> None:
+    assert f"`{name}`" in DOCUMENT.read_text()

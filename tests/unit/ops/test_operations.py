@@ -1,0 +1,280 @@
+"""Each graph operator: the type of its result, what it refuses, and its reference on numbers worked out by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pkgutil
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bytewright.ops
+from bytewright.diagnostics import InternalError
+from bytewright.ir.graph import Array, Operation
+from bytewright.ir.types import DType, TensorType
+from bytewright.ops.arithmetic.numerics import Rounding
+from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
+from bytewright.ops.data import Concat, Pad, Reshape, Slice, Transpose
+from bytewright.ops.elementwise import (
+    Add,
+    Clamp,
+    Mul,
+    Sigmoid,
+    Sub,
+    Table,
+    Tanh,
+    TflDequantize,
+    TflHardSwish,
+    TflLeakyRelu,
+    TflQuantize,
+)
+from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
+from bytewright.ops.registry import OPERATIONS
+from bytewright.ops.rescale import Rescale, TflRealRescale
+from bytewright.ops.softmax import TflSoftmax
+
+I8, I32, F32, F64 = DType.I8, DType.I32, DType.F32, DType.F64
+NO_PADDING = (0, 0, 0, 0)
+CONVOLUTION = {"stride": (1, 1), "padding": NO_PADDING, "dilation": (1, 1)}
+
+
+def kind(dtype: DType, *shape: int) -> TensorType:
+    return TensorType(shape, dtype)
+
+
+def typed(array: Any, dtype: DType) -> Array:
+    return np.array(array, dtype=dtype.numpy)
+
+
+def evaluated(operation: Operation, *inputs: Array) -> Array:
+    """The one result, which must have the type that `infer` states."""
+    types = tuple(TensorType(a.shape, next(d for d in DType if d.numpy == a.dtype)) for a in inputs)
+    (result,) = operation.evaluate(inputs)
+    (expected,) = operation.infer(types)
+    assert result.shape == expected.shape
+    assert result.dtype == expected.dtype.numpy
+    return result
+
+
+def test_the_registry_has_every_operator_under_its_name() -> None:
+    found: dict[str, type] = {}
+    for module_info in pkgutil.iter_modules(bytewright.ops.__path__):
+        module = importlib.import_module(f"bytewright.ops.{module_info.name}")
+        for value in vars(module).values():
+            if isinstance(value, type) and issubclass(value, Operation) and value is not Operation:
+                found[value.name] = value
+    assert found == OPERATIONS
+    for name, operation in OPERATIONS.items():
+        assert operation.name == name
+        assert dataclasses.is_dataclass(operation)
+        assert operation.__bases__ == (Operation,)
+        assert "__dict__" not in dir(operation)
+
+
+CONV_TYPES = (kind(I8, 1, 5, 6, 3), kind(I8, 4, 3, 2, 3), kind(I32, 4))
+
+
+@pytest.mark.parametrize(
+    ("operation", "inputs", "result"),
+    [
+        (Conv2d((2, 1), (1, 1, 0, 1), (1, 2)), CONV_TYPES, kind(I32, 1, 3, 5, 4)),
+        (
+            DepthwiseConv2d((1, 1), NO_PADDING, (1, 1)),
+            (kind(F32, 2, 5, 6, 3), kind(F32, 3, 2, 3, 2), kind(F32, 6)),
+            kind(F32, 2, 3, 5, 6),
+        ),
+        (
+            Rescale(Rounding.DOUBLE_ROUND, 0, 3, 0, I8),
+            (kind(I32, 2, 4), kind(I32, 4), kind(I8, 4)),
+            kind(I8, 2, 4),
+        ),
+        (TflRealRescale(0, I8), (kind(I32, 2, 4), kind(F64, 1)), kind(I8, 2, 4)),
+        (Add(), (kind(I32, 2, 1, 4), kind(I32, 3, 1)), kind(I32, 2, 3, 4)),
+        (TflQuantize(0.5, 0), (kind(F32, 7),), kind(I8, 7)),
+        (TflDequantize(0.5, 0), (kind(I8, 7),), kind(F32, 7)),
+        (MaxPool2d((2, 3), (2, 2), (0, 1, 1, 1)), (kind(I8, 1, 5, 6, 3),), kind(I8, 1, 3, 3, 3)),
+        (TflMean((1, 2), True), (kind(F32, 1, 5, 6, 3),), kind(F32, 1, 1, 1, 3)),
+        (TflMean((0,), False), (kind(F32, 5),), kind(F32)),
+        (Pad((0, 1), (2, 3), 0), (kind(I8, 1, 1),), kind(I8, 3, 5)),
+        (Reshape((3, 4)), (kind(I8, 2, 6),), kind(I8, 3, 4)),
+        (Transpose((2, 0, 1)), (kind(I8, 2, 3, 4),), kind(I8, 4, 2, 3)),
+        (Concat(1), (kind(I8, 2, 3), kind(I8, 2, 4)), kind(I8, 2, 7)),
+        (Slice((5, 0), (3, 2), (-2, 1)), (kind(I8, 6, 2),), kind(I8, 3, 2)),
+        (TflSoftmax(1.0), (kind(F32, 2, 5000),), kind(F32, 2, 5000)),
+    ],
+)
+def test_types_of_results(operation: Operation, inputs: tuple[TensorType, ...], result: TensorType) -> None:
+    assert operation.infer(inputs) == (result,)
+
+
+@pytest.mark.parametrize(
+    ("operation", "inputs", "text"),
+    [
+        (Conv2d(**CONVOLUTION), CONV_TYPES[:2], "2 operands where 3"),
+        (Conv2d(**CONVOLUTION), (kind(I8, 5, 6, 3), *CONV_TYPES[1:]), "not 4 axes"),
+        (Conv2d(**CONVOLUTION), (kind(F32, 1, 5, 6, 3), *CONV_TYPES[1:]), "the weights is i8"),
+        (Conv2d(**CONVOLUTION), (kind(I8, 1, 5, 6, 2), *CONV_TYPES[1:]), "2 input channels"),
+        (Conv2d(**CONVOLUTION), (*CONV_TYPES[:2], kind(I32, 3)), "4 channels"),
+        (Conv2d((0, 1), NO_PADDING, (1, 1)), CONV_TYPES, "stride"),
+        (Conv2d((1, 1), (0, -1, 0, 0), (1, 1)), CONV_TYPES, "negative"),
+        (Conv2d((1, 1), NO_PADDING, (3, 1)), CONV_TYPES, "does not fit"),
+        (
+            DepthwiseConv2d(**CONVOLUTION),
+            (kind(I8, 1, 5, 6, 3), kind(I8, 3, 2, 2, 1), kind(I32, 2)),
+            "3 input",
+        ),
+        (
+            Rescale(Rounding.DOUBLE_ROUND, 0, 0, 0, I8),
+            (kind(I32, 2, 4), kind(I32, 3), kind(I8, 3)),
+            "neither 1 nor 4",
+        ),
+        (
+            Rescale(Rounding.REAL_ROUND, 0, 0, 0, I8),
+            (kind(I32, 2, 4), kind(I32, 1), kind(I8, 1)),
+            "real scale",
+        ),
+        (Add(), (kind(I32, 2, 3), kind(I32, 2)), "do not broadcast"),
+        (Mul(), (kind(I8, 2), kind(I8, 2)), "i32 or f32"),
+        (Sub(), (kind(I32, 2), kind(F32, 2)), "the second operand is f32"),
+        (Clamp(3, 2), (kind(I8, 2),), "empty"),
+        (Clamp(-200, 2), (kind(I8, 2),), "leaves i8"),
+        (Table(), (kind(I8, 2), kind(I8, 255)), "256"),
+        (Sigmoid(), (kind(I8, 2),), "not f32"),
+        (TflQuantize(0.0, 0), (kind(F32, 2),), "not positive"),
+        (MaxPool2d((2, 2), (1, 1), (2, 0, 0, 0)), (kind(I8, 1, 5, 6, 3),), "not smaller"),
+        (TflMean((1, 0), True), (kind(F32, 2, 2),), "ascending"),
+        (TflMean((2,), True), (kind(F32, 2, 2),), "ascending"),
+        (Pad((1,), (1,), 0), (kind(I8, 2, 2),), "2 axes"),
+        (Pad((1,), (1,), 300), (kind(I8, 2),), "leaves i8"),
+        (Reshape((5,)), (kind(I8, 2, 2),), "cannot become"),
+        (Transpose((0, 0)), (kind(I8, 2, 2),), "permutation"),
+        (Concat(0), (kind(I8, 2, 2), kind(I8, 2, 3)), "does not continue"),
+        (Slice((1,), (2,), (1,)), (kind(I8, 2),), "leave the extent"),
+        (Slice((0,), (1,), (0,)), (kind(I8, 2),), "stride 0"),
+        (TflSoftmax(1.0), (kind(I8, 1, 4096),), "4095"),
+        (TflSoftmax(1.0), (kind(F32),), "scalar"),
+    ],
+)
+def test_operands_that_do_not_fit(operation: Operation, inputs: tuple[TensorType, ...], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        operation.infer(inputs)
+
+
+def test_convolution_by_hand() -> None:
+    x = typed(np.arange(9).reshape(1, 3, 3, 1), I8)
+    weights = typed(np.array([[1, 2], [3, 4]]).reshape(1, 2, 2, 1), I8)
+    found = evaluated(Conv2d((1, 1), (0, 1, 0, 0), (1, 1), 1), x, weights, typed([100], I32))
+    # Padding holds the zero point, so the last row sees two taps only.
+    expected = [[117, 127], [147, 157], [100 + 5 + 12, 100 + 6 + 14]]
+    np.testing.assert_array_equal(found[0, :, :, 0], expected)
+
+
+def test_depthwise_channels_go_by_input_channel_first() -> None:
+    x = typed(np.array([1, 10]).reshape(1, 1, 1, 2), I8)
+    weights = typed(np.array([[1, 2, 3], [4, 5, 6]]).reshape(1, 1, 2, 3), I8)
+    found = evaluated(DepthwiseConv2d(**CONVOLUTION), x, weights, typed([0] * 5 + [7], I32))
+    np.testing.assert_array_equal(found.reshape(-1), [1, 2, 3, 40, 50, 67])
+
+
+def test_accumulators_beyond_32_bits_are_noticed() -> None:
+    x, weights = typed(np.ones((1, 1, 1, 1)), I8), typed(np.ones((1, 1, 1, 1)), I8)
+    with pytest.raises(OverflowError):
+        Conv2d(**CONVOLUTION).evaluate((x, weights, typed([2**31 - 1], I32)))
+    large = typed([2**30], I32)
+    for operation in (Add(), Mul()):
+        with pytest.raises(OverflowError):
+            operation.evaluate((large, large))
+    with pytest.raises(OverflowError):
+        Rescale(Rounding.DOUBLE_ROUND, 0, 0, 0, I8).evaluate((large, typed([1 << 30], I32), typed([2], I8)))
+
+
+def test_rescale_rounds_as_its_attribute_says() -> None:
+    accumulators = typed([-6, -2, -1, 1, 2, 3, 6], I32)
+    quarter = (typed([1 << 30], I32), typed([-1], I8))
+    double = evaluated(Rescale(Rounding.DOUBLE_ROUND, 0, 0, 0, I8), accumulators, *quarter)
+    single = evaluated(Rescale(Rounding.SINGLE_ROUND, 0, 0, 0, I8), accumulators, *quarter)
+    # x/4: the first rounding of DOUBLE_ROUND goes up at ties, the second away from zero.
+    np.testing.assert_array_equal(double, [-2, -1, 0, 1, 1, 1, 2])
+    np.testing.assert_array_equal(single, [-1, 0, 0, 0, 1, 1, 2])
+    real = evaluated(TflRealRescale(0, I8), accumulators, typed([0.25], F64))
+    np.testing.assert_array_equal(real, [-2, -1, 0, 0, 1, 1, 2])
+
+
+def test_rescale_takes_zero_points_channels_and_shifts() -> None:
+    x = typed([[10, 10], [-128, 127]], I8)
+    operation = Rescale(Rounding.DOUBLE_ROUND, 2, 5, 3, I32)
+    found = evaluated(operation, x, typed([1 << 30, 0], I32), typed([1, 0], I8))
+    np.testing.assert_array_equal(found, [[69, 5], [-1035, 5]])
+    saturated = evaluated(TflRealRescale(100, I8), typed([[50, -500]], I32), typed([1.0], F64))
+    np.testing.assert_array_equal(saturated, [[127, -128]])
+    with pytest.raises(InternalError):
+        Rescale(Rounding.REAL_ROUND, 0, 0, 0, I8).evaluate((x, typed([1], I32), typed([0], I8)))
+
+
+def test_elementwise_by_hand() -> None:
+    x, y = typed([[1, 2]], I32), typed([[10], [20]], I32)
+    np.testing.assert_array_equal(evaluated(Add(), x, y), [[11, 12], [21, 22]])
+    np.testing.assert_array_equal(evaluated(Sub(), x, y), [[-9, -8], [-19, -18]])
+    np.testing.assert_array_equal(evaluated(Mul(), x, y), [[10, 20], [20, 40]])
+    np.testing.assert_array_equal(evaluated(Clamp(-1, 3), typed([-5, 0, 9], I8)), [-1, 0, 3])
+    table = typed(np.arange(256)[::-1] - 128, I8)
+    np.testing.assert_array_equal(evaluated(Table(), typed([-128, 0, 127], I8), table), [127, -1, -128])
+
+
+def test_float_functions_by_hand() -> None:
+    x = typed([-200.0, -4.0, 0.0, 1.0, 200.0], F32)
+    expected = [0.0, 0.01798621, 0.5, 0.7310586, 1.0]
+    np.testing.assert_allclose(evaluated(Sigmoid(), x), expected, rtol=1e-6)
+    np.testing.assert_allclose(evaluated(Tanh(), x), [-1, -0.9993293, 0, 0.7615942, 1], rtol=1e-6)
+    np.testing.assert_allclose(evaluated(TflHardSwish(), x), [0, 0, 0, 4 / 6, 200], rtol=1e-6)
+    np.testing.assert_allclose(evaluated(TflLeakyRelu(0.5), x), [-100, -2, 0, 1, 200], rtol=1e-6)
+    softmax = evaluated(TflSoftmax(2.0), typed([[0.0, 1.0]], F32))
+    np.testing.assert_allclose(softmax, [[0.11920292, 0.880797]], rtol=1e-6)
+    np.testing.assert_array_equal(evaluated(Clamp(0.0, float("inf")), x), [0, 0, 0, 1, 200])
+
+
+def test_quantise_rounds_half_away_and_saturates() -> None:
+    x = typed([0.25, -0.25, 0.75, 1e30, -1e30], F32)
+    np.testing.assert_array_equal(evaluated(TflQuantize(0.5, 10), x), [11, 9, 12, 127, -128])
+    np.testing.assert_array_equal(evaluated(TflDequantize(0.5, 10), typed([11, 9], I8)), [0.5, -0.5])
+
+
+def test_pools_by_hand() -> None:
+    x = typed(np.array([[-3, -4], [5, 100]]).reshape(1, 2, 2, 1), I8)
+    everything = {"kernel": (2, 2), "stride": (1, 1)}
+    found = evaluated(TflAveragePool2d(**everything, padding=(0, 1, 0, 1)), x)
+    # 98/4 and 105/1; the pairs give -3.5 -> -4 and 1, 96/2, 105/2.
+    np.testing.assert_array_equal(found[0, :, :, 0], [[25, 48], [53, 100]])
+    found = evaluated(MaxPool2d(**everything, padding=(1, 0, 1, 0)), x)
+    np.testing.assert_array_equal(found[0, :, :, 0], [[-3, -3], [5, 100]])
+    ties = typed(np.array([-3, -4]).reshape(1, 1, 2, 1), I8)
+    found = evaluated(TflAveragePool2d((1, 2), (1, 1), NO_PADDING), ties)
+    np.testing.assert_array_equal(found.reshape(-1), [-4])
+
+
+def test_mean_by_hand() -> None:
+    x = typed([[1, 2], [4, 9]], I8)
+    operation = TflMean((0,), False, input_zero_point=1, output_zero_point=3, multiplier=1 << 29, exponent=1)
+    np.testing.assert_array_equal(evaluated(operation, x), [3 + 2, 3 + 5])
+    np.testing.assert_array_equal(evaluated(TflMean((0, 1), True), x.astype(np.float32)), [[4.0]])
+
+
+def test_softmax_in_fixed_point_by_hand() -> None:
+    # A factor of 2^26 is scale 1: equal values share, a distance of 100 gets nothing.
+    operation = TflSoftmax(1.0, multiplier=1 << 30, left_shift=27, difference_min=-31)
+    found = evaluated(operation, typed([[5, 5, -95, -95]], I8))
+    np.testing.assert_array_equal(found, [[0, 0, -128, -128]])
+
+
+def test_moves_by_hand() -> None:
+    x = typed([[1, 2, 3], [4, 5, 6]], I8)
+    np.testing.assert_array_equal(evaluated(Pad((0, 1), (1, 0), 9), x), [[9, 1, 2, 3], [9, 4, 5, 6], [9] * 4])
+    np.testing.assert_array_equal(evaluated(Reshape((3, 2)), x), [[1, 2], [3, 4], [5, 6]])
+    np.testing.assert_array_equal(evaluated(Transpose((1, 0)), x), [[1, 4], [2, 5], [3, 6]])
+    np.testing.assert_array_equal(evaluated(Concat(1), x, x[:, :1]), [[1, 2, 3, 1], [4, 5, 6, 4]])
+    np.testing.assert_array_equal(evaluated(Slice((1, 2), (2, 2), (-1, -2)), x), [[6, 4], [3, 1]])
+    scalar = typed(7, I8)
+    assert evaluated(Slice((), (), ()), scalar) == 7
+    assert evaluated(Pad((), (), 0), scalar) == 7
