@@ -1,0 +1,263 @@
+"""Requirements on the intermediate representation, by their numbers in docs/requirements.md."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from bytewright.diagnostics import InternalError
+from bytewright.frontends.tflite import import_tflite
+from bytewright.ir.builder import BodyBuilder, load, region
+from bytewright.ir.data import TensorData
+from bytewright.ir.expr import Buffer
+from bytewright.ir.graph import Constant, Function, Node, Value
+from bytewright.ir.module import Module
+from bytewright.ir.parse import parse_module
+from bytewright.ir.prim import Access, BufferParameter, PrimFunc, Seq
+from bytewright.ir.print_module import module_data, print_module
+from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
+from bytewright.ir.types import DType, Symbol, TensorType, VirtualDevice
+from bytewright.ir.verify import Stage, find_violations, verify
+from bytewright.ir.where import Where
+from bytewright.lower.fold_pad import fold_pad
+from bytewright.lower.lower_graph import lower_graph
+from bytewright.lower.share_kernels import share_kernels
+from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.data import Identity
+from bytewright.ops.registry import OPERATIONS
+from bytewright.place.plan_devices import plan_devices
+from bytewright.target import load_target
+from support.shared_models import BOARD, KWS, VWW, model_path
+
+I8 = DType.I8
+SRAM = pool_scope("sram")
+
+
+def stages_of(model: str) -> list[Module]:
+    """The module after each pass up to lowering."""
+    target = load_target(BOARD)
+    modules = [import_tflite(model_path(model), name=None, numerics=Numerics.LITERT_REF)]
+    modules.append(plan_devices(modules[-1], target))
+    modules.append(fold_pad(modules[-1]))
+    modules.append(lower_graph(modules[-1], target))
+    modules.append(share_kernels(modules[-1]))
+    return modules
+
+
+def copy_kernel(source: Buffer, target: Buffer) -> PrimFunc:
+    b = BodyBuilder((source.name, target.name))
+    with b.for_("i", 0, 8) as i:
+        b.store(target, i, load(source, i))
+    parameters = (BufferParameter(source, Access.READ), BufferParameter(target, Access.WRITE))
+    return PrimFunc("copy", parameters, b.finish())
+
+
+def entry_with(buffer: Buffer, name: str = "main") -> PrimFunc:
+    b = BodyBuilder()
+    b.allocate(buffer)
+    return PrimFunc(name, (), b.finish())
+
+
+# D11
+
+
+@pytest.mark.parametrize("model", [KWS, VWW, "pretrainedResnet"])
+def test_d11_modules_print_and_parse_after_every_pass(model: str):
+    for module in stages_of(model):
+        text = print_module(module)
+        parsed = parse_module(text, module_data(module), OPERATIONS)
+        assert parsed == module
+        assert print_module(parsed) == text
+
+
+def test_d11_graph_functions_and_primfuncs_mix():
+    kernel = copy_kernel(Buffer("source", (8,), I8, GLOBAL), Buffer("target", (8,), I8, GLOBAL))
+    weights = TensorData.from_array(np.arange(8), I8)
+    node = Node(
+        Identity(), ("weights",), (Value("w", TensorType((8,), I8)),), Where("m.tflite", "0 (X)", "w")
+    )
+    function = Function("graph", (), (node,), ("w",))
+    module = Module("m", (function,), (Constant("weights", weights),), (kernel,))
+    verify(module, Stage.IMPORTED)
+    text = print_module(module)
+    assert text.index("func graph") < text.index("kernel copy")
+    assert parse_module(text, module_data(module), OPERATIONS) == module
+
+
+def test_d11_dumps_of_consecutive_passes_differ_only_in_what_changed():
+    imported, placed, *_ = stages_of(KWS)
+    before, after = (print_module(module) for module in (imported, placed))
+    without_places = re.sub(r", @[^>]*", "", " ".join(after.split()))
+    assert before != after
+    assert without_places == " ".join(before.split())
+
+
+def test_d11_names_survive_lowering():
+    modules = stages_of(KWS)
+    values = {value.name for node in modules[1].graph.nodes for value in node.outputs}
+    lowered = print_module(modules[3])
+    for name in ("conv2d_0/out", "depthwise_conv2d_1/out", "conv2d_8/out"):
+        assert name in values
+        assert f"allocate {name} :" in lowered
+    text = print_module(modules[4])
+    kept = [kernel.name for kernel in modules[4].kernels]
+    assert set(kept) < {kernel.name for kernel in modules[3].kernels}
+    assert all(f"kernel {name}(" in text for name in kept)
+
+
+def test_d11_a_name_used_twice_is_refused():
+    module = Module("m", entries=(entry_with(Buffer("b", (1,), I8, STACK), "same"),))
+    twice = Module("m", kernels=(PrimFunc("same", (), Seq(())),), entries=module.entries)
+    verify(module, Stage.STORED)
+    with pytest.raises(InternalError, match="function 'same' exists 2 times"):
+        verify(twice, Stage.STORED)
+
+
+# S16
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "widens"),
+    [
+        (None, GLOBAL, False),
+        (GLOBAL, WORKSPACE, False),
+        (WORKSPACE, SRAM, False),
+        (GLOBAL, STACK, False),
+        (SRAM, SRAM, False),
+        (SRAM, WORKSPACE, True),
+        (WORKSPACE, GLOBAL, True),
+        (STACK, GLOBAL, True),
+        (STACK, SRAM, True),
+        (SRAM, pool_scope("dram"), True),
+        (LOCAL, GLOBAL, True),
+        (GLOBAL, None, True),
+    ],
+)
+def test_s16_a_pass_that_widens_a_scope_is_named(before: Scope | None, after: Scope | None, widens: bool):
+    old, new = (Module("m", entries=(entry_with(Buffer("b", (4,), I8, s)),)) for s in (before, after))
+    if not widens:
+        verify(new, Stage.LOWERED, previous=old, pass_name="careless")
+        return
+    message = f"pass 'careless' widened the scope of 'b' from '{before}' to '{after}'"
+    with pytest.raises(InternalError, match=message):
+        verify(new, Stage.LOWERED, previous=old, pass_name="careless")
+
+
+def test_s16_values_of_the_graph_are_held_to_it():
+    def placed(scope: Scope) -> Module:
+        place = VirtualDevice("cpu", None, scope)
+        return Module("m", (Function("main", (Value("x", TensorType((1,), I8, place)),), (), ()),))
+
+    verify(placed(SRAM), Stage.PLACED, previous=placed(GLOBAL), pass_name="careful")
+    with pytest.raises(InternalError, match="pass 'careless' widened the scope of 'x'"):
+        verify(placed(GLOBAL), Stage.PLACED, previous=placed(SRAM), pass_name="careless")
+
+
+def test_s16_a_new_buffer_starts_a_chain_of_its_own():
+    old = Module("m", entries=(entry_with(Buffer("b", (4,), I8, SRAM)),))
+    b = BodyBuilder()
+    b.allocate(Buffer("b", (4,), I8, SRAM))
+    b.allocate(Buffer("b_copy", (4,), I8, GLOBAL))
+    new = Module("m", entries=(PrimFunc("main", (), b.finish()),))
+    verify(new, Stage.LOWERED, previous=old, pass_name="copies")
+
+
+# S17
+
+
+@pytest.mark.parametrize("scope", [None, GLOBAL, WORKSPACE])
+@pytest.mark.parametrize("stage", [Stage.STORED, Stage.PLANNED])
+def test_s17_no_allocation_reaches_emission_undecided(scope: Scope | None, stage: Stage):
+    undecided = entry_with(Buffer("b", (4,), I8, scope))
+    for module in (Module("m", entries=(undecided,)), Module("m", kernels=(undecided,))):
+        with pytest.raises(InternalError, match="storage of 'b' is undecided"):
+            verify(module, stage)
+
+
+def test_s17_no_buffer_in_a_pool_reaches_emission_without_its_offset():
+    module = Module("m", entries=(entry_with(Buffer("b", (4,), I8, SRAM)),))
+    verify(module, Stage.STORED)
+    with pytest.raises(InternalError, match="'b' in pool 'sram' has no pool_offset"):
+        verify(module, Stage.PLANNED)
+
+
+# S19
+
+
+@pytest.mark.parametrize(
+    ("argument", "parameter", "satisfies"),
+    [
+        (SRAM, GLOBAL, True),
+        (SRAM, WORKSPACE, True),
+        (SRAM, SRAM, True),
+        (STACK, GLOBAL, True),
+        (WORKSPACE, None, True),
+        (GLOBAL, SRAM, False),
+        (STACK, WORKSPACE, False),
+        (pool_scope("dram"), SRAM, False),
+        (WORKSPACE, STACK, False),
+    ],
+)
+def test_s19_argument_and_parameter_scopes_are_compared_at_every_call(
+    argument: Scope, parameter: Scope | None, satisfies: bool
+):
+    kernel = copy_kernel(Buffer("source", (8,), I8, parameter), Buffer("target", (8,), I8, GLOBAL))
+    b = BodyBuilder()
+    x = b.allocate(Buffer("x", (8,), I8, argument))
+    y = b.allocate(Buffer("y", (8,), I8, WORKSPACE))
+    b.call("copy", region(x), region(y))
+    module = Module("m", kernels=(kernel,), entries=(PrimFunc("main", (), b.finish()),))
+    if satisfies:
+        verify(module, Stage.LOWERED)
+        return
+    message = f"'x' is passed to 'source' of 'copy': scope '{argument}' does not satisfy scope '{parameter}'"
+    with pytest.raises(InternalError, match=message):
+        verify(module, Stage.LOWERED)
+
+
+def test_s19_a_buffer_has_one_scope_wherever_it_is_named():
+    b = BodyBuilder()
+    x = b.allocate(Buffer("x", (8,), I8, SRAM))
+    elsewhere = Buffer(x.name, x.shape, x.dtype, WORKSPACE)
+    view = b.view("v", region(x), I8, 8)
+    assert view.scope == SRAM
+    b.call("external", region(elsewhere))
+    found = find_violations(Module("m", entries=(PrimFunc("main", (), b.finish()),)), Stage.LOWERED)
+    assert [violation.text for violation in found] == [
+        "buffer 'x' is not as it was defined: scope global.sram, used with global.workspace"
+    ]
+
+
+# S24
+
+
+@pytest.mark.parametrize("callee", ["copy", "external"])
+def test_s24_local_memory_is_passed_to_no_function(callee: str):
+    kernel = copy_kernel(Buffer("source", (8,), I8), Buffer("target", (8,), I8, GLOBAL))
+    b = BodyBuilder()
+    private = b.allocate(Buffer("private", (8,), I8, LOCAL))
+    y = b.allocate(Buffer("y", (8,), I8, WORKSPACE))
+    b.call(callee, region(private), region(y))
+    module = Module("m", kernels=(kernel,), entries=(PrimFunc("main", (), b.finish()),))
+    with pytest.raises(InternalError, match=f"'private' is local and cannot be passed to '{callee}'"):
+        verify(module, Stage.LOWERED)
+
+
+def test_s24_a_view_of_local_memory_is_local_too():
+    b = BodyBuilder()
+    private = b.allocate(Buffer("private", (8,), I8, LOCAL))
+    b.call("external", region(b.view("v", region(private), I8, 4)))
+    with pytest.raises(InternalError, match="'v' is local and cannot be passed to 'external'"):
+        verify(Module("m", entries=(PrimFunc("main", (), b.finish()),)), Stage.LOWERED)
+
+
+def test_s24_local_memory_is_no_parameter_and_has_constant_size():
+    private = Buffer("private", (8,), I8, LOCAL)
+    function = PrimFunc("k", (BufferParameter(private, Access.READ),), Seq(()))
+    with pytest.raises(InternalError, match="'private' is local, so it cannot be a parameter"):
+        verify(Module("m", kernels=(function,)), Stage.LOWERED)
+    dynamic = Buffer("private", (Symbol("N", 1, 8),), I8, LOCAL)
+    with pytest.raises(InternalError, match="'private' is local, so its size must be constant"):
+        verify(Module("m", kernels=(entry_with(dynamic, "k"),)), Stage.LOWERED)
