@@ -116,7 +116,12 @@ names = st.one_of(
     st.text(min_size=1, max_size=6),
 )
 dtypes = st.sampled_from(DType)
-scopes = st.one_of(st.none(), st.sampled_from([GLOBAL, WORKSPACE, STACK, LOCAL]), identifiers.map(pool_scope))
+scopes = st.one_of(
+    st.none(),
+    st.sampled_from([GLOBAL, WORKSPACE, STACK, LOCAL]),
+    identifiers.map(pool_scope),
+    st.just(pool_scope("tightly-coupled")),
+)
 symbols = st.builds(Symbol, identifiers, st.integers(1, 3), st.integers(3, 9))
 shapes = st.lists(st.one_of(st.integers(0, 99), symbols), max_size=4).map(tuple)
 wheres = st.one_of(

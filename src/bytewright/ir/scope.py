@@ -23,7 +23,7 @@ class Rank(Enum):
 
 WORKSPACE_TAG = "workspace"
 STACK_TAG = "stack"
-_TAG = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_TAG = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")  # pools of a target may have hyphens
 
 
 @dataclass(frozen=True, slots=True)

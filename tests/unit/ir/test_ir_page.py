@@ -1,0 +1,69 @@
+"""docs/ir.md names every class, field and enum member of the IR, no other, and its example parses."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from enum import Enum
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bytewright.ir import data, expr, graph, module, prim, scope, types, where
+from bytewright.ir.evaluate import Evaluator
+from bytewright.ir.parse import parse_module
+from bytewright.ir.print_module import print_module
+from bytewright.ir.verify import RULES, Stage, verify
+
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "ir.md").read_text()
+CLASSES = {
+    name: cls
+    for source in (types, scope, where, data, graph, expr, prim, module)
+    for name, cls in inspect.getmembers(source, inspect.isclass)
+    if cls.__module__ == source.__name__
+}
+ROWS = {
+    found[1]: found[2]
+    for found in re.finditer(
+        r"^\| `(\w+)` \| (.*?) \|(?= [^|]*|$)", PAGE.replace(r"\|\|", "OR"), re.MULTILINE
+    )
+}
+
+
+@pytest.mark.parametrize(
+    "name", sorted(name for name, cls in CLASSES.items() if dataclasses.is_dataclass(cls))
+)
+def test_every_dataclass_stands_on_the_page_with_its_fields(name: str):
+    fields = [field.name for field in dataclasses.fields(CLASSES[name])]
+    assert ROWS[name].split(", ") == fields
+
+
+@pytest.mark.parametrize("name", sorted(name for name, cls in CLASSES.items() if issubclass(cls, Enum)))
+def test_every_enum_stands_on_the_page_with_its_members(name: str):
+    members = [str(member.value).replace("||", "OR") for member in CLASSES[name]]
+    assert ROWS[name].split() == members
+
+
+def test_the_page_names_nothing_that_does_not_exist():
+    assert set(ROWS) <= set(CLASSES)
+
+
+def test_the_stages_are_those_of_the_verifier():
+    rows = re.findall(r"^\| ([A-Z]+) \| (yes|no) \| (yes|no) \|", PAGE, re.MULTILINE)
+    assert rows == [
+        (stage.name, *("yes" if flag else "no" for flag in (RULES[stage].graph, RULES[stage].entries)))
+        for stage in Stage
+    ]
+
+
+def test_the_example_parses_verifies_and_runs():
+    text = re.search(r"```ir\n(.*?)```", PAGE, re.DOTALL)
+    assert text is not None
+    parsed = parse_module(text[1], {}, {})
+    assert print_module(parsed) == text[1]
+    verify(parsed, Stage.PLANNED)
+    values = np.array([-128, -5, -1, 0, 1, 6, 100, 127], np.int8)
+    result = Evaluator(parsed).run("m_halve", {"input": values})["output"]
+    assert np.array_equal(result, values >> 1)
