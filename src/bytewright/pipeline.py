@@ -27,13 +27,15 @@ from bytewright.lower.lower_graph import lower_graph
 from bytewright.lower.share_kernels import share_kernels
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.place.plan_devices import plan_devices
+from bytewright.plan.problem import Problem
 from bytewright.plan.solution import Solution
 from bytewright.plan.solve import solve
 from bytewright.storage.account_stack import account_stack
 from bytewright.storage.apply_solution import apply_solution
 from bytewright.storage.build_problem import build_parameter_problem, build_workspace_problem
-from bytewright.storage.clock import read_clock
+from bytewright.storage.clock import Timeline, read_clock
 from bytewright.storage.place_scratch import place_scratch
+from bytewright.storage.refuse import refuse
 from bytewright.target.model import Role, Target
 
 Progress = Callable[[str], None]
@@ -91,8 +93,8 @@ def compile_model(
     timeline = read_clock(module)
     stack = account_stack(module, target)
     progress("plan")  # offsets
-    workspace = solve(build_workspace_problem(timeline, target), solver=solver).require()
-    parameters = solve(build_parameter_problem(module, target), solver=solver).require()
+    workspace = _planned(build_workspace_problem(timeline, target), timeline, target, solver)
+    parameters = _planned(build_parameter_problem(module, target), None, target, solver)
     placed = apply_solution(module, workspace, parameters)
     module = _checked(placed, Stage.PLANNED, target, module, "apply_solution")
     pools = _pools(module, target, Role.PARAMETERS, parameters)
@@ -104,6 +106,16 @@ def compile_model(
     c_files = generate_c(module, _interface(planned, document["plan_hash"]))
     progress("bundle")
     return Compiled(planned, document, bundle_files(c_files, document, module.name, uses_math(module)))
+
+
+def _planned(problem: Problem, timeline: Timeline | None, target: Target, solver: str) -> Solution:
+    def solve_again(other: Problem) -> Solution:
+        return solve(other, solver=solver)
+
+    solution = solve_again(problem)
+    if not solution.has_plan:
+        raise refuse(problem, solution, timeline, target, solve_again)
+    return solution
 
 
 def _silent(stage: str) -> None:
