@@ -114,13 +114,29 @@ class PlannedStack:
 
 @dataclass(frozen=True, slots=True)
 class PlannedStep:
-    """One call of the entry: its half-open interval of ticks, and the operators that became this kernel."""
+    """One call of the entry.
+
+    Attributes:
+        ticks: Half-open interval on the clock: reading, the body, writing.
+        operators: Those of the model that became this call.
+        reads: Buffers that it reads; they live until its body ends.
+        writes: Buffers that it writes; they live from its body on.
+        scratch: Buffers that live in its body alone.
+    """
 
     index: int
     ticks: tuple[int, int]
     kernel: str
     device: str
     operators: tuple[str, ...]
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    scratch: tuple[str, ...]
+
+    @property
+    def touched(self) -> tuple[str, ...]:
+        """All buffers of the call, each once."""
+        return tuple(dict.fromkeys((*self.reads, *self.writes, *self.scratch)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,4 +437,7 @@ def _step(entry: _Record) -> PlannedStep:
         kernel=entry.text("kernel"),
         device=entry.text("device"),
         operators=entry.texts("operators"),
+        reads=entry.texts("reads"),
+        writes=entry.texts("writes"),
+        scratch=entry.texts("scratch"),
     )

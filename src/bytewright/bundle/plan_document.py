@@ -9,13 +9,13 @@ from typing import Any
 from bytewright.codegen.interface import PoolInterface
 from bytewright.ir.address import size_bytes
 from bytewright.ir.module import Module, Port
-from bytewright.ir.prim import POOL_OFFSET, Allocate
+from bytewright.ir.prim import POOL_OFFSET, Access, Allocate, BufferParameter, PrimFunc, Region, Role
 from bytewright.ir.walk import walk_statements
 from bytewright.plan.solution import Solution
 from bytewright.plan_file import SCHEMA, hash_document
 from bytewright.storage.account_stack import StackUse
 from bytewright.storage.candidates import candidate_pools
-from bytewright.storage.clock import LiveBuffer, Timeline
+from bytewright.storage.clock import LiveBuffer, Step, Timeline
 from bytewright.target.dump import dump
 from bytewright.target.model import Pool, Target
 
@@ -71,7 +71,7 @@ def plan_document(planned: PlannedModel) -> dict[str, Any]:
                 "path": list(planned.stack.path),
             }
         },
-        "steps": _steps(planned.timeline),
+        "steps": _steps(planned),
         "target_description": dump(target),
     }
     document["plan_hash"] = hash_document(document)
@@ -116,16 +116,16 @@ def _tensor_buffers(planned: PlannedModel) -> list[dict[str, Any]]:
         for s in walk_statements(planned.module.main.body)
         if isinstance(s, Allocate)
     }
-    inputs = {port.name for port in planned.module.inputs}
+    ports = _ports(planned.module)
     documents: list[dict[str, Any]] = []
     for live in timeline.buffers:
         first, last = timeline.steps_of(live.buffer.name)
         if live.allocation is None:
-            is_input = live.buffer.name in inputs
+            role, port = ports[live.buffer.name]
+            is_input = role == "input"
             lower = 0 if is_input else live.lower
             upper = live.upper if is_input else timeline.num_ticks
-            place = {"kind": "caller", "name": live.buffer.name, "offset": None}
-            role = "input" if is_input else "output"
+            place = {"kind": "caller", "name": port.name, "offset": None}
             documents.append(_buffer(live, role, place, (lower, upper), (first, last), ()))
             continue
         placed, offset = offsets[live.buffer.name]
@@ -138,6 +138,15 @@ def _tensor_buffers(planned: PlannedModel) -> list[dict[str, Any]]:
             | {"scope": str(scope)}
         )
     return documents
+
+
+def _ports(module: Module) -> dict[str, tuple[str, Port]]:
+    """Role and port of each buffer that the caller provides: parameters of the entry, in the model's order."""
+    read = [p.buffer.name for p in module.main.buffer_parameters if p.access is Access.READ]
+    written = [p.buffer.name for p in module.main.buffer_parameters if p.access is not Access.READ]
+    inputs = {name: ("input", port) for name, port in zip(read, module.inputs, strict=True)}
+    outputs = {name: ("output", port) for name, port in zip(written, module.outputs, strict=True)}
+    return inputs | outputs
 
 
 def _buffer(
@@ -228,7 +237,8 @@ def _constant_buffers(planned: PlannedModel) -> list[dict[str, Any]]:
     return documents
 
 
-def _steps(timeline: Timeline) -> list[dict[str, Any]]:
+def _steps(planned: PlannedModel) -> list[dict[str, Any]]:
+    kernels = {kernel.name: kernel for kernel in planned.module.kernels}
     return [
         {
             "index": step.index,
@@ -236,6 +246,24 @@ def _steps(timeline: Timeline) -> list[dict[str, Any]]:
             "kernel": step.call.callee,
             "device": step.device,
             "operators": list(step.call.operators),
+            **_accesses(step, kernels[step.call.callee]),
         }
-        for step in timeline.steps
+        for step in planned.timeline.steps
     ]
+
+
+def _accesses(step: Step, kernel: PrimFunc) -> dict[str, list[str]]:
+    """Which buffers the step reads, writes, and uses as scratch: what the lifetimes follow from."""
+    accesses: dict[str, list[str]] = {"reads": [], "writes": [], "scratch": []}
+    for argument, parameter in zip(step.call.arguments, kernel.parameters, strict=True):
+        if not isinstance(argument, Region) or not isinstance(parameter, BufferParameter):
+            continue
+        name = argument.buffer.name
+        if parameter.role is Role.SCRATCH:
+            accesses["scratch"].append(name)
+            continue
+        if parameter.access is not Access.WRITE:
+            accesses["reads"].append(name)
+        if parameter.access is not Access.READ:
+            accesses["writes"].append(name)
+    return {kind: list(dict.fromkeys(names)) for kind, names in accesses.items()}
