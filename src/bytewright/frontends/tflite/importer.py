@@ -1,8 +1,7 @@
 """From a .tflite file to a module with one graph function.
 
 The batch of a model with an open one is fixed to 1. Shapes are computed again from the inputs and compared with
-what the file declares. Operators of which nothing depends are left out; results that would be an input, a
-constant or another result are copied, so that each output has a value of its own.
+what the file declares. Operators on which nothing depends are left out.
 """
 
 from __future__ import annotations
@@ -27,9 +26,7 @@ from bytewright.frontends.tflite.table import CONVERTERS
 from bytewright.ir.graph import Function, Node, Quantization, Value
 from bytewright.ir.module import Module, Port
 from bytewright.ir.types import TensorType
-from bytewright.ir.where import Where
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.data import Reshape, Slice
 
 
 def import_tflite(path: Path, *, name: str | None = None, numerics: Numerics = Numerics.LITERT_REF) -> Module:
@@ -64,7 +61,7 @@ def import_content(
         _convert_operators(graph)
     results = _results(graph, outputs)
     nodes = _needed(graph.nodes, results)
-    used = [name for node in nodes for name in node.inputs]
+    used = [*results, *(name for node in nodes for name in node.inputs)]
     return Module(
         name=module_name,
         functions=(Function("main", parameters, nodes, results),),
@@ -130,47 +127,21 @@ def _convert(graph: GraphBuilder, operator: OperatorRecord) -> None:
 
 
 def _results(graph: GraphBuilder, ports: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of the results, each a value of its own that a node computes."""
-    sources = {
-        node.outputs[0].name: node.inputs[0] for node in graph.nodes if isinstance(node.operation, Reshape)
-    }
-    computed = {value.name for node in graph.nodes for value in node.outputs}
-    taken: set[str] = set()
-    results: list[str] = []
-    for port, index in zip(ports, graph.model.outputs, strict=True):
-        tensor = graph.model.tensors[index]
-        name = graph.values[index] if index in graph.values else _constant_result(graph, tensor, port)
-        root = name
-        while root in sources:
-            root = sources[root]
-        if root not in computed or root in taken:
-            name = _copy(graph, name, port, tensor)
-            root = name
-        taken.add(root)
-        results.append(name)
-    return tuple(results)
+    """Names of the results; one may be a parameter, a constant, or stand twice."""
+    return tuple(
+        graph.values[index] if index in graph.values else _constant_result(graph, index, port)
+        for port, index in zip(ports, graph.model.outputs, strict=True)
+    )
 
 
-def _constant_result(graph: GraphBuilder, tensor: TensorRecord, port: str) -> str:
+def _constant_result(graph: GraphBuilder, index: int, port: str) -> str:
     """A constant of the file that is a result."""
     name = f"{port}/constant"
-    data = graph.content(tensor)
+    data = graph.content(graph.model.tensors[index])
     graph.constants[name] = data
     graph.types[name] = data.type
-    graph.values[tensor.index] = name
+    graph.values[index] = name
     return name
-
-
-def _copy(graph: GraphBuilder, name: str, port: str, tensor: TensorRecord) -> str:
-    """A copy of a value, as a slice that takes all of it."""
-    kind = graph.types[name]
-    rank = len(kind.shape)
-    copied = f"{port}/copy"
-    operation = Slice((0,) * rank, kind.fixed_shape, (1,) * rank)
-    where = Where(graph.file_name, None, tensor.name or None)
-    graph.nodes.append(Node(operation, (name,), (Value(copied, kind),), where))
-    graph.types[copied] = kind
-    return copied
 
 
 def _needed(nodes: list[Node], results: tuple[str, ...]) -> tuple[Node, ...]:
