@@ -9,6 +9,7 @@ from bytewright.cli.compile import compile_command
 from bytewright.cli.failures import CommandLine
 from bytewright.cli.ops import ops
 from bytewright.cli.plan import plan
+from bytewright.cli.report import report
 from bytewright.cli.run import run
 from bytewright.cli.targets import targets
 
@@ -17,7 +18,7 @@ _EPILOG = (
     "5 a tool failed; 70 a bug."
 )
 
-COMMANDS: tuple[click.Command, ...] = (compile_command, run, plan, targets, ops)
+COMMANDS: tuple[click.Command, ...] = (compile_command, run, report, plan, targets, ops)
 
 
 @click.group(

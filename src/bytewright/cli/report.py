@@ -1,0 +1,28 @@
+"""`bytewright report`: how a bundle uses its memories."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from bytewright.plan_file import read_plan
+from bytewright.report.document import report_document
+from bytewright.report.tables import print_report
+
+
+@click.command(short_help="Show how a bundle uses its memories.")
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
+def report(directory: Path, as_json: bool) -> None:
+    """Show pools, stack, memory over time, the largest buffers and the steps of DIR, a bundle.
+
+    All figures are bytes. The lower bound of a pool is proved: no plan with these buffers in it needs less.
+    """
+    plan = read_plan(directory)
+    if as_json:
+        click.echo(json.dumps(report_document(plan), indent=1))
+    else:
+        print_report(plan, Console(highlight=False))

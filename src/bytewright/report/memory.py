@@ -1,0 +1,70 @@
+"""How much of each pool is in use at each step, from the plan alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bytewright.plan_file import Plan, PlannedBuffer, PlannedPool
+
+
+@dataclass(frozen=True, slots=True)
+class PoolUse:
+    """The use of one workspace pool over time.
+
+    Attributes:
+        live_bytes: By step: the most bytes of live buffers at any tick of it.
+        peak_bytes: The most at any step.
+        peak_steps: The steps where that is so.
+    """
+
+    pool: PlannedPool
+    live_bytes: tuple[int, ...]
+    peak_bytes: int
+    peak_steps: tuple[int, ...]
+
+
+def buffers_in(plan: Plan, pool: str) -> list[PlannedBuffer]:
+    """The buffers that the plan put into a pool, in the plan's order."""
+    kinds = ("planned", "constant", "arena")
+    return [b for b in plan.buffers.values() if b.place.kind in kinds and b.place.name == pool]
+
+
+def used_workspaces(plan: Plan) -> list[PlannedPool]:
+    """The workspace pools that hold anything."""
+    return [pool for pool in plan.pools.values() if pool.role == "workspace" and pool.used_bytes]
+
+
+def use_over_time(plan: Plan, pool: PlannedPool) -> PoolUse:
+    """Live bytes of a pool at each step."""
+    changes = [0] * (plan.num_ticks + 1)
+    for buffer in buffers_in(plan, pool.name):
+        lower, upper = buffer.live or (0, plan.num_ticks)
+        changes[lower] += buffer.size_bytes
+        changes[upper] -= buffer.size_bytes
+    at_tick: list[int] = []
+    live = 0
+    for change in changes:
+        live += change
+        at_tick.append(live)
+    live_bytes = tuple(max(at_tick[step.ticks[0] : step.ticks[1]], default=0) for step in plan.steps)
+    peak = max(live_bytes, default=0)
+    peak_steps = tuple(step.index for step, live in zip(plan.steps, live_bytes, strict=True) if live == peak)
+    return PoolUse(pool, live_bytes, peak, peak_steps)
+
+
+def coexist(first: PlannedBuffer, second: PlannedBuffer) -> bool:
+    """Whether both are alive at some tick."""
+    if first.live is None or second.live is None:
+        return False
+    return first.live[0] < second.live[1] and second.live[0] < first.live[1]
+
+
+def step_ranges(steps: tuple[int, ...]) -> str:
+    """`0, 2..5, 9`."""
+    ranges: list[list[int]] = []
+    for step in steps:
+        if ranges and step == ranges[-1][1] + 1:
+            ranges[-1][1] = step
+        else:
+            ranges.append([step, step])
+    return ", ".join(str(a) if a == b else f"{a}..{b}" for a, b in ranges)
