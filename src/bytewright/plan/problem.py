@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 
 from bytewright.diagnostics import CompileError, Diagnostic
 
@@ -262,9 +261,7 @@ def _check_fixed(buffer: Buffer, pool_of_name: dict[str, Pool]) -> Iterable[Diag
     pools = [pool_of_name[name] for name in names if name in pool_of_name]
     if pools and all((pool.base_address + offset) % required_alignment(buffer, pool) for pool in pools):
         need = min(required_alignment(buffer, pool) for pool in pools)
-        yield _invalid(
-            f"buffer '{buffer.name}' is fixed at {offset}, not a multiple of {need} as an address"
-        )
+        yield _invalid(f"buffer '{buffer.name}' is fixed at {offset}, not a multiple of {need} as an address")
 
 
 def _check_contracts(contracts: Sequence[Contract], buffers: Sequence[Buffer]) -> Iterable[Diagnostic]:
@@ -296,7 +293,8 @@ def _check_fixed_pairs(problem: Problem) -> Iterable[Diagnostic]:
                 only_pool.append((buffer, pools[0].pool))
     only_pool.sort(key=lambda row: row[0].first_tick)
     for index, (first, pool) in enumerate(only_pool):
-        for second, other_pool in islice(only_pool, index + 1, None):
+        for later in range(index + 1, len(only_pool)):
+            second, other_pool = only_pool[later]
             if second.first_tick >= first.last_tick:
                 break
             if pool != other_pool or not coexist(first, second):

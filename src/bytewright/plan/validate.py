@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from itertools import islice
 
 from bytewright.plan.problem import Buffer, Problem, coexist
 from bytewright.plan.solution import Placement
@@ -94,7 +93,8 @@ def _faults_of_pairs(
     rows.sort(key=lambda row: row[0])
     for index, (_, end, a, at_a) in enumerate(rows):
         top = at_a.offset + a.size_bytes
-        for start, _, b, at_b in islice(rows, index + 1, None):
+        for later in range(index + 1, len(rows)):
+            start, _, b, at_b = rows[later]
             if start >= end:
                 break  # neither b nor any later one has begun before a has ended for good
             if at_a.pool != at_b.pool:
