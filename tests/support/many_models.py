@@ -78,7 +78,9 @@ class Program:
             RuntimeError: The program stopped; the text names the model and holds what it said.
         """
         parts = [np.ascontiguousarray(a).tobytes() for job in self.jobs for x in job.batch for a in x]
-        done = subprocess.run([self.path], input=b"".join(parts), capture_output=True, timeout=timeout_seconds)
+        done = subprocess.run(
+            [self.path], check=False, input=b"".join(parts), capture_output=True, timeout=timeout_seconds
+        )
         if done.returncode != 0:
             text = done.stderr.decode(errors="replace")
             running = [line for line in text.splitlines() if line.startswith("running ")]
@@ -125,7 +127,7 @@ def compiler_is_there(name: str) -> bool:
 
 
 def _execute(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}\n{done.stderr[:4000]}")
 
@@ -167,7 +169,9 @@ def _unit(job: Job) -> str:
         lines.append(f"        free(in_{index});")
         lines.append(f"        free(kept_{index});")
     for index, port in enumerate(outputs):
-        lines.append(f"        if (fwrite(out_{index}, 1, {port['size_bytes']}, stdout) == 0) {{ return 4; }}")
+        lines.append(
+            f"        if (fwrite(out_{index}, 1, {port['size_bytes']}, stdout) == 0) {{ return 4; }}"
+        )
         lines.append(f"        free(out_{index});")
     lines += [f"        free(workspaces.{pool['c_name']}.base);" for pool in pools]
     return "\n".join([*lines, "    }", "    return 0;", "}", ""])
@@ -179,7 +183,7 @@ def _main(jobs: Sequence[Job]) -> str:
     for job in jobs:
         lines.append(f'    fprintf(stderr, "running {job.model}\\n");')
         lines.append(f"    status = run_{job.model}({len(job.batch)});")
-        lines.append(f'    if (status != 0) {{ fprintf(stderr, "status %d\\n", status); return status; }}')
+        lines.append('    if (status != 0) { fprintf(stderr, "status %d\\n", status); return status; }')
     return "\n".join([*lines, "    return 0;", "}", ""])
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from support.random_models import RandomModel
 
+from support.random_models import RandomModel
 from tflite_writer import ModelBuilder
 
 Affine = tuple[float, int]
@@ -132,7 +132,7 @@ class _Network:
         scales = [float(np.float32(self.generator.uniform(2.0**-9, 2.0**-5))) for _ in range(count)]
         if self.chance(0.3):
             scales = [2.0 ** self.between(-9, -5) for _ in range(count)]
-        if self.chance(0.1):
+        if count > 1 and self.chance(0.1):
             scales[0] = 2.0 ** self.between(-44, -30)
         reach = 70 * 70 * float(np.sqrt(taps)) / self.one_of([20, 60, 127])
         spread = 2.0 ** round(np.log2(reach)) if self.chance(0.3) else reach
@@ -336,7 +336,9 @@ class _Network:
 
         def fits(other: _Tensor) -> bool:
             same_rank = len(other.shape) == len(source.shape)
-            rest = [a == b for i, (a, b) in enumerate(zip(source.shape, other.shape, strict=False)) if i != axis]
+            rest = [
+                a == b for i, (a, b) in enumerate(zip(source.shape, other.shape, strict=False)) if i != axis
+            ]
             return same_rank and all(rest) and (not self.is_int8 or other.affine == source.affine)
 
         fitting = [tensor for tensor in self.tensors if fits(tensor)]
@@ -402,9 +404,7 @@ def random_network(seed: int, dtype: str, *, size: int = 6, is_tflm: bool = Fals
     """A network of about `size` operators with one to four results."""
     network = _Network(seed, dtype, is_tflm=is_tflm)
     depth = network.between(1, 10)
-    first = network.input(
-        (network.one_of([1, 1, 2]), network.between(1, 8), network.between(1, 8), depth)
-    )
+    first = network.input((network.one_of([1, 1, 2]), network.between(1, 8), network.between(1, 8), depth))
     recent = first
     if network.chance(0.3):
         network.input(first.shape)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from bytewright.diagnostics import CompileError, Diagnostic, InternalError
+from bytewright.diagnostics import InternalError
 from bytewright.ir.builder import load
 from bytewright.ir.expr import (
     Buffer,
@@ -213,6 +213,9 @@ class Epilogue:
                 rounding = double_round if operation.rounding is Rounding.DOUBLE_ROUND else single_round
                 scaled = rounding(body, value, scale, node.where)
         zero_point = operation.output_zero_point
+        if zero_point and scaled.magnitude >= 2**30:
+            # The sum might leave 32 bits; what is cut off here saturates anyway.
+            scaled = clamped(scaled, -(2**30), 2**30)
         shifted = Scalar(scaled.expr + zero_point, scaled.low + zero_point, scaled.high + zero_point)
         return clamped(shifted, low, high)
 
@@ -251,7 +254,10 @@ class Epilogue:
         scales = self.array(node.inputs[1]).reshape(-1)
         zero_point = operation.output_zero_point
         low, high = (bound - zero_point for bound in operation.dtype.bounds)
-        fits = [_fit(float(s), (value.low, value.high), (low, high), node) for s in scales]
+        found = [_fit(float(s), (value.low, value.high), (low, high)) for s in scales]
+        fits = [fit for fit in found if fit is not None]
+        if len(fits) < len(found):
+            return self._scaled_in_double(scales, value, (low, high), coordinates)
         columns = [
             np.array([getattr(fit, name) for fit in fits]) for name in ("multiplier", "addend", "shift")
         ]
@@ -269,20 +275,30 @@ class Epilogue:
         require_i32(min(bounds), max(bounds), "the scaled accumulator", node.where)
         return linear(value, multiplier, addend, shift, min(bounds), max(bounds))
 
+    def _scaled_in_double(
+        self, scales: Array, value: Scalar, outputs: tuple[int, int], coordinates: Coordinates
+    ) -> Scalar:
+        """REAL_ROUND as it is defined, for scales with ties that double precision rounds this way and that.
 
-def _fit(scale: float, accumulators: tuple[int, int], outputs: tuple[int, int], node: Node) -> LinearRescale:
+        Such a scale is next to 1/n for an even n. Truncation and the subtraction after it are exact.
+        """
+        body = self.kernel.body
+        if (scales == scales[0]).all():
+            scale: Expr = const(scales[0].item(), DType.F64)
+        else:
+            scale = load(self.kernel.constant("scale", scales, DType.F64), coordinates[-1])
+        low, high = outputs[0] - 1, outputs[1] + 1
+        real = clamp(cast(value.expr, DType.F64) * scale, float(low), float(high))
+        scaled = body.let("scaled", real)
+        whole = body.let("whole", cast(scaled, I32))
+        rest = body.let("rest", scaled - cast(whole, DType.F64))
+        rounded = whole + select(rest >= 0.5, const(1), const(0)) - select(rest <= -0.5, const(1), const(0))
+        return Scalar(rounded, low, high)
+
+
+def _fit(scale: float, accumulators: tuple[int, int], outputs: tuple[int, int]) -> LinearRescale | None:
     fit = fit_linear(lambda values: real_round(values, scale), accumulators, outputs)
-    if fit is None or fit.multiplier >= 2**31:
-        raise CompileError(
-            Diagnostic(
-                "BW110",
-                f"no integer arithmetic equals the scale {scale!r} for accumulators "
-                f"{accumulators[0]}..{accumulators[1]}",
-                help="compile with --numerics tflm, whose arithmetic is in integers",
-                where=str(node.where),
-            )
-        )
-    return fit
+    return fit if fit is not None and fit.multiplier < 2**31 else None
 
 
 def _broadcast(coordinates: Coordinates, type_: TensorType) -> Coordinates:

@@ -46,7 +46,7 @@ def double_round(b: BodyBuilder, value: Scalar, scale: ScaleOperands, where: Whe
     Source: gemmlowp's fixed point, as used by TensorFlow Lite's `MultiplyByQuantizedMultiplier`.
     """
     value = _shifted_left(value, scale, where)
-    low, high = (_scaled_bound(bound, scale) for bound in (value.low, value.high))
+    low, high = _scaled_bounds(value, scale)
     if not any(scale.shifts) and value.magnitude < 2**30:
         return Scalar(_doubling_high(value.expr, scale.multiplier), low, high)
     if value.magnitude < 2**30 and 0 not in scale.shifts:
@@ -69,7 +69,7 @@ def single_round(b: BodyBuilder, value: Scalar, scale: ScaleOperands, where: Whe
     """
     del b
     value = _shifted_left(value, scale, where)
-    low, high = (_scaled_bound(bound, scale) for bound in (value.low, value.high))
+    low, high = _scaled_bounds(value, scale)
     shift = cast(scale.shift, I64)
     half = binary(BinaryOperator.SHL, const(1, I64), shift + 30)
     product = cast(value.expr, I64) * cast(scale.multiplier, I64)
@@ -96,10 +96,14 @@ def _doubling_high(value: Expr, multiplier: Expr) -> Expr:
     return cast((product + 2**31) >> 32, I32)
 
 
-def _scaled_bound(bound: int, scale: ScaleOperands) -> int:
-    """A bound of the scaled value: real scaling, and one more for each of the two roundings."""
-    magnitude = int(abs(bound) * scale.ratio) + 2
-    return magnitude if bound >= 0 else -magnitude
+def _scaled_bounds(value: Scalar, scale: ScaleOperands) -> tuple[int, int]:
+    """Bounds of the scaled value: real scaling, and one more for each of the two roundings.
+
+    The least factor of all channels is not known, so a scaled value may be anything between zero and its bound.
+    """
+    low = -int(-value.low * scale.ratio) - 2 if value.low < 0 else 0
+    high = int(value.high * scale.ratio) + 2 if value.high > 0 else 0
+    return low, high
 
 
 def split_exponents(exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
