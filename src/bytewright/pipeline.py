@@ -32,8 +32,10 @@ from bytewright.plan.solution import Solution
 from bytewright.plan.solve import solve
 from bytewright.storage.account_stack import account_stack
 from bytewright.storage.apply_solution import apply_solution
+from bytewright.storage.attach_candidates import attach_candidates
 from bytewright.storage.build_problem import build_parameter_problem, build_workspace_problem
 from bytewright.storage.clock import Timeline, read_clock
+from bytewright.storage.pin_buffers import Pin, pin_buffers
 from bytewright.storage.place_scratch import place_scratch
 from bytewright.storage.refuse import refuse
 from bytewright.target.model import Role, Target
@@ -62,6 +64,7 @@ def compile_model(
     *,
     name: str | None = None,
     numerics: Numerics = Numerics.LITERT_REF,
+    pins: tuple[Pin, ...] = (),
     solver: str = "auto",
     progress: Progress | None = None,
 ) -> Compiled:
@@ -72,6 +75,7 @@ def compile_model(
         target: What to compile for.
         name: A C identifier; the file's stem if None.
         numerics: The kernel set that the output must equal bit for bit.
+        pins: Buffers that belong in a pool by name.
         solver: Of the planner, by name.
         progress: Told the name of each stage as it begins.
 
@@ -90,6 +94,8 @@ def compile_model(
     module = _checked(share_kernels(module), Stage.LOWERED, target, module, "share_kernels")
     progress("storage")  # stack or pool, for each allocation
     module = _checked(place_scratch(module, target), Stage.LOWERED, target, module, "place_scratch")
+    module = _checked(pin_buffers(module, target, pins), Stage.LOWERED, target, module, "pin_buffers")
+    module = _checked(attach_candidates(module, target), Stage.LOWERED, target, module, "attach_candidates")
     timeline = read_clock(module)
     stack = account_stack(module, target)
     progress("plan")  # offsets

@@ -17,6 +17,8 @@ Annotations = tuple[tuple[str, AnnotationValue], ...]
 
 CANDIDATE_POOLS = "candidate_memory_pools"
 POOL_OFFSET = "pool_offset"
+# One line for each narrowing of the buffer's scope: the pass, and its reason.
+PROVENANCE = "provenance"
 
 
 class LoopKind(Enum):
@@ -65,6 +67,21 @@ class Allocate:
     def annotation(self, key: str) -> AnnotationValue | None:
         """The value under a key, or None."""
         return dict(self.annotations).get(key)
+
+    def annotated(self, key: str, value: AnnotationValue) -> Allocate:
+        """The allocation with one annotation set; the others stay."""
+        kept = tuple(item for item in self.annotations if item[0] != key)
+        return Allocate(self.buffer, (*kept, (key, value)))
+
+    @property
+    def provenance(self) -> tuple[str, ...]:
+        """Why the buffer may be where its scope says, one narrowing an entry."""
+        lines = self.annotation(PROVENANCE)
+        return lines if isinstance(lines, tuple) else ()
+
+    def because(self, reason: str) -> Allocate:
+        """The allocation with one more line of provenance."""
+        return self.annotated(PROVENANCE, (*self.provenance, reason))
 
 
 @dataclass(frozen=True, slots=True)

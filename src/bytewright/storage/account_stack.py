@@ -33,6 +33,11 @@ class StackUse:
     limit_bytes: int | None
     path: tuple[str, ...]
 
+    @property
+    def excess_bytes(self) -> int:
+        """Bytes over the limit; 0 if it is kept."""
+        return 0 if self.limit_bytes is None else max(0, self.size_bytes - self.limit_bytes)
+
 
 @dataclass(frozen=True, slots=True)
 class _Worst:
@@ -42,39 +47,46 @@ class _Worst:
 
 
 def account_stack(module: Module, target: Target) -> StackUse:
-    """Adds up the stack along every path from the entry.
+    """The stack along the worst path, which keeps the target's limit.
 
     Raises:
-        CompileError: BW302, naming the path, if it exceeds the target's limit.
+        CompileError: BW302, naming the path with its sums, if it does not.
     """
+    use = stack_use(module, target)
+    if use.excess_bytes == 0:
+        return use
     device = target.default_device
+    functions = {function.name: function for function in (*module.kernels, module.main)}
     allowance = device.stack_allowance_per_call_bytes
-    functions = {function.name: function for function in (*module.kernels, *module.entries)}
+    steps = [f"{name} {_array_bytes(functions[name].body)} B + {allowance} B" for name in use.path]
+    raise CompileError(
+        Diagnostic(
+            "BW302",
+            f"the stack of device '{device.name}' needs {use.size_bytes} B; "
+            f"its limit is {use.limit_bytes} B: {use.excess_bytes} B too few",
+            notes=(f"worst path, arrays + allowance: {' -> '.join(steps)}",),
+            help=f"--max-stack-size {use.size_bytes + device.stack_reserve_bytes}",
+        )
+    )
+
+
+def stack_use(module: Module, target: Target) -> StackUse:
+    """Adds up the stack along every path from the entry, whatever the limit."""
+    device = target.default_device
     worst: dict[str, _Worst] = {}
     # Kernels stand callees first, so each function finds its callees finished; no recursion can be expressed.
     for function in (*module.kernels, module.main):
-        worst[function.name] = _worst_of(function, worst, functions, allowance)
+        worst[function.name] = _worst_of(function, worst, device.stack_allowance_per_call_bytes)
     result = worst[module.main.name]
-    limit = device.available_stack_bytes
-    if limit is not None and result.total_bytes > limit:
-        raise CompileError(
-            Diagnostic(
-                "BW302",
-                f"the stack of device '{device.name}' needs {result.total_bytes} B; "
-                f"its limit is {limit} B: {result.total_bytes - limit} B too few",
-                notes=(f"worst path: {' -> '.join(result.path)}, {result.planned_bytes} B of arrays",),
-                help=f"--max-stack-size {result.total_bytes + device.stack_reserve_bytes}",
-            )
-        )
     context = device.contexts[0].name if device.contexts else device.name
-    return StackUse(context, result.planned_bytes, result.total_bytes, limit, result.path)
+    return StackUse(
+        context, result.planned_bytes, result.total_bytes, device.available_stack_bytes, result.path
+    )
 
 
-def _worst_of(
-    function: PrimFunc, worst: dict[str, _Worst], functions: dict[str, PrimFunc], allowance: int
-) -> _Worst:
+def _worst_of(function: PrimFunc, worst: dict[str, _Worst], allowance: int) -> _Worst:
     own = _array_bytes(function.body)
-    callees = [worst[name] for name in _callees(function.body) if name in functions and name in worst]
+    callees = [worst[name] for name in _callees(function.body) if name in worst]
     deepest = max(callees, key=lambda callee: callee.total_bytes, default=_Worst(0, 0, ()))
     return _Worst(
         own + deepest.planned_bytes,

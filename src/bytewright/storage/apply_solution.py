@@ -60,8 +60,7 @@ def _place_entry(
         if not isinstance(statement, Allocate):
             return (statement,)
         offset = placement_of[statement.buffer.name].offset
-        kept = tuple(item for item in statement.annotations if item[0] != POOL_OFFSET)
-        return (replace(statement, annotations=(*kept, (POOL_OFFSET, offset))),)
+        return (statement.annotated(POOL_OFFSET, offset),)
 
     return replace(entry, body=rewrite_sequence(entry.body, Rewriting(buffer=place, statement=annotate)))
 

@@ -2,8 +2,9 @@
 
 `local` stays private to the kernel. `global` becomes a local array where the device's limits admit it, so that the
 C compiler may keep it in registers; otherwise, like anything that asks for a workspace, it becomes a parameter of
-the kernel and an allocation of the entry at each call, which the planner then places among the tensors. The scopes
-say afterwards what was decided.
+the kernel and an allocation of the entry at each call, which the planner then places among the tensors. Arrays that
+only `global` put on the stack move away again, largest first, while the worst call path exceeds the stack's limit.
+The scopes say afterwards what was decided, the provenance why.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from bytewright.ir.prim import (
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import GLOBAL, STACK, WORKSPACE, Rank, Scope
 from bytewright.ir.walk import walk_statements
+from bytewright.storage.account_stack import StackUse, stack_use
 from bytewright.target.model import Device, Target
 
 SCRATCH_ALIGNMENT = 16
@@ -37,9 +39,20 @@ def place_scratch(module: Module, target: Target) -> Module:
     """Decides every allocation of every kernel.
 
     Raises:
-        CompileError: BW302 for private storage that is larger than the device admits.
+        CompileError: BW302 for what asks for the stack by name and cannot be there.
     """
-    hoisted = {kernel.name: _hoist(kernel, target.device(kernel.device)) for kernel in module.kernels}
+    moved: frozenset[tuple[str, str]] = frozenset()
+    while True:
+        placed = _place(module, target, moved)
+        stack = stack_use(placed, target)
+        movable = _movable(module, placed, stack) if stack.excess_bytes > 0 else []
+        if not movable:
+            return placed
+        moved |= {max(movable)[1:]}
+
+
+def _place(module: Module, target: Target, moved: frozenset[tuple[str, str]]) -> Module:
+    hoisted = {kernel.name: _hoist(kernel, target.device(kernel.device), moved) for kernel in module.kernels}
     kernels = tuple(hoisted[kernel.name].kernel for kernel in module.kernels)
     for kernel in kernels:
         inner = [s for s in walk_statements(kernel.body) if isinstance(s, Call) and s.callee in hoisted]
@@ -49,64 +62,120 @@ def place_scratch(module: Module, target: Target) -> Module:
     return replace(module, kernels=kernels, entries=entries)
 
 
+def _movable(module: Module, placed: Module, stack: StackUse) -> list[tuple[int, str, str]]:
+    """Arrays on the worst path that no scope asked to have there: (bytes, kernel, name)."""
+    found: list[tuple[int, str, str]] = []
+    for name in stack.path:
+        before, after = module.kernel(name), placed.kernel(name)
+        if before is None or after is None:
+            continue
+        now = {s.buffer.name: s.buffer for s in walk_statements(after.body) if isinstance(s, Allocate)}
+        for statement in walk_statements(before.body):
+            if isinstance(statement, Allocate) and statement.buffer.scope in (None, GLOBAL):
+                buffer = statement.buffer
+                if buffer.name in now and now[buffer.name].scope == STACK:
+                    found.append((size_bytes(buffer), name, buffer.name))
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class _Hoisted:
     """A kernel whose workspace scratch became parameters."""
 
     kernel: PrimFunc
-    scratch: tuple[Buffer, ...]
+    scratch: tuple[Allocate, ...]
 
 
-def _hoist(kernel: PrimFunc, device: Device) -> _Hoisted:
-    scratch: list[Buffer] = []
-    renamed: dict[Buffer, Buffer] = {}
-    removed: set[str] = set()
+def _hoist(kernel: PrimFunc, device: Device, moved: frozenset[tuple[str, str]]) -> _Hoisted:
+    scratch: list[Allocate] = []
+    decided: dict[Buffer, tuple[Scope, str]] = {}
     for statement in walk_statements(kernel.body):
-        if not isinstance(statement, Allocate):
-            continue
-        buffer = statement.buffer
-        scope = _decided(buffer, device, kernel)
-        if scope == STACK or scope.rank is Rank.LOCAL:
-            renamed[buffer] = replace(buffer, scope=scope)
-        else:
-            scratch.append(replace(buffer, scope=scope))
-            renamed[buffer] = scratch[-1]
-            removed.add(buffer.name)
+        if isinstance(statement, Allocate):
+            buffer = statement.buffer
+            decided[buffer] = _decide(buffer, device, kernel, (kernel.name, buffer.name) in moved)
+            scope, reason = decided[buffer]
+            if not _is_on_stack(scope):
+                renamed = replace(statement, buffer=replace(buffer, scope=scope))
+                scratch.append(renamed.because(f"place_scratch: {reason}"))
+
+    def rename(buffer: Buffer) -> Buffer:
+        return replace(buffer, scope=decided[buffer][0]) if buffer in decided else buffer
+
+    names = {allocation.buffer.name for allocation in scratch}
+    reasons = {buffer.name: reason for buffer, (_, reason) in decided.items()}
 
     def drop(statement: Statement) -> tuple[Statement, ...]:
-        is_hoisted = isinstance(statement, Allocate) and statement.buffer.name in removed
-        return () if is_hoisted else (statement,)
+        if not isinstance(statement, Allocate):
+            return (statement,)
+        if statement.buffer.name in names:
+            return ()
+        reason = reasons[statement.buffer.name]
+        return (statement.because(f"place_scratch: {reason}") if statement.buffer.shape else statement,)
 
-    rewriting = Rewriting(buffer=lambda buffer: renamed.get(buffer, buffer), statement=drop)
-    parameters = tuple(BufferParameter(buffer, Access.READ_WRITE, Role.SCRATCH) for buffer in scratch)
-    body = rewrite_sequence(kernel.body, rewriting)
+    body = rewrite_sequence(kernel.body, Rewriting(buffer=rename, statement=drop))
+    parameters = tuple(
+        BufferParameter(allocation.buffer, Access.READ_WRITE, Role.SCRATCH) for allocation in scratch
+    )
     placed = replace(kernel, parameters=(*kernel.parameters, *parameters), body=body)
     return _Hoisted(placed, tuple(scratch))
 
 
-def _decided(buffer: Buffer, device: Device, kernel: PrimFunc) -> Scope:
-    """The scope that says where the buffer goes: private, the stack, or some workspace."""
+def _is_on_stack(scope: Scope) -> bool:
+    return scope == STACK or scope.rank is Rank.LOCAL
+
+
+def _decide(buffer: Buffer, device: Device, kernel: PrimFunc, is_moved: bool) -> tuple[Scope, str]:
+    """The scope that says where the buffer goes, and why."""
     scope = buffer.scope or GLOBAL
     if scope.rank is Rank.LOCAL:
         _check_local(buffer, device, kernel)
-        return scope
+        return scope, "private to the kernel"
+    if scope == STACK:
+        _check_stack(buffer, device, kernel)
+        return scope, "asks for the stack by name"
     if scope != GLOBAL:
-        return scope
-    fits = has_constant_size(buffer) and device.admits_stack_allocation(size_bytes(buffer))
-    return STACK if fits else WORKSPACE
+        return scope, f"asks for {scope}"
+    if not has_constant_size(buffer):
+        return WORKSPACE, "its size is known only at run time"
+    if is_moved:
+        return WORKSPACE, f"the stack of device '{device.name}' has no room for it"
+    if device.use_backend_alloc_workspace:
+        return WORKSPACE, "use-backend-alloc-workspace keeps scratch off the stack"
+    if device.admits_stack_allocation(size_bytes(buffer)):
+        return STACK, f"scratch of {size_bytes(buffer)} B, within max-stack-alloca-size"
+    return WORKSPACE, f"scratch of {size_bytes(buffer)} B, over max-stack-alloca-size"
 
 
 def _check_local(buffer: Buffer, device: Device, kernel: PrimFunc) -> None:
-    if size_bytes(buffer) > device.max_local_size_bytes:
-        raise CompileError(
-            Diagnostic(
-                "BW302",
-                f"'{buffer.name}' of kernel '{kernel.name}' is private ('local') and takes {size_bytes(buffer)} B; "
-                f"device '{device.name}' admits {device.max_local_size_bytes} B",
-                help=f"set max-local-size = {size_bytes(buffer)} for device '{device.name}' in the target file",
-                where=str(kernel.where),
-            )
+    if has_constant_size(buffer) and size_bytes(buffer) <= device.max_local_size_bytes:
+        return
+    raise _refused(
+        kernel,
+        f"'{buffer.name}' of kernel '{kernel.name}' is private ('local') and takes {size_bytes(buffer)} B; "
+        f"device '{device.name}' admits {device.max_local_size_bytes} B of constant size",
+        f"set max-local-size = {size_bytes(buffer)} for device '{device.name}' in the target file",
+    )
+
+
+def _check_stack(buffer: Buffer, device: Device, kernel: PrimFunc) -> None:
+    if not has_constant_size(buffer):
+        raise _refused(
+            kernel,
+            f"'{buffer.name}' of kernel '{kernel.name}' asks for global.stack, but its size is known only at "
+            "run time",
+            "use the scope global or global.workspace for it",
         )
+    if device.use_backend_alloc_workspace:
+        raise _refused(
+            kernel,
+            f"'{buffer.name}' of kernel '{kernel.name}' asks for global.stack, and device '{device.name}' has "
+            "use-backend-alloc-workspace, which keeps every allocation off the stack",
+            "leave out one of the two",
+        )
+
+
+def _refused(kernel: PrimFunc, message: str, help_text: str) -> CompileError:
+    return CompileError(Diagnostic("BW302", message, help=help_text, where=str(kernel.where)))
 
 
 def _pass_scratch(entry: PrimFunc, hoisted: dict[str, _Hoisted]) -> PrimFunc:
@@ -117,15 +186,23 @@ def _pass_scratch(entry: PrimFunc, hoisted: dict[str, _Hoisted]) -> PrimFunc:
             return (statement,)
         stem = _call_stem(statement)
         own = tuple(
-            replace(buffer, name=f"{stem}/{buffer.name}", alignment=SCRATCH_ALIGNMENT) for buffer in scratch
+            replace(
+                allocation,
+                buffer=replace(
+                    allocation.buffer,
+                    name=f"{stem}/{allocation.buffer.name}",
+                    alignment=max(SCRATCH_ALIGNMENT, allocation.buffer.alignment),
+                ),
+            )
+            for allocation in scratch
         )
-        arguments = (*statement.arguments, *(Region(buffer) for buffer in own))
-        return (Seq((*(Allocate(buffer) for buffer in own), replace(statement, arguments=arguments))),)
+        arguments = (*statement.arguments, *(Region(allocation.buffer) for allocation in own))
+        return (Seq((*own, replace(statement, arguments=arguments))),)
 
     return replace(entry, body=rewrite_sequence(entry.body, Rewriting(statement=expand)))
 
 
-def _scratch_of(call: Call, hoisted: dict[str, _Hoisted]) -> tuple[Buffer, ...]:
+def _scratch_of(call: Call, hoisted: dict[str, _Hoisted]) -> tuple[Allocate, ...]:
     return hoisted[call.callee].scratch if call.callee in hoisted else ()
 
 

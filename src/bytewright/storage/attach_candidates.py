@@ -1,0 +1,63 @@
+"""Writes into each allocation of the entry which pools it may end in, before any is chosen.
+
+    candidates = resolve(scope) ∩ pools of its role ∩ pools of every device that touches it ∩ its annotation
+
+Touch is computed from the program. Where one pool remains, the scope says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bytewright.diagnostics import Collector
+from bytewright.ir.expr import Buffer
+from bytewright.ir.module import Module
+from bytewright.ir.prim import CANDIDATE_POOLS, Allocate, PrimFunc, Statement
+from bytewright.ir.rewrite import Rewriting, rewrite_sequence
+from bytewright.ir.scope import WORKSPACE, Scope, join_scopes, pool_scope
+from bytewright.storage.candidates import candidate_pools
+from bytewright.storage.clock import LiveBuffer, read_clock
+from bytewright.target.model import Pool, Target
+
+
+def attach_candidates(module: Module, target: Target) -> Module:
+    """Returns the module with `candidate_memory_pools` on every allocation of the entry that is used.
+
+    Raises:
+        CompileError: BW301 for buffers that no pool may hold, all at once, with what each pool fails.
+    """
+    collector = Collector()
+    chosen: dict[str, tuple[LiveBuffer, tuple[Pool, ...]]] = {}
+    for live in read_clock(module).buffers:
+        if live.allocation is not None:
+            with collector.catch():
+                chosen[live.buffer.name] = (live, candidate_pools(live, target))
+    collector.stop_if_any()
+    entries = tuple(_annotate(entry, chosen) for entry in module.entries)
+    return replace(module, entries=entries)
+
+
+def _annotate(entry: PrimFunc, chosen: dict[str, tuple[LiveBuffer, tuple[Pool, ...]]]) -> PrimFunc:
+    def narrow(buffer: Buffer) -> Buffer:
+        if buffer.name not in chosen:
+            return buffer
+        return replace(buffer, scope=_narrowed(buffer.scope, chosen[buffer.name][1]))
+
+    def annotate(statement: Statement) -> tuple[Statement, ...]:
+        if not isinstance(statement, Allocate) or statement.buffer.name not in chosen:
+            return (statement,)
+        live, pools = chosen[statement.buffer.name]
+        names = tuple(pool.name for pool in pools)
+        if statement.annotation(CANDIDATE_POOLS) == names:
+            return (statement,)
+        began = live.buffer.scope or WORKSPACE
+        touched = ", ".join(live.devices)
+        reason = f"attach_candidates: {began}, touched by {touched}: {{{', '.join(names)}}}"
+        return (statement.annotated(CANDIDATE_POOLS, names).because(reason),)
+
+    return replace(entry, body=rewrite_sequence(entry.body, Rewriting(buffer=narrow, statement=annotate)))
+
+
+def _narrowed(scope: Scope | None, pools: tuple[Pool, ...]) -> Scope | None:
+    """One pool left: exactly that pool. Several: some workspace."""
+    return join_scopes(scope, pool_scope(pools[0].name) if len(pools) == 1 else WORKSPACE)

@@ -1,0 +1,111 @@
+"""The user's pins: `PATTERN=POOL` narrows the scope of every buffer whose name matches to that pool."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+from bytewright.diagnostics import Collector, CompileError, Diagnostic
+from bytewright.ir.expr import Buffer
+from bytewright.ir.module import ConstantBuffer, Module
+from bytewright.ir.prim import Allocate, PrimFunc, Statement
+from bytewright.ir.rewrite import Rewriting, rewrite_sequence
+from bytewright.ir.scope import Scope, join_scopes, pool_scope
+from bytewright.ir.walk import walk_statements
+from bytewright.target.model import Role, Target
+
+_ROLES = (Role.WORKSPACE, Role.PARAMETERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """One pin: buffers whose name matches the shell pattern belong in the pool."""
+
+    pattern: str
+    pool: str
+
+    def __str__(self) -> str:
+        return f"{self.pattern}={self.pool}"
+
+
+def pin_buffers(module: Module, target: Target, pins: tuple[Pin, ...]) -> Module:
+    """Narrows scopes of the entry's allocations and of constants.
+
+    Raises:
+        CompileError: BW204 for a pool that does not exist or has another role, a pattern that matches nothing,
+            or two pins that contradict each other; all at once.
+    """
+    if not pins:
+        return module
+    allocations = [s.buffer for s in walk_statements(module.main.body) if isinstance(s, Allocate)]
+    constants = [constant.buffer for constant in module.constant_buffers]
+    collector = Collector()
+    scopes: dict[str, Scope | None] = {b.name: b.scope for b in (*allocations, *constants)}
+    reasons: dict[str, list[str]] = {}
+    for pin in pins:
+        with collector.catch():
+            role = _role(pin, target)
+            buffers = allocations if role is Role.WORKSPACE else constants
+            matching = [buffer.name for buffer in buffers if fnmatchcase(buffer.name, pin.pattern)]
+            if not matching:
+                raise _refused(pin, f"matches no {_noun(role)}", _some_names(buffers))
+            for name in matching:
+                scopes[name] = _joined(pin, name, scopes[name])
+                reasons.setdefault(name, []).append(f"pin_buffers: --pin '{pin}'")
+    collector.stop_if_any()
+    return replace(
+        module,
+        entries=tuple(_pin_entry(entry, scopes, reasons) for entry in module.entries),
+        constant_buffers=tuple(_pin_constant(constant, scopes) for constant in module.constant_buffers),
+    )
+
+
+def _role(pin: Pin, target: Target) -> Role:
+    pool = target.find_pool(pin.pool)
+    if pool is None or pool.role not in _ROLES:
+        names = ", ".join(p.name for role in _ROLES for p in target.pools_of(role))
+        raise _refused(pin, f"names the pool '{pin.pool}', which does not exist", f"the pools are {names}")
+    return pool.role
+
+
+def _noun(role: Role) -> str:
+    return "tensor or scratch of the workspace" if role is Role.WORKSPACE else "constant"
+
+
+def _some_names(buffers: list[Buffer]) -> str:
+    shown = ", ".join(buffer.name for buffer in buffers[:8])
+    return f"names are {shown}{', ...' if len(buffers) > 8 else ''}"
+
+
+def _joined(pin: Pin, name: str, scope: Scope | None) -> Scope | None:
+    try:
+        return join_scopes(scope, pool_scope(pin.pool))
+    except ValueError:
+        raise _refused(
+            pin, f"contradicts what '{name}' has already: {scope}", "leave out one of them"
+        ) from None
+
+
+def _refused(pin: Pin, what: str, help_text: str) -> CompileError:
+    return CompileError(Diagnostic("BW204", f"--pin '{pin}' {what}", help=help_text))
+
+
+def _pin_entry(entry: PrimFunc, scopes: dict[str, Scope | None], reasons: dict[str, list[str]]) -> PrimFunc:
+    parameters = {parameter.buffer.name for parameter in entry.buffer_parameters}
+
+    def narrow(buffer: Buffer) -> Buffer:
+        if buffer.name in parameters or buffer.name not in scopes:
+            return buffer
+        return replace(buffer, scope=scopes[buffer.name])
+
+    def explain(statement: Statement) -> tuple[Statement, ...]:
+        if isinstance(statement, Allocate):
+            for reason in reasons.get(statement.buffer.name, []):
+                statement = statement.because(reason)
+        return (statement,)
+
+    return replace(entry, body=rewrite_sequence(entry.body, Rewriting(buffer=narrow, statement=explain)))
+
+
+def _pin_constant(constant: ConstantBuffer, scopes: dict[str, Scope | None]) -> ConstantBuffer:
+    return replace(constant, buffer=replace(constant.buffer, scope=scopes[constant.buffer.name]))
