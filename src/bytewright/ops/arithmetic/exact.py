@@ -11,6 +11,12 @@ import decimal
 import math
 from fractions import Fraction
 
+import numpy as np
+
+_QUICK_DIGITS = decimal.Context(prec=34, Emin=-(10**6), Emax=10**6)
+"""Enough for nearly every value; the rest is done again with `_DIGITS`."""
+_QUICK_MARGIN = 2.0**-50
+"""Relative distance of a quick result, as a double, from the true one: far more than it can be."""
 _DIGITS = decimal.Context(prec=60, Emin=-(10**6), Emax=10**6)
 _FLOAT32_DIGITS = 24
 _FLOAT32_MIN_EXPONENT = -149
@@ -41,13 +47,23 @@ def _exp(value: Fraction | float) -> Fraction:
     return Fraction(_DIGITS.exp(argument))
 
 
+def _settled(value: decimal.Decimal) -> float | None:
+    """The float32 that a quick result rounds to, unless its error could change that."""
+    double = float(value)
+    if not 2.0**-126 <= abs(double) < 2.0**127:
+        return None
+    low, high = (np.float32(double * factor) for factor in (1 - _QUICK_MARGIN, 1 + _QUICK_MARGIN))
+    return float(low) if low == high else None
+
+
 def exp_single(x: float) -> float:
     """The exponential of a float32 value, correctly rounded to float32."""
     if x > _EXP_OVERFLOW:
         return math.inf
     if x < -_EXP_OVERFLOW - 20:
         return 0.0
-    return round_to_single(_exp(x))
+    quick = _settled(_QUICK_DIGITS.exp(decimal.Decimal(x)))
+    return round_to_single(_exp(x)) if quick is None else quick
 
 
 def tanh_single(x: float) -> float:
@@ -59,6 +75,16 @@ def tanh_single(x: float) -> float:
     elif magnitude < _TANH_LINEAR:
         result = magnitude - magnitude**3 / 3
     else:
+        quick = _quick_tanh(x)
+        if quick is not None:
+            return quick
         decay = _exp(-2 * magnitude)
         result = (1 - decay) / (1 + decay)
     return round_to_single(result if exact >= 0 else -result)
+
+
+def _quick_tanh(x: float) -> float | None:
+    """The hyperbolic tangent of a value of ordinary size; None where more digits are needed."""
+    decay = _QUICK_DIGITS.exp(decimal.Decimal(-2 * abs(x)))
+    value = _QUICK_DIGITS.divide(_QUICK_DIGITS.subtract(1, decay), _QUICK_DIGITS.add(1, decay))
+    return _settled(value if x >= 0 else value.copy_negate())
