@@ -79,6 +79,42 @@ def solve_with_cp_sat(problem: Problem, seconds: float = 20.0) -> Reference | No
     return Reference(True, cost, sum(solver.value(top) for top in tops))
 
 
+def minimise_with_rectangles(
+    problem: Problem, seconds: float, num_workers: int = 1
+) -> tuple[int | None, bool]:
+    """The lowest top of one pool, by CP-SAT's constraint for rectangles, and whether it is proved.
+
+    The strongest simple statement of the problem without contracts, for comparing speed.
+    """
+    from ortools.sat.python import cp_model
+
+    model = cp_model.CpModel()
+    roof = sum(b.size_bytes + b.alignment for b in problem.buffers)
+    loads = [
+        sum(b.size_bytes for b in problem.buffers if any(low <= tick < high for low, high in b.lifetimes))
+        for tick in sorted({low for b in problem.buffers for low, _ in b.lifetimes})
+    ]
+    top = model.new_int_var(max(loads, default=0), roof, "top")
+    across, up = [], []
+    for b in problem.buffers:
+        at = model.new_int_var(0, roof, b.name)
+        model.add(at + b.size_bytes <= top)
+        if b.alignment > 1:
+            multiple = model.new_int_var(0, roof, "")
+            model.add(at == b.alignment * multiple)
+        for low, high in b.lifetimes:
+            across.append(model.new_fixed_size_interval_var(low, high - low, ""))
+            up.append(model.new_fixed_size_interval_var(at, b.size_bytes, ""))
+    model.add_no_overlap_2d(across, up)
+    model.minimize(top)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = num_workers
+    solver.parameters.max_time_in_seconds = seconds
+    status = solver.solve(model)
+    found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+    return (solver.value(top) if found else None), status == cp_model.OPTIMAL
+
+
 def random_problem(seed: int, max_buffers: int = 9) -> Problem:
     """A small problem: tight or loose, aligned, fixed, gapped, with contracts, in one to three pools."""
     rng = random.Random(seed)
