@@ -70,7 +70,7 @@ def convolution(**changes: Any) -> bytes:
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     empty = tmp_path / "empty.tflite"
     empty.write_bytes(b"")
-    for path in (tmp_path / "missing.tflite", tmp_path, empty, Path("a\0b")):
+    for path in (tmp_path / "missing.tflite", tmp_path, empty, Path("a\0b"), Path("/dev/zero")):
         with pytest.raises(CompileError) as caught:
             import_tflite(path)
         assert caught.value.diagnostics[0].code == "BW101"

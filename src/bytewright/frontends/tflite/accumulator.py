@@ -21,6 +21,7 @@ from bytewright.ops.arithmetic.multiplier import (
     Multiplier,
     activation_range,
     convolution_scale,
+    float_activation_range,
     quantize_multiplier,
 )
 from bytewright.ops.arithmetic.numerics import Rounding, convolution_rounding
@@ -154,8 +155,6 @@ def clamp_activation(at: Conversion, value: str, activation: str, target: Affine
 
 def clamp_float(at: Conversion, value: str, activation: str) -> str:
     """The fused activation of a float32 result."""
-    from bytewright.ops.arithmetic.multiplier import float_activation_range
-
     at.require(activation not in ("TANH", "SIGN_BIT"), f"the fused activation {activation} is not supported")
     if activation == "NONE":
         return value

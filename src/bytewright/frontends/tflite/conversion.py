@@ -24,6 +24,7 @@ from bytewright.ir.types import DType, TensorType, format_shape
 from bytewright.ir.where import Where
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
+from bytewright.ops.data import Reshape
 from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d
 
 DTYPES = {"INT8": DType.I8, "FLOAT32": DType.F32, "INT32": DType.I32, "INT64": DType.I64}
@@ -305,8 +306,6 @@ class Conversion:
 
     def reshape(self, name: str, shape: tuple[int, ...], role: str = "reshaped") -> str:
         """The value under another shape; the value itself if it has that shape."""
-        from bytewright.ops.data import Reshape
-
         return name if self.type_of(name).shape == shape else self.emit(Reshape(shape), (name,), role)
 
     def define(self, name: str, position: int = 0) -> None:

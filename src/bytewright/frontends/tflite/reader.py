@@ -53,6 +53,9 @@ def load_file(path: Path) -> bytes:
         CompileError: BW101, the file cannot be read.
     """
     try:
+        # Pipes and devices may have no end.
+        if path.exists() and not path.is_file():
+            raise CompileError(Diagnostic("BW101", f"cannot read '{path}': it is not a file"))
         content = path.read_bytes()
     except OSError as error:
         reason = error.strerror or type(error).__name__
