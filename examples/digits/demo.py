@@ -7,6 +7,7 @@ The C stays in build/digits/ for a look.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from dataclasses import dataclass
@@ -22,6 +23,10 @@ from rich.text import Text
 import bytewright
 from bytewright.diagnostics import CompileError
 from bytewright.execute.run import BatchResult, run_batch
+from bytewright.model import CompiledModel
+from bytewright.plan_file import Plan
+from bytewright.report.memory import buffers_in, use_over_time, used_workspaces
+from bytewright.report.tables import print_charts
 
 Array = NDArray[Any]
 
@@ -41,8 +46,7 @@ BAR_LENGTH = 30
 class Run:
     """What one of the two programs answered, and how it was made."""
 
-    target: str
-    folder: Path
+    model: CompiledModel
     compile_seconds: float
     result: BatchResult
 
@@ -57,10 +61,11 @@ def compile_and_run(target: str, on: Literal["host", "qemu"], images: Array) -> 
     """Compiles the model for `target`, writes the bundle and classifies the images with it."""
     folder = OUTPUT / target
     start = time.perf_counter()
-    bytewright.compile(MODEL, target=target).write(folder)
+    model = bytewright.compile(MODEL, target=target)
     seconds = time.perf_counter() - start
+    model.write(folder)
     result = run_batch(folder, [[image[np.newaxis]] for image in images], on=on)
-    return Run(target, folder, seconds, result)
+    return Run(model, seconds, result)
 
 
 def least_certain(probabilities: Array, labels: Array) -> int:
@@ -113,6 +118,18 @@ def figures(host: Run, board: Run, labels: Array) -> Table:
     return table
 
 
+def alive_at_peak(plan: Plan) -> list[str]:
+    """The buffers that make the board's workspace as large as it is, with their offsets."""
+    names: list[str] = []
+    for pool in used_workspaces(plan):
+        step = use_over_time(plan, pool).peak_steps[0]
+        for buffer in buffers_in(plan, pool.name):
+            first, last = buffer.first_step, buffer.last_step
+            if first is not None and last is not None and first <= step <= last:
+                names.append(f"{buffer.name} +{buffer.place.offset}")
+    return names
+
+
 def main() -> int:
     """Runs the demo; returns the exit status."""
     console = Console(highlight=False)
@@ -137,6 +154,11 @@ def main() -> int:
     console.print(
         f"\nBoth give {'the same bytes' if same else 'DIFFERENT BYTES'} for these {NUM_ON_BOARD} digits."
     )
+
+    console.print("\nThe board's workspace over the steps of one inference:", end="")
+    print_charts(board.model.plan, console)
+    console.print(f"Alive then: {', '.join(alive_at_peak(board.model.plan))}")
+    console.print(f"\nThe C is in {os.path.relpath(OUTPUT / BOARD)}", soft_wrap=True)
     return 0 if same else 1
 
 

@@ -54,6 +54,7 @@ def test_the_demo_shows_what_it_promises() -> None:
     assert re.search(r"one inference .* [0-9]{2,3},[0-9]{3} instructions", done.stdout)
     assert re.search(r"RAM: together +3,[0-9]{3} B", done.stdout)
     assert re.search(r"flash: code and weights +1[0-9],[0-9]{3} B", done.stdout)
+    assert re.search(r"dtcm: 3072 B .* at the peak \(step 2\)", done.stdout)
     assert "Both give the same bytes" in done.stdout
 
 
