@@ -9,12 +9,20 @@ from typing import Any
 from bytewright.codegen.interface import PoolInterface
 from bytewright.ir.address import size_bytes
 from bytewright.ir.module import Module, Port
-from bytewright.ir.prim import POOL_OFFSET, Access, Allocate, BufferParameter, PrimFunc, Region, Role
+from bytewright.ir.prim import (
+    CANDIDATE_POOLS,
+    POOL_OFFSET,
+    Access,
+    Allocate,
+    BufferParameter,
+    PrimFunc,
+    Region,
+    Role,
+)
 from bytewright.ir.walk import walk_statements
 from bytewright.plan.solution import Solution
 from bytewright.plan_file import SCHEMA, hash_document
 from bytewright.storage.account_stack import StackUse
-from bytewright.storage.candidates import candidate_pools
 from bytewright.storage.clock import LiveBuffer, Step, Timeline
 from bytewright.target.dump import dump
 from bytewright.target.model import Pool, Target
@@ -131,11 +139,11 @@ def _tensor_buffers(planned: PlannedModel) -> list[dict[str, Any]]:
         placed, offset = offsets[live.buffer.name]
         scope = placed.scope
         place = {"kind": "planned", "name": scope.pool if scope else None, "offset": offset}
-        candidates = candidate_pools(live, planned.target)
+        candidates = live.allocation.annotation(CANDIDATE_POOLS)
+        names = candidates if isinstance(candidates, tuple) else ()
         role = "scratch" if live.upper - live.lower == 1 else "tensor"
         documents.append(
-            _buffer(live, role, place, (live.lower, live.upper), (first, last), candidates)
-            | {"scope": str(scope)}
+            _buffer(live, role, place, (live.lower, live.upper), (first, last), names) | {"scope": str(scope)}
         )
     return documents
 
@@ -155,17 +163,12 @@ def _buffer(
     place: dict[str, Any],
     interval: tuple[int, int],
     steps: tuple[int, int],
-    candidates: tuple[Pool, ...],
+    candidates: tuple[str, ...],
 ) -> dict[str, Any]:
-    names = [pool.name for pool in candidates]
-    began = str(live.buffer.scope) if live.buffer.scope else "unconstrained"
-    touched = ", ".join(live.devices)
-    if place["kind"] == "caller":
+    if live.allocation is None:
         reason = "input or output of the model: the caller provides it"
-    elif len(names) > 1:
-        reason = f"{began}; {touched} touches it: {', '.join(names)}; the plan chose {place['name']}"
     else:
-        reason = f"{began}; {touched} touches it: {', '.join(names)}"
+        reason = "; ".join((*live.allocation.provenance, f"plan: {place['name']}"))
     return {
         "name": live.buffer.name,
         "role": role,
@@ -176,7 +179,7 @@ def _buffer(
         "first_step": steps[0],
         "last_step": steps[1],
         "scope": str(live.buffer.scope) if live.buffer.scope else None,
-        "candidates": names,
+        "candidates": list(candidates),
         "reason": reason,
     }
 
@@ -200,9 +203,7 @@ def _stack_buffers(module: Module) -> list[dict[str, Any]]:
                     "last_step": None,
                     "scope": str(buffer.scope),
                     "candidates": [],
-                    "reason": "private to the kernel"
-                    if str(buffer.scope) == "local"
-                    else "kernel scratch within the device's limit for local arrays",
+                    "reason": "; ".join(statement.provenance),
                 }
             )
     return documents

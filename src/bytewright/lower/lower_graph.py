@@ -37,6 +37,7 @@ from bytewright.ops.data import Identity, Reshape
 from bytewright.target.model import Target
 
 TENSOR_ALIGNMENT = 16
+_ORIGIN = ("lower_graph: a tensor of the entry starts as global.workspace",)
 
 
 def lower_graph(module: Module, target: Target) -> Module:
@@ -142,7 +143,7 @@ class _Lowering:
         for group, kernel in lowered:
             name = group.output.name
             if name not in buffers:
-                buffers[name] = body.allocate(_workspace_buffer(name, group.output.type))
+                buffers[name] = body.allocate(_workspace_buffer(name, group.output.type), provenance=_ORIGIN)
             arguments = [self._argument(argument, buffers, kernel) for argument in kernel.arguments]
             body.call(
                 kernel.function.name,
