@@ -20,6 +20,7 @@ from bytewright.ir.expr import (
     Select,
     Var,
 )
+from bytewright.ir.scope import LOCAL
 from bytewright.ir.types import DType
 from bytewright.ir.walk import as_any
 
@@ -64,8 +65,10 @@ def c_expression(expression: Expr) -> str:
 
 
 def c_element(buffer: Buffer, indices: tuple[Expr, ...]) -> str:
-    """An element of a buffer; a scalar is its name."""
-    return f"{buffer.name}[{c_expression(flat_index(buffer, indices))}]" if buffer.shape else buffer.name
+    """An element of a buffer; a scalar that is private to the kernel is a variable, and so its name."""
+    if not buffer.shape and buffer.scope == LOCAL:
+        return buffer.name
+    return f"{buffer.name}[{c_expression(flat_index(buffer, indices))}]"
 
 
 def helper_name(operator: BinaryOperator, dtype: DType) -> str:
