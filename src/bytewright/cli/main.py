@@ -5,7 +5,9 @@ from __future__ import annotations
 import click
 
 from bytewright import __version__
+from bytewright.cli.check import check
 from bytewright.cli.compile import compile_command
+from bytewright.cli.explain import explain
 from bytewright.cli.failures import CommandLine
 from bytewright.cli.ops import ops
 from bytewright.cli.plan import plan
@@ -18,7 +20,7 @@ _EPILOG = (
     "5 a tool failed; 70 a bug."
 )
 
-COMMANDS: tuple[click.Command, ...] = (compile_command, run, report, plan, targets, ops)
+COMMANDS: tuple[click.Command, ...] = (compile_command, run, report, explain, check, plan, targets, ops)
 
 
 @click.group(

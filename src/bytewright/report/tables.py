@@ -75,7 +75,7 @@ def evidence(pool: PlannedPool) -> str:
 
 def stack_table(plan: Plan) -> Table:
     """The stack of each context, with the worst path of calls."""
-    table = _table("Stack", "context", ">arrays", ">with calls", ">limit", "worst path")
+    table = _table("Stack", "context", ">arrays", ">in all", ">limit", "worst path")
     for context, stack in plan.stack.items():
         table.add_row(
             context,

@@ -1,0 +1,64 @@
+"""`check`: a bundle proved again from its files alone, as if nothing were known of how it came about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.inspect.check_files import faults_of_files
+from bytewright.inspect.check_plan import faults_of_plan
+from bytewright.plan_file import Plan, read_document, understand
+
+_MOST_NOTES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A bundle that verifies, and how much was looked at.
+
+    Attributes:
+        num_buffers: Placed in pools; no two that live at once share a byte.
+        num_steps: Whose calls in C touch exactly the buffers that the plan says, all of them alive.
+        num_files: Unchanged since they were written.
+        parameter_bytes: Compared with the plan's digests.
+    """
+
+    plan: Plan
+    num_buffers: int
+    num_steps: int
+    num_files: int
+    parameter_bytes: int
+
+
+def check_bundle(directory: Path) -> Verdict:
+    """Checks everything that can be checked without compiling.
+
+    Raises:
+        CompileError: BW207 if it is no bundle; BW401 if the plan does not verify, BW402 if the files are not what it
+            says, or both.
+    """
+    document = read_document(directory)
+    plan = understand(document, directory)
+    diagnostics = [
+        *_diagnostic("BW401", f"the plan of '{directory}' does not verify", faults_of_plan(plan)),
+        *_diagnostic(
+            "BW402",
+            f"the files of '{directory}' are not what its plan says",
+            faults_of_files(directory, document, plan),
+        ),
+    ]
+    if diagnostics:
+        raise CompileError(diagnostics)
+    placed = [b for b in plan.buffers.values() if b.place.kind in ("planned", "constant")]
+    return Verdict(plan, len(placed), len(plan.steps), len(plan.files), plan.parameter_bytes)
+
+
+def _diagnostic(code: str, message: str, faults: Sequence[str]) -> list[Diagnostic]:
+    if not faults:
+        return []
+    notes = [*faults[:_MOST_NOTES]]
+    if len(faults) > _MOST_NOTES:
+        notes.append(f"and {len(faults) - _MOST_NOTES} more")
+    return [Diagnostic(code, message, tuple(notes), "compile the model again")]

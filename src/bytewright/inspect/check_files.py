@@ -1,0 +1,152 @@
+"""Whether the files of a bundle are what its plan says: digests, sizes, offsets, calls, and parameter bytes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from bytewright.codegen.interface import offset_macro
+from bytewright.inspect.read_c import (
+    read_bytes,
+    read_calls,
+    read_hashes,
+    read_macros,
+    read_offsets,
+)
+from bytewright.plan_file import Plan, PlannedBuffer, PlannedPool, hash_document
+
+
+def faults_of_files(directory: Path, document: Mapping[str, Any], plan: Plan) -> list[str]:
+    """Every way in which the files differ from the plan, one sentence each."""
+    return [
+        *_faults_of_hash(document, plan),
+        *_faults_of_digests(directory, plan),
+        *_faults_of_header(directory, plan),
+        *_faults_of_source(directory, plan),
+        *_faults_of_parameters(directory, plan),
+    ]
+
+
+def _faults_of_hash(document: Mapping[str, Any], plan: Plan) -> Iterator[str]:
+    actual = hash_document(document)
+    if actual != plan.plan_hash:
+        yield f"plan.json was changed: it states the hash {plan.plan_hash[:12]}, its content has {actual[:12]}"
+
+
+def _faults_of_digests(directory: Path, plan: Plan) -> Iterator[str]:
+    """The files are those that were written, and no other source is among them."""
+    for path, digest in plan.files.items():
+        if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
+            yield f"{path} is not a path inside the bundle"
+            continue
+        try:
+            content = (directory / path).read_bytes()
+        except OSError as error:
+            yield f"{path} cannot be read: {error.strerror}"
+            continue
+        if hashlib.sha256(content).hexdigest() != digest:
+            yield f"{path} was changed"
+    for source in sorted((directory / "src").glob("*")):
+        path = source.relative_to(directory).as_posix()
+        if source.suffix in (".c", ".h") and path not in plan.files:
+            yield f"{path} is not a file of this bundle"
+
+
+def _read(directory: Path, path: str) -> str:
+    """A text of the bundle; one that is missing is empty, because its digest has been refused already."""
+    try:
+        return (directory / path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _faults_of_header(directory: Path, plan: Plan) -> Iterator[str]:
+    """Hash and sizes of the header."""
+    path = f"include/{plan.model}.h"
+    header = _read(directory, path)
+    if read_hashes(header) != [plan.plan_hash]:
+        yield f"{path} does not belong to this plan: it states another hash, or none"
+    prefix = plan.model.upper()
+    expected: dict[str, int] = {}
+    for pool in plan.pools.values():
+        stem = f"{prefix}_{pool.c_name.upper()}_{pool.role.upper()}"
+        expected |= {f"{stem}_SIZE": pool.used_bytes, f"{stem}_ALIGN": pool.alignment}
+    stacks = plan.stack.values()
+    expected[f"{prefix}_STACK_PLANNED_BYTES"] = sum(stack.planned_bytes for stack in stacks)
+    expected[f"{prefix}_STACK_SIZE"] = sum(stack.size_bytes for stack in stacks)
+    yield from _differences(path, expected, read_macros(header))
+
+
+def _faults_of_source(directory: Path, plan: Plan) -> Iterator[str]:
+    """Hash, offsets and calls of the entry."""
+    path = f"src/{plan.model}.c"
+    source = _read(directory, path)
+    placed = {
+        _name_in_c(plan, buffer): buffer.place.offset or 0
+        for buffer in plan.buffers.values()
+        if buffer.place.kind in ("planned", "constant")
+    }
+    if read_hashes(source) != ([plan.plan_hash] if placed else []):
+        yield f"{path} does not belong to this plan: it states another hash, or none"
+    offsets = read_offsets(source, plan.model)
+    yield from _differences(path, placed, offsets)
+    yield from (
+        f"{path} has the offset {name}, which the plan does not have"
+        for name in offsets
+        if name not in placed
+    )
+    calls = read_calls(source, plan.model)
+    if [call.kernel for call in calls] != [step.kernel for step in plan.steps]:
+        yield f"{path} calls {len(calls)} kernels, not those of the plan's {len(plan.steps)} steps in order"
+        return
+    for call, step in zip(calls, plan.steps, strict=True):
+        known = [plan.buffers[name] for name in step.touched if name in plan.buffers]
+        touched = frozenset(_name_in_c(plan, buffer) for buffer in known)
+        if call.names != touched:
+            names = ", ".join(sorted(call.names ^ touched))
+            yield f"{path}, step {step.index}: plan and call differ in {names}"
+
+
+def _name_in_c(plan: Plan, buffer: PlannedBuffer) -> str:
+    """How the entry names a buffer."""
+    if buffer.place.kind == "caller":
+        return f"{buffer.role}s->{buffer.place.name}"
+    return offset_macro(plan.model, buffer.place.name, buffer.name)
+
+
+def _faults_of_parameters(directory: Path, plan: Plan) -> Iterator[str]:
+    """The bytes of each parameter pool, as numbers in C and as a blob."""
+    for pool in plan.pools.values():
+        if pool.role != "parameters":
+            continue
+        path = f"include/{plan.model}_{pool.c_name}_parameters.inc"
+        try:
+            content = read_bytes(_read(directory, path))
+        except ValueError:
+            yield f"{path} does not hold numbers from 0 to 255"
+            continue
+        yield from _faults_of_content(path, content, pool)
+        if pool.provider == "caller":
+            path = f"parameters/{pool.c_name}.bin"
+            try:
+                content = (directory / path).read_bytes()
+            except OSError:
+                content = b""
+            yield from _faults_of_content(path, content, pool)
+
+
+def _faults_of_content(path: str, content: bytes, pool: PlannedPool) -> Iterator[str]:
+    if len(content) != pool.used_bytes:
+        yield f"{path} has {len(content)} B, pool '{pool.name}' uses {pool.used_bytes} B"
+    elif hashlib.sha256(content).hexdigest() != pool.sha256:
+        yield f"{path} holds other bytes than the plan's pool '{pool.name}'"
+
+
+def _differences(path: str, expected: dict[str, int], actual: dict[str, int]) -> Iterator[str]:
+    for name, value in expected.items():
+        if name not in actual:
+            yield f"{path} does not state {name}"
+        elif actual[name] != value:
+            yield f"{path} states {name} {actual[name]}, the plan {value}"

@@ -1,0 +1,225 @@
+"""Whether plan.json is a plan: judged from its own numbers, with the validator, and without any planner.
+
+Lifetimes are computed again from what the steps read and write, tops from the buffers, and the pools are compared
+with the target that the plan says it was made for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bytewright.diagnostics import CompileError
+from bytewright.plan import problem as planning
+from bytewright.plan.solution import Placement
+from bytewright.plan.validate import validate
+from bytewright.plan_file import Plan, PlannedBuffer, PlannedPool, PlannedStep
+from bytewright.target.model import PARAMETER_HEADER_BYTES
+
+_KINDS = {"tensor": "planned", "parameter": "constant", "input": "caller", "output": "caller"}
+
+
+def faults_of_plan(plan: Plan) -> list[str]:
+    """Everything that is wrong with a plan, one sentence each; none if it verifies."""
+    faults = [
+        *_faults_of_steps(plan),
+        *_faults_of_pools(plan),
+        *_faults_of_buffers(plan),
+        *_faults_of_stack(plan),
+    ]
+    if not faults:  # otherwise the numbers below may not exist
+        faults = [*_faults_of_lifetimes(plan), *_faults_of_offsets(plan), *_faults_of_tops(plan)]
+    return faults
+
+
+def _faults_of_steps(plan: Plan) -> Iterator[str]:
+    """Steps are numbered and follow each other on the clock; they name buffers that exist."""
+    tick = 0
+    for index, step in enumerate(plan.steps):
+        if step.index != index or step.ticks[0] != tick or step.ticks[1] < tick + 3:
+            yield f"step {step.index} has the ticks {step.ticks[0]} to {step.ticks[1]}, after tick {tick}"
+        tick = step.ticks[1]
+        if plan.hardware.find_device(step.device) is None:
+            yield f"step {step.index} runs on '{step.device}', which the target does not have"
+        for name in step.touched:
+            if name not in plan.buffers:
+                yield f"step {step.index} touches '{name}', which is no buffer of the plan"
+
+
+def _faults_of_pools(plan: Plan) -> Iterator[str]:
+    """Every pool is one of the target's, with the same limit."""
+    for pool in plan.pools.values():
+        known = plan.hardware.find_pool(pool.name)
+        if known is None:
+            yield f"the target has no pool '{pool.name}'"
+            continue
+        stated = (pool.memory, pool.role, pool.provider, pool.capacity_bytes, pool.c_name)
+        actual = (known.memory, known.role.value, known.provider.value, known.size_bytes, known.identifier)
+        if stated != actual:
+            yield f"pool '{pool.name}' is {stated} in the plan and {actual} in the target"
+        if not planning.is_power_of_two(pool.alignment) or pool.alignment % known.alignment:
+            yield f"pool '{pool.name}' is aligned to {pool.alignment}, the target asks for {known.alignment}"
+
+
+def _faults_of_buffers(plan: Plan) -> Iterator[str]:
+    """Every buffer is in a place of its role that all devices that touch it may use."""
+    devices: dict[str, list[str]] = {}
+    for step in plan.steps:
+        for name in step.touched:
+            devices.setdefault(name, []).append(step.device)
+    for buffer in plan.buffers.values():
+        place = buffer.place
+        if place.kind != _KINDS.get(buffer.role, place.kind):
+            yield f"{buffer.role} '{buffer.name}' has a place of kind '{place.kind}'"
+        if place.kind in ("planned", "constant"):
+            yield from _faults_of_placed(plan, buffer, list(dict.fromkeys(devices.get(buffer.name, ()))))
+        elif place.kind == "stack":
+            if plan.hardware.find_context(place.name) is None:
+                yield f"'{buffer.name}' is on the stack of '{place.name}', which the target does not have"
+        elif place.kind == "caller":
+            ports = plan.inputs if buffer.role == "input" else plan.outputs
+            if (place.name, buffer.size_bytes) not in [(port.c_name, port.size_bytes) for port in ports]:
+                yield f"'{buffer.name}' is the caller's '{place.name}', which is no {buffer.role} of its size"
+        else:
+            yield f"'{buffer.name}' has a place of the unknown kind '{place.kind}'"
+
+
+def _faults_of_placed(plan: Plan, buffer: PlannedBuffer, devices: list[str]) -> Iterator[str]:
+    place = buffer.place
+    pool = plan.pools.get(place.name)
+    role = "workspace" if place.kind == "planned" else "parameters"
+    if pool is None or pool.role != role or place.offset is None or buffer.live is None:
+        yield f"'{buffer.name}' has no offset in a {role} pool, or no lifetime"
+        return
+    if pool.name not in buffer.candidates:
+        yield f"'{buffer.name}' is in pool '{pool.name}', which is not one of its candidates"
+    if buffer.scope != f"global.{pool.name}":
+        yield f"'{buffer.name}' is in pool '{pool.name}', its scope is '{buffer.scope}'"
+    known = plan.hardware.find_pool(pool.name)
+    for device in devices:
+        if known is not None and device not in known.devices:
+            yield f"device '{device}' touches '{buffer.name}' but may not use pool '{pool.name}'"
+
+
+def _faults_of_stack(plan: Plan) -> Iterator[str]:
+    """Stacks keep to their limits, and their arrays are those of the path."""
+    for name, stack in plan.stack.items():
+        context = plan.hardware.find_context(name)
+        if context is None or context.available_stack_bytes != stack.limit_bytes:
+            yield f"the limit of stack '{name}' is not the target's"
+        if stack.limit_bytes is not None and stack.size_bytes > stack.limit_bytes:
+            yield f"stack '{name}' needs {stack.size_bytes} B, its limit is {stack.limit_bytes} B"
+        arrays = sum(
+            buffer.size_bytes
+            for buffer in plan.buffers.values()
+            if buffer.place.kind == "stack" and buffer.name.partition("/")[0] in stack.path
+        )
+        if not stack.planned_bytes <= min(arrays, stack.size_bytes):
+            yield f"stack '{name}' plans {stack.planned_bytes} B, the arrays of its path have {arrays} B"
+
+
+def _faults_of_lifetimes(plan: Plan) -> Iterator[str]:
+    """Every buffer is alive whenever a step touches it, and nothing is read before it was written."""
+    written = {buffer.name for buffer in plan.buffers.values() if buffer.role in ("input", "parameter")}
+    for step in plan.steps:
+        for name in step.reads:
+            if name not in written:
+                yield f"step {step.index} reads '{name}', which no step before it has written"
+        written.update(step.writes)
+        for name, (lower, upper) in _intervals(step):
+            buffer = plan.buffers[name]
+            if buffer.place.kind == "stack" or buffer.live is None:
+                yield f"step {step.index} touches '{name}', which exists in a kernel only"
+            elif lower < buffer.live[0] or upper > buffer.live[1]:
+                yield f"step {step.index} touches '{name}', which lives from {buffer.live[0]} to {buffer.live[1]}"
+    for buffer in plan.buffers.values():
+        if buffer.role == "output" and buffer.live is not None and buffer.live[1] < plan.num_ticks:
+            yield f"output '{buffer.name}' does not live to the end"
+
+
+def _intervals(step: PlannedStep) -> Iterator[tuple[str, tuple[int, int]]]:
+    """When a step needs its buffers: inputs until the body ends, results from the body on, scratch in the body."""
+    first, last = step.ticks
+    for name in step.reads:
+        yield name, (first, last - 1)
+    for name in step.writes:
+        yield name, (first + 1, last)
+    for name in step.scratch:
+        yield name, (first + 1, last - 1)
+
+
+def _faults_of_offsets(plan: Plan) -> Iterator[str]:
+    """What the validator says of the workspaces, and of the parameters."""
+    for role, kind in (("workspace", "planned"), ("parameters", "constant")):
+        pools = [pool for pool in plan.pools.values() if pool.role == role]
+        placed = [buffer for buffer in plan.buffers.values() if buffer.place.kind == kind]
+        headers = [pool for pool in pools if _has_header(pool)]
+        buffers = [
+            planning.Buffer(
+                buffer.name,
+                buffer.size_bytes,
+                (buffer.live or (0, 0),),
+                buffer.alignment,
+                candidates=tuple(planning.Candidate(name) for name in buffer.candidates),
+            )
+            for buffer in placed
+        ]
+        buffers += [
+            planning.Buffer(
+                _header_name(pool),
+                PARAMETER_HEADER_BYTES,
+                ((0, max(plan.num_ticks, 1)),),
+                fixed_offset=0,
+                candidates=(planning.Candidate(pool.name),),
+            )
+            for pool in headers
+        ]
+        placements = [Placement(b.name, b.place.name, b.place.offset or 0) for b in placed]
+        placements += [Placement(_header_name(pool), pool.name, 0) for pool in headers]
+        try:
+            problem = planning.Problem(
+                tuple(buffers), tuple(planning.Pool(pool.name, pool.capacity_bytes) for pool in pools)
+            )
+        except CompileError as error:
+            yield from (diagnostic.message for diagnostic in error.diagnostics)
+        else:
+            yield from (str(violation) for violation in validate(problem, placements))
+
+
+def _has_header(pool: PlannedPool) -> bool:
+    """Whether the pool is a blob, which begins with a header."""
+    return pool.role == "parameters" and pool.provider == "caller" and pool.used_bytes > 0
+
+
+def _header_name(pool: PlannedPool) -> str:
+    return f"header of {pool.name}"
+
+
+def _faults_of_tops(plan: Plan) -> Iterator[str]:
+    """Used bytes are the top of the pool's buffers; the bound lies between the live bytes and the top."""
+    for pool in plan.pools.values():
+        inside = [
+            b
+            for b in plan.buffers.values()
+            if b.place.kind in ("planned", "constant") and b.place.name == pool.name
+        ]
+        header = PARAMETER_HEADER_BYTES if _has_header(pool) else 0
+        top = max((header, *((b.place.offset or 0) + b.size_bytes for b in inside)))
+        if top != pool.used_bytes:
+            yield f"pool '{pool.name}' uses {pool.used_bytes} B, its buffers end at {top}"
+        alignment = max((b.alignment for b in inside), default=1)
+        if pool.alignment % alignment:
+            yield f"pool '{pool.name}' is aligned to {pool.alignment}, a buffer in it to {alignment}"
+        alive = header + max((_live_bytes(inside, b) for b in inside), default=0)
+        if not alive <= pool.lower_bound_bytes <= pool.used_bytes:
+            yield (
+                f"pool '{pool.name}' states the lower bound {pool.lower_bound_bytes} B, "
+                f"{alive} B are alive at once and {pool.used_bytes} B are used"
+            )
+        if pool.optimal != (pool.lower_bound_bytes == pool.used_bytes):
+            yield f"pool '{pool.name}' claims to be optimal: {pool.optimal}, against its own bound"
+
+
+def _live_bytes(buffers: list[PlannedBuffer], born: PlannedBuffer) -> int:
+    """Bytes alive when one buffer is born: live bytes are most at some birth."""
+    tick = (born.live or (0, 0))[0]
+    return sum(b.size_bytes for b in buffers if b.live is not None and b.live[0] <= tick < b.live[1])

@@ -1,0 +1,59 @@
+"""Reads back what the generated C says in numbers: macros, offsets, calls and bytes.
+
+The texts are those that Bytewright writes, so patterns suffice; what they do not find counts as missing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_DEFINE = re.compile(r"^#define (\w+) (\d+)\b", re.MULTILINE)
+_PLAN_HASH = re.compile(r"\bPlan ([0-9a-f]{64})\.")
+
+
+@dataclass(frozen=True, slots=True)
+class CallText:
+    """One call of the entry: the kernel, and the names of what it is given, each once."""
+
+    kernel: str
+    names: frozenset[str]
+
+
+def read_macros(header: str) -> dict[str, int]:
+    """Macros that are defined as numbers."""
+    return {name: int(value) for name, value in _DEFINE.findall(header)}
+
+
+def read_hashes(text: str) -> list[str]:
+    """The plan hashes that comments state."""
+    return _PLAN_HASH.findall(text)
+
+
+def read_offsets(source: str, model: str) -> dict[str, int]:
+    """The enumerators that hold offsets in pools."""
+    pattern = re.compile(rf"^\s+({re.escape(model.upper())}_AT_\w+) = (\d+)\b", re.MULTILINE)
+    return {name: int(value) for name, value in pattern.findall(source)}
+
+
+def read_calls(source: str, model: str) -> list[CallText]:
+    """The kernel calls in the body of the run function, in order.
+
+    An argument is named by its offset's enumerator, or by `inputs->x` or `outputs->y`.
+    """
+    _, _, body = source.partition(f"int32_t {model}_run(")
+    call = re.compile(rf"^ +({re.escape(model)}_\w+)\((.*?)\);$", re.MULTILINE | re.DOTALL)
+    name = re.compile(rf"\b{re.escape(model.upper())}_AT_\w+|\b(?:inputs|outputs)->\w+")
+    return [CallText(kernel, frozenset(name.findall(arguments))) for kernel, arguments in call.findall(body)]
+
+
+def read_bytes(initialiser: str) -> bytes:
+    """The bytes of an initialiser that is numbers and commas.
+
+    Raises:
+        ValueError: It is something else.
+    """
+    numbers = initialiser.replace("\n", "").split(",")
+    if numbers[-1].strip():
+        raise ValueError("the last number has no comma")
+    return bytes(int(number) for number in numbers[:-1])

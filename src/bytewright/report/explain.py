@@ -1,0 +1,254 @@
+"""Why a buffer is where it is: answered from the plan alone, so that it holds for any bundle at any time."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import Any
+
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.plan_file import Plan, PlannedBuffer, PlannedPool, PlannedStep
+from bytewright.report.memory import buffers_in, coexist
+from bytewright.report.tables import place_text, steps_text
+
+_MOST_SUGGESTIONS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One step that touches the buffer, and how: "reads", "writes" or "works in"."""
+
+    step: PlannedStep
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Everything that is known about one buffer.
+
+    Attributes:
+        uses: The steps that touch it, in order.
+        neighbours: Other buffers of its pool that are alive while it is, by offset.
+        elsewhere: For each place where it is not, why.
+    """
+
+    buffer: PlannedBuffer
+    uses: tuple[Use, ...]
+    neighbours: tuple[PlannedBuffer, ...]
+    elsewhere: tuple[tuple[str, str], ...]
+
+
+def explain(plan: Plan, name: str) -> Explanation:
+    """Explains the buffer of this name.
+
+    Raises:
+        CompileError: BW204 if there is none, with the names that look like it.
+    """
+    buffer = plan.buffers.get(name)
+    if buffer is None:
+        raise CompileError(_unknown(plan, name))
+    neighbours: tuple[PlannedBuffer, ...] = ()
+    if buffer.place.kind == "planned":
+        alive = [o for o in buffers_in(plan, buffer.place.name) if o is not buffer and coexist(o, buffer)]
+        neighbours = tuple(sorted(alive, key=lambda other: (other.place.offset or 0, other.name)))
+    return Explanation(buffer, _uses(plan, buffer), neighbours, _elsewhere(plan, buffer, neighbours))
+
+
+def _unknown(plan: Plan, name: str) -> Diagnostic:
+    names = list(plan.buffers)
+    part_of = [candidate for candidate in names if name and name in candidate]
+    close = list(dict.fromkeys([*difflib.get_close_matches(name, names, n=3), *part_of]))[:_MOST_SUGGESTIONS]
+    suggestion = f"did you mean {' or '.join(repr(match) for match in close)}?" if close else None
+    return Diagnostic(
+        "BW204",
+        f"model '{plan.model}' has no buffer {name!r}",
+        notes=() if close else (f"it has {len(names)} buffers, such as {', '.join(map(repr, names[:3]))}",),
+        help=suggestion or "`bytewright report DIR --json` lists all buffers",
+    )
+
+
+def _uses(plan: Plan, buffer: PlannedBuffer) -> tuple[Use, ...]:
+    if buffer.place.kind == "stack":
+        kernel = buffer.name.partition("/")[0]
+        return tuple(Use(step, "works in") for step in plan.steps if step.kernel == kernel)
+    uses: list[Use] = []
+    for step in plan.steps:
+        words = [
+            word
+            for word, names in (("reads", step.reads), ("writes", step.writes), ("works in", step.scratch))
+            if buffer.name in names
+        ]
+        if words:
+            uses.append(Use(step, " and ".join(words)))
+    return tuple(uses)
+
+
+def _elsewhere(
+    plan: Plan, buffer: PlannedBuffer, neighbours: tuple[PlannedBuffer, ...]
+) -> tuple[tuple[str, str], ...]:
+    match buffer.place.kind:
+        case "planned":
+            return (
+                *_lower(buffer, neighbours),
+                *_other_pools(plan, buffer, "workspace"),
+                _not_on_stack(buffer),
+            )
+        case "constant":
+            return tuple(_other_pools(plan, buffer, "parameters"))
+        case "stack":
+            if buffer.scope == "local":
+                reason = "its scope 'local' is private to one call of the kernel: registers or stack"
+            else:
+                reason = "it is small enough for a local array, which the C compiler may keep in registers"
+            return (("any pool", reason),)
+        case _:
+            return (("any pool", "inputs and outputs of the model are memory of the application"),)
+
+
+def _lower(buffer: PlannedBuffer, neighbours: tuple[PlannedBuffer, ...]) -> list[tuple[str, str]]:
+    """What keeps it from a lower offset in its own pool."""
+    offset, pool = buffer.place.offset or 0, buffer.place.name
+    if offset == 0:
+        return []
+    below = [other for other in neighbours if (other.place.offset or 0) < offset]
+    free = _lowest_free(buffer, neighbours)
+    if free < offset:
+        reason = f"it would fit at {pool}+{free} as well; the pool as a whole would not be smaller"
+    else:
+        names = ", ".join(f"'{other.name}' ({place_text(other)}, {other.size_bytes} B)" for other in below)
+        reason = f"taken while it lives: {names}"
+    return [(f"lower in {pool}", reason)]
+
+
+def _lowest_free(buffer: PlannedBuffer, neighbours: tuple[PlannedBuffer, ...]) -> int:
+    """The lowest aligned offset where it collides with nothing that lives beside it."""
+    offset = 0
+    for other in neighbours:  # by offset
+        begin = other.place.offset or 0
+        if offset + buffer.size_bytes > begin and begin + other.size_bytes > offset:
+            offset = -(-(begin + other.size_bytes) // buffer.alignment) * buffer.alignment
+    return offset
+
+
+def _other_pools(plan: Plan, buffer: PlannedBuffer, role: str) -> list[tuple[str, str]]:
+    reasons: list[tuple[str, str]] = []
+    others = [p for p in plan.pools.values() if p.role == role and p.name != buffer.place.name]
+    for pool in others:
+        if pool.name not in buffer.candidates:
+            reason = _not_a_candidate(plan, buffer, pool)
+        elif pool.capacity_bytes is not None and buffer.size_bytes > pool.capacity_bytes:
+            reason = f"too small: {pool.capacity_bytes} B"
+        elif _prefers(buffer, pool.name):
+            reason = _refused_by_preferred(plan, buffer, pool)
+        else:
+            reason = f"possible, but {buffer.place.name} comes before it in the order of preference"
+        reasons.append((pool.name, reason))
+    return reasons
+
+
+def _not_a_candidate(plan: Plan, buffer: PlannedBuffer, pool: PlannedPool) -> str:
+    admitted = plan.hardware.pool(pool.name).devices if plan.hardware.find_pool(pool.name) else ()
+    devices = dict.fromkeys(use.step.device for use in _uses(plan, buffer))
+    barred = [device for device in devices if device not in admitted]
+    if barred:
+        return f"device '{barred[0]}', which touches it, may not use this pool"
+    return "not a candidate: the scope that it came with leaves this pool out"
+
+
+def _refused_by_preferred(plan: Plan, buffer: PlannedBuffer, pool: PlannedPool) -> str:
+    """Why a pool that comes before its own does not hold it: how full that one is while it lives."""
+    lower, upper = buffer.live or (0, 1)
+    others = [o for o in buffers_in(plan, pool.name) if o.live is not None]
+    alive = {
+        tick: sum(o.size_bytes for o in others if o.live and o.live[0] <= tick < o.live[1])
+        for tick in range(lower, upper)
+    }
+    tick = max(alive, key=lambda key: alive[key])
+    needed = alive[tick] + buffer.size_bytes
+    step = next((s.index for s in plan.steps if s.ticks[0] <= tick < s.ticks[1]), 0)
+    capacity = pool.capacity_bytes
+    if capacity is not None and needed > capacity:
+        return (
+            f"preferred, but {alive[tick]} B are alive there in step {step}: "
+            f"{needed} B together, {needed - capacity} B more than its capacity"
+        )
+    return "preferred; the planner found no cheaper plan with it there"
+
+
+def _prefers(buffer: PlannedBuffer, pool: str) -> bool:
+    return buffer.candidates.index(pool) < buffer.candidates.index(buffer.place.name)
+
+
+def _not_on_stack(buffer: PlannedBuffer) -> tuple[str, str]:
+    if buffer.role == "scratch":
+        return "the stack", "larger than the device allows for a local array, or its scope asks for a pool"
+    return "the stack", "tensors between kernels begin as 'global.workspace', which is never a stack"
+
+
+def explanation_lines(plan: Plan, explanation: Explanation) -> list[str]:
+    """The explanation as text."""
+    buffer = explanation.buffer
+    lines = [
+        buffer.name,
+        f"  what     {buffer.role}, {buffer.size_bytes} B, aligned to {buffer.alignment}",
+        f"  where    {_where(plan, buffer)}",
+        f"  alive    {_lifetime(buffer)}",
+        f"  scope    {buffer.scope or 'unconstrained'}",
+        f"  because  {buffer.reason}",
+        "used by",
+    ]
+    for use in explanation.uses:
+        step = use.step
+        lines.append(f"  step {step.index}  {step.kernel} {use.how} it: {' + '.join(step.operators)}")
+    if buffer.place.kind == "planned":
+        lines.append(f"alive at the same time in {buffer.place.name}")
+        lines.extend(
+            f"  {place_text(other)}  {other.name}, {other.size_bytes} B, steps {steps_text(other)}"
+            for other in explanation.neighbours
+        )
+        if not explanation.neighbours:
+            lines.append("  nothing")
+    if explanation.elsewhere:
+        lines.append("why not in")
+        lines.extend(f"  {place}: {reason}" for place, reason in explanation.elsewhere)
+    return lines
+
+
+def _where(plan: Plan, buffer: PlannedBuffer) -> str:
+    place = buffer.place
+    if place.kind not in ("planned", "constant") or place.offset is None:
+        return place_text(buffer)
+    pool = plan.pools[place.name]
+    provider = "from the caller" if pool.provider == "caller" else "declared by the generated code"
+    last = place.offset + buffer.size_bytes
+    return f"{place_text(buffer)}, bytes {place.offset} to {last} of {pool.role} {pool.name}, {provider}"
+
+
+def _lifetime(buffer: PlannedBuffer) -> str:
+    if buffer.live is None:
+        return "inside the kernel, for one call"
+    if buffer.place.kind == "constant":
+        return "always"
+    plural = "" if buffer.first_step == buffer.last_step else "s"
+    return f"ticks {buffer.live[0]} to {buffer.live[1]}, step{plural} {steps_text(buffer)}"
+
+
+def explanation_document(explanation: Explanation) -> dict[str, Any]:
+    """The explanation for programs."""
+    buffer = explanation.buffer
+    return {
+        "name": buffer.name,
+        "role": buffer.role,
+        "size_bytes": buffer.size_bytes,
+        "alignment": buffer.alignment,
+        "place": {"kind": buffer.place.kind, "name": buffer.place.name, "offset": buffer.place.offset},
+        "live": None if buffer.live is None else list(buffer.live),
+        "scope": buffer.scope,
+        "reason": buffer.reason,
+        "candidates": list(buffer.candidates),
+        "uses": [
+            {"step": use.step.index, "kernel": use.step.kernel, "how": use.how} for use in explanation.uses
+        ],
+        "neighbours": [other.name for other in explanation.neighbours],
+        "elsewhere": [{"place": place, "reason": reason} for place, reason in explanation.elsewhere],
+    }
