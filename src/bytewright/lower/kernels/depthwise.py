@@ -148,8 +148,11 @@ class _Depthwise:
 
     def _paired(self, products: list[Expr]) -> list[Expr]:
         """Sums of two products in 16 bits, which is exact because weights are at least -127."""
-        may_pair = self.template.style.paired_taps and int(self.convolution.weights.min()) > -128
-        if self.is_float or not may_pair:
+        if (
+            self.is_float
+            or not self.template.style.paired_taps
+            or int(self.convolution.weights.min()) == -128
+        ):
             return products
         pairs = [cast(a + b, I16) for a, b in zip(products[::2], products[1::2], strict=False)]
         return [*(cast(pair, I32) for pair in pairs), *products[len(pairs) * 2 :]]
