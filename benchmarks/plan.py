@@ -123,7 +123,8 @@ def main() -> None:
     print(f"calibration loop ({CALIBRATION_STEPS} steps): {unit:.3f} s, one unit\n")
     if INSTANCES.exists():
         bench_instances(options.instances, options.budget, options.cp_sat_seconds, unit)
-    bench_families(options.seeds, options.family_budget)
+    if options.seeds:
+        bench_families(options.seeds, options.family_budget)
     bench_networks()
 
 

@@ -15,7 +15,7 @@ from bytewright.plan.hill_climb import hill_climb as run_hill_climb
 from bytewright.plan.minimise import solve_pool
 from bytewright.plan.request import Goal, Meter, Outcome, Request
 
-# What one question on the way to a small conflicting set may cost.
+# What one question on the way to a small conflicting set may cost at most.
 CONFLICT_NODES = 20_000
 # Larger problems get no conflicting set by search, only one from a bound.
 MAX_CONFLICT_BUFFERS = 600
@@ -147,7 +147,8 @@ def _find_conflict(flat: FlatProblem, meter: Meter) -> Conflict:
         everything = _alive_at_peak(flat)
 
     def fits(members: Sequence[int]) -> bool | None:
-        own = Meter(Request(CONFLICT_NODES, Goal.DECIDE, None, meter.request.native))
+        question_nodes = max(min(CONFLICT_NODES, meter.request.node_budget), 1)
+        own = Meter(Request(question_nodes, Goal.DECIDE, None, meter.request.native))
         if single:
             plan = solve_pool(flat, 0, members, own, Goal.DECIDE)
             answer, impossible = plan.offsets is not None, plan.lower_bound_bytes > flat.capacity[0]

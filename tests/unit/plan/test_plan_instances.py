@@ -38,7 +38,9 @@ def test_fits_the_capacity_within_its_nodes(letter):
 
 
 @needs_native
-@pytest.mark.parametrize("letter", ["A", "B", "C", "E", "F", "G", "H", "I", "K"])
+@pytest.mark.parametrize(
+    "letter", ["A", "B", "C", pytest.param("E", marks=pytest.mark.slow), "F", "G", "H", "I", "K"]
+)
 def test_the_known_optima_are_reached_and_proved(letter):
     solution = solve(load_instance(letter, None))
     assert solution.status is Status.OPTIMAL
@@ -46,6 +48,7 @@ def test_the_known_optima_are_reached_and_proved(letter):
 
 
 @needs_native
+@pytest.mark.slow
 @pytest.mark.parametrize(("letter", "top"), [("D", 1030144), ("J", 1027072)])
 def test_the_open_ones_are_near_the_best_known(letter, top):
     solution = solve(load_instance(letter, top), goal=Goal.DECIDE, node_budget=500_000)
