@@ -1,7 +1,6 @@
 """Buffers as CSV: `id,lower,upper,size`, optionally `alignment` and `offset` (a fixed one), and back.
 
-Everything that is wrong with a file is found in one reading, each with line and column (a column is named as
-well as counted, since that is how people look for it).
+Everything that is wrong with a file is found in one reading, each with its line and column.
 """
 
 from __future__ import annotations
@@ -40,8 +39,7 @@ class _Cell:
     text: str
 
     def error(self, what: str) -> Diagnostic:
-        where = f"{self.path}:{self.line}, column {self.column} ({self.name})"
-        return Diagnostic("BW602", what, where=where)
+        return Diagnostic("BW602", what, where=f"{self.path}:{self.line}, column {self.column}")
 
 
 def read_buffers(path: Path) -> BufferTable:
@@ -52,8 +50,10 @@ def read_buffers(path: Path) -> BufferTable:
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CompileError(Diagnostic("BW601", f"'{path}' cannot be read: {error}")) from error
+    except OSError as error:
+        raise CompileError(Diagnostic("BW601", f"cannot read '{path}': {error.strerror}")) from error
+    except UnicodeDecodeError as error:
+        raise CompileError(Diagnostic("BW601", f"cannot read '{path}': it is not UTF-8 text")) from error
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     lines: list[tuple[int, list[str]]] = []
     try:
@@ -146,11 +146,11 @@ def _read_buffer(cells: dict[str, _Cell], diagnostics: list[Diagnostic]) -> Buff
         cell = cells[name]
         digits = cell.text.removeprefix("-")
         if not (digits.isascii() and digits.isdigit()):
-            diagnostics.append(cell.error(f"'{cell.text}' is not an integer"))
+            diagnostics.append(cell.error(f"'{name}' is '{cell.text}', not an integer"))
             return least
         if len(digits) > 19 or not least <= int(cell.text) < LIMIT_BYTES:
             wanted = f"{least} .. 2^62 - 1" if least >= 0 else "-2^62 + 1 .. 2^62 - 1"
-            diagnostics.append(cell.error(f"{name} is {cell.text}, not in {wanted}"))
+            diagnostics.append(cell.error(f"'{name}' is {cell.text}, not in {wanted}"))
             return least
         return int(cell.text)
 
@@ -160,11 +160,11 @@ def _read_buffer(cells: dict[str, _Cell], diagnostics: list[Diagnostic]) -> Buff
     if "alignment" in cells and cells["alignment"].text:
         alignment = integer("alignment", 1)
         if not is_power_of_two(alignment):
-            diagnostics.append(cells["alignment"].error(f"alignment {alignment} is not a power of two"))
+            diagnostics.append(cells["alignment"].error(f"'alignment' is {alignment}, not a power of two"))
     if "offset" in cells and cells["offset"].text:
         offset = integer("offset", 0)
     if len(diagnostics) == before and upper <= lower:
-        diagnostics.append(cells["upper"].error(f"upper is {upper}, not above lower, which is {lower}"))
+        diagnostics.append(cells["upper"].error(f"'upper' is {upper}, not above 'lower', which is {lower}"))
     if len(diagnostics) > before:
         return None
     return Buffer(cells["id"].text, size, ((lower, upper),), alignment, offset)

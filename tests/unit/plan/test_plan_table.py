@@ -18,31 +18,31 @@ GOOD = "id,lower,upper,size\na,0,2,10\nb,1,3,20\n\nc,2,4,10\n"
     ("text", "where", "message"),
     [
         ("id,lower,size\na,0,1\n", ":1, column 4", "column 'upper' is missing"),
-        ("id,lower,upper,size,aligment\n", ":1, column 5 (aligment)", "there is no column 'aligment'"),
-        ("id,lower,upper,size,size\n", ":1, column 5 (size)", "column 'size' appears twice"),
-        ("id,lower,upper,size\na,0,1,4\nb,0,1,ten\n", ":3, column 4 (size)", "'ten' is not an integer"),
-        ("id,lower,upper,size\na,0,1,4.0\n", ":2, column 4 (size)", "'4.0' is not an integer"),
+        ("id,lower,upper,size,aligment\n", ":1, column 5", "there is no column 'aligment'"),
+        ("id,lower,upper,size,size\n", ":1, column 5", "column 'size' appears twice"),
+        ("id,lower,upper,size\na,0,1,4\nb,0,1,ten\n", ":3, column 4", "'size' is 'ten', not an integer"),
+        ("id,lower,upper,size\na,0,1,4.0\n", ":2, column 4", "'size' is '4.0', not an integer"),
         (
             "id,lower,upper,size\na,0,1,4\nb,0,1,4\na,5,6,4\n",
-            ":4, column 1 (id)",
+            ":4, column 1",
             "id 'a' stands in line 2 already",
         ),
-        ("id,lower,upper,size\n,0,1,4\n", ":2, column 1 (id)", "the id is empty"),
-        ("id,lower,upper,size\na,3,3,4\n", ":2, column 3 (upper)", "upper is 3, not above lower, which is 3"),
-        ("id,upper,lower,size\na,1,2,4\n", ":2, column 2 (upper)", "upper is 1, not above lower, which is 2"),
-        ("id,lower,upper,size\na,0,1,-4\n", ":2, column 4 (size)", "size is -4, not in 0 .. 2^62 - 1"),
-        (f"id,lower,upper,size\na,0,1,{1 << 62}\n", ":2, column 4 (size)", "not in 0 .. 2^62 - 1"),
+        ("id,lower,upper,size\n,0,1,4\n", ":2, column 1", "the id is empty"),
+        ("id,lower,upper,size\na,3,3,4\n", ":2, column 3", "'upper' is 3, not above 'lower', which is 3"),
+        ("id,upper,lower,size\na,1,2,4\n", ":2, column 2", "'upper' is 1, not above 'lower', which is 2"),
+        ("id,lower,upper,size\na,0,1,-4\n", ":2, column 4", "'size' is -4, not in 0 .. 2^62 - 1"),
+        (f"id,lower,upper,size\na,0,1,{1 << 62}\n", ":2, column 4", "not in 0 .. 2^62 - 1"),
         (
             f"id,lower,upper,size\na,0,{'9' * 5000},1\n",
-            ":2, column 3 (upper)",
+            ":2, column 3",
             "not in -2^62 + 1 .. 2^62 - 1",
         ),
         (
             "id,lower,upper,size,alignment\na,0,1,4,6\n",
-            ":2, column 5 (alignment)",
-            "alignment 6 is not a power of two",
+            ":2, column 5",
+            "'alignment' is 6, not a power of two",
         ),
-        ("id,lower,upper,size,offset\na,0,1,4,-8\n", ":2, column 5 (offset)", "offset is -8"),
+        ("id,lower,upper,size,offset\na,0,1,4,-8\n", ":2, column 5", "'offset' is -8"),
         ("id,lower,upper,size\na,0,1\n", ":2, column 4", "the line has 3 values"),
         ("", "buffers.csv", "the file is empty"),
         ('id,lower,upper,size\n"a,0,1,4\n', ":2", "unexpected end of data"),
@@ -69,9 +69,9 @@ def test_all_faults_of_a_file_are_reported(tmp_path):
     with pytest.raises(CompileError) as caught:
         read_buffers(source)
     assert [d.where.split(":")[-1] for d in caught.value.diagnostics] == [
-        "2, column 2 (lower)",
-        "2, column 4 (size)",
-        "3, column 3 (upper)",
+        "2, column 2",
+        "2, column 4",
+        "3, column 3",
     ]
 
 
