@@ -23,6 +23,7 @@ def compile(  # noqa: A001
     parameters: Iterable[str] = (),
     resize: Iterable[str] = (),
     provider: Iterable[str] = (),
+    pins: Iterable[str] = (),
     numerics: str = "litert-ref",
     max_stack_size: int | str | None = None,
     max_stack_alloca_size: int | str | None = None,
@@ -39,6 +40,7 @@ def compile(  # noqa: A001
         parameters: The same for parameter pools.
         resize: `POOL=SIZE` each.
         provider: `POOL=caller` or `POOL=generated` each.
+        pins: `PATTERN=POOL` each.
         numerics: "litert-ref" or "tflm": the reference that the output equals bit for bit.
         max_stack_size: Limit of the stack along any call path, in bytes or as "8KiB" or "unlimited".
         max_stack_alloca_size: Largest scratch that may be a local array.
@@ -60,6 +62,7 @@ def compile(  # noqa: A001
         parameters=parameters,
         resize=resize,
         provider=provider,
+        pins=pins,
         numerics=numerics,
         max_stack_size=max_stack_size,
         max_stack_alloca_size=max_stack_alloca_size,

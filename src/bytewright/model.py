@@ -18,6 +18,7 @@ from bytewright.execute.host import HostModel
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.pipeline import Progress, compile_model
 from bytewright.plan_file import Plan, plan_of
+from bytewright.storage.pin_buffers import parse_pin_option
 from bytewright.target import (
     Overrides,
     Target,
@@ -89,6 +90,7 @@ def compile_to_model(
     parameters: Iterable[str],
     resize: Iterable[str],
     provider: Iterable[str],
+    pins: Iterable[str],
     numerics: str,
     max_stack_size: int | str | None,
     max_stack_alloca_size: int | str | None,
@@ -113,6 +115,7 @@ def compile_to_model(
         apply_overrides(loaded, overrides),
         name=name,
         numerics=Numerics(numerics),
+        pins=tuple(parse_pin_option(text) for text in pins),
         progress=progress,
     )
     return CompiledModel(plan_of(compiled.document), MappingProxyType(compiled.files))

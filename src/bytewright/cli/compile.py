@@ -10,6 +10,7 @@ import click
 
 from bytewright.cli.option_types import parsed_by
 from bytewright.cli.progress import shown_progress
+from bytewright.storage.pin_buffers import Pin, parse_pin_option
 from bytewright.target import (
     Overrides,
     PoolOption,
@@ -69,6 +70,14 @@ from bytewright.target import (
     help="Who declares a pool's memory.",
 )
 @click.option(
+    "--pin",
+    "pins",
+    callback=parsed_by(parse_pin_option),
+    multiple=True,
+    metavar="PATTERN=POOL",
+    help="Put every buffer whose name matches into a pool.",
+)
+@click.option(
     "--numerics",
     type=click.Choice(["litert-ref", "tflm"]),
     default="litert-ref",
@@ -97,6 +106,7 @@ def compile_command(
     parameters: tuple[PoolOption, ...],
     resize: tuple[ResizeOption, ...],
     provider: tuple[ProviderOption, ...],
+    pins: tuple[Pin, ...],
     numerics: str,
     max_stack_size: int | Unlimited | None,
     max_stack_alloca_size: int | Unlimited | None,
@@ -122,7 +132,9 @@ def compile_command(
     )
     with shown_progress(f"compiling {model.name}") as progress:
         resolved = apply_overrides(load_target(target), overrides)
-        compiled = compile_model(model, resolved, name=name, numerics=Numerics(numerics), progress=progress)
+        compiled = compile_model(
+            model, resolved, name=name, numerics=Numerics(numerics), pins=pins, progress=progress
+        )
         write_bundle(compiled.files, directory)
     if as_json:
         click.echo(json.dumps(compiled.document, indent=1))

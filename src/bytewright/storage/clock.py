@@ -2,6 +2,7 @@
 
 A call occupies three ticks: read, body, write. Its inputs die after the body, its results are born in the body, its
 scratch lives in the body alone. A buffer that a loop uses but that was born outside lives for the whole loop.
+Inputs of the model live from the start, because the application has already written them, and outputs to the end.
 Lifetimes are half-open.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bytewright.diagnostics import InternalError
+from bytewright.ir.border import Border, border_of
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import (
@@ -73,9 +75,15 @@ class Timeline:
         return self.steps[-1].ticks[1] if self.steps else 0
 
     def steps_of(self, name: str) -> tuple[int, int]:
-        """First and last step that touch a buffer."""
+        """First and last step that touch a buffer; those that it lives in, if none does."""
         touching = [step.index for step in self.steps if name in step.touched]
-        return touching[0], touching[-1]
+        return (touching[0], touching[-1]) if touching else self.steps_alive(name)
+
+    def steps_alive(self, name: str) -> tuple[int, int]:
+        """First and last step that a buffer lives in."""
+        live = next(live for live in self.buffers if live.buffer.name == name)
+        alive = [s.index for s in self.steps if s.ticks[0] < live.upper and live.lower < s.ticks[1]]
+        return (alive[0], alive[-1]) if alive else (0, 0)
 
 
 def read_clock(module: Module) -> Timeline:
@@ -83,9 +91,11 @@ def read_clock(module: Module) -> Timeline:
     entry = module.main
     reader = _Reader({kernel.name: kernel for kernel in module.kernels}, entry.device)
     reader.sequence(entry.body)
-    parameters = [parameter.buffer for parameter in entry.buffer_parameters]
+    parameters = entry.buffer_parameters
     allocations = {allocation.buffer.name: allocation for allocation in reader.allocations}
-    buffers = [*parameters, *(allocation.buffer for allocation in reader.allocations)]
+    buffers = [definition.buffer for definition in (*parameters, *reader.allocations)]
+    for definition in (*parameters, *reader.allocations):
+        reader.extend(definition)
     live = [
         LiveBuffer(
             buffer,
@@ -161,6 +171,18 @@ class _Reader:
         device = kernel.device if kernel else self.device
         self.steps.append(Step(len(self.steps), ticks, call, device, tuple(dict.fromkeys(touched))))
         self.tick = ticks[1]
+
+    def extend(self, definition: BufferParameter | Allocate) -> None:
+        """Keeps inputs and outputs alive for the application, which touches them on the entry's device.
+
+        Those in a workspace have their bytes even if no step touches them.
+        """
+        name, border = definition.buffer.name, border_of(definition)
+        if border is None or (isinstance(definition, BufferParameter) and name not in self.lifetimes):
+            return
+        start, end = (0, 1) if border is Border.INPUT else (max(self.tick - 1, 0), max(self.tick, 1))
+        self._touch(name, start, end)
+        self.devices.setdefault(name, set()).add(self.device)
 
     def _touch(self, name: str, lower: int, upper: int) -> None:
         known = self.lifetimes.get(name, (lower, upper))

@@ -13,6 +13,7 @@ from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import Scope, join_scopes, pool_scope
 from bytewright.ir.walk import walk_statements
 from bytewright.target.model import Role, Target
+from bytewright.target.options import OptionSyntaxError
 
 _ROLES = (Role.WORKSPACE, Role.PARAMETERS)
 
@@ -26,6 +27,18 @@ class Pin:
 
     def __str__(self) -> str:
         return f"{self.pattern}={self.pool}"
+
+
+def parse_pin_option(text: str) -> Pin:
+    """Reads `PATTERN=POOL`.
+
+    Raises:
+        OptionSyntaxError: It is not of that form.
+    """
+    pattern, separator, pool = text.rpartition("=")
+    if not separator or not pattern or not pool:
+        raise OptionSyntaxError(f"'{text}' is not PATTERN=POOL")
+    return Pin(pattern, pool)
 
 
 def pin_buffers(module: Module, target: Target, pins: tuple[Pin, ...]) -> Module:

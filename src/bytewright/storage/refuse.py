@@ -57,7 +57,7 @@ def _described(buffer: Buffer, timeline: Timeline | None) -> str:
     """`'conv2d_3/out' (36864 B, steps 4..6)`."""
     if timeline is None:
         return f"'{buffer.name}' ({buffer.size_bytes} B)"
-    first, last = timeline.steps_of(buffer.name)
+    first, last = timeline.steps_alive(buffer.name)
     steps = f"step {first}" if first == last else f"steps {first}..{last}"
     return f"'{buffer.name}' ({buffer.size_bytes} B, {steps})"
 

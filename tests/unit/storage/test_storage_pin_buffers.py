@@ -1,0 +1,75 @@
+"""--pin: buffers whose names match go to a pool, or the compile says why not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bytewright.diagnostics import CompileError
+from bytewright.pipeline import compile_model
+from bytewright.storage.pin_buffers import Pin, parse_pin_option
+from bytewright.target import OptionSyntaxError, Overrides, apply_overrides, load_target, parse_pool_option
+
+DIGITS = Path(__file__).parents[3] / "examples" / "digits" / "digits.tflite"
+
+
+def _compiled(*pins: str):
+    overrides = Overrides(
+        workspace=tuple(parse_pool_option(text) for text in ("dtcm=8KiB", "isram=8KiB")),
+        parameters=tuple(parse_pool_option(text) for text in ("flash", "ddr=64KiB")),
+    )
+    target = apply_overrides(load_target("mps3-an547"), overrides)
+    return compile_model(DIGITS, target, pins=tuple(parse_pin_option(pin) for pin in pins))
+
+
+def _places(document: dict) -> dict[str, str]:
+    return {buffer["name"]: buffer["place"]["name"] for buffer in document["buffers"]}
+
+
+def test_a_pinned_tensor_and_a_pinned_constant_move() -> None:
+    free, pinned = _compiled(), _compiled("conv2d_0/out=isram", "conv2d_0/weights=ddr")
+    assert _places(free.document)["conv2d_0/out"] == "dtcm"
+    assert _places(free.document)["conv2d_0/weights"] == "flash"
+    assert _places(pinned.document)["conv2d_0/out"] == "isram"
+    assert _places(pinned.document)["conv2d_0/weights"] == "ddr"
+    reasons = {buffer["name"]: buffer["reason"] for buffer in pinned.document["buffers"]}
+    assert "--pin 'conv2d_0/out=isram'" in reasons["conv2d_0/out"]
+
+
+def test_a_pattern_pins_every_match() -> None:
+    places = _places(_compiled("*/out=isram").document)
+    tensors = [name for name, pool in places.items() if pool in ("dtcm", "isram")]
+    assert tensors
+    assert all(places[name] == "isram" for name in tensors if name.endswith("/out"))
+
+
+@pytest.mark.parametrize(
+    ("pins", "message"),
+    [
+        (("conv2d_0/out=nowhere",), "names the pool 'nowhere', which does not exist"),
+        (("nothing*=dtcm",), "matches no tensor or scratch of the workspace"),
+        (
+            ("conv2d_0/out=dtcm", "conv2d_0*=isram"),
+            "contradicts what 'conv2d_0/out' has already: global.dtcm",
+        ),
+    ],
+)
+def test_pins_that_cannot_be_kept(pins: tuple[str, ...], message: str) -> None:
+    with pytest.raises(CompileError, match="BW204") as caught:
+        _compiled(*pins)
+    assert message in str(caught.value)
+
+
+def test_a_pinned_pool_that_is_too_small() -> None:
+    overrides = Overrides(workspace=(parse_pool_option("dtcm=64"), parse_pool_option("isram")))
+    target = apply_overrides(load_target("mps3-an547"), overrides)
+    with pytest.raises(CompileError, match="BW301") as caught:
+        compile_model(DIGITS, target, pins=(Pin("conv2d_0/out", "dtcm"),))
+    assert "dtcm  64B, 1024 B needed" in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["conv", "=dtcm", "conv="])
+def test_malformed(text: str) -> None:
+    with pytest.raises(OptionSyntaxError):
+        parse_pin_option(text)
