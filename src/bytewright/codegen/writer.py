@@ -63,7 +63,7 @@ class Writer:
     @contextmanager
     def block(self, head: str, tail: str = "}") -> Generator[None, None, None]:
         """`head {`, the lines inside one step deeper, and the closing brace."""
-        self.line(f"{head} {{" if head else "{")
+        self.wrapped(f"{head} {{" if head else "{", INDENT * 2)
         with self.indented():
             yield
         self.line(tail)
