@@ -15,7 +15,13 @@ from bytewright.plan.validate import validate
 from bytewright.plan_file import Plan, PlannedBuffer, PlannedPool, PlannedStep
 from bytewright.target.model import PARAMETER_HEADER_BYTES
 
-_KINDS = {"tensor": "planned", "parameter": "constant", "input": "caller", "output": "caller"}
+_KINDS = {
+    "tensor": ("planned",),
+    "scratch": ("planned", "stack"),
+    "parameter": ("constant",),
+    "input": ("caller", "planned"),
+    "output": ("caller", "planned"),
+}
 
 
 def faults_of_plan(plan: Plan) -> list[str]:
@@ -68,7 +74,7 @@ def _faults_of_buffers(plan: Plan) -> Iterator[str]:
             devices.setdefault(name, []).append(step.device)
     for buffer in plan.buffers.values():
         place = buffer.place
-        if place.kind != _KINDS.get(buffer.role, place.kind):
+        if place.kind not in _KINDS.get(buffer.role, ()):
             yield f"{buffer.role} '{buffer.name}' has a place of kind '{place.kind}'"
         if place.kind in ("planned", "constant"):
             yield from _faults_of_placed(plan, buffer, list(dict.fromkeys(devices.get(buffer.name, ()))))
@@ -79,8 +85,6 @@ def _faults_of_buffers(plan: Plan) -> Iterator[str]:
             ports = plan.inputs if buffer.role == "input" else plan.outputs
             if (place.name, buffer.size_bytes) not in [(port.c_name, port.size_bytes) for port in ports]:
                 yield f"'{buffer.name}' is the caller's '{place.name}', which is no {buffer.role} of its size"
-        else:
-            yield f"'{buffer.name}' has a place of the unknown kind '{place.kind}'"
 
 
 def _faults_of_placed(plan: Plan, buffer: PlannedBuffer, devices: list[str]) -> Iterator[str]:
