@@ -163,7 +163,7 @@ def _write_functions(writer: Writer, interface: Interface) -> None:
             "Lends the workspaces to the context until the next call. Refuses memory that is NULL, too small,\n"
             "misaligned, overlapping, or outside of the target's memory; then the context is as it was."
         )
-        writer.line(
+        writer.wrapped(
             f"int32_t {model}_set_workspaces({model}_context *context, const {model}_workspaces *workspaces);"
         )
         writer.line()
@@ -172,10 +172,10 @@ def _write_functions(writer: Writer, interface: Interface) -> None:
             "Lends the parameters to the context until the next call. Compares the 32-byte header of each\n"
             f"blob; {model}_verify_parameters compares every byte."
         )
-        writer.line(
+        writer.wrapped(
             f"int32_t {model}_set_parameters({model}_context *context, const {model}_parameters *parameters);"
         )
-        writer.line(f"int32_t {model}_verify_parameters(const {model}_context *context);")
+        writer.wrapped(f"int32_t {model}_verify_parameters(const {model}_context *context);")
         writer.line()
     shared = (
         "\nThe workspace is an array of the generated code: one run at a time."
@@ -186,7 +186,7 @@ def _write_functions(writer: Writer, interface: Interface) -> None:
         "Runs one inference. Inputs, outputs and workspaces must not share bytes. Inputs are not changed.\n"
         f"At most {prefix}_STACK_SIZE bytes of stack are used.{shared}"
     )
-    writer.line(
+    writer.wrapped(
         f"int32_t {model}_run({model}_context *context, const {model}_inputs *inputs, "
         f"const {model}_outputs *outputs);"
     )

@@ -94,7 +94,7 @@ class Interface:
 
 def offset_macro(model: str, pool: str, buffer: str) -> str:
     """`KWS_AT_DTCM_CONV2D_3_OUT`: the offset of a buffer in its pool."""
-    return f"{model}_at_{pool}_{re.sub(r'[^A-Za-z0-9_]', '_', buffer)}".upper()
+    return re.sub(r"[^A-Za-z0-9_]", "_", f"{model}_at_{pool}_{buffer}").upper()
 
 
 def planned_offsets(module: Module) -> tuple[tuple[Buffer, int], ...]:
