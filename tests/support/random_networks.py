@@ -208,7 +208,10 @@ class _Network:
             fitting = [tensor for tensor in self.tensors if tensor.shape == shape]
             other = self.one_of(fitting) if fitting else self.constant(shape, self.affine())
         operands = [source, other] if self.chance(0.5) else [other, source]
-        result = self.tensor(source.shape, self.affine())
+        scale, zero_point = self.affine()
+        # A factor far above one overflows 32 bits, which is undefined in the references and refused.
+        product = source.affine[0] * other.affine[0] if kind == "MUL" else 0.0
+        result = self.tensor(source.shape, (float(np.float32(max(scale, product / 64))), zero_point))
         self.operator(kind, [x.index for x in operands], [result], activation=self.one_of(_ACTIVATIONS))
         return result
 
