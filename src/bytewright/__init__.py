@@ -24,6 +24,7 @@ def compile(  # noqa: A001
     resize: Iterable[str] = (),
     provider: Iterable[str] = (),
     pins: Iterable[str] = (),
+    io: str = "caller",
     numerics: str = "litert-ref",
     max_stack_size: int | str | None = None,
     max_stack_alloca_size: int | str | None = None,
@@ -41,6 +42,7 @@ def compile(  # noqa: A001
         resize: `POOL=SIZE` each.
         provider: `POOL=caller` or `POOL=generated` each.
         pins: `PATTERN=POOL` each.
+        io: "caller", or "workspace" to have inputs and outputs in workspace pools.
         numerics: "litert-ref" or "tflm": the reference that the output equals bit for bit.
         max_stack_size: Limit of the stack along any call path, in bytes or as "8KiB" or "unlimited".
         max_stack_alloca_size: Largest scratch that may be a local array.
@@ -63,6 +65,7 @@ def compile(  # noqa: A001
         resize=resize,
         provider=provider,
         pins=pins,
+        io=io,
         numerics=numerics,
         max_stack_size=max_stack_size,
         max_stack_alloca_size=max_stack_alloca_size,

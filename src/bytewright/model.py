@@ -15,6 +15,7 @@ import numpy as np
 
 from bytewright.bundle.write import write_bundle
 from bytewright.execute.host import HostModel
+from bytewright.ir.border import Io
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.pipeline import Progress, compile_model
 from bytewright.plan_file import Plan, plan_of
@@ -91,6 +92,7 @@ def compile_to_model(
     resize: Iterable[str],
     provider: Iterable[str],
     pins: Iterable[str],
+    io: str,
     numerics: str,
     max_stack_size: int | str | None,
     max_stack_alloca_size: int | str | None,
@@ -114,6 +116,7 @@ def compile_to_model(
         Path(fspath(path)),
         apply_overrides(loaded, overrides),
         name=name,
+        io=Io(io),
         numerics=Numerics(numerics),
         pins=tuple(parse_pin_option(text) for text in pins),
         progress=progress,

@@ -20,6 +20,7 @@ from bytewright.codegen.interface import (
 )
 from bytewright.codegen.kernels import uses_math
 from bytewright.frontends.tflite import import_tflite
+from bytewright.ir.border import Io
 from bytewright.ir.module import Module
 from bytewright.ir.verify import Stage, verify
 from bytewright.lower.fold_pad import fold_pad
@@ -36,6 +37,7 @@ from bytewright.storage.attach_candidates import attach_candidates
 from bytewright.storage.build_problem import build_parameter_problem, build_workspace_problem
 from bytewright.storage.clock import Timeline, read_clock
 from bytewright.storage.pin_buffers import Pin, pin_buffers
+from bytewright.storage.place_io import place_io
 from bytewright.storage.place_scratch import place_scratch
 from bytewright.storage.refuse import refuse
 from bytewright.target.model import Role, Target
@@ -64,6 +66,7 @@ def compile_model(
     *,
     name: str | None = None,
     numerics: Numerics = Numerics.LITERT_REF,
+    io: Io = Io.CALLER,
     pins: tuple[Pin, ...] = (),
     solver: str = "auto",
     progress: Progress | None = None,
@@ -75,6 +78,7 @@ def compile_model(
         target: What to compile for.
         name: A C identifier; the file's stem if None.
         numerics: The kernel set that the output must equal bit for bit.
+        io: Whether the application brings inputs and outputs to each run, or they lie in the workspace.
         pins: Buffers that belong in a pool by name.
         solver: Of the planner, by name.
         progress: Told the name of each stage as it begins.
@@ -93,6 +97,8 @@ def compile_model(
     module = _checked(lower_graph(module, target), Stage.LOWERED, target, module, "lower_graph")
     module = _checked(share_kernels(module), Stage.LOWERED, target, module, "share_kernels")
     progress("storage")  # stack or pool, for each allocation
+    if io is Io.WORKSPACE:
+        module = _checked(place_io(module), Stage.LOWERED, target, module, "place_io")
     module = _checked(place_scratch(module, target), Stage.LOWERED, target, module, "place_scratch")
     module = _checked(pin_buffers(module, target, pins), Stage.LOWERED, target, module, "pin_buffers")
     module = _checked(attach_candidates(module, target), Stage.LOWERED, target, module, "attach_candidates")
@@ -105,7 +111,7 @@ def compile_model(
     module = _checked(placed, Stage.PLANNED, target, module, "apply_solution")
     pools = _pools(module, target, Role.PARAMETERS, parameters)
     planned = PlannedModel(
-        module, target, numerics.value, __version__, timeline, workspace, parameters, stack, pools
+        module, target, numerics.value, io, __version__, timeline, workspace, parameters, stack, pools
     )
     progress("codegen")  # C text
     document = plan_document(planned)
@@ -150,6 +156,7 @@ def _interface(planned: PlannedModel, plan_hash: str) -> Interface:
         model=module.name,
         version=planned.version,
         numerics=planned.numerics,
+        io=planned.io,
         target=target.name,
         plan_hash=plan_hash,
         workspaces=_pools(module, target, Role.WORKSPACE, planned.workspace),

@@ -160,6 +160,7 @@ class Plan:
         model: The C identifier of the model.
         target: The target's name.
         numerics: The reference that the output equals.
+        io: "caller" or "workspace": where inputs and outputs are.
         plan_hash: sha256 of the plan.
         pools: By name: workspaces, then parameters, each in preference order.
         buffers: By name.
@@ -171,6 +172,7 @@ class Plan:
     model: str
     target: str
     numerics: str
+    io: str
     plan_hash: str
     inputs: tuple[PlannedTensor, ...]
     outputs: tuple[PlannedTensor, ...]
@@ -193,7 +195,7 @@ class Plan:
 
     @property
     def ram_bytes(self) -> int:
-        """Workspace and planned stack; inputs and outputs are the caller's."""
+        """Workspace and planned stack; inputs and outputs count where they are in the workspace."""
         return self.workspace_bytes + sum(stack.planned_bytes for stack in self.stack.values())
 
     @property
@@ -267,6 +269,7 @@ def plan_of(document: dict[str, Any]) -> Plan:
         model=whole.text("model"),
         target=whole.text("target"),
         numerics=whole.text("numerics"),
+        io=whole.text("io"),
         plan_hash=whole.text("plan_hash"),
         inputs=tuple(_tensor(entry) for entry in whole.records("inputs")),
         outputs=tuple(_tensor(entry) for entry in whole.records("outputs")),

@@ -222,6 +222,7 @@ def _plan(target: Target, blob: bool, generated_workspace: bool, workspace_bytes
         "schema": 1,
         "model": "tiny",
         "target": target.name,
+        "io": "caller",
         "target_description": dump(target),
         "inputs": [{"name": "serving/left", "c_name": "left", **tensor}],
         "outputs": [{"name": "sum", "c_name": "sum", **tensor}],

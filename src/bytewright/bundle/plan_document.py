@@ -8,6 +8,7 @@ from typing import Any
 
 from bytewright.codegen.interface import PoolInterface
 from bytewright.ir.address import size_bytes
+from bytewright.ir.border import Border, Io, border_ports
 from bytewright.ir.module import Module, Port
 from bytewright.ir.prim import (
     CANDIDATE_POOLS,
@@ -38,12 +39,14 @@ class PlannedModel:
         module: At stage PLANNED.
         version: Of Bytewright.
         numerics: The named kernel set.
+        io: Where inputs and outputs are.
         parameter_pools: With their bytes.
     """
 
     module: Module
     target: Target
     numerics: str
+    io: Io
     version: str
     timeline: Timeline
     workspace: Solution
@@ -60,6 +63,7 @@ def plan_document(planned: PlannedModel) -> dict[str, Any]:
         "model": module.name,
         "target": target.name,
         "numerics": planned.numerics,
+        "io": planned.io.value,
         "build": {"bytewright": planned.version, "flags": list(BUILD_FLAGS)},
         "inputs": [_port(port) for port in module.inputs],
         "outputs": [_port(port) for port in module.outputs],
@@ -124,44 +128,35 @@ def _tensor_buffers(planned: PlannedModel) -> list[dict[str, Any]]:
         for s in walk_statements(planned.module.main.body)
         if isinstance(s, Allocate)
     }
-    ports = _ports(planned.module)
+    ports = border_ports(planned.module)
     documents: list[dict[str, Any]] = []
     for live in timeline.buffers:
-        first, last = timeline.steps_of(live.buffer.name)
+        steps = timeline.steps_of(live.buffer.name)
         if live.allocation is None:
-            role, port = ports[live.buffer.name]
-            is_input = role == "input"
-            lower = 0 if is_input else live.lower
-            upper = live.upper if is_input else timeline.num_ticks
+            border, port = ports[live.buffer.name]
             place = {"kind": "caller", "name": port.name, "offset": None}
-            documents.append(_buffer(live, role, place, (lower, upper), (first, last), ()))
+            documents.append(_buffer(live, border.value, place, steps, ()))
             continue
         placed, offset = offsets[live.buffer.name]
         scope = placed.scope
         place = {"kind": "planned", "name": scope.pool if scope else None, "offset": offset}
         candidates = live.allocation.annotation(CANDIDATE_POOLS)
         names = candidates if isinstance(candidates, tuple) else ()
-        role = "scratch" if live.upper - live.lower == 1 else "tensor"
-        documents.append(
-            _buffer(live, role, place, (live.lower, live.upper), (first, last), names) | {"scope": str(scope)}
-        )
+        documents.append(_buffer(live, _role(live, ports), place, steps, names) | {"scope": str(scope)})
     return documents
 
 
-def _ports(module: Module) -> dict[str, tuple[str, Port]]:
-    """Role and port of each buffer that the caller provides: parameters of the entry, in the model's order."""
-    read = [p.buffer.name for p in module.main.buffer_parameters if p.access is Access.READ]
-    written = [p.buffer.name for p in module.main.buffer_parameters if p.access is not Access.READ]
-    inputs = {name: ("input", port) for name, port in zip(read, module.inputs, strict=True)}
-    outputs = {name: ("output", port) for name, port in zip(written, module.outputs, strict=True)}
-    return inputs | outputs
+def _role(live: LiveBuffer, ports: dict[str, tuple[Border, Port]]) -> str:
+    """What a buffer in a workspace is for. Scratch lives in the body of one call alone."""
+    if live.buffer.name in ports:
+        return ports[live.buffer.name][0].value
+    return "scratch" if live.upper - live.lower == 1 else "tensor"
 
 
 def _buffer(
     live: LiveBuffer,
     role: str,
     place: dict[str, Any],
-    interval: tuple[int, int],
     steps: tuple[int, int],
     candidates: tuple[str, ...],
 ) -> dict[str, Any]:
@@ -175,7 +170,7 @@ def _buffer(
         "size_bytes": size_bytes(live.buffer),
         "alignment": live.buffer.alignment,
         "place": place,
-        "live": list(interval),
+        "live": [live.lower, live.upper],
         "first_step": steps[0],
         "last_step": steps[1],
         "scope": str(live.buffer.scope) if live.buffer.scope else None,

@@ -78,6 +78,12 @@ from bytewright.target import (
     help="Put every buffer whose name matches into a pool.",
 )
 @click.option(
+    "--io",
+    type=click.Choice(["caller", "workspace"]),
+    default="caller",
+    help="Where inputs and outputs are: the application brings them, or asks where they lie.  [default: caller]",
+)
+@click.option(
     "--numerics",
     type=click.Choice(["litert-ref", "tflm"]),
     default="litert-ref",
@@ -107,6 +113,7 @@ def compile_command(
     resize: tuple[ResizeOption, ...],
     provider: tuple[ProviderOption, ...],
     pins: tuple[Pin, ...],
+    io: str,
     numerics: str,
     max_stack_size: int | Unlimited | None,
     max_stack_alloca_size: int | Unlimited | None,
@@ -118,6 +125,7 @@ def compile_command(
     Sizes are limits: what does not fit is refused, with the bytes that are missing. Nothing is written then.
     """
     from bytewright.bundle.write import write_bundle
+    from bytewright.ir.border import Io
     from bytewright.ops.arithmetic.numerics import Numerics
     from bytewright.pipeline import compile_model
 
@@ -133,7 +141,13 @@ def compile_command(
     with shown_progress(f"compiling {model.name}") as progress:
         resolved = apply_overrides(load_target(target), overrides)
         compiled = compile_model(
-            model, resolved, name=name, numerics=Numerics(numerics), pins=pins, progress=progress
+            model,
+            resolved,
+            name=name,
+            numerics=Numerics(numerics),
+            io=Io(io),
+            pins=pins,
+            progress=progress,
         )
         write_bundle(compiled.files, directory)
     if as_json:

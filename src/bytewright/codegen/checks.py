@@ -11,7 +11,8 @@ from bytewright.target.model import PARAMETER_HEADER_BYTES
 
 def write_helpers(writer: Writer, interface: Interface) -> None:
     """Functions that the checks call."""
-    if interface.caller_workspaces or interface.outputs:
+    num_checked = len([pool for pool in interface.caller_workspaces if pool.used_bytes])
+    if num_checked > 1 or not interface.io_in_workspace:
         writer.comment("Whether two memories share a byte.")
         head = "static int share_bytes(const void *first, size_t first_bytes, const void *second, size_t second_bytes)"
         with writer.block(head):
@@ -133,11 +134,14 @@ def _write_verify(writer: Writer, interface: Interface) -> None:
 def write_run_checks(writer: Writer, interface: Interface) -> None:
     """What `<model>_run` checks before it computes anything."""
     prefix = interface.prefix
-    _write_refusal(writer, "context == NULL || inputs == NULL || outputs == NULL", f"{prefix}_ERROR_NULL")
+    pointers = ("context",) if interface.io_in_workspace else ("context", "inputs", "outputs")
+    _write_refusal(writer, " || ".join(f"{name} == NULL" for name in pointers), f"{prefix}_ERROR_NULL")
     used = [*interface.caller_workspaces, *interface.caller_parameters]
     for pool in used:
         if pool.used_bytes:
             _write_refusal(writer, f"context->{pool.identifier} == NULL", f"{prefix}_ERROR_NOT_SET")
+    if interface.io_in_workspace:
+        return  # the plan keeps everything apart
     tensors = [
         *(("inputs", port) for port in interface.inputs),
         *(("outputs", port) for port in interface.outputs),

@@ -10,10 +10,12 @@ from bytewright.codegen.checks import (
     write_set_workspaces,
 )
 from bytewright.codegen.expressions import C_TYPES, c_expression
-from bytewright.codegen.interface import Interface, planned_offsets
+from bytewright.codegen.header import address_head
+from bytewright.codegen.interface import Interface, PoolInterface, planned_offsets
 from bytewright.codegen.parameters import array_declaration
 from bytewright.codegen.writer import Writer
 from bytewright.diagnostics import InternalError
+from bytewright.ir.border import Border, border_buffers, border_ports
 from bytewright.ir.expr import Buffer, Expr
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Access, Allocate, BufferParameter, Call, CallKind, PrimFunc, Region, Role, Seq
@@ -42,6 +44,8 @@ def entry_source(module: Module, interface: Interface) -> str:
         write_set_workspaces(writer, interface)
     if interface.caller_parameters:
         write_set_parameters(writer, interface)
+    if interface.io_in_workspace:
+        _write_address_functions(writer, module, interface)
     _write_run(writer, module, interface)
     return writer.text()
 
@@ -60,14 +64,9 @@ def _write_offsets(writer: Writer, module: Module, interface: Interface) -> None
 
 
 def _write_run(writer: Writer, module: Module, interface: Interface) -> None:
-    model = interface.model
-    head = (
-        f"int32_t {model}_run({model}_context *context, const {model}_inputs *inputs, "
-        f"const {model}_outputs *outputs)"
-    )
     entry = module.main
-    ports = _ports(entry, interface)
-    with writer.block(head):
+    ports = {} if interface.io_in_workspace else _ports(module)
+    with writer.block(interface.run_head()):
         write_run_checks(writer, interface)
         used = {buffer.scope.pool for buffer, _ in planned_offsets(module) if buffer.scope is not None}
         for pool in (*interface.workspaces, *interface.parameters):
@@ -92,13 +91,17 @@ class _Names:
         """The address of a buffer, typed."""
         if buffer.name in self.ports:
             return self.ports[buffer.name]
+        return self.address_from(self.pool_of(buffer).identifier, buffer, is_read_only)
+
+    def pool_of(self, buffer: Buffer) -> PoolInterface:
+        """The pool that the buffer lies in."""
+        name = buffer.scope.pool if buffer.scope is not None else None
+        pools = (*self.interface.workspaces, *self.interface.parameters)
+        return next(pool for pool in pools if pool.pool.name == name)
+
+    def address_from(self, base: str, buffer: Buffer, is_read_only: bool) -> str:
+        """The address of a buffer in a pool, typed, from the expression for the pool's base."""
         macro = self.interface.offset_macro(buffer)
-        pool_name = buffer.scope.pool if buffer.scope is not None else None
-        base = next(
-            pool.identifier
-            for pool in (*self.interface.workspaces, *self.interface.parameters)
-            if pool.pool.name == pool_name
-        )
         constness = "const " if is_read_only else ""
         through = f"({constness}void *)" if buffer.dtype.size_bytes > 1 else ""
         return f"({constness}{C_TYPES[buffer.dtype]} *){through}({base} + {macro})"
@@ -112,15 +115,30 @@ class _Names:
         return f"@{pool}+{offsets[self.interface.offset_macro(buffer)]}"
 
 
-def _ports(entry: PrimFunc, interface: Interface) -> dict[str, str]:
+def _ports(module: Module) -> dict[str, str]:
     """The C expression for each parameter of the entry."""
-    inputs = [p for p in entry.buffer_parameters if p.access is Access.READ]
-    outputs = [p for p in entry.buffer_parameters if p.access is not Access.READ]
-    named = {p.buffer.name: f"inputs->{port.name}" for p, port in zip(inputs, interface.inputs, strict=True)}
-    named |= {
-        p.buffer.name: f"outputs->{port.name}" for p, port in zip(outputs, interface.outputs, strict=True)
-    }
-    return named
+    return {name: f"{border.value}s->{port.name}" for name, (border, port) in border_ports(module).items()}
+
+
+def _write_address_functions(writer: Writer, module: Module, interface: Interface) -> None:
+    """The functions that return where inputs and outputs lie in the workspace."""
+    ports = border_ports(module)
+    names = _Names(interface, {}, {})
+    for border in Border:
+        for buffer in border_buffers(module.main, border):
+            _, port = ports[buffer.name]
+            pool = names.pool_of(buffer)
+            is_read_only = border is Border.OUTPUT
+            with writer.block(address_head(interface, border, port)):
+                with writer.block(f"if ({_is_unset(pool)})"):
+                    writer.line("return NULL;")
+                base = f"context->{pool.identifier}" if pool.is_caller else interface.array_name(pool)
+                writer.line(f"return {names.address_from(base, buffer, is_read_only)};")
+            writer.line()
+
+
+def _is_unset(pool: PoolInterface) -> str:
+    return f"context == NULL || context->{pool.identifier} == NULL" if pool.is_caller else "context == NULL"
 
 
 def _write_calls(writer: Writer, sequence: Seq, names: _Names) -> None:

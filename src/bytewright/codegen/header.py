@@ -6,6 +6,7 @@ from bytewright.codegen.expressions import C_TYPES
 from bytewright.codegen.interface import Interface, PoolInterface
 from bytewright.codegen.parameters import initialiser_name
 from bytewright.codegen.writer import Writer
+from bytewright.ir.border import Border
 from bytewright.ir.module import Port
 
 ERRORS = (
@@ -42,7 +43,8 @@ def header_text(interface: Interface) -> str:
     _write_sizes(writer, interface)
     _write_attributes(writer, interface)
     _write_errors(writer, interface)
-    _write_ports(writer, interface)
+    if not interface.io_in_workspace:
+        _write_ports(writer, interface)
     _write_pools(writer, interface)
     _write_functions(writer, interface)
     writer.line("#ifdef __cplusplus")
@@ -182,12 +184,47 @@ def _write_functions(writer: Writer, interface: Interface) -> None:
         if any(not pool.is_caller and pool.used_bytes for pool in interface.workspaces)
         else "\nNothing is global and mutable: contexts of their own may run in threads of their own."
     )
-    writer.comment(
-        "Runs one inference. Inputs, outputs and workspaces must not share bytes. Inputs are not changed.\n"
-        f"At most {prefix}_STACK_SIZE bytes of stack are used.{shared}"
-    )
-    writer.wrapped(
-        f"int32_t {model}_run({model}_context *context, const {model}_inputs *inputs, "
-        f"const {model}_outputs *outputs);"
-    )
+    if interface.io_in_workspace:
+        _write_address_prototypes(writer, interface)
+        contract = (
+            "Runs one inference on the inputs in the workspace, which it may overwrite: write them before each run.\n"
+            "Outputs hold until the next run, or until inputs are written: the two may share bytes.\n"
+        )
+    else:
+        contract = "Runs one inference. Inputs, outputs and workspaces must not share bytes. Inputs are not changed.\n"
+    writer.comment(f"{contract}At most {prefix}_STACK_SIZE bytes of stack are used.{shared}")
+    writer.wrapped(f"{interface.run_head()};")
     writer.line()
+
+
+def address_head(interface: Interface, border: Border, port: Port) -> str:
+    """The head of the function that returns the address of an input, to be written, or of an output, to be read."""
+    constness = "const " if border is Border.OUTPUT else ""
+    name = interface.address_function(border, port)
+    return f"{constness}{C_TYPES[port.type.dtype]} *{name}(const {interface.model}_context *context)"
+
+
+def _write_address_prototypes(writer: Writer, interface: Interface) -> None:
+    set_before = (
+        f"NULL until {interface.model}_set_workspaces has succeeded."
+        if interface.caller_workspaces
+        else "NULL only for a context that is NULL."
+    )
+    for border, ports, contract in (
+        (
+            Border.INPUT,
+            interface.inputs,
+            "The application writes it before each run, in any order with others.",
+        ),
+        (
+            Border.OUTPUT,
+            interface.outputs,
+            "The application reads it after a run and before it writes inputs.",
+        ),
+    ):
+        for port in ports:
+            writer.comment(
+                f"Where {border.value} '{port.name}' lies: {describe_port(port)}.\n{contract}\n{set_before}"
+            )
+            writer.wrapped(f"{address_head(interface, border, port)};")
+            writer.line()

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from bytewright.diagnostics import InternalError
+from bytewright.ir.border import Border, Io
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module, Port
 from bytewright.ir.prim import POOL_OFFSET, Allocate
@@ -51,6 +52,7 @@ class Interface:
     model: str
     version: str
     numerics: str
+    io: Io
     target: str
     plan_hash: str
     workspaces: tuple[PoolInterface, ...]
@@ -75,6 +77,23 @@ class Interface:
     def caller_parameters(self) -> tuple[PoolInterface, ...]:
         """Parameter pools that the application provides."""
         return tuple(pool for pool in self.parameters if pool.is_caller)
+
+    @property
+    def io_in_workspace(self) -> bool:
+        """True if functions return the addresses of inputs and outputs, instead of structs that bring them."""
+        return self.io is Io.WORKSPACE
+
+    def address_function(self, border: Border, port: Port) -> str:
+        """The function that returns the address of an input or output in the workspace."""
+        return f"{self.model}_{border.value}_{port.name}"
+
+    def run_head(self) -> str:
+        """The head of the run function, as the header declares and the entry defines it."""
+        model = self.model
+        ports = (
+            "" if self.io_in_workspace else f", const {model}_inputs *inputs, const {model}_outputs *outputs"
+        )
+        return f"int32_t {model}_run({model}_context *context{ports})"
 
     def array_name(self, pool: PoolInterface) -> str:
         """The C array of a generated pool."""

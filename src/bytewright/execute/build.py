@@ -103,13 +103,13 @@ def model_table(bundle: Bundle, board: BoardTable | None = None) -> str:
     ]
     lines = [
         f'#include "{model}.h"',
+        f"#define HARNESS_IO_IN_WORKSPACE {int(bundle.io_in_workspace)}",
         *_list("INPUTS", _tensors(bundle.inputs)),
         *_list("OUTPUTS", _tensors(bundle.outputs)),
         *_list("WORKSPACES", workspaces),
         *_list("BLOBS", blobs),
         f"#define HARNESS_CONTEXT_TYPE {model}_context",
-        f"#define HARNESS_INPUTS_TYPE {model}_inputs",
-        f"#define HARNESS_OUTPUTS_TYPE {model}_outputs",
+        *_border(bundle),
         f"#define HARNESS_WORKSPACES_TYPE {model}_workspaces",
         f"#define HARNESS_PARAMETERS_TYPE {model}_parameters",
         f"#define HARNESS_SET_WORKSPACES {model}_set_workspaces",
@@ -127,6 +127,20 @@ def model_table(bundle: Bundle, board: BoardTable | None = None) -> str:
             f"#define HARNESS_DATA_MEMORIES(ENTRY) {ranges}".rstrip(),
         ]
     return "\n".join(lines) + "\n"
+
+
+def _border(bundle: Bundle) -> list[str]:
+    """How inputs and outputs reach the model: in structs, or at addresses that its functions return."""
+    model = bundle.model
+    if not bundle.io_in_workspace:
+        return [
+            f"#define HARNESS_INPUTS_TYPE {model}_inputs",
+            f"#define HARNESS_OUTPUTS_TYPE {model}_outputs",
+        ]
+    return [
+        f"#define HARNESS_INPUT_ADDRESS(member) {model}_input_##member",
+        f"#define HARNESS_OUTPUT_ADDRESS(member) {model}_output_##member",
+    ]
 
 
 def _macro(upper: str, pool: PoolUse) -> str:

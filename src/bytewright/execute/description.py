@@ -18,6 +18,7 @@ from typing import Any, cast
 import numpy as np
 
 from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.ir.border import Io
 from bytewright.target.load import load_description
 from bytewright.target.model import Provider, Role, Target, c_identifier
 
@@ -68,6 +69,7 @@ class Bundle:
     directory: Path
     model: str
     target: Target
+    io_in_workspace: bool
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     pools: tuple[PoolUse, ...]
@@ -169,6 +171,7 @@ def _understand(directory: Path, plan: dict[str, Any]) -> Bundle:
         directory=directory,
         model=model,
         target=load_description(plan["target_description"], "plan.json"),
+        io_in_workspace=Io(plan["io"]) is Io.WORKSPACE,
         inputs=tuple(_tensor(entry) for entry in plan["inputs"]),
         outputs=tuple(_tensor(entry) for entry in plan["outputs"]),
         pools=tuple(_pool(entry) for entry in plan["pools"]),

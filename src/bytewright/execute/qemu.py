@@ -163,11 +163,7 @@ def _flash_bytes(folder: Path, objects: Sequence[str]) -> int:
 def _ranges(image: BoardImage, bundle: Bundle) -> list[AddressRange]:
     """What memory traffic is attributed to, most special first: the harness's arrays, then whole memories."""
     symbols = image.symbols
-    arrays = [
-        *(
-            (f"workspace {pool.name}", f"harness_workspace_{index}", pool.used_bytes)
-            for index, pool in enumerate(bundle.caller_workspaces)
-        ),
+    border = [
         *(
             (f"input {tensor.name}", f"harness_input_{index}", tensor.size_bytes)
             for index, tensor in enumerate(bundle.inputs)
@@ -176,6 +172,13 @@ def _ranges(image: BoardImage, bundle: Bundle) -> list[AddressRange]:
             (f"output {tensor.name}", f"harness_output_{index}", tensor.size_bytes)
             for index, tensor in enumerate(bundle.outputs)
         ),
+    ]
+    arrays = [
+        *(
+            (f"workspace {pool.name}", f"harness_workspace_{index}", pool.used_bytes)
+            for index, pool in enumerate(bundle.caller_workspaces)
+        ),
+        *(() if bundle.io_in_workspace else border),  # the model does not touch the harness's copies
         ("stack", "harness_model_stack", image.table.stack_bytes),
     ]
     ranges = [

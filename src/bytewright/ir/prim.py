@@ -19,6 +19,8 @@ CANDIDATE_POOLS = "candidate_memory_pools"
 POOL_OFFSET = "pool_offset"
 # One line for each narrowing of the buffer's scope: the pass, and its reason.
 PROVENANCE = "provenance"
+# Marks an allocation of the entry as an input or output of the model; its value is that of a `Border`.
+IO = "io"
 
 
 class LoopKind(Enum):

@@ -192,7 +192,8 @@ class _Lowering:
 
 
 def _caller_buffer(name: str, type_: TensorType) -> Buffer:
-    return Buffer(name, type_.shape, type_.dtype, GLOBAL, type_.dtype.size_bytes)
+    scope = join_scopes(GLOBAL, type_.place.scope)
+    return Buffer(name, type_.shape, type_.dtype, scope, type_.dtype.size_bytes)
 
 
 def _workspace_buffer(name: str, type_: TensorType) -> Buffer:

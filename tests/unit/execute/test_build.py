@@ -9,6 +9,7 @@ def test_the_table_lists_tensors_and_workspaces(tmp_path: Path) -> None:
     assert model_table(read_bundle(write_tiny_bundle(tmp_path))) == (
         """\
 #include "tiny.h"
+#define HARNESS_IO_IN_WORKSPACE 0
 #define HARNESS_NUM_INPUTS 1
 #define HARNESS_INPUTS(ENTRY) ENTRY(0, left, 16)
 #define HARNESS_NUM_OUTPUTS 1

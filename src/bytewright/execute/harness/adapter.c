@@ -47,6 +47,34 @@ int32_t harness_set_up(harness_session *session, void *const *workspaces, const 
     return status;
 }
 
+#if HARNESS_IO_IN_WORKSPACE
+
+void harness_bind(harness_session *session, void *const *inputs, void *const *outputs)
+{
+    (void)session;
+    (void)inputs;
+    (void)outputs;
+#define WRITE_INPUT(index, member, size_bytes) \
+    memcpy(HARNESS_INPUT_ADDRESS(member)(&session->context), inputs[index], size_bytes);
+    HARNESS_INPUTS(WRITE_INPUT)
+}
+
+int32_t harness_run(harness_session *session)
+{
+    return HARNESS_RUN(&session->context);
+}
+
+void harness_collect(const harness_session *session, void *const *outputs)
+{
+    (void)session;
+    (void)outputs;
+#define READ_OUTPUT(index, member, size_bytes) \
+    memcpy(outputs[index], HARNESS_OUTPUT_ADDRESS(member)(&session->context), size_bytes);
+    HARNESS_OUTPUTS(READ_OUTPUT)
+}
+
+#else
+
 void harness_bind(harness_session *session, void *const *inputs, void *const *outputs)
 {
     (void)inputs;
@@ -56,3 +84,16 @@ void harness_bind(harness_session *session, void *const *inputs, void *const *ou
 #define BIND_OUTPUT(index, member, size_bytes) session->outputs.member = outputs[index];
     HARNESS_OUTPUTS(BIND_OUTPUT)
 }
+
+int32_t harness_run(harness_session *session)
+{
+    return HARNESS_RUN(&session->context, &session->inputs, &session->outputs);
+}
+
+void harness_collect(const harness_session *session, void *const *outputs)
+{
+    (void)session;
+    (void)outputs;
+}
+
+#endif

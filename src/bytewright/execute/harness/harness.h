@@ -16,8 +16,10 @@
 
 typedef struct {
     HARNESS_CONTEXT_TYPE context;
+#if !HARNESS_IO_IN_WORKSPACE
     HARNESS_INPUTS_TYPE inputs;
     HARNESS_OUTPUTS_TYPE outputs;
+#endif
 } harness_session;
 
 /* Sizes in the order of the tables; one more element than needed, so that an empty table is no empty array. */
@@ -29,7 +31,15 @@ extern const size_t harness_workspace_alignment[HARNESS_NUM_WORKSPACES + 1];
 /* Zeroes the context and hands over workspaces and parameter blobs. Returns the model's status. */
 int32_t harness_set_up(harness_session *session, void *const *workspaces, const void *const *blobs);
 
-/* Points the model's input and output structs at buffers, one pointer per tensor. */
+/* Before each run: points the model's structs at the buffers, one pointer per tensor; or, where inputs and
+ * outputs lie in the workspace, copies the inputs to there, because the last run may have overwritten them.
+ */
 void harness_bind(harness_session *session, void *const *inputs, void *const *outputs);
+
+/* One run of the model. Returns its status. */
+int32_t harness_run(harness_session *session);
+
+/* After the last run: copies outputs that lie in the workspace to the buffers. */
+void harness_collect(const harness_session *session, void *const *outputs);
 
 #endif

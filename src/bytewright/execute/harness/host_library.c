@@ -40,14 +40,14 @@ int32_t bytewright_run(void *session, void *const *inputs, void *const *outputs,
 {
     harness_session *const bound = session;
 
-    harness_bind(bound, inputs, outputs);
     for (size_t repetition = 0; repetition < num_repetitions; ++repetition) {
         struct timespec before;
         struct timespec after;
         int32_t status;
 
+        harness_bind(bound, inputs, outputs);
         clock_gettime(CLOCK_MONOTONIC, &before);
-        status = HARNESS_RUN(&bound->context, &bound->inputs, &bound->outputs);
+        status = harness_run(bound);
         clock_gettime(CLOCK_MONOTONIC, &after);
         if (status < 0) {
             return status;
@@ -55,5 +55,6 @@ int32_t bytewright_run(void *session, void *const *inputs, void *const *outputs,
         nanoseconds[repetition] =
             (int64_t)(after.tv_sec - before.tv_sec) * 1000000000 + (int64_t)(after.tv_nsec - before.tv_nsec);
     }
+    harness_collect(bound, outputs);
     return 0;
 }

@@ -67,20 +67,23 @@ static void *load_blob(const char *path, size_t alignment)
 }
 #endif
 
-static void infer(harness_session *session, unsigned long num_repetitions, FILE *times)
+static void infer(harness_session *session, void *const *inputs, void *const *outputs, unsigned long num_repetitions,
+                  FILE *times)
 {
     for (unsigned long repetition = 0; repetition < num_repetitions; ++repetition) {
         struct timespec before;
         struct timespec after;
         int32_t status;
 
+        harness_bind(session, inputs, outputs);
         clock_gettime(CLOCK_MONOTONIC, &before);
-        status = HARNESS_RUN(&session->context, &session->inputs, &session->outputs);
+        status = harness_run(session);
         clock_gettime(CLOCK_MONOTONIC, &after);
         check(status);
         fprintf(times, "%lld\n",
                 (long long)(after.tv_sec - before.tv_sec) * 1000000000 + (long long)(after.tv_nsec - before.tv_nsec));
     }
+    harness_collect(session, outputs);
 }
 
 int main(int argc, char **argv)
@@ -114,14 +117,13 @@ int main(int argc, char **argv)
     const unsigned long num_repetitions = strtoul(argv[5], NULL, 10);
 
     check(harness_set_up(&session, workspaces, blobs));
-    harness_bind(&session, inputs, outputs);
     for (unsigned long inference = 0; inference < num_inferences; ++inference) {
         for (int index = 0; index < HARNESS_NUM_INPUTS; ++index) {
             if (fread(inputs[index], 1, harness_input_size_bytes[index], input_file) != harness_input_size_bytes[index]) {
                 stop("the input file is too short");
             }
         }
-        infer(&session, num_repetitions, times);
+        infer(&session, inputs, outputs, num_repetitions, times);
         for (int index = 0; index < HARNESS_NUM_OUTPUTS; ++index) {
             if (fwrite(outputs[index], 1, harness_output_size_bytes[index], output_file) !=
                 harness_output_size_bytes[index]) {

@@ -1,0 +1,54 @@
+"""The model's border in the entry: which of its buffers are the model's inputs and outputs.
+
+They are parameters where the application provides them, and allocations marked `io` where they lie in a workspace.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from bytewright.diagnostics import InternalError
+from bytewright.ir.expr import Buffer
+from bytewright.ir.module import Module, Port
+from bytewright.ir.prim import IO, Access, Allocate, BufferParameter, PrimFunc
+from bytewright.ir.walk import walk_statements
+
+
+class Io(Enum):
+    """Who provides the memory of the model's inputs and outputs: the application at each run, or a workspace."""
+
+    CALLER = "caller"
+    WORKSPACE = "workspace"
+
+
+class Border(Enum):
+    """Which side of the model a tensor is on."""
+
+    INPUT = "input"
+    OUTPUT = "output"
+
+
+def border_of(definition: BufferParameter | Allocate) -> Border | None:
+    """The side that a parameter or an allocation of the entry is on; None for what is inside the model."""
+    if isinstance(definition, BufferParameter):
+        return Border.INPUT if definition.access is Access.READ else Border.OUTPUT
+    mark = definition.annotation(IO)
+    return None if mark is None else Border(mark)
+
+
+def border_buffers(entry: PrimFunc, border: Border) -> tuple[Buffer, ...]:
+    """The entry's buffers on one side, in the model's order."""
+    allocations = (s for s in walk_statements(entry.body) if isinstance(s, Allocate))
+    definitions = (*entry.buffer_parameters, *allocations)
+    return tuple(definition.buffer for definition in definitions if border_of(definition) is border)
+
+
+def border_ports(module: Module) -> dict[str, tuple[Border, Port]]:
+    """Side and port of each of the entry's buffers that is an input or output: inputs first, in the model's order."""
+    found: dict[str, tuple[Border, Port]] = {}
+    for border, ports in ((Border.INPUT, module.inputs), (Border.OUTPUT, module.outputs)):
+        buffers = border_buffers(module.main, border)
+        if len(buffers) != len(ports):
+            raise InternalError(f"the entry has {len(buffers)} {border.value}s, the model {len(ports)}")
+        found |= {buffer.name: (border, port) for buffer, port in zip(buffers, ports, strict=True)}
+    return found
