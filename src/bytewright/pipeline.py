@@ -105,7 +105,7 @@ def compile_model(
     timeline = read_clock(module)
     stack = account_stack(module, target)
     progress("plan")  # offsets
-    workspace = _planned(build_workspace_problem(timeline, target), timeline, target, solver)
+    workspace = _planned(build_workspace_problem(module, timeline, target), timeline, target, solver)
     parameters = _planned(build_parameter_problem(module, target), None, target, solver)
     placed = apply_solution(module, workspace, parameters)
     module = _checked(placed, Stage.PLANNED, target, module, "apply_solution")

@@ -1,4 +1,9 @@
-"""The planning problems of a module: one over the clock for the workspace, one without time for the parameters."""
+"""The planning problems of a module: one over the clock for the workspace, one without time for the parameters.
+
+What it costs to have a buffer in a pool is counted, not guessed: the bytes that one inference reads and writes of it,
+times the memory's cost per byte, which counts as at least one more than that of the pool preferred before it. So
+where the preferred pool is too small for all, it gets the buffers that are touched most per byte.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +12,46 @@ from bytewright.ir.address import size_bytes
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import CANDIDATE_POOLS, Allocate
+from bytewright.ir.traffic import Traffic, TrafficByName, entry_traffic
 from bytewright.plan import problem as plan
 from bytewright.storage.clock import Timeline
 from bytewright.target.model import PARAMETER_HEADER_BYTES, Pool, Provider, Target
 
 
-def build_workspace_problem(timeline: Timeline, target: Target) -> plan.Problem:
+def build_workspace_problem(module: Module, timeline: Timeline, target: Target) -> plan.Problem:
     """Every allocation of the entry, kernels' scratch included, with the candidates that it carries."""
+    traffic = _traffic(module)
     buffers = tuple(
         plan.Buffer(
             live.buffer.name,
             size_bytes(live.buffer),
             ((live.lower, live.upper),),
             live.buffer.alignment,
-            candidates=tuple(plan.Candidate(pool) for pool in _candidates(live.allocation)),
+            candidates=_priced(
+                _candidates(live.allocation), traffic.get(live.buffer.name, Traffic()), target
+            ),
         )
         for live in timeline.buffers
         if live.allocation is not None
     )
     return plan.Problem(buffers, tuple(_pool(pool) for pool in target.workspace_pools))
+
+
+def _traffic(module: Module) -> TrafficByName:
+    return entry_traffic(module.main, {kernel.name: kernel for kernel in module.kernels})
+
+
+def _priced(pools: tuple[str, ...], traffic: Traffic, target: Target) -> tuple[plan.Candidate, ...]:
+    """The candidates with their costs, in bytes of the cheapest memory; no pool is cheaper than one before it."""
+    candidates: list[plan.Candidate] = []
+    read_cost = write_cost = 0
+    for name in pools:
+        memory = target.memory_of(name)
+        read_cost = max(memory.read_cost, read_cost + 1)
+        write_cost = max(memory.write_cost, write_cost + 1)
+        cost = traffic.read_bytes * read_cost + traffic.written_bytes * write_cost
+        candidates.append(plan.Candidate(name, cost))
+    return tuple(candidates)
 
 
 def _candidates(allocation: Allocate) -> tuple[str, ...]:
@@ -48,23 +74,27 @@ def build_parameter_problem(module: Module, target: Target) -> plan.Problem:
         for pool in target.parameter_pools
         if pool.provider is Provider.CALLER
     )
+    traffic = _traffic(module)
+    names = tuple(pool.name for pool in target.parameter_pools)
     buffers = tuple(
         plan.Buffer(
             constant.buffer.name,
             len(constant.data.content),
             ((0, 1),),
             constant.buffer.alignment,
-            candidates=_pinned(constant.buffer),
+            candidates=_priced(
+                _pinned(constant.buffer) or names, traffic.get(constant.buffer.name, Traffic()), target
+            ),
         )
         for constant in module.constant_buffers
     )
     return plan.Problem((*headers, *buffers), tuple(_pool(pool) for pool in target.parameter_pools))
 
 
-def _pinned(buffer: Buffer) -> tuple[plan.Candidate, ...]:
-    """The pool that the scope names; none for a free choice among all."""
+def _pinned(buffer: Buffer) -> tuple[str, ...]:
+    """The pool that the scope names, if it names one."""
     pool = buffer.scope.pool if buffer.scope is not None else None
-    return (plan.Candidate(pool),) if pool is not None else ()
+    return (pool,) if pool is not None else ()
 
 
 def _pool(pool: Pool) -> plan.Pool:

@@ -1,0 +1,154 @@
+"""How many bytes a PrimFunc reads and writes of each buffer: what it costs to have a buffer in a slow memory.
+
+Loops count as often as they turn. A branch counts as if it were always taken, the costlier side of two; so the
+figures are upper bounds, and close ones for kernels, whose bounds are constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bytewright.diagnostics import InternalError
+from bytewright.ir.expr import Const, Expr, Load, Var
+from bytewright.ir.prim import (
+    Allocate,
+    BufferParameter,
+    Call,
+    For,
+    If,
+    Let,
+    PrimFunc,
+    Region,
+    ScalarParameter,
+    Seq,
+    Statement,
+    Store,
+    View,
+)
+from bytewright.ir.rewrite import substitute_expression
+from bytewright.ir.walk import expressions, walk_expression
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Bytes read and written."""
+
+    read_bytes: int = 0
+    written_bytes: int = 0
+
+    def __add__(self, other: Traffic) -> Traffic:
+        return Traffic(self.read_bytes + other.read_bytes, self.written_bytes + other.written_bytes)
+
+    def times(self, count: int) -> Traffic:
+        """The same, several times over."""
+        return Traffic(self.read_bytes * count, self.written_bytes * count)
+
+
+# Bytes by name of the buffer.
+TrafficByName = dict[str, Traffic]
+
+
+def entry_traffic(entry: PrimFunc, kernels: Mapping[str, PrimFunc]) -> TrafficByName:
+    """Traffic of every buffer that the calls of an entry touch, in one run."""
+    return _of_statement(entry.body, {}, {}, kernels)
+
+
+def _of_statement(
+    statement: Statement,
+    values: dict[Var, Expr],
+    sources: dict[str, tuple[str, ...]],
+    kernels: Mapping[str, PrimFunc],
+) -> TrafficByName:
+    """Traffic of one statement.
+
+    Args:
+        statement: The statement.
+        values: What is known of variables; `Let`s are added to it.
+        sources: What views stand for; views are added to it.
+        kernels: Callees by name.
+    """
+    total = _loads(statement, sources)
+    match statement:
+        case Seq():
+            for inner in statement.statements:
+                _merge(total, _of_statement(inner, values, sources, kernels))
+        case For():
+            body = _of_statement(statement.body, values, sources, kernels)
+            _merge(total, body, _num_turns(statement, values))
+        case If():
+            then = _of_statement(statement.then, values, sources, kernels)
+            other = (
+                _of_statement(statement.otherwise, values, sources, kernels) if statement.otherwise else {}
+            )
+            _merge(total, _costlier(then, other))
+        case Store(buffer=buffer):
+            _merge(total, {buffer.name: Traffic(0, buffer.dtype.size_bytes)})
+        case Let():
+            values[statement.variable] = substitute_expression(statement.value, values)
+        case View():
+            regions = [statement.source, *([statement.otherwise] if statement.otherwise else [])]
+            names = [
+                name for region in regions for name in sources.get(region.buffer.name, (region.buffer.name,))
+            ]
+            # The first source is read where the view is inside its input, which is nearly always.
+            sources[statement.buffer.name] = tuple(names[:1])
+        case Call():
+            _merge(total, _of_call(statement, values, kernels))
+        case Allocate():
+            pass
+    return total
+
+
+def _loads(statement: Statement, sources: dict[str, tuple[str, ...]]) -> TrafficByName:
+    total: TrafficByName = {}
+    for expression in expressions(statement):
+        for node in walk_expression(expression):
+            if isinstance(node, Load):
+                for name in sources.get(node.buffer.name, (node.buffer.name,)):
+                    _merge(total, {name: Traffic(node.buffer.dtype.size_bytes, 0)})
+    return total
+
+
+def _of_call(call: Call, values: dict[Var, Expr], kernels: Mapping[str, PrimFunc]) -> TrafficByName:
+    """Traffic of the callee under the names of the arguments; of unknown functions nothing is known."""
+    kernel = kernels.get(call.callee)
+    if kernel is None:
+        return {}
+    names: dict[str, str] = {}
+    scalars: dict[Var, Expr] = {}
+    for parameter, argument in zip(kernel.parameters, call.arguments, strict=True):
+        if isinstance(parameter, BufferParameter) and isinstance(argument, Region):
+            names[parameter.buffer.name] = argument.buffer.name
+        elif isinstance(parameter, ScalarParameter) and isinstance(argument, Expr):
+            scalars[parameter.variable] = substitute_expression(argument, values)
+    inner = _of_statement(kernel.body, scalars, {}, kernels)
+    total: TrafficByName = {}
+    for name, traffic in inner.items():
+        if name in names:
+            _merge(total, {names[name]: traffic})
+    return total
+
+
+def _num_turns(loop: For, values: dict[Var, Expr]) -> int:
+    begin, end = (substitute_expression(bound, values) for bound in (loop.begin, loop.end))
+    if not isinstance(begin, Const) or not isinstance(end, Const):
+        raise InternalError(f"the number of turns of loop '{loop.variable.name}' is not known")
+    return max(0, int(end.value) - int(begin.value))
+
+
+def _merge(total: TrafficByName, other: TrafficByName, count: int = 1) -> None:
+    for name, traffic in other.items():
+        total[name] = total.get(name, Traffic()) + traffic.times(count)
+
+
+def _costlier(first: TrafficByName, second: TrafficByName) -> TrafficByName:
+    names = [*first, *(name for name in second if name not in first)]
+    nothing = Traffic()
+    return {
+        name: Traffic(
+            max(first.get(name, nothing).read_bytes, second.get(name, nothing).read_bytes),
+            max(first.get(name, nothing).written_bytes, second.get(name, nothing).written_bytes),
+        )
+        for name in names
+    }
