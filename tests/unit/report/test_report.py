@@ -1,0 +1,280 @@
+"""Reports as functions of a plan: live bytes, the chart, tables, JSON, explanations."""
+
+import dataclasses
+import io
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from bytewright.diagnostics import CompileError
+from bytewright.plan_file import Place, Plan, PlannedBuffer, PlannedPool, PlannedStep, plan_of
+from bytewright.report.chart import chart
+from bytewright.report.document import report_document
+from bytewright.report.explain import explain, explanation_document, explanation_lines
+from bytewright.report.memory import PoolUse, step_ranges, use_over_time
+from bytewright.report.tables import print_report
+from support.digits_bundle import digits_document, digits_plan
+
+
+def pool(
+    name: str, used: int, capacity: int | None, role: str = "workspace", bound: int | None = None
+) -> PlannedPool:
+    bound = used if bound is None else bound
+    return PlannedPool(name, name, name, role, "caller", capacity, used, bound, bound == used, 16, None, None)
+
+
+def tensor(
+    name: str,
+    size: int,
+    live: tuple[int, int],
+    place: Place,
+    candidates: tuple[str, ...] = ("dtcm", "isram"),
+) -> PlannedBuffer:
+    steps = (live[0] // 3, (live[1] - 1) // 3)
+    return PlannedBuffer(
+        name, "tensor", size, 16, place, live, *steps, f"global.{place.name}", candidates, "because"
+    )
+
+
+def step(index: int, reads: tuple[str, ...], writes: tuple[str, ...], device: str = "cpu") -> PlannedStep:
+    return PlannedStep(
+        index, (3 * index, 3 * index + 3), f"m_k{index}", device, (f"{index} (ADD)",), reads, writes, ()
+    )
+
+
+def plan(**changes: Any) -> Plan:
+    """Four steps in a chain, `a` to `c`; `b` had to go to the slower memory."""
+    buffers = (
+        tensor("a", 100, (1, 5), Place("planned", "dtcm", 0)),
+        tensor("b", 200, (4, 8), Place("planned", "isram", 0)),
+        tensor("c", 50, (7, 11), Place("planned", "dtcm", 64)),
+    )
+    whole = Plan(
+        model="m",
+        target="mps3-an547",
+        numerics="litert-ref",
+        io="caller",
+        plan_hash="0" * 64,
+        inputs=(),
+        outputs=(),
+        pools={p.name: p for p in (pool("dtcm", 114, 256), pool("isram", 200, 4096, bound=150))},
+        buffers={buffer.name: buffer for buffer in buffers},
+        stack={},
+        steps=(step(0, (), ("a",)), step(1, ("a",), ("b",)), step(2, ("b",), ("c",)), step(3, ("c",), ())),
+        hardware=digits_plan().hardware,
+        files={},
+    )
+    return dataclasses.replace(whole, **changes)
+
+
+def use(live_bytes: tuple[int, ...], capacity: int | None = None) -> PoolUse:
+    peak = max(live_bytes)
+    peaks = tuple(index for index, live in enumerate(live_bytes) if live == peak)
+    return PoolUse(pool("ram", peak, capacity), live_bytes, peak, peaks)
+
+
+def test_live_bytes_are_the_most_in_each_step() -> None:
+    whole = plan()
+    dtcm = use_over_time(whole, whole.pools["dtcm"])
+    assert dtcm.live_bytes == (100, 100, 50, 50)
+    assert (dtcm.peak_bytes, dtcm.peak_steps) == (100, (0, 1))
+    assert use_over_time(whole, whole.pools["isram"]).live_bytes == (0, 200, 200, 0)
+
+
+def test_a_tick_inside_a_step_counts() -> None:
+    # Both live only at the middle tick of step 1, so neither end of the step shows the peak.
+    both = {
+        "x": tensor("x", 10, (4, 5), Place("planned", "dtcm", 0)),
+        "y": tensor("y", 20, (4, 5), Place("planned", "dtcm", 16)),
+    }
+    whole = plan(buffers=both)
+    assert use_over_time(whole, whole.pools["dtcm"]).live_bytes == (0, 30, 0, 0)
+
+
+def test_ranges_of_steps() -> None:
+    assert step_ranges((0, 2, 3, 4, 9)) == "0, 2..4, 9"
+    assert step_ranges(()) == ""
+
+
+def test_the_chart_is_drawn_to_scale() -> None:
+    assert chart(use((16, 8, 0, 2)), width=20, ascii_only=True) == [
+        "ram: 16 B alive at the peak (step 0), 16 B used, no limit",
+        " 16 |###",
+        "    |###",
+        "    |###",
+        "    |###",
+        "    |######",
+        "    |######",
+        "    |######",
+        "    |######   ###",
+        "  0 +------------",
+        "step  0  1  2  3",
+        "peak  ^^^",
+    ]
+
+
+def test_bars_have_eighths_where_the_output_knows_them() -> None:
+    rows = chart(use((64, 33, 1)), width=16)
+    assert rows[4:6] == ["    │███▁▁▁", "    │██████"]  # 33 of 64 is four rows and an eighth
+    assert rows[8] == "    │██████▁▁▁"  # one byte of 64 shows
+
+
+def test_a_near_capacity_is_on_the_same_scale_and_a_far_one_is_not() -> None:
+    near = chart(use((8, 16), capacity=16), width=30)
+    assert near[1].split() == ["16", "┄" * 13]
+    assert "⋮" not in "".join(near)
+    far = chart(use((8, 16), capacity=1000), width=30)
+    assert far[1].startswith(" 1000 ┄")
+    assert far[2].strip() == "⋮"
+
+
+def test_many_steps_share_columns_and_the_peak_survives() -> None:
+    live = tuple(1000 if index == 77 else 10 for index in range(200))
+    rows = chart(use(live), width=60, ascii_only=True)
+    assert all(len(row) <= 60 for row in rows[1:])
+    assert rows[0].startswith("ram: 1000 B alive at the peak (step 77)")
+    assert rows[1].count("#") == 1
+    assert rows[-1].count("^") == 1
+    assert rows[-1].index("^") == rows[1].index("#")
+
+
+def test_step_numbers_do_not_touch() -> None:
+    rows = chart(use(tuple(range(1, 31))), width=40, ascii_only=True)
+    numbers = [int(word) for word in rows[-2].split()[1:]]
+    assert numbers[0] == 0
+    assert all(a < b < 30 for a, b in pairwise(numbers))
+
+
+def text_of(whole: Plan, encoding: str = "utf-8") -> str:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    print_report(whole, Console(file=stream, width=100, highlight=False))
+    stream.flush()
+    return stream.buffer.getvalue().decode(encoding)
+
+
+def test_the_report_shows_use_bound_and_gap() -> None:
+    lines = text_of(plan()).splitlines()
+    (dtcm,) = [line.split() for line in lines if line.startswith("  dtcm ")]
+    assert dtcm == ["dtcm", "workspace", "caller", "114", "256", "114", "optimal"]
+    (isram,) = [line for line in lines if line.startswith("  isram ")]
+    assert "at most 50 B too many" in isram
+    order = [line.split()[0] for line in lines if line.split()[:1] in (["a"], ["b"], ["c"])]
+    assert order == ["b", "a", "c"]
+
+
+def test_the_report_needs_only_ascii_where_there_is_no_more() -> None:
+    assert "#" in text_of(plan(), "ascii")
+
+
+def test_the_report_of_a_model_without_workspace() -> None:
+    text = text_of(plan(buffers={}, pools={"dtcm": pool("dtcm", 0, None)}))
+    assert "unused" in text
+    assert "alive at the peak" not in text
+
+
+def test_the_document_has_the_same_figures() -> None:
+    document = report_document(plan())
+    assert json.loads(json.dumps(document)) == document
+    assert document["ram_bytes"] == 314
+    assert document["pools"][1]["gap_bytes"] == 50
+    assert document["pools"][0]["live_bytes"] == [100, 100, 50, 50]
+    assert [b["name"] for b in document["buffers"]] == ["b", "a", "c"]
+
+
+def test_ram_is_workspace_and_planned_stack() -> None:
+    whole = digits_plan()
+    document = digits_document()
+    stack = document["stack"]["cpu"]["planned_bytes"]
+    workspace = sum(p["used_bytes"] for p in document["pools"] if p["role"] == "workspace")
+    assert stack > 0
+    assert (whole.ram_bytes, whole.workspace_bytes) == (workspace + stack, workspace)
+
+
+def elsewhere(whole: Plan, name: str) -> dict[str, str]:
+    return dict(explain(whole, name).elsewhere)
+
+
+def test_an_explanation_names_users_and_neighbours() -> None:
+    whole = plan(
+        buffers={
+            "a": tensor("a", 100, (1, 5), Place("planned", "dtcm", 0)),
+            "b": tensor("b", 50, (4, 8), Place("planned", "dtcm", 112)),
+            "c": tensor("c", 50, (7, 11), Place("planned", "dtcm", 0)),
+        }
+    )
+    explanation = explain(whole, "b")
+    assert [(u.step.index, u.how) for u in explanation.uses] == [(1, "writes"), (2, "reads")]
+    assert [other.name for other in explanation.neighbours] == ["a", "c"]
+    text = "\n".join(explanation_lines(whole, explanation))
+    assert "dtcm+112, bytes 112 to 162 of workspace dtcm, from the caller" in text
+    assert "step 1  m_k1 writes it: 1 (ADD)" in text
+    assert elsewhere(whole, "b")["lower in dtcm"] == (
+        "taken while it lives: 'a' (dtcm+0, 100 B), 'c' (dtcm+0, 50 B)"
+    )
+    assert elsewhere(whole, "b")["isram"].startswith("possible, but dtcm comes before it")
+    assert "lower in dtcm" not in elsewhere(whole, "a")
+
+
+def test_a_lower_place_that_is_free_is_admitted() -> None:
+    assert elsewhere(plan(), "c")["lower in dtcm"].startswith("it would fit at dtcm+0 as well")
+
+
+def test_a_preferred_pool_that_is_full_is_explained_in_bytes() -> None:
+    reason = elsewhere(plan(), "b")["dtcm"]
+    assert reason == (
+        "preferred, but 100 B are alive there in step 1: 300 B together, 44 B more than its capacity"
+    )
+
+
+def test_a_pool_that_is_too_small_or_no_candidate_is_explained() -> None:
+    small = plan(pools={p.name: p for p in (pool("dtcm", 114, 150), pool("isram", 200, 4096))})
+    assert elsewhere(small, "b")["dtcm"] == "too small: 150 B"
+    buffers = {"b": tensor("b", 200, (4, 8), Place("planned", "isram", 0), candidates=("isram",))}
+    whole = plan(buffers=buffers)
+    assert elsewhere(whole, "b")["dtcm"].startswith("not a candidate: the scope")
+    steps = (*whole.steps[:1], step(1, (), ("b",), device="npu"), *whole.steps[2:])
+    assert elsewhere(plan(buffers=buffers, steps=steps), "b")["dtcm"] == (
+        "device 'npu', which touches it, may not use this pool"
+    )
+
+
+def test_every_buffer_of_a_model_can_be_explained() -> None:
+    whole = digits_plan()
+    for name, buffer in whole.buffers.items():
+        explanation = explain(whole, name)
+        assert explanation.uses, name
+        text = "\n".join(explanation_lines(whole, explanation))
+        assert text.startswith(f"{name}\n  what     {buffer.role}, {buffer.size_bytes} B")
+        document = explanation_document(explanation)
+        assert json.loads(json.dumps(document))["name"] == name
+
+
+def test_places_that_are_no_pool_are_explained() -> None:
+    whole = digits_plan()
+    (patch,) = [b.name for b in whole.buffers.values() if b.place.kind == "stack"][:1]
+    assert "private to one call" in elsewhere(whole, patch)["any pool"]
+    assert "memory of the application" in elsewhere(whole, "image")["any pool"]
+
+
+def test_an_unknown_buffer_is_refused_with_suggestions() -> None:
+    for name, text in (
+        ("conv2d_0/oot", "did you mean 'conv2d_0/out'"),
+        ("weights", "/weights'"),
+        ("zzz", "lists all buffers"),
+    ):
+        with pytest.raises(CompileError) as caught:
+            explain(digits_plan(), name)
+        (diagnostic,) = caught.value.diagnostics
+        assert diagnostic.code == "BW204"
+        assert text in (diagnostic.help or "")
+
+
+def test_a_plan_cannot_be_changed() -> None:
+    whole = plan_of(digits_document())
+    with pytest.raises(TypeError):
+        whole.pools["dtcm"] = whole.pools["isram"]  # type: ignore[index]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        whole.pools["dtcm"].used_bytes = 1  # type: ignore[misc]
