@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable
 from os import PathLike
 from typing import TYPE_CHECKING
 
+from bytewright.diagnostics import CompileError, Diagnostic
+
 if TYPE_CHECKING:
     from bytewright.model import CompiledModel
     from bytewright.target import Target
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "compile"]
+__all__ = ["CompileError", "CompiledModel", "Diagnostic", "__version__", "compile"]
 
 
 def compile(  # noqa: A001
@@ -72,3 +74,12 @@ def compile(  # noqa: A001
         use_backend_alloc_workspace=use_backend_alloc_workspace,
         progress=progress,
     )
+
+
+def __getattr__(name: str) -> object:
+    """`bytewright.CompiledModel`, loaded when it is asked for."""
+    if name == "CompiledModel":
+        from bytewright.model import CompiledModel
+
+        return CompiledModel
+    raise AttributeError(f"module 'bytewright' has no attribute {name!r}")

@@ -194,7 +194,7 @@ def explanation_lines(plan: Plan, explanation: Explanation) -> list[str]:
         f"  where    {_where(plan, buffer)}",
         f"  alive    {_lifetime(buffer)}",
         f"  scope    {buffer.scope or 'unconstrained'}",
-        f"  because  {buffer.reason}",
+        *_indented("because", buffer.reason.split("; ")),
         "used by",
     ]
     for use in explanation.uses:
@@ -203,7 +203,7 @@ def explanation_lines(plan: Plan, explanation: Explanation) -> list[str]:
     if buffer.place.kind == "planned":
         lines.append(f"alive at the same time in {buffer.place.name}")
         lines.extend(
-            f"  {place_text(other)}  {other.name}, {other.size_bytes} B, steps {steps_text(other)}"
+            f"  {place_text(other)}  {other.name}, {other.size_bytes} B, {_steps(other)}"
             for other in explanation.neighbours
         )
         if not explanation.neighbours:
@@ -229,8 +229,17 @@ def _lifetime(buffer: PlannedBuffer) -> str:
         return "inside the kernel, for one call"
     if buffer.place.kind == "constant":
         return "always"
+    return f"ticks {buffer.live[0]} to {buffer.live[1]}, {_steps(buffer)}"
+
+
+def _steps(buffer: PlannedBuffer) -> str:
     plural = "" if buffer.first_step == buffer.last_step else "s"
-    return f"ticks {buffer.live[0]} to {buffer.live[1]}, step{plural} {steps_text(buffer)}"
+    return f"step{plural} {steps_text(buffer)}"
+
+
+def _indented(head: str, facts: list[str]) -> list[str]:
+    """One fact a line, the head before the first."""
+    return [f"  {'' if index else head:<8} {fact}" for index, fact in enumerate(facts)]
 
 
 def explanation_document(explanation: Explanation) -> dict[str, Any]:
