@@ -180,22 +180,20 @@ def _refused(kernel: PrimFunc, message: str, help_text: str) -> CompileError:
 
 def _pass_scratch(entry: PrimFunc, hoisted: dict[str, _Hoisted]) -> PrimFunc:
     """Allocates each call's scratch right before the call and passes it."""
+    taken = {parameter.buffer.name for parameter in entry.buffer_parameters}
+    taken |= {s.buffer.name for s in walk_statements(entry.body) if isinstance(s, Allocate)}
+
+    def own_of(allocation: Allocate, stem: str) -> Allocate:
+        alignment = max(SCRATCH_ALIGNMENT, allocation.buffer.alignment)
+        name = _unique_name(f"{stem}/{allocation.buffer.name}", taken)
+        taken.add(name)
+        return replace(allocation, buffer=replace(allocation.buffer, name=name, alignment=alignment))
 
     def expand(statement: Statement) -> tuple[Statement, ...]:
         if not isinstance(statement, Call) or not (scratch := _scratch_of(statement, hoisted)):
             return (statement,)
         stem = _call_stem(statement)
-        own = tuple(
-            replace(
-                allocation,
-                buffer=replace(
-                    allocation.buffer,
-                    name=f"{stem}/{allocation.buffer.name}",
-                    alignment=max(SCRATCH_ALIGNMENT, allocation.buffer.alignment),
-                ),
-            )
-            for allocation in scratch
-        )
+        own = tuple(own_of(allocation, stem) for allocation in scratch)
         arguments = (*statement.arguments, *(Region(allocation.buffer) for allocation in own))
         return (Seq((*own, replace(statement, arguments=arguments))),)
 
@@ -207,6 +205,13 @@ def _scratch_of(call: Call, hoisted: dict[str, _Hoisted]) -> tuple[Allocate, ...
 
 
 def _call_stem(call: Call) -> str:
-    """A name for one call: that of the tensor it writes, which is unique in the entry."""
+    """A name for one call: that of the operator whose tensor it writes."""
     regions = [argument for argument in call.arguments if isinstance(argument, Region)]
     return regions[-1].buffer.name.partition("/")[0]
+
+
+def _unique_name(name: str, taken: set[str]) -> str:
+    chosen, number = name, 1
+    while chosen in taken:
+        chosen, number = f"{name}_{number}", number + 1
+    return chosen

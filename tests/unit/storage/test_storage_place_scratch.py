@@ -1,0 +1,196 @@
+"""Stack, workspace or pool for kernels' scratch: the decisions, and each refusal."""
+
+from __future__ import annotations
+
+import pytest
+
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.ir.builder import BodyBuilder, load, region
+from bytewright.ir.expr import Buffer, Var
+from bytewright.ir.module import Module
+from bytewright.ir.prim import Access, BufferParameter, PrimFunc, Role, ScalarParameter
+from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
+from bytewright.ir.types import DType, Symbol
+from bytewright.storage.account_stack import stack_use
+from bytewright.storage.place_scratch import place_scratch
+from bytewright.target.model import UNLIMITED, Target, Unlimited
+from bytewright.target.options import Overrides, apply_overrides
+from bytewright.target.registry import load_target
+from support.hand_built import WHERE, allocations, chain, module_of, reverse_kernel, stored, tensor
+
+LIMIT = 64
+
+
+def target_of(
+    limit: int | Unlimited = LIMIT, *, backend: bool = False, max_stack: int | None = None
+) -> Target:
+    overrides = Overrides(
+        max_stack_alloca_size=limit, use_backend_alloc_workspace=backend, max_stack_size=max_stack
+    )
+    return apply_overrides(load_target("host"), overrides)
+
+
+def decided(module: Module, target: Target) -> dict[str, Scope | None]:
+    """Scope of every scratch buffer: those of the kernels, and those that moved to the entry."""
+    placed = place_scratch(module, target)
+    bodies = [*(kernel.body for kernel in placed.kernels), placed.main.body]
+    found = [a.buffer for body in bodies for a in allocations(body)]
+    return {buffer.name: buffer.scope for buffer in found if "scratch" in buffer.name}
+
+
+def one(size_bytes: int, scope: Scope | None) -> Module:
+    return chain("m", [reverse_kernel("k", size_bytes, scope)], size_bytes)
+
+
+def refusal(module: Module, target: Target) -> Diagnostic:
+    with pytest.raises(CompileError) as caught:
+        place_scratch(module, target)
+    (diagnostic,) = caught.value.diagnostics
+    return diagnostic
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "limit", "on_stack"),
+    [
+        (LIMIT - 1, LIMIT, True),
+        (LIMIT, LIMIT, True),
+        (LIMIT + 1, LIMIT, False),
+        (1, 0, False),
+        (1 << 20, UNLIMITED, True),
+    ],
+)
+@pytest.mark.parametrize("scope", [GLOBAL, None])
+def test_global_goes_to_the_stack_within_the_limit(
+    scope: Scope | None, size_bytes: int, limit: int | Unlimited, on_stack: bool
+) -> None:
+    expected = {"scratch0": STACK} if on_stack else {"y/scratch0": WORKSPACE}
+    assert decided(one(size_bytes, scope), target_of(limit)) == expected
+
+
+@pytest.mark.parametrize("size_bytes", [1, LIMIT, 4096])
+def test_workspace_and_named_pools_never_go_to_the_stack(size_bytes: int) -> None:
+    target = target_of(UNLIMITED)
+    assert decided(one(size_bytes, WORKSPACE), target) == {"y/scratch0": WORKSPACE}
+    assert decided(one(size_bytes, pool_scope("ram")), target) == {"y/scratch0": pool_scope("ram")}
+
+
+def test_local_and_stack_do_not_answer_to_the_limit() -> None:
+    assert decided(one(100, LOCAL), target_of(0)) == {"scratch0": LOCAL}
+    assert decided(one(4096, STACK), target_of(0)) == {"scratch0": STACK}
+
+
+def test_the_backend_workspace_overrides_the_limit() -> None:
+    assert decided(one(8, GLOBAL), target_of(UNLIMITED, backend=True)) == {"y/scratch0": WORKSPACE}
+    assert decided(one(8, LOCAL), target_of(0, backend=True)) == {"scratch0": LOCAL}
+
+
+def test_scratch_becomes_a_parameter_and_an_allocation_at_each_call() -> None:
+    module = chain("m", [reverse_kernel("k", 8, WORKSPACE, num_scratch=2)] * 3, 8)
+    placed = stored(module, target_of())
+    (kernel,) = placed.kernels
+    assert [p.buffer.name for p in kernel.buffer_parameters] == ["source", "result", "scratch0", "scratch1"]
+    assert [p.role for p in kernel.buffer_parameters[2:]] == [Role.SCRATCH] * 2
+    assert allocations(kernel.body) == []
+    names = [a.buffer.name for a in allocations(placed.main.body)]
+    assert [name for name in names if "scratch" in name] == [
+        f"{stem}/scratch{index}" for stem in ("t0", "t1", "y") for index in range(2)
+    ]
+
+
+def test_calls_whose_results_have_names_of_one_stem_get_scratch_of_their_own() -> None:
+    kernels = [reverse_kernel("k", 8, WORKSPACE)] * 3
+    placed = stored(chain("m", kernels, 8, tensor_names=("split/0", "split/1")), target_of())
+    names = [a.buffer.name for a in allocations(placed.main.body)]
+    assert len(set(names)) == len(names) == 2 + 3
+
+
+def test_the_module_given_is_not_changed_and_placing_again_decides_nothing_else() -> None:
+    module, target = one(LIMIT, GLOBAL), target_of()
+    before = str(module)
+    placed = place_scratch(module, target)
+    assert str(module) == before
+    again = place_scratch(placed, target_of(0))
+    assert [a.buffer for a in allocations(again.kernels[0].body)] == [
+        a.buffer for a in allocations(placed.kernels[0].body)
+    ]
+
+
+def test_the_reason_is_kept() -> None:
+    placed = place_scratch(one(LIMIT, GLOBAL), target_of())
+    assert any(
+        "64 B, within max-stack-alloca-size" in r for r in allocations(placed.kernels[0].body)[0].provenance
+    )
+    moved = place_scratch(one(LIMIT + 1, GLOBAL), target_of())
+    assert any("65 B, over max-stack-alloca-size" in r for r in allocations(moved.main.body)[0].provenance)
+
+
+def test_private_storage_that_is_too_large_is_refused() -> None:
+    assert decided(one(128, LOCAL), target_of()) == {"scratch0": LOCAL}
+    diagnostic = refusal(one(129, LOCAL), target_of())
+    assert diagnostic.code == "BW302"
+    assert "'scratch0' of kernel 'k' is private ('local') and takes 129 B" in diagnostic.message
+    assert "admits 128 B" in diagnostic.message
+    assert "max-local-size = 129" in (diagnostic.help or "")
+
+
+def dynamic(scope: Scope) -> Module:
+    """A kernel whose scratch has as many elements as its scalar parameter says."""
+    source, result = (Buffer(name, (8,), DType.I8, GLOBAL, 1) for name in ("source", "result"))
+    rows = Symbol("rows", 1, 8)
+    body = BodyBuilder(("source", "result", "rows"))
+    scratch = body.allocate(Buffer("scratch0", (rows,), DType.I8, scope, 1))
+    with body.for_("i", 0, Var("rows", DType.I32)) as i:
+        body.store(scratch, i, load(source, i))
+        body.store(result, i, load(scratch, i))
+    parameters = (
+        BufferParameter(source, Access.READ),
+        BufferParameter(result, Access.WRITE),
+        ScalarParameter(Var("rows", DType.I32)),
+    )
+    kernel = PrimFunc("k", parameters, body.finish(), where=WHERE)
+    entry = BodyBuilder(("x", "y"))
+    first, last = tensor("x", 8, GLOBAL), tensor("y", 8, GLOBAL)
+    entry.call("k", region(first), region(last), 4, where=WHERE)
+    return module_of("m", [kernel], entry.finish(), first, last)
+
+
+def test_scratch_of_a_size_known_at_run_time_goes_to_the_workspace() -> None:
+    assert decided(dynamic(GLOBAL), target_of(UNLIMITED)) == {"y/scratch0": WORKSPACE}
+
+
+@pytest.mark.parametrize(
+    ("scope", "words"),
+    [(STACK, "known only at run time"), (LOCAL, "of constant size")],
+    ids=["stack", "local"],
+)
+def test_arrays_on_the_stack_have_constant_size(scope: Scope, words: str) -> None:
+    diagnostic = refusal(dynamic(scope), target_of(UNLIMITED))
+    assert diagnostic.code == "BW302"
+    assert words in diagnostic.message
+
+
+def test_the_stack_by_name_contradicts_the_backend_workspace() -> None:
+    diagnostic = refusal(one(8, STACK), target_of(backend=True))
+    assert diagnostic.code == "BW302"
+    assert "global.stack" in diagnostic.message
+    assert "use-backend-alloc-workspace" in diagnostic.message
+
+
+def test_what_may_move_makes_room_on_the_stack_largest_first() -> None:
+    """Two calls deep: beside their allowance 100 B are left for arrays."""
+    kernels = [reverse_kernel("small", 60), reverse_kernel("large", 64, num_scratch=2)]
+    body = BodyBuilder(("x", "y"))
+    first, last = tensor("x", 64, GLOBAL), tensor("y", 64, GLOBAL)
+    body.call("small", region(first), region(last), where=WHERE)
+    body.call("large", region(first), region(last), where=WHERE)
+    module = module_of("m", kernels, body.finish(), first, last)
+    roomy = target_of()
+    tight = target_of(max_stack=2 * roomy.default_device.stack_allowance_per_call_bytes + 100)
+    assert stack_use(place_scratch(module, roomy), roomy).planned_bytes == 128
+    placed = place_scratch(module, tight)
+    use = stack_use(placed, tight)
+    assert use.excess_bytes == 0
+    assert use.planned_bytes == 64
+    moved = [a.buffer for a in allocations(placed.main.body)]
+    assert [buffer.shape for buffer in moved] == [(64,)]
+    assert moved[0].scope == WORKSPACE
