@@ -141,10 +141,15 @@ class PlannedStep:
 
 @dataclass(frozen=True, slots=True)
 class PlannedTensor:
-    """An input or output of the model; scale and zero point are None for float tensors."""
+    """An input or output of the model; scale and zero point are None for float tensors.
+
+    Attributes:
+        buffer: Its buffer. One that the caller provides and no step touches is not among the plan's buffers.
+    """
 
     name: str
     c_name: str
+    buffer: str
     dtype: str
     shape: tuple[int, ...]
     size_bytes: int
@@ -382,6 +387,7 @@ def _tensor(entry: _Record) -> PlannedTensor:
     return PlannedTensor(
         name=entry.text("name"),
         c_name=entry.text("c_name"),
+        buffer=entry.text("buffer"),
         dtype=entry.text("dtype"),
         shape=entry.integers("shape"),
         size_bytes=entry.integer("size_bytes"),

@@ -65,8 +65,8 @@ def plan_document(planned: PlannedModel) -> dict[str, Any]:
         "numerics": planned.numerics,
         "io": planned.io.value,
         "build": {"bytewright": planned.version, "flags": list(BUILD_FLAGS)},
-        "inputs": [_port(port) for port in module.inputs],
-        "outputs": [_port(port) for port in module.outputs],
+        "inputs": _ports(module, Border.INPUT),
+        "outputs": _ports(module, Border.OUTPUT),
         "pools": [
             *(_pool(pool, planned.workspace, target) for pool in target.workspace_pools),
             *(
@@ -90,11 +90,16 @@ def plan_document(planned: PlannedModel) -> dict[str, Any]:
     return document
 
 
-def _port(port: Port) -> dict[str, Any]:
+def _ports(module: Module, border: Border) -> list[dict[str, Any]]:
+    return [_port(port, name) for name, (side, port) in border_ports(module).items() if side is border]
+
+
+def _port(port: Port, buffer: str) -> dict[str, Any]:
     quantization = port.quantization
     return {
         "name": port.name,
         "c_name": port.name,
+        "buffer": buffer,
         "dtype": port.type.dtype.value,
         "shape": list(port.type.fixed_shape),
         "size_bytes": port.type.size_bytes,

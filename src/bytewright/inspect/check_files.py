@@ -9,6 +9,7 @@ from typing import Any
 
 from bytewright.codegen.interface import offset_macro
 from bytewright.inspect.read_c import (
+    read_addresses,
     read_bytes,
     read_calls,
     read_hashes,
@@ -97,6 +98,7 @@ def _faults_of_source(directory: Path, plan: Plan) -> Iterator[str]:
         for name in offsets
         if name not in placed
     )
+    yield from _differences_of_addresses(path, plan, source)
     calls = read_calls(source, plan.model)
     if [call.kernel for call in calls] != [step.kernel for step in plan.steps]:
         yield f"{path} calls {len(calls)} kernels, not those of the plan's {len(plan.steps)} steps in order"
@@ -107,6 +109,23 @@ def _faults_of_source(directory: Path, plan: Plan) -> Iterator[str]:
         if call.names != touched:
             names = ", ".join(sorted(call.names ^ touched))
             yield f"{path}, step {step.index}: plan and call differ in {names}"
+
+
+def _differences_of_addresses(path: str, plan: Plan, source: str) -> Iterator[str]:
+    """The functions that return where inputs and outputs lie in the workspace."""
+    actual = read_addresses(source, plan.model)
+    for role, tensors in (("input", plan.inputs), ("output", plan.outputs)):
+        for tensor in tensors:
+            buffer = plan.buffers.get(tensor.buffer)
+            if buffer is None or buffer.place.kind != "planned":
+                continue
+            pool = plan.pools[buffer.place.name]
+            is_caller = pool.provider == "caller"
+            base = f"context->{pool.c_name}" if is_caller else f"{plan.model}_{pool.c_name}_workspace"
+            function = f"{plan.model}_{role}_{tensor.c_name}"
+            expected = (base, _name_in_c(plan, buffer))
+            if actual.get(function) != expected:
+                yield f"{path}: {function} does not return {expected[0]} + {expected[1]}"
 
 
 def _name_in_c(plan: Plan, buffer: PlannedBuffer) -> str:

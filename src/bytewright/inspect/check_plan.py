@@ -30,6 +30,7 @@ def faults_of_plan(plan: Plan) -> list[str]:
         *_faults_of_steps(plan),
         *_faults_of_pools(plan),
         *_faults_of_buffers(plan),
+        *_faults_of_border(plan),
         *_faults_of_stack(plan),
     ]
     if not faults:  # otherwise the numbers below may not exist
@@ -87,6 +88,28 @@ def _faults_of_buffers(plan: Plan) -> Iterator[str]:
                 yield f"'{buffer.name}' is the caller's '{place.name}', which is no {buffer.role} of its size"
 
 
+def _faults_of_border(plan: Plan) -> Iterator[str]:
+    """Inputs and outputs are where the plan's `io` says; in the workspace each has its bytes, touched or not."""
+    expected = {"caller": "caller", "workspace": "planned"}.get(plan.io)
+    if expected is None:
+        yield f"inputs and outputs are in '{plan.io}', not with the caller or in the workspace"
+        return
+    for role, tensors in (("input", plan.inputs), ("output", plan.outputs)):
+        for tensor in tensors:
+            buffer = plan.buffers.get(tensor.buffer)
+            if buffer is None:
+                if expected == "planned":
+                    yield f"{role} '{tensor.name}' has no place in the workspace"
+                continue
+            found = (buffer.role, buffer.place.kind, buffer.size_bytes)
+            if found != (role, expected, tensor.size_bytes):
+                yield f"{role} '{tensor.name}' of {tensor.size_bytes} B is buffer '{buffer.name}', which is {found}"
+    names = [tensor.buffer for tensor in (*plan.inputs, *plan.outputs)]
+    for buffer in plan.buffers.values():
+        if buffer.role in ("input", "output") and names.count(buffer.name) != 1:
+            yield f"{buffer.role} '{buffer.name}' is none of the model's, or more than one"
+
+
 def _faults_of_placed(plan: Plan, buffer: PlannedBuffer, devices: list[str]) -> Iterator[str]:
     place = buffer.place
     pool = plan.pools.get(place.name)
@@ -136,6 +159,8 @@ def _faults_of_lifetimes(plan: Plan) -> Iterator[str]:
             elif lower < buffer.live[0] or upper > buffer.live[1]:
                 yield f"step {step.index} touches '{name}', which lives from {buffer.live[0]} to {buffer.live[1]}"
     for buffer in plan.buffers.values():
+        if buffer.role == "input" and buffer.live is not None and buffer.live[0] > 0:
+            yield f"input '{buffer.name}' does not live from the start"
         if buffer.role == "output" and buffer.live is not None and buffer.live[1] < plan.num_ticks:
             yield f"output '{buffer.name}' does not live to the end"
 

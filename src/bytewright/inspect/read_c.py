@@ -44,7 +44,26 @@ def read_calls(source: str, model: str) -> list[CallText]:
     _, _, body = source.partition(f"int32_t {model}_run(")
     call = re.compile(rf"^ +({re.escape(model)}_\w+)\((.*?)\);$", re.MULTILINE | re.DOTALL)
     name = re.compile(rf"\b{re.escape(model.upper())}_AT_\w+|\b(?:inputs|outputs)->\w+")
-    return [CallText(kernel, frozenset(name.findall(arguments))) for kernel, arguments in call.findall(body)]
+    return [
+        CallText(kernel, frozenset(name.findall(arguments)))
+        for kernel, arguments in call.findall(body)
+        if kernel != f"{model.upper()}_STEP"  # the macro between the kernels, of a model in capitals
+    ]
+
+
+def read_addresses(source: str, model: str) -> dict[str, tuple[str, str]]:
+    """What the functions that give addresses of inputs and outputs return: the pool's base, and the offset's name."""
+    function = re.compile(
+        rf"^[\w ]+ \*({re.escape(model)}_(?:input|output)_\w+)\(const \w+ \*context\) \{{$(.*?)^\}}$",
+        re.MULTILINE | re.DOTALL,
+    )
+    address = re.compile(rf"\((context->\w+|\w+) \+ ({re.escape(model.upper())}_AT_\w+)\);$", re.MULTILINE)
+    found: dict[str, tuple[str, str]] = {}
+    for name, body in function.findall(source):
+        returned = address.findall(body)
+        if len(returned) == 1:
+            found[name] = returned[0]
+    return found
 
 
 def read_bytes(initialiser: str) -> bytes:

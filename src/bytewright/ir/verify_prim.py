@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import assert_never
 
 from bytewright.ir.address import has_constant_size, num_elements
+from bytewright.ir.border import Border
 from bytewright.ir.expr import Binary, BinaryOperator, Buffer, Cast, Const, Expr, Load, MathCall, Select, Var
 from bytewright.ir.prim import (
     CANDIDATE_POOLS,
+    IO,
     POOL_OFFSET,
     Access,
     Allocate,
@@ -35,6 +37,7 @@ ARITHMETIC = frozenset({DType.I16, DType.I32, DType.I64, DType.F32, DType.F64})
 _INTEGER_ONLY = frozenset({BinaryOperator.MOD, BinaryOperator.SHL, BinaryOperator.SHR, BinaryOperator.AND})
 _LOGICAL = frozenset({BinaryOperator.LOGICAL_AND, BinaryOperator.LOGICAL_OR})
 _INDEX_TYPES = frozenset({DType.I32, DType.I64})
+_BORDERS = tuple(border.value for border in Border)
 
 
 def check_primfunc(context: Context, function: PrimFunc) -> None:
@@ -176,6 +179,7 @@ class _Checker:
             self.report(f"'{buffer.name}' is on the stack, so its size must be constant")
         self.candidates(statement)
         self.offset(statement)
+        self.border(statement)
 
     def candidates(self, statement: Allocate) -> None:
         pools, name = statement.annotation(CANDIDATE_POOLS), statement.buffer.name
@@ -208,6 +212,15 @@ class _Checker:
             self.report(f"'{buffer.name}' has a {POOL_OFFSET} without being planned in a pool")
         if isinstance(offset, int) and offset % buffer.alignment:
             self.report(f"offset {offset} of '{buffer.name}' is not a multiple of {buffer.alignment}")
+
+    def border(self, statement: Allocate) -> None:
+        mark, name = statement.annotation(IO), statement.buffer.name
+        if mark is None:
+            return
+        if mark not in _BORDERS:
+            self.report(f"{IO} of '{name}' is {mark!r}, not one of {', '.join(_BORDERS)}")
+        if not self.is_entry:
+            self.report(f"'{name}' is an input or output of the model, allocated by a kernel")
 
     def view(self, statement: View) -> None:
         buffer = statement.buffer

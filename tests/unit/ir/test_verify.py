@@ -207,6 +207,16 @@ def test_offsets_are_aligned_and_only_where_they_mean_something():
     assert texts(early, Stage.STORED) == ["'b' has a pool_offset before planning"]
 
 
+def test_inputs_and_outputs_are_marked_in_entries_alone():
+    right = Allocate(Buffer("b", (4,), I8, WORKSPACE), (("io", "output"),))
+    assert texts(entry(right), Stage.LOWERED) == []
+    assert texts(kernel(right), Stage.LOWERED) == [
+        "'b' is an input or output of the model, allocated by a kernel"
+    ]
+    wrong = Allocate(Buffer("b", (4,), I8, WORKSPACE), (("io", "both"),))
+    assert texts(entry(wrong), Stage.LOWERED) == ["io of 'b' is 'both', not one of input, output"]
+
+
 def test_kernels_allocate_in_no_pool_once_planned():
     module = kernel(Allocate(Buffer("b", (4,), I8, SRAM), (("pool_offset", 0),)))
     assert texts(module, Stage.PLANNED) == [
