@@ -40,10 +40,12 @@ OWNERS = {
     "click": {"cli"},
     "rich": {"cli", "report"},
     "elftools": {"inspect"},
+    "devicetree": {"target"},
 }
 RUN_TIME_PACKAGES = {"click", "flatbuffers", "numpy", "rich", "tflite"}
 NOT_LOADED_BY_IMPORT = RUN_TIME_PACKAGES - {"numpy"} | {
     "ai_edge_litert",
+    "devicetree",
     "elftools",
     "hypothesis",
     "ortools",

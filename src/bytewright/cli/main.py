@@ -51,6 +51,8 @@ def _register() -> None:
     bytewright.params.append(_debug_option())
     for command in COMMANDS:
         command.params.append(_debug_option())
+        for inner in command.commands.values() if isinstance(command, click.Group) else ():
+            inner.params.append(_debug_option())
         bytewright.add_command(command)
 
 

@@ -1,14 +1,17 @@
-"""`bytewright targets`: which targets there are, and what one of them looks like once resolved."""
+"""`bytewright targets`: which targets there are, what one of them looks like once resolved, and importing more."""
 
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import click
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.target import (
     BUILTIN_TARGETS,
     Access,
@@ -21,21 +24,127 @@ from bytewright.target import (
     load_target,
 )
 
-
-@click.command(short_help="List the targets, or print one.")
-@click.argument("target", metavar="[NAME|FILE]", required=False)
-@click.option(
+_json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON, in the form of a target file, and nothing else."
 )
-def targets(target: str | None, as_json: bool) -> None:
+
+
+class _Targets(click.Group):
+    """A group in which a first word that is not `import` is the name of a target, to be printed."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command `import`, or `show` with all words as they stand."""
+        if args[0] == "import":
+            return super().resolve_command(ctx, args)
+        return "show", self.commands["show"], args
+
+
+@click.group(
+    cls=_Targets,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    short_help="List the targets, print one, or import one.",
+    subcommand_metavar="[NAME|FILE | import FILE -o TOML]",
+)
+@_json_option
+@click.pass_context
+def targets(context: click.Context, as_json: bool) -> None:
     """List the built-in targets, or print one target with every default filled in.
 
     What is printed, as TOML or as JSON, is itself a target file.
     """
-    if target is not None:
-        loaded = load_target(target)
-        click.echo(json.dumps(dump(loaded), indent=2) if as_json else dump_toml(loaded), nl=as_json)
+    if context.invoked_subcommand is None:
+        _print_list(as_json)
+
+
+@targets.command("show", hidden=True)
+@click.argument("target", metavar="NAME|FILE")
+@_json_option
+@click.pass_context
+def _show(context: click.Context, target: str, as_json: bool) -> None:
+    """Print one target."""
+    asked_before = context.parent is not None and bool(context.parent.params.get("as_json"))
+    loaded = load_target(target)
+    if as_json or asked_before:
+        click.echo(json.dumps(dump(loaded), indent=2))
+    else:
+        click.echo(dump_toml(loaded), nl=False)
+
+
+def _definitions(
+    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
+) -> tuple[str, ...]:
+    for value in values:
+        if not re.fullmatch(r"[A-Za-z_.$][\w.$]*=[^\s=]+", value, re.ASCII):
+            raise click.BadParameter(f"{value!r} is not NAME=VALUE", context, parameter)
+    return values
+
+
+def _isa_name(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", value, re.ASCII):
+        message = f"{value!r} is not the name of an instruction set, such as cortex-m55"
+        raise click.BadParameter(message, context, parameter)
+    return value
+
+
+@targets.command("import", short_help="Make a target file from a linker script or a devicetree.")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "output",
+    type=click.Path(path_type=Path),
+    metavar="TOML",
+    help="Write the target here, not to the terminal.",
+)
+@click.option("--isa", callback=_isa_name, help="The processor, such as cortex-m7, if the file does not say.")
+@click.option("--name", help="The target's name.  [default: as the file says, else its stem]")
+@click.option(
+    "-I",
+    "--include",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Look up included files here.",
+)
+@click.option(
+    "-D",
+    "--define",
+    multiple=True,
+    callback=_definitions,
+    metavar="NAME=VALUE",
+    help="A symbol that the build defines.",
+)
+def _import(
+    file: Path,
+    output: Path | None,
+    isa: str | None,
+    name: str | None,
+    include: tuple[Path, ...],
+    define: tuple[str, ...],
+) -> None:
+    """Make a target file from FILE: a GNU linker script or a Zephyr devicetree.
+
+    The linker evaluates the script's MEMORY block. Comments in the target file say what was assumed.
+    """
+    from bytewright.target.importers import ImportOptions, import_target
+
+    imported = import_target(file, ImportOptions(isa, name, include, define))
+    for remark in imported.remarks:
+        click.echo(f"note: {remark}", err=True)
+    if output is None:
+        click.echo(imported.text, nl=False)
         return
+    try:
+        output.write_text(imported.text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise CompileError(
+            Diagnostic("BW206", f"cannot write '{output}': {error.strerror or error}")
+        ) from None
+
+
+def _print_list(as_json: bool) -> None:
     builtin = [load_target(name) for name in BUILTIN_TARGETS]
     if as_json:
         click.echo(json.dumps([dump(entry) for entry in builtin], indent=2))

@@ -28,7 +28,7 @@ from bytewright.target.source import Path
 
 FORBIDDEN_POOL_NAMES = ("workspace", "stack")  # `global.workspace` and `global.stack` are scopes of their own
 _END_OF_ADDRESSES = 1 << 64
-_C_KEYWORD = re.compile(
+C_KEYWORD = re.compile(
     "auto|break|case|char|const|continue|default|do|double|else|enum|extern|float|for|goto|if|inline|int|long|"
     "register|restrict|return|short|signed|sizeof|static|struct|switch|typedef|union|unsigned|void|volatile|while"
 )
@@ -217,7 +217,7 @@ def _name_problems(target: Target, pools: list[tuple[Pool, Path]]) -> Iterator[P
         if pool.name in FORBIDDEN_POOL_NAMES:
             message = f"a pool cannot be called {pool.name!r}: `global.{pool.name}` is another storage scope"
             yield Problem(path, message)
-        if _C_KEYWORD.fullmatch(pool.identifier):
+        if C_KEYWORD.fullmatch(pool.identifier):
             message = f"a pool cannot be called {pool.name!r}: it becomes a name in C, where it is a keyword"
             yield Problem(path, message)
         if pool.name in tags:

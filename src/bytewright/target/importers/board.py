@@ -1,0 +1,72 @@
+"""What an importer found on a board, before pools and stacks are decided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.target.model import Access
+
+
+@dataclass(frozen=True, slots=True)
+class FoundMemory:
+    """A memory as the source describes it.
+
+    Attributes:
+        name: A valid name of a memory, unique on the board.
+        base: Its first address.
+        size_bytes: More than zero.
+        access: What running code may do with it.
+        section: The linker section that places an array in it; `None` leaves that to the linker.
+        origin: What the source calls it, and with which properties, for a comment.
+        where: File and line.
+        is_preferred: The source names it as the memory for data or code; it wins where memories overlap.
+        parameters_limit: The bytes that the source reserves for the program's image, with the reason; `None`
+            for the whole memory.
+    """
+
+    name: str
+    base: int
+    size_bytes: int
+    access: Access
+    section: str | None
+    origin: str
+    where: str
+    is_preferred: bool = False
+    parameters_limit: tuple[int, str] | None = None
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether running code may write it."""
+        return self.access is Access.READ_WRITE
+
+    @property
+    def end(self) -> int:
+        """The address behind its last byte."""
+        return self.base + self.size_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class FoundBoard:
+    """A board as the source describes it.
+
+    Attributes:
+        name: For the target, unless the user gives another.
+        description: One line for people; may be empty.
+        isa: The processor's instruction set, if the source says.
+        memories: In the source's order.
+        stack_memory: The name of the memory that holds the stack, if the source says, with how it says so.
+        remarks: What was left out or decided, for comments and for the user.
+    """
+
+    name: str
+    description: str
+    isa: str | None
+    memories: tuple[FoundMemory, ...]
+    stack_memory: tuple[str, str] | None = None
+    remarks: tuple[str, ...] = ()
+
+
+def refusal(message: str, where: str, *notes: str, help_text: str | None = None) -> CompileError:
+    """BW202: the source is not valid, or says nothing that a target can be made of."""
+    return CompileError(Diagnostic("BW202", message, notes, help_text, where))

@@ -1,0 +1,328 @@
+"""The memories and the processor of a Zephyr devicetree.
+
+The tree is parsed by the package `devicetree`, Zephyr's own; without Zephyr's bindings, because all that is needed
+are conventions of a few properties: `/chosen` says which memories hold data and program, `compatible` which
+nodes are memories at all, `reg` and `ranges` where they are. Nodes that are not enabled are not there.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.target.importers.board import FoundBoard, FoundMemory, refusal
+from bytewright.target.importers.names import memory_name, target_name
+from bytewright.target.importers.preprocess import preprocess
+from bytewright.target.importers.source_map import SourceMap
+from bytewright.target.model import Access
+
+if TYPE_CHECKING:
+    from devicetree.dtlib import DT, Node
+
+_CELL_BYTES = 4
+_DEFAULT_ADDRESS_CELLS, _DEFAULT_SIZE_CELLS = 2, 1  # the specification's, where the parent says nothing
+_LAST_ADDRESS = (1 << 64) - 1
+_DATA, _PROGRAM = "zephyr,sram", "zephyr,flash"
+# Properties of /chosen that name memories -> the section that Zephyr's linker script has for variables there.
+# Data and program need none: what has no section of its own goes there.
+_CHOSEN: dict[str, str | None] = {
+    _DATA: None,
+    _PROGRAM: None,
+    "zephyr,dtcm": ".dtcm_noinit",
+    "zephyr,itcm": ".itcm",
+    "zephyr,ccm": ".ccm_noinit",
+    "zephyr,ocm": ".ocm_noinit",
+}
+_MEMORY_REGION = "zephyr,memory-region"
+_WRITABLE = ("mmio-sram", _MEMORY_REGION, "arm,dtcm", "arm,itcm")
+_READ_ONLY = ("soc-nv-flash",)
+_CORTEX = re.compile(r"arm,(cortex-[amr][0-9]+)(\+|plus)?f?")
+
+
+def read_devicetree(path: Path, text: str, include: Sequence[Path], define: Sequence[str]) -> FoundBoard:
+    """The memories of a tree, in its order, and its first processor.
+
+    Args:
+        path: A .dts file: a board's, which needs Zephyr's folders in `include`, or a build's `zephyr.dts`.
+        text: Its content.
+        include: Folders in which included files are looked up.
+        define: `NAME=VALUE`, macros for the C preprocessor.
+
+    Raises:
+        CompileError: BW202 with file and line; BW501 without the package or a preprocessor.
+    """
+    text = preprocess(path, text, include, define)
+    source = SourceMap(path, text, include)
+    return _Tree(_parse(path, text, include, source), source, path).board()
+
+
+def _parse(path: Path, text: str, include: Sequence[Path], source: SourceMap) -> DT:
+    try:
+        from devicetree.dtlib import DT, DTError
+    except ImportError:
+        help_text = "install it: pip install 'bytewright[import]'"
+        message = "a devicetree needs the Python package 'devicetree', which is not installed"
+        raise CompileError(Diagnostic("BW501", message, help=help_text)) from None
+    with tempfile.TemporaryDirectory(prefix="bytewright-import-") as folder:
+        copy = Path(folder) / "board.dts"
+        copy.write_text(text, encoding="utf-8")
+        try:
+            return DT(str(copy), [str(path.parent), *map(str, include)])
+        except DTError as error:
+            raise _refused(str(error).replace(str(copy), str(path)), source) from None
+        except (OSError, UnicodeDecodeError, RecursionError) as error:
+            raise refusal(f"the tree cannot be parsed: {type(error).__name__}: {error}", str(path)) from None
+
+
+def _refused(message: str, source: SourceMap) -> CompileError:
+    """The parser's message, with its line, or else that of the node or label which it names."""
+    placed = re.fullmatch(r"(.+?):(\d+) \(column (\d+)\): (?:parse error: )?(.*)", message, re.DOTALL)
+    if placed:
+        return refusal(f"{placed[4]} (column {placed[3]})".replace("\n", " "), f"{placed[1]}:{placed[2]}")
+    label = re.search(r"label '(\w+)'", message)
+    node = re.match(r"(/[^:]*): ", message)
+    if label:
+        where = source.first(rf"&{label[1]}\b|\b{label[1]}:")
+    else:
+        where = source.place(node[1], ()) if node else source.file
+    return refusal(message.replace("\n", " "), where)
+
+
+class _Tree:
+    def __init__(self, tree: DT, source: SourceMap, path: Path) -> None:
+        self._tree = tree
+        self._source = source
+        self._path = path
+        self._remarks: list[str] = []
+
+    def board(self) -> FoundBoard:
+        """All that a target needs."""
+        chosen = self._chosen_memories()
+        memories: list[FoundMemory] = []
+        taken: set[str] = set()
+        for node in self._tree.node_iter():
+            access = self._access(node, chosen)
+            if access is None:
+                continue
+            if not _is_enabled(node):
+                self._remarks.append(f"{node.path} is left out: its status is not okay")
+                continue
+            memories.extend(self._memories(node, access, chosen, taken))
+        if not memories:
+            raise refusal(
+                "the tree describes no memory that is enabled",
+                self._source.file,
+                f"memories are nodes with device_type 'memory' or compatible {', '.join(_WRITABLE + _READ_ONLY)}, "
+                f"and those that /chosen names with {', '.join(_CHOSEN)}",
+            )
+        compatible = self._texts(self._tree.root, "compatible")
+        name = compatible[0].partition(",")[2] or compatible[0] if compatible else self._path.stem
+        description = next(iter(self._texts(self._tree.root, "model")), "")
+        stack = next((m.name for m in memories if m.is_preferred and m.is_writable), None)
+        return FoundBoard(
+            target_name(name),
+            description,
+            self._isa(),
+            tuple(memories),
+            None if stack is None else (stack, f"/chosen: {_DATA}"),
+            tuple(self._remarks),
+        )
+
+    def _place(self, node: Node, name: str | None = None) -> str:
+        return self._source.place(node.path, node.labels, name)
+
+    def _texts(self, node: Node, name: str) -> list[str]:
+        """The strings of a property; none if it is absent."""
+        from devicetree.dtlib import DTError
+
+        try:
+            return node.props[name].to_strings() if name in node.props else []
+        except DTError as error:
+            raise refusal(str(error), self._place(node, name)) from None
+
+    def _number(self, node: Node, name: str, default: int) -> int:
+        from devicetree.dtlib import DTError
+
+        try:
+            return node.props[name].to_num() if name in node.props else default
+        except DTError as error:
+            raise refusal(str(error), self._place(node, name)) from None
+
+    def _chosen_node(self, name: str) -> Node | None:
+        """The node that a property of /chosen names, by reference or by path."""
+        from devicetree.dtlib import DTError
+
+        chosen = self._tree.root.nodes.get("chosen")
+        if chosen is None or name not in chosen.props:
+            return None
+        try:
+            return chosen.props[name].to_path()
+        except DTError as error:
+            raise refusal(str(error), self._place(chosen, name)) from None
+
+    def _chosen_memories(self) -> dict[str, str]:
+        """The path of each node that /chosen names as a memory, with the property that does."""
+        chosen: dict[str, str] = {}
+        for name in _CHOSEN:
+            node = self._chosen_node(name)
+            if node is not None:
+                chosen.setdefault(node.path, name)
+                if not _is_enabled(node):
+                    place = self._place(self._tree.get_node("/chosen"), name)
+                    raise refusal(f"{name} is {node.path}, whose status is not okay", place)
+        return chosen
+
+    def _access(self, node: Node, chosen: dict[str, str]) -> Access | None:
+        """What may be done with the memory that a node describes; `None` if it describes none."""
+        compatible = self._texts(node, "compatible")
+        if chosen.get(node.path) == _PROGRAM or any(entry in _READ_ONLY for entry in compatible):
+            return Access.READ_ONLY
+        is_memory = node.path in chosen or any(entry in _WRITABLE for entry in compatible)
+        if is_memory or self._texts(node, "device_type") == ["memory"]:
+            return Access.READ_WRITE
+        return None
+
+    def _memories(
+        self, node: Node, access: Access, chosen: dict[str, str], taken: set[str]
+    ) -> Iterator[FoundMemory]:
+        """The memories of a node, one for each pair of address and size."""
+        choice = chosen.get(node.path)
+        region = next(iter(self._texts(node, _MEMORY_REGION)), "")
+        foreign_name = region or (node.labels[0] if node.labels else node.name.partition("@")[0])
+        origin = node.path if choice is None else f"{node.path}, {choice}"
+        for base, size_bytes in self._ranges_of(node):
+            if size_bytes == 0:
+                self._remarks.append(f"{node.path} is left out: its size is 0")
+                continue
+            name = memory_name(foreign_name, taken)
+            yield FoundMemory(
+                name=name,
+                base=base,
+                size_bytes=size_bytes,
+                access=access,
+                section=_section(name, region, choice, access),
+                origin=origin,
+                where=self._place(node, "reg"),
+                is_preferred=choice in (_DATA, _PROGRAM),
+                parameters_limit=self._image_limit(base, size_bytes) if choice == _PROGRAM else None,
+            )
+
+    def _ranges_of(self, node: Node) -> list[tuple[int, int]]:
+        """Address and size of each part of `reg`, as the processor sees them."""
+        if "reg" not in node.props or node.parent is None:
+            raise refusal(f"memory {node.path} has no 'reg', so its place is not known", self._place(node))
+        address_cells = self._number(node.parent, "#address-cells", _DEFAULT_ADDRESS_CELLS)
+        size_cells = self._number(node.parent, "#size-cells", _DEFAULT_SIZE_CELLS)
+        if address_cells < 1 or size_cells < 1:
+            message = f"memory {node.path} has no size: #size-cells of its parent is {size_cells}"
+            raise refusal(message, self._place(node, "reg"))
+        ranges: list[tuple[int, int]] = []
+        for address, size_bytes in self._rows(node, "reg", (address_cells, size_cells)):
+            base = self._translated(address, node)
+            if base + size_bytes - 1 > _LAST_ADDRESS:
+                message = f"memory {node.path} at {base:#x} would end behind the last 64-bit address"
+                raise refusal(message, self._place(node, "reg"))
+            ranges.append((base, size_bytes))
+        return ranges
+
+    def _rows(self, node: Node, name: str, cells: tuple[int, ...]) -> list[list[int]]:
+        """A property's value as rows of numbers of so many cells each."""
+        value = node.props[name].value
+        row_bytes = _CELL_BYTES * sum(cells)
+        if not value or len(value) % row_bytes:
+            message = f"{name!r} of {node.path} has {len(value)} B, not a multiple of {row_bytes} B"
+            note = (
+                f"{' + '.join(map(str, cells))} cells of {_CELL_BYTES} B, by #address-cells and #size-cells"
+            )
+            raise refusal(message, self._place(node, name), note)
+        rows: list[list[int]] = []
+        for first in range(0, len(value), row_bytes):
+            row: list[int] = []
+            position = first
+            for width in cells:
+                row.append(int.from_bytes(value[position : position + _CELL_BYTES * width], "big"))
+                position += _CELL_BYTES * width
+            rows.append(row)
+        return rows
+
+    def _translated(self, address: int, node: Node) -> int:
+        """An address on a node's bus as the root sees it; without `ranges` it counts as it stands."""
+        bus = node.parent
+        if bus is None or bus.parent is None or "ranges" not in bus.props:
+            return address
+        if not bus.props["ranges"].value:  # the same addresses on both sides
+            return self._translated(address, bus)
+        cells = (
+            self._number(bus, "#address-cells", _DEFAULT_ADDRESS_CELLS),
+            self._number(bus.parent, "#address-cells", _DEFAULT_ADDRESS_CELLS),
+            self._number(bus, "#size-cells", _DEFAULT_SIZE_CELLS),
+        )
+        for child_base, parent_base, size_bytes in self._rows(bus, "ranges", cells):
+            if child_base <= address < child_base + size_bytes:
+                return self._translated(parent_base + address - child_base, bus)
+        return address
+
+    def _image_limit(self, base: int, size_bytes: int) -> tuple[int, str] | None:
+        """The size of the partition that holds the program's image, if it is a part of this flash."""
+        name = "zephyr,code-partition"
+        partition = self._chosen_node(name)
+        if partition is None or "reg" not in partition.props:
+            return None
+        offset, partition_bytes = self._ranges_of(partition)[0]
+        if offset >= base:
+            offset -= base
+        if offset + partition_bytes > size_bytes or partition_bytes == 0:
+            return None
+        return partition_bytes, f"{name} is {partition.path}"
+
+    def _isa(self) -> str | None:
+        """The instruction set of the first enabled processor."""
+        cpus = self._tree.root.nodes.get("cpus")
+        nodes = [] if cpus is None else [node for node in cpus.nodes.values() if _is_processor(node)]
+        nodes = [node for node in nodes if _is_enabled(node)]
+        if not nodes:
+            return None
+        self._remarks.extend(
+            f"{node.path} is left out: only the first processor becomes a device" for node in nodes[1:]
+        )
+        compatible = self._texts(nodes[0], "compatible")
+        for entry in compatible:
+            match = _CORTEX.fullmatch(entry)
+            if match:
+                return f"{match[1]}{'plus' if match[2] else ''}"
+        for text in self._texts(nodes[0], "riscv,isa"):
+            if re.fullmatch(r"rv[0-9a-z_]+", text):
+                return text.partition("_")[0]
+        self._remarks.append(
+            f"{nodes[0].path} is of no known kind: {', '.join(compatible) or 'it has no compatible'}"
+        )
+        return None
+
+
+def _is_enabled(node: Node) -> bool:
+    """Whether a node and all nodes around it are in use."""
+    status = node.props.get("status")
+    if status is not None and status.value.rstrip(b"\0") not in (b"okay", b"ok"):
+        return False
+    return node.parent is None or _is_enabled(node.parent)
+
+
+def _is_processor(node: Node) -> bool:
+    device_type = node.props.get("device_type")
+    return re.match(r"cpu(@|$)", node.name) is not None or (
+        device_type is not None and device_type.value.rstrip(b"\0") == b"cpu"
+    )
+
+
+def _section(name: str, region: str, choice: str | None, access: Access) -> str | None:
+    """The section in Zephyr's linker script; a memory region's is called as the region is."""
+    section = re.sub(r"[^A-Za-z0-9_]", "_", region)
+    if section and not section[0].isdigit():
+        return section
+    if choice is not None:
+        return _CHOSEN[choice]
+    return f".{name}" if access is Access.READ_WRITE else None

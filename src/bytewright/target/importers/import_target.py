@@ -1,0 +1,91 @@
+"""One file in, the text of a target file out: chooses the importer and proves that the result loads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from bytewright.diagnostics import CompileError, Diagnostic, InternalError
+from bytewright.target.importers.compose import compose
+from bytewright.target.importers.devicetree import read_devicetree
+from bytewright.target.importers.linker_script import read_linker_script
+from bytewright.target.load import load_text
+from bytewright.target.model import Target
+
+_DEVICETREE_SUFFIXES = (".dts", ".dtsi")
+_LINKER_SCRIPT_SUFFIXES = (".ld", ".lds", ".x", ".cmd", ".lcf")
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """What the user says beside the file.
+
+    Attributes:
+        isa: The processor's instruction set; `None`: as the source says, else `cortex-m`.
+        name: The target's name; `None`: as the source says, else the file's stem.
+        include: Folders in which included files are looked up, besides the file's own.
+        define: Symbols (`NAME=VALUE`) that a build would define: of the linker, or of the preprocessor.
+    """
+
+    isa: str | None = None
+    name: str | None = None
+    include: tuple[Path, ...] = ()
+    define: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedTarget:
+    """What an import gives.
+
+    Attributes:
+        target: The target, as loaded from the text.
+        text: The target file, TOML.
+        remarks: What was left out or decided; they stand in the text too.
+    """
+
+    target: Target
+    text: str
+    remarks: tuple[str, ...]
+
+
+def import_target(path: Path, options: ImportOptions | None = None) -> ImportedTarget:
+    """Imports a GNU linker script or a Zephyr devicetree, told apart by suffix, else by `/dts-v1/`.
+
+    Raises:
+        CompileError: BW201 if a file cannot be read, BW202 for what is wrong in it, with file and line; BW501
+            and BW502 for the linker, the preprocessor and the package `devicetree`.
+    """
+    options = options or ImportOptions()
+    text = _read(path)
+    include = (*options.include, path.parent)
+    if _is_devicetree(path, text):
+        board = read_devicetree(path, text, include, options.define)
+    else:
+        board = read_linker_script(path, text, include, options.define)
+    composed = compose(board, str(path), options.isa, options.name)
+    try:
+        target = load_text(composed.text, f"<import of {path}>")
+    except CompileError as error:
+        raise InternalError(f"the imported target does not load: {error}") from error
+    return ImportedTarget(target, composed.text, composed.remarks)
+
+
+def _is_devicetree(path: Path, text: str) -> bool:
+    suffix = path.suffix.lower()
+    if suffix in _LINKER_SCRIPT_SUFFIXES:
+        return False
+    return suffix in _DEVICETREE_SUFFIXES or "/dts-v1/" in text
+
+
+def _read(path: Path) -> str:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        message = f"cannot read {str(path)!r}: {error.strerror or error}"
+        raise CompileError(Diagnostic("BW201", message)) from None
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        message = f"cannot read {str(path)!r}: it is not UTF-8 text"
+        raise CompileError(Diagnostic("BW201", message, where=f"{path}:{line}")) from None
