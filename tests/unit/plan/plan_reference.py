@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from math import gcd
 
 from bytewright.diagnostics import CompileError
 from bytewright.plan.problem import Buffer, Candidate, Contract, Pool, Problem, coexist
@@ -82,29 +83,33 @@ def solve_with_cp_sat(problem: Problem, seconds: float = 20.0) -> Reference | No
 def minimise_with_rectangles(
     problem: Problem, seconds: float, num_workers: int = 1
 ) -> tuple[int | None, bool]:
-    """The lowest top of one pool, by CP-SAT's constraint for rectangles, and whether it is proved.
+    """The lowest top of one pool of unaligned buffers, by CP-SAT's rectangles, and whether it is proved.
 
-    The strongest simple statement of the problem without contracts, for comparing speed.
+    A statement that suits it, for comparing speed: bytes in units of their common divisor, ticks by rank, and
+    the load as a redundant cumulative constraint.
     """
     from ortools.sat.python import cp_model
 
-    model = cp_model.CpModel()
-    roof = sum(b.size_bytes + b.alignment for b in problem.buffers)
+    unit = gcd(*(b.size_bytes for b in problem.buffers))
+    ticks = sorted({tick for b in problem.buffers for pair in b.lifetimes for tick in pair})
+    rank = {tick: position for position, tick in enumerate(ticks)}
     loads = [
         sum(b.size_bytes for b in problem.buffers if any(low <= tick < high for low, high in b.lifetimes))
-        for tick in sorted({low for b in problem.buffers for low, _ in b.lifetimes})
+        for tick in ticks
     ]
-    top = model.new_int_var(max(loads, default=0), roof, "top")
-    across, up = [], []
+    model = cp_model.CpModel()
+    roof = 2 * max(loads) // unit
+    top = model.new_int_var(max(loads) // unit, roof, "top")
+    across, up, sizes = [], [], []
     for b in problem.buffers:
-        at = model.new_int_var(0, roof, b.name)
-        model.add(at + b.size_bytes <= top)
-        if b.alignment > 1:
-            multiple = model.new_int_var(0, roof, "")
-            model.add(at == b.alignment * multiple)
+        size = b.size_bytes // unit
+        at = model.new_int_var(0, roof - size, b.name)
+        model.add(at + size <= top)
         for low, high in b.lifetimes:
-            across.append(model.new_fixed_size_interval_var(low, high - low, ""))
-            up.append(model.new_fixed_size_interval_var(at, b.size_bytes, ""))
+            across.append(model.new_fixed_size_interval_var(rank[low], rank[high] - rank[low], ""))
+            up.append(model.new_fixed_size_interval_var(at, size, ""))
+            sizes.append(size)
+    model.add_cumulative(across, sizes, top)
     model.add_no_overlap_2d(across, up)
     model.minimize(top)
     solver = cp_model.CpSolver()
@@ -112,7 +117,7 @@ def minimise_with_rectangles(
     solver.parameters.max_time_in_seconds = seconds
     status = solver.solve(model)
     found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
-    return (solver.value(top) if found else None), status == cp_model.OPTIMAL
+    return (unit * solver.value(top) if found else None), status == cp_model.OPTIMAL
 
 
 def random_problem(seed: int, max_buffers: int = 9) -> Problem:

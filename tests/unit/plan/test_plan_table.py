@@ -57,6 +57,7 @@ def test_each_fault_has_line_and_column_and_leaves_no_file(tmp_path, text, where
     assert isinstance(result.exception, CompileError)
     assert result.exception.exit_code == 1
     diagnostics = result.exception.diagnostics
+    assert {diagnostic.code for diagnostic in diagnostics} == {"BW602"}
     assert any(message in d.message and (d.where or "").endswith(where) for d in diagnostics), str(
         result.exception
     )
