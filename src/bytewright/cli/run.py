@@ -45,6 +45,7 @@ _TARGETS = {"host": "host", "qemu": "mps3-an547"}
 @click.option(
     "--seed",
     type=click.IntRange(0, 2**32 - 1),
+    metavar="N",
     help="Seed of random input, which is used if no input is given.  [default: 0]",
 )
 @click.option(
@@ -54,7 +55,11 @@ _TARGETS = {"host": "host", "qemu": "mps3-an547"}
     help="This machine, or the target's board in QEMU.  [default: host]",
 )
 @click.option(
-    "--repeat", type=click.IntRange(min=1), default=1, help="Inferences to run and time.  [default: 1]"
+    "--repeat",
+    type=click.IntRange(min=1),
+    default=1,
+    metavar="N",
+    help="Inferences to run and time.  [default: 1]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
 def run(

@@ -1,0 +1,25 @@
+"""docs/cli.md names every command, every option and every exit status; its examples run at level `board`."""
+
+from pathlib import Path
+
+import click
+import pytest
+
+from bytewright.cli.main import COMMANDS
+from bytewright.diagnostics import ExitCode
+
+DOCUMENT = (Path(__file__).parents[3] / "docs" / "cli.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: str(command.name))
+def test_every_option_is_documented(command: click.Command) -> None:
+    assert f"| `{command.name}" in DOCUMENT
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            for name in parameter.opts:
+                assert f"`{name}" in DOCUMENT, f"{command.name} {name}"
+
+
+def test_every_exit_status_is_documented() -> None:
+    for status in ExitCode:
+        assert f"| {int(status)} |" in DOCUMENT
