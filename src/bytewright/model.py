@@ -35,7 +35,7 @@ from bytewright.target import (
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CompiledModel:
     """What `bytewright.compile` returns. Nothing is on disk until `write`.
 
@@ -46,6 +46,9 @@ class CompiledModel:
 
     plan: Plan
     files: Mapping[str, bytes]
+
+    def __repr__(self) -> str:
+        return f"CompiledModel({self.plan.model!r} for {self.plan.target}, {len(self.files)} files)"
 
     def write(self, directory: str | PathLike[str]) -> Path:
         """Writes the bundle into a new or empty folder, or in place of an older bundle; returns the folder.

@@ -1,0 +1,30 @@
+"""docs/python.md: its examples, in order, in one session, with the results that it shows."""
+
+import doctest
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import bytewright
+
+ROOT = Path(__file__).parents[2]
+DOCUMENT = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+
+
+def test_the_examples_give_what_they_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples", target_is_directory=True)
+    monkeypatch.chdir(tmp_path)
+    session = "\n".join(re.findall(r"```pycon\n(.*?)```", DOCUMENT, re.DOTALL))
+    examples = doctest.DocTestParser().get_doctest(session, {}, "docs/python.md", "docs/python.md", 0)
+    assert len(examples.examples) > 10
+    report: list[str] = []
+    flags = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
+    result = doctest.DocTestRunner(optionflags=flags).run(examples, out=report.append)
+    assert result.failed == 0, "".join(report)
+
+
+def test_every_argument_is_documented() -> None:
+    for name in inspect.signature(bytewright.compile).parameters:
+        assert name == "model" or f"`{name}`" in DOCUMENT, name
