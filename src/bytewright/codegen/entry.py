@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from bytewright.codegen.checks import (
     write_helpers,
     write_range_switch,
@@ -35,6 +37,7 @@ def entry_source(module: Module, interface: Interface) -> str:
     writer.line()
     _write_offsets(writer, module, interface)
     write_range_switch(writer, interface)
+    _write_step_macro(writer, module, interface)
     for pool in interface.workspaces:
         if not pool.is_caller and pool.used_bytes:
             writer.lines(f"{array_declaration(interface, pool)};")
@@ -63,19 +66,53 @@ def _write_offsets(writer: Writer, module: Module, interface: Interface) -> None
     writer.line()
 
 
+def _used_pools(
+    module: Module, interface: Interface
+) -> tuple[tuple[PoolInterface, ...], tuple[PoolInterface, ...]]:
+    """Workspaces and parameter pools that hold a byte."""
+    used = {buffer.scope.pool for buffer, _ in planned_offsets(module) if buffer.scope is not None}
+    workspaces, parameters = (
+        tuple(pool for pool in pools if pool.pool.name in used and pool.used_bytes)
+        for pools in (interface.workspaces, interface.parameters)
+    )
+    return workspaces, parameters
+
+
+def _write_step_macro(writer: Writer, module: Module, interface: Interface) -> None:
+    """The macro between the kernels: a place for what must happen there, which the calls leave none for."""
+    if not _used_pools(module, interface)[0]:
+        return
+    name = f"{interface.prefix}_STEP"
+    writer.comment(
+        "Stands before each kernel and after the last, with the step's number and the workspaces: define it to "
+        "measure, to feed a watchdog, or to watch memory."
+    )
+    writer.line(f"#ifndef {name}")
+    writer.line(f"#define {name}(...) ((void)0)")
+    writer.line("#endif")
+    writer.line()
+
+
 def _write_run(writer: Writer, module: Module, interface: Interface) -> None:
-    entry = module.main
     ports = {} if interface.io_in_workspace else _ports(module)
     with writer.block(interface.run_head()):
         write_run_checks(writer, interface)
-        used = {buffer.scope.pool for buffer, _ in planned_offsets(module) if buffer.scope is not None}
-        for pool in (*interface.workspaces, *interface.parameters):
-            if pool.pool.name in used and pool.used_bytes:
-                constness = "const " if pool.pool in {p.pool for p in interface.parameters} else ""
-                source = f"context->{pool.identifier}" if pool.is_caller else interface.array_name(pool)
-                writer.line(f"{constness}uint8_t *const {pool.identifier} = {source};")
+        workspaces, parameters = _used_pools(module, interface)
+        for pool in (*workspaces, *parameters):
+            constness = "const " if pool in parameters else ""
+            source = f"context->{pool.identifier}" if pool.is_caller else interface.array_name(pool)
+            writer.line(f"{constness}uint8_t *const {pool.identifier} = {source};")
         kernels = {kernel.name: kernel for kernel in module.kernels}
-        _write_calls(writer, entry.body, _Names(interface, ports, kernels))
+        names = _Names(interface, ports, kernels)
+        calls = list(_calls(module.main.body))
+        step = f"{interface.prefix}_STEP"
+        watched = [pool.identifier for pool in workspaces]
+        for index, call in enumerate(calls):
+            if watched:
+                writer.listed(step, [str(index), *watched], ";")
+            _write_call(writer, call, names)
+        if watched:
+            writer.listed(step, [str(len(calls)), *watched], ";")
         writer.line(f"return {interface.prefix}_OK;")
 
 
@@ -141,15 +178,16 @@ def _is_unset(pool: PoolInterface) -> str:
     return f"context == NULL || context->{pool.identifier} == NULL" if pool.is_caller else "context == NULL"
 
 
-def _write_calls(writer: Writer, sequence: Seq, names: _Names) -> None:
+def _calls(sequence: Seq) -> Iterator[Call]:
+    """The kernel calls of the entry, in order."""
     for statement in sequence.statements:
         match statement:
             case Seq():
-                _write_calls(writer, statement, names)
+                yield from _calls(statement)
             case Allocate():
                 pass  # planned: the enum above has its offset
             case Call():
-                _write_call(writer, statement, names)
+                yield statement
             case _:
                 raise InternalError(f"the entry holds a statement without C text: {type(statement).__name__}")
 
