@@ -48,7 +48,8 @@ def _annotate(entry: PrimFunc, chosen: dict[str, tuple[LiveBuffer, tuple[Pool, .
             return (statement,)
         live, pools = chosen[statement.buffer.name]
         names = tuple(pool.name for pool in pools)
-        if statement.annotation(CANDIDATE_POOLS) == names:
+        is_narrowed = _narrowed(live.buffer.scope, pools) != live.buffer.scope
+        if statement.annotation(CANDIDATE_POOLS) == names and not is_narrowed:
             return (statement,)
         began = live.buffer.scope or WORKSPACE
         touched = ", ".join(live.devices)

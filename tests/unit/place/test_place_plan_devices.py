@@ -1,0 +1,55 @@
+"""Every value of the graph gets a device; what is placed already keeps its place."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bytewright.frontends.tflite import import_tflite
+from bytewright.ir.graph import Function
+from bytewright.ir.module import Module
+from bytewright.ir.scope import pool_scope
+from bytewright.ir.types import VirtualDevice
+from bytewright.ir.verify import Stage, verify
+from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.place.plan_devices import plan_devices
+from bytewright.target.registry import load_target
+from support.shared_models import KWS, model_path
+
+
+def imported() -> Module:
+    return import_tflite(model_path(KWS), name=None, numerics=Numerics.LITERT_REF)
+
+
+def places(function: Function) -> list[VirtualDevice]:
+    values = [*function.parameters, *(value for node in function.nodes for value in node.outputs)]
+    return [value.type.place for value in values]
+
+
+def test_every_value_is_placed() -> None:
+    target = load_target("mps3-an547")
+    module = plan_devices(imported(), target)
+    assert set(places(module.graph)) == {VirtualDevice("cpu", "mps3-an547", None)}
+    verify(module, Stage.PLACED, target)
+
+
+def test_what_has_a_place_keeps_it() -> None:
+    module = imported()
+    graph = module.graph
+    first = graph.nodes[0]
+    value = replace(
+        first.outputs[0],
+        type=replace(first.outputs[0].type, place=VirtualDevice("npu", None, pool_scope("dtcm"))),
+    )
+    graph = replace(graph, nodes=(replace(first, outputs=(value,)), *graph.nodes[1:]))
+    placed = plan_devices(module.with_graph(graph), load_target("mps3-an547"))
+    assert placed.graph.nodes[0].outputs[0].type.place == VirtualDevice(
+        "npu", "mps3-an547", pool_scope("dtcm")
+    )
+    assert placed.graph.nodes[1].outputs[0].type.place == VirtualDevice("cpu", "mps3-an547", None)
+
+
+def test_placing_again_changes_nothing_and_the_input_is_left_alone() -> None:
+    module, target = imported(), load_target("host")
+    placed = plan_devices(module, target)
+    assert plan_devices(placed, target) == placed
+    assert set(places(module.graph)) == {VirtualDevice()}
