@@ -1,0 +1,50 @@
+"""docs/c-interface.md has every name that a generated header declares; its programs run at level `board`."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import bytewright
+from support.digits_bundle import DIGITS
+
+DOCUMENT = (Path(__file__).parents[3] / "docs" / "c-interface.md").read_text(encoding="utf-8")
+# What stands for what in the document.
+NAMES = {
+    "DTCM": "<POOL>",
+    "FLASH": "<POOL>",
+    "dtcm": "<pool>",
+    "flash": "<pool>",
+    "image": "<input>",
+    "probabilities": "<output>",
+}
+
+
+def declared(header: str) -> set[str]:
+    """Names of macros, enumerators, types, functions and arrays, as the document writes them."""
+    names = set(
+        re.findall(r"\b(?:DIGITS|digits)_\w+", re.sub(r"/\*.*?\*/|\".*?\"", "", header, flags=re.DOTALL))
+    )
+    general = {re.sub(r"^DIGITS", "<M>", re.sub(r"^digits", "<m>", name)) for name in names}
+    for name, stands_for in NAMES.items():
+        general = {re.sub(rf"(?<=_){name}(?=_|$)", stands_for, text) for text in general}
+    return general - {"<M>_H"}
+
+
+@pytest.mark.parametrize("io", ["caller", "workspace"])
+@pytest.mark.parametrize("provider", ["caller", "generated"])
+def test_every_name_of_the_header_is_documented(io: str, provider: str) -> None:
+    pools = [f"dtcm={provider}", f"flash={provider}"]
+    options = {"workspace": ["dtcm"], "provider": pools, "target": "mps3-an547", "io": io}
+    model = bytewright.compile(DIGITS, **options)  # type: ignore[arg-type]
+    names = declared(model.files["include/digits.h"].decode())
+    assert "<M>_<POOL>_WORKSPACE_SIZE" in names
+    assert ("<m>_set_parameters" in names) == (provider == "caller")
+    missing = sorted(name for name in names if not re.search(rf"{re.escape(name)}(?!\w)", DOCUMENT))
+    assert missing == []
+
+
+def test_errors_have_the_values_that_the_document_gives() -> None:
+    header = bytewright.compile(DIGITS).files["include/digits.h"].decode()
+    values = dict(re.findall(r"DIGITS_(OK|ERROR_\w+) = (-?\d+)", header))
+    assert dict(re.findall(r"\| `<M>_(OK|ERROR_\w+)` \| (-?\d+) \|", DOCUMENT)) == values
