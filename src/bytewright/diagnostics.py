@@ -46,12 +46,16 @@ CODES: dict[str, str] = {
     "BW205": "an input or output array is missing or does not match the model",
     "BW206": "the output folder or file cannot be written",
     "BW207": "the folder is not a Bytewright bundle",
+    "BW208": "the linked image cannot be read",
     # 3xx: what does not fit
     "BW301": "a buffer, a pool or the whole problem does not fit",
     "BW302": "the planned stack is larger than its limit",
     # 4xx: what does not verify
     "BW401": "the plan does not verify",
     "BW402": "the bundle is not what its plan says",
+    "BW403": "the stack of the generated code is not what the plan says, or cannot be bounded",
+    "BW404": "a paranoid run did not keep to the plan",
+    "BW405": "the linked image is not what the plan says",
     # 5xx: tools
     "BW501": "a tool that is needed is missing",
     "BW502": "a tool failed",

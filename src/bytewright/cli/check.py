@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
+from typing import Any
 
 import click
 
+from bytewright.execute.call_graph import compile_call_graphs
+from bytewright.execute.description import read_bundle
 from bytewright.inspect.check import check_bundle
+from bytewright.inspect.check_stack import StackProof, check_stack
+from bytewright.plan_file import Plan
 
 
 @click.command(short_help="Prove a bundle again.")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--stack", "with_stack", is_flag=True, help="Compile it, and prove the stack too.")
+@click.option("--cflags", default="-O2", show_default=True, help="How the application compiles, for --stack.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
-def check(directory: Path, as_json: bool) -> None:
+def check(directory: Path, with_stack: bool, cflags: str, as_json: bool) -> None:
     """Prove the bundle DIR again: that its plan is a plan, and that its files are what the plan says.
+
+    With --stack the bundle is compiled with the target's compiler, whose own figures must lie between the arrays
+    that the plan counts and the size that the header states.
 
     The exit status is 4 if anything does not verify, and the errors list what.
     """
     verdict = check_bundle(directory)
     plan = verdict.plan
+    proof = _prove_stack(directory, plan, tuple(shlex.split(cflags))) if with_stack else None
     if as_json:
-        document = {
+        document: dict[str, Any] = {
             "model": plan.model,
             "verified": True,
             "plan_hash": plan.plan_hash,
@@ -30,6 +42,8 @@ def check(directory: Path, as_json: bool) -> None:
             "num_files": verdict.num_files,
             "parameter_bytes": verdict.parameter_bytes,
         }
+        if proof is not None:
+            document["stack"] = _stack_document(proof)
         click.echo(json.dumps(document, indent=1))
         return
     click.echo(f"{plan.model}: verified, plan {plan.plan_hash[:12]}")
@@ -39,3 +53,34 @@ def check(directory: Path, as_json: bool) -> None:
     click.echo(f"  {verdict.num_steps} steps: the C touches what the plan says, while it is alive")
     click.echo(f"  {verdict.num_files} files: unchanged; sizes and offsets are those of the plan")
     click.echo(f"  {verdict.parameter_bytes} B of parameters: those of the plan")
+    if proof is not None:
+        _show_stack(proof)
+
+
+def _prove_stack(directory: Path, plan: Plan, flags: tuple[str, ...]) -> StackProof:
+    bundle = read_bundle(directory)
+    return check_stack(plan, lambda own: compile_call_graphs(bundle, own).texts, flags)
+
+
+def _stack_document(proof: StackProof) -> dict[str, Any]:
+    return {
+        "context": proof.context,
+        "planned_bytes": proof.planned_bytes,
+        "measured_bytes": proof.measured.total_bytes,
+        "measured_with_arrays_in_memory_bytes": proof.in_memory_bytes,
+        "size_bytes": proof.size_bytes,
+        "limit_bytes": proof.limit_bytes,
+        "path": [{"function": name, "stack_bytes": size} for name, size in proof.measured.steps],
+    }
+
+
+def _show_stack(proof: StackProof) -> None:
+    limit = "no limit" if proof.limit_bytes is None else f"limit {proof.limit_bytes} B"
+    click.echo(
+        f"  stack of {proof.context}: {proof.planned_bytes} B of arrays planned, {proof.measured.total_bytes} B as "
+        f"compiled, {proof.size_bytes} B promised, {limit}"
+    )
+    click.echo(f"    worst path: {proof.measured}")
+    if proof.in_memory_bytes is not None:
+        text = f"{proof.in_memory_bytes} B if they were in memory"
+        click.echo(f"    the compiler keeps arrays in registers: {text}")

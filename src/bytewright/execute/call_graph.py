@@ -1,0 +1,78 @@
+"""Compiles a bundle as its target would, and lets the compiler write down who calls whom with how much stack.
+
+gcc's `-fcallgraph-info=su` gives one file for each source. Without link-time optimisation, because that would
+inline across sources, and the files say what each source's functions need.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.execute.boards.facts import BOARDS
+from bytewright.execute.build import LANGUAGE_FLAGS, include_flags
+from bytewright.execute.description import Bundle
+from bytewright.execute.tools import compile_c, find_host_compiler, find_tool
+
+_GRAPH_FLAGS = ("-fno-lto", "-fstack-usage", "-fcallgraph-info=su")
+_OTHER_CORE = re.compile(r"cortex-m\d+(plus)?\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class CallGraphFiles:
+    """What the compiler wrote.
+
+    Attributes:
+        command: The compiler with its flags, as a text.
+        texts: By the source's name without its suffix: a call graph in gcc's format.
+    """
+
+    command: str
+    texts: dict[str, str]
+
+
+def compile_call_graphs(
+    bundle: Bundle, flags: Sequence[str] = ("-O2",), compiler: str | None = None
+) -> CallGraphFiles:
+    """Compiles every source of a bundle with the compiler and flags of its target.
+
+    Args:
+        bundle: The bundle; the ISA of its target's default device chooses compiler and core.
+        flags: After those that every build of a bundle has.
+        compiler: The compiler's command; `None` for the usual one.
+
+    Raises:
+        CompileError: BW204 if the ISA names no core that a compiler is known for, BW501 or BW502 for the compiler.
+    """
+    command = [*_compiler(bundle.target.default_device.isa, compiler), *LANGUAGE_FLAGS, *flags]
+    texts: dict[str, str] = {}
+    with tempfile.TemporaryDirectory(prefix="bytewright-") as name:
+        folder = Path(name)
+        includes = include_flags(bundle, folder)
+        for source in bundle.sources:
+            product = [*_GRAPH_FLAGS, *includes, "-c", str(source.resolve()), "-o", f"{source.stem}.o"]
+            compile_c([*command, *product], directory=folder, what=f"'{command[0]}' ({source.name})")
+            texts[source.stem] = (folder / f"{source.stem}.ci").read_text(encoding="utf-8", errors="replace")
+    return CallGraphFiles(" ".join([Path(command[0]).name, *command[1:]]), texts)
+
+
+def _compiler(isa: str, chosen: str | None) -> list[str]:
+    """The compiler's command, with the flags that choose the core."""
+    if isa == "host":
+        return find_host_compiler(chosen)
+    flags = next((board.compiler_flags for board in BOARDS.values() if board.isa == isa), None)
+    if flags is None and _OTHER_CORE.match(isa):
+        flags = (f"-mcpu={isa}", "-mthumb")
+    if flags is None:
+        raise CompileError(
+            Diagnostic(
+                "BW204",
+                f"--stack needs to know the core, and the ISA '{isa}' names none",
+                help="set the device's isa in the target file: host, or a core such as cortex-m4",
+            )
+        )
+    return [find_tool(chosen or "arm-none-eabi-gcc", "gcc-arm-none-eabi"), *flags]

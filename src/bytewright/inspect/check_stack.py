@@ -1,0 +1,167 @@
+"""`check --stack`: the planned stack against the one that the C compiler reports for the generated code.
+
+    planned <= measured <= <MODEL>_STACK_SIZE <= what the target admits
+
+Measured is the worst path from the model's functions through the compiler's call graph, with the declared stack of
+what lies outside of the bundle. It may be less than planned for one reason alone: the compiler keeps arrays in
+registers. Then the same code is compiled once more without optimisation, where every array has its bytes in
+memory, and planned must not exceed that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from bytewright.diagnostics import CompileError, Diagnostic, InternalError
+from bytewright.inspect.call_graph import (
+    INDIRECT,
+    CallGraph,
+    WorstPath,
+    find_cycle,
+    reachable,
+    read_call_graph,
+    worst_path,
+)
+from bytewright.plan_file import Plan, PlannedStack
+from bytewright.target.model import Target
+
+# Compiler flags -> the call graph of each source, by the source's name.
+CompileCallGraphs = Callable[[tuple[str, ...]], Mapping[str, str]]
+IN_MEMORY = ("-O0",)
+
+
+@dataclass(frozen=True, slots=True)
+class StackProof:
+    """A stack that keeps its promise.
+
+    Attributes:
+        context: The execution context that calls the model.
+        planned_bytes: Explicit arrays on the worst path.
+        measured: The worst path as compiled.
+        size_bytes: What the header promises.
+        limit_bytes: What the target admits; None for no limit.
+        in_memory_bytes: What is needed with every array in memory; None where nothing had to be compiled again.
+    """
+
+    context: str
+    planned_bytes: int
+    measured: WorstPath
+    size_bytes: int
+    limit_bytes: int | None
+    in_memory_bytes: int | None
+
+
+def check_stack(
+    plan: Plan, compile_call_graphs: CompileCallGraphs, flags: tuple[str, ...] = ("-O2",)
+) -> StackProof:
+    """Compares the plan's stack with the compiler's.
+
+    Args:
+        plan: The bundle's plan.
+        compile_call_graphs: Compiles the bundle's sources with the target's compiler and these flags.
+        flags: How the application compiles the bundle.
+
+    Raises:
+        CompileError: BW403, all faults at once, with the path and its sums; or what compiling raises.
+    """
+    context = plan.hardware.default_device.contexts[0].name
+    stack = plan.stack.get(context)
+    if stack is None:
+        raise CompileError(Diagnostic("BW403", f"the plan says nothing about the stack of '{context}'"))
+    graph, roots = _understand(compile_call_graphs(flags), plan.model)
+    _refuse_unprovable(graph, roots, plan.hardware)
+    external = {entry.symbol: entry.size_bytes for entry in plan.hardware.external_stacks}
+    measured = _worst_of(graph, roots, external)
+    in_memory = None
+    if stack.planned_bytes > measured.total_bytes:
+        in_memory_graph, in_memory_roots = _understand(compile_call_graphs(IN_MEMORY), plan.model)
+        in_memory = _worst_of(in_memory_graph, in_memory_roots, external)
+    _compare(plan.model, stack, measured, in_memory)
+    return StackProof(
+        context,
+        stack.planned_bytes,
+        measured,
+        stack.size_bytes,
+        stack.limit_bytes,
+        None if in_memory is None else in_memory.total_bytes,
+    )
+
+
+def _understand(texts: Mapping[str, str], model: str) -> tuple[CallGraph, list[str]]:
+    """The call graph and the functions that an application calls: all that the entry's source exports."""
+    try:
+        graph = read_call_graph(texts.values())
+        exported = read_call_graph([texts[model]])
+    except (KeyError, ValueError) as error:
+        raise CompileError(
+            Diagnostic(
+                "BW502",
+                "the compiler's call graph cannot be understood",
+                (str(error),),
+                "use gcc, which writes it",
+            )
+        ) from error
+    roots = [title for title in exported if ":" not in title]
+    if f"{model}_run" not in roots:
+        raise InternalError(f"the call graph of {model}.c does not define {model}_run")
+    return graph, roots
+
+
+def _worst_of(graph: CallGraph, roots: list[str], external: Mapping[str, int]) -> WorstPath:
+    return max((worst_path(graph, root, external) for root in roots), key=lambda path: path.total_bytes)
+
+
+def _refuse_unprovable(graph: CallGraph, roots: list[str], target: Target) -> None:
+    """Whatever has no bound: recursion, calls through pointers, variable frames, undeclared functions."""
+    faults: list[Diagnostic] = []
+    cycle = find_cycle(graph, roots)
+    if cycle is not None:
+        message = "the generated code recurs, so its stack has no bound"
+        faults.append(Diagnostic("BW403", message, (" -> ".join(cycle),), "compile the model again"))
+    for title in reachable(graph, roots):
+        callers = [name for name, frame in graph.items() if title in frame.callees]
+        if title == INDIRECT:
+            message = f"'{callers[0]}' calls through a pointer, so its stack has no bound"
+            faults.append(Diagnostic("BW403", message, help="compile the model again"))
+        elif title not in graph and target.external_stack_bytes(title) is None:
+            message = f"the stack of '{title}', which '{callers[0]}' calls, is not declared"
+            text = f"add to the target file, under [stack.external]: {title} = BYTES"
+            faults.append(Diagnostic("BW403", message, help=text))
+        elif title in graph and not graph[title].is_bounded:
+            message = f"the compiler gives no bound for the stack of '{title}'"
+            faults.append(Diagnostic("BW403", message, help="compile the model again"))
+    if faults:
+        raise CompileError(faults)
+
+
+def _compare(model: str, stack: PlannedStack, measured: WorstPath, in_memory: WorstPath | None) -> None:
+    faults: list[Diagnostic] = []
+    prefix = model.upper()
+    if in_memory is not None and stack.planned_bytes > in_memory.total_bytes:
+        faults.append(
+            Diagnostic(
+                "BW403",
+                f"the plan counts {stack.planned_bytes} B of arrays on the stack, the generated code has fewer: "
+                f"{in_memory.total_bytes} B with every array in memory",
+                (f"worst path: {in_memory}",),
+                "compile the model again",
+            )
+        )
+    if measured.total_bytes > stack.size_bytes:
+        missing = measured.total_bytes - stack.size_bytes
+        faults.append(
+            Diagnostic(
+                "BW403",
+                f"the generated code needs {measured.total_bytes} B of stack, {prefix}_STACK_SIZE is "
+                f"{stack.size_bytes} B: {missing} B too few",
+                (f"worst path: {measured}",),
+                f"raise the device's stack-allowance-per-call in the target file by {missing} B, "
+                "and compile the model again",
+            )
+        )
+    if stack.limit_bytes is not None and stack.size_bytes > stack.limit_bytes:
+        message = f"{prefix}_STACK_SIZE is {stack.size_bytes} B, the target admits {stack.limit_bytes} B"
+        faults.append(Diagnostic("BW403", message, help="compile the model again"))
+    if faults:
+        raise CompileError(faults)
