@@ -1,5 +1,6 @@
 """`bytewright targets import`: options, files, and the other forms of `targets` beside it."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bytewright.cli.main import bytewright
+from bytewright.cli.targets import targets
 from bytewright.target import BUILTIN_TARGETS, load_file
 
 pytestmark = pytest.mark.skipif(
@@ -88,3 +90,21 @@ def test_help_names_both_forms() -> None:
     text = " ".join(_run("-h").stdout.split())
     assert "[NAME|FILE | import FILE -o TOML]" in text
     assert "-D, --define NAME=VALUE" in _run("import", "-h").stdout
+
+
+def test_the_documents_example_is_what_comes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    document = (Path(__file__).parents[3] / "docs" / "targets.md").read_text(encoding="utf-8")
+    (example,) = re.findall(
+        r"```ld\n(.*?)```\nbecomes, with `--isa cortex-m7`,\n\n```\n(.*?)```", document, re.DOTALL
+    )
+    (tmp_path / "app.ld").write_text(example[0], encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert _run("import", "app.ld", "--isa", "cortex-m7").stdout == example[1]
+
+
+def test_the_document_names_every_option() -> None:
+    document = (Path(__file__).parents[3] / "docs" / "targets.md").read_text(encoding="utf-8")
+    for parameter in targets.commands["import"].params:
+        for option in parameter.opts:
+            if option.startswith("-") and option != "--debug":
+                assert f"`{option}" in document, option

@@ -253,6 +253,13 @@ def test_of_overlapping_memories_the_chosen_one_is_kept(tmp_path: Path) -> None:
         ("\treg = <0x20000000 KIB(256)>;\n", "", "memory /soc/memory@20000000 has no 'reg'", 20),
         ('"acme,devkit-33"', "<33>", "expected property 'compatible' on /", 6),
         ("\n};\n\n&sram0", "\n};\n\n&sram7", "undefined node label 'sram7'", 20),
+        (
+            "reg = <0x10000 0x70000>",
+            "reg = <0x10000>",
+            "'reg' of /soc/flash-controller@50039000/flash@0/par",
+            31,
+        ),
+        ("banks: memory", "slot0: memory", "Label 'slot0' appears on", 14),
         ("<acme/chip.dtsi>", '"none.dtsi"', "the C preprocessor: none.dtsi: No such file", 2),
     ],
 )
@@ -293,6 +300,12 @@ def test_files_included_by_the_tree_itself_are_placed_too(tmp_path: Path) -> Non
     path = tmp_path / "a.dts"
     path.write_text('/dts-v1/;\n/include/ "part.dtsi"\n', encoding="utf-8")
     assert _refusal(path).where == f"{part}:4"
+
+
+def test_a_mistake_that_the_parser_trips_over_is_refused_too(tmp_path: Path) -> None:
+    path = tmp_path / "a.dts"
+    path.write_text("/dts-v1/;\n/ { a = <09>; };\n", encoding="utf-8")
+    assert _refusal(path).where == str(path)
 
 
 def test_a_tree_without_memories_is_refused(tmp_path: Path) -> None:

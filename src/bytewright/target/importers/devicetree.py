@@ -74,7 +74,7 @@ def _parse(path: Path, text: str, include: Sequence[Path], source: SourceMap) ->
             return DT(str(copy), [str(path.parent), *map(str, include)])
         except DTError as error:
             raise _refused(str(error).replace(str(copy), str(path)), source) from None
-        except (OSError, UnicodeDecodeError, RecursionError) as error:
+        except Exception as error:  # the parser trips over some mistakes, such as the number 09
             raise refusal(f"the tree cannot be parsed: {type(error).__name__}: {error}", str(path)) from None
 
 
@@ -83,12 +83,13 @@ def _refused(message: str, source: SourceMap) -> CompileError:
     placed = re.fullmatch(r"(.+?):(\d+) \(column (\d+)\): (?:parse error: )?(.*)", message, re.DOTALL)
     if placed:
         return refusal(f"{placed[4]} (column {placed[3]})".replace("\n", " "), f"{placed[1]}:{placed[2]}")
-    label = re.search(r"label '(\w+)'", message)
+    label = re.search(r"[Ll]abel '(\w+)'", message)
     node = re.match(r"(/[^:]*): ", message)
     if label:
-        where = source.first(rf"&{label[1]}\b|\b{label[1]}:")
+        is_reference = "undefined" in message
+        where = source.first(rf"&{label[1]}\b" if is_reference else rf"\b{label[1]}:")
     else:
-        where = source.place(node[1], ()) if node else source.file
+        where = source.place([node[1]]) if node else source.file
     return refusal(message.replace("\n", " "), where)
 
 
@@ -133,7 +134,14 @@ class _Tree:
         )
 
     def _place(self, node: Node, name: str | None = None) -> str:
-        return self._source.place(node.path, node.labels, name)
+        """File and line; the source may have written the path from any label on the way down."""
+        names: list[str] = []
+        around: Node | None = node
+        while around is not None:
+            below = node.path.removeprefix(around.path)
+            names += [f"&{label}{below}" for label in around.labels]
+            around = around.parent
+        return self._source.place([*names, node.path], name)
 
     def _texts(self, node: Node, name: str) -> list[str]:
         """The strings of a property; none if it is absent."""

@@ -226,7 +226,9 @@ def _place(message: _Message, script: ScriptText) -> str | None:
 
 
 def _quoted(message: _Message, script: ScriptText) -> str:
-    """Where the file that a message without a place speaks of is named."""
+    """The place of what a message without a place speaks of."""
+    if message.text == "EOF in comment":
+        return script.open_comment()
     match = _MISSING_SCRIPT.fullmatch(message.text) or _MISSING_INPUT.fullmatch(message.text)
     return script.first(re.escape(match.group(1))) if match else script.file
 

@@ -15,10 +15,12 @@ class ScriptText:
 
     def __init__(self, path: Path, text: str, include: Sequence[Path]) -> None:
         self.file = str(path)
+        self._originals: dict[str, str] = {}
         self._texts: dict[str, str] = {}
         self._add(str(path), text, (Path(), *include))
 
     def _add(self, file: str, text: str, folders: Sequence[Path]) -> None:
+        self._originals[file] = text
         self._texts[file] = _COMMENT.sub(lambda comment: re.sub(r"[^\n]", " ", comment.group()), text)
         for name in _INCLUDE.findall(self._texts[file]):
             found = next((folder / name for folder in folders if (folder / name).is_file()), None)
@@ -41,6 +43,14 @@ class ScriptText:
             match = re.search(pattern, text)
             if match is not None:
                 return f"{file}:{text.count(chr(10), 0, match.start()) + 1}"
+        return self.file
+
+    def open_comment(self) -> str:
+        """File and line of a comment that does not end."""
+        for file, text in self._originals.items():
+            last = [comment for comment in _COMMENT.finditer(text) if not comment.group().endswith("*/")]
+            if last:
+                return f"{file}:{text.count(chr(10), 0, last[0].start()) + 1}"
         return self.file
 
     def region(self, name: str) -> str:

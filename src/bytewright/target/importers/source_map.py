@@ -87,9 +87,13 @@ class SourceMap:
             return name or "/"
         return f"{stack[-1].rstrip('/')}/{name}"
 
-    def place(self, path: str, labels: Sequence[str], name: str | None = None) -> str:
-        """File and line of a node's property, or of the node; the main file if neither is in the text."""
-        nodes = [*(f"&{label}" for label in labels), path]
+    def place(self, nodes: Sequence[str], name: str | None = None) -> str:
+        """File and line of a node's property, or of the node; the main file if neither is in the text.
+
+        Args:
+            nodes: All that the source may call the node: its path, or a path from a label (`&flash0/partitions`).
+            name: The property; `None` for the node.
+        """
         for key in (name, None):
             for node in nodes:
                 if (node, key) in self._places:
