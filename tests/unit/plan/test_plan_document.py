@@ -10,7 +10,9 @@ import pytest
 from bytewright.plan import solve as solve_module
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "planner.md"
-EXAMPLES = re.findall(r"^```python\n(.*?)^```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+EXAMPLES = re.findall(
+    r"^```python\n(.*?)^```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+)
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
