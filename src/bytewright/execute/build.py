@@ -12,6 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from bytewright.execute.description import Bundle, PoolUse, Tensor
+from bytewright.execute.watch import LEAST_GUARD_BYTES, Watch, step_header, table_header
 from bytewright.target.model import c_identifier
 
 LANGUAGE_FLAGS = ("-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")
@@ -59,12 +60,20 @@ def harness_source(*parts: str) -> str:
 
 
 def write_harness(
-    bundle: Bundle, folder: Path, sources: Iterable[tuple[str, str]], board: BoardTable | None = None
+    bundle: Bundle,
+    folder: Path,
+    sources: Iterable[tuple[str, str]],
+    board: BoardTable | None = None,
+    watch: Watch | None = None,
 ) -> None:
     """Copies the harness's sources into a build folder and writes the table of this bundle beside them."""
     for subfolder, name in (("harness", "harness.h"), ("harness", "adapter.c"), *sources):
         (folder / name).write_text(harness_source(subfolder, name), encoding="utf-8")
-    (folder / "harness_model.h").write_text(model_table(bundle, board), encoding="utf-8")
+    (folder / "harness_model.h").write_text(model_table(bundle, board, watch), encoding="utf-8")
+    if watch is not None:
+        (folder / "paranoid.c").write_text(harness_source("harness", "paranoid.c"), encoding="utf-8")
+        (folder / "harness_step.h").write_text(step_header(watch), encoding="utf-8")
+        (folder / "harness_paranoid.h").write_text(table_header(watch), encoding="utf-8")
     for index, pool in enumerate(bundle.caller_parameters):
         (folder / blob_name(index)).write_bytes(bundle.blob(pool).read_bytes())
 
@@ -89,7 +98,12 @@ def blob_section(memory_name: str) -> str:
     return f".blob.memory.{c_identifier(memory_name)}"
 
 
-def model_table(bundle: Bundle, board: BoardTable | None = None) -> str:
+def watch_flags(watch: Watch | None, folder: Path) -> list[str]:
+    """What makes the bundle's own files call the watcher between kernels."""
+    return [] if watch is None else ["-include", str(folder.resolve() / "harness_step.h")]
+
+
+def model_table(bundle: Bundle, board: BoardTable | None = None, watch: Watch | None = None) -> str:
     """The text of harness_model.h: macros only, described in harness.h."""
     model, upper = bundle.model, bundle.model.upper()
     workspaces = [
@@ -104,6 +118,7 @@ def model_table(bundle: Bundle, board: BoardTable | None = None) -> str:
     lines = [
         f'#include "{model}.h"',
         f"#define HARNESS_IO_IN_WORKSPACE {int(bundle.io_in_workspace)}",
+        f"#define HARNESS_PARANOID {0 if watch is None else LEAST_GUARD_BYTES}",
         *_list("INPUTS", _tensors(bundle.inputs)),
         *_list("OUTPUTS", _tensors(bundle.outputs)),
         *_list("WORKSPACES", workspaces),

@@ -22,11 +22,13 @@ from bytewright.execute.build import (
     BuildOptions,
     blob_name,
     include_flags,
+    watch_flags,
     write_harness,
 )
 from bytewright.execute.description import Array, Bundle, read_bundle
 from bytewright.execute.tensors import check_inputs, output_size_bytes, pack, unpack_outputs
 from bytewright.execute.tools import compile_c, execute, failure, find_host_compiler
+from bytewright.execute.watch import Watch
 
 _IO_ALIGNMENT = 16
 _FILL = 0xA5  # HARNESS_WORKSPACE_FILL
@@ -40,6 +42,7 @@ class HostRun:
 
     outputs: tuple[tuple[Array, ...], ...]
     nanoseconds: tuple[int, ...]
+    report: str
 
 
 def model_error(bundle: Bundle, status: int) -> CompileError:
@@ -62,10 +65,11 @@ def _build(
     main: str,
     product: str,
     extra_flags: Sequence[str] = (),
+    watch: Watch | None = None,
 ) -> Path:
     """Compiles bundle and harness into one file of the folder."""
     compiler = find_host_compiler(options.compiler)
-    write_harness(bundle, folder, [("harness", main)])
+    write_harness(bundle, folder, [("harness", main)], watch=watch)
     command = [
         *compiler,
         *LANGUAGE_FLAGS,
@@ -73,8 +77,10 @@ def _build(
         *(SANITIZER_FLAGS if options.sanitize else ()),
         *extra_flags,
         *include_flags(bundle, folder),
+        *watch_flags(watch, folder),
         *(str(source.resolve()) for source in bundle.sources),
         "adapter.c",
+        *(() if watch is None else ("paranoid.c",)),
         main,
         "-o",
         product,
@@ -91,8 +97,9 @@ def run_program(
     repeat: int = 1,
     options: BuildOptions | None = None,
     timeout_seconds: float = 300.0,
+    watch: Watch | None = None,
 ) -> HostRun:
-    """Builds the bundle as a program and runs all inferences of a batch in one process.
+    """Builds the bundle as a program and runs all inferences of a batch in one process; a watch makes it paranoid.
 
     Raises:
         CompileError: BW205 for wrong inputs, BW501/BW502 for the compiler, BW502 if the program crashes, is
@@ -101,7 +108,9 @@ def run_program(
     checked = [check_inputs(bundle, inputs) for inputs in batch]
     with tempfile.TemporaryDirectory(prefix="bytewright-") as name:
         folder = Path(name)
-        program = _build(bundle, folder, options or BuildOptions(), main="host_main.c", product="program")
+        program = _build(
+            bundle, folder, options or BuildOptions(), main="host_main.c", product="program", watch=watch
+        )
         (folder / "inputs.bin").write_bytes(pack(checked))
         blobs = [blob_name(index) for index in range(len(bundle.caller_parameters))]
         command = [
@@ -130,7 +139,7 @@ def run_program(
         times = (folder / "times.txt").read_text(encoding="utf-8").split()
     if len(data) != output_size_bytes(bundle) * len(batch):
         raise failure(f"the program of model '{bundle.model}' wrote {len(data)} B of outputs")
-    return HostRun(unpack_outputs(bundle, data, len(batch)), tuple(int(time) for time in times))
+    return HostRun(unpack_outputs(bundle, data, len(batch)), tuple(int(time) for time in times), done.stdout)
 
 
 def _ending(returncode: int) -> str:

@@ -27,11 +27,19 @@ from bytewright.execute.boards.counts import (
 from bytewright.execute.boards.facts import Board
 from bytewright.execute.boards.fault import fault_error, parse_report, stack_error
 from bytewright.execute.boards.layout import Layout, board_for, board_table, lay_out, linker_script
-from bytewright.execute.build import LANGUAGE_FLAGS, BoardTable, BuildOptions, include_flags, write_harness
+from bytewright.execute.build import (
+    LANGUAGE_FLAGS,
+    BoardTable,
+    BuildOptions,
+    include_flags,
+    watch_flags,
+    write_harness,
+)
 from bytewright.execute.description import Array, Bundle
 from bytewright.execute.host import model_error
 from bytewright.execute.tensors import check_inputs, output_size_bytes, pack, unpack_outputs
 from bytewright.execute.tools import compile_c, execute, failure, find_tool
+from bytewright.execute.watch import Watch
 
 _CROSS_PREFIX = "arm-none-eabi-"
 _EXIT_MODEL = 2
@@ -52,13 +60,14 @@ class BoardImage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoardRun:
-    """One run of an image: outputs by inference, counts, the model's deepest stack."""
+    """One run of an image: outputs by inference, counts, the model's deepest stack, and the harness's report."""
 
     outputs: tuple[tuple[Array, ...], ...]
     counts: Counts
     stack_bytes: int
     flash_bytes: int
     board: str
+    report: str
 
 
 def run_on_board(
@@ -69,6 +78,7 @@ def run_on_board(
     options: BuildOptions | None = None,
     measure_memory: bool = False,
     timeout_seconds: float = 300.0,
+    watch: Watch | None = None,
 ) -> BoardRun:
     """Builds an image, runs all inferences of a batch in it, and counts each.
 
@@ -79,6 +89,7 @@ def run_on_board(
         options: Compiler flags; `sanitize` does not apply.
         measure_memory: Also attribute loads and stores to memory ranges, at half the speed.
         timeout_seconds: Limit of QEMU's run, in host time.
+        watch: What a paranoid run watches; None for a usual run.
 
     Raises:
         CompileError: BW204 without a board for the target, BW205 for wrong inputs, BW501/BW502 for tools, BW502
@@ -89,7 +100,7 @@ def run_on_board(
     qemu = find_tool("qemu-system-arm", "qemu-system-arm")
     with tempfile.TemporaryDirectory(prefix="bytewright-") as name:
         folder = Path(name)
-        image = build_image(bundle, board, folder, options or BuildOptions())
+        image = build_image(bundle, board, folder, options or BuildOptions(), watch)
         build_plugin(folder, qemu)
         ranges = _ranges(image, bundle) if measure_memory else []
         (folder / "inputs.bin").write_bytes(pack(checked))
@@ -102,19 +113,21 @@ def run_on_board(
             ranges=ranges,
             timeout_seconds=timeout_seconds,
         )
-        report = parse_report((folder / "report.txt").read_text(encoding="utf-8"))
+        report = (folder / "report.txt").read_text(encoding="utf-8")
         counts = parse_counts((folder / "counts.txt").read_text(encoding="utf-8"), image.symbols, ranges)
         data = (folder / "outputs.bin").read_bytes()
     if len(data) != output_size_bytes(bundle) * len(batch) or len(counts.instructions) != len(batch) * repeat:
         raise failure(f"the run of model '{bundle.model}' on {board.name} is not complete")
-    if report["stack"] > image.table.stack_bytes:
+    stack_bytes = parse_report(report)["stack"]
+    if stack_bytes > image.table.stack_bytes:
         raise stack_error(board.name, bundle.model, image.table.stack_bytes)
-    return BoardRun(
-        unpack_outputs(bundle, data, len(batch)), counts, report["stack"], image.flash_bytes, board.name
-    )
+    outputs = unpack_outputs(bundle, data, len(batch))
+    return BoardRun(outputs, counts, stack_bytes, image.flash_bytes, board.name, report)
 
 
-def build_image(bundle: Bundle, board: Board, folder: Path, options: BuildOptions) -> BoardImage:
+def build_image(
+    bundle: Bundle, board: Board, folder: Path, options: BuildOptions, watch: Watch | None = None
+) -> BoardImage:
     """Compiles and links the image into a folder.
 
     Raises:
@@ -124,10 +137,10 @@ def build_image(bundle: Bundle, board: Board, folder: Path, options: BuildOption
     what = f"the cross compiler '{Path(compiler).name}'"
     layout = lay_out(bundle.target, board)
     table = board_table(layout, bundle)
-    write_harness(bundle, folder, [("boards", "startup.S"), ("boards", "board_main.c")], table)
+    write_harness(bundle, folder, [("boards", "startup.S"), ("boards", "board_main.c")], table, watch)
     (folder / "board.ld").write_text(linker_script(layout, bundle), encoding="utf-8")
     common = [*board.compiler_flags, *LANGUAGE_FLAGS, "-ffunction-sections", "-fdata-sections"]
-    includes = include_flags(bundle, folder)
+    includes = [*include_flags(bundle, folder), *watch_flags(watch, folder)]
     objects = [f"bundle_{source.stem}.o" for source in bundle.sources]
     for source, product in zip(bundle.sources, objects, strict=True):
         command = [compiler, *common, *options.flags, *includes, "-c", str(source.resolve()), "-o", product]
@@ -135,7 +148,7 @@ def build_image(bundle: Bundle, board: Board, folder: Path, options: BuildOption
     link = ["-nostartfiles", "-Wl,--gc-sections", "-Wl,--no-warn-rwx-segments", "-T", "board.ld"]
     harness = ["-O2", f"-DHARNESS_RUN={bundle.model}_run", "startup.S"]
     compile_c([compiler, *common, *harness, "-c", "-o", "startup.o"], directory=folder, what=what)
-    sources = ["startup.o", "adapter.c", "board_main.c"]
+    sources = ["startup.o", "adapter.c", "board_main.c", *(() if watch is None else ("paranoid.c",))]
     command = [compiler, *common, "-O2", *includes, *link, *sources, *objects, "-lm", "-o", "image.elf"]
     compile_c(command, directory=folder, what=f"{what} (linking for {board.name})")
     return BoardImage(folder, board, layout, table, _symbols(folder), _flash_bytes(folder, objects))

@@ -43,8 +43,9 @@ HARNESS_INPUTS(DECLARE_INPUT)
 #define DECLARE_OUTPUT(index, member, size_bytes) \
     static unsigned char harness_output_##index[size_bytes] __attribute__((aligned(16), used));
 HARNESS_OUTPUTS(DECLARE_OUTPUT)
-#define DECLARE_WORKSPACE(index, member, size_bytes, alignment, name) \
-    static unsigned char harness_workspace_##index[size_bytes] __attribute__((aligned(alignment), used, section(name)));
+#define DECLARE_WORKSPACE(index, member, size_bytes, alignment, name)                                 \
+    static unsigned char harness_workspace_##index[(size_bytes) + 2 * HARNESS_GUARD_BYTES(alignment)] \
+        __attribute__((aligned(alignment), used, section(name)));
 HARNESS_WORKSPACES(DECLARE_WORKSPACE)
 #define DECLARE_BLOB(index, member, path, alignment, name)                                                  \
     __asm__(".section " name ", \"a\"\n.balign " STRINGIFY(alignment) "\nharness_blob_" #index ":\n.incbin \"" path \
@@ -222,7 +223,7 @@ int main(void)
 #define POINT_AT_OUTPUT(index, member, size_bytes) outputs[index] = harness_output_##index;
     HARNESS_OUTPUTS(POINT_AT_OUTPUT)
 #define POINT_AT_WORKSPACE(index, member, size_bytes, alignment, name) \
-    workspaces[index] = harness_workspace_##index;
+    workspaces[index] = harness_workspace_##index + HARNESS_GUARD_BYTES(alignment);
     HARNESS_WORKSPACES(POINT_AT_WORKSPACE)
     for (int index = 0; index < HARNESS_NUM_WORKSPACES; ++index) {
         memset(workspaces[index], HARNESS_WORKSPACE_FILL, harness_workspace_size_bytes[index]);
@@ -258,5 +259,8 @@ int main(void)
         ++lowest;
     }
     report_number("stack", (uint32_t)(stack.top - lowest) * 4u);
+#if HARNESS_PARANOID
+    harness_report(report_number);
+#endif
     return EXIT_FINE;
 }

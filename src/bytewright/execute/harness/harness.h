@@ -11,6 +11,13 @@
 
 #include "harness_model.h"
 
+/* Guards before and after each workspace that the harness declares, in a paranoid run; they keep it aligned. */
+#if HARNESS_PARANOID
+#define HARNESS_GUARD_BYTES(alignment) ((alignment) > HARNESS_PARANOID ? (size_t)(alignment) : (size_t)HARNESS_PARANOID)
+#else
+#define HARNESS_GUARD_BYTES(alignment) ((size_t)0)
+#endif
+
 /* What workspaces are filled with before the first inference: a read of bytes that nobody wrote shows. */
 #define HARNESS_WORKSPACE_FILL 0xA5
 
@@ -41,5 +48,8 @@ int32_t harness_run(harness_session *session);
 
 /* After the last run: copies outputs that lie in the workspace to the buffers. */
 void harness_collect(const harness_session *session, void *const *outputs);
+
+/* After a paranoid run: how many inferences were watched, and what was found. */
+void harness_report(void (*report)(const char *name, uint32_t value));
 
 #endif

@@ -86,6 +86,13 @@ static void infer(harness_session *session, void *const *inputs, void *const *ou
     harness_collect(session, outputs);
 }
 
+#if HARNESS_PARANOID
+static void print_number(const char *name, uint32_t value)
+{
+    printf("%s %lu\n", name, (unsigned long)value);
+}
+#endif
+
 int main(int argc, char **argv)
 {
     static harness_session session;
@@ -104,8 +111,12 @@ int main(int argc, char **argv)
         outputs[index] = allocate(harness_output_size_bytes[index], 16);
     }
     for (int index = 0; index < HARNESS_NUM_WORKSPACES; ++index) {
-        workspaces[index] = allocate(harness_workspace_size_bytes[index], harness_workspace_alignment[index]);
-        memset(workspaces[index], HARNESS_WORKSPACE_FILL, harness_workspace_size_bytes[index]);
+        const size_t size_bytes = harness_workspace_size_bytes[index];
+        const size_t guard_bytes = HARNESS_GUARD_BYTES(harness_workspace_alignment[index]);
+        unsigned char *const block = allocate(size_bytes + 2 * guard_bytes, harness_workspace_alignment[index]);
+
+        memset(block, HARNESS_WORKSPACE_FILL, size_bytes + 2 * guard_bytes);
+        workspaces[index] = block + guard_bytes;
     }
 #define LOAD_BLOB(index, member, path, alignment, section) blobs[index] = load_blob(argv[6 + (index)], alignment);
     HARNESS_BLOBS(LOAD_BLOB)
@@ -134,5 +145,8 @@ int main(int argc, char **argv)
     if (fclose(output_file) != 0 || fclose(times) != 0) {
         stop("cannot write the outputs");
     }
+#if HARNESS_PARANOID
+    harness_report(print_number);
+#endif
     return 0;
 }

@@ -1,0 +1,103 @@
+/* Watches the workspaces while a model runs. Between kernels, bytes that the plan calls dead are poisoned; after
+ * each kernel, every byte that the plan does not let it write must be what it was: poison, buffers that live on,
+ * and the guards before and after each pool.
+ *
+ * "harness_paranoid.h" is generated for each bundle: its pools, and two tables of ranges. An offset in a table
+ * counts from the first guard byte of its pool.
+ */
+#include "harness_paranoid.h"
+
+#include <string.h>
+
+#include "harness.h"
+#include "harness_step.h"
+
+typedef struct {
+    size_t guard_bytes;
+    size_t all_bytes;
+    unsigned char *shadow;
+} watched_pool;
+
+typedef struct {
+    uint32_t step;
+    uint32_t pool;
+    uint32_t first;
+    uint32_t end;
+} byte_range;
+
+/* Two poisons in turn, so that one of them changes whatever depends on it. */
+static const unsigned char poisons[2] = {0xA5, 0x5A};
+
+#define DECLARE_SHADOW(index, guard_bytes, all_bytes) \
+    static unsigned char shadow_##index[all_bytes];
+PARANOID_POOLS(DECLARE_SHADOW)
+
+#define POOL(index, guard_bytes, all_bytes) {guard_bytes, all_bytes, shadow_##index},
+#define RANGE(step, pool, first, end) {step, pool, first, end},
+static const watched_pool watched_pools[] = {PARANOID_POOLS(POOL)};
+static const byte_range dead_ranges[] = {PARANOID_DEAD(RANGE){UINT32_MAX, 0, 0, 0}};
+static const byte_range still_ranges[] = {PARANOID_STILL(RANGE){UINT32_MAX, 0, 0, 0}};
+
+enum { NUM_POOLS = sizeof watched_pools / sizeof *watched_pools };
+enum { NUM_DEAD = sizeof dead_ranges / sizeof *dead_ranges - 1 };
+enum { NUM_STILL = sizeof still_ranges / sizeof *still_ranges - 1 };
+enum { MOST_FINDINGS = 16 };
+
+static struct {
+    uint32_t num_runs;
+    uint32_t num_findings;
+    uint32_t findings[MOST_FINDINGS][3];
+} watch;
+
+static void check(size_t index, const unsigned char *pool)
+{
+    const unsigned char *const shadow = watched_pools[still_ranges[index].pool].shadow;
+    uint32_t first = still_ranges[index].first;
+    uint32_t end = still_ranges[index].end;
+
+    if (memcmp(pool + first, shadow + first, end - first) == 0 || watch.num_findings == MOST_FINDINGS) {
+        return;
+    }
+    while (pool[first] == shadow[first]) {
+        ++first;
+    }
+    while (pool[end - 1] == shadow[end - 1]) {
+        --end;
+    }
+    watch.findings[watch.num_findings][0] = (uint32_t)index;
+    watch.findings[watch.num_findings][1] = first;
+    watch.findings[watch.num_findings][2] = end;
+    ++watch.num_findings;
+}
+
+void harness_step(unsigned int step, unsigned char *const *pools)
+{
+    watch.num_runs += step == 0;
+    for (size_t index = 0; index < NUM_STILL; ++index) {
+        if (still_ranges[index].step + 1 == step) {
+            const uint32_t pool = still_ranges[index].pool;
+            check(index, pools[pool] - watched_pools[pool].guard_bytes);
+        }
+    }
+    for (size_t index = 0; index < NUM_DEAD; ++index) {
+        if (dead_ranges[index].step == step) {
+            const byte_range range = dead_ranges[index];
+            memset(pools[range.pool] - watched_pools[range.pool].guard_bytes + range.first, poisons[watch.num_runs % 2],
+                   range.end - range.first);
+        }
+    }
+    for (size_t index = 0; index < NUM_POOLS; ++index) {
+        memcpy(watched_pools[index].shadow, pools[index] - watched_pools[index].guard_bytes,
+               watched_pools[index].all_bytes);
+    }
+}
+
+void harness_report(void (*report)(const char *name, uint32_t value))
+{
+    report("watched_runs", watch.num_runs);
+    for (uint32_t index = 0; index < watch.num_findings; ++index) {
+        report("finding_range", watch.findings[index][0]);
+        report("finding_first", watch.findings[index][1]);
+        report("finding_end", watch.findings[index][2]);
+    }
+}

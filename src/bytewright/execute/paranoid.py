@@ -1,0 +1,130 @@
+"""Paranoid runs: the plan is tried, not only proved.
+
+A bundle runs twice as usual would do once: first plainly, then built with a watcher that stands between the kernels
+(`watch.py`, `harness/paranoid.c`). Bytes that the plan calls dead are poisoned before each step, and whatever a
+step may not write must be what it was after it. The outputs must be those of the plain run, under each of two
+poisons, so a kernel that reads a dead byte shows even though reading leaves no trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.execute.build import BuildOptions
+from bytewright.execute.description import Array, Bundle, read_bundle
+from bytewright.execute.host import run_program
+from bytewright.execute.qemu import run_on_board
+from bytewright.execute.run import Place, RunResult, run_bundle
+from bytewright.execute.tensors import random_inputs
+from bytewright.execute.watch import Finding, Watch, parse_findings, watch_plan
+from bytewright.plan_file import read_plan
+
+NUM_POISONS = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ParanoidRun:
+    """A run that held.
+
+    Attributes:
+        result: Of the plain run.
+        num_steps: Steps after which every workspace byte was looked at.
+        watched_bytes: Bytes of the pools and their guards.
+    """
+
+    result: RunResult
+    num_steps: int
+    watched_bytes: int
+
+
+def run_paranoid(
+    directory: Path,
+    inputs: Sequence[Array] | None = None,
+    *,
+    seed: int | None = None,
+    on: Place = "host",
+    repeat: int = 1,
+    options: BuildOptions | None = None,
+    timeout_seconds: float = 300.0,
+) -> ParanoidRun:
+    """Runs one inference plainly, and then once with each poison; arguments are those of `run_bundle`.
+
+    Raises:
+        CompileError: BW404 if a step changed what the plan does not let it change, or if the outputs differ; and
+            all that `run_bundle` raises.
+    """
+    bundle, watch = read_bundle(directory), watch_plan(read_plan(directory))
+    arrays = random_inputs(bundle, seed or 0) if inputs is None else inputs
+    result = run_bundle(
+        directory, arrays, on=on, repeat=repeat, options=options, timeout_seconds=timeout_seconds
+    )
+    outputs, report = _run_watched(bundle, watch, arrays, on, options, timeout_seconds)
+    notes = [_describe(watch, finding) for finding in parse_findings(watch, report)]
+    for poisoned in outputs:
+        notes += _differences(bundle, result.outputs, poisoned)
+    if notes:
+        raise CompileError(
+            Diagnostic(
+                "BW404",
+                f"model '{bundle.model}' does not keep to its plan on {_place_name(result)}",
+                notes=tuple(dict.fromkeys(notes)),
+                help=f"bytewright check {directory}",
+            )
+        )
+    watched_bytes = sum(entry.pool.used_bytes + 2 * entry.guard_bytes for entry in watch.pools)
+    return ParanoidRun(result, len(watch.plan.steps), watched_bytes)
+
+
+def _place_name(result: RunResult) -> str:
+    return "the host" if result.details.board is None else result.details.board
+
+
+def _run_watched(
+    bundle: Bundle,
+    watch: Watch,
+    inputs: Sequence[Array],
+    on: Place,
+    options: BuildOptions | None,
+    timeout_seconds: float,
+) -> tuple[tuple[tuple[Array, ...], ...], str]:
+    """The outputs under each poison, and what the watcher reported."""
+    watched = watch if watch.pools else None
+    batch = [inputs] * NUM_POISONS
+    if on == "qemu":
+        run = run_on_board(bundle, batch, options=options, timeout_seconds=timeout_seconds, watch=watched)
+        return run.outputs, run.report
+    program = run_program(bundle, batch, options=options, timeout_seconds=timeout_seconds, watch=watched)
+    return program.outputs, program.report
+
+
+def _describe(watch: Watch, finding: Finding) -> str:
+    """`step 3 (kws_conv2d_2) changed ram+8000..8063 (64 B), where 'conv2d_0/out' lies`."""
+    watched = finding.watched
+    step, pool = watch.plan.steps[watched.step], watch.pools[watched.pool].pool
+    if watched.end <= 0:
+        what = f"{-finding.first} B before pool '{pool.name}' and on"
+    elif watched.first >= pool.used_bytes:
+        what = f"{finding.end - pool.used_bytes} B past pool '{pool.name}' of {pool.used_bytes} B"
+    else:
+        num_bytes = finding.end - finding.first
+        where = f"{pool.name}+{finding.first}..{finding.end - 1} ({num_bytes} B)"
+        lies = "which the plan calls dead" if watched.buffer is None else f"where '{watched.buffer}' lies"
+        what = f"{where}, {lies}"
+    return f"step {step.index} ({step.kernel}) changed {what}"
+
+
+def _differences(bundle: Bundle, plain: Sequence[Array], poisoned: Sequence[Array]) -> list[str]:
+    """Outputs whose bytes depend on the poison."""
+    notes: list[str] = []
+    for tensor, expected, actual in zip(bundle.outputs, plain, poisoned, strict=True):
+        before, after = expected.tobytes(), actual.tobytes()
+        if before != after:
+            num_bytes = sum(a != b for a, b in zip(before, after, strict=True))
+            notes.append(
+                f"output '{tensor.name}' depends on bytes that the plan calls dead: {num_bytes} of its "
+                f"{tensor.size_bytes} B change with them"
+            )
+    return notes

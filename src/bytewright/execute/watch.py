@@ -1,0 +1,202 @@
+"""What a paranoid run watches: for each step of a plan, the bytes that are dead before it and those it may not change.
+
+Both follow from the lifetimes and offsets in plan.json alone, never from the generated C, which is what is being
+watched. A byte may change in a step if a buffer that the step writes has it, and no other buffer that lives while
+the step writes: in a plan that verifies the second half says nothing, and in one that does not it finds the
+overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from bytewright.plan_file import Plan, PlannedBuffer, PlannedPool, PlannedStep
+
+LEAST_GUARD_BYTES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedPool:
+    """A workspace pool that the model uses; guards are those of the harness, none if the bundle has the array."""
+
+    pool: PlannedPool
+    guard_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedRange:
+    """Bytes of one pool, counted from its start, at one step.
+
+    Attributes:
+        step: The step that may not change them; or, for dead bytes, the step before which they are poisoned.
+        pool: Index in the watch's pools.
+        first: The first byte; negative in the guard before the pool.
+        end: One past the last byte.
+        buffer: The buffer that lives there; None for dead bytes and guards.
+    """
+
+    step: int
+    pool: int
+    first: int
+    end: int
+    buffer: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """The tables of a paranoid run.
+
+    Attributes:
+        dead: What is poisoned before each step, and after the last.
+        still: What each step may not change.
+    """
+
+    plan: Plan
+    pools: tuple[WatchedPool, ...]
+    dead: tuple[WatchedRange, ...]
+    still: tuple[WatchedRange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Bytes that changed though they may not have: a part of a watched range."""
+
+    watched: WatchedRange
+    first: int
+    end: int
+
+
+def guard_bytes(alignment: int) -> int:
+    """Bytes before and after a pool that nobody may write; they keep the pool aligned."""
+    return max(LEAST_GUARD_BYTES, alignment)
+
+
+def watch_plan(plan: Plan) -> Watch:
+    """The tables for a plan."""
+    pools = tuple(
+        WatchedPool(pool, guard_bytes(pool.alignment) if pool.provider == "caller" else 0)
+        for pool in plan.pools.values()
+        if pool.role == "workspace" and pool.used_bytes
+    )
+    dead: list[WatchedRange] = []
+    still: list[WatchedRange] = []
+    for index, watched in enumerate(pools):
+        buffers = [b for b in plan.buffers.values() if _lies_in(b, watched.pool)]
+        boundaries = [*(step.ticks[0] for step in plan.steps), plan.num_ticks]
+        for number, tick in enumerate(boundaries):
+            alive = [b for b in buffers if _lower(b) < tick < _upper(b, plan)]
+            dead += [
+                WatchedRange(number, index, first, end)
+                for first, end, owners in _pieces(watched.pool, alive)
+                if not owners
+            ]
+        for step in plan.steps:
+            still += _still(step, index, watched, buffers)
+    return Watch(plan, pools, tuple(dead), tuple(still))
+
+
+def _lies_in(buffer: PlannedBuffer, pool: PlannedPool) -> bool:
+    return buffer.place.name == pool.name and buffer.place.offset is not None and buffer.live is not None
+
+
+def _lower(buffer: PlannedBuffer) -> int:
+    """An input is alive before the first step: the caller has written it."""
+    return -1 if buffer.role == "input" else _live(buffer)[0]
+
+
+def _upper(buffer: PlannedBuffer, plan: Plan) -> int:
+    """An output is alive after the last step: the caller will read it."""
+    return plan.num_ticks + 1 if buffer.role == "output" else _live(buffer)[1]
+
+
+def _live(buffer: PlannedBuffer) -> tuple[int, int]:
+    return buffer.live or (0, 0)
+
+
+def _still(
+    step: PlannedStep, index: int, watched: WatchedPool, buffers: Sequence[PlannedBuffer]
+) -> Iterator[WatchedRange]:
+    """What a step may not change in a pool, with the buffer that would suffer; guards included."""
+    size, guard = watched.pool.used_bytes, watched.guard_bytes
+    writing = (step.ticks[0] + 1, step.ticks[1])  # it reads in the first tick, then writes
+    writable = {*step.writes, *step.scratch}
+    concerned = [b for b in buffers if b.name in writable or _overlaps(_live(b), writing)]
+    for first, end, owners in _pieces(watched.pool, concerned):
+        others = [b.name for b in owners if b.name not in writable]
+        if others or not owners:
+            yield WatchedRange(step.index, index, first, end, others[0] if others else None)
+    if guard:
+        yield WatchedRange(step.index, index, -guard, 0)
+        yield WatchedRange(step.index, index, size, size + guard)
+
+
+def _overlaps(first: tuple[int, int], second: tuple[int, int]) -> bool:
+    return first[0] < second[1] and second[0] < first[1]
+
+
+def _pieces(
+    pool: PlannedPool, buffers: Sequence[PlannedBuffer]
+) -> Iterator[tuple[int, int, list[PlannedBuffer]]]:
+    """The pool cut where a buffer begins or ends: first, end, and the buffers that have the piece."""
+    intervals = [(b, b.place.offset or 0, (b.place.offset or 0) + b.size_bytes) for b in buffers]
+    cuts = {0, pool.used_bytes}
+    for _, first, end in intervals:
+        cuts |= {min(first, pool.used_bytes), min(end, pool.used_bytes)}
+    ordered = sorted(cuts)
+    for first, end in pairwise(ordered):
+        yield first, end, [b for b, begin, stop in intervals if begin <= first < stop]
+
+
+def step_header(watch: Watch) -> str:
+    """harness_step.h, which comes before every file: the macro between the kernels. It includes nothing, because
+    a file may have to say first what it wants of the system's headers.
+    """
+    return (
+        "#ifndef HARNESS_STEP_H\n"
+        "#define HARNESS_STEP_H\n"
+        "void harness_step(unsigned int step, unsigned char *const *pools);\n"
+        f"#define {watch.plan.model.upper()}_STEP(step, ...) "
+        "harness_step(step, (unsigned char *const[]){__VA_ARGS__})\n"
+        "#endif\n"
+    )
+
+
+def table_header(watch: Watch) -> str:
+    """harness_paranoid.h: macros only, described in paranoid.c."""
+    pools = [
+        f"ENTRY({index}, {entry.guard_bytes}, {entry.pool.used_bytes + 2 * entry.guard_bytes})"
+        for index, entry in enumerate(watch.pools)
+    ]
+    return "".join(
+        f"#define {name}(ENTRY) {' '.join(entries)}".rstrip() + "\n"
+        for name, entries in (
+            ("PARANOID_POOLS", pools),
+            ("PARANOID_DEAD", _entries(watch, watch.dead)),
+            ("PARANOID_STILL", _entries(watch, watch.still)),
+        )
+    )
+
+
+def _entries(watch: Watch, ranges: Sequence[WatchedRange]) -> list[str]:
+    entries: list[str] = []
+    for entry in ranges:
+        guard = watch.pools[entry.pool].guard_bytes
+        entries.append(f"ENTRY({entry.step}, {entry.pool}, {entry.first + guard}, {entry.end + guard})")
+    return entries
+
+
+def parse_findings(watch: Watch, report: str) -> tuple[Finding, ...]:
+    """What paranoid.c reported: three lines for each finding."""
+    numbers = [
+        int(number)
+        for name, _, number in (line.partition(" ") for line in report.splitlines())
+        if name.startswith("finding_")
+    ]
+    findings: list[Finding] = []
+    for index, first, end in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True):
+        watched = watch.still[index]
+        guard = watch.pools[watched.pool].guard_bytes
+        findings.append(Finding(watched, first - guard, end - guard))
+    return tuple(findings)
