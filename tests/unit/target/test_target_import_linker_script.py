@@ -178,6 +178,11 @@ def test_a_region_that_is_no_memory_is_left_out(tmp_path: Path) -> None:
     [
         ("MEMORY\n{\n  FLASH (rx) ORIGIN = 0\n}\n", "the linker: syntax error", 3),
         ("MEMORY\n{\n  RAM (rw) : ORIGIN = 0, LENGTH = 4K\n", "the linker: syntax error", 3),
+        (
+            "/* a\n*/\n  # define SIZE 4K\n" + _region("X (r) : ORIGIN = 0, LENGTH = SIZE"),
+            "this line is for the C preprocessor; the linker would take it for a comment",
+            3,
+        ),
         ("\n/* one */\n/* two\nMEMORY { }\n", "the linker: EOF in comment", 3),
         (_region("X (r) : ORIGIN = 0, LENGTH = 4K / 0"), "the linker: / by zero", 3),
         (

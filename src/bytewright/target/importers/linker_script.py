@@ -23,6 +23,7 @@ from pathlib import Path
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.target.importers.board import FoundBoard, FoundMemory, refusal
 from bytewright.target.importers.names import memory_name, target_name
+from bytewright.target.importers.preprocess import first_directive
 from bytewright.target.importers.programs import find_program, run_program
 from bytewright.target.importers.script_text import ScriptText
 from bytewright.target.model import Access
@@ -84,6 +85,13 @@ def read_linker_script(path: Path, text: str, include: Sequence[Path], define: S
             without the application, and for a script without memories; BW501, BW502 for the linker.
     """
     linker = find_program("LD", ("arm-none-eabi-ld", "ld"), "binutils-arm-none-eabi", "a linker script")
+    directive = first_directive(text)
+    if directive is not None:
+        raise refusal(
+            "this line is for the C preprocessor; the linker would take it for a comment",
+            f"{path}:{directive}",
+            help_text=f"import what `gcc -E -P -x c {path}` prints, with the build's own -D and -I",
+        )
     script = ScriptText(path, text, include)
     with tempfile.TemporaryDirectory(prefix="bytewright-import-") as folder:
         laboratory = _Laboratory(linker, path, tuple(include), tuple(define), Path(folder))

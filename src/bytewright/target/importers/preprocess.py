@@ -14,6 +14,12 @@ _ERROR = re.compile(r"(.+?):(\d+)(?::\d+)?: (?:fatal )?error: (.*)")
 _COMPILERS = ("gcc", "clang", "arm-none-eabi-gcc", "cc")
 
 
+def first_directive(text: str) -> int | None:
+    """The line of the first directive, if there is one."""
+    match = _DIRECTIVE.search(text)
+    return None if match is None else text.count("\n", 0, match.start()) + 1
+
+
 def preprocess(path: Path, text: str, include: Sequence[Path], define: Sequence[str]) -> str:
     """The text with its directives followed; without directives, the text itself.
 
