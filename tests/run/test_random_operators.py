@@ -135,6 +135,18 @@ def test_bounds_of_scaled_values_that_are_never_zero(tmp_path: Path) -> None:
     assert_equals_reference([model], tmp_path / "tflm", numerics=Numerics.TFLM)
 
 
+def test_a_pad_that_is_vectorised_with_masks(tmp_path: Path) -> None:
+    """GCC 12 got it wrong for AVX-512 when each element asked whether it lies in the padding."""
+    builder = ModelBuilder()
+    x = builder.tensor("x", [7, 6], "float32")
+    p = builder.tensor("p", [9, 6], "float32")
+    y = builder.tensor("y", [9, 6], "float32")
+    builder.operator("PAD", [x, builder.constant("widths", np.array([[2, 0], [0, 0]], np.int32))], [p])
+    builder.operator("HARD_SWISH", [p], [y])
+    model = RandomModel(builder.build([x], [y]), "PAD, HARD_SWISH", ((7, 6),), "float32")
+    assert_equals_reference([model], tmp_path, flags=FASTEST)
+
+
 def _fully_connected(scale: float, zero_point: int, num_scales: int) -> RandomModel:
     """Accumulators that are multiples of 105, so that many of their products with 1/scale are ties."""
     builder = ModelBuilder()

@@ -1,0 +1,62 @@
+"""Names that the generated files agree on, the blob's header, and the refusal of what has no place (S17)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bytewright.codegen.interface import blob_header, fnv1a_64, offset_macro, planned_offsets
+from bytewright.diagnostics import InternalError
+from bytewright.ir.expr import Buffer
+from bytewright.ir.module import Module
+from bytewright.ir.prim import Allocate, PrimFunc, Seq
+from bytewright.ir.scope import GLOBAL, LOCAL, WORKSPACE, pool_scope
+from bytewright.ir.types import DType
+from bytewright.pipeline import compile_model
+from bytewright.target.registry import load_target
+from support.random_networks import random_convolution
+
+
+def test_names_of_offsets() -> None:
+    assert offset_macro("kws", "dtcm", "conv2d_3/out") == "KWS_AT_DTCM_CONV2D_3_OUT"
+    assert offset_macro("m", "fast-ram", "a.b c") == "M_AT_FAST_RAM_A_B_C"
+
+
+@pytest.mark.parametrize(
+    ("data", "digest"),
+    [(b"", 0xCBF29CE484222325), (b"a", 0xAF63DC4C8601EC8C), (b"foobar", 0x85944171F73967E8)],
+)
+def test_fnv(data: bytes, digest: int) -> None:
+    """The published test vectors of FNV-1a 64."""
+    assert fnv1a_64(data) == digest
+
+
+def test_the_header_of_a_blob_is_32_bytes() -> None:
+    header = blob_header(b"foobar")
+    assert len(header) == 32
+    assert header == b"BYTEWRT1" + bytes([6, *7 * [0]]) + 0x85944171F73967E8.to_bytes(8, "little") + bytes(8)
+
+
+def with_allocation(buffer: Buffer) -> Module:
+    return Module("m", entries=(PrimFunc("main", (), Seq((Allocate(buffer),))),))
+
+
+@pytest.mark.parametrize("scope", [None, GLOBAL, WORKSPACE, LOCAL, pool_scope("ram")], ids=str)
+def test_an_allocation_of_the_entry_without_an_offset_is_refused(scope: object) -> None:
+    buffer = Buffer("tensor", (4,), DType.I8, scope, 1)  # type: ignore[arg-type]
+    with pytest.raises(InternalError, match="'tensor' has no offset"):
+        planned_offsets(with_allocation(buffer))
+
+
+def test_constants_without_an_offset_are_refused(tmp_path: Path) -> None:
+    """S17: constants without a place are a bug, not C text."""
+    path = tmp_path / "net.tflite"
+    path.write_bytes(random_convolution(1, "int8").content)
+    compiled = compile_model(path, load_target("host"))
+    module = compiled.planned.module
+    assert module.constant_buffers
+    undecided = tuple(replace(constant, pool_offset=None) for constant in module.constant_buffers)
+    with pytest.raises(InternalError, match="has no offset"):
+        planned_offsets(replace(module, constant_buffers=undecided))
