@@ -11,8 +11,11 @@ from plan_reference import random_problem
 from bytewright.diagnostics import CompileError, InternalError
 from bytewright.plan import native
 from bytewright.plan import solve as solve_module
+from bytewright.plan.flat import flatten
+from bytewright.plan.instance import build_instance
 from bytewright.plan.problem import Buffer, Candidate, Contract, Pool, Problem
 from bytewright.plan.request import Goal, Outcome
+from bytewright.plan.search import Result
 from bytewright.plan.solution import Placement, Status
 from bytewright.plan.solve import SOLVERS, register_solver, solve
 
@@ -181,8 +184,13 @@ def test_a_ring_of_contracts_with_different_alignments_proves_nothing():
         (Contract("x", "y", 8, 0), Contract("y", "z", 8, 0), Contract("z", "x", 8, 0)),
     )
     assert solve(ring).has_plan
-    blocked = replace(ring, pools=(Pool("p", 7),))
-    assert solve(blocked).status is Status.INFEASIBLE  # by size alone, not by search
+    level = replace(ring, buffers=tuple(replace(buffer, alignment=2) for buffer in ring.buffers))
+    # What decides is whether the core's "infeasible" is passed on; the ring's is not.
+    for problem, exhaustive in ((ring, False), (level, True)):
+        instance = build_instance(flatten(problem), 0, range(3))
+        assert instance.exhaustive is exhaustive
+        answer = native.search(instance, 7, 1000)
+        assert answer.result is (Result.INFEASIBLE if exhaustive else Result.UNKNOWN)
 
 
 def test_plans_do_not_depend_on_hash_seeds_or_the_c_core():
