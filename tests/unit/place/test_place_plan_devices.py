@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from bytewright.frontends.tflite import import_tflite
 from bytewright.ir.graph import Function
@@ -13,11 +14,12 @@ from bytewright.ir.verify import Stage, verify
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.place.plan_devices import plan_devices
 from bytewright.target.registry import load_target
-from support.shared_models import KWS, model_path
+
+DIGITS = Path(__file__).resolve().parents[3] / "examples" / "digits" / "digits.tflite"
 
 
 def imported() -> Module:
-    return import_tflite(model_path(KWS), name=None, numerics=Numerics.LITERT_REF)
+    return import_tflite(DIGITS, name=None, numerics=Numerics.LITERT_REF)
 
 
 def places(function: Function) -> list[VirtualDevice]:

@@ -11,7 +11,7 @@ from bytewright.ir.module import Module
 from bytewright.ir.prim import Access, Allocate, BufferParameter, For, If, PrimFunc, Seq
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope
 from bytewright.ir.types import DType
-from bytewright.storage.account_stack import account_stack
+from bytewright.storage.account_stack import account_stack, stack_use
 from bytewright.target.model import Target
 from bytewright.target.options import Overrides, apply_overrides
 from bytewright.target.registry import load_target
@@ -44,7 +44,7 @@ def entry_calling(*kernels: PrimFunc, called: tuple[str, ...] = ()) -> Module:
 
 
 def planned_bytes(*statements: Allocate | Seq | If | For) -> int:
-    return account_stack(with_kernel(*statements), HOST).planned_bytes
+    return stack_use(with_kernel(*statements), HOST).planned_bytes
 
 
 def test_arrays_of_a_sequence_add_up() -> None:
@@ -74,7 +74,7 @@ def test_element_types_count_their_size() -> None:
 
 def test_the_worst_path_is_named_with_an_allowance_for_each_level() -> None:
     kernels = [reverse_kernel(name, size, STACK) for name, size in (("a", 10), ("b", 30), ("c", 20))]
-    use = account_stack(entry_calling(*kernels), HOST)
+    use = stack_use(entry_calling(*kernels), HOST)
     assert use.path == ("main", "b")
     assert (use.planned_bytes, use.size_bytes) == (30, 30 + 2 * ALLOWANCE)
     assert (use.context, use.limit_bytes, use.excess_bytes) == ("cpu", None, 0)
@@ -88,7 +88,7 @@ def test_kernels_that_call_kernels_are_followed() -> None:
     body.call("inner", region(source), region(result), where=WHERE)
     parameters = (BufferParameter(source, Access.READ), BufferParameter(result, Access.WRITE))
     outer = PrimFunc("outer", parameters, body.finish(), where=WHERE)
-    use = account_stack(entry_calling(inner, outer, called=("outer",)), HOST)
+    use = stack_use(entry_calling(inner, outer, called=("outer",)), HOST)
     assert use.path == ("main", "outer", "inner")
     assert (use.planned_bytes, use.size_bytes) == (47, 47 + 3 * ALLOWANCE)
 
@@ -101,7 +101,7 @@ def test_the_limit_is_kept_to_the_byte_and_the_reserve_is_subtracted() -> None:
     module = with_kernel(array("a", 100))
     device = load_target("mps3-an547").default_device
     need = 100 + 2 * device.stack_allowance_per_call_bytes + device.stack_reserve_bytes
-    use = account_stack(module, limited(need))
+    use = stack_use(module, limited(need))
     assert use.size_bytes == use.limit_bytes == need - device.stack_reserve_bytes
     with pytest.raises(CompileError) as caught:
         account_stack(module, limited(need - 1))
