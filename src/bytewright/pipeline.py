@@ -163,7 +163,7 @@ def _interface(planned: PlannedModel, plan_hash: str) -> Interface:
         parameters=planned.parameter_pools,
         inputs=module.inputs,
         outputs=module.outputs,
-        stack_planned_bytes=planned.stack.planned_bytes,
-        stack_size_bytes=planned.stack.size_bytes,
+        stack_planned_bytes=planned.stack[0].planned_bytes,
+        stack_size_bytes=planned.stack[0].size_bytes,
         offsets=offsets,
     )

@@ -169,7 +169,7 @@ class Plan:
         plan_hash: sha256 of the plan.
         pools: By name: workspaces, then parameters, each in preference order.
         buffers: By name.
-        stack: By execution context.
+        stack: By execution context, that of the entry first.
         hardware: The target that the plan was made for.
         files: sha256 of every other file of the bundle, by path.
     """

@@ -40,6 +40,7 @@ class PlannedModel:
         version: Of Bytewright.
         numerics: The named kernel set.
         io: Where inputs and outputs are.
+        stack: Of every context, that of the entry first.
         parameter_pools: With their bytes.
     """
 
@@ -51,7 +52,7 @@ class PlannedModel:
     timeline: Timeline
     workspace: Solution
     parameters: Solution
-    stack: StackUse
+    stack: tuple[StackUse, ...]
     parameter_pools: tuple[PoolInterface, ...]
 
 
@@ -74,14 +75,15 @@ def plan_document(planned: PlannedModel) -> dict[str, Any]:
                 for pool in planned.parameter_pools
             ),
         ],
-        "buffers": [*_tensor_buffers(planned), *_stack_buffers(module), *_constant_buffers(planned)],
+        "buffers": [*_tensor_buffers(planned), *_stack_buffers(module, target), *_constant_buffers(planned)],
         "stack": {
-            planned.stack.context: {
-                "planned_bytes": planned.stack.planned_bytes,
-                "size_bytes": planned.stack.size_bytes,
-                "limit_bytes": planned.stack.limit_bytes,
-                "path": list(planned.stack.path),
+            use.context: {
+                "planned_bytes": use.planned_bytes,
+                "size_bytes": use.size_bytes,
+                "limit_bytes": use.limit_bytes,
+                "path": list(use.path),
             }
+            for use in planned.stack
         },
         "steps": _steps(planned),
         "target_description": dump(target),
@@ -184,9 +186,10 @@ def _buffer(
     }
 
 
-def _stack_buffers(module: Module) -> list[dict[str, Any]]:
+def _stack_buffers(module: Module, target: Target) -> list[dict[str, Any]]:
     documents: list[dict[str, Any]] = []
     for kernel in module.kernels:
+        contexts = target.device(kernel.device).contexts
         for statement in walk_statements(kernel.body):
             if not isinstance(statement, Allocate) or not statement.buffer.shape:
                 continue
@@ -197,7 +200,11 @@ def _stack_buffers(module: Module) -> list[dict[str, Any]]:
                     "role": "scratch",
                     "size_bytes": size_bytes(buffer),
                     "alignment": buffer.alignment,
-                    "place": {"kind": "stack", "name": kernel.device, "offset": None},
+                    "place": {
+                        "kind": "stack",
+                        "name": contexts[0].name if contexts else kernel.device,
+                        "offset": None,
+                    },
                     "live": None,
                     "first_step": None,
                     "last_step": None,

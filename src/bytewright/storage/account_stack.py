@@ -1,7 +1,8 @@
-"""The planned stack: explicit arrays along the worst call path, entry to leaf.
+"""The planned stack: explicit arrays along the worst call path, entry to leaf, on each context's stack.
 
 Only arrays count. Scalars and saved registers are the compiler's, and the target states an allowance for them per
-call level; `<MODEL>_STACK_SIZE` is the sum of both.
+call level; `<MODEL>_STACK_SIZE` is the sum of both. A kernel on another device than its caller begins a path of its
+own, on that device's stack. Nothing says which of a device's contexts runs a kernel, so each of them must have room.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from bytewright.ir.address import size_bytes
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Allocate, Call, For, If, PrimFunc, Seq, Statement
 from bytewright.ir.scope import STACK, Rank
-from bytewright.target.model import Target
+from bytewright.ir.walk import walk_statements
+from bytewright.target.model import Device, ExecutionContext, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +24,9 @@ class StackUse:
 
     Attributes:
         planned_bytes: Explicit arrays on the worst path.
-        size_bytes: That, plus the target's allowance for each call level.
+        size_bytes: That, and the target's allowance for each call level: the largest sum of all paths.
         limit_bytes: What the target admits, its reserve subtracted; None for no limit.
-        path: Functions on the worst path, the entry first.
+        path: Functions on the worst path, the first to run first.
     """
 
     context: str
@@ -46,48 +48,95 @@ class _Worst:
     path: tuple[str, ...]
 
 
-def account_stack(module: Module, target: Target) -> StackUse:
-    """The stack along the worst path, which keeps the target's limit.
+_NOTHING = _Worst(0, 0, ())
+
+
+def account_stack(module: Module, target: Target) -> tuple[StackUse, ...]:
+    """The stack of every context that the module runs on, each within its limit; the entry's comes first.
 
     Raises:
-        CompileError: BW302, naming the path with its sums, if it does not.
+        CompileError: BW302, naming the path with its sums, for each context where the limit is not kept.
     """
-    use = stack_use(module, target)
-    if use.excess_bytes == 0:
-        return use
-    device = target.default_device
-    functions = {function.name: function for function in (*module.kernels, module.main)}
-    allowance = device.stack_allowance_per_call_bytes
-    steps = [f"{name} {_array_bytes(functions[name].body)} B + {allowance} B" for name in use.path]
-    raise CompileError(
-        Diagnostic(
-            "BW302",
-            f"the stack of device '{device.name}' needs {use.size_bytes} B; "
-            f"its limit is {use.limit_bytes} B: {use.excess_bytes} B too few",
-            notes=(f"worst path, arrays + allowance: {' -> '.join(steps)}",),
-            help=f"--max-stack-size {use.size_bytes + device.stack_reserve_bytes}",
-        )
+    uses = stack_uses(module, target)
+    refusals = [_refusal(use, module, target) for use in uses if use.excess_bytes > 0]
+    if refusals:
+        raise CompileError(refusals)
+    return uses
+
+
+def _refusal(use: StackUse, module: Module, target: Target) -> Diagnostic:
+    functions = {function.name: function for function in (*module.kernels, *module.entries)}
+    context = target.context(use.context)
+    steps: list[str] = []
+    for name in use.path:
+        if name in functions:
+            allowance = target.device(functions[name].device).stack_allowance_per_call_bytes
+            steps.append(f"{name} {array_bytes(functions[name])} B + {allowance} B")
+        else:
+            steps.append(f"{name} {target.external_stack_bytes(name) or 0} B")
+    return Diagnostic(
+        "BW302",
+        f"the stack of '{use.context}' needs {use.size_bytes} B; its limit is {use.limit_bytes} B: "
+        f"{use.excess_bytes} B too few",
+        notes=(f"worst path, arrays + allowance: {' -> '.join(steps)}",),
+        help=f"--max-stack-size {use.size_bytes + context.stack_reserve_bytes}",
     )
+
+
+def stack_uses(module: Module, target: Target) -> tuple[StackUse, ...]:
+    """Adds up the stack along every path, whatever the limits; the contexts of the entry's device come first."""
+    worst: dict[str, _Worst] = {}
+    kernels = {kernel.name: kernel for kernel in module.kernels}
+    # Kernels stand callees first, so each function finds its callees finished; no recursion can be expressed.
+    for function in (*module.kernels, module.main):
+        worst[function.name] = _worst_of(function, worst, kernels, target)
+    own = target.device(module.main.device)
+    uses: list[StackUse] = []
+    for device in (own, *(device for device in target.devices if device is not own)):
+        firsts = _first_on(device, module)
+        if firsts:
+            uses.extend(_use(context, [worst[name] for name in firsts]) for context in device.contexts)
+    return tuple(uses)
 
 
 def stack_use(module: Module, target: Target) -> StackUse:
-    """Adds up the stack along every path from the entry, whatever the limit."""
-    device = target.default_device
-    worst: dict[str, _Worst] = {}
-    # Kernels stand callees first, so each function finds its callees finished; no recursion can be expressed.
-    for function in (*module.kernels, module.main):
-        worst[function.name] = _worst_of(function, worst, device.stack_allowance_per_call_bytes)
-    result = worst[module.main.name]
-    context = device.contexts[0].name if device.contexts else device.name
+    """The stack of the context that calls the model, whatever its limit."""
+    return stack_uses(module, target)[0]
+
+
+def _use(context: ExecutionContext, paths: list[_Worst]) -> StackUse:
+    largest = max(paths, key=lambda path: path.total_bytes)
     return StackUse(
-        context, result.planned_bytes, result.total_bytes, device.available_stack_bytes, result.path
+        context.name,
+        largest.planned_bytes,
+        largest.total_bytes,
+        context.available_stack_bytes,
+        largest.path,
     )
 
 
-def _worst_of(function: PrimFunc, worst: dict[str, _Worst], allowance: int) -> _Worst:
-    own = _array_bytes(function.body)
-    callees = [worst[name] for name in _callees(function.body) if name in worst]
-    deepest = max(callees, key=lambda callee: callee.total_bytes, default=_Worst(0, 0, ()))
+def _first_on(device: Device, module: Module) -> list[str]:
+    """Functions where a path on a device's stack begins: the entry, and kernels called from another device."""
+    functions = (*module.kernels, module.main)
+    device_of = {function.name: function.device for function in functions}
+    firsts = [module.main.name] if module.main.device == device.name else []
+    for function in functions:
+        if function.device != device.name:
+            firsts.extend(name for name in _callees(function) if device_of.get(name) == device.name)
+    return list(dict.fromkeys(firsts))
+
+
+def _worst_of(
+    function: PrimFunc, worst: dict[str, _Worst], kernels: dict[str, PrimFunc], target: Target
+) -> _Worst:
+    own, allowance = array_bytes(function), target.device(function.device).stack_allowance_per_call_bytes
+    callees: list[_Worst] = []
+    for name in _callees(function):
+        if name not in kernels:
+            callees.append(_Worst(0, target.external_stack_bytes(name) or 0, (name,)))
+        elif kernels[name].device == function.device:
+            callees.append(worst[name])
+    deepest = max(callees, key=lambda callee: callee.total_bytes, default=_NOTHING)
     return _Worst(
         own + deepest.planned_bytes,
         own + allowance + deepest.total_bytes,
@@ -95,8 +144,17 @@ def _worst_of(function: PrimFunc, worst: dict[str, _Worst], allowance: int) -> _
     )
 
 
+def _callees(function: PrimFunc) -> list[str]:
+    return [statement.callee for statement in walk_statements(function.body) if isinstance(statement, Call)]
+
+
+def array_bytes(function: PrimFunc) -> int:
+    """Bytes of a function's arrays that exist at once."""
+    return _array_bytes(function.body)
+
+
 def _array_bytes(statement: Statement) -> int:
-    """Bytes of arrays that exist at once: those of a sequence together, those of separate blocks in turn."""
+    """Those of a sequence together, those of separate blocks in turn."""
     match statement:
         case Seq():
             own = sum(_array_bytes(s) for s in statement.statements if isinstance(s, Allocate))
@@ -113,18 +171,3 @@ def _array_bytes(statement: Statement) -> int:
             return max(_array_bytes(statement.then), other)
         case _:
             return 0
-
-
-def _callees(statement: Statement) -> list[str]:
-    match statement:
-        case Seq():
-            return [name for s in statement.statements for name in _callees(s)]
-        case For():
-            return _callees(statement.body)
-        case If():
-            rest = _callees(statement.otherwise) if statement.otherwise else []
-            return _callees(statement.then) + rest
-        case Call():
-            return [statement.callee]
-        case _:
-            return []
