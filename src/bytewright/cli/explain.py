@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from bytewright.plan_file import read_plan
+from bytewright.inspect.check import verified_plan
 from bytewright.report import explain as explanations
 
 
@@ -20,7 +20,7 @@ def explain(directory: Path, buffer: str, as_json: bool) -> None:
 
     `bytewright report DIR` shows names of buffers.
     """
-    plan = read_plan(directory)
+    plan = verified_plan(directory)
     explanation = explanations.explain(plan, buffer)
     if as_json:
         click.echo(json.dumps(explanations.explanation_document(explanation), indent=1))

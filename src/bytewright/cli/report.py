@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from bytewright.plan_file import read_plan
+from bytewright.inspect.check import verified_plan
 from bytewright.report.document import report_document
 from bytewright.report.tables import print_report
 
@@ -21,7 +21,7 @@ def report(directory: Path, as_json: bool) -> None:
 
     All figures are bytes. The lower bound of a pool is proved: no plan with these buffers in it needs less.
     """
-    plan = read_plan(directory)
+    plan = verified_plan(directory)
     if as_json:
         click.echo(json.dumps(report_document(plan), indent=1))
     else:

@@ -9,7 +9,7 @@ from pathlib import Path
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.inspect.check_files import faults_of_files
 from bytewright.inspect.check_plan import faults_of_plan
-from bytewright.plan_file import Plan, read_document, understand
+from bytewright.plan_file import Plan, read_document, read_plan, understand
 
 _MOST_NOTES = 20
 
@@ -53,6 +53,19 @@ def check_bundle(directory: Path) -> Verdict:
         raise CompileError(diagnostics)
     placed = [b for b in plan.buffers.values() if b.place.kind in ("planned", "constant")]
     return Verdict(plan, len(placed), len(plan.steps), len(plan.files), plan.parameter_bytes)
+
+
+def verified_plan(directory: Path) -> Plan:
+    """The plan of a bundle for those who only read it: figures of a plan that is none would mean nothing.
+
+    Raises:
+        CompileError: BW207 or BW401; the other files of the bundle are not looked at.
+    """
+    plan = read_plan(directory)
+    diagnostics = _diagnostic("BW401", f"the plan of '{directory}' does not verify", faults_of_plan(plan))
+    if diagnostics:
+        raise CompileError(diagnostics)
+    return plan
 
 
 def _diagnostic(code: str, message: str, faults: Sequence[str]) -> list[Diagnostic]:

@@ -159,6 +159,8 @@ def _faults_of_lifetimes(plan: Plan) -> Iterator[str]:
             elif lower < buffer.live[0] or upper > buffer.live[1]:
                 yield f"step {step.index} touches '{name}', which lives from {buffer.live[0]} to {buffer.live[1]}"
     for buffer in plan.buffers.values():
+        if buffer.live is not None and not 0 <= buffer.live[0] <= buffer.live[1] <= plan.num_ticks:
+            yield f"'{buffer.name}' lives from {buffer.live[0]} to {buffer.live[1]}, the clock ends at {plan.num_ticks}"
         if buffer.role == "input" and buffer.live is not None and buffer.live[0] > 0:
             yield f"input '{buffer.name}' does not live from the start"
         if buffer.role == "output" and buffer.live is not None and buffer.live[1] < plan.num_ticks:

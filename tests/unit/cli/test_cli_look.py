@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -70,6 +71,23 @@ def test_check_fails_with_status_4_and_prints_no_json(tmp_path: Path) -> None:
     assert (result.exit_code, result.stdout) == (4, "")
     assert "error[BW401]" in result.stderr
     assert "error[BW402]" in result.stderr
+
+
+@pytest.mark.parametrize("wrong", [None, 0, 10**6, "x", [], [0, 1]])
+def test_a_damaged_plan_is_never_a_bug(tmp_path: Path, wrong: Any) -> None:
+    folder = write_digits(tmp_path / "digits")
+    original = digits_document()
+    places = [(original, key) for key in original]
+    for part in ("pools", "buffers", "steps"):
+        places += [(original[part][0], key) for key in original[part][0]]
+    places += [(original["buffers"][2]["place"], key) for key in ("kind", "name", "offset")]
+    for owner, key in places:
+        right, owner[key] = owner[key], wrong
+        write_document(folder, original)
+        for arguments in (("report", folder), ("explain", folder, "conv2d_0/out")):
+            result = invoke(*arguments)
+            assert result.exit_code in (0, 1, 4), (key, result.stderr)
+        owner[key] = right
 
 
 @pytest.mark.parametrize("command", ["report", "check"])

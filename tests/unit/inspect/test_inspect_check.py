@@ -108,6 +108,13 @@ def test_an_empty_lifetime_is_found(bundle: Path) -> None:
     assert "conv2d_0/out" in plan_faults(bundle, empty)
 
 
+def test_a_lifetime_past_the_clock_is_found(bundle: Path) -> None:
+    def lengthen(document: Document) -> None:
+        buffer(document, "conv2d_0/out")["live"][1] = 10**6
+
+    assert "the clock ends at" in plan_faults(bundle, lengthen)
+
+
 def test_reading_before_writing_is_found(bundle: Path) -> None:
     def unwrite(document: Document) -> None:
         document["steps"][0]["writes"] = []
