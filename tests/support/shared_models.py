@@ -18,6 +18,7 @@ import tflite
 from numpy.typing import NDArray
 
 from bytewright.bundle.write import write_bundle
+from bytewright.ir.border import Io
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.pipeline import Compiled, compile_model
 from bytewright.target.model import Target
@@ -124,13 +125,14 @@ def compiled(
     target: Target,
     numerics: Numerics = Numerics.LITERT_REF,
     logits: bool = False,
+    io: Io = Io.CALLER,
 ) -> Compiled:
     """A model compiled for a target."""
     path = model_path(name)
     if logits:
         path = new_folder() / f"{name}_logits.tflite"
         path.write_bytes(model_content(name, logits=True))
-    return compile_model(path, target, numerics=numerics)
+    return compile_model(path, target, numerics=numerics, io=io)
 
 
 @cache
@@ -139,10 +141,11 @@ def bundle(
     target: Target,
     numerics: Numerics = Numerics.LITERT_REF,
     logits: bool = False,
+    io: Io = Io.CALLER,
 ) -> Path:
     """The folder of a compiled model."""
     folder = new_folder() / "bundle"
-    write_bundle(compiled(name, target, numerics, logits).files, folder)
+    write_bundle(compiled(name, target, numerics, logits, io).files, folder)
     return folder
 
 
