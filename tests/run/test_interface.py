@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from bytewright.target.dump import dump
+from bytewright.target.load import load_description
 from bytewright.target.registry import load_target
-from support.c_program import build_program, run_c, run_command
+from support.c_program import LANGUAGE, WARNINGS, build_program, run_c, run_command
 from support.kws_program import (
     ALIGN,
     HASH,
@@ -16,6 +20,7 @@ from support.kws_program import (
     NULL,
     OK,
     OVERLAP,
+    RANGE,
     RUN,
     SIZE,
     expected_output,
@@ -23,7 +28,7 @@ from support.kws_program import (
     two_workspaces,
 )
 from support.reference import LiteRt
-from support.shared_models import HOST, KWS, bundle, model_path, random_inputs, target_with
+from support.shared_models import BOARD, HOST, KWS, bundle, model_path, random_inputs, target_with
 
 
 def codes(shown: dict[str, int]) -> dict[str, int]:
@@ -286,6 +291,39 @@ int main(void)
         "odd output": ALIGN,
         "run": OK,
     }
+
+
+def test_a_memory_may_end_where_addresses_end(tmp_path: Path) -> None:
+    """Compiled for 32 bits too, where one past the last address is no number."""
+    description: dict[str, Any] = dump(load_target(BOARD))
+    description["memory"]["top"] = {"base": 0xFFFE0000, "size": "128KiB"}
+    description["device"]["cpu"]["reach"].append("top")
+    description["workspace"] = [{"name": "top", "memory": "top"}]
+    folder = bundle(KWS, load_description(description))
+    source = """
+static int32_t set(uintptr_t top)
+{
+    @m@_context context = {0};
+    const @m@_workspaces workspaces = {{(void *)top, @M@_TOP_WORKSPACE_SIZE}};
+    return @m@_set_workspaces(&context, &workspaces);
+}
+
+int main(void)
+{
+    SHOW("first", set(0xFFFE0000u));
+    SHOW("last", set(0xFFFFFFFFu - @M@_TOP_WORKSPACE_SIZE + 1));
+    SHOW("past", set(0xFFFFFFFFu - @M@_TOP_WORKSPACE_SIZE + 17));
+    SHOW("before", set(0xFFFDFFF0u));
+    return 0;
+}
+"""
+    flags = ("-O1", "-DKWS_REF_MODEL_CHECK_RANGE=1")
+    expected = {"first": OK, "last": OK, "past": RANGE, "before": RANGE}
+    assert run_c(folder, source, tmp_path, flags) == expected
+    if shutil.which("arm-none-eabi-gcc") is not None:
+        include = [f"-I{path}" for path in (folder / "include", folder / "src")]
+        command = ["arm-none-eabi-gcc", *LANGUAGE, *WARNINGS, "-mcpu=cortex-m55", *include, "-c"]
+        run_command([*command, folder / "src" / "kws_ref_model.c", "-o", "out.o"], tmp_path)
 
 
 def test_errors_are_negative_and_distinct() -> None:
