@@ -2,16 +2,18 @@
 
 `local` stays private to the kernel. `global` becomes a local array where the device's limits admit it, so that the
 C compiler may keep it in registers; otherwise, like anything that asks for a workspace, it becomes a parameter of
-the kernel and an allocation of the entry at each call, which the planner then places among the tensors. Arrays that
-only `global` put on the stack move away again, largest first, while the worst call path exceeds the stack's limit.
-The scopes say afterwards what was decided, the provenance why.
+the kernel and an allocation of the entry at each call, which the planner then places among the tensors. A kernel that
+calls another one passes such scratch through from its own caller. Arrays that only `global` put on the stack move
+away again, largest first, while the worst call path of a context exceeds its limit. What carries a tag that some pass
+lowers is that pass's business and stays as it is. The scopes say afterwards what was decided, the provenance why.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from bytewright.diagnostics import CompileError, Diagnostic, InternalError
+from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ir.address import has_constant_size, size_bytes
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
@@ -20,19 +22,24 @@ from bytewright.ir.prim import (
     Allocate,
     BufferParameter,
     Call,
+    For,
+    Let,
+    LoopKind,
     PrimFunc,
     Region,
     Role,
     Seq,
     Statement,
+    View,
 )
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import GLOBAL, STACK, WORKSPACE, Rank, Scope
 from bytewright.ir.walk import walk_statements
-from bytewright.storage.account_stack import StackUse, stack_use
+from bytewright.storage.account_stack import StackUse, stack_uses
 from bytewright.target.model import Device, Target
 
 SCRATCH_ALIGNMENT = 16
+_Inner = TypeVar("_Inner", Allocate, Call)
 
 
 def place_scratch(module: Module, target: Target) -> Module:
@@ -44,20 +51,20 @@ def place_scratch(module: Module, target: Target) -> Module:
     moved: frozenset[tuple[str, str]] = frozenset()
     while True:
         placed = _place(module, target, moved)
-        stack = stack_use(placed, target)
-        movable = _movable(module, placed, stack) if stack.excess_bytes > 0 else []
+        exceeded = [use for use in stack_uses(placed, target) if use.excess_bytes > 0]
+        movable = [array for use in exceeded for array in _movable(module, placed, use)]
         if not movable:
             return placed
         moved |= {max(movable)[1:]}
 
 
 def _place(module: Module, target: Target, moved: frozenset[tuple[str, str]]) -> Module:
-    hoisted = {kernel.name: _hoist(kernel, target.device(kernel.device), moved) for kernel in module.kernels}
+    hoisted: dict[str, _Hoisted] = {}
+    for kernel in module.kernels:  # callees stand before their callers
+        received = _receive_scratch(kernel, hoisted)
+        others = _touched_by_others(received, hoisted, target)
+        hoisted[kernel.name] = _hoist(received, target, moved, others)
     kernels = tuple(hoisted[kernel.name].kernel for kernel in module.kernels)
-    for kernel in kernels:
-        inner = [s for s in walk_statements(kernel.body) if isinstance(s, Call) and s.callee in hoisted]
-        if any(hoisted[call.callee].scratch for call in inner):
-            raise InternalError(f"kernel '{kernel.name}' calls a kernel that needs scratch from the entry")
     entries = tuple(_pass_scratch(entry, hoisted) for entry in module.entries)
     return replace(module, kernels=kernels, entries=entries)
 
@@ -86,15 +93,96 @@ class _Hoisted:
     scratch: tuple[Allocate, ...]
 
 
-def _hoist(kernel: PrimFunc, device: Device, moved: frozenset[tuple[str, str]]) -> _Hoisted:
+def _receive_scratch(kernel: PrimFunc, hoisted: dict[str, _Hoisted]) -> PrimFunc:
+    """Allocates what the kernel's callees need and passes it at each call; calls of one callee share it."""
+    taken = {*(p.buffer.name for p in kernel.buffer_parameters), *(_defined_names(kernel))}
+    allocations: list[Allocate] = []
+    passed: dict[str, tuple[Region, ...]] = {}
+    for statement in walk_statements(kernel.body):
+        if isinstance(statement, Call) and statement.callee not in passed:
+            regions: list[Region] = []
+            for allocation in _scratch_of(statement, hoisted):
+                name = _unique_name(f"{statement.callee}_{allocation.buffer.name}", taken)
+                taken.add(name)
+                allocations.append(replace(allocation, buffer=replace(allocation.buffer, name=name)))
+                regions.append(Region(allocations[-1].buffer))
+            passed[statement.callee] = tuple(regions)
+    if not allocations:
+        return kernel
+
+    for call in _in_parallel_loops(kernel, Call):
+        for allocation in _scratch_of(call, hoisted):
+            raise _shared_by_threads(allocation.buffer, kernel, f"'{call.callee}' asks for it")
+
+    def expand(statement: Statement) -> tuple[Statement, ...]:
+        if not isinstance(statement, Call):
+            return (statement,)
+        return (replace(statement, arguments=(*statement.arguments, *passed[statement.callee])),)
+
+    body = rewrite_sequence(kernel.body, Rewriting(statement=expand))
+    return replace(kernel, body=Seq((*allocations, *body.statements)))
+
+
+def _defined_names(kernel: PrimFunc) -> list[str]:
+    """Names that the kernel's statements define, and those of its scalar parameters."""
+    names = [p.variable.name for p in kernel.parameters if not isinstance(p, BufferParameter)]
+    for statement in walk_statements(kernel.body):
+        match statement:
+            case For() | Let():
+                names.append(statement.variable.name)
+            case Allocate() | View():
+                names.append(statement.buffer.name)
+            case _:
+                pass
+    return names
+
+
+def _touched_by_others(kernel: PrimFunc, hoisted: dict[str, _Hoisted], target: Target) -> dict[str, str]:
+    """Buffers that the kernel passes to other devices than its own: name -> the first such device."""
+    found: dict[str, str] = {}
+    sources: dict[str, list[str]] = {}
+    for statement in walk_statements(kernel.body):
+        if isinstance(statement, View):
+            names = [region.buffer.name for region in (statement.source, statement.otherwise) if region]
+            sources[statement.buffer.name] = [n for name in names for n in (name, *sources.get(name, []))]
+        if not isinstance(statement, Call):
+            continue
+        for index, argument in enumerate(statement.arguments):
+            others = [d for d in _devices(statement, index, hoisted, target) if d != kernel.device]
+            if isinstance(argument, Region) and others:
+                name = argument.buffer.name
+                found |= dict.fromkeys((name, *sources.get(name, [])), others[0])
+    return found
+
+
+def _devices(call: Call, index: int, hoisted: dict[str, _Hoisted], target: Target) -> tuple[str, ...]:
+    """Devices that may touch an argument: those of the callee and its own callees; of an opaque call, all."""
+    if call.callee in hoisted:
+        kernel = hoisted[call.callee].kernel
+        inner = [s for s in walk_statements(kernel.body) if isinstance(s, Call)]
+        below = [d for c in inner for i in range(len(c.arguments)) for d in _devices(c, i, hoisted, target)]
+        return (kernel.device, *below)
+    if call.touched_by is not None:
+        return call.touched_by[index]
+    return tuple(device.name for device in target.devices)
+
+
+def _hoist(
+    kernel: PrimFunc, target: Target, moved: frozenset[tuple[str, str]], others: dict[str, str]
+) -> _Hoisted:
+    device = target.device(kernel.device)
+    per_thread = {allocation.buffer.name for allocation in _in_parallel_loops(kernel, Allocate)}
     scratch: list[Allocate] = []
     decided: dict[Buffer, tuple[Scope, str]] = {}
     for statement in walk_statements(kernel.body):
-        if isinstance(statement, Allocate):
+        if isinstance(statement, Allocate) and not is_left_to_a_pass(statement.buffer, target):
             buffer = statement.buffer
-            decided[buffer] = _decide(buffer, device, kernel, (kernel.name, buffer.name) in moved)
+            is_moved = (kernel.name, buffer.name) in moved
+            decided[buffer] = _decide(buffer, device, kernel, is_moved, others.get(buffer.name))
             scope, reason = decided[buffer]
             if not _is_on_stack(scope):
+                if buffer.name in per_thread:
+                    raise _shared_by_threads(buffer, kernel, reason)
                 renamed = replace(statement, buffer=replace(buffer, scope=scope))
                 scratch.append(renamed.because(f"place_scratch: {reason}"))
 
@@ -109,6 +197,8 @@ def _hoist(kernel: PrimFunc, device: Device, moved: frozenset[tuple[str, str]]) 
             return (statement,)
         if statement.buffer.name in names:
             return ()
+        if statement.buffer.name not in reasons:
+            return (statement,)
         reason = reasons[statement.buffer.name]
         return (statement.because(f"place_scratch: {reason}") if statement.buffer.shape else statement,)
 
@@ -120,23 +210,53 @@ def _hoist(kernel: PrimFunc, device: Device, moved: frozenset[tuple[str, str]]) 
     return _Hoisted(placed, tuple(scratch))
 
 
+def _in_parallel_loops(kernel: PrimFunc, kind: type[_Inner]) -> list[_Inner]:
+    """Statements of one kind that each thread of a parallel loop executes for itself."""
+    return [
+        inner
+        for statement in walk_statements(kernel.body)
+        if isinstance(statement, For) and statement.kind is LoopKind.PARALLEL
+        for inner in walk_statements(statement.body)
+        if isinstance(inner, kind)
+    ]
+
+
+def _shared_by_threads(buffer: Buffer, kernel: PrimFunc, reason: str) -> CompileError:
+    return _refused(
+        kernel,
+        f"'{buffer.name}' of kernel '{kernel.name}' is allocated inside a parallel loop, so each thread needs its "
+        f"own, but it goes to the workspace ({reason}), where there would be one",
+        "use the scope local or global.stack for it, or allocate it outside of the loop",
+    )
+
+
+def is_left_to_a_pass(buffer: Buffer, target: Target) -> bool:
+    """Whether the buffer's scope has a tag that names the pass which lowers it: no other pass decides it."""
+    tag = target.scope_tag(buffer.scope.tag) if buffer.scope is not None and buffer.scope.tag else None
+    return tag is not None and tag.lowering_pass is not None
+
+
 def _is_on_stack(scope: Scope) -> bool:
     return scope == STACK or scope.rank is Rank.LOCAL
 
 
-def _decide(buffer: Buffer, device: Device, kernel: PrimFunc, is_moved: bool) -> tuple[Scope, str]:
-    """The scope that says where the buffer goes, and why."""
+def _decide(
+    buffer: Buffer, device: Device, kernel: PrimFunc, is_moved: bool, other: str | None
+) -> tuple[Scope, str]:
+    """The scope that says where the buffer goes, and why; `other` is another device that touches it, if any."""
     scope = buffer.scope or GLOBAL
     if scope.rank is Rank.LOCAL:
         _check_local(buffer, device, kernel)
         return scope, "private to the kernel"
     if scope == STACK:
-        _check_stack(buffer, device, kernel)
+        _check_stack(buffer, device, kernel, other)
         return scope, "asks for the stack by name"
     if scope != GLOBAL:
         return scope, f"asks for {scope}"
     if not has_constant_size(buffer):
         return WORKSPACE, "its size is known only at run time"
+    if other is not None:
+        return WORKSPACE, f"device '{other}' touches it, and reaches no stack of '{device.name}'"
     if is_moved:
         return WORKSPACE, f"the stack of device '{device.name}' has no room for it"
     if device.use_backend_alloc_workspace:
@@ -157,12 +277,26 @@ def _check_local(buffer: Buffer, device: Device, kernel: PrimFunc) -> None:
     )
 
 
-def _check_stack(buffer: Buffer, device: Device, kernel: PrimFunc) -> None:
+def _check_stack(buffer: Buffer, device: Device, kernel: PrimFunc, other: str | None) -> None:
+    if other is not None:
+        raise _refused(
+            kernel,
+            f"'{buffer.name}' of kernel '{kernel.name}' asks for global.stack, but device '{other}' touches it, and "
+            f"the stack of '{device.name}' is that device's alone",
+            "use the scope global or global.workspace for it",
+        )
     if not has_constant_size(buffer):
         raise _refused(
             kernel,
             f"'{buffer.name}' of kernel '{kernel.name}' asks for global.stack, but its size is known only at "
             "run time",
+            "use the scope global or global.workspace for it",
+        )
+    if not device.runs_c:
+        raise _refused(
+            kernel,
+            f"'{buffer.name}' of kernel '{kernel.name}' asks for global.stack, but device '{device.name}' has no "
+            "stack",
             "use the scope global or global.workspace for it",
         )
     if device.use_backend_alloc_workspace:
