@@ -61,6 +61,11 @@ _TARGETS = {"host": "host", "qemu": "mps3-an547"}
     metavar="N",
     help="Inferences to run and time.  [default: 1]",
 )
+@click.option(
+    "--paranoid",
+    is_flag=True,
+    help="Also run it with dead bytes poisoned, and watch every byte of the workspaces.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
 def run(
     source: Path,
@@ -69,13 +74,16 @@ def run(
     seed: int | None,
     on: str,
     repeat: int,
+    paranoid: bool,
     as_json: bool,
 ) -> None:
     """Run one inference of DIR, a bundle, or of MODEL, which is compiled for the occasion.
 
     A model is compiled for the host, or for mps3-an547 with --on qemu. A bundle for a board also runs on the host.
+    With --paranoid the exit status is 4 if a step changes bytes that are not its own, or reads dead ones.
     """
     from bytewright.execute.description import read_bundle
+    from bytewright.execute.paranoid import run_paranoid
     from bytewright.execute.run import run_bundle
 
     if seed is not None and input_files:
@@ -85,12 +93,24 @@ def run(
         bundle = read_bundle(directory)
         _check_number_of_outputs(bundle, output_files)
         with shown_progress(f"running {source.name} on {on}"):
-            result = run_bundle(
-                directory, inputs, seed=seed, on=cast("Literal['host', 'qemu']", on), repeat=repeat
-            )
+            place = cast("Literal['host', 'qemu']", on)
+            if paranoid:
+                watched = run_paranoid(directory, inputs, seed=seed, on=place, repeat=repeat)
+                result = watched.result
+            else:
+                watched = None
+                result = run_bundle(directory, inputs, seed=seed, on=place, repeat=repeat)
     if output_files:
         _write_arrays(result.outputs, output_files)
-    click.echo(json.dumps(_document(result)) if as_json else _summary(result, bundle))
+    if as_json:
+        click.echo(json.dumps(_document(result)))
+        return
+    click.echo(_summary(result, bundle))
+    if watched is not None:
+        click.echo(
+            f"paranoid: {watched.num_steps} steps, {watched.watched_bytes} B of workspace and guards watched: "
+            "each step changed nothing but its own, and no dead byte is read"
+        )
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from bytewright.execute.description import Bundle, PoolUse, Tensor
-from bytewright.execute.watch import LEAST_GUARD_BYTES, Watch, step_header, table_header
+from bytewright.execute.watch import Watch, step_header, table_header
 from bytewright.target.model import c_identifier
 
 LANGUAGE_FLAGS = ("-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")
@@ -118,7 +118,7 @@ def model_table(bundle: Bundle, board: BoardTable | None = None, watch: Watch | 
     lines = [
         f'#include "{model}.h"',
         f"#define HARNESS_IO_IN_WORKSPACE {int(bundle.io_in_workspace)}",
-        f"#define HARNESS_PARANOID {0 if watch is None else LEAST_GUARD_BYTES}",
+        f"#define HARNESS_PARANOID {0 if watch is None else watch.guard_bytes}",
         *_list("INPUTS", _tensors(bundle.inputs)),
         *_list("OUTPUTS", _tensors(bundle.outputs)),
         *_list("WORKSPACES", workspaces),

@@ -27,10 +27,11 @@ from bytewright.execute.build import (
 )
 from bytewright.execute.description import Array, Bundle, read_bundle
 from bytewright.execute.tensors import check_inputs, output_size_bytes, pack, unpack_outputs
-from bytewright.execute.tools import compile_c, execute, failure, find_host_compiler
+from bytewright.execute.tools import CrashError, compile_c, execute, failure, find_host_compiler
 from bytewright.execute.watch import Watch
 
 _IO_ALIGNMENT = 16
+_EXIT_VIOLATED = 3
 _FILL = 0xA5  # HARNESS_WORKSPACE_FILL
 _GUARD = 0xC3
 _GUARD_BYTES = 64
@@ -38,7 +39,10 @@ _GUARD_BYTES = 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HostRun:
-    """What a program printed and wrote: outputs by inference, and one time for each inference and repetition."""
+    """What a program printed and wrote: outputs by inference, and one time for each inference and repetition.
+
+    A paranoid run that found something has a report alone.
+    """
 
     outputs: tuple[tuple[Array, ...], ...]
     nanoseconds: tuple[int, ...]
@@ -131,10 +135,11 @@ def run_program(
         )
         if done.returncode == 2 and done.stdout.startswith("status "):
             raise model_error(bundle, int(done.stdout.split()[1]))
+        if done.returncode == _EXIT_VIOLATED and watch is not None:
+            return HostRun((), (), done.stdout)
         if done.returncode != 0:
-            raise failure(
-                f"the program of model '{bundle.model}' ended with {_ending(done.returncode)}", done.stderr
-            )
+            ending = f"the program of model '{bundle.model}' ended with {_ending(done.returncode)}"
+            raise CrashError(failure(ending, done.stderr).diagnostics)
         data = (folder / "outputs.bin").read_bytes()
         times = (folder / "times.txt").read_text(encoding="utf-8").split()
     if len(data) != output_size_bytes(bundle) * len(batch):

@@ -1,15 +1,15 @@
 """Paranoid runs: the plan is tried, not only proved.
 
-A bundle runs twice as usual would do once: first plainly, then built with a watcher that stands between the kernels
-(`watch.py`, `harness/paranoid.c`). Bytes that the plan calls dead are poisoned before each step, and whatever a
-step may not write must be what it was after it. The outputs must be those of the plain run, under each of two
-poisons, so a kernel that reads a dead byte shows even though reading leaves no trace.
+A bundle is built with a watcher that stands between the kernels (`watch.py`, `harness/paranoid.c`). Bytes that the
+plan calls dead are poisoned before each step, and whatever a step may not write must be what it was after it. Then
+the bundle runs as usual, and the outputs must be the same, for each of two poisons: a kernel that reads a dead byte
+shows even though reading leaves no trace.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bytewright.diagnostics import CompileError, Diagnostic
@@ -19,10 +19,13 @@ from bytewright.execute.host import run_program
 from bytewright.execute.qemu import run_on_board
 from bytewright.execute.run import Place, RunResult, run_bundle
 from bytewright.execute.tensors import random_inputs
+from bytewright.execute.tools import CrashError
 from bytewright.execute.watch import Finding, Watch, parse_findings, watch_plan
 from bytewright.plan_file import read_plan
 
 NUM_POISONS = 2
+# Large enough that a write past a pool ends in a guard, where there is memory to spare.
+GUARD_BYTES: dict[Place, int] = {"host": 65536, "qemu": 64}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,36 +53,43 @@ def run_paranoid(
     options: BuildOptions | None = None,
     timeout_seconds: float = 300.0,
 ) -> ParanoidRun:
-    """Runs one inference plainly, and then once with each poison; arguments are those of `run_bundle`.
+    """Runs one inference with each poison, and then plainly; arguments are those of `run_bundle`.
 
     Raises:
         CompileError: BW404 if a step changed what the plan does not let it change, or if the outputs differ; and
             all that `run_bundle` raises.
     """
-    bundle, watch = read_bundle(directory), watch_plan(read_plan(directory))
+    bundle, watch = read_bundle(directory), watch_plan(read_plan(directory), GUARD_BYTES[on])
     arrays = random_inputs(bundle, seed or 0) if inputs is None else inputs
+    try:
+        outputs, report = _run_watched(bundle, watch, arrays, on, options, timeout_seconds)
+    except CrashError as error:
+        notes = [line for d in error.diagnostics for line in (d.message, *d.notes)]
+        raise _violation(bundle, on, notes) from error
+    notes = [_describe(watch, finding) for finding in parse_findings(watch, report)]
+    if notes:  # a plain run of this bundle may do anything, in this very process
+        raise _violation(bundle, on, notes)
     result = run_bundle(
         directory, arrays, on=on, repeat=repeat, options=options, timeout_seconds=timeout_seconds
     )
-    outputs, report = _run_watched(bundle, watch, arrays, on, options, timeout_seconds)
-    notes = [_describe(watch, finding) for finding in parse_findings(watch, report)]
     for poisoned in outputs:
         notes += _differences(bundle, result.outputs, poisoned)
     if notes:
-        raise CompileError(
-            Diagnostic(
-                "BW404",
-                f"model '{bundle.model}' does not keep to its plan on {_place_name(result)}",
-                notes=tuple(dict.fromkeys(notes)),
-                help=f"bytewright check {directory}",
-            )
-        )
+        raise _violation(bundle, on, notes)
     watched_bytes = sum(entry.pool.used_bytes + 2 * entry.guard_bytes for entry in watch.pools)
     return ParanoidRun(result, len(watch.plan.steps), watched_bytes)
 
 
-def _place_name(result: RunResult) -> str:
-    return "the host" if result.details.board is None else result.details.board
+def _violation(bundle: Bundle, on: Place, notes: Sequence[str]) -> CompileError:
+    place = "the host" if on == "host" else "its board"
+    return CompileError(
+        Diagnostic(
+            "BW404",
+            f"model '{bundle.model}' does not keep to its plan on {place}",
+            notes=tuple(dict.fromkeys(notes)),
+            help=f"bytewright check {bundle.directory}",
+        )
+    )
 
 
 def _run_watched(
@@ -96,6 +106,8 @@ def _run_watched(
     if on == "qemu":
         run = run_on_board(bundle, batch, options=options, timeout_seconds=timeout_seconds, watch=watched)
         return run.outputs, run.report
+    if bundle.has_generated_workspace:  # no guard of the harness lies beside an array of the bundle's own
+        options = replace(options or BuildOptions(), sanitize=True)
     program = run_program(bundle, batch, options=options, timeout_seconds=timeout_seconds, watch=watched)
     return program.outputs, program.report
 

@@ -38,12 +38,13 @@ from bytewright.execute.build import (
 from bytewright.execute.description import Array, Bundle
 from bytewright.execute.host import model_error
 from bytewright.execute.tensors import check_inputs, output_size_bytes, pack, unpack_outputs
-from bytewright.execute.tools import compile_c, execute, failure, find_tool
+from bytewright.execute.tools import CrashError, compile_c, execute, failure, find_tool
 from bytewright.execute.watch import Watch
 
 _CROSS_PREFIX = "arm-none-eabi-"
 _EXIT_MODEL = 2
 _EXIT_FAULT = 3
+_EXIT_VIOLATED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,10 @@ class BoardImage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoardRun:
-    """One run of an image: outputs by inference, counts, the model's deepest stack, and the harness's report."""
+    """One run of an image: outputs by inference, counts, the model's deepest stack, and the harness's report.
+
+    A paranoid run that found something has a report alone.
+    """
 
     outputs: tuple[tuple[Array, ...], ...]
     counts: Counts
@@ -104,7 +108,7 @@ def run_on_board(
         build_plugin(folder, qemu)
         ranges = _ranges(image, bundle) if measure_memory else []
         (folder / "inputs.bin").write_bytes(pack(checked))
-        _emulate(
+        is_complete = _emulate(
             qemu,
             image,
             bundle,
@@ -114,6 +118,8 @@ def run_on_board(
             timeout_seconds=timeout_seconds,
         )
         report = (folder / "report.txt").read_text(encoding="utf-8")
+        if not is_complete:
+            return BoardRun((), Counts((), (), ()), 0, image.flash_bytes, board.name, report)
         counts = parse_counts((folder / "counts.txt").read_text(encoding="utf-8"), image.symbols, ranges)
         data = (folder / "outputs.bin").read_bytes()
     if len(data) != output_size_bytes(bundle) * len(batch) or len(counts.instructions) != len(batch) * repeat:
@@ -214,8 +220,8 @@ def _emulate(
     repeat: int,
     ranges: Sequence[AddressRange],
     timeout_seconds: float,
-) -> None:
-    """Runs the image to its end; returns only if the harness reported success."""
+) -> bool:
+    """Runs the image to its end; False if a paranoid run found something before."""
     command = [
         qemu,
         *(
@@ -235,8 +241,9 @@ def _emulate(
     ]
     what = f"model '{bundle.model}' on {image.board.name} (QEMU)"
     done = execute(command, directory=image.folder, timeout_seconds=timeout_seconds, what=what)
-    if done.returncode != 0:
+    if done.returncode not in (0, _EXIT_VIOLATED):
         raise _run_error(done.returncode, done.stderr, image, bundle)
+    return done.returncode == 0
 
 
 def _run_error(returncode: int, output: str, image: BoardImage, bundle: Bundle) -> CompileError:
@@ -246,7 +253,8 @@ def _run_error(returncode: int, output: str, image: BoardImage, bundle: Bundle) 
         return model_error(bundle, -facts["status"])
     if returncode == _EXIT_FAULT and "fault_cfsr" in facts:
         function = function_at(image.symbols, facts["fault_pc"]) if "fault_pc" in facts else None
-        return fault_error(image.board.name, bundle.model, facts, function, image.table.stack_bytes)
+        error = fault_error(image.board.name, bundle.model, facts, function, image.table.stack_bytes)
+        return CrashError(error.diagnostics)
     ending = f"signal {-returncode}" if returncode < 0 else f"exit status {returncode}"
     return failure(
         f"QEMU ended the run of model '{bundle.model}' on {image.board.name} with {ending}", output

@@ -47,6 +47,10 @@ def find_host_compiler(chosen: str | None = None) -> list[str]:
     raise _missing("no C compiler is installed (looked for cc, gcc and clang)", "gcc")
 
 
+class CrashError(CompileError):
+    """The built program itself ended badly: a signal, a fault of the board, a sanitizer's report."""
+
+
 def _missing(message: str, package: str) -> CompileError:
     return CompileError(
         Diagnostic("BW501", message, help=f"install it: apt-get install {package} (Debian's package name)")

@@ -14,8 +14,6 @@ from itertools import pairwise
 
 from bytewright.plan_file import Plan, PlannedBuffer, PlannedPool, PlannedStep
 
-LEAST_GUARD_BYTES = 64
-
 
 @dataclass(frozen=True, slots=True)
 class WatchedPool:
@@ -49,11 +47,13 @@ class Watch:
     """The tables of a paranoid run.
 
     Attributes:
+        guard_bytes: What lies before and after each pool at least.
         dead: What is poisoned before each step, and after the last.
         still: What each step may not change.
     """
 
     plan: Plan
+    guard_bytes: int
     pools: tuple[WatchedPool, ...]
     dead: tuple[WatchedRange, ...]
     still: tuple[WatchedRange, ...]
@@ -68,15 +68,10 @@ class Finding:
     end: int
 
 
-def guard_bytes(alignment: int) -> int:
-    """Bytes before and after a pool that nobody may write; they keep the pool aligned."""
-    return max(LEAST_GUARD_BYTES, alignment)
-
-
-def watch_plan(plan: Plan) -> Watch:
-    """The tables for a plan."""
+def watch_plan(plan: Plan, guard_bytes: int) -> Watch:
+    """The tables for a plan, with guards that are a power of two or as large as a pool's alignment."""
     pools = tuple(
-        WatchedPool(pool, guard_bytes(pool.alignment) if pool.provider == "caller" else 0)
+        WatchedPool(pool, max(guard_bytes, pool.alignment) if pool.provider == "caller" else 0)
         for pool in plan.pools.values()
         if pool.role == "workspace" and pool.used_bytes
     )
@@ -94,7 +89,7 @@ def watch_plan(plan: Plan) -> Watch:
             ]
         for step in plan.steps:
             still += _still(step, index, watched, buffers)
-    return Watch(plan, pools, tuple(dead), tuple(still))
+    return Watch(plan, guard_bytes, pools, tuple(dead), tuple(still))
 
 
 def _lies_in(buffer: PlannedBuffer, pool: PlannedPool) -> bool:

@@ -11,7 +11,7 @@
 
 enum { SYS_OPEN = 0x01, SYS_CLOSE = 0x02, SYS_WRITE = 0x05, SYS_READ = 0x06, SYS_GET_CMDLINE = 0x15, SYS_EXIT_EXTENDED = 0x20 };
 enum { MODE_READ_BINARY = 1, MODE_WRITE_BINARY = 5 };
-enum { EXIT_FINE = 0, EXIT_MACHINE = 1, EXIT_MODEL = 2, EXIT_FAULT = 3 };
+enum { EXIT_FINE = 0, EXIT_MACHINE = 1, EXIT_MODEL = 2, EXIT_FAULT = 3, EXIT_VIOLATED = 4 };
 
 #define STACK_PAINT 0x5AC3A53Cu
 
@@ -188,6 +188,14 @@ static uint32_t parse_number(const char **text)
     }
     return value;
 }
+
+#if HARNESS_PARANOID
+void harness_violated(void)
+{
+    harness_report(report_number);
+    harness_exit(EXIT_VIOLATED);
+}
+#endif
 
 static void check(int32_t status)
 {

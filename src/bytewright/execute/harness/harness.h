@@ -49,7 +49,10 @@ int32_t harness_run(harness_session *session);
 /* After the last run: copies outputs that lie in the workspace to the buffers. */
 void harness_collect(const harness_session *session, void *const *outputs);
 
-/* After a paranoid run: how many inferences were watched, and what was found. */
+/* Of a paranoid run: how many inferences were watched, and what was found. */
 void harness_report(void (*report)(const char *name, uint32_t value));
+
+/* Ends a paranoid run after a step that changed what it may not: nothing that follows would mean anything. */
+void harness_violated(void) __attribute__((noreturn));
 
 #endif

@@ -79,6 +79,9 @@ void harness_step(unsigned int step, unsigned char *const *pools)
             check(index, pools[pool] - watched_pools[pool].guard_bytes);
         }
     }
+    if (watch.num_findings != 0) {
+        harness_violated();
+    }
     for (size_t index = 0; index < NUM_DEAD; ++index) {
         if (dead_ranges[index].step == step) {
             const byte_range range = dead_ranges[index];
