@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from bytewright.ir.border import Io
 from bytewright.ops.arithmetic.numerics import Numerics
 from support.against_reference import assert_equals_reference, differences, drawn
 from support.many_models import SANITIZERS, compiler_is_there
@@ -78,6 +80,11 @@ def test_networks_with_sanitizers(target: str, tmp_path: Path) -> None:
     assert_equals_reference(_networks(8, "int8", 5000), tmp_path, target=target, flags=SANITIZED)
 
 
+def test_networks_with_inputs_and_outputs_in_the_workspace(tmp_path: Path) -> None:
+    assert_equals_reference(_networks(12, "int8", 3000), tmp_path / "int8", io=Io.WORKSPACE, flags=SANITIZED)
+    assert_equals_reference(_networks(6, "float32", 3000), tmp_path / "float", io=Io.WORKSPACE)
+
+
 def test_networks_with_clang(tmp_path: Path) -> None:
     if not compiler_is_there("clang"):
         pytest.skip("there is no clang")
@@ -87,6 +94,56 @@ def test_networks_with_clang(tmp_path: Path) -> None:
 def test_networks_of_tflm(tmp_path: Path) -> None:
     models = _networks(8, "int8", 11000, is_tflm=True)
     assert_equals_reference(models, tmp_path, numerics=Numerics.TFLM)
+
+
+def _one_operator(
+    kind: str,
+    dtype: str,
+    shapes: Sequence[Sequence[int]],
+    result: Sequence[int],
+    *constants: object,
+    **options: bool,
+) -> RandomModel:
+    """An operator on tensors of one quantisation, with constant int32 operands."""
+    builder = ModelBuilder()
+    affine = {"scale": 0.5, "zero_point": 3} if dtype == "int8" else {}
+    sources = [builder.tensor(f"x{i}", shape, dtype, **affine) for i, shape in enumerate(shapes)]
+    output = builder.tensor("y", result, dtype, **affine)
+    numbers = [builder.constant(f"k{i}", np.array(c, np.int32)) for i, c in enumerate(constants)]
+    builder.operator(kind, [*sources, *numbers], [output], **options)
+    content = builder.build(sources, [output])
+    return RandomModel(content, f"{kind} {dtype} {shapes}", tuple(tuple(shape) for shape in shapes), dtype)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+def test_all_permutations_of_four_axes(dtype: str, tmp_path: Path) -> None:
+    shape = (2, 3, 4, 5)
+    models = [
+        _one_operator("TRANSPOSE", dtype, [shape], [shape[axis] for axis in order], order)
+        for order in permutations(range(4))
+    ]
+    assert_equals_reference(models, tmp_path)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+def test_tensors_of_no_axis_and_of_five(dtype: str, tmp_path: Path) -> None:
+    five = (2, 3, 2, 4, 3)
+    widths = [[1, 0], [0, 0], [1, 1], [0, 1], [2, 0]]
+    models = [
+        _one_operator("TRANSPOSE", dtype, [five], (4, 2, 3, 2, 3), (3, 0, 4, 2, 1)),
+        _one_operator("SLICE", dtype, [five], (1, 2, 2, 2, 2), (1, 1, 0, 1, 0), (1, 2, 2, 2, 2)),
+        _one_operator("STRIDED_SLICE", dtype, [five], (2, 2, 1, 2, 2), [0] * 5, five, (1, 2, 2, 2, 2)),
+        _one_operator("PAD", dtype, [five], (3, 3, 4, 5, 5), widths),
+        _one_operator("MEAN", dtype, [five], (2, 2, 3), (1, 3), keep_dims=False),
+        _one_operator("MEAN", dtype, [five[:4]], (), (0, 1, 2, 3), keep_dims=False),
+        _one_operator("MEAN", dtype, [(5,)], (1,), (0,), keep_dims=True),
+        _one_operator("ADD", dtype, [five, (3,)], five),
+        _one_operator("MUL", dtype, [(1, 3, 1, 4, 3), (2, 1, 2, 1, 1)], five),
+        _one_operator("SUB", dtype, [five, ()], five),
+        _one_operator("SUB", dtype, [(), ()], ()),
+        _one_operator("RELU", dtype, [()], ()),
+    ]
+    assert_equals_reference(models, tmp_path, flags=SANITIZED)
 
 
 # Cases that were wrong once

@@ -13,6 +13,7 @@ from hypothesis.strategies import SearchStrategy
 from numpy.typing import NDArray
 
 from bytewright.diagnostics import CompileError
+from bytewright.ir.border import Io
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
@@ -64,6 +65,7 @@ def assert_equals_reference(
     flags: Sequence[str] = ("-O1",),
     compiler: str = "gcc",
     num_inputs: int = 4,
+    io: Io = Io.CALLER,
 ) -> None:
     """Every model compiles, builds without a warning, and computes what the reference does.
 
@@ -76,7 +78,7 @@ def assert_equals_reference(
         path = folder / f"m{index}.tflite"
         path.write_bytes(model.content)
         try:
-            compiled = compile_model(path, load_target(target), numerics=numerics)
+            compiled = compile_model(path, load_target(target), numerics=numerics, io=io)
         except CompileError as error:
             problems.append(f"{model.description}: refused: {error}")
             continue

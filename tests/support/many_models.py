@@ -30,13 +30,13 @@ _MAIN_HEAD = """
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-static void *fresh(size_t bytes) {
+static inline void *fresh(size_t bytes) {
     void *memory = malloc(bytes);
     if (memory == NULL) { abort(); }
     memset(memory, 0xA5, bytes);
     return memory;
 }
-static void *loaded(FILE *file, size_t bytes) {
+static inline void *loaded(FILE *file, size_t bytes) {
     void *memory = fresh(bytes);
     if (fread(memory, 1, bytes, file) != bytes) { abort(); }
     return memory;
@@ -135,7 +135,6 @@ def _execute(command: list[str]) -> None:
 def _unit(job: Job) -> str:
     """The translation unit of one model, with a function that runs all its inferences."""
     model, upper = job.model, job.model.upper()
-    inputs, outputs = job.document["inputs"], job.document["outputs"]
     pools = [p for p in job.document["pools"] if p["role"] == "workspace" and p["provider"] == "caller"]
     kernels, entry, parameters = (f"{model}/src/{model}{part}.c" for part in ("_kernels", "", "_parameters"))
     lines = [f'#include "{path}"' for path in (kernels, entry, parameters)]
@@ -151,8 +150,15 @@ def _unit(job: Job) -> str:
         lines.append(f"        workspaces.{name}.size_bytes = {size};")
     if pools:
         lines.append(f"        if ({model}_set_workspaces(&context, &workspaces) != 0) {{ return 1; }}")
-    lines.append(f"        {model}_inputs inputs;")
-    lines.append(f"        {model}_outputs outputs;")
+    lines += _lent_ports(job) if job.document["io"] == "caller" else _ports_in_workspace(job)
+    lines += [f"        free(workspaces.{pool['c_name']}.base);" for pool in pools]
+    return "\n".join([*lines, "    }", "    return 0;", "}", ""])
+
+
+def _lent_ports(job: Job) -> list[str]:
+    """A run on arrays of the application; what is left in the inputs must be what was put there."""
+    model, lines = job.model, [f"        {job.model}_inputs inputs;", f"        {job.model}_outputs outputs;"]
+    inputs, outputs = job.document["inputs"], job.document["outputs"]
     for index, port in enumerate(inputs):
         size = port["size_bytes"]
         lines.append(f"        void *in_{index} = loaded(stdin, {size});")
@@ -173,8 +179,20 @@ def _unit(job: Job) -> str:
             f"        if (fwrite(out_{index}, 1, {port['size_bytes']}, stdout) == 0) {{ return 4; }}"
         )
         lines.append(f"        free(out_{index});")
-    lines += [f"        free(workspaces.{pool['c_name']}.base);" for pool in pools]
-    return "\n".join([*lines, "    }", "    return 0;", "}", ""])
+    return lines
+
+
+def _ports_in_workspace(job: Job) -> list[str]:
+    """A run on inputs and outputs at the addresses that functions return."""
+    model, lines = job.model, list[str]()
+    for port in job.document["inputs"]:
+        address, size = f"{model}_input_{port['c_name']}(&context)", port["size_bytes"]
+        lines.append(f"        if (fread({address}, 1, {size}, stdin) != {size}) {{ return 5; }}")
+    lines.append(f"        if ({model}_run(&context) != 0) {{ return 2; }}")
+    for port in job.document["outputs"]:
+        address, size = f"{model}_output_{port['c_name']}(&context)", port["size_bytes"]
+        lines.append(f"        if (fwrite({address}, 1, {size}, stdout) == 0) {{ return 4; }}")
+    return lines
 
 
 def _main(jobs: Sequence[Job]) -> str:

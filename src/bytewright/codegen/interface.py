@@ -112,8 +112,13 @@ class Interface:
 
 
 def offset_macro(model: str, pool: str, buffer: str) -> str:
-    """`KWS_AT_DTCM_CONV2D_3_OUT`: the offset of a buffer in its pool."""
-    return re.sub(r"[^A-Za-z0-9_]", "_", f"{model}_at_{pool}_{buffer}").upper()
+    """`KWS_AT_DTCM_CONV2D_3__OUT`: the offset of a buffer in its pool.
+
+    A slash becomes two underscores, which no name of an input or output has, so `pad_0/out` and an input that is
+    called `pad_0_out` stay apart.
+    """
+    plain = f"{model}_at_{pool}_{buffer}".replace("/", "__")
+    return re.sub(r"[^A-Za-z0-9_]", "_", plain).upper()
 
 
 def planned_offsets(module: Module) -> tuple[tuple[Buffer, int], ...]:

@@ -9,6 +9,7 @@ import pytest
 
 from bytewright.codegen.interface import blob_header, fnv1a_64, offset_macro, planned_offsets
 from bytewright.diagnostics import InternalError
+from bytewright.ir.border import Io
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Allocate, PrimFunc, Seq
@@ -17,11 +18,27 @@ from bytewright.ir.types import DType
 from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.random_networks import random_convolution
+from tflite_writer import ModelBuilder
 
 
 def test_names_of_offsets() -> None:
-    assert offset_macro("kws", "dtcm", "conv2d_3/out") == "KWS_AT_DTCM_CONV2D_3_OUT"
+    assert offset_macro("kws", "dtcm", "conv2d_3/out") == "KWS_AT_DTCM_CONV2D_3__OUT"
     assert offset_macro("m", "fast-ram", "a.b c") == "M_AT_FAST_RAM_A_B_C"
+
+
+def test_an_input_that_is_called_like_a_tensor_of_the_graph(tmp_path: Path) -> None:
+    builder = ModelBuilder()
+    shapes = {"max_pool2d_0_out": [1, 4, 4, 1], "y": [1, 2, 2, 1], "z": [1, 1, 1, 1]}
+    x, y, z = (builder.tensor(name, shape, "int8", scale=0.5) for name, shape in shapes.items())
+    window = {"stride_h": 2, "stride_w": 2, "filter_height": 2, "filter_width": 2}
+    builder.operator("MAX_POOL_2D", [x], [y], **window)
+    builder.operator("MAX_POOL_2D", [y], [z], **window)
+    path = tmp_path / "net.tflite"
+    path.write_bytes(builder.build([x], [z]))
+    compiled = compile_model(path, load_target("host"), io=Io.WORKSPACE)
+    placed = [buffer.name for buffer, _ in planned_offsets(compiled.planned.module)]
+    assert {"max_pool2d_0_out", "max_pool2d_0/out"} <= set(placed)
+    assert len({offset_macro("net", "ram", name) for name in placed}) == len(placed)
 
 
 @pytest.mark.parametrize(

@@ -313,14 +313,14 @@ def test_the_plan_of_another_compile_is_found(bundle: Path, tmp_path: Path) -> N
             "#define DIGITS_STACK_SISE",
             "does not state DIGITS_STACK",
         ),
-        ("src/digits.c", "CONV2D_0_OUT = 0,", "CONV2D_0_OUT = 16,", "CONV2D_0_OUT 16, the plan 0"),
+        ("src/digits.c", "CONV2D_0__OUT = 0,", "CONV2D_0__OUT = 16,", "CONV2D_0__OUT 16, the plan 0"),
         (
             "src/digits.c",
             "enum {\n",
             "enum {\n    DIGITS_AT_DTCM_X = 1,\n",
             "has the offset DIGITS_AT_DTCM_X",
         ),
-        ("src/digits.c", "outputs->probabilities),\n", "(dtcm + DIGITS_AT_DTCM_CONV2D_0_OUT)),\n", None),
+        ("src/digits.c", "outputs->probabilities),\n", "(dtcm + DIGITS_AT_DTCM_CONV2D_0__OUT)),\n", None),
         ("src/digits.c", "    digits_conv2d_0(", "    digits_conv2d_9(", "calls"),
     ],
 )
@@ -329,8 +329,8 @@ def test_c_that_says_something_else_is_found(
 ) -> None:
     if text is None:  # the last call writes elsewhere
         old = "        outputs->probabilities"
-        new = "        (int8_t *)(dtcm + DIGITS_AT_DTCM_CONV2D_0_OUT)"
-        text = "plan and call differ in DIGITS_AT_DTCM_CONV2D_0_OUT, outputs->probabilities"
+        new = "        (int8_t *)(dtcm + DIGITS_AT_DTCM_CONV2D_0__OUT)"
+        text = "plan and call differ in DIGITS_AT_DTCM_CONV2D_0__OUT, outputs->probabilities"
     used = digits_document()["pools"][0]["used_bytes"]
     old, new, text = (
         part.replace("{used}", str(used)).replace("{less}", str(used - 1)) for part in (old, new, text)
