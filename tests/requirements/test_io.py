@@ -12,7 +12,10 @@ import pytest
 
 from bytewright.bundle.write import write_bundle
 from bytewright.execute.build import BuildOptions
+from bytewright.execute.description import read_bundle
+from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch
+from bytewright.execute.tensors import random_inputs as random_run_inputs
 from bytewright.inspect.check import check_bundle
 from bytewright.inspect.check_files import faults_of_files
 from bytewright.inspect.check_plan import faults_of_plan
@@ -252,6 +255,17 @@ def assert_reference(folder: Path, content: bytes, batch: list[list[Array]]) -> 
     for inputs, outputs in zip(batch, result.outputs, strict=True):
         for actual, expected in zip(outputs, reference.run(*inputs), strict=True):
             np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.run
+def test_p8_a_paranoid_run_finds_inputs_and_outputs_where_the_plan_has_them(tmp_path: Path) -> None:
+    """Dead bytes are poisoned before the first step: an input that is read late must be alive then."""
+    write_bundle(three_inputs_compiled().files, tmp_path / "three")
+    for folder in (tmp_path / "three", bundle(KWS, load_target(HOST), io=Io.WORKSPACE)):
+        ran = run_paranoid(folder, seed=SEED)
+        (plain, *_) = run_batch(folder, [random_run_inputs(read_bundle(folder), SEED)]).outputs
+        for paranoid, expected in zip(ran.result.outputs, plain, strict=True):
+            np.testing.assert_array_equal(paranoid, expected)
 
 
 PROGRAM = """

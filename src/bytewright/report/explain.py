@@ -182,6 +182,8 @@ def _prefers(buffer: PlannedBuffer, pool: str) -> bool:
 def _not_on_stack(buffer: PlannedBuffer) -> tuple[str, str]:
     if buffer.role == "scratch":
         return "the stack", "larger than the device allows for a local array, or its scope asks for a pool"
+    if buffer.role in ("input", "output"):
+        return "the stack", "the application touches it before or after the run, when no stack holds it"
     return "the stack", "tensors between kernels begin as 'global.workspace', which is never a stack"
 
 

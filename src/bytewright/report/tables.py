@@ -21,7 +21,7 @@ def print_report(plan: Plan, console: Console) -> None:
     stack_bytes = plan.ram_bytes - plan.workspace_bytes
     console.print(
         f"RAM {plan.ram_bytes} B: workspace {plan.workspace_bytes} B and planned stack {stack_bytes} B; "
-        f"parameters {plan.parameter_bytes} B",
+        f"parameters {plan.parameter_bytes} B; inputs and outputs {_border(plan)}",
         soft_wrap=True,
     )
     console.print(pools_table(plan))
@@ -29,6 +29,10 @@ def print_report(plan: Plan, console: Console) -> None:
     print_charts(plan, console)
     console.print(largest_table(plan))
     console.print(steps_table(plan))
+
+
+def _border(plan: Plan) -> str:
+    return "are in the workspace" if plan.io == "workspace" else "are the caller's"
 
 
 def print_charts(plan: Plan, console: Console) -> None:
