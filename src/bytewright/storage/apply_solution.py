@@ -30,12 +30,18 @@ Argument = Region | Expr
 
 
 def apply_solution(module: Module, workspace: Solution, parameters: Solution) -> Module:
-    """Returns the module with every allocation of the entry and every constant in its place."""
+    """Returns the module with every allocation of the entry and every constant in its place.
+
+    What the problems did not hold stays as it is: the verifier and code generation refuse it.
+    """
     constants = tuple(_place_constant(c, parameters.placement_of) for c in module.constant_buffers)
     constant_of = {c.buffer.name: c.buffer for c in constants}
     entries = tuple(_place_entry(entry, workspace.placement_of, constant_of) for entry in module.entries)
     placed = replace(module, entries=entries, constant_buffers=constants)
-    return replace(placed, kernels=tuple(_with_noalias(kernel, placed) for kernel in placed.kernels))
+    for kernel in reversed(module.kernels):  # callers first: what they know of their parameters goes down
+        known = _with_noalias(kernel, placed)
+        placed = replace(placed, kernels=tuple(known if k.name == kernel.name else k for k in placed.kernels))
+    return placed
 
 
 def _place_constant(constant: ConstantBuffer, placement_of: dict[str, Placement]) -> ConstantBuffer:
@@ -54,10 +60,12 @@ def _place_entry(
             return buffer
         if buffer.name in constant_of:
             return constant_of[buffer.name]
+        if buffer.name not in placement_of:
+            return buffer
         return replace(buffer, scope=pool_scope(placement_of[buffer.name].pool))
 
     def annotate(statement: Statement) -> tuple[Statement, ...]:
-        if not isinstance(statement, Allocate):
+        if not isinstance(statement, Allocate) or statement.buffer.name not in placement_of:
             return (statement,)
         offset = placement_of[statement.buffer.name].offset
         return (statement.annotated(POOL_OFFSET, offset),)
@@ -74,9 +82,9 @@ def _with_noalias(kernel: PrimFunc, module: Module) -> PrimFunc:
         if isinstance(statement, Allocate) and isinstance(offset := statement.annotation(POOL_OFFSET), int)
     }
     calls = [
-        statement
-        for entry in module.entries
-        for statement in walk_statements(entry.body)
+        (caller, statement)
+        for caller in (*module.entries, *module.kernels)
+        for statement in walk_statements(caller.body)
         if isinstance(statement, Call) and statement.callee == kernel.name
     ]
     pairs: list[tuple[str, str]] = []
@@ -85,7 +93,12 @@ def _with_noalias(kernel: PrimFunc, module: Module) -> PrimFunc:
             continue
         if first.access is Access.READ and second.access is Access.READ:
             continue
-        if all(_disjoint(call.arguments[i], call.arguments[j], offset_of) for call in calls):
+        if all(
+            _disjoint(call.arguments[i], call.arguments[j], offset_of)
+            if caller in module.entries
+            else _disjoint_in_kernel(call.arguments[i], call.arguments[j], caller)
+            for caller, call in calls
+        ):
             pairs.append((first.buffer.name, second.buffer.name))
     return replace(kernel, noalias=tuple(pairs))
 
@@ -105,3 +118,17 @@ def _disjoint(first: Argument, second: Argument, offset_of: dict[str, int]) -> b
         first_begin + size_bytes(first.buffer) <= second_begin
         or second_begin + size_bytes(second.buffer) <= first_begin
     )
+
+
+def _disjoint_in_kernel(first: Argument, second: Argument, caller: PrimFunc) -> bool:
+    """Whether two arguments that a kernel passes never overlap: its arrays, or parameters of which that is known."""
+    if not isinstance(first, Region) or not isinstance(second, Region):
+        return True
+    names = (first.buffer.name, second.buffer.name)
+    if names[0] == names[1]:
+        return False
+    own = {s.buffer.name for s in walk_statements(caller.body) if isinstance(s, Allocate)}
+    parameters = {parameter.buffer.name for parameter in caller.buffer_parameters}
+    if not own.union(parameters).issuperset(names):
+        return False  # a view, or a constant: what it shows is not looked into
+    return not own.isdisjoint(names) or any(set(pair) == set(names) for pair in caller.noalias)

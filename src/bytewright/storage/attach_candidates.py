@@ -15,7 +15,7 @@ from bytewright.ir.module import Module
 from bytewright.ir.prim import CANDIDATE_POOLS, Allocate, PrimFunc, Statement
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import WORKSPACE, Scope, join_scopes, pool_scope
-from bytewright.storage.candidates import candidate_pools
+from bytewright.storage.candidates import candidate_pools, is_left_to_a_pass
 from bytewright.storage.clock import LiveBuffer, read_clock
 from bytewright.target.model import Pool, Target
 
@@ -23,13 +23,15 @@ from bytewright.target.model import Pool, Target
 def attach_candidates(module: Module, target: Target) -> Module:
     """Returns the module with `candidate_memory_pools` on every allocation of the entry that is used.
 
+    What carries a tag that some pass lowers stays as it is.
+
     Raises:
         CompileError: BW301 for buffers that no pool may hold, all at once, with what each pool fails.
     """
     collector = Collector()
     chosen: dict[str, tuple[LiveBuffer, tuple[Pool, ...]]] = {}
     for live in read_clock(module).buffers:
-        if live.allocation is not None:
+        if live.allocation is not None and not is_left_to_a_pass(live.buffer, target):
             with collector.catch():
                 chosen[live.buffer.name] = (live, candidate_pools(live, target))
     collector.stop_if_any()

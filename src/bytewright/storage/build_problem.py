@@ -14,6 +14,7 @@ from bytewright.ir.module import Module
 from bytewright.ir.prim import CANDIDATE_POOLS, Allocate
 from bytewright.ir.traffic import Traffic, TrafficByName, entry_traffic
 from bytewright.plan import problem as plan
+from bytewright.storage.candidates import is_left_to_a_pass
 from bytewright.storage.clock import Timeline
 from bytewright.target.model import PARAMETER_HEADER_BYTES, Pool, Provider, Target
 
@@ -32,7 +33,7 @@ def build_workspace_problem(module: Module, timeline: Timeline, target: Target) 
             ),
         )
         for live in timeline.buffers
-        if live.allocation is not None
+        if live.allocation is not None and not is_left_to_a_pass(live.buffer, target)
     )
     return plan.Problem(buffers, tuple(_pool(pool) for pool in target.workspace_pools))
 

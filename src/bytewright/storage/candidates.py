@@ -6,10 +6,17 @@ candidates = resolve(scope) ∩ pools of its role ∩ pools of every device that
 from __future__ import annotations
 
 from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.ir.expr import Buffer
 from bytewright.ir.prim import CANDIDATE_POOLS
 from bytewright.ir.scope import WORKSPACE, Scope, is_within, pool_scope
 from bytewright.storage.clock import LiveBuffer
 from bytewright.target.model import Pool, Target
+
+
+def is_left_to_a_pass(buffer: Buffer, target: Target) -> bool:
+    """Whether the buffer's scope has a tag that names the pass which lowers it: no other pass decides it."""
+    tag = target.scope_tag(buffer.scope.tag) if buffer.scope is not None and buffer.scope.tag else None
+    return tag is not None and tag.lowering_pass is not None
 
 
 def candidate_pools(live: LiveBuffer, target: Target) -> tuple[Pool, ...]:

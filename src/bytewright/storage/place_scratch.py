@@ -36,6 +36,7 @@ from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import GLOBAL, STACK, WORKSPACE, Rank, Scope
 from bytewright.ir.walk import walk_statements
 from bytewright.storage.account_stack import StackUse, stack_uses
+from bytewright.storage.candidates import is_left_to_a_pass
 from bytewright.target.model import Device, Target
 
 SCRATCH_ALIGNMENT = 16
@@ -65,6 +66,8 @@ def _place(module: Module, target: Target, moved: frozenset[tuple[str, str]]) ->
         others = _touched_by_others(received, hoisted, target)
         hoisted[kernel.name] = _hoist(received, target, moved, others)
     kernels = tuple(hoisted[kernel.name].kernel for kernel in module.kernels)
+    for entry in module.entries:
+        _check_entry(entry)
     entries = tuple(_pass_scratch(entry, hoisted) for entry in module.entries)
     return replace(module, kernels=kernels, entries=entries)
 
@@ -230,12 +233,6 @@ def _shared_by_threads(buffer: Buffer, kernel: PrimFunc, reason: str) -> Compile
     )
 
 
-def is_left_to_a_pass(buffer: Buffer, target: Target) -> bool:
-    """Whether the buffer's scope has a tag that names the pass which lowers it: no other pass decides it."""
-    tag = target.scope_tag(buffer.scope.tag) if buffer.scope is not None and buffer.scope.tag else None
-    return tag is not None and tag.lowering_pass is not None
-
-
 def _is_on_stack(scope: Scope) -> bool:
     return scope == STACK or scope.rank is Rank.LOCAL
 
@@ -306,6 +303,18 @@ def _check_stack(buffer: Buffer, device: Device, kernel: PrimFunc, other: str | 
             "use-backend-alloc-workspace, which keeps every allocation off the stack",
             "leave out one of the two",
         )
+
+
+def _check_entry(entry: PrimFunc) -> None:
+    """The entry has no arrays of its own: what it allocates, the planner places in pools."""
+    for statement in walk_statements(entry.body):
+        if isinstance(statement, Allocate) and statement.buffer.scope == STACK:
+            raise _refused(
+                entry,
+                f"'{statement.buffer.name}' of the entry asks for global.stack, but what the entry allocates is passed "
+                "from kernel to kernel and placed by the planner, in workspace pools alone",
+                "use the scope global or global.workspace for it, or allocate it in the kernel",
+            )
 
 
 def _refused(kernel: PrimFunc, message: str, help_text: str) -> CompileError:
