@@ -1,4 +1,4 @@
-"""`bytewright report`: how a bundle uses its memories."""
+"""`bytewright report`: how a bundle uses its memories, and what grew from one to the next."""
 
 from __future__ import annotations
 
@@ -9,20 +9,29 @@ import click
 from rich.console import Console
 
 from bytewright.inspect.check import verified_plan
+from bytewright.report.compare import compare, comparison_document
 from bytewright.report.document import report_document
-from bytewright.report.tables import print_report
+from bytewright.report.tables import print_comparison, print_report
 
 
 @click.command(short_help="Show how a bundle uses its memories.")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("new", metavar="[NEW]", required=False, type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
-def report(directory: Path, as_json: bool) -> None:
+def report(directory: Path, new: Path | None, as_json: bool) -> None:
     """Show pools, stack, memory over time, the largest buffers and the steps of DIR, a bundle.
 
     All figures are bytes. The lower bound of a pool is proved: no plan with these buffers in it needs less.
+    With NEW, a second bundle, show what differs between the two instead.
     """
     plan = verified_plan(directory)
-    if as_json:
+    if new is not None:
+        newer = verified_plan(new)
+        if as_json:
+            click.echo(json.dumps(comparison_document(compare(plan, newer)), indent=1))
+        else:
+            print_comparison(plan, newer, Console(highlight=False))
+    elif as_json:
         click.echo(json.dumps(report_document(plan), indent=1))
     else:
         print_report(plan, Console(highlight=False))

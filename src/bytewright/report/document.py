@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bytewright.plan_file import Plan, PlannedBuffer
+from bytewright.report.by_memory import use_by_memory
 from bytewright.report.memory import use_over_time
 
 
@@ -19,6 +20,17 @@ def report_document(plan: Plan) -> dict[str, Any]:
         "workspace_bytes": plan.workspace_bytes,
         "parameter_bytes": plan.parameter_bytes,
         "pools": [_pool(plan, name) for name in plan.pools],
+        "memories": [
+            {
+                "name": use.memory,
+                "size_bytes": use.size_bytes,
+                "workspace_bytes": use.workspace_bytes,
+                "parameter_bytes": use.parameter_bytes,
+                "stack_bytes": use.stack_bytes,
+                "free_bytes": use.free_bytes,
+            }
+            for use in use_by_memory(plan)
+        ],
         "stack": {
             context: {
                 "planned_bytes": stack.planned_bytes,

@@ -8,11 +8,14 @@ from rich.table import Table
 from rich.text import Text
 
 from bytewright.plan_file import Plan, PlannedBuffer, PlannedPool
+from bytewright.report.by_memory import use_by_memory
 from bytewright.report.chart import chart
+from bytewright.report.compare import Change, compare
 from bytewright.report.document import largest_first
 from bytewright.report.memory import use_over_time, used_workspaces
 
 NUM_LARGEST = 10
+NUM_CHANGES_SHOWN = 20
 
 
 def print_report(plan: Plan, console: Console) -> None:
@@ -25,6 +28,7 @@ def print_report(plan: Plan, console: Console) -> None:
         soft_wrap=True,
     )
     console.print(pools_table(plan))
+    console.print(memories_table(plan))
     console.print(stack_table(plan))
     print_charts(plan, console)
     console.print(largest_table(plan))
@@ -65,6 +69,52 @@ def pools_table(plan: Plan) -> Table:
             str(pool.lower_bound_bytes),
             evidence(pool),
         )
+    return table
+
+
+def memories_table(plan: Plan) -> Table:
+    """What each memory holds."""
+    table = _table("Memories", "memory", ">workspace", ">parameters", ">stack", ">free")
+    for use in use_by_memory(plan):
+        table.add_row(
+            use.memory,
+            str(use.workspace_bytes),
+            str(use.parameter_bytes),
+            str(use.stack_bytes),
+            _limit(use.free_bytes),
+        )
+    return table
+
+
+def print_comparison(old: Plan, new: Plan, console: Console) -> None:
+    """What differs between two bundles; one line if nothing does."""
+    comparison = compare(old, new)
+    if old.plan_hash == new.plan_hash:
+        console.print("the plans are the same")
+        return
+    console.print(_changes_table("Totals", comparison.totals))
+    for title, changes in (
+        ("Pools that changed", comparison.pools),
+        ("Memories that changed", comparison.memories),
+        ("Buffers that changed, largest first", comparison.buffers[:NUM_CHANGES_SHOWN]),
+    ):
+        if changes:
+            console.print(_changes_table(title, changes))
+    hidden = len(comparison.buffers) - NUM_CHANGES_SHOWN
+    if hidden > 0:
+        console.print(f"and {hidden} more buffers; --json has all")
+    if comparison.moved:
+        table = _table("Buffers that moved", "buffer", "old", "new")
+        for row in comparison.moved:
+            table.add_row(*row)
+        console.print(table)
+
+
+def _changes_table(title: str, changes: tuple[Change, ...]) -> Table:
+    table = _table(title, "", ">old", ">new", ">grew by")
+    for change in changes:
+        figures = ("-" if value is None else str(value) for value in (change.old_bytes, change.new_bytes))
+        table.add_row(change.name, *figures, f"{change.growth_bytes:+d}" if change.growth_bytes else "0")
     return table
 
 
