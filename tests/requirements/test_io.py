@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import shutil
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+import bytewright
 from bytewright.bundle.write import write_bundle
+from bytewright.cli.main import bytewright as command_line
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import read_bundle
 from bytewright.execute.paranoid import run_paranoid
@@ -384,6 +388,21 @@ int main(void)
     shown = run_c(folder, PROGRAM + source, tmp_path)
     assert (shown["input of nothing"], shown["run"]) == (1, OK)
     assert output_of(shown) == expected_output()
+
+
+@pytest.mark.run
+def test_p8_the_python_interface_and_the_command_line_know_both_modes(tmp_path: Path) -> None:
+    (inputs,) = random_inputs(KWS, 1, SEED)
+    model = bytewright.compile(model_path(KWS), io="workspace")
+    np.testing.assert_array_equal(model.run(*inputs), LiteRt(model_content(KWS)).run(*inputs)[0])
+    assert model.plan.io == "workspace"
+    with pytest.raises(ValueError, match="nowhere"):
+        bytewright.compile(model_path(KWS), io="nowhere")
+    arguments = ["compile", str(model_path(KWS)), "-o", str(tmp_path / "kws"), "--json", "--io"]
+    done = CliRunner().invoke(command_line, [*arguments, "workspace"])
+    assert (done.exit_code, json.loads(done.stdout)["io"]) == (0, "workspace")
+    assert check_bundle(tmp_path / "kws").plan.plan_hash == model.plan.plan_hash
+    assert CliRunner().invoke(command_line, [*arguments, "nowhere"]).exit_code == 2
 
 
 def test_p8_the_header_has_functions_in_place_of_structs() -> None:
