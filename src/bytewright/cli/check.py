@@ -12,6 +12,7 @@ import click
 from bytewright.execute.call_graph import compile_call_graphs
 from bytewright.execute.description import read_bundle
 from bytewright.inspect.check import check_bundle
+from bytewright.inspect.check_elf import ImageVerdict, check_elf
 from bytewright.inspect.check_stack import StackProof, check_stack
 from bytewright.plan_file import Plan
 
@@ -20,18 +21,34 @@ from bytewright.plan_file import Plan
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--stack", "with_stack", is_flag=True, help="Compile it, and prove the stack too.")
 @click.option("--cflags", default="-O2", show_default=True, help="How the application compiles, for --stack.")
+@click.option(
+    "--elf", type=click.Path(path_type=Path), metavar="APP", help="A linked image, which is proved too."
+)
+@click.option(
+    "--symbol",
+    "symbols",
+    multiple=True,
+    metavar="POOL=NAME",
+    help="The application's array for a pool, for --elf.  [default: <model>_<pool>_workspace]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
-def check(directory: Path, with_stack: bool, cflags: str, as_json: bool) -> None:
+def check(
+    directory: Path, with_stack: bool, cflags: str, elf: Path | None, symbols: tuple[str, ...], as_json: bool
+) -> None:
     """Prove the bundle DIR again: that its plan is a plan, and that its files are what the plan says.
 
     With --stack the bundle is compiled with the target's compiler, whose own figures must lie between the arrays
     that the plan counts and the size that the header states.
+
+    With --elf every pool's array must lie in its memory in the image, aligned and sharing no byte with anything
+    else, stack and heap included, and the parameters must be those of the plan.
 
     The exit status is 4 if anything does not verify, and the errors list what.
     """
     verdict = check_bundle(directory)
     plan = verdict.plan
     proof = _prove_stack(directory, plan, tuple(shlex.split(cflags))) if with_stack else None
+    image = check_elf(directory, plan, elf, _array_names(symbols)) if elf is not None else None
     if as_json:
         document: dict[str, Any] = {
             "model": plan.model,
@@ -44,6 +61,8 @@ def check(directory: Path, with_stack: bool, cflags: str, as_json: bool) -> None
         }
         if proof is not None:
             document["stack"] = _stack_document(proof)
+        if image is not None:
+            document["image"] = _image_document(image)
         click.echo(json.dumps(document, indent=1))
         return
     click.echo(f"{plan.model}: verified, plan {plan.plan_hash[:12]}")
@@ -55,6 +74,49 @@ def check(directory: Path, with_stack: bool, cflags: str, as_json: bool) -> None
     click.echo(f"  {verdict.parameter_bytes} B of parameters: those of the plan")
     if proof is not None:
         _show_stack(proof)
+    if image is not None:
+        _show_image(image)
+
+
+def _array_names(texts: tuple[str, ...]) -> dict[str, str]:
+    names: dict[str, str] = {}
+    for text in texts:
+        pool, equals, name = text.partition("=")
+        if not (pool and equals and name) or pool in names:
+            raise click.UsageError(f"--symbol {text}: give each pool once, as POOL=NAME")
+        names[pool] = name
+    return names
+
+
+def _image_document(image: ImageVerdict) -> dict[str, Any]:
+    return {
+        "arrays": [
+            {
+                "pool": array.pool.name,
+                "memory": array.pool.memory,
+                "symbol": array.symbol,
+                "address": array.address,
+                "size_bytes": array.pool.used_bytes,
+            }
+            for array in image.arrays
+        ],
+        "parameter_bytes": image.parameter_bytes,
+        "reserved": [{"name": r.name, "first": r.first, "end": r.end} for r in image.reserved],
+        "separate": list(image.separate),
+    }
+
+
+def _show_image(image: ImageVerdict) -> None:
+    for array in image.arrays:
+        click.echo(
+            f"  {array.symbol}: {array.pool.used_bytes} B at {array.address:#010x} in {array.pool.memory}, aligned, "
+            "apart from all else"
+        )
+    for interval in image.reserved:
+        click.echo(f"  {interval.name} is at {interval}")
+    click.echo(f"  {image.parameter_bytes} B of parameters in the image: those of the plan")
+    for name in image.separate:
+        click.echo(f"  pool '{name}' is not in the image: it is flashed for itself")
 
 
 def _prove_stack(directory: Path, plan: Plan, flags: tuple[str, ...]) -> StackProof:

@@ -1,0 +1,111 @@
+"""Reads what `check --elf` needs of a linked image: sections with their bytes, and symbols.
+
+pyelftools does the reading and is an extra, so it is imported here, when an image is read, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from bytewright.diagnostics import CompileError, Diagnostic
+
+_SHF_ALLOC = 0x2
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section that has memory at run time; `content` is None where the image brings no bytes."""
+
+    name: str
+    address: int
+    size_bytes: int
+    content: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A symbol with an address; `is_object` for what the compiler made of a variable."""
+
+    name: str
+    address: int
+    size_bytes: int
+    is_object: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A linked image."""
+
+    path: Path
+    sections: tuple[Section, ...]
+    symbols: tuple[Symbol, ...]
+
+    def section_of(self, first: int, size_bytes: int) -> Section | None:
+        """The section that holds an interval of addresses."""
+        for section in self.sections:
+            if section.address <= first and first + size_bytes <= section.address + section.size_bytes:
+                return section
+        return None
+
+
+def read_image(path: Path) -> Image:
+    """Reads an ELF file.
+
+    Raises:
+        CompileError: BW501 without pyelftools; BW208 if the file cannot be read, is no ELF file, is damaged, is
+            not linked, or has no symbols.
+    """
+    try:
+        from elftools.common.exceptions import ELFError
+    except ImportError as error:
+        raise CompileError(
+            Diagnostic(
+                "BW501",
+                "reading an ELF file needs the Python package 'pyelftools', which is not installed",
+                help="pip install 'bytewright[elf]'",
+            )
+        ) from error
+    try:
+        return _read(path)
+    except OSError as error:
+        raise _refusal(f"cannot read '{path}': {error.strerror}") from error
+    except ELFError as error:
+        raise _refusal(f"'{path}' is not an ELF file") from error
+    except (ValueError, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
+        raise _refusal(f"'{path}' is damaged ({error!r})") from error
+
+
+def _refusal(message: str) -> CompileError:
+    help_text = "give the file that the linker wrote, before objcopy and strip"
+    return CompileError(Diagnostic("BW208", message, help=help_text))
+
+
+def _read(path: Path) -> Image:
+    from elftools.elf.elffile import ELFFile
+    from elftools.elf.sections import SymbolTableSection
+
+    with path.open("rb") as stream:
+        file = ELFFile(stream)
+        if file["e_type"] not in ("ET_EXEC", "ET_DYN"):
+            raise _refusal(f"'{path}' is not linked: its ELF type is {file['e_type']}")
+        sections: list[Section] = []
+        symbols: list[Symbol] = []
+        for section in file.iter_sections():
+            if section["sh_flags"] & _SHF_ALLOC and section["sh_size"]:
+                content = None if section["sh_type"] == "SHT_NOBITS" else bytes(section.data())
+                sections.append(Section(section.name, section["sh_addr"], section["sh_size"], content))
+            if isinstance(section, SymbolTableSection):
+                symbols += [
+                    Symbol(
+                        symbol.name,
+                        symbol["st_value"],
+                        symbol["st_size"],
+                        symbol["st_info"]["type"] == "STT_OBJECT",
+                    )
+                    for symbol in section.iter_symbols()
+                    if symbol.name and symbol["st_shndx"] != "SHN_UNDEF"
+                ]
+    if not symbols:
+        raise _refusal(f"'{path}' has no symbols")
+    return Image(path, tuple(sections), tuple(dict.fromkeys(symbols)))

@@ -1,0 +1,231 @@
+"""`check --elf` on images for the mps3-an547, as they should be and corrupted; and a paranoid run there."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from bytewright.bundle.write import write_bundle
+from bytewright.cli.main import bytewright
+from bytewright.diagnostics import CompileError
+from bytewright.execute.boards.facts import BOARDS
+from bytewright.execute.boards.layout import board_for
+from bytewright.execute.build import BuildOptions, include_flags
+from bytewright.execute.description import read_bundle
+from bytewright.execute.paranoid import run_paranoid
+from bytewright.execute.qemu import build_image
+from bytewright.inspect.check_elf import check_elf
+from bytewright.pipeline import compile_model
+from bytewright.plan_file import read_plan
+from bytewright.target.options import Overrides, apply_overrides, parse_pool_option
+from bytewright.target.registry import load_target
+from support import shared_models as models
+from support.corrupt_plan import move_buffer, overlapping_pair
+
+BOARD = BOARDS["mps3-an547"]
+NAMES = ("--symbol", "dtcm=harness_workspace_0", "--symbol", "isram=harness_workspace_1")
+
+
+@pytest.fixture(scope="module")
+def vww(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle, with its image in `image/` beside its files."""
+    workspaces = (parse_pool_option("dtcm=32KiB"), parse_pool_option("isram=64KiB"))
+    target = apply_overrides(load_target("mps3-an547"), Overrides(workspace=workspaces))
+    folder = tmp_path_factory.mktemp("vww") / "bundle"
+    write_bundle(compile_model(models.model_path(models.VWW), target, name="vww").files, folder)
+    bundle = read_bundle(folder)
+    (folder / "image").mkdir()
+    build_image(bundle, board_for(bundle.target), folder / "image", BuildOptions(("-O1",)))
+    return folder
+
+
+def link(vww: Path, product: Path, *flags: str, old: str = "", new: str = "") -> Path:
+    """Links the objects of the image again, with a change in the linker script."""
+    folder = vww / "image"
+    script = (folder / "board.ld").read_text(encoding="utf-8")
+    assert old in script
+    changed = product.with_suffix(".ld")
+    changed.write_text(script.replace(old, new), encoding="utf-8")
+    objects = sorted(path.name for path in folder.glob("bundle_*.o"))
+    subprocess.run(
+        [
+            "arm-none-eabi-gcc",
+            *BOARD.compiler_flags,
+            *("-std=c99", "-O2"),  # as the image was linked: the order of variables depends on it
+            *include_flags(read_bundle(vww), folder),
+            *("-nostartfiles", "-Wl,--no-warn-rwx-segments", "-T", str(changed), *flags),
+            *("startup.o", "adapter.c", "board_main.c", *objects, "-lm", "-o", str(product)),
+        ],
+        cwd=folder,
+        check=True,
+        timeout=120,
+    )
+    return product
+
+
+def check(vww: Path, elf: Path, *options: str) -> Result:
+    return CliRunner().invoke(bytewright, ["check", str(vww), "--elf", str(elf), *options])
+
+
+def refusal(vww: Path, elf: Path, *options: str, code: str = "BW405", status: int = 4) -> str:
+    done = check(vww, elf, *options)
+    assert (done.exit_code, done.stdout) == (status, "")
+    assert f"error[{code}]" in done.stderr
+    return done.stderr
+
+
+def test_the_arrays_lie_in_their_memories(vww: Path) -> None:
+    done = check(vww, vww / "image" / "image.elf", *NAMES, "--json")
+    assert done.exit_code == 0
+    image = json.loads(done.stdout)["image"]
+    plan = read_plan(vww)
+    assert {
+        entry["pool"]: (entry["memory"], entry["address"], entry["size_bytes"]) for entry in image["arrays"]
+    } == {
+        "dtcm": ("dtcm", 0x20000000, plan.pools["dtcm"].used_bytes),
+        "isram": ("isram", 0x21000000, plan.pools["isram"].used_bytes),
+        "flash": ("flash", 0x28000000, plan.pools["flash"].used_bytes),
+    }
+    assert image["parameter_bytes"] == plan.parameter_bytes
+    assert [entry["name"] for entry in image["reserved"]] == ["the stack (__StackLimit to __StackTop)"]
+    text = check(vww, vww / "image" / "image.elf", *NAMES).stdout
+    assert "27648 B at 0x20000000 in dtcm, aligned, apart from all else" in text
+
+
+def test_an_array_in_another_memory(vww: Path, tmp_path: Path) -> None:
+    moved = link(
+        vww,
+        tmp_path / "moved.elf",
+        old="{ *(.bss.memory.isram) } > memory_isram",
+        new="{ *(.bss.memory.isram) } > memory_ddr"
+        if "memory_ddr" in (vww / "image/board.ld").read_text()
+        else "",
+    )
+    message = refusal(vww, moved, *NAMES)
+    assert "pool 'isram': 'harness_workspace_1' is at 0x600" in message
+    assert "in memory 'ddr', not in 'isram'" in message
+    assert "pool 'dtcm'" not in message
+
+
+def test_an_array_that_meets_another_through_an_alias(vww: Path, tmp_path: Path) -> None:
+    """The linker sees two addresses; the memory is one."""
+    moved = link(
+        vww,
+        tmp_path / "alias.elf",
+        old="    .memory.isram.empty (NOLOAD) : ALIGN(32) { *(.bss.memory.isram) } > memory_isram",
+        new="    .memory.isram.empty 0x30000100 (NOLOAD) : { *(.bss.memory.isram) }",
+    )
+    message = refusal(vww, moved, *NAMES)
+    assert "'harness_workspace_1' is at 0x30000100..0x3000d8ff, in memory 'dtcm', not in 'isram'" in message
+    assert f"shares {27648 - 0x100} B with pool 'dtcm' at 0x20000000..0x20006bff" in message
+
+
+def test_a_stack_over_an_array(vww: Path, tmp_path: Path) -> None:
+    flags = ("-Wl,--defsym=_estack=0x30006c40", "-Wl,--defsym=_Min_Stack_Size=0x100")
+    message = refusal(vww, link(vww, tmp_path / "stack.elf", *flags), *NAMES)
+    assert "shares 192 B with the stack (_Min_Stack_Size below _estack) at 0x30006b40..0x30006c3f" in message
+
+
+def test_a_heap_over_an_array(vww: Path, tmp_path: Path) -> None:
+    flags = ("-Wl,--defsym=__HeapBase=0x2100d7f0", "-Wl,--defsym=__HeapLimit=0x21010000")
+    message = refusal(vww, link(vww, tmp_path / "heap.elf", *flags), *NAMES)
+    assert "'harness_workspace_1' at 0x21000000..0x2100d7ff shares 16 B with the heap" in message
+
+
+def test_a_misaligned_array(vww: Path, tmp_path: Path) -> None:
+    odd = link(vww, tmp_path / "odd.elf", "-Wl,--defsym=odd=0x20000008")
+    message = refusal(vww, odd, "--symbol", "dtcm=odd", *NAMES[2:])
+    assert "pool 'dtcm': 'odd' is at 0x20000008, 8 B past a multiple of 16" in message
+
+
+def test_a_flipped_parameter_byte(vww: Path, tmp_path: Path) -> None:
+    content = bytearray((vww / "image" / "image.elf").read_bytes())
+    inc = (vww / "include" / "vww_flash_parameters.inc").read_text(encoding="utf-8")
+    expected = bytes(int(number) for number in inc.replace("\n", "").split(",")[:-1])
+    at = content.find(expected)
+    assert at > 0
+    content[at + 12345] ^= 0x40
+    (tmp_path / "flipped.elf").write_bytes(content)
+    message = refusal(vww, tmp_path / "flipped.elf", *NAMES)
+    was, now = expected[12345], expected[12345] ^ 0x40
+    assert (
+        f"holds other bytes than the plan's: 1 B differ, the first at offset 12345, {now} for {was}"
+        in message
+    )
+
+
+def test_parameters_without_bytes(vww: Path, tmp_path: Path) -> None:
+    old = "    .memory.flash : ALIGN(32)"
+    link(vww, tmp_path / "empty.elf", old=old, new="    .memory.flash (NOLOAD) : ALIGN(32)")
+    message = refusal(vww, tmp_path / "empty.elf", *NAMES)
+    assert "section '.memory.flash' of 'vww_flash_parameters' brings no bytes into the image" in message
+
+
+def test_an_array_that_is_not_there(vww: Path) -> None:
+    message = refusal(vww, vww / "image" / "image.elf")
+    assert (
+        "pool 'dtcm': there is no symbol 'vww_dtcm_workspace'; name its array with --symbol dtcm=NAME"
+        in message
+    )
+
+
+def test_an_array_that_is_too_small(vww: Path) -> None:
+    plan = read_plan(vww)
+    names = {"dtcm": "harness_output_0", "isram": "harness_workspace_1"}
+    with pytest.raises(CompileError, match=r"'harness_output_0' has 2 B, the plan uses 27648 B"):
+        check_elf(vww, plan, vww / "image" / "image.elf", names)
+
+
+def test_files_that_are_no_image(vww: Path, tmp_path: Path) -> None:
+    text = tmp_path / "text.elf"
+    text.write_text("hello", encoding="utf-8")
+    elf = (vww / "image" / "image.elf").read_bytes()
+    (tmp_path / "short.elf").write_bytes(elf[:400])
+    subprocess.run(
+        ["arm-none-eabi-strip", str(vww / "image" / "image.elf"), "-o", str(tmp_path / "stripped.elf")],
+        check=True,
+        timeout=60,
+    )
+    for path, words in (
+        (text, "is not an ELF file"),
+        (tmp_path / "short.elf", ""),
+        (tmp_path / "stripped.elf", "has no symbols"),
+        (vww / "image" / "bundle_vww.o", "is not linked"),
+        (tmp_path / "missing.elf", "No such file"),
+    ):
+        assert words in refusal(vww, path, *NAMES, code="BW208", status=1)
+
+
+def test_wrong_options(vww: Path) -> None:
+    elf = vww / "image" / "image.elf"
+    assert "has no pool 'sram'" in refusal(vww, elf, "--symbol", "sram=x", code="BW204", status=1)
+    assert check(vww, elf, "--symbol", "dtcm").exit_code == 2
+    assert check(vww, elf, *NAMES, *NAMES).exit_code == 2
+
+
+def test_without_pyelftools(vww: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "elftools"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "elftools", None)
+    message = refusal(vww, vww / "image" / "image.elf", *NAMES, code="BW501", status=5)
+    assert "help: pip install 'bytewright[elf]'" in message
+
+
+def test_kws_keeps_to_its_plan_on_the_board(tmp_path: Path) -> None:
+    folder = models.bundle(models.KWS, load_target("mps3-an547"))
+    plan = read_plan(folder)
+    run = run_paranoid(folder, on="qemu")
+    assert run.num_steps == len(plan.steps)
+    assert run.result.instructions is not None
+    first, second = overlapping_pair(plan)
+    moved = move_buffer(folder, tmp_path / "moved", second.name, first.place.offset or 0)
+    with pytest.raises(CompileError) as caught:
+        run_paranoid(moved, on="qemu")
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.code == "BW404"
+    assert any(f"where '{first.name}' lies" in note for note in diagnostic.notes)
