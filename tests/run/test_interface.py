@@ -230,6 +230,54 @@ int main(void)
     }
 
 
+def test_parameters_that_can_be_written_are_refused_at_run(tmp_path: Path) -> None:
+    """Parameters in the caller's memory, where a workspace or an output would destroy them."""
+    source = """
+static int32_t attempt(uint8_t *memory, size_t workspace, size_t out)
+{
+    @m@_context context = {0};
+    static const uint8_t bytes[] = {
+#include @M@_RODATA_PARAMETERS_INITIALIZER
+    };
+    const @m@_workspaces workspaces = {{memory + workspace, @M@_RAM_WORKSPACE_SIZE}};
+    const @m@_parameters parameters = {memory + 65536};
+    const @m@_inputs inputs = {(const int8_t *)memory + 65536};
+    const @m@_outputs outputs = {(int8_t *)memory + out};
+
+    memcpy(memory + 65536, bytes, sizeof bytes);
+    if (@m@_set_workspaces(&context, &workspaces) || @m@_set_parameters(&context, &parameters)) {
+        return 1;
+    }
+    const int32_t result = @m@_run(&context, &inputs, &outputs);
+    if (memcmp(memory + 65536, bytes, sizeof bytes) != 0) {
+        return 2;
+    }
+    return result;
+}
+
+int main(void)
+{
+    enum { AT = 65536, END = AT + @M@_RODATA_PARAMETERS_SIZE, LAST = (END - 1) / 16 * 16 };
+    uint8_t *const memory = block(16, 262144);
+
+    SHOW("workspace at the front", attempt(memory, AT - @M@_RAM_WORKSPACE_SIZE + 16, 0));
+    SHOW("workspace at the end", attempt(memory, LAST, 0));
+    SHOW("output at the front", attempt(memory, 16, AT - 11));
+    SHOW("output at the end", attempt(memory, 16, END - 1));
+    SHOW("next to it, an input inside", attempt(memory, AT - @M@_RAM_WORKSPACE_SIZE, END));
+    free(memory);
+    return 0;
+}
+"""
+    assert run_c(bundle(KWS, target_with(HOST, "rodata=caller")), source, tmp_path) == {
+        "workspace at the front": OVERLAP,
+        "workspace at the end": OVERLAP,
+        "output at the front": OVERLAP,
+        "output at the end": OVERLAP,
+        "next to it, an input inside": OK,
+    }
+
+
 def test_inputs_and_what_lies_round_the_arena_are_not_changed(tmp_path: Path) -> None:
     """A larger arena may be lent; only its first bytes are used."""
     source = """

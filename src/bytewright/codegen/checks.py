@@ -11,8 +11,11 @@ from bytewright.target.model import PARAMETER_HEADER_BYTES
 
 def write_helpers(writer: Writer, interface: Interface) -> None:
     """Functions that the checks call."""
-    num_checked = len([pool for pool in interface.caller_workspaces if pool.used_bytes])
-    if num_checked > 1 or not interface.io_in_workspace:
+    num_workspaces, num_parameters = (
+        len([pool for pool in pools if pool.used_bytes])
+        for pools in (interface.caller_workspaces, interface.caller_parameters)
+    )
+    if num_workspaces > 1 or (num_workspaces and num_parameters) or not interface.io_in_workspace:
         writer.comment("Whether two memories share a byte.")
         head = "static int share_bytes(const void *first, size_t first_bytes, const void *second, size_t second_bytes)"
         with writer.block(head):
@@ -141,7 +144,8 @@ def write_run_checks(writer: Writer, interface: Interface) -> None:
         if pool.used_bytes:
             _write_refusal(writer, f"context->{pool.identifier} == NULL", f"{prefix}_ERROR_NOT_SET")
     if interface.io_in_workspace:
-        return  # the plan keeps everything apart
+        _write_overlap_checks(writer, interface, [])
+        return
     tensors = [
         *(("inputs", port) for port in interface.inputs),
         *(("outputs", port) for port in interface.outputs),
@@ -155,16 +159,24 @@ def write_run_checks(writer: Writer, interface: Interface) -> None:
 
 
 def _write_overlap_checks(writer: Writer, interface: Interface, tensors: list[tuple[str, Port]]) -> None:
-    """Outputs against all other tensors, and every tensor against the workspaces of the caller."""
+    """Outputs against all other tensors, and the workspaces of the caller against all else.
+
+    What is only read may share bytes. Parameters and workspaces are set in any order, so they meet here first.
+    """
     memories = [(f"{kind}->{port.name}", str(port.type.size_bytes), kind) for kind, port in tensors]
-    memories += [
-        (f"context->{pool.identifier}", interface.macro(pool, "SIZE"), "workspace")
-        for pool in interface.caller_workspaces
-        if pool.used_bytes
-    ]
+    for kind, pools in (
+        ("workspace", interface.caller_workspaces),
+        ("parameters", interface.caller_parameters),
+    ):
+        memories += [
+            (f"context->{pool.identifier}", interface.macro(pool, "SIZE"), kind)
+            for pool in pools
+            if pool.used_bytes
+        ]
     for index, (first, first_bytes, first_kind) in enumerate(memories):
         for second, second_bytes, second_kind in memories[index + 1 :]:
-            if first_kind == second_kind and first_kind != "outputs":
+            are_read = {first_kind, second_kind} <= {"inputs", "parameters"}
+            if are_read or first_kind == second_kind == "workspace":  # set_workspaces compares workspaces
                 continue
             shared = f"share_bytes({first}, {first_bytes}, {second}, {second_bytes})"
             _write_refusal(writer, shared, f"{interface.prefix}_ERROR_OVERLAP")

@@ -191,7 +191,8 @@ def _write_functions(writer: Writer, interface: Interface) -> None:
             "Outputs hold until the next run, or until inputs are written: the two may share bytes.\n"
         )
     else:
-        contract = "Runs one inference. Inputs, outputs and workspaces must not share bytes. Inputs are not changed.\n"
+        what = "Outputs and workspaces share no bytes with each other, with inputs, or with parameters"
+        contract = f"Runs one inference. {what}. Inputs are not changed.\n"
     writer.comment(f"{contract}At most {prefix}_STACK_SIZE bytes of stack are used.{shared}")
     writer.wrapped(f"{interface.run_head()};")
     writer.line()
