@@ -7,11 +7,14 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from bytewright.bundle.write import write_bundle
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import read_bundle
 from bytewright.execute.run import run_batch
+from bytewright.pipeline import compile_model
 from bytewright.target.model import Target
 from bytewright.target.options import Overrides, apply_overrides, parse_pool_option, parse_provider_option
 from bytewright.target.registry import load_target
@@ -30,6 +33,7 @@ from support.shared_models import (
     random_inputs,
     target_with,
 )
+from tflite_writer import ModelBuilder
 
 COMPILERS = {
     "gcc": ("gcc", "-O2"),
@@ -91,6 +95,21 @@ def test_the_header_is_also_cpp(name: str, compiler: str) -> None:
     if compiler == "clang++":
         command.insert(1, "-Wno-pragma-once-outside-header")
     run_command(command, folder)
+
+
+@pytest.mark.parametrize("optimise", ["-O1", "-O3"])
+def test_every_float_is_quantised_without_undefined_conversions(optimise: str, tmp_path: Path) -> None:
+    builder = ModelBuilder()
+    x = builder.tensor("x", [1, 8], "float32")
+    y = builder.tensor("y", [1, 8], "int8", scale=0.5, zero_point=3)
+    builder.operator("QUANTIZE", [x], [y])
+    model = tmp_path / "quantise.tflite"
+    model.write_bytes(builder.build([x], [y]))
+    write_bundle(compile_model(model, load_target(HOST)).files, tmp_path / "bundle")
+    values = np.array([[np.nan, -np.nan, np.inf, -np.inf, 3.4e38, -3.4e38, 1.25, -1.25]], np.float32)
+    strict = BuildOptions(flags=(optimise, "-fsanitize=float-cast-overflow"), sanitize=True)
+    (output,) = run_batch(tmp_path / "bundle", [[values]], options=strict).outputs[0]
+    assert output.tolist() == [[-128, -128, 127, -128, 127, -128, 6, 0]]
 
 
 def symbols(path: Path, nm: str = "nm") -> list[tuple[str, str, int]]:

@@ -383,8 +383,8 @@ class _Translator:
         match operator:
             case BinaryOperator.MIN | BinaryOperator.MAX:
                 first, second = self.temporary(), self.temporary()
-                sign = "<" if operator is BinaryOperator.MIN else ">"
-                return f"({first} if ({first} := {left}) {sign} ({second} := {right}) else {second})"
+                sign = ">" if operator is BinaryOperator.MIN else "<"
+                return f"({second} if ({first} := {left}) {sign} ({second} := {right}) else {first})"
             case _ if operator.is_comparison:
                 return f"({left} {_PYTHON_OPERATORS[operator]} {right})"
             case _ if not dtype.is_integer:

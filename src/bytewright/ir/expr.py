@@ -270,12 +270,12 @@ def select(condition: Expr, if_true: Expr, if_false: Expr) -> Expr:
 
 
 def minimum(left: Expr | int | float, right: Expr | int | float) -> Expr:
-    """The lesser operand."""
+    """The lesser operand; the left one where neither is, as with what is not a number."""
     return binary(BinaryOperator.MIN, left, right)
 
 
 def maximum(left: Expr | int | float, right: Expr | int | float) -> Expr:
-    """The greater operand."""
+    """The greater operand; the left one where neither is, as with what is not a number."""
     return binary(BinaryOperator.MAX, left, right)
 
 

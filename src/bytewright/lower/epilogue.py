@@ -187,9 +187,13 @@ class Epilogue:
                 raise InternalError(f"no float expression for '{node.operation.name}'")
 
     def _quantized(self, x: Expr, scale: float, zero_point: int) -> Scalar:
-        """roundf(x / scale) + zero point, saturated in float first so that the conversion is defined."""
+        """roundf(x / scale) + zero point, saturated in float first so that the conversion is defined.
+
+        The bound is the first operand of the maximum, which is what is left where the other is not a number.
+        """
         rounded = MathCall(MathFunction.ROUND, x / const(scale, F32))
-        limited = self.kernel.body.let("rounded", clamp(rounded, -256.0 - zero_point, 256.0 - zero_point))
+        above = maximum(const(-256.0 - zero_point, F32), rounded)
+        limited = self.kernel.body.let("rounded", minimum(above, 256.0 - zero_point))
         return clamped(Scalar(cast(limited, I32) + zero_point, -256, 256), -128, 127)
 
     def _rescaled(

@@ -84,9 +84,10 @@ def test_float_operators_after_an_anchor(operation) -> None:
 
 def test_quantising_saturates_whatever_the_float() -> None:
     draft = Draft()
-    draft.parameter("x", (9,), F32)
+    draft.parameter("x", (12,), F32)
     draft.node("y", TflQuantize(0.5, 100), "x")
-    x = np.array([0.25, -0.25, 0.75, 13.75, 13.25, 1e30, -1e30, -114.0, 3e9], np.float32)
+    edges = [np.inf, -np.inf, np.nan]
+    x = np.array([0.25, -0.25, 0.75, 13.75, 13.25, 1e30, -1e30, -114.0, 3e9, *edges], np.float32)
     assert_same_meaning(draft.module("y"), inputs=[[x]])
 
 

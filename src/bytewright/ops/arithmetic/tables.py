@@ -217,10 +217,11 @@ def _hard_swish(source: Quantization, target: Quantization) -> Int64:
 def quantize_float(values: NDArray[np.float32], scale: float, zero_point: int) -> NDArray[np.int8]:
     """QUANTIZE float32 to int8: `clamp(round(x / scale) + zero_point)`, a float32 division, half away.
 
-    Where |x / scale| >= 2**31 the references' conversion to an integer is undefined; here it saturates.
+    Where |x / scale| >= 2**31 the references' conversion to an integer is undefined; here it saturates, and what
+    is not a number becomes the least value.
     """
     quotient = np.asarray(values, np.float32) / np.float32(scale)
-    wide = np.clip(quotient.astype(np.float64), -(2.0**31), 2.0**31)
+    wide = np.fmin(np.fmax(quotient.astype(np.float64), -(2.0**31)), 2.0**31)
     rounded = np.copysign(np.floor(np.abs(wide) + 0.5), wide)
     return np.clip(rounded + zero_point, INT8_MIN, INT8_MAX).astype(np.int8)
 
