@@ -63,9 +63,9 @@ def read_call_graph(texts: Iterable[str]) -> CallGraph:
             if match := _NODE.match(line):
                 title, label, is_external = match.groups()
                 if is_external is None:
-                    frames[title] = _usage(title, label)
+                    frames[_plain(title)] = _usage(title, label)
             elif match := _EDGE.match(line):
-                callees.setdefault(match[1], []).append(match[2])
+                callees.setdefault(_plain(match[1]), []).append(_plain(match[2]))
             elif line.startswith(("node:", "edge:")):
                 raise ValueError(f"'{line}' is no line of a call graph")
     return MappingProxyType(
@@ -74,6 +74,11 @@ def read_call_graph(texts: Iterable[str]) -> CallGraph:
             for title, (size, is_bounded) in frames.items()
         }
     )
+
+
+def _plain(title: str) -> str:
+    """The title without the folder of its file, which is nobody's business; sources of a bundle differ in name."""
+    return title.rpartition("/")[2]
 
 
 def _usage(title: str, label: str) -> tuple[int, bool]:

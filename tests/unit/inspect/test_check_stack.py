@@ -32,7 +32,10 @@ def graph_text(frames: dict[str, int | str], calls: list[tuple[str, str]]) -> st
 
 def test_files_are_joined_by_title_and_statics_stay_apart() -> None:
     first = graph_text({"run": 80, "kernel": ""}, [("run", "kernel"), ("run", "kernel")])
-    second = graph_text({"kernel": "48 bytes (dynamic,bounded)", "a.c:helper": 8}, [("kernel", "a.c:helper")])
+    second = graph_text(
+        {"kernel": "48 bytes (dynamic,bounded)", "some/folder/a.c:helper": 8},
+        [("kernel", "some/folder/a.c:helper")],
+    )
     graph = read_call_graph([first, second])
     assert graph["run"].callees == ("kernel",)
     assert (graph["kernel"].stack_bytes, graph["kernel"].is_bounded) == (48, True)
