@@ -162,6 +162,9 @@ def test_s16_a_new_buffer_starts_a_chain_of_its_own():
     b.allocate(Buffer("b_copy", (4,), I8, GLOBAL))
     new = Module("m", entries=(PrimFunc("main", (), b.finish()),))
     verify(new, Stage.LOWERED, previous=old, pass_name="copies")
+    widened = Module("m", entries=(entry_with(Buffer("b", (4,), I8, GLOBAL)),))
+    with pytest.raises(InternalError, match="widened the scope of 'b'"):
+        verify(widened, Stage.LOWERED, previous=old, pass_name="the same name, no new buffer")
 
 
 # S17

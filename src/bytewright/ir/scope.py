@@ -43,11 +43,6 @@ class Scope:
             return None
         return self.tag
 
-    @property
-    def is_decided(self) -> bool:
-        """True if nothing is left to choose: the stack, one pool, or private storage."""
-        return self == STACK or self.rank is not Rank.GLOBAL or self.pool is not None
-
 
 GLOBAL = Scope(Rank.GLOBAL)
 WORKSPACE = Scope(Rank.GLOBAL, WORKSPACE_TAG)

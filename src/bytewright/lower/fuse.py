@@ -69,13 +69,6 @@ class Group:
         """The tensor that the kernel writes: the last operator's result."""
         return self.nodes[-1].outputs[0]
 
-    @property
-    def external_inputs(self) -> tuple[str, ...]:
-        """Names that the group reads and does not compute, each once, in order of first use."""
-        own = {value.name for node in self.nodes for value in node.outputs}
-        names = [name for node in self.nodes for name in node.inputs if name not in own]
-        return tuple(dict.fromkeys(names))
-
 
 @dataclass(frozen=True, slots=True)
 class FusedGraph:

@@ -1,7 +1,7 @@
 """What a device's instruction set means for the shape of portable kernels.
 
 These are measured facts (docs/kernels.md): on x86 sixteen output channels at a time and unsigned activations let
-compilers use the widest dot products; scalar Arm cores have registers for four.
+compilers use the widest dot products; scalar Arm cores have registers for eight.
 """
 
 from __future__ import annotations

@@ -147,11 +147,6 @@ class Problem:
             raise CompileError(diagnostics)
 
     @cached_property
-    def buffer_of_name(self) -> dict[str, Buffer]:
-        """Buffers by name."""
-        return {buffer.name: buffer for buffer in self.buffers}
-
-    @cached_property
     def pool_of_name(self) -> dict[str, Pool]:
         """Pools by name."""
         return {pool.name: pool for pool in self.pools}

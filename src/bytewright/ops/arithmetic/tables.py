@@ -32,24 +32,13 @@ from bytewright.ops.arithmetic.rescale import Int64, double_round, rounding_shif
 
 Table = NDArray[np.int8]
 
-TABLE_OPERATORS = (
-    "LOGISTIC",
-    "TANH",
-    "LEAKY_RELU",
-    "RELU",
-    "RELU6",
-    "RELU_N1_TO_1",
-    "HARD_SWISH",
-    "QUANTIZE",
-)
-
 _INPUTS: Int64 = np.arange(INT8_MIN, INT8_MAX + 1, dtype=np.int64)
 
 
 def int8_table_for(
     operator: str, source: Quantization, target: Quantization, numerics: Numerics, *, alpha: float = 0.0
 ) -> Table:
-    """The table of a unary int8 operator (`TABLE_OPERATORS`).
+    """The table of a unary int8 operator.
 
     `source` and `target` are (scale, zero point) of input and output; `alpha` is LEAKY_RELU's. Raises
     UnsupportedQuantizationError where the reference would refuse the model.
