@@ -327,6 +327,7 @@ def test_a_bias_scale_that_litert_refuses() -> None:
     [
         ("LOGISTIC", ("int8", 0.5, 0), {}, Numerics.LITERT_REF, "1/256"),
         ("SOFTMAX", ("int8", 0.5, 0), {}, Numerics.LITERT_REF, "1/256"),
+        ("SOFTMAX", ("int8", 1 / 255.9, -128), {}, Numerics.TFLM, "1/256"),
         ("SOFTMAX", ("int8", 1 / 256, -128), {"beta": -1.0}, Numerics.LITERT_REF, "not positive"),
         ("SOFTMAX", ("int8", 1 / 256, -128), {"beta": 1e-9}, Numerics.LITERT_REF, "flat softmax"),
         ("HARD_SWISH", ("int8", 0.0001, 0), {}, Numerics.LITERT_REF, "128 times"),

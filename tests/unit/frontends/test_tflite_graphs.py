@@ -57,6 +57,14 @@ def test_an_input_can_be_an_output() -> None:
     assert_like_litert(content, module, [ramp()])
 
 
+def test_a_softmax_of_nearly_the_fixed_scale_is_as_litert_has_it() -> None:
+    builder = ModelBuilder()
+    x = int8(builder, "x", (4, 32))
+    y = builder.tensor("y", [4, 32], "int8", scale=1 / 255.9, zero_point=-128)
+    builder.operator("SOFTMAX", [x], [y])
+    assert_like_litert(*build(builder, [x], [y]), [ramp((4, 32))])
+
+
 def test_an_output_can_be_a_reshaped_input() -> None:
     builder = ModelBuilder()
     x, y = int8(builder, "x"), int8(builder, "y", (1, 32))

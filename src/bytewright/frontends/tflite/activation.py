@@ -10,7 +10,7 @@ from bytewright.ir.graph import Operation
 from bytewright.ir.types import DType
 from bytewright.ops.arithmetic.multiplier import INT8_MAX, INT8_MIN, float_activation_range
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.arithmetic.softmax import OUTPUT_SCALE, OUTPUT_ZERO_POINT, prepare_softmax
+from bytewright.ops.arithmetic.softmax import prepare_softmax, softmax_output_is_valid
 from bytewright.ops.arithmetic.tables import int8_table_for
 from bytewright.ops.elementwise import Clamp, Sigmoid, Table, Tanh, TflHardSwish, TflLeakyRelu
 from bytewright.ops.softmax import TflSoftmax
@@ -68,8 +68,8 @@ def convert_softmax(at: Conversion) -> None:
     if source.is_float:
         at.define(at.emit(TflSoftmax(beta), (at.value_of(source),), "result"))
         return
-    fixed = (OUTPUT_SCALE, OUTPUT_ZERO_POINT)
-    at.require(at.affine(at.output_tensor()) == fixed, "an int8 result has scale 1/256 and zero point -128")
+    is_valid = softmax_output_is_valid(*at.affine(at.output_tensor()), at.numerics)
+    at.require(is_valid, "an int8 result has scale 1/256 and zero point -128")
     at.require(beta > 0, f"beta {beta} is not positive")
     prepared = prepare_softmax(at.affine(source.tensor)[0], beta)
     operation = TflSoftmax(beta, prepared.multiplier, prepared.left_shift, prepared.difference_min)
