@@ -1,0 +1,252 @@
+"""Requirements S6, S14, S15, S18, S20, P1 to P4, P6 and U2: what the user describes, and what passes make of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bytewright.bundle.write import write_bundle
+from bytewright.diagnostics import CompileError, InternalError
+from bytewright.execute.host import HostModel
+from bytewright.execute.run import run_batch
+from bytewright.ir.expr import Var, const
+from bytewright.ir.prim import CANDIDATE_POOLS, Allocate, Call, For, LoopKind, Seq, Statement
+from bytewright.ir.rewrite import Rewriting, rewrite_sequence
+from bytewright.ir.scope import STACK, parse_scope
+from bytewright.ir.types import DType
+from bytewright.ir.walk import walk_statements
+from bytewright.pipeline import Compiled, compile_model
+from bytewright.storage.attach_candidates import attach_candidates
+from bytewright.storage.pin_buffers import Pin
+from bytewright.storage.place_scratch import place_scratch
+from bytewright.target import (
+    Overrides,
+    Target,
+    apply_overrides,
+    dump,
+    load_target,
+    load_text,
+    parse_pool_option,
+)
+from support.hand_built import chain, reverse_kernel
+
+DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "digits.tflite"
+TWO_DEVICES = """
+name = "two"
+default-device = "cpu"
+[memory.near]
+size = "64KiB"
+[memory.shared]
+size = "64KiB"
+[memory.far]
+size = "64KiB"
+[device.cpu]
+isa = "cortex-m55"
+reach = ["near", "shared"]
+stack = "near"
+max-stack-size = "4KiB"
+max-stack-alloca-size = 1024
+[device.dsp]
+isa = "cortex-m4"
+reach = ["shared", "far"]
+stack = "far"
+max-stack-size = "1KiB"
+[[workspace]]
+name = "near"
+memory = "near"
+size = "32KiB"
+[[workspace]]
+name = "shared"
+memory = "shared"
+[[workspace]]
+name = "far"
+memory = "far"
+size = "32KiB"
+[[parameters]]
+name = "constants"
+memory = "near"
+size = "16KiB"
+"""
+
+
+def _pools(*workspace: str, parameters: tuple[str, ...] = ()) -> Target:
+    overrides = Overrides(
+        workspace=tuple(parse_pool_option(text) for text in workspace),
+        parameters=tuple(parse_pool_option(text) for text in parameters),
+    )
+    return apply_overrides(load_target("mps3-an547"), overrides)
+
+
+def _allocations(compiled: Compiled) -> dict[str, Allocate]:
+    statements = walk_statements(compiled.planned.module.main.body)
+    return {s.buffer.name: s for s in statements if isinstance(s, Allocate)}
+
+
+def _places(compiled: Compiled) -> dict[str, str]:
+    return {buffer["name"]: buffer["place"]["name"] for buffer in compiled.document["buffers"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("globalfoo", "ranks are global, shared, warp, local"),
+        ("global.flash", "the target has workspace, stack, dtcm"),
+        ("local.dtcm", "'local' takes no tag"),
+    ],
+)
+def test_s6_ranks_and_tags_are_closed_sets(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse_scope(text, frozenset({"dtcm"}))
+    assert str(parse_scope("global.dtcm", frozenset({"dtcm"}))) == "global.dtcm"
+
+
+def test_s14_a_shared_memory_is_described_once() -> None:
+    target = load_text(TWO_DEVICES, "two.toml")
+    assert [d.name for d in target.devices_reaching("shared")] == ["cpu", "dsp"]
+    assert [m.name for m in target.memories].count("shared") == 1
+    assert not target.device("cpu").reaches("far")
+
+
+def test_s15_what_another_device_touches_goes_where_both_reach() -> None:
+    """The narrowing stands in the IR before storage is decided, and a stack is out of the question."""
+    target = load_text(TWO_DEVICES, "two.toml")
+    kernels = [
+        reverse_kernel("two_k0", 64),
+        reverse_kernel("two_k1", 64, device="dsp"),
+        reverse_kernel("two_k2", 64),
+    ]
+    module = attach_candidates(place_scratch(chain("two", kernels, 64), target), target)
+    allocations = {s.buffer.name: s for s in walk_statements(module.main.body) if isinstance(s, Allocate)}
+    handed_over = [allocations["t0/out"], allocations["t1/out"]]
+    assert [s.annotation(CANDIDATE_POOLS) for s in handed_over] == [("shared",), ("shared",)]
+    assert all(str(s.buffer.scope) == "global.shared" for s in handed_over)
+    assert all("touched by cpu, dsp" in s.provenance[-1] for s in handed_over)
+    assert not any(s.buffer.scope == STACK for s in allocations.values())
+
+
+def test_s15_devices_without_a_common_memory_are_named() -> None:
+    text = TWO_DEVICES.replace('reach = ["shared", "far"]', 'reach = ["far"]')
+    target = load_text(text, "two.toml")
+    kernels = [reverse_kernel("two_k0", 64), reverse_kernel("two_k1", 64, device="dsp")]
+    with pytest.raises(CompileError, match="BW301") as caught:
+        attach_candidates(place_scratch(chain("two", kernels, 64), target), target)
+    assert "near  is not for device 'dsp', which touches it" in str(caught.value)
+    assert "far  is not for device 'cpu', which touches it" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["host", "mps3-an547", "mps2-an500", "mps2-an386", "generic-cortex-m"])
+def test_s18_a_board_needs_no_other_option_and_prints_as_a_file(name: str, tmp_path: Path) -> None:
+    target = load_target(name)
+    assert compile_model(DIGITS, target).document["target"] == name
+    path = tmp_path / "printed.json"
+    path.write_text(json.dumps(dump(target)))
+    assert load_target(str(path)) == target
+
+
+def test_s18_the_reserve_is_subtracted_and_options_override() -> None:
+    board = load_target("mps3-an547")
+    device = board.default_device
+    assert device.max_stack_size_bytes is not None
+    assert device.available_stack_bytes == device.max_stack_size_bytes - device.stack_reserve_bytes
+    changed = apply_overrides(board, Overrides(max_stack_size=4096))
+    assert changed.default_device.available_stack_bytes == 4096 - device.stack_reserve_bytes
+
+
+def test_s20_one_compiled_model_runs_in_arenas_at_several_addresses(tmp_path: Path) -> None:
+    """The library is built once; each context that it opens has arenas of its own."""
+    write_bundle(compile_model(DIGITS, load_target("host")).files, tmp_path / "bundle")
+    model = HostModel.build(tmp_path / "bundle")
+    images = [np.random.default_rng(seed).integers(-128, 128, (1, 8, 8, 1), np.int8) for seed in range(2)]
+    contexts = [model.open(), model.open()]
+    results = [[context.run([image])[0][0] for image in images] for context in contexts]
+    np.testing.assert_array_equal(results[0], results[1])
+    assert not np.array_equal(results[0][0], results[0][1])
+
+
+def test_p1_passes_keep_annotations_that_they_do_not_own() -> None:
+    target = _pools("dtcm", "isram")
+    module = chain("kept", [reverse_kernel("kept_k0", 64), reverse_kernel("kept_k1", 64)], 64)
+    main = module.main
+
+    def mark(statement: Statement) -> tuple[Statement, ...]:
+        return (statement.annotated("vendor.key", 7),) if isinstance(statement, Allocate) else (statement,)
+
+    marked = replace(main, body=rewrite_sequence(main.body, Rewriting(statement=mark)))
+    module = replace(module, entries=(marked,))
+    after = attach_candidates(place_scratch(module, target), target)
+    tensors = [
+        s for s in walk_statements(after.main.body) if isinstance(s, Allocate) and "out" in s.buffer.name
+    ]
+    assert tensors
+    assert all(s.annotation("vendor.key") == 7 for s in tensors)
+
+
+def test_p2_candidates_are_in_order_and_narrower_lists_hold() -> None:
+    compiled = compile_model(DIGITS, _pools("isram=8KiB", "dtcm=8KiB"))
+    assert {s.annotation(CANDIDATE_POOLS) for s in _allocations(compiled).values()} == {("isram", "dtcm")}
+    pinned = compile_model(DIGITS, _pools("isram=8KiB", "dtcm=8KiB"), pins=(Pin("conv2d_0/out", "dtcm"),))
+    assert _allocations(pinned)["conv2d_0/out"].annotation(CANDIDATE_POOLS) == ("dtcm",)
+
+
+def test_p3_the_final_pool_is_in_the_ir_and_in_the_plan() -> None:
+    compiled = compile_model(DIGITS, _pools("dtcm=2KiB", "isram"))
+    places = _places(compiled)
+    for name, allocation in _allocations(compiled).items():
+        assert allocation.buffer.scope is not None
+        assert allocation.buffer.scope.pool == places[name]
+    assert {"dtcm", "isram"} <= set(places.values())
+
+
+def test_p4_several_pools_and_what_their_memory_has_left() -> None:
+    target = _pools("fast=4KiB@dtcm", "rest@isram", parameters=("flash=32KiB", "ddr=1KiB"))
+    assert [pool.name for pool in target.workspace_pools] == ["fast", "rest"]
+    assert target.pool("rest").size_bytes == target.memory("isram").size_bytes
+    assert [pool.name for pool in target.parameter_pools] == ["flash", "ddr"]
+    with pytest.raises(CompileError, match="BW204"):
+        _pools("nowhere=4KiB")
+
+
+def test_p4_a_pool_that_no_device_reaches_is_refused() -> None:
+    text = TWO_DEVICES.replace('reach = ["shared", "far"]', 'reach = ["shared"]').replace(
+        'stack = "far"', 'stack = "shared"'
+    )
+    with pytest.raises(CompileError, match="BW202") as caught:
+        load_text(text, "two.toml")
+    assert "far" in str(caught.value)
+
+
+def test_p6_constants_split_over_pools_and_stay_exact(tmp_path: Path) -> None:
+    target = _pools("dtcm", parameters=("itcm=2KiB", "flash"))
+    compiled = compile_model(DIGITS, target, pins=(Pin("fully_connected*weights", "flash"),))
+    places = _places(compiled)
+    constants = {b["name"] for b in compiled.document["buffers"] if b["role"] == "parameter"}
+    assert {places[name] for name in constants} == {"itcm", "flash"}
+    assert {
+        places[name] for name in constants if name.startswith("fully_connected") and "weights" in name
+    } == {"flash"}
+    write_bundle(compiled.files, tmp_path / "split")
+    write_bundle(compile_model(DIGITS, load_target("host")).files, tmp_path / "whole")
+    batch = [[np.random.default_rng(seed).integers(-128, 128, (1, 8, 8, 1), np.int8)] for seed in range(8)]
+    split, whole = (run_batch(tmp_path / name, batch).outputs for name in ("split", "whole"))
+    np.testing.assert_array_equal(split, whole)
+
+
+def test_u2_scratch_inside_a_parallel_loop_is_refused() -> None:
+    """No kernel asks for it today; a plan that shared it between threads must not come out."""
+    target = _pools("dtcm")
+    module = chain("par", [reverse_kernel("par_k0", 64, scope=parse_scope("global.workspace"))], 64)
+
+    def parallel(statement: Statement) -> tuple[Statement, ...]:
+        if not isinstance(statement, Call):
+            return (statement,)
+        loop = For(Var("thread", DType.I32), const(0), const(2), Seq((statement,)), LoopKind.PARALLEL)
+        return (loop,)
+
+    body = rewrite_sequence(module.main.body, Rewriting(statement=parallel))
+    module = replace(module, entries=(replace(module.main, body=body),))
+    with pytest.raises((CompileError, InternalError), match="parallel loop"):
+        attach_candidates(place_scratch(module, target), target)
