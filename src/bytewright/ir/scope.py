@@ -9,17 +9,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import Enum
 
-
-class Rank(Enum):
-    """The closed set of ranks, tied to the thread hierarchy."""
-
-    GLOBAL = "global"
-    SHARED = "shared"
-    WARP = "warp"
-    LOCAL = "local"
-
+from bytewright.target.model import Rank
 
 WORKSPACE_TAG = "workspace"
 STACK_TAG = "stack"

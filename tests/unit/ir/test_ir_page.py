@@ -23,7 +23,7 @@ CLASSES = {
     for source in (types, scope, where, data, graph, expr, prim, module)
     for name, cls in inspect.getmembers(source, inspect.isclass)
     if cls.__module__ == source.__name__
-}
+} | {"Rank": scope.Rank}  # ranks are the target's, because devices have them
 ROWS = {
     found[1]: found[2]
     for found in re.finditer(
