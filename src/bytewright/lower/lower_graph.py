@@ -47,7 +47,9 @@ def lower_graph(module: Module, target: Target) -> Module:
         CompileError: BW110, for arithmetic that cannot be proved exact; all of them at once.
     """
     function = _with_copies(module.graph, module.constants, module.name)
-    return _Lowering(module, function, fuse(function), target).run()
+    types = value_types(function, module.constants)
+    constants = {constant.name: constant for constant in module.constants}
+    return _Lowering(module, function, fuse(function), target, types, constants).run()
 
 
 def _with_copies(function: Function, constants: tuple[Constant, ...], model: str) -> Function:
@@ -79,6 +81,8 @@ class _Lowering:
     function: Function
     fused: FusedGraph
     target: Target
+    types: dict[str, TensorType]
+    constants: dict[str, Constant]
     constant_buffers: dict[TensorData, ConstantBuffer] = field(
         default_factory=dict[TensorData, ConstantBuffer]
     )
@@ -106,9 +110,7 @@ class _Lowering:
         style = style_for(self.target.device(device).isa)
         first = group.nodes[0]
         kernel = KernelBuilder(self._kernel_name(first), style, first.where, device)
-        types = value_types(self.function, self.module.constants)
-        constants = {constant.name: constant for constant in self.module.constants}
-        epilogue = Epilogue(kernel, group, types, constants)
+        epilogue = Epilogue(kernel, group, self.types, self.constants)
         if group.anchor is None:
             lower_elementwise(kernel, epilogue)
         else:
@@ -135,7 +137,7 @@ class _Lowering:
             for value in self.function.parameters
         )
         outputs = tuple(
-            BufferParameter(_caller_buffer(self.fused.root(name), self._type(name)), Access.WRITE)
+            BufferParameter(_caller_buffer(self.fused.root(name), self.types[name]), Access.WRITE)
             for name in self.function.results
         )
         buffers = {parameter.buffer.name: parameter.buffer for parameter in (*inputs, *outputs)}
@@ -161,9 +163,6 @@ class _Lowering:
             where=Where(self.module.name),
         )
 
-    def _type(self, name: str) -> TensorType:
-        return value_types(self.function, self.module.constants)[name]
-
     def _argument(
         self, argument: Argument, buffers: dict[str, Buffer], kernel: LoweredKernel
     ) -> Region | Expr:
@@ -174,7 +173,7 @@ class _Lowering:
                 root = self.fused.root(name)
                 if root in buffers:
                     return Region(buffers[root])
-                constant = next(c for c in self.module.constants if c.name == root)
+                constant = self.constants[root]
                 return Region(self._constant(constant.data, root).buffer)
             case ConstantArgument(data=data, hint=hint):
                 stem = kernel.function.name.removeprefix(f"{self.module.name}_")
