@@ -26,7 +26,7 @@ test: setup lint types  ## Everything: lint, types and all levels of tests, emul
 
 .PHONY: check
 check: setup lint types  ## Before each commit, under a minute: lint, types, unit and golden tests
-	@$(PYTEST) tests/unit tests/golden
+	@$(PYTEST) -m "not slow" tests/unit tests/golden
 	@echo "make check: passed"
 
 .PHONY: bench
