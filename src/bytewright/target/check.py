@@ -16,8 +16,10 @@ from itertools import combinations
 from bytewright.target.model import (
     Device,
     ExecutionContext,
+    Load,
     Memory,
     Pool,
+    Provider,
     Role,
     Target,
     c_identifier,
@@ -81,6 +83,8 @@ def find_problems(target: Target, pool_paths: Sequence[Path]) -> list[Problem]:
     problems.extend(_name_problems(target, pools))
     for pool, path in pools:
         problems.extend(_pool_problems(target, pool, path))
+        problems.extend(_load_problems(target, pool, path))
+    problems.extend(_section_problems(target, pools))
     for memory in target.memories:
         problems.extend(_capacity_problems(target, memory, pools))
     return problems
@@ -278,10 +282,88 @@ def _pool_problems(target: Target, pool: Pool, path: Path) -> Iterator[Problem]:
             yield Problem((*path, "devices"), message, notes)
 
 
-def _fixed_parts(target: Target, memory: Memory) -> list[tuple[str, int]]:
-    """Stacks and pools of known size in a memory, with their bytes.
+def _load_problems(target: Target, pool: Pool, path: Path) -> Iterator[Problem]:
+    """Bytes that are brought to a pool: from a read-only memory into one that can be written."""
+    memory = target.find_memory(pool.memory)
+    if memory is None or (pool.load is Load.LINKER and pool.load_memory is None):
+        return
+    read_only = [memory.name for memory in target.memories if not memory.is_writable]
+    if not memory.is_writable:
+        message = f"nothing can be loaded into pool {pool.name!r}: its memory {memory.name!r} is read-only"
+        key = "from" if pool.load is Load.LINKER else "load"
+        yield Problem((*path, key), message, help="drop `load` and `from`: the bytes are in place already")
+    if pool.load is Load.COPY and pool.load_memory is None and pool.provider is Provider.GENERATED:
+        message = (
+            f"pool {pool.name!r} is copied, so its bytes need a second memory: the key 'from' is missing"
+        )
+        yield Problem((*path, "load"), message, (listing("memories that are read-only", read_only),))
+    if pool.load is Load.COPY:
+        yield from _copy_reach_problems(target, pool, path)
+    source = None if pool.load_memory is None else target.find_memory(pool.load_memory)
+    if pool.load_memory is not None and source is None:
+        message = f"pool {pool.name!r} is loaded from memory {pool.load_memory!r}, which does not exist"
+        suggestion = closest(pool.load_memory, read_only)
+        yield Problem(
+            (*path, "from"), message, (listing("memories that are read-only", read_only),), suggestion
+        )
+    elif source is not None and source.is_writable:
+        message = (
+            f"pool {pool.name!r} is loaded from memory {source.name!r}, which is not read-only, so nobody knows "
+            "what it holds at start"
+        )
+        yield Problem((*path, "from"), message, (listing("memories that are read-only", read_only),))
+    elif source is not None and source.size_bytes is not None and _size_bytes(target, pool) is None:
+        message = (
+            f"pool {pool.name!r} has no limit, but memory {source.name!r}, from which it is loaded, has "
+            f"{format_size(source.size_bytes)}"
+        )
+        yield Problem((*path, "size"), message, help=f"give pool {pool.name!r} a size")
 
-    A stack without a limit counts with its reserve, which is the part that is known to be needed.
+
+def _copy_reach_problems(target: Target, pool: Pool, path: Path) -> Iterator[Problem]:
+    """`<model>_set_parameters` runs on the default device."""
+    device = target.find_device(target.default_device_name)
+    if device is None or _reaches_unknown(target, device):
+        return
+    for key, name in (("memory", pool.memory), ("from", pool.load_memory)):
+        if name is not None and target.find_memory(name) is not None and not device.reaches(name):
+            message = (
+                f"device {device.name!r}, which copies pool {pool.name!r}, does not reach memory {name!r}"
+            )
+            yield Problem(
+                (*path, key), message, (listing(f"{device.name!r} reaches", device.reached_memories),)
+            )
+
+
+def _section_problems(target: Target, pools: list[tuple[Pool, Path]]) -> Iterator[Problem]:
+    """What the linker places in one section is loaded from one memory."""
+    seen: dict[str, Pool] = {}
+    for pool, path in pools:
+        section = target.section_of(pool) if target.find_memory(pool.memory) else None
+        if section is None or pool.load_memory is None or pool.load is Load.COPY:
+            continue
+        other = seen.setdefault(section, pool)
+        if pool.provider is Provider.GENERATED and other.load_memory != pool.load_memory:
+            message = (
+                f"pools {other.name!r} and {pool.name!r} are both in section {section!r}, so they cannot be loaded "
+                f"from {other.load_memory!r} and {pool.load_memory!r}"
+            )
+            yield Problem((*path, "from"), message, help=f"give pool {pool.name!r} a `section` of its own")
+
+
+def _size_bytes(target: Target, pool: Pool) -> int | None:
+    """The limit of a pool, which may still have to be computed; `None` for none."""
+    if not pool.takes_remainder:
+        return pool.size_bytes
+    left_bytes = _remainder(target, target.memory(pool.memory))
+    return None if left_bytes is None else max(left_bytes, 0)
+
+
+def _fixed_parts(target: Target, memory: Memory) -> list[tuple[str, int]]:
+    """Stacks and pools of known size in a memory, and what it keeps for pools of others, with their bytes.
+
+    A stack without a limit counts with its reserve, which is the part that is known to be needed. Bytes are loaded
+    from read-only memories into others, so the size of what a memory keeps never depends on its own remainder.
     """
     parts = [
         (f"stack of {context.name!r}", context.max_stack_size_bytes or context.stack_reserve_bytes)
@@ -291,6 +373,11 @@ def _fixed_parts(target: Target, memory: Memory) -> list[tuple[str, int]]:
     for pool in target.pools_in(memory.name):
         if not pool.takes_remainder and pool.size_bytes is not None:
             parts.append((f"{pool.role.value} pool {pool.name!r}", pool.size_bytes))
+    for pool in () if memory.is_writable else target.pools_loaded_from(memory.name):
+        destination = target.find_memory(pool.memory)
+        if destination is not None and destination.is_writable:
+            kept_bytes = _size_bytes(target, pool) or 0
+            parts.append((f"the bytes that {pool.role.value} pool {pool.name!r} is loaded from", kept_bytes))
     return parts
 
 

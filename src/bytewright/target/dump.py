@@ -111,6 +111,12 @@ def _dump_pool(pool: Pool) -> dict[str, object]:
         values["remainder"] = True
     values["alignment"] = pool.alignment
     values["provider"] = pool.provider.value
+    if pool.section is not None:
+        values["section"] = pool.section
+    if pool.role is Role.PARAMETERS:
+        values["load"] = pool.load.value
+    if pool.load_memory is not None:
+        values["from"] = pool.load_memory
     values["devices"] = list(pool.devices)
     return values
 

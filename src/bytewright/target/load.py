@@ -21,6 +21,7 @@ from bytewright.target.model import (
     Device,
     ExecutionContext,
     ExternalStack,
+    Load,
     Memory,
     Pool,
     Rank,
@@ -136,19 +137,22 @@ def _read_tags(top: Table) -> tuple[str, ...]:
 def _read_memory(name: str, table: Table) -> Memory:
     table.require("size")
     size = table.limit("size", UNLIMITED)
-    section = table.text("section", "", _SECTION, _A_SECTION)
     memory = Memory(
         name=name,
         size_bytes=None if isinstance(size, Unlimited) else size,
         base=table.address("base"),
         aliases=table.addresses("aliases"),
         access=table.choice("access", Access.READ_WRITE),
-        section=section or None,
+        section=_read_section(table),
         read_cost=table.integer("read-cost", 1, 1),
         write_cost=table.integer("write-cost", 1, 1),
     )
     table.finish()
     return replace(memory, size_bytes=None, base=None, aliases=()) if table.has_failed else memory
+
+
+def _read_section(table: Table) -> str | None:
+    return table.text("section", "", _SECTION, _A_SECTION) or None
 
 
 def _read_device(name: str, table: Table, *, is_micro: bool) -> Device:
@@ -259,7 +263,11 @@ def _read_pool(role: Role, table: Table) -> Pool:
         provider=table.choice("provider", DEFAULT_PROVIDER[role]),
         devices=table.texts("devices"),
         takes_remainder=takes_remainder,
+        section=_read_section(table),
     )
+    if role is Role.PARAMETERS:
+        load_memory = table.text("from", "", NAME_PATTERN, _A_NAME) or None
+        pool = replace(pool, load=table.choice("load", Load.LINKER), load_memory=load_memory)
     if table.has("devices") and not pool.devices and not table.has_failed:
         table.fail(
             "devices", f"pool {pool.name!r} is for no device; without 'devices' it is for all that reach it"

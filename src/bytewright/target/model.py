@@ -42,6 +42,15 @@ class Provider(Enum):
     GENERATED = "generated"  # the generated C declares it in the memory's section
 
 
+class Load(Enum):
+    """Who brings the bytes of a parameter pool to where they are read, its memory, before the first run."""
+
+    LINKER = (
+        "linker"  # the linker script alone: in place, or at a load address from which the startup code copies
+    )
+    COPY = "copy"  # `<model>_set_parameters`
+
+
 class Rank(Enum):
     """Ranks of storage scopes: the closed set that the thread hierarchy gives."""
 
@@ -224,6 +233,10 @@ class Pool:
         provider: Who declares the array.
         devices: The devices that may use it; all of them reach the memory.
         takes_remainder: Whether the size was omitted, so that it follows what the memory has left.
+        section: The linker section of its array, if not the memory's.
+        load: Of a parameter pool: who brings its bytes.
+        load_memory: Of a parameter pool: the read-only memory that keeps its bytes for whoever brings them; `None` if
+            they need no second place, or one that is not known.
     """
 
     name: str
@@ -234,11 +247,19 @@ class Pool:
     provider: Provider = Provider.CALLER
     devices: tuple[str, ...] = ()
     takes_remainder: bool = False
+    section: str | None = None
+    load: Load = Load.LINKER
+    load_memory: str | None = None
 
     @property
     def identifier(self) -> str:
         """The pool's name as a C identifier."""
         return c_identifier(self.name)
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether the application's call of `<model>_set_parameters` writes it."""
+        return self.load is Load.COPY
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,6 +392,14 @@ class Target:
     def memory_of(self, pool: Pool | str) -> Memory:
         """The memory that a pool is a part of."""
         return self.memory((self.pool(pool) if isinstance(pool, str) else pool).memory)
+
+    def section_of(self, pool: Pool) -> str | None:
+        """The linker section of a pool's array; `None` leaves the choice to the linker."""
+        return pool.section or self.memory_of(pool).section
+
+    def pools_loaded_from(self, memory_name: str) -> tuple[Pool, ...]:
+        """The pools of other memories whose bytes a memory keeps until they are brought there."""
+        return tuple(pool for pool in self.pools if pool.load_memory == memory_name)
 
     def devices_reaching(self, memory_name: str) -> tuple[Device, ...]:
         """The devices that can access a memory."""

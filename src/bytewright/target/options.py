@@ -205,6 +205,8 @@ def _apply_pools(target: Target, overrides: Overrides, collector: Collector) -> 
         with collector.catch():
             index = _index_of(pools, choice.pool, str(choice))
             pools[index] = replace(pools[index], provider=choice.provider)
+            if not str(origins[index][0]).startswith("--"):
+                origins[index] = (str(choice),)
     return pools, origins
 
 
@@ -278,7 +280,8 @@ def _where(target: Target, origins: Sequence[Path], problem: Problem, overrides:
         return first
     guilty: list[str] = []
     for pool, origin in zip(target.pools, origins, strict=True):
-        if problem.path[:2] == ("memory", pool.memory) and str(origin[0]).startswith("--"):
+        is_concerned = any(problem.path[:2] == ("memory", name) for name in (pool.memory, pool.load_memory))
+        if is_concerned and str(origin[0]).startswith("--"):
             guilty.append(str(origin[0]))
     if isinstance(overrides.max_stack_size, int):
         for device in target.devices:

@@ -80,10 +80,29 @@ def descriptions(draw: st.DrawFn) -> dict[str, object]:
                 remainder_is_free[memory] = False
             pool["alignment"] = draw(st.sampled_from([1, 16, 4096]))
             pool["provider"] = draw(st.sampled_from(["caller", "generated"]))
+            if draw(st.booleans()):
+                pool["section"] = f".{role}{index}"
+            if role == "parameters":
+                draw(_load(pool, memories, reach_of(devices["cpu"])))
             pools.append(pool)
         if pools:
             description[role] = pools
     return description
+
+
+@st.composite
+def _load(
+    draw: st.DrawFn, pool: dict[str, object], memories: dict[str, dict[str, object]], reached: list[object]
+) -> None:
+    """Lets the bytes of a pool be brought to it, where that is possible. A remainder may be too large to be kept."""
+    memory = pool["memory"]
+    sources = [n for n in memories if memories[n].get("access") == "r" and n in reached]
+    if memories[str(memory)].get("access") == "r" or memory not in reached or "section" not in pool:
+        return
+    if sources and "size" in pool and draw(st.booleans()):
+        pool["from"] = draw(st.sampled_from(sources))
+    if "from" in pool or pool["provider"] == "caller":
+        pool["load"] = draw(st.sampled_from(["linker", "copy"]))
 
 
 def reach_of(device: dict[str, object]) -> list[object]:

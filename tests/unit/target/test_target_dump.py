@@ -30,7 +30,9 @@ def test_every_pool_of_a_limited_memory_has_a_size_and_all_fit(description: dict
             for context in target.contexts
             if context.memory == memory.name
         ]
-        total_bytes = sum(size or 0 for size in sizes) + sum(stacks)
+        kept = [pool.size_bytes for pool in target.pools_loaded_from(memory.name)]
+        assert all(kept)
+        total_bytes = sum(size or 0 for size in (*sizes, *kept)) + sum(stacks)
         takes_all = any(pool.takes_remainder for pool in target.pools_in(memory.name))
         assert total_bytes == memory.size_bytes if takes_all else total_bytes <= memory.size_bytes
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.target import UNLIMITED, Access, Provider, Rank, Reach, Role, load_file, load_text
+from bytewright.target import UNLIMITED, Access, Load, Provider, Rank, Reach, Role, load_file, load_text
 
 BOARD = """\
 name = "board"
@@ -46,6 +46,8 @@ memory = "isram"
 name = "flash"
 memory = "flash"
 """
+
+FAST = '[[parameters]]\nname = "fast"\nmemory = "dtcm"\nsize = "16KiB"\n'
 
 
 def errors_of(text: str) -> tuple[Diagnostic, ...]:
@@ -227,6 +229,50 @@ ADDED_MISTAKES = [
     ('[device.npu.context.a]\nmax-stack-size = "1KiB"\n', "device.npu.context.a", "has no stack"),
     ('[device.cpu.context.a]\nstack = "far"\n', "device.cpu.context.a.stack", "which 'cpu' does not reach"),
     ("[device.cpu.context.a]\nsize = 1\n", "device.cpu.context.a.size", "unknown key 'size'"),
+    (
+        '[[state]]\nname = "s"\nmemory = "dtcm"\nsize = 1\nload = "copy"\n',
+        "state[0].load",
+        "unknown key 'load'",
+    ),
+    (FAST + 'load = "later"\n', "parameters[1].load", "'load' cannot be 'later'"),
+    (FAST + 'section = "a b"\n', "parameters[1].section", "is not a linker section"),
+    (FAST + 'load = "copy"\n', "parameters[1].load", "need a second memory: the key 'from' is missing"),
+    (FAST + 'from = "flsh"\n', "parameters[1].from", "from memory 'flsh', which does not exist"),
+    (FAST + 'from = "isram"\n', "parameters[1].from", "from memory 'isram', which is not read-only"),
+    (FAST + 'from = "dtcm"\n', "parameters[1].from", "from memory 'dtcm', which is not read-only"),
+    (
+        '[[parameters]]\nname = "f"\nmemory = "flash"\nsize = 1\nfrom = "flash"\n',
+        "parameters[1].from",
+        "nothing can be loaded into pool 'f': its memory 'flash' is read-only",
+    ),
+    (
+        '[[parameters]]\nname = "f"\nmemory = "flash"\nsize = 1\nload = "copy"\nprovider = "caller"\n',
+        "parameters[1].load",
+        "nothing can be loaded into pool 'f': its memory 'flash' is read-only",
+    ),
+    (
+        '[memory.npus]\nsize = "unlimited"\n[device.other]\nisa = "x"\nreach = ["npus", "flash"]\n'
+        '[[parameters]]\nname = "f"\nmemory = "npus"\nsize = 1\nfrom = "flash"\nload = "copy"\n',
+        "parameters[1].memory",
+        "device 'cpu', which copies pool 'f', does not reach memory 'npus'",
+    ),
+    (
+        '[memory.npus]\nsize = "1MiB"\naccess = "r"\n' + FAST + 'from = "npus"\nload = "copy"\n',
+        "parameters[1].from",
+        "device 'cpu', which copies pool 'fast', does not reach memory 'npus'",
+    ),
+    (
+        '[memory.many]\nsize = "unlimited"\n[device.other]\nisa = "x"\nreach = ["many"]\n'
+        '[[parameters]]\nname = "f"\nmemory = "many"\nfrom = "flash"\n',
+        "parameters[1].size",
+        "pool 'f' has no limit, but memory 'flash', from which it is loaded, has 8MiB",
+    ),
+    (
+        '[memory.rom]\nsize = "1KiB"\naccess = "r"\n' + FAST + 'from = "flash"\n'
+        '[[parameters]]\nname = "f"\nmemory = "dtcm"\nsize = 1\nfrom = "rom"\n',
+        "parameters[2].from",
+        "pools 'fast' and 'f' are both in section '.dtcm', so they cannot be loaded from 'flash' and 'rom'",
+    ),
 ]
 
 
@@ -235,6 +281,43 @@ def test_a_mistake_in_an_added_table(added: str, key: str, message: str) -> None
     (diagnostic,) = errors_of(BOARD + added)
     assert message in diagnostic.message
     assert (diagnostic.where or "").endswith(f", key {key}")
+
+
+def test_bytes_that_are_loaded_take_room_where_they_come_from() -> None:
+    target = load_text(BOARD + FAST + 'from = "flash"\n', "board.toml")
+    fast = target.pool("fast")
+    assert (fast.load, fast.load_memory, fast.is_copied) == (Load.LINKER, "flash", False)
+    assert target.pools_loaded_from("flash") == (fast,)
+    assert target.pool("flash").size_bytes == (8 << 20) - (16 << 10)
+    copied = load_text(BOARD + FAST.replace('size = "16KiB"\n', "") + 'load = "copy"\nfrom = "flash"\n', "x")
+    left_bytes = (512 - 64 - 8) << 10
+    assert (copied.pool("fast").is_copied, copied.pool("fast").size_bytes) == (True, left_bytes)
+    assert copied.pool("flash").size_bytes == (8 << 20) - left_bytes
+
+
+def test_a_memory_too_small_for_what_it_has_to_keep() -> None:
+    text = BOARD.replace('"8MiB"', '"8KiB"')
+    (diagnostic,) = errors_of(text + FAST + 'from = "flash"\n')
+    assert diagnostic.message == (
+        "memory 'flash' has 8192 B, but its pools and stacks take 16384 B: 8192 B too many"
+    )
+    assert diagnostic.notes == ("the bytes that parameters pool 'fast' is loaded from: 16384 B",)
+    exact = FAST.replace("16KiB", "8KiB")
+    (diagnostic,) = errors_of(text + exact + 'from = "flash"\n')
+    assert diagnostic.message == "pool 'flash' takes what memory 'flash' has left, which is nothing"
+
+
+def test_a_caller_may_bring_the_bytes_from_anywhere() -> None:
+    target = load_text(BOARD + FAST + 'load = "copy"\nprovider = "caller"\n', "board.toml")
+    assert target.pool("fast").is_copied
+    assert target.pool("flash").size_bytes == 8 << 20
+
+
+def test_a_pool_may_have_a_section_of_its_own() -> None:
+    rom = '[memory.rom]\nsize = "1KiB"\naccess = "r"\n'
+    second = '[[parameters]]\nname = "f"\nmemory = "dtcm"\nsize = 1\nfrom = "rom"\nsection = ".f"\n'
+    target = load_text(BOARD + rom + FAST + 'from = "flash"\n' + second, "board.toml")
+    assert [target.section_of(pool) for pool in target.parameter_pools] == [None, ".dtcm", ".f"]
 
 
 def test_overlap_in_the_view_of_one_device() -> None:

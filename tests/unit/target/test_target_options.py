@@ -3,6 +3,7 @@ import pytest
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.target import (
     UNLIMITED,
+    Load,
     OptionSyntaxError,
     Overrides,
     PoolOption,
@@ -266,6 +267,39 @@ def test_the_checks_of_a_file_run_again(overrides: Overrides, message: str, wher
     (diagnostic,) = errors_of(BOARD, overrides)
     assert message in diagnostic.message
     assert (diagnostic.where or "").startswith(where)
+
+
+FAST = {"name": "fast", "memory": "dtcm", "size": "16KiB", "load": "copy", "from": "flash"}
+
+
+def test_parameters_in_memory_that_can_be_written() -> None:
+    """The linker's by default; one that takes the place of a copied pool in the same memory is copied too."""
+    plain = apply_overrides(BOARD, options(parameters="fast=16KiB@dtcm flash")).pool("fast")
+    assert (plain.load, plain.load_memory) == (Load.LINKER, None)
+    copied = load_description(dump(BOARD) | {"parameters": [FAST, {"name": "flash", "memory": "flash"}]})
+    changed = apply_overrides(copied, options(parameters="fast=8KiB@dtcm flash"))
+    assert (changed.pool("fast").load, changed.pool("fast").load_memory) == (Load.COPY, "flash")
+    assert sizes(changed)["flash"] == (8 << 20) - (8 << 10)
+    moved = apply_overrides(copied, options(parameters="fast=8KiB@isram flash"))
+    assert (moved.pool("fast").load, sizes(moved)["flash"]) == (Load.LINKER, 8 << 20)
+
+
+def test_a_copied_pool_needs_to_know_where_its_bytes_are() -> None:
+    fast = {key: value for key, value in FAST.items() if key != "from"} | {"provider": "caller"}
+    target = load_description(dump(BOARD) | {"parameters": [fast]})
+    (diagnostic,) = errors_of(target, options(provider="fast=generated"))
+    assert "the key 'from' is missing" in diagnostic.message
+    assert diagnostic.where == "--provider fast=generated"
+
+
+def test_what_is_kept_for_other_pools_counts() -> None:
+    target = load_description(dump(BOARD) | {"parameters": [FAST, {"name": "flash", "memory": "flash"}]})
+    (diagnostic,) = errors_of(target, options(resize="flash=8MiB"))
+    assert "16384 B too many" in diagnostic.message
+    assert diagnostic.where == "--resize flash=8MiB"
+    (diagnostic,) = errors_of(target, options(parameters="fast=32KiB@dtcm flash=8MiB"))
+    assert "32768 B too many" in diagnostic.message
+    assert diagnostic.where == "--parameters fast=32KiB@dtcm --parameters flash=8MiB"
 
 
 def test_a_pool_out_of_reach() -> None:
