@@ -102,7 +102,7 @@ def compile_model(
     module = _checked(place_scratch(module, target), Stage.LOWERED, target, module, "place_scratch")
     module = _checked(pin_buffers(module, target, pins), Stage.LOWERED, target, module, "pin_buffers")
     module = _checked(attach_candidates(module, target), Stage.LOWERED, target, module, "attach_candidates")
-    timeline = read_clock(module)
+    timeline = read_clock(module, target)
     stack = account_stack(module, target)
     progress("plan")  # offsets
     workspace = _planned(build_workspace_problem(module, timeline, target), timeline, target, solver)

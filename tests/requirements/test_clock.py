@@ -32,7 +32,7 @@ def no_stack() -> Target:
 
 def test_u1_tensors_and_scratch_are_in_one_problem() -> None:
     module = stored(chain("m", [reverse_kernel("m_k", SIZE, num_scratch=2)] * 3, SIZE), no_stack())
-    problem = build_workspace_problem(module, read_clock(module), no_stack())
+    problem = build_workspace_problem(module, read_clock(module, no_stack()), no_stack())
     assert sorted(buffer.name for buffer in problem.buffers) == [
         "t0/out",
         "t0/scratch0",
@@ -102,7 +102,7 @@ def looped() -> Module:
 def test_u1_loops_are_widened() -> None:
     """In one turn `passing` and `inner` are apart for a while, but over the turns `passing` lives throughout."""
     module = stored(looped(), no_stack())
-    timeline = read_clock(module)
+    timeline = read_clock(module, no_stack())
     lifetimes = {live.buffer.name: (live.lower, live.upper) for live in timeline.buffers}
     assert lifetimes["passing"] == (3, 12)
     assert lifetimes["held"] == (1, 14)

@@ -276,7 +276,7 @@ def test_s5_what_does_not_fit_there_fails_by_how_many_bytes(size_bytes: int, mis
     """The other pool would have the room, and is not asked."""
     target = load_text(TWO_POOLS, "two.toml")
     module = stored(chain("m", [reverse_kernel("m_r", size_bytes, pool_scope("fast"))], size_bytes), target)
-    timeline = read_clock(module)
+    timeline = read_clock(module, target)
     problem = build_workspace_problem(module, timeline, target)
     if missing is None:
         assert pipeline._planned(problem, timeline, target, "auto").has_plan
@@ -323,7 +323,7 @@ def test_s8_sizes_are_counted_in_64_bits() -> None:
     matrix = Allocate(Buffer("huge", (70_000, 70_000), DType.I8, GLOBAL, 1))  # more than 2^32 bytes
     module = chain("m", [replace(kernel, body=Seq((matrix, *kernel.body.statements)))], 8)
     placed = stored(module, target_of())
-    problem = build_workspace_problem(placed, read_clock(placed), target_of())
+    problem = build_workspace_problem(placed, read_clock(placed, target_of()), target_of())
     assert [buffer.size_bytes for buffer in problem.buffers] == [4_900_000_000]
     bounded = target_of(UNLIMITED, max_stack=1 << 20)
     assert [a.buffer.scope for a in allocations(place_scratch(module, bounded).main.body)] == [WORKSPACE]
@@ -611,7 +611,7 @@ def after_every_pass(module: Module, target: Target) -> Module:
     module = place_scratch(module, target)
     module = pin_buffers(module, target, (Pin("t0*", "fast"),))
     module = attach_candidates(module, target)
-    workspace = solve(build_workspace_problem(module, read_clock(module), target)).require()
+    workspace = solve(build_workspace_problem(module, read_clock(module, target), target)).require()
     parameters = solve(build_parameter_problem(module, target)).require()
     return apply_solution(module, workspace, parameters)
 

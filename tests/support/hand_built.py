@@ -144,7 +144,7 @@ def stored(module: Module, target: Target) -> Module:
 def planned(module: Module, target: Target) -> PlannedModel:
     """The module planned, as the pipeline does it."""
     attached = stored(module, target)
-    timeline = read_clock(attached)
+    timeline = read_clock(attached, target)
     stack = account_stack(attached, target)
     workspace = solve(build_workspace_problem(attached, timeline, target)).require()
     parameters = solve(build_parameter_problem(attached, target)).require()

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ir.expr import Buffer
-from bytewright.ir.prim import CANDIDATE_POOLS
+from bytewright.ir.prim import CANDIDATE_POOLS, Access, BufferParameter
 from bytewright.ir.scope import WORKSPACE, Scope, is_within, pool_scope
 from bytewright.storage.clock import LiveBuffer
+from bytewright.storage.touch import Touches
 from bytewright.target.model import Pool, Target
 
 
@@ -42,19 +43,63 @@ def candidate_pools(live: LiveBuffer, target: Target) -> tuple[Pool, ...]:
             Diagnostic(
                 "BW301",
                 f"'{live.buffer.name}' cannot be placed in any workspace pool",
-                notes=tuple(refusals) or (f"target '{target.name}' has no workspace pool",),
+                notes=(
+                    *(refusals or [f"target '{target.name}' has no workspace pool"]),
+                    *_reasons_of_unreached(live, target),
+                ),
                 help="--workspace NAME[=SIZE][@MEMORY] adds a pool",
             )
         )
     return tuple(chosen)
 
 
+def check_memory_of_caller(live: LiveBuffer, parameter: BufferParameter, device: str, target: Target) -> None:
+    """Refuses an input or output that the application may have where a device that touches it does not reach.
+
+    Args:
+        live: The buffer.
+        parameter: Of the entry, for the same buffer.
+        device: The entry's, which the application runs on.
+        target: The target.
+
+    Raises:
+        CompileError: BW301, with the first such device and memory, and why the device counts.
+    """
+    side = "input" if parameter.access is Access.READ else "output"
+    for memory in target.device(device).reached_memories:
+        if side == "output" and not target.memory(memory).is_writable:
+            continue
+        for touch in live.touches:
+            if not target.device(touch.device).reaches(memory):
+                raise CompileError(
+                    Diagnostic(
+                        "BW301",
+                        f"the application may have {side} '{live.buffer.name}' in memory '{memory}', which device "
+                        f"'{touch.device}' does not reach",
+                        notes=(touch.reason,),
+                        help="--io workspace",
+                    )
+                )
+
+
 def _refusal(pool: Pool, scope: Scope, live: LiveBuffer, annotated: tuple[str, ...] | None) -> str | None:
     if not is_within(pool_scope(pool.name), scope):
         return f"is not in its scope '{scope}'"
-    unreached = [device for device in live.devices if pool.devices and device not in pool.devices]
+    unreached = _unreached(pool, live)
     if unreached:
-        return f"is not for device '{unreached[0]}', which touches it"
+        return f"is not for device '{unreached[0].device}', which touches it"
     if annotated is not None and pool.name not in annotated:
         return f"is not among its candidates {', '.join(annotated)}"
     return None
+
+
+def _unreached(pool: Pool, live: LiveBuffer) -> Touches:
+    """The devices that touch a buffer and may not use a pool, by name."""
+    touches = (touch for touch in live.touches if pool.devices and touch.device not in pool.devices)
+    return tuple(sorted(touches, key=lambda touch: touch.device))
+
+
+def _reasons_of_unreached(live: LiveBuffer, target: Target) -> tuple[str, ...]:
+    """Why the devices count that stand in a pool's way."""
+    touches = (touch for pool in target.workspace_pools for touch in _unreached(pool, live))
+    return tuple(dict.fromkeys(touch.reason for touch in touches))

@@ -3,7 +3,7 @@
 A call occupies three ticks: read, body, write. Its inputs die after the body, its results are born in the body, its
 scratch lives in the body alone. A buffer that a loop uses but that was born outside lives for the whole loop.
 Inputs of the model live from the start, because the application has already written them, and outputs to the end.
-Lifetimes are half-open.
+Lifetimes are half-open. Beside them stands which devices touch each buffer (`touch.py`).
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ from bytewright.ir.prim import (
     Store,
     View,
 )
+from bytewright.storage.touch import Touch, Touches, TouchTable, touch_table, united
+from bytewright.target.model import Target
 
 TICKS_PER_CALL = 3
 
@@ -59,7 +61,12 @@ class LiveBuffer:
     allocation: Allocate | None
     lower: int
     upper: int
-    devices: tuple[str, ...]
+    touches: Touches
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Names of the devices that touch it, sorted."""
+        return tuple(sorted(touch.device for touch in self.touches))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +93,11 @@ class Timeline:
         return (alive[0], alive[-1]) if alive else (0, 0)
 
 
-def read_clock(module: Module) -> Timeline:
-    """Numbers the program points of the module's entry."""
+def read_clock(module: Module, target: Target) -> Timeline:
+    """Numbers the program points of the module's entry; the target says which devices there are."""
     entry = module.main
-    reader = _Reader({kernel.name: kernel for kernel in module.kernels}, entry.device)
+    kernels = {kernel.name: kernel for kernel in module.kernels}
+    reader = _Reader(kernels, entry.device, touch_table(module, target))
     reader.sequence(entry.body)
     parameters = entry.buffer_parameters
     allocations = {allocation.buffer.name: allocation for allocation in reader.allocations}
@@ -101,7 +109,7 @@ def read_clock(module: Module) -> Timeline:
             buffer,
             allocations.get(buffer.name),
             *reader.lifetimes[buffer.name],
-            tuple(sorted(reader.devices[buffer.name])),
+            reader.touches[buffer.name],
         )
         for buffer in buffers
         if buffer.name in reader.lifetimes
@@ -113,11 +121,12 @@ def read_clock(module: Module) -> Timeline:
 class _Reader:
     kernels: dict[str, PrimFunc]
     device: str
+    table: TouchTable
     tick: int = 0
     steps: list[Step] = field(default_factory=list[Step])
     allocations: list[Allocate] = field(default_factory=list[Allocate])
     lifetimes: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
-    devices: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    touches: dict[str, Touches] = field(default_factory=dict[str, Touches])
 
     def sequence(self, sequence: Seq) -> None:
         for statement in sequence.statements:
@@ -154,7 +163,6 @@ class _Reader:
 
     def _call(self, call: Call) -> None:
         kernel = self.kernels.get(call.callee)
-        devices = {kernel.device if kernel else self.device}
         parameters = kernel.parameters if kernel else ()
         touched: list[str] = []
         for index, argument in enumerate(call.arguments):
@@ -164,8 +172,7 @@ class _Reader:
             name = argument.buffer.name
             lower, upper = _interval(parameter if isinstance(parameter, BufferParameter) else None)
             self._touch(name, self.tick + lower, self.tick + upper)
-            own = call.touched_by[index] if call.touched_by else ()
-            self.devices.setdefault(name, set()).update(devices, own)
+            self.touches[name] = united(self.touches.get(name, ()), self.table.of_argument(call, index))
             touched.append(name)
         ticks = (self.tick, self.tick + TICKS_PER_CALL)
         device = kernel.device if kernel else self.device
@@ -182,7 +189,8 @@ class _Reader:
             return
         start, end = (0, 1) if border is Border.INPUT else (max(self.tick - 1, 0), max(self.tick, 1))
         self._touch(name, start, end)
-        self.devices.setdefault(name, set()).add(self.device)
+        own = Touch(self.device, f"the application touches it on device '{self.device}'")
+        self.touches[name] = united(self.touches.get(name, ()), (own,))
 
     def _touch(self, name: str, lower: int, upper: int) -> None:
         known = self.lifetimes.get(name, (lower, upper))

@@ -37,6 +37,7 @@ from bytewright.ir.scope import GLOBAL, STACK, WORKSPACE, Rank, Scope
 from bytewright.ir.walk import walk_statements
 from bytewright.storage.account_stack import StackUse, stack_uses
 from bytewright.storage.candidates import is_left_to_a_pass
+from bytewright.storage.touch import Touch, Touches, TouchTable
 from bytewright.target.model import Device, Target
 
 SCRATCH_ALIGNMENT = 16
@@ -61,10 +62,11 @@ def place_scratch(module: Module, target: Target) -> Module:
 
 def _place(module: Module, target: Target, moved: frozenset[tuple[str, str]]) -> Module:
     hoisted: dict[str, _Hoisted] = {}
+    touched = TouchTable(target)
     for kernel in module.kernels:  # callees stand before their callers
         received = _receive_scratch(kernel, hoisted)
-        others = _touched_by_others(received, hoisted, target)
-        hoisted[kernel.name] = _hoist(received, target, moved, others)
+        hoisted[kernel.name] = _hoist(received, target, moved, touched.of_buffers(received))
+        touched.add(hoisted[kernel.name].kernel)
     kernels = tuple(hoisted[kernel.name].kernel for kernel in module.kernels)
     for entry in module.entries:
         _check_entry(entry)
@@ -140,38 +142,8 @@ def _defined_names(kernel: PrimFunc) -> list[str]:
     return names
 
 
-def _touched_by_others(kernel: PrimFunc, hoisted: dict[str, _Hoisted], target: Target) -> dict[str, str]:
-    """Buffers that the kernel passes to other devices than its own: name -> the first such device."""
-    found: dict[str, str] = {}
-    sources: dict[str, list[str]] = {}
-    for statement in walk_statements(kernel.body):
-        if isinstance(statement, View):
-            names = [region.buffer.name for region in (statement.source, statement.otherwise) if region]
-            sources[statement.buffer.name] = [n for name in names for n in (name, *sources.get(name, []))]
-        if not isinstance(statement, Call):
-            continue
-        for index, argument in enumerate(statement.arguments):
-            others = [d for d in _devices(statement, index, hoisted, target) if d != kernel.device]
-            if isinstance(argument, Region) and others:
-                name = argument.buffer.name
-                found |= dict.fromkeys((name, *sources.get(name, [])), others[0])
-    return found
-
-
-def _devices(call: Call, index: int, hoisted: dict[str, _Hoisted], target: Target) -> tuple[str, ...]:
-    """Devices that may touch an argument: those of the callee and its own callees; of an opaque call, all."""
-    if call.callee in hoisted:
-        kernel = hoisted[call.callee].kernel
-        inner = [s for s in walk_statements(kernel.body) if isinstance(s, Call)]
-        below = [d for c in inner for i in range(len(c.arguments)) for d in _devices(c, i, hoisted, target)]
-        return (kernel.device, *below)
-    if call.touched_by is not None:
-        return call.touched_by[index]
-    return tuple(device.name for device in target.devices)
-
-
 def _hoist(
-    kernel: PrimFunc, target: Target, moved: frozenset[tuple[str, str]], others: dict[str, str]
+    kernel: PrimFunc, target: Target, moved: frozenset[tuple[str, str]], touched: dict[str, Touches]
 ) -> _Hoisted:
     device = target.device(kernel.device)
     per_thread = {allocation.buffer.name for allocation in _in_parallel_loops(kernel, Allocate)}
@@ -181,7 +153,8 @@ def _hoist(
         if isinstance(statement, Allocate) and not is_left_to_a_pass(statement.buffer, target):
             buffer = statement.buffer
             is_moved = (kernel.name, buffer.name) in moved
-            decided[buffer] = _decide(buffer, device, kernel, is_moved, others.get(buffer.name))
+            others = tuple(t for t in touched.get(buffer.name, ()) if t.device != kernel.device)
+            decided[buffer] = _decide(buffer, device, kernel, is_moved, others[0] if others else None)
             scope, reason = decided[buffer]
             if not _is_on_stack(scope):
                 if buffer.name in per_thread:
@@ -238,7 +211,7 @@ def _is_on_stack(scope: Scope) -> bool:
 
 
 def _decide(
-    buffer: Buffer, device: Device, kernel: PrimFunc, is_moved: bool, other: str | None
+    buffer: Buffer, device: Device, kernel: PrimFunc, is_moved: bool, other: Touch | None
 ) -> tuple[Scope, str]:
     """The scope that says where the buffer goes, and why; `other` is another device that touches it, if any."""
     scope = buffer.scope or GLOBAL
@@ -253,7 +226,7 @@ def _decide(
     if not has_constant_size(buffer):
         return WORKSPACE, "its size is known only at run time"
     if other is not None:
-        return WORKSPACE, f"device '{other}' touches it, and reaches no stack of '{device.name}'"
+        return WORKSPACE, f"{other.reason}, and device '{other.device}' reaches no stack of '{device.name}'"
     if is_moved:
         return WORKSPACE, f"the stack of device '{device.name}' has no room for it"
     if device.use_backend_alloc_workspace:
@@ -274,12 +247,12 @@ def _check_local(buffer: Buffer, device: Device, kernel: PrimFunc) -> None:
     )
 
 
-def _check_stack(buffer: Buffer, device: Device, kernel: PrimFunc, other: str | None) -> None:
+def _check_stack(buffer: Buffer, device: Device, kernel: PrimFunc, other: Touch | None) -> None:
     if other is not None:
         raise _refused(
             kernel,
-            f"'{buffer.name}' of kernel '{kernel.name}' asks for global.stack, but device '{other}' touches it, and "
-            f"the stack of '{device.name}' is that device's alone",
+            f"'{buffer.name}' of kernel '{kernel.name}' asks for global.stack, but device '{other.device}' touches "
+            f"it, and the stack of '{device.name}' is that device's alone: {other.reason}",
             "use the scope global or global.workspace for it",
         )
     if not has_constant_size(buffer):

@@ -24,6 +24,7 @@ from bytewright.target.registry import load_target
 from support.hand_built import chain, reverse_kernel, tensor
 
 SIZE = 8
+HOST = load_target("host")
 KERNEL = reverse_kernel("k", SIZE, num_scratch=0)
 
 
@@ -92,14 +93,14 @@ def test_inputs_live_from_the_start_and_outputs_to_the_end() -> None:
     module = replace(module, entries=(entry,), inputs=tuple(ports[:2]), outputs=tuple(ports[2:]))
     expected = {"x": (0, 5), "late": (0, 8), "early": (1, 9), "y": (7, 9), "middle": (4, 6)}
     for seen in (module, place_io(module)):
-        assert {b.buffer.name: (b.lower, b.upper) for b in read_clock(seen).buffers} == expected
+        assert {b.buffer.name: (b.lower, b.upper) for b in read_clock(seen, HOST).buffers} == expected
 
 
 def test_an_input_that_no_step_touches_has_bytes_of_its_own_at_the_start() -> None:
     """The application writes it, in whatever order; with the caller's memory it is not the plan's business."""
     module = with_unread(chain("m", [KERNEL] * 2, SIZE), "u")
-    assert "u" not in {live.buffer.name for live in read_clock(module).buffers}
-    timeline = read_clock(place_io(module))
+    assert "u" not in {live.buffer.name for live in read_clock(module, HOST).buffers}
+    timeline = read_clock(place_io(module), HOST)
     unread = next(live for live in timeline.buffers if live.buffer.name == "u")
     assert (unread.lower, unread.upper, unread.devices) == (0, 1, ("cpu",))
     assert timeline.steps_of("u") == (0, 0)
@@ -109,7 +110,7 @@ def test_the_application_touches_inputs_and_outputs_on_the_entrys_device() -> No
     """So a pool that the entry's device does not use is no candidate, whatever device the kernels run on."""
     target = load_target("mps3-an547")
     module = place_io(chain("m", [reverse_kernel("k", SIZE, num_scratch=0, device="npu")], SIZE))
-    assert {live.devices for live in read_clock(module).buffers} == {("cpu", "npu")}
+    assert {live.devices for live in read_clock(module, HOST).buffers} == {("cpu", "npu")}
     alone = place_io(chain("m", [KERNEL], SIZE))
     candidates = [
         s.annotation("candidate_memory_pools") for s in allocations(attach_candidates(alone, target))

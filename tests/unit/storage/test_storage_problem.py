@@ -81,11 +81,12 @@ def target() -> Target:
 
 def candidates_of(module: Module) -> dict[str, object]:
     placed = stored(module, target())
-    return {a.buffer.name: a.annotation(CANDIDATE_POOLS) for a in allocations(placed.main.body)}
+    found = {a.buffer.name: a.annotation(CANDIDATE_POOLS) for a in allocations(placed.main.body)}
+    return {name: pools for name, pools in found.items() if name != "u"}
 
 
 def annotated(pools: tuple[str, ...], scope: Scope = WORKSPACE, device: str = "cpu") -> Module:
-    """x -> t -> y, where t carries candidate pools."""
+    """x -> t -> u -> y, where t carries candidate pools and one kernel is another device's."""
     kernels = [
         reverse_kernel("a", SIZE, num_scratch=0),
         reverse_kernel("b", SIZE, num_scratch=0, device=device),
@@ -93,8 +94,10 @@ def annotated(pools: tuple[str, ...], scope: Scope = WORKSPACE, device: str = "c
     body = BodyBuilder(("x", "y"))
     first, last = tensor("x", SIZE), tensor("y", SIZE)
     between = body.allocate(tensor("t", SIZE, scope), **({CANDIDATE_POOLS: pools} if pools else {}))
+    after = body.allocate(tensor("u", SIZE))
     body.call("a", region(first), region(between), where=WHERE)
-    body.call("b", region(between), region(last), where=WHERE)
+    body.call("b", region(between), region(after), where=WHERE)
+    body.call("a", region(after), region(last), where=WHERE)
     return module_of("m", kernels, body.finish(), first, last)
 
 
@@ -120,7 +123,7 @@ def test_touch_narrows_to_what_every_device_reaches() -> None:
 
 def test_a_scope_narrows_to_its_pool_and_one_candidate_becomes_the_scope() -> None:
     assert candidates_of(annotated((), pool_scope("slow"))) == {"t": ("slow",)}
-    (allocation,) = allocations(stored(annotated(("slow",)), target()).main.body)
+    allocation, _ = allocations(stored(annotated(("slow",)), target()).main.body)
     assert allocation.buffer.scope == pool_scope("slow")
     assert any("attach_candidates" in reason for reason in allocation.provenance)
 
@@ -132,6 +135,7 @@ def test_an_empty_intersection_names_what_each_pool_fails() -> None:
         "fast  is not for device 'npu', which touches it",
         "slow  is not for device 'npu', which touches it",
         "shared  is not among its candidates fast, slow",
+        "kernel 'b' of device 'npu' touches it",
     )
 
 
@@ -149,7 +153,7 @@ def test_all_buffers_without_a_place_are_reported_at_once() -> None:
 
 def test_the_workspace_problem_has_tensors_and_scratch_with_their_lifetimes() -> None:
     module = stored(chain("m", [reverse_kernel("k", SIZE)] * 2, SIZE), target())
-    problem = build_workspace_problem(module, read_clock(module), target())
+    problem = build_workspace_problem(module, read_clock(module, target()), target())
     assert [(b.name, b.size_bytes, b.lifetimes, b.alignment) for b in problem.buffers] == [
         ("t0/out", SIZE, ((1, 5),), 16),
         ("t0/scratch0", SIZE, ((1, 2),), 16),
@@ -165,7 +169,7 @@ def test_the_workspace_problem_has_tensors_and_scratch_with_their_lifetimes() ->
 
 def test_earlier_candidates_cost_less() -> None:
     module = stored(annotated(()), target())
-    (buffer,) = build_workspace_problem(module, read_clock(module), target()).buffers
+    buffer, _ = build_workspace_problem(module, read_clock(module, target()), target()).buffers
     costs = [candidate.cost for candidate in buffer.candidates]
     assert costs == sorted(costs)
     assert len(set(costs)) == 3

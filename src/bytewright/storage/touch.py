@@ -1,0 +1,121 @@
+"""Touch: which devices reach for each buffer, computed from the program.
+
+A kernel touches its parameters, and the constants that it names, on its own device. What it passes on is touched by
+the callee's device too, and by those of the callee's callees, to any depth, and under whatever name a view gives it.
+A function that the module does not hold is opaque: its call declares the devices that touch each argument, and one
+that declares none may reach for them from every device of the target. Each device keeps the reason why it counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bytewright.ir.module import Module
+from bytewright.ir.prim import BufferParameter, Call, PrimFunc, Region, View
+from bytewright.ir.walk import free_buffers, regions, walk_statements
+from bytewright.target.model import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """A device that touches a buffer, and why it counts: a sentence for provenance and refusals."""
+
+    device: str
+    reason: str
+
+
+Touches = tuple[Touch, ...]
+
+
+@dataclass(slots=True)
+class TouchTable:
+    """What is known of the kernels so far; callees are added before their callers."""
+
+    target: Target
+    parameters: dict[str, tuple[Touches, ...]] = field(default_factory=dict[str, tuple[Touches, ...]])
+
+    def add(self, kernel: PrimFunc) -> None:
+        """Learns who touches what a kernel is given."""
+        passed_on = self.of_buffers(kernel)
+        self.parameters[kernel.name] = tuple(
+            united((_by_itself(kernel),), _inside(kernel, passed_on.get(parameter.buffer.name, ())))
+            if isinstance(parameter, BufferParameter)
+            else ()
+            for parameter in kernel.parameters
+        )
+
+    def of_argument(self, call: Call, index: int) -> Touches:
+        """Who touches an argument of a call."""
+        if call.callee in self.parameters:
+            return self.parameters[call.callee][index]
+        if call.touched_by is not None:
+            devices = call.touched_by[index]
+            reason = f"opaque call '{call.callee}' declares that {', '.join(devices)} touches it"
+        else:
+            devices = tuple(device.name for device in self.target.devices)
+            reason = (
+                f"opaque call '{call.callee}' touches it and declares no devices: "
+                f"every device of the target ({', '.join(devices)})"
+            )
+        return tuple(Touch(device, reason) for device in devices)
+
+    def of_buffers(self, function: PrimFunc) -> dict[str, Touches]:
+        """Who touches each buffer of a function by way of its calls, by name; what a view shows counts with it."""
+        found: dict[str, Touches] = {}
+        shown: dict[str, tuple[str, ...]] = {}
+        for statement in walk_statements(function.body):
+            names = [region.buffer.name for region in regions(statement)]
+            if isinstance(statement, View):
+                shown[statement.buffer.name] = tuple(
+                    n for name in names for n in (name, *shown.get(name, ()))
+                )
+            if not isinstance(statement, Call):
+                continue
+            for index, argument in enumerate(statement.arguments):
+                if isinstance(argument, Region):
+                    touches = self.of_argument(statement, index)
+                    for name in (argument.buffer.name, *shown.get(argument.buffer.name, ())):
+                        found[name] = united(found.get(name, ()), touches)
+        return found
+
+
+def touch_table(module: Module, target: Target) -> TouchTable:
+    """The table with all kernels of a module."""
+    table = TouchTable(target)
+    for kernel in module.kernels:  # callees stand before their callers
+        table.add(kernel)
+    return table
+
+
+def constant_touches(module: Module, target: Target) -> dict[str, Touches]:
+    """Who touches each constant, by name: what it is passed to, and kernels that name it themselves."""
+    table = touch_table(module, target)
+    found: dict[str, Touches] = {constant.buffer.name: () for constant in module.constant_buffers}
+    for function in (*module.entries, *module.kernels):
+        passed_on = table.of_buffers(function)
+        named = free_buffers(function.body) if function in module.kernels else ()
+        for name, known in found.items():
+            own = (_by_itself(function),) if any(buffer.name == name for buffer in named) else ()
+            found[name] = united(united(known, own), passed_on.get(name, ()))
+    return found
+
+
+def united(first: Touches, second: Touches) -> Touches:
+    """The devices of both, each once, with the reason that was known first."""
+    known: dict[str, Touch] = {}
+    for touch in (*first, *second):
+        known.setdefault(touch.device, touch)
+    return tuple(known.values())
+
+
+def reasons_beside(device: str, touches: Touches) -> tuple[str, ...]:
+    """Why other devices than this one count, each reason once."""
+    return tuple(dict.fromkeys(touch.reason for touch in touches if touch.device != device))
+
+
+def _by_itself(kernel: PrimFunc) -> Touch:
+    return Touch(kernel.device, f"kernel '{kernel.name}' of device '{kernel.device}' touches it")
+
+
+def _inside(kernel: PrimFunc, touches: Touches) -> Touches:
+    return tuple(Touch(t.device, f"in kernel '{kernel.name}', {t.reason}") for t in touches)
