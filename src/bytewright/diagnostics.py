@@ -38,6 +38,7 @@ CODES: dict[str, str] = {
     "BW108": "the model is hybrid: integer weights with float arithmetic",
     "BW109": "two names become the same C identifier",
     "BW110": "the arithmetic of an operator cannot be proved free of overflow",
+    "BW111": "the batch of the model cannot be opened",
     # 2xx: targets and options
     "BW201": "the target file cannot be read",
     "BW202": "the target file is not valid",

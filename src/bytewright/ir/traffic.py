@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bytewright.diagnostics import InternalError
-from bytewright.ir.expr import Const, Expr, Load, Var
+from bytewright.ir.expr import Const, Expr, Load, Var, const
 from bytewright.ir.prim import (
     Allocate,
     BufferParameter,
@@ -27,6 +27,8 @@ from bytewright.ir.prim import (
     View,
 )
 from bytewright.ir.rewrite import substitute_expression
+from bytewright.ir.symbols import symbols_of
+from bytewright.ir.types import DType
 from bytewright.ir.walk import expressions, walk_expression
 
 
@@ -50,8 +52,11 @@ TrafficByName = dict[str, Traffic]
 
 
 def entry_traffic(entry: PrimFunc, kernels: Mapping[str, PrimFunc]) -> TrafficByName:
-    """Traffic of every buffer that the calls of an entry touch, in one run."""
-    return _of_statement(entry.body, {}, {}, kernels)
+    """Traffic of every buffer that the calls of an entry touch, in one run with every symbol at its upper bound."""
+    largest: dict[Var, Expr] = {
+        Var(name, DType.I32): const(symbol.upper) for name, symbol in symbols_of(entry).items()
+    }
+    return _of_statement(entry.body, largest, {}, kernels)
 
 
 def _of_statement(

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bytewright.diagnostics import InternalError
 from bytewright.ir.builder import BodyBuilder, Index, as_expr
 from bytewright.ir.data import TensorData
 from bytewright.ir.expr import Buffer, Expr, Var, const, maximum, minimum
 from bytewright.ir.prim import Access, BufferParameter, Parameter, PrimFunc, Role, ScalarParameter
 from bytewright.ir.scope import GLOBAL, LOCAL
-from bytewright.ir.types import DType, TensorType
+from bytewright.ir.types import DType, Extent, Symbol, TensorType
 from bytewright.ir.walk import free_buffers, free_variables
 from bytewright.ir.where import Where
 from bytewright.lower.drop_unused import drop_unused
@@ -66,14 +65,18 @@ class KernelBuilder:
         style: What the device's instruction set suggests.
         where: The operator that the kernel comes from.
         device: The device that executes the kernel.
+        symbols: Extents known only at run time; the kernel takes the values of those that its operands have.
     """
 
-    def __init__(self, name: str, style: KernelStyle, where: Where, device: str) -> None:
+    def __init__(
+        self, name: str, style: KernelStyle, where: Where, device: str, symbols: tuple[Symbol, ...] = ()
+    ) -> None:
         self.name = name
         self.style = style
         self.where = where
         self.device = device
-        self.body = BodyBuilder(("row_begin", "row_end"))
+        self.symbols = symbols
+        self.body = BodyBuilder(("row_begin", "row_end", *(symbol.name for symbol in symbols)))
         self._inputs: list[tuple[BufferParameter, Argument]] = []
         self._constants: list[tuple[BufferParameter, ConstantArgument]] = []
         self._outputs: list[tuple[BufferParameter, Argument]] = []
@@ -138,22 +141,24 @@ class KernelBuilder:
             ]
         return first, last
 
-    def _buffer(self, hint: str, shape: tuple[int, ...] | tuple[object, ...], dtype: DType) -> Buffer:
-        fixed = tuple(extent for extent in shape if isinstance(extent, int))
-        if len(fixed) != len(shape):
-            raise InternalError(f"kernel '{self.name}': parameter '{hint}' has a symbolic extent")
-        return Buffer(self.body.unique_name(hint), fixed, dtype, GLOBAL, dtype.size_bytes)
+    def _buffer(self, hint: str, shape: tuple[Extent, ...], dtype: DType) -> Buffer:
+        return Buffer(self.body.unique_name(hint), shape, dtype, GLOBAL, dtype.size_bytes)
 
     def finish(self) -> LoweredKernel:
         """The kernel with the arguments of its call; operands that have no effect are not passed."""
         body = drop_unused(self.body.finish())
         used = {*(v.name for v in free_variables(body)), *(b.name for b in free_buffers(body))}
-        pairs = [
+        pairs: list[tuple[Parameter, Argument]] = [
             pair
             for pair in (*self._inputs, *self._constants, *self._outputs, *self._rows)
             if (pair[0].buffer.name if isinstance(pair[0], BufferParameter) else pair[0].variable.name)
             in used
         ]
+        shapes = [pair[0].buffer.shape for pair in pairs if isinstance(pair[0], BufferParameter)]
+        for symbol in self.symbols:
+            if any(symbol in shape for shape in shapes):
+                variable = Var(symbol.name, DType.I32)
+                pairs.append((ScalarParameter(variable), ScalarArgument(variable)))
         parameters: tuple[Parameter, ...] = tuple(parameter for parameter, _ in pairs)
         function = PrimFunc(self.name, parameters, body, device=self.device, where=self.where)
         return LoweredKernel(function, tuple(argument for _, argument in pairs))

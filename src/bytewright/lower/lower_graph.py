@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from bytewright.diagnostics import Collector
 from bytewright.ir.builder import BodyBuilder
 from bytewright.ir.data import TensorData
-from bytewright.ir.expr import Buffer, Expr
+from bytewright.ir.expr import Buffer, Expr, Var
 from bytewright.ir.graph import Constant, Function, Node, Value, value_types
 from bytewright.ir.module import ConstantBuffer, Module
-from bytewright.ir.prim import Access, BufferParameter, PrimFunc, Region
+from bytewright.ir.prim import Access, BufferParameter, PrimFunc, Region, ScalarParameter
 from bytewright.ir.scope import GLOBAL, WORKSPACE, join_scopes
-from bytewright.ir.types import TensorType
+from bytewright.ir.types import DType, Symbol, TensorType
 from bytewright.ir.where import Where
 from bytewright.lower.epilogue import Epilogue
 from bytewright.lower.fuse import FusedGraph, Group, fuse
@@ -88,6 +88,12 @@ class _Lowering:
     )
     kernel_names: set[str] = field(default_factory=set[str])
 
+    @property
+    def symbols(self) -> tuple[Symbol, ...]:
+        """Extents of the inputs that are known only at run time: scalar parameters of the entry."""
+        extents = [extent for value in self.function.parameters for extent in value.type.shape]
+        return tuple(dict.fromkeys(extent for extent in extents if isinstance(extent, Symbol)))
+
     def run(self) -> Module:
         collector = Collector()
         lowered: list[tuple[Group, LoweredKernel]] = []
@@ -109,7 +115,7 @@ class _Lowering:
         device = self._device(group)
         style = style_for(self.target.device(device).isa)
         first = group.nodes[0]
-        kernel = KernelBuilder(self._kernel_name(first), style, first.where, device)
+        kernel = KernelBuilder(self._kernel_name(first), style, first.where, device, self.symbols)
         epilogue = Epilogue(kernel, group, self.types, self.constants)
         if group.anchor is None:
             lower_elementwise(kernel, epilogue)
@@ -140,8 +146,9 @@ class _Lowering:
             BufferParameter(_caller_buffer(self.fused.root(name), self.types[name]), Access.WRITE)
             for name in self.function.results
         )
+        scalars = tuple(ScalarParameter(Var(symbol.name, DType.I32)) for symbol in self.symbols)
         buffers = {parameter.buffer.name: parameter.buffer for parameter in (*inputs, *outputs)}
-        body = BodyBuilder(buffers)
+        body = BodyBuilder((*buffers, *(scalar.variable.name for scalar in scalars)))
         for group, kernel in lowered:
             name = group.output.name
             if name not in buffers:
@@ -157,7 +164,7 @@ class _Lowering:
             )
         return PrimFunc(
             self.function.name,
-            (*inputs, *outputs),
+            (*inputs, *outputs, *scalars),
             body.finish(),
             device=self.target.default_device_name,
             where=Where(self.module.name),

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 from typing import ClassVar
 
 import numpy as np
 
 from bytewright.ir.graph import Array, Operation
-from bytewright.ir.types import Extent, TensorType, format_shape
+from bytewright.ir.types import Extent, Symbol, TensorType, format_shape, upper_bound
 from bytewright.ops.checks import require, require_count
 
 
@@ -50,24 +49,31 @@ class Pad(Operation):
 
 @dataclass(frozen=True, slots=True)
 class Reshape(Operation):
-    """The same elements in row-major order under another shape."""
+    """The same elements in row-major order under another shape, with the same open extents in the same order."""
 
     name: ClassVar[str] = "reshape"
-    shape: tuple[int, ...]
+    shape: tuple[Extent, ...]
 
     def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The attribute's shape."""
         require_count(inputs, 1)
         (operand,) = inputs
+        result = TensorType(self.shape, operand.dtype)
+        fits = operand.num_elements == result.num_elements and min(result.fixed_shape, default=0) >= 0
         require(
-            operand.num_elements == prod(self.shape) and min(self.shape, default=0) >= 0,
+            fits and _symbols(operand.shape) == _symbols(self.shape),
             f"[{format_shape(operand.shape)}] cannot become [{format_shape(self.shape)}]",
         )
-        return (TensorType(self.shape, operand.dtype),)
+        return (result,)
 
     def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
-        """Exact."""
-        return (inputs[0].reshape(self.shape),)
+        """Exact. With more than one open extent the shape that is meant cannot be told."""
+        require(len(_symbols(self.shape)) <= 1, f"[{format_shape(self.shape)}] has several open extents")
+        return (inputs[0].reshape([-1 if isinstance(extent, Symbol) else extent for extent in self.shape]),)
+
+
+def _symbols(shape: tuple[Extent, ...]) -> list[Symbol]:
+    return [extent for extent in shape if isinstance(extent, Symbol)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +129,8 @@ class Concat(Operation):
             others = operand.shape[: self.axis] + operand.shape[self.axis + 1 :]
             fits = len(operand.shape) == len(first.shape) and others == rest and operand.dtype is first.dtype
             require(fits, f"{operand} does not continue {first} along axis {self.axis}")
+        open_ones = [operand for operand in inputs if isinstance(operand.shape[self.axis], Symbol)]
+        require(not open_ones, f"an open extent is along the axis {self.axis} of a concatenation")
         total = sum(operand.fixed_shape[self.axis] for operand in inputs)
         shape = (*first.shape[: self.axis], total, *first.shape[self.axis + 1 :])
         return (TensorType(shape, first.dtype),)
@@ -136,12 +144,12 @@ class Concat(Operation):
 class Slice(Operation):
     """Element i of the result, along each axis, is element start + i * stride of the operand.
 
-    Strides may be negative; every element taken must exist.
+    Strides may be negative; every element taken must exist. An open extent is taken whole.
     """
 
     name: ClassVar[str] = "slice"
     start: tuple[int, ...]
-    size: tuple[int, ...]
+    size: tuple[Extent, ...]
     stride: tuple[int, ...]
 
     def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
@@ -151,7 +159,10 @@ class Slice(Operation):
         rank = len(operand.shape)
         require(len(self.start) == len(self.size) == len(self.stride) == rank, f"not {rank} axes")
         for axis, extent in enumerate(operand.fixed_shape):
-            start, size, stride = self.start[axis], self.size[axis], self.stride[axis]
+            start, size, stride = self.start[axis], upper_bound(self.size[axis]), self.stride[axis]
+            is_open = any(isinstance(e, Symbol) for e in (operand.shape[axis], self.size[axis]))
+            whole = (start, stride, self.size[axis]) == (0, 1, operand.shape[axis])
+            require(whole or not is_open, f"a part of the open extent {operand.shape[axis]} is taken")
             require(stride != 0 and size >= 1, f"size {size} or stride {stride} along axis {axis} is invalid")
             last = start + (size - 1) * stride
             inside = 0 <= start < extent and 0 <= last < extent
@@ -162,6 +173,8 @@ class Slice(Operation):
         """Exact."""
         result = inputs[0]
         for axis in range(result.ndim):
-            indices = self.start[axis] + self.stride[axis] * np.arange(self.size[axis])
-            result = np.take(result, indices, axis=axis)
+            size = self.size[axis]
+            if not isinstance(size, Symbol):
+                indices = self.start[axis] + self.stride[axis] * np.arange(size)
+                result = np.take(result, indices, axis=axis)
         return (np.array(result, order="C"),)

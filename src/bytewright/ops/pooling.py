@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from bytewright.ir.graph import Array, Operation
-from bytewright.ir.types import TensorType
+from bytewright.ir.types import TensorType, format_shape
 from bytewright.ops.arithmetic.multiplier import Multiplier
 from bytewright.ops.arithmetic.pooling import MeanInt8, mean_int8
 from bytewright.ops.checks import ARITHMETIC, require, require_count, require_dtype, require_rank
@@ -95,6 +95,10 @@ class TflMean(Operation):
         rank = len(operand.shape)
         ascending = all(0 <= axis < rank for axis in self.axes) and list(self.axes) == sorted(set(self.axes))
         require(ascending, f"axes {self.axes} are not ascending axes of a tensor of rank {rank}")
+        fixed = all(isinstance(operand.shape[axis], int) for axis in self.axes)
+        require(
+            fixed, f"a mean over axes {self.axes} of [{format_shape(operand.shape)}] is over an open extent"
+        )
         if self.keep_dims:
             shape = tuple(1 if axis in self.axes else extent for axis, extent in enumerate(operand.shape))
         else:

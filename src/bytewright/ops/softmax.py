@@ -34,6 +34,7 @@ class TflSoftmax(Operation):
         (operand,) = inputs
         require_dtype(operand, ARITHMETIC, "the input")
         require(len(operand.shape) >= 1, "the input is a scalar")
+        require(isinstance(operand.shape[-1], int), "the last axis is of open extent")
         depth = operand.fixed_shape[-1]
         allowed = operand.dtype is DType.F32 or depth <= MAXIMUM_DEPTH
         require(allowed, f"a row of {depth} values; fixed point holds the sum of {MAXIMUM_DEPTH}")

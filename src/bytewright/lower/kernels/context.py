@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 from bytewright.diagnostics import InternalError
+from bytewright.ir.address import extent_expr
 from bytewright.ir.builder import BodyBuilder
 from bytewright.ir.expr import Buffer, Const, Expr, Var, const
 from bytewright.ir.graph import Array, Node
@@ -63,23 +64,23 @@ class Template:
 
 
 @contextmanager
-def counted(body: BodyBuilder, name: str, count: int) -> Generator[Expr, None, None]:
+def counted(body: BodyBuilder, name: str, count: Extent) -> Generator[Expr, None, None]:
     """A loop of `count` turns; no loop at all where there is one turn."""
     if count == 1:
         yield const(0)
     else:
-        with body.for_(name, 0, count) as variable:
+        with body.for_(name, 0, extent_expr(count)) as variable:
             yield variable
 
 
 @contextmanager
-def repeated(body: BodyBuilder, name: str, count: int) -> Generator[Expr, None, None]:
+def repeated(body: BodyBuilder, name: str, count: Extent) -> Generator[Expr, None, None]:
     """As `counted`, with a block of its own in any case: for bodies that allocate."""
     if count == 1:
         with body.block():
             yield const(0)
     else:
-        with body.for_(name, 0, count) as variable:
+        with body.for_(name, 0, extent_expr(count)) as variable:
             yield variable
 
 
@@ -89,11 +90,13 @@ def named(body: BodyBuilder, name: str, value: Expr) -> Expr:
 
 
 @contextmanager
-def nest(body: BodyBuilder, names: str, counts: tuple[int, ...]) -> Generator[tuple[Expr, ...], None, None]:
+def nest(
+    body: BodyBuilder, names: str, counts: tuple[Extent, ...]
+) -> Generator[tuple[Expr, ...], None, None]:
     """Nested loops, outermost first; an axis of one element gets index 0 and no loop."""
     with ExitStack() as stack:
         yield tuple(
-            const(0) if count == 1 else stack.enter_context(body.for_(name, 0, count))
+            const(0) if count == 1 else stack.enter_context(body.for_(name, 0, extent_expr(count)))
             for name, count in zip(names, counts, strict=True)
         )
 

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 
 from bytewright.ir.builder import load
 from bytewright.ir.expr import Expr, const
+from bytewright.ir.types import upper_bound
 from bytewright.lower.epilogue import Coordinates
 from bytewright.lower.kernels.context import Template, axis_names, counted, nest
 from bytewright.lower.scalar import element
@@ -16,11 +17,11 @@ def lower_pad(template: Template, operation: Pad) -> None:
     """Writes the kernel of a pad: along each axis what stands before, the input, and what stands after.
 
     No element asks where it lies. Besides being slower, that is code which GCC 12 vectorises wrongly for AVX-512
-    (a masked load of six elements whose condition is the outer loop's).
+    (a masked load of six elements whose condition is the outer loop's). Axes that are padded have fixed extents.
     """
     source = template.input(0)
-    shape = template.type(0).fixed_shape
-    result = template.result_type.fixed_shape
+    shape = template.type(0).shape
+    result = template.result_type.shape
     names = axis_names(len(shape))
     body = template.body
 
@@ -41,7 +42,7 @@ def lower_pad(template: Template, operation: Pad) -> None:
         fill(outer, 0, before)
         with counted(body, names[axis], shape[axis]) as index:
             write((*outer, index + before), (*indices, index))
-        fill(outer, before + shape[axis], operation.after[axis])
+        fill(outer, before + upper_bound(shape[axis]), operation.after[axis])
 
     write((), ())
 
@@ -74,12 +75,12 @@ def lower_concat(template: Template, operation: Concat) -> None:
     first = 0
     for operand in range(len(template.anchor.inputs)):
         source = template.input(operand)
-        shape = template.type(operand).fixed_shape
+        shape = template.type(operand).shape
         with nest(template.body, axis_names(rank), shape) as coordinates:
             own = list(coordinates)
             own[axis] = own[axis] + first
             template.epilogue.store(tuple(own), element(load(source, *coordinates)))
-        first += shape[axis]
+        first += template.type(operand).fixed_shape[axis]
 
 
 def lower_identity(template: Template, operation: Identity) -> None:
@@ -91,5 +92,5 @@ def lower_identity(template: Template, operation: Identity) -> None:
 
 
 def _output_loops(template: Template) -> AbstractContextManager[tuple[Expr, ...]]:
-    shape = template.result_type.fixed_shape
+    shape = template.result_type.shape
     return nest(template.body, axis_names(len(shape)), shape)

@@ -9,6 +9,7 @@ import numpy as np
 from bytewright.ir.builder import region
 from bytewright.ir.expr import FALSE, TRUE, Buffer, Expr, both, either
 from bytewright.ir.graph import Array
+from bytewright.ir.types import Extent
 from bytewright.lower.kernels.context import Template, named
 from bytewright.lower.kernels.window import Window, window_of
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
@@ -22,14 +23,14 @@ class Convolution:
     """One convolution.
 
     Attributes:
-        num: Batch size.
+        num: Batch size, which may be open.
         weights: As the operator has them.
         zero_point: Of the input; 0 for float32.
     """
 
     template: Template
     window: Window
-    num: int
+    num: Extent
     in_channels: int
     out_height: int
     out_width: int
@@ -75,7 +76,7 @@ class Convolution:
 
 def convolution_of(template: Template, operation: Conv2d | DepthwiseConv2d) -> Convolution:
     """Reads the sizes off the anchor's types."""
-    num, in_height, in_width, in_channels = template.type(0).fixed_shape
+    _, in_height, in_width, in_channels = template.type(0).fixed_shape
     _, out_height, out_width, out_channels = template.result_type.fixed_shape
     weights = template.constant(1)
     kernel = weights.shape[1:3] if isinstance(operation, Conv2d) else weights.shape[0:2]
@@ -90,7 +91,7 @@ def convolution_of(template: Template, operation: Conv2d | DepthwiseConv2d) -> C
     return Convolution(
         template=template,
         window=window,
-        num=num,
+        num=template.type(0).shape[0],
         in_channels=in_channels,
         out_height=out_height,
         out_width=out_width,

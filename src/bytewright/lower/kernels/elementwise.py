@@ -9,6 +9,6 @@ from bytewright.lower.kernels.context import axis_names, nest
 
 def lower_elementwise(kernel: KernelBuilder, epilogue: Epilogue) -> None:
     """Writes the kernel of a group that is nothing but element-wise operators."""
-    shape = epilogue.types[epilogue.group.output.name].fixed_shape
+    shape = epilogue.types[epilogue.group.output.name].shape
     with nest(kernel.body, axis_names(len(shape)), shape) as coordinates:
         epilogue.store(coordinates)

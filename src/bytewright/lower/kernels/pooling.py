@@ -9,7 +9,7 @@ from math import prod
 from bytewright.ir.builder import load
 from bytewright.ir.expr import Buffer, Expr, both, cast, const, maximum, minimum, select
 from bytewright.ir.prim import LoopKind
-from bytewright.ir.types import DType
+from bytewright.ir.types import DType, Extent
 from bytewright.lower.kernels.context import Template, axis_names, blocks, counted, named, nest, repeated
 from bytewright.lower.kernels.window import Axis, Window, window_of
 from bytewright.lower.rescale import ScaleOperands, double_round
@@ -26,7 +26,7 @@ def lower_pool(template: Template, operation: MaxPool2d | TflAveragePool2d) -> N
 
     x: [N, H, W, C]; result: [N, OH, OW, C]. Taps outside the input take no part, nor do they count.
     """
-    num, in_height, in_width, channels = template.type(0).fixed_shape
+    _, in_height, in_width, channels = template.type(0).fixed_shape
     _, out_height, out_width, _ = template.result_type.fixed_shape
     window = window_of(
         (in_height, in_width),
@@ -39,7 +39,7 @@ def lower_pool(template: Template, operation: MaxPool2d | TflAveragePool2d) -> N
     pool = _Pool(template, operation, window)
     body = template.body
     with (
-        counted(body, "n", num) as n,
+        counted(body, "n", template.type(0).shape[0]) as n,
         template.kernel.rows(out_height) as y,
         counted(body, "x", out_width) as x,
     ):
@@ -133,11 +133,11 @@ def lower_mean(template: Template, operation: TflMean) -> None:
     For i8: DOUBLE_ROUND of the sum less its zero points, plus the output's zero point.
     """
     body = template.body
-    source, input_shape = template.input(0), template.type(0).fixed_shape
+    source, input_shape = template.input(0), template.type(0).shape
     rank = len(input_shape)
     axes = sorted({axis % rank for axis in operation.axes})
     is_float = source.dtype is F32
-    num_reduced = prod(input_shape[axis] for axis in axes)
+    num_reduced = prod(template.type(0).fixed_shape[axis] for axis in axes)
     kept = [axis for axis in range(rank) if axis not in axes]
     with _loops(template, kept, input_shape) as outer:
         total = body.scalar("total", F32 if is_float else I32, 0.0 if is_float else 0)
@@ -151,7 +151,7 @@ def lower_mean(template: Template, operation: TflMean) -> None:
 
 @contextmanager
 def _loops(
-    template: Template, axes: list[int], shape: tuple[int, ...]
+    template: Template, axes: list[int], shape: tuple[Extent, ...]
 ) -> Generator[dict[int, Expr], None, None]:
     """Nested loops over some axes of a tensor; yields the index of each axis."""
     names = axis_names(len(shape))

@@ -36,14 +36,14 @@ NUM_DISTANCES = 256
 
 def lower_softmax(template: Template, operation: TflSoftmax) -> None:
     """Writes the kernel of a softmax. x: [..., C]; result: [..., C]."""
-    shape = template.type(0).fixed_shape
+    shape, depth = template.type(0).shape, template.type(0).fixed_shape[-1]
     source = template.input(0)
     output = template.epilogue.output
     with nest(template.body, axis_names(len(shape))[:-1], shape[:-1]) as row:
         if source.dtype is F32:
-            _float_row(template, operation, source, output, row, shape[-1])
+            _float_row(template, operation, source, output, row, depth)
         else:
-            _fixed_row(template, operation, source, output, row, shape[-1])
+            _fixed_row(template, operation, source, output, row, depth)
 
 
 def _float_row(

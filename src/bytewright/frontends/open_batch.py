@@ -1,0 +1,134 @@
+"""Opens the batch of a model that was imported for one sample: the leading extent becomes a symbol.
+
+Legal where every operator treats samples apart, which the types say: each tensor that depends on an input has the
+batch as its leading extent and nowhere else. An operator that would mix samples (a mean over the batch, a reshape that
+moves it) is refused. The plan is then made for the largest batch, and smaller ones run in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from bytewright.diagnostics import Collector, CompileError, Diagnostic
+from bytewright.ir.graph import Function, Node, Operation, Value, value_types
+from bytewright.ir.module import Module, Port
+from bytewright.ir.types import Extent, Symbol, TensorType, format_shape
+from bytewright.ops.data import Reshape, Slice
+
+BATCH = "batch"
+WITHOUT_BATCH = "leave out --batch-max: each run then computes one sample"
+
+
+def open_batch(module: Module, batch_max: int) -> Module:
+    """Returns the module with a leading extent `batch[1..batch_max]` in place of 1.
+
+    Raises:
+        CompileError: BW111 if an input has no leading extent of 1, or an operator mixes samples; all of them at once.
+    """
+    function = module.graph
+    symbol = Symbol(_free_name(module), 1, batch_max)
+    opening = _Opening(symbol, value_types(function, module.constants))
+    collector = Collector()
+    parameters: list[Value] = []
+    for value in function.parameters:
+        with collector.catch():
+            parameters.append(opening.parameter(module.name, value))
+    collector.stop_if_any()
+    nodes: list[Node] = []
+    for node in function.nodes:
+        with collector.catch():
+            nodes.append(opening.node(node))
+    collector.stop_if_any()
+    opened = Function(function.name, tuple(parameters), tuple(nodes), function.results)
+    return replace(
+        module,
+        functions=(opened,),
+        inputs=_ports(module.inputs, [value.name for value in parameters], opening.types),
+        outputs=_ports(module.outputs, function.results, opening.types),
+    )
+
+
+def _free_name(module: Module) -> str:
+    taken = set(value_types(module.graph, module.constants))
+    name, number = BATCH, 1
+    while name in taken:
+        name, number = f"{BATCH}_{number}", number + 1
+    return name
+
+
+def _ports(ports: tuple[Port, ...], names: Iterable[str], types: dict[str, TensorType]) -> tuple[Port, ...]:
+    return tuple(replace(port, type=types[name]) for port, name in zip(ports, names, strict=True))
+
+
+@dataclass(slots=True)
+class _Opening:
+    """One run of the pass; `types` are the new ones as far as it went."""
+
+    symbol: Symbol
+    types: dict[str, TensorType]
+
+    def parameter(self, model: str, value: Value) -> Value:
+        shape = value.type.shape
+        if not shape or shape[0] != 1:
+            raise CompileError(
+                Diagnostic(
+                    "BW111",
+                    f"input '{value.name}' has shape [{format_shape(shape)}]: its batch cannot be opened, because its "
+                    "leading extent is not 1",
+                    help=WITHOUT_BATCH,
+                    where=model,
+                )
+            )
+        return self._defined(replace(value, type=self._opened(value.type)))
+
+    def node(self, node: Node) -> Node:
+        """The node on operands with an open batch; one that depends on no input stays as it is."""
+        operands = tuple(self.types[name] for name in node.inputs)
+        if not any(self._is_open(operand) for operand in operands):
+            return node
+        wanted = tuple(self._opened(value.type) for value in node.outputs)
+        operation = self._with_open_batch(node.operation)
+        try:
+            found = operation.infer(operands)
+        except ValueError as error:
+            raise self._mixed(node, str(error)) from error
+        for result, expected in zip(found, wanted, strict=True):
+            if result.shape != expected.shape:
+                raise self._mixed(node, f"it makes [{format_shape(result.shape)}] of them")
+        outputs = tuple(
+            self._defined(replace(value, type=type_))
+            for value, type_ in zip(node.outputs, wanted, strict=True)
+        )
+        return replace(node, operation=operation, outputs=outputs)
+
+    def _with_open_batch(self, operation: Operation) -> Operation:
+        """The operator with its attributes for an open batch: shapes that it states begin with the batch."""
+        match operation:
+            case Reshape(shape=(1, *rest)):
+                return Reshape((self.symbol, *rest))
+            case Slice(size=(1, *rest)):
+                return replace(operation, size=(self.symbol, *rest))
+            case _:
+                return operation
+
+    def _opened(self, type_: TensorType) -> TensorType:
+        shape: tuple[Extent, ...] = (self.symbol, *type_.shape[1:])
+        return replace(type_, shape=shape)
+
+    def _is_open(self, type_: TensorType) -> bool:
+        return self.symbol in type_.shape
+
+    def _defined(self, value: Value) -> Value:
+        self.types[value.name] = value.type
+        return value
+
+    def _mixed(self, node: Node, reason: str) -> CompileError:
+        return CompileError(
+            Diagnostic(
+                "BW111",
+                f"{node.operation.name} does not keep the samples of a batch apart: {reason}",
+                help=WITHOUT_BATCH,
+                where=str(node.where),
+            )
+        )

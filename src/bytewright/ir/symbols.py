@@ -1,0 +1,29 @@
+"""Symbols of a PrimFunc: extents that are known only at run time, each a scalar parameter of the same name."""
+
+from __future__ import annotations
+
+from bytewright.ir.prim import Allocate, PrimFunc, ScalarParameter
+from bytewright.ir.types import Symbol
+from bytewright.ir.walk import walk_statements
+
+
+def symbols_of(function: PrimFunc) -> dict[str, Symbol]:
+    """The symbols in the shapes of a function's parameters and allocations, by name, in order of first use."""
+    buffers = [parameter.buffer for parameter in function.buffer_parameters]
+    buffers += [s.buffer for s in walk_statements(function.body) if isinstance(s, Allocate)]
+    found: dict[str, Symbol] = {}
+    for buffer in buffers:
+        for extent in buffer.shape:
+            if isinstance(extent, Symbol):
+                found.setdefault(extent.name, extent)
+    return found
+
+
+def scalar_symbols(function: PrimFunc) -> tuple[tuple[ScalarParameter, Symbol | None], ...]:
+    """The scalar parameters of a function in order, each with the symbol that it gives the value of, if any."""
+    symbols = symbols_of(function)
+    return tuple(
+        (parameter, symbols.get(parameter.variable.name))
+        for parameter in function.parameters
+        if isinstance(parameter, ScalarParameter)
+    )
