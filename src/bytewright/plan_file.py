@@ -79,6 +79,8 @@ class PlannedPool:
         optimal: Whether the two are equal.
         section: Linker section; None for the compiler's default.
         sha256: Of the bytes of a parameter pool; None for a workspace.
+        load: Who brings the bytes of a parameter pool to its memory: "linker" or "copy".
+        load_memory: The memory that keeps them until then; None if they need none, or one that is not known.
     """
 
     name: str
@@ -93,6 +95,8 @@ class PlannedPool:
     alignment: int
     section: str | None
     sha256: str | None
+    load: str = "linker"
+    load_memory: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,6 +414,8 @@ def _pool(entry: _Record) -> PlannedPool:
         alignment=entry.integer("alignment"),
         section=entry.optional_text("section"),
         sha256=entry.optional_text("sha256"),
+        load=entry.text("load") if "load" in entry.values else "linker",
+        load_memory=entry.optional_text("load_memory") if "load_memory" in entry.values else None,
     )
 
 

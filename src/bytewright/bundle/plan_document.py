@@ -72,6 +72,7 @@ def plan_document(planned: PlannedModel) -> dict[str, Any]:
             *(_pool(pool, planned.workspace, target) for pool in target.workspace_pools),
             *(
                 _pool(pool.pool, planned.parameters, target, hashlib.sha256(pool.content).hexdigest())
+                | {"load": pool.pool.load.value, "load_memory": pool.pool.load_memory}
                 for pool in planned.parameter_pools
             ),
         ],
@@ -123,7 +124,7 @@ def _pool(pool: Pool, solution: Solution, target: Target, sha256: str | None = N
         "lower_bound_bytes": use.lower_bound_bytes,
         "optimal": use.optimal,
         "alignment": max(pool.alignment, use.alignment),
-        "section": target.memory_of(pool).section,
+        "section": target.section_of(pool),
         "sha256": sha256,
     }
 

@@ -1,12 +1,11 @@
-"""The checks of `<model>.c`: workspaces and parameters at set time, tensors at run time."""
+"""The checks of `<model>.c`: workspaces at set time, tensors at run time."""
 
 from __future__ import annotations
 
 from bytewright.codegen.expressions import C_TYPES
-from bytewright.codegen.interface import Interface, PoolInterface, blob_header
+from bytewright.codegen.interface import Interface, PoolInterface
 from bytewright.codegen.writer import Writer
 from bytewright.ir.module import Port
-from bytewright.target.model import PARAMETER_HEADER_BYTES
 
 
 def write_helpers(writer: Writer, interface: Interface) -> None:
@@ -15,7 +14,8 @@ def write_helpers(writer: Writer, interface: Interface) -> None:
         len([pool for pool in pools if pool.used_bytes])
         for pools in (interface.caller_workspaces, interface.caller_parameters)
     )
-    if num_workspaces > 1 or (num_workspaces and num_parameters) or not interface.io_in_workspace:
+    meet = num_workspaces > 1 or (num_workspaces and num_parameters) or interface.caller_copies
+    if meet or not interface.io_in_workspace:
         writer.comment("Whether two memories share a byte.")
         head = "static int share_bytes(const void *first, size_t first_bytes, const void *second, size_t second_bytes)"
         with writer.block(head):
@@ -23,7 +23,7 @@ def write_helpers(writer: Writer, interface: Interface) -> None:
             writer.line("const uintptr_t b = (uintptr_t)second;")
             writer.line("return a < b ? b - a < first_bytes : a - b < second_bytes;")
         writer.line()
-    if any(_is_ranged(pool) for pool in interface.caller_workspaces):
+    if _has_ranges(interface):
         writer.line(f"#if {interface.prefix}_CHECK_RANGE")
         writer.comment("Whether a memory of one byte or more lies within [first, last].")
         head = "static int lies_within(const void *base, size_t size_bytes, uintptr_t first, uintptr_t last)"
@@ -36,7 +36,7 @@ def write_helpers(writer: Writer, interface: Interface) -> None:
 
 def write_range_switch(writer: Writer, interface: Interface) -> None:
     """The macro that turns address checks off, where there are any."""
-    if any(_is_ranged(pool) for pool in interface.caller_workspaces):
+    if _has_ranges(interface):
         name = f"{interface.prefix}_CHECK_RANGE"
         writer.comment("The target's addresses mean nothing to a 64-bit build, such as a test on the host.")
         writer.line(f"#ifndef {name}")
@@ -45,8 +45,10 @@ def write_range_switch(writer: Writer, interface: Interface) -> None:
         writer.line()
 
 
-def _is_ranged(pool: PoolInterface) -> bool:
-    return pool.used_bytes > 0 and bool(pool.ranges)
+def _has_ranges(interface: Interface) -> bool:
+    """Whether the application lends memory of which the target states where it is."""
+    lent = (*interface.caller_workspaces, *interface.caller_copies)
+    return any(pool.used_bytes > 0 and bool(pool.ranges) for pool in lent)
 
 
 def write_set_workspaces(writer: Writer, interface: Interface) -> None:
@@ -56,93 +58,46 @@ def write_set_workspaces(writer: Writer, interface: Interface) -> None:
     used = [pool for pool in pools if pool.used_bytes]
     head = f"int32_t {model}_set_workspaces({model}_context *context, const {model}_workspaces *workspaces)"
     with writer.block(head):
-        _write_refusal(writer, "context == NULL || workspaces == NULL", f"{prefix}_ERROR_NULL")
+        write_refusal(writer, "context == NULL || workspaces == NULL", f"{prefix}_ERROR_NULL")
         for pool in used:
-            _write_workspace_checks(writer, interface, pool)
+            write_memory_checks(writer, interface, pool, f"workspaces->{pool.identifier}")
         for index, first in enumerate(used):
             for second in used[index + 1 :]:
                 a, b = (f"workspaces->{pool.identifier}" for pool in (first, second))
                 shared = f"share_bytes({a}.base, {a}.size_bytes, {b}.base, {b}.size_bytes)"
-                _write_refusal(writer, shared, f"{prefix}_ERROR_OVERLAP")
+                write_refusal(writer, shared, f"{prefix}_ERROR_OVERLAP")
         for pool in pools:
             writer.line(f"context->{pool.identifier} = (uint8_t *)workspaces->{pool.identifier}.base;")
         writer.line(f"return {prefix}_OK;")
     writer.line()
 
 
-def _write_workspace_checks(writer: Writer, interface: Interface, pool: PoolInterface) -> None:
-    prefix, member = interface.prefix, f"workspaces->{pool.identifier}"
+def write_memory_checks(writer: Writer, interface: Interface, pool: PoolInterface, member: str) -> None:
+    """What a `<model>_memory` that the application lends to a pool must be, each with its own error."""
+    prefix = interface.prefix
     size, alignment = interface.macro(pool, "SIZE"), interface.macro(pool, "ALIGN")
-    _write_refusal(writer, f"{member}.base == NULL", f"{prefix}_ERROR_NULL")
-    _write_refusal(writer, f"{member}.size_bytes < {size}", f"{prefix}_ERROR_SIZE")
-    _write_refusal(writer, f"(uintptr_t){member}.base % {alignment} != 0", f"{prefix}_ERROR_ALIGN")
+    write_refusal(writer, f"{member}.base == NULL", f"{prefix}_ERROR_NULL")
+    write_refusal(writer, f"{member}.size_bytes < {size}", f"{prefix}_ERROR_SIZE")
+    write_refusal(writer, f"(uintptr_t){member}.base % {alignment} != 0", f"{prefix}_ERROR_ALIGN")
     if pool.ranges:
         writer.line(f"#if {prefix}_CHECK_RANGE")
         inside = " && ".join(
             f"!lies_within({member}.base, {size}, 0x{first:08X}u, 0x{end - 1:08X}u)"
             for first, end in pool.ranges
         )
-        _write_refusal(writer, inside, f"{prefix}_ERROR_RANGE")
+        write_refusal(writer, inside, f"{prefix}_ERROR_RANGE")
         writer.line("#endif")
-
-
-def write_set_parameters(writer: Writer, interface: Interface) -> None:
-    """The expected headers, `<model>_set_parameters` and `<model>_verify_parameters`."""
-    model, prefix = interface.model, interface.prefix
-    pools = interface.caller_parameters
-    for pool in pools:
-        header = ", ".join(str(byte) for byte in blob_header(pool.content[PARAMETER_HEADER_BYTES:]))
-        writer.comment(f"Header of the blob for '{pool.identifier}': magic, size, FNV-1a 64.")
-        writer.wrapped(
-            f"static const uint8_t {pool.identifier}_header[{PARAMETER_HEADER_BYTES}] = {{{header}}};"
-        )
-        writer.line()
-    head = f"int32_t {model}_set_parameters({model}_context *context, const {model}_parameters *parameters)"
-    with writer.block(head):
-        _write_refusal(writer, "context == NULL || parameters == NULL", f"{prefix}_ERROR_NULL")
-        for pool in pools:
-            member, name = f"parameters->{pool.identifier}", pool.identifier
-            _write_refusal(writer, f"{member} == NULL", f"{prefix}_ERROR_NULL")
-            misaligned = f"(uintptr_t){member} % {interface.macro(pool, 'ALIGN')} != 0"
-            _write_refusal(writer, misaligned, f"{prefix}_ERROR_ALIGN")
-            differs = f"memcmp({member}, {name}_header, sizeof {name}_header) != 0"
-            _write_refusal(writer, differs, f"{prefix}_ERROR_HASH")
-        for pool in pools:
-            writer.line(f"context->{pool.identifier} = (const uint8_t *)parameters->{pool.identifier};")
-        writer.line(f"return {prefix}_OK;")
-    writer.line()
-    _write_verify(writer, interface)
-
-
-def _write_verify(writer: Writer, interface: Interface) -> None:
-    model, prefix = interface.model, interface.prefix
-    with writer.block(f"int32_t {model}_verify_parameters(const {model}_context *context)"):
-        _write_refusal(writer, "context == NULL", f"{prefix}_ERROR_NULL")
-        for pool in interface.caller_parameters:
-            member, name = f"context->{pool.identifier}", pool.identifier
-            _write_refusal(writer, f"{member} == NULL", f"{prefix}_ERROR_NOT_SET")
-            with writer.block(""):
-                writer.line("uint64_t digest = 0xCBF29CE484222325u;")
-                with writer.block(
-                    f"for (size_t i = {PARAMETER_HEADER_BYTES}; i < {interface.macro(pool, 'SIZE')}; ++i)"
-                ):
-                    writer.line(f"digest = (digest ^ {member}[i]) * 0x100000001B3u;")
-                with writer.block("for (size_t i = 0; i < 8; ++i)"):
-                    wrong = f"(uint8_t)(digest >> (8u * i)) != {name}_header[16 + i]"
-                    _write_refusal(writer, wrong, f"{prefix}_ERROR_HASH")
-        writer.line(f"return {prefix}_OK;")
-    writer.line()
 
 
 def write_run_checks(writer: Writer, interface: Interface) -> None:
     """What `<model>_run` checks before it computes anything."""
     prefix = interface.prefix
     pointers = ("context",) if interface.io_in_workspace else ("context", "inputs", "outputs")
-    _write_refusal(writer, " || ".join(f"{name} == NULL" for name in pointers), f"{prefix}_ERROR_NULL")
-    used = [*interface.caller_workspaces, *interface.caller_parameters]
+    write_refusal(writer, " || ".join(f"{name} == NULL" for name in pointers), f"{prefix}_ERROR_NULL")
+    used = [*interface.caller_workspaces, *interface.set_parameters]
     for pool in used:
         if pool.used_bytes:
-            _write_refusal(writer, f"context->{pool.identifier} == NULL", f"{prefix}_ERROR_NOT_SET")
+            write_refusal(writer, f"context->{pool.identifier} == NULL", f"{prefix}_ERROR_NOT_SET")
     if interface.io_in_workspace:
         _write_overlap_checks(writer, interface, [])
         return
@@ -151,10 +106,10 @@ def write_run_checks(writer: Writer, interface: Interface) -> None:
         *(("outputs", port) for port in interface.outputs),
     ]
     for kind, port in tensors:
-        _write_refusal(writer, f"{kind}->{port.name} == NULL", f"{prefix}_ERROR_NULL")
+        write_refusal(writer, f"{kind}->{port.name} == NULL", f"{prefix}_ERROR_NULL")
         if port.type.dtype.size_bytes > 1:
             misaligned = f"(uintptr_t){kind}->{port.name} % sizeof({C_TYPES[port.type.dtype]}) != 0"
-            _write_refusal(writer, misaligned, f"{prefix}_ERROR_ALIGN")
+            write_refusal(writer, misaligned, f"{prefix}_ERROR_ALIGN")
     _write_overlap_checks(writer, interface, tensors)
 
 
@@ -179,9 +134,10 @@ def _write_overlap_checks(writer: Writer, interface: Interface, tensors: list[tu
             if are_read or first_kind == second_kind == "workspace":  # set_workspaces compares workspaces
                 continue
             shared = f"share_bytes({first}, {first_bytes}, {second}, {second_bytes})"
-            _write_refusal(writer, shared, f"{interface.prefix}_ERROR_OVERLAP")
+            write_refusal(writer, shared, f"{interface.prefix}_ERROR_OVERLAP")
 
 
-def _write_refusal(writer: Writer, condition: str, error: str) -> None:
+def write_refusal(writer: Writer, condition: str, error: str) -> None:
+    """Returns an error if a condition holds."""
     with writer.block(f"if ({condition})"):
         writer.line(f"return {error};")

@@ -8,13 +8,13 @@ from bytewright.codegen.checks import (
     write_helpers,
     write_range_switch,
     write_run_checks,
-    write_set_parameters,
     write_set_workspaces,
 )
 from bytewright.codegen.expressions import C_TYPES, c_expression
 from bytewright.codegen.header import address_head
 from bytewright.codegen.interface import Interface, PoolInterface, planned_offsets
 from bytewright.codegen.parameters import array_declaration
+from bytewright.codegen.set_parameters import write_set_parameters
 from bytewright.codegen.writer import Writer
 from bytewright.diagnostics import InternalError
 from bytewright.ir.border import Border, border_buffers, border_ports
@@ -30,7 +30,7 @@ def entry_source(module: Module, interface: Interface) -> str:
     writer.comment(f"Entry of model '{module.name}'. Every buffer lies where the plan put it.")
     writer.line(f'#include "{module.name}.h"')
     writer.line()
-    if interface.caller_parameters:
+    if interface.set_parameters:
         writer.line("#include <string.h>")
         writer.line()
     writer.line(f'#include "{module.name}_kernels.h"')
@@ -38,15 +38,14 @@ def entry_source(module: Module, interface: Interface) -> str:
     _write_offsets(writer, module, interface)
     write_range_switch(writer, interface)
     _write_step_macro(writer, module, interface)
-    for pool in interface.workspaces:
+    for pool in (*interface.workspaces, *interface.own_copies):
         if not pool.is_caller and pool.used_bytes:
             writer.lines(f"{array_declaration(interface, pool)};")
             writer.line()
     write_helpers(writer, interface)
     if interface.caller_workspaces:
         write_set_workspaces(writer, interface)
-    if interface.caller_parameters:
-        write_set_parameters(writer, interface)
+    write_set_parameters(writer, interface)
     if interface.io_in_workspace:
         _write_address_functions(writer, module, interface)
     _write_run(writer, module, interface)
@@ -100,7 +99,7 @@ def _write_run(writer: Writer, module: Module, interface: Interface) -> None:
         workspaces, parameters = _used_pools(module, interface)
         for pool in (*workspaces, *parameters):
             constness = "const " if pool in parameters else ""
-            source = f"context->{pool.identifier}" if pool.is_caller else interface.array_name(pool)
+            source = f"context->{pool.identifier}" if pool.is_set else interface.array_name(pool)
             writer.line(f"{constness}uint8_t *const {pool.identifier} = {source};")
         kernels = {kernel.name: kernel for kernel in module.kernels}
         names = _Names(interface, ports, kernels)

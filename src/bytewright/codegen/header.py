@@ -5,6 +5,7 @@ from __future__ import annotations
 from bytewright.codegen.expressions import C_TYPES
 from bytewright.codegen.interface import Interface, PoolInterface
 from bytewright.codegen.parameters import initialiser_name
+from bytewright.codegen.set_parameters import set_parameters_head
 from bytewright.codegen.writer import Writer
 from bytewright.ir.border import Border
 from bytewright.ir.module import Port
@@ -123,34 +124,40 @@ def _write_ports(writer: Writer, interface: Interface) -> None:
 
 def _write_pools(writer: Writer, interface: Interface) -> None:
     model = interface.model
-    if interface.caller_workspaces:
+    if interface.caller_workspaces or interface.caller_copies:
         writer.lines(f"typedef struct {{\n    void *base;\n    size_t size_bytes;\n}} {model}_memory;")
         writer.line()
+    if interface.caller_workspaces:
         writer.line("typedef struct {")
         for pool in interface.caller_workspaces:
             writer.line(f"    {model}_memory {pool.identifier}; /* {_describe_pool(pool)} */")
         writer.line(f"}} {model}_workspaces;")
         writer.line()
+    if interface.caller_copies:
+        writer.comment("A blob of parameters, and the memory that it is copied to.")
+        writer.lines(f"typedef struct {{\n    const void *from;\n    {model}_memory to;\n}} {model}_copy;")
+        writer.line()
     if interface.caller_parameters:
         writer.line("typedef struct {")
         for pool in interface.caller_parameters:
-            writer.line(f"    const void *{pool.identifier}; /* {_describe_pool(pool)} */")
+            kind = f"{model}_copy " if pool.is_copied else "const void *"
+            writer.line(f"    {kind}{pool.identifier}; /* {_describe_pool(pool)} */")
         writer.line(f"}} {model}_parameters;")
         writer.line()
     writer.comment("Owned by the caller, zeroed before the first use; its members are private.")
     writer.line("typedef struct {")
     for pool in interface.caller_workspaces:
         writer.line(f"    uint8_t *{pool.identifier};")
-    for pool in interface.caller_parameters:
+    for pool in interface.set_parameters:
         writer.line(f"    const uint8_t *{pool.identifier};")
-    if not interface.caller_workspaces and not interface.caller_parameters:
+    if not interface.caller_workspaces and not interface.set_parameters:
         writer.line("    uint8_t unused; /* C has no empty structs */")
     writer.line(f"}} {model}_context;")
     writer.line()
     for pool in interface.parameters:
         if not pool.is_caller and pool.used_bytes:
-            size = interface.macro(pool, "SIZE")
-            writer.line(f"extern const uint8_t {interface.array_name(pool)}[{size}];")
+            name = interface.load_array_name(pool) if pool.is_copied else interface.array_name(pool)
+            writer.line(f"extern const uint8_t {name}[{interface.macro(pool, 'SIZE')}];")
     writer.line()
 
 
@@ -169,21 +176,17 @@ def _write_functions(writer: Writer, interface: Interface) -> None:
             f"int32_t {model}_set_workspaces({model}_context *context, const {model}_workspaces *workspaces);"
         )
         writer.line()
-    if interface.caller_parameters:
-        writer.comment(
-            "Lends the parameters to the context until the next call. Compares the 32-byte header of each\n"
-            f"blob; {model}_verify_parameters compares every byte."
-        )
-        writer.wrapped(
-            f"int32_t {model}_set_parameters({model}_context *context, const {model}_parameters *parameters);"
-        )
+    if interface.set_parameters:
+        writer.comment(_parameters_contract(interface))
+        writer.wrapped(f"{set_parameters_head(interface)};")
         writer.wrapped(f"int32_t {model}_verify_parameters(const {model}_context *context);")
         writer.line()
-    shared = (
-        "\nThe workspace is an array of the generated code: one run at a time."
-        if any(not pool.is_caller and pool.used_bytes for pool in interface.workspaces)
-        else "\nNothing is global and mutable: contexts of their own may run in threads of their own."
-    )
+    if any(not pool.is_caller and pool.used_bytes for pool in interface.workspaces):
+        shared = "\nThe workspace is an array of the generated code: one run at a time."
+    elif interface.own_copies:
+        shared = "\nContexts of their own may run in threads of their own, once all parameters are set."
+    else:
+        shared = "\nNothing is global and mutable: contexts of their own may run in threads of their own."
     if interface.io_in_workspace:
         _write_address_prototypes(writer, interface)
         contract = (
@@ -196,6 +199,29 @@ def _write_functions(writer: Writer, interface: Interface) -> None:
     writer.comment(f"{contract}At most {prefix}_STACK_SIZE bytes of stack are used.{shared}")
     writer.wrapped(f"{interface.run_head()};")
     writer.line()
+
+
+def _parameters_contract(interface: Interface) -> str:
+    """What `<model>_set_parameters` does with each kind of pool."""
+    lines: list[str] = []
+    if len(interface.caller_copies) < len(interface.caller_parameters):
+        lines.append("Lends the parameters to the context until the next call.")
+    if interface.caller_copies:
+        lines.append(
+            "Copies parameters to the memory that is lent for them until the next call. Refuses memory that is NULL,\n"
+            "too small, misaligned, overlapping, or outside of the target's memory; then nothing was copied, and the\n"
+            "context is as it was. A blob that is copied may go afterwards."
+        )
+    if interface.caller_parameters:
+        lines.append("Compares the 32-byte header of each blob before anything else happens to it.")
+    if interface.own_copies:
+        names = " and ".join(f"'{pool.identifier}'" for pool in interface.own_copies)
+        lines.append(
+            f"Copies {names} to an array of the generated code, which all contexts share:\n"
+            "one call at a time, and none while a context runs."
+        )
+    lines.append(f"{interface.model}_verify_parameters compares every byte where the model reads it.")
+    return "\n".join(lines)
 
 
 def address_head(interface: Interface, border: Border, port: Port) -> str:

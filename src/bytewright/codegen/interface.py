@@ -25,6 +25,7 @@ class PoolInterface:
         alignment: What the base must be a multiple of.
         ranges: Address ranges `[first, last)` of the pool's memory, aliases included; empty if unknown.
         content: The bytes of a parameter pool, its header included if it has one.
+        load_section: Of the array from which `<model>_set_parameters` copies a generated parameter pool.
     """
 
     pool: Pool
@@ -33,6 +34,7 @@ class PoolInterface:
     section: str | None
     ranges: tuple[tuple[int, int], ...]
     content: bytes = b""
+    load_section: str | None = None
 
     @property
     def identifier(self) -> str:
@@ -43,6 +45,21 @@ class PoolInterface:
     def is_caller(self) -> bool:
         """True if the application provides the memory."""
         return self.pool.provider is Provider.CALLER
+
+    @property
+    def is_copied(self) -> bool:
+        """True if `<model>_set_parameters` brings its bytes."""
+        return self.pool.is_copied and self.used_bytes > 0
+
+    @property
+    def is_set(self) -> bool:
+        """True if the context has its address, which a set function puts there."""
+        return self.is_caller or self.is_copied
+
+    @property
+    def header_bytes(self) -> int:
+        """What comes before the constants of a parameter pool."""
+        return PARAMETER_HEADER_BYTES if self.is_caller else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +96,21 @@ class Interface:
         return tuple(pool for pool in self.parameters if pool.is_caller)
 
     @property
+    def set_parameters(self) -> tuple[PoolInterface, ...]:
+        """Parameter pools that `<model>_set_parameters` makes known to the context."""
+        return tuple(pool for pool in self.parameters if pool.is_set)
+
+    @property
+    def own_copies(self) -> tuple[PoolInterface, ...]:
+        """Parameter pools that are copied into arrays of the generated code."""
+        return tuple(pool for pool in self.parameters if pool.is_copied and not pool.is_caller)
+
+    @property
+    def caller_copies(self) -> tuple[PoolInterface, ...]:
+        """Parameter pools that are copied into memory of the application."""
+        return tuple(pool for pool in self.caller_parameters if pool.is_copied)
+
+    @property
     def io_in_workspace(self) -> bool:
         """True if functions return the addresses of inputs and outputs, instead of structs that bring them."""
         return self.io is Io.WORKSPACE
@@ -99,6 +131,10 @@ class Interface:
         """The C array of a generated pool."""
         kind = "workspace" if pool.pool.role is Role.WORKSPACE else "parameters"
         return f"{self.model}_{pool.identifier}_{kind}"
+
+    def load_array_name(self, pool: PoolInterface) -> str:
+        """The C array from which a generated parameter pool is copied."""
+        return f"{self.array_name(pool)}_load"
 
     def macro(self, pool: PoolInterface, what: str) -> str:
         """A macro about a pool: SIZE or ALIGN."""
@@ -154,9 +190,9 @@ def pool_interfaces(
         used = used_bytes[pool.name]
         memory, alignment = target.memory_of(pool), max(pool.alignment, alignments[pool.name])
         content = _content(module, pool, used) if role is Role.PARAMETERS else b""
-        interfaces.append(
-            PoolInterface(pool, used, alignment, memory.section, memory.address_ranges(), content)
-        )
+        section, ranges = target.section_of(pool), memory.address_ranges()
+        load_section = target.memory(pool.load_memory).section if pool.load_memory is not None else None
+        interfaces.append(PoolInterface(pool, used, alignment, section, ranges, content, load_section))
     return tuple(interfaces)
 
 

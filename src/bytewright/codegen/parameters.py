@@ -27,7 +27,8 @@ def parameters_source(interface: Interface) -> str:
     generated = [pool for pool in interface.parameters if not pool.is_caller and pool.used_bytes]
     for pool in generated:
         writer.line()
-        writer.lines(f"{array_declaration(interface, pool)} = {{")
+        declare = load_array_declaration if pool.is_copied else array_declaration
+        writer.lines(f"{declare(interface, pool)} = {{")
         writer.line(f'#include "{initialiser_name(interface, pool)}"')
         writer.line("};")
     return writer.text()
@@ -35,8 +36,20 @@ def parameters_source(interface: Interface) -> str:
 
 def array_declaration(interface: Interface, pool: PoolInterface) -> str:
     """The definition of a pool's array, without initialiser."""
-    constness = "const " if pool.content else ""
+    name, is_constant = interface.array_name(pool), bool(pool.content) and not pool.is_copied
+    return _declaration(interface, pool, name, pool.section, is_constant)
+
+
+def load_array_declaration(interface: Interface, pool: PoolInterface) -> str:
+    """The definition of the array from which a pool is copied, without initialiser."""
+    return _declaration(interface, pool, interface.load_array_name(pool), pool.load_section, True)
+
+
+def _declaration(
+    interface: Interface, pool: PoolInterface, name: str, section: str | None, is_constant: bool
+) -> str:
     attributes = f"{interface.prefix}_ALIGNED({interface.macro(pool, 'ALIGN')})"
-    if pool.section is not None:
-        attributes += f' {interface.prefix}_SECTION("{pool.section}")'
-    return f"{attributes}\n{constness}uint8_t {interface.array_name(pool)}[{interface.macro(pool, 'SIZE')}]"
+    if section is not None:
+        attributes += f' {interface.prefix}_SECTION("{section}")'
+    constness = "const " if is_constant else ""
+    return f"{attributes}\n{constness}uint8_t {name}[{interface.macro(pool, 'SIZE')}]"

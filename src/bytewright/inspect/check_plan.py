@@ -63,6 +63,9 @@ def _faults_of_pools(plan: Plan) -> Iterator[str]:
         actual = (known.memory, known.role.value, known.provider.value, known.size_bytes, known.identifier)
         if stated != actual:
             yield f"pool '{pool.name}' is {stated} in the plan and {actual} in the target"
+        if (pool.load, pool.load_memory) != (known.load.value, known.load_memory):
+            loaded = f"loaded by '{pool.load}' from {pool.load_memory} in the plan"
+            yield f"pool '{pool.name}' is {loaded}, by '{known.load.value}' from {known.load_memory} in the target"
         if not planning.is_power_of_two(pool.alignment) or pool.alignment % known.alignment:
             yield f"pool '{pool.name}' is aligned to {pool.alignment}, the target asks for {known.alignment}"
 

@@ -13,7 +13,8 @@ class MemoryUse:
     """Bytes of one memory, by what they are for.
 
     Attributes:
-        workspace, parameters: What the pools hold, not what they were lent.
+        workspace, parameters: What the pools hold, not what they were lent; parameters count in the memory that keeps
+            them until they are loaded, and in the one where they are read.
         stack: The sizes of the stacks in it, their allowances included, and the reserves.
     """
 
@@ -44,8 +45,9 @@ def _use(plan: Plan, memory: Memory) -> MemoryUse:
     def held(role: str) -> int:
         return sum(p.used_bytes for p in plan.pools.values() if p.memory == memory.name and p.role == role)
 
+    kept = sum(pool.used_bytes for pool in plan.pools.values() if pool.load_memory == memory.name)
     stack = 0
     for context in plan.hardware.contexts:
         if context.memory == memory.name and context.name in plan.stack:
             stack += plan.stack[context.name].size_bytes + context.stack_reserve_bytes
-    return MemoryUse(memory.name, memory.size_bytes, held("workspace"), held("parameters"), stack)
+    return MemoryUse(memory.name, memory.size_bytes, held("workspace"), held("parameters") + kept, stack)
