@@ -352,7 +352,9 @@ def modules(draw: st.DrawFn) -> Module:
     """Graph functions and PrimFuncs mixed."""
     constant_buffers: list[ConstantBuffer] = []
     for name in draw(st.lists(names, max_size=2, unique=True)):
-        constant_buffers.append(ConstantBuffer(draw(buffers(name)), draw(tensor_data()), draw(offsets)))
+        constant_buffers.append(
+            ConstantBuffer(draw(buffers(name)), draw(tensor_data()), draw(offsets), draw(_annotations))
+        )
     known = tuple(constant.buffer for constant in constant_buffers)
     return Module(
         draw(names),

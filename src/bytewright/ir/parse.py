@@ -13,7 +13,7 @@ from bytewright.ir.expr import Buffer, Expr, Var
 from bytewright.ir.graph import Constant, Function, Operation
 from bytewright.ir.module import ConstantBuffer, Module, Port
 from bytewright.ir.parse_graph import read_function, read_typed
-from bytewright.ir.parse_prim import Names, read_buffer, read_expression, read_primfunc
+from bytewright.ir.parse_prim import Names, read_annotations, read_buffer, read_expression, read_primfunc
 from bytewright.ir.parse_reader import ParseError, Reader
 from bytewright.ir.prim import PrimFunc
 
@@ -47,8 +47,9 @@ def parse_module(
         else:
             buffer = read_buffer(reader)
             offset = reader.integer() if reader.accept("at") else None
+            annotations = read_annotations(reader)
             reader.expect("=")
-            buffers.append(ConstantBuffer(buffer, reader.tensor_data(), offset))
+            buffers.append(ConstantBuffer(buffer, reader.tensor_data(), offset, annotations))
     functions: list[Function] = []
     while reader.accept("func"):
         functions.append(read_function(reader, operations))

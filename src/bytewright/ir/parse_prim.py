@@ -24,6 +24,7 @@ from bytewright.ir.parse_reader import Reader
 from bytewright.ir.prim import (
     Access,
     Allocate,
+    Annotations,
     BufferParameter,
     Call,
     CallKind,
@@ -222,8 +223,13 @@ def _read_let(reader: Reader, names: Names) -> Let:
 def _read_allocate(reader: Reader, names: Names) -> Allocate:
     buffer = read_buffer(reader)
     names.buffers[buffer.name] = buffer
-    annotations = reader.keywords("}", {}) if reader.accept("{") else {}
-    return Allocate(buffer, tuple(annotations.items()))
+    return Allocate(buffer, read_annotations(reader))
+
+
+def read_annotations(reader: Reader) -> Annotations:
+    """`{key=value, ...}`, or nothing."""
+    found = reader.keywords("}", {}) if reader.accept("{") else {}
+    return tuple(found.items())
 
 
 def _read_view(reader: Reader, names: Names) -> View:

@@ -23,6 +23,17 @@ PROVENANCE = "provenance"
 IO = "io"
 
 
+def annotated(annotations: Annotations, key: str, value: AnnotationValue) -> Annotations:
+    """The annotations with one of them set; the others stay."""
+    return (*(item for item in annotations if item[0] != key), (key, value))
+
+
+def with_reason(annotations: Annotations, reason: str) -> Annotations:
+    """The annotations with one more line of provenance."""
+    lines = dict(annotations).get(PROVENANCE)
+    return annotated(annotations, PROVENANCE, (*(lines if isinstance(lines, tuple) else ()), reason))
+
+
 class LoopKind(Enum):
     """How a loop may be executed."""
 
@@ -72,8 +83,7 @@ class Allocate:
 
     def annotated(self, key: str, value: AnnotationValue) -> Allocate:
         """The allocation with one annotation set; the others stay."""
-        kept = tuple(item for item in self.annotations if item[0] != key)
-        return Allocate(self.buffer, (*kept, (key, value)))
+        return Allocate(self.buffer, annotated(self.annotations, key, value))
 
     @property
     def provenance(self) -> tuple[str, ...]:
@@ -83,7 +93,7 @@ class Allocate:
 
     def because(self, reason: str) -> Allocate:
         """The allocation with one more line of provenance."""
-        return self.annotated(PROVENANCE, (*self.provenance, reason))
+        return Allocate(self.buffer, with_reason(self.annotations, reason))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import fields, is_dataclass
 from bytewright.ir.data import TensorData
 from bytewright.ir.module import ConstantBuffer, Module, Port
 from bytewright.ir.print_graph import format_typed, print_constants, print_function
-from bytewright.ir.print_prim import format_buffer_type, print_primfunc
+from bytewright.ir.print_prim import format_annotations, format_buffer_type, print_primfunc
 from bytewright.ir.text import format_data, prim_name, wrapped
 
 
@@ -51,4 +51,5 @@ def _port(word: str, port: Port) -> list[str]:
 def _constant_buffer(constant: ConstantBuffer) -> list[str]:
     name, type_ = prim_name(constant.buffer.name), format_buffer_type(constant.buffer)
     offset = "" if constant.pool_offset is None else f" at {constant.pool_offset}"
-    return wrapped(f"constant {name} : {type_}{offset} = {format_data(constant.data)}", "")
+    annotations = format_annotations(constant.annotations)
+    return wrapped(f"constant {name} : {type_}{offset}{annotations} = {format_data(constant.data)}", "")

@@ -18,6 +18,7 @@ from bytewright.ir.expr import (
 )
 from bytewright.ir.prim import (
     Allocate,
+    Annotations,
     BufferParameter,
     Call,
     For,
@@ -146,10 +147,7 @@ def format_statement(statement: Statement) -> str:
         case Let():
             return f"let {_variable(statement.variable)} = {format_expression(statement.value)}"
         case Allocate():
-            pairs = ", ".join(
-                f"{attribute_name(key)}={format_value(value)}" for key, value in statement.annotations
-            )
-            return f"allocate {_buffer(statement.buffer)}" + (f" {{{pairs}}}" if pairs else "")
+            return f"allocate {_buffer(statement.buffer)}{format_annotations(statement.annotations)}"
         case View():
             return _format_view(statement)
         case Store():
@@ -159,6 +157,12 @@ def format_statement(statement: Statement) -> str:
             return _format_call(statement)
         case _:
             assert_never(statement)
+
+
+def format_annotations(annotations: Annotations) -> str:
+    """` {key=value, ...}`, or nothing."""
+    pairs = ", ".join(f"{attribute_name(key)}={format_value(value)}" for key, value in annotations)
+    return f" {{{pairs}}}" if pairs else ""
 
 
 def _format_view(view: View) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bytewright.ir.module import Module
+from bytewright.ir.module import ConstantBuffer, Module
 from bytewright.ir.prim import CANDIDATE_POOLS, Allocate, BufferParameter, PrimFunc, View
 from bytewright.ir.scope import Scope, is_within
 from bytewright.ir.types import VirtualDevice
@@ -35,11 +35,28 @@ def check_changes(context: Context, previous: Module, pass_name: str) -> None:
             _check_buffers(context, function, before, pass_name)
         elif function in context.module.entries:
             _check_lowered(context, function, old_values, pass_name)
-    old_constants = {constant.buffer.name: constant.buffer for constant in previous.constant_buffers}
+    old_constants = {constant.buffer.name: _known(constant) for constant in previous.constant_buffers}
     for constant in context.module.constant_buffers:
-        name, scope = constant.buffer.name, constant.buffer.scope
-        if name in old_constants and not is_within(scope, old_constants[name].scope):
-            context.report(None, constant, _widened(pass_name, name, old_constants[name].scope, scope))
+        name = constant.buffer.name
+        if name in old_constants:
+            _check_narrowing(context, None, name, _known(constant), old_constants[name], pass_name)
+
+
+def _known(constant: ConstantBuffer) -> _Known:
+    return _Known(constant.buffer.scope, constant.candidates, constant)
+
+
+def _check_narrowing(
+    context: Context, function: PrimFunc | None, name: str, now: _Known, before: _Known, pass_name: str
+) -> None:
+    if not is_within(now.scope, before.scope):
+        context.report(function, now.node, _widened(pass_name, name, before.scope, now.scope))
+    if before.candidates is not None and now.candidates is not None:
+        added = [pool for pool in now.candidates if pool not in before.candidates]
+        if added:
+            context.report(
+                function, now.node, f"pass '{pass_name}' added pool {', '.join(added)} to '{name}'"
+            )
 
 
 def _widened(pass_name: str, name: str, before: Scope | None, after: Scope | None) -> str:
@@ -89,16 +106,8 @@ def _check_buffers(context: Context, function: PrimFunc, before: PrimFunc, pass_
         context.report(function, function, f"pass '{pass_name}' moved '{function.name}' {moved}")
     old = _buffers(before)
     for name, known in _buffers(function).items():
-        if name not in old:
-            continue
-        if not is_within(known.scope, old[name].scope):
-            context.report(function, known.node, _widened(pass_name, name, old[name].scope, known.scope))
-        earlier = old[name].candidates
-        if earlier is not None and known.candidates is not None:
-            added = [pool for pool in known.candidates if pool not in earlier]
-            if added:
-                pools = ", ".join(added)
-                context.report(function, known.node, f"pass '{pass_name}' added pool {pools} to '{name}'")
+        if name in old:
+            _check_narrowing(context, function, name, known, old[name], pass_name)
 
 
 def _check_lowered(

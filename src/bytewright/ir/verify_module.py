@@ -22,6 +22,7 @@ def check_module(context: Context) -> None:
     _unique(context, "value", values)
     for constant in module.constant_buffers:
         _check_offset(context, constant)
+        _check_candidates(context, constant)
         buffer, data = constant.buffer, constant.data
         if data.dtype is not buffer.dtype or data.type.num_elements != num_elements(buffer):
             found = f"{data.type.num_elements} elements of {data.dtype.value}"
@@ -30,6 +31,13 @@ def check_module(context: Context) -> None:
         fault = context.scope_fault(buffer.scope, None)
         if fault is not None:
             context.report(None, constant, f"constant buffer '{buffer.name}': {fault}")
+
+
+def _check_candidates(context: Context, constant: ConstantBuffer) -> None:
+    for pool in constant.candidates or ():
+        if context.target is not None and context.target.find_pool(pool) is None:
+            what = f"candidate pool '{pool}' of constant buffer '{constant.buffer.name}'"
+            context.report(None, constant, f"{what} does not exist in target '{context.target.name}'")
 
 
 def _check_offset(context: Context, constant: ConstantBuffer) -> None:

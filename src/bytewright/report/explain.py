@@ -152,7 +152,7 @@ def _not_a_candidate(plan: Plan, buffer: PlannedBuffer, pool: PlannedPool) -> st
     barred = [device for device in devices if device not in admitted]
     if barred:
         return f"device '{barred[0]}', which touches it, may not use this pool"
-    return "not a candidate: the scope that it came with leaves this pool out"
+    return "not a candidate: the scope that it came with, or a device that touches it, leaves this pool out"
 
 
 def _refused_by_preferred(plan: Plan, buffer: PlannedBuffer, pool: PlannedPool) -> str:

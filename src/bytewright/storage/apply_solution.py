@@ -45,6 +45,8 @@ def apply_solution(module: Module, workspace: Solution, parameters: Solution) ->
 
 
 def _place_constant(constant: ConstantBuffer, placement_of: dict[str, Placement]) -> ConstantBuffer:
+    if constant.buffer.name not in placement_of:
+        return constant
     placement = placement_of[constant.buffer.name]
     buffer = replace(constant.buffer, scope=pool_scope(placement.pool))
     return replace(constant, buffer=buffer, pool_offset=placement.offset)

@@ -1,4 +1,4 @@
-"""Writes into each allocation of the entry which pools it may end in, before any is chosen.
+"""Writes into each allocation of the entry, and each constant, which pools it may end in, before any is chosen.
 
     candidates = resolve(scope) ∩ pools of its role ∩ pools of every device that touches it ∩ its annotation
 
@@ -9,22 +9,65 @@ choose from, so every device that touches them must reach whatever memory the ap
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from bytewright.diagnostics import Collector
 from bytewright.ir.expr import Buffer
-from bytewright.ir.module import Module
-from bytewright.ir.prim import CANDIDATE_POOLS, Allocate, PrimFunc, Statement
+from bytewright.ir.module import ConstantBuffer, Module
+from bytewright.ir.prim import (
+    CANDIDATE_POOLS,
+    Allocate,
+    Annotations,
+    PrimFunc,
+    Statement,
+    annotated,
+    with_reason,
+)
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import WORKSPACE, Scope, join_scopes, pool_scope
-from bytewright.storage.candidates import candidate_pools, check_memory_of_caller, is_left_to_a_pass
+from bytewright.storage.candidates import Wanted, candidate_pools, check_memory_of_caller, is_left_to_a_pass
 from bytewright.storage.clock import LiveBuffer, read_clock
-from bytewright.storage.touch import reasons_beside
-from bytewright.target.model import Pool, Target
+from bytewright.storage.touch import constant_touches, reasons_beside
+from bytewright.target.model import Role, Target
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """A buffer with the pools that remain for it."""
+
+    wanted: Wanted
+    pools: tuple[str, ...]
+    device: str  # of the entry
+
+    @property
+    def scope(self) -> Scope | None:
+        """One pool left: exactly that pool. Several: any of the role."""
+        if len(self.pools) == 1:
+            return join_scopes(self.wanted.buffer.scope, pool_scope(self.pools[0]))
+        return (
+            join_scopes(self.wanted.buffer.scope, WORKSPACE)
+            if self.is_workspace
+            else self.wanted.buffer.scope
+        )
+
+    @property
+    def is_workspace(self) -> bool:
+        """Whether it goes to a workspace; a constant does not."""
+        return self.wanted.role is Role.WORKSPACE
+
+    def narrow(self, annotations: Annotations) -> Annotations:
+        """The annotations with the candidates, and why they are these; unchanged where nothing was narrowed."""
+        if self.wanted.annotated == self.pools and self.scope == self.wanted.buffer.scope:
+            return annotations
+        for reason in reasons_beside(self.device, self.wanted.touches):
+            annotations = with_reason(annotations, f"attach_candidates: {reason}")
+        touched, names = ", ".join(self.wanted.devices), ", ".join(self.pools)
+        reason = f"attach_candidates: {self.wanted.scope}, touched by {touched}: {{{names}}}"
+        return with_reason(annotated(annotations, CANDIDATE_POOLS, self.pools), reason)
 
 
 def attach_candidates(module: Module, target: Target) -> Module:
-    """Returns the module with `candidate_memory_pools` on every allocation of the entry that is used.
+    """Returns the module with `candidate_memory_pools` on every constant and on the entry's allocations that are used.
 
     What carries a tag that some pass lowers stays as it is.
 
@@ -33,45 +76,55 @@ def attach_candidates(module: Module, target: Target) -> Module:
             and outputs that the application may bring where a device does not reach them.
     """
     collector = Collector()
-    chosen: dict[str, tuple[LiveBuffer, tuple[Pool, ...]]] = {}
     entry = module.main
+    chosen: dict[str, _Chosen] = {}
     given = {parameter.buffer.name: parameter for parameter in entry.buffer_parameters}
     for live in read_clock(module, target).buffers:
         with collector.catch():
             if live.allocation is None:
                 check_memory_of_caller(live, given[live.buffer.name], entry.device, target)
             elif not is_left_to_a_pass(live.buffer, target):
-                chosen[live.buffer.name] = (live, candidate_pools(live, target))
+                chosen[live.buffer.name] = _choose(_wanted(live, live.allocation), entry, target)
+    touches = constant_touches(module, target)
+    for constant in module.constant_buffers:
+        if not is_left_to_a_pass(constant.buffer, target):
+            with collector.catch():
+                wanted = Wanted(
+                    constant.buffer, Role.PARAMETERS, touches[constant.buffer.name], constant.candidates
+                )
+                chosen[constant.buffer.name] = _choose(wanted, entry, target)
     collector.stop_if_any()
-    entries = tuple(_annotate(entry, chosen) for entry in module.entries)
-    return replace(module, entries=entries)
+    return replace(
+        module,
+        entries=tuple(_annotate(entry, chosen) for entry in module.entries),
+        constant_buffers=tuple(_annotate_constant(c, chosen) for c in module.constant_buffers),
+    )
 
 
-def _annotate(entry: PrimFunc, chosen: dict[str, tuple[LiveBuffer, tuple[Pool, ...]]]) -> PrimFunc:
+def _wanted(live: LiveBuffer, allocation: Allocate) -> Wanted:
+    pools = allocation.annotation(CANDIDATE_POOLS)
+    return Wanted(live.buffer, Role.WORKSPACE, live.touches, pools if isinstance(pools, tuple) else None)
+
+
+def _choose(wanted: Wanted, entry: PrimFunc, target: Target) -> _Chosen:
+    return _Chosen(wanted, tuple(pool.name for pool in candidate_pools(wanted, target)), entry.device)
+
+
+def _annotate(entry: PrimFunc, chosen: dict[str, _Chosen]) -> PrimFunc:
     def narrow(buffer: Buffer) -> Buffer:
-        if buffer.name not in chosen:
-            return buffer
-        return replace(buffer, scope=_narrowed(buffer.scope, chosen[buffer.name][1]))
+        return replace(buffer, scope=chosen[buffer.name].scope) if buffer.name in chosen else buffer
 
     def annotate(statement: Statement) -> tuple[Statement, ...]:
         if not isinstance(statement, Allocate) or statement.buffer.name not in chosen:
             return (statement,)
-        live, pools = chosen[statement.buffer.name]
-        names = tuple(pool.name for pool in pools)
-        is_narrowed = _narrowed(live.buffer.scope, pools) != live.buffer.scope
-        if statement.annotation(CANDIDATE_POOLS) == names and not is_narrowed:
-            return (statement,)
-        began = live.buffer.scope or WORKSPACE
-        narrowed = statement.annotated(CANDIDATE_POOLS, names)
-        for reason in reasons_beside(entry.device, live.touches):
-            narrowed = narrowed.because(f"attach_candidates: {reason}")
-        touched = ", ".join(live.devices)
-        reason = f"attach_candidates: {began}, touched by {touched}: {{{', '.join(names)}}}"
-        return (narrowed.because(reason),)
+        return (replace(statement, annotations=chosen[statement.buffer.name].narrow(statement.annotations)),)
 
     return replace(entry, body=rewrite_sequence(entry.body, Rewriting(buffer=narrow, statement=annotate)))
 
 
-def _narrowed(scope: Scope | None, pools: tuple[Pool, ...]) -> Scope | None:
-    """One pool left: exactly that pool. Several: some workspace."""
-    return join_scopes(scope, pool_scope(pools[0].name) if len(pools) == 1 else WORKSPACE)
+def _annotate_constant(constant: ConstantBuffer, chosen: dict[str, _Chosen]) -> ConstantBuffer:
+    if constant.buffer.name not in chosen:
+        return constant
+    narrowed = chosen[constant.buffer.name]
+    buffer = replace(constant.buffer, scope=narrowed.scope)
+    return replace(constant, buffer=buffer, annotations=narrowed.narrow(constant.annotations))

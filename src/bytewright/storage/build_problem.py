@@ -11,7 +11,7 @@ from bytewright.diagnostics import InternalError
 from bytewright.ir.address import size_bytes
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
-from bytewright.ir.prim import CANDIDATE_POOLS, Allocate
+from bytewright.ir.prim import CANDIDATE_POOLS, AnnotationValue
 from bytewright.ir.traffic import Traffic, TrafficByName, entry_traffic
 from bytewright.plan import problem as plan
 from bytewright.storage.candidates import is_left_to_a_pass
@@ -29,7 +29,9 @@ def build_workspace_problem(module: Module, timeline: Timeline, target: Target) 
             ((live.lower, live.upper),),
             live.buffer.alignment,
             candidates=_priced(
-                _candidates(live.allocation), traffic.get(live.buffer.name, Traffic()), target
+                _candidates(live.buffer, live.allocation.annotation(CANDIDATE_POOLS)),
+                traffic.get(live.buffer.name, Traffic()),
+                target,
             ),
         )
         for live in timeline.buffers
@@ -55,10 +57,9 @@ def _priced(pools: tuple[str, ...], traffic: Traffic, target: Target) -> tuple[p
     return tuple(candidates)
 
 
-def _candidates(allocation: Allocate) -> tuple[str, ...]:
-    pools = allocation.annotation(CANDIDATE_POOLS)
+def _candidates(buffer: Buffer, pools: AnnotationValue | None) -> tuple[str, ...]:
     if not isinstance(pools, tuple):
-        raise InternalError(f"'{allocation.buffer.name}' has no candidate pools")
+        raise InternalError(f"'{buffer.name}' has no candidate pools")
     return pools
 
 
@@ -76,7 +77,6 @@ def build_parameter_problem(module: Module, target: Target) -> plan.Problem:
         if pool.provider is Provider.CALLER
     )
     traffic = _traffic(module)
-    names = tuple(pool.name for pool in target.parameter_pools)
     buffers = tuple(
         plan.Buffer(
             constant.buffer.name,
@@ -84,18 +84,15 @@ def build_parameter_problem(module: Module, target: Target) -> plan.Problem:
             ((0, 1),),
             constant.buffer.alignment,
             candidates=_priced(
-                _pinned(constant.buffer) or names, traffic.get(constant.buffer.name, Traffic()), target
+                _candidates(constant.buffer, constant.candidates),
+                traffic.get(constant.buffer.name, Traffic()),
+                target,
             ),
         )
         for constant in module.constant_buffers
+        if not is_left_to_a_pass(constant.buffer, target)
     )
     return plan.Problem((*headers, *buffers), tuple(_pool(pool) for pool in target.parameter_pools))
-
-
-def _pinned(buffer: Buffer) -> tuple[str, ...]:
-    """The pool that the scope names, if it names one."""
-    pool = buffer.scope.pool if buffer.scope is not None else None
-    return (pool,) if pool is not None else ()
 
 
 def _pool(pool: Pool) -> plan.Pool:

@@ -1,17 +1,22 @@
-"""Candidate pools: the pools that a buffer of the entry may end in.
+"""Candidate pools: the pools that a buffer of the entry, or a constant, may end in.
 
 candidates = resolve(scope) ∩ pools of its role ∩ pools of every device that touches it ∩ its annotation
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ir.expr import Buffer
-from bytewright.ir.prim import CANDIDATE_POOLS, Access, BufferParameter
-from bytewright.ir.scope import WORKSPACE, Scope, is_within, pool_scope
+from bytewright.ir.prim import Access, BufferParameter
+from bytewright.ir.scope import GLOBAL, WORKSPACE, Scope, is_within, pool_scope
 from bytewright.storage.clock import LiveBuffer
 from bytewright.storage.touch import Touches
-from bytewright.target.model import Pool, Target
+from bytewright.target.model import Pool, Role, Target
+
+# What messages call the pools of a role, and the option that gives them.
+_WORDS = {Role.WORKSPACE: ("workspace", "--workspace"), Role.PARAMETERS: ("parameter", "--parameters")}
 
 
 def is_left_to_a_pass(buffer: Buffer, target: Target) -> bool:
@@ -20,34 +25,54 @@ def is_left_to_a_pass(buffer: Buffer, target: Target) -> bool:
     return tag is not None and tag.lowering_pass is not None
 
 
-def candidate_pools(live: LiveBuffer, target: Target) -> tuple[Pool, ...]:
-    """The workspace pools for a buffer, in preference order.
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is known of a buffer that needs a pool.
+
+    Attributes:
+        role: Of the pools that may hold it.
+        annotated: Pools that an earlier pass left it, in order; None for all.
+    """
+
+    buffer: Buffer
+    role: Role
+    touches: Touches
+    annotated: tuple[str, ...] | None
+
+    @property
+    def scope(self) -> Scope:
+        """Its scope; unconstrained, it is the widest that pools of the role are in."""
+        return self.buffer.scope or (WORKSPACE if self.role is Role.WORKSPACE else GLOBAL)
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Names of the devices that touch it, sorted."""
+        return tuple(sorted(touch.device for touch in self.touches))
+
+
+def candidate_pools(wanted: Wanted, target: Target) -> tuple[Pool, ...]:
+    """The pools for a buffer, in preference order.
 
     Raises:
         CompileError: BW301 if there is none, with what each pool fails.
     """
-    scope = live.buffer.scope or WORKSPACE
-    annotated = live.allocation.annotation(CANDIDATE_POOLS) if live.allocation else None
-    refusals: list[str] = []
-    chosen: list[Pool] = []
-    for pool in target.workspace_pools:
-        reason = _refusal(pool, scope, live, annotated if isinstance(annotated, tuple) else None)
-        if reason is None:
-            chosen.append(pool)
-        else:
-            refusals.append(f"{pool.name}  {reason}")
-    if isinstance(annotated, tuple):
-        chosen.sort(key=lambda pool: annotated.index(pool.name))
+    pools, order = target.pools_of(wanted.role), wanted.annotated
+    refusals = {pool.name: _refusal(pool, wanted) for pool in pools}
+    chosen = [pool for pool in pools if refusals[pool.name] is None]
+    if order is not None:
+        chosen.sort(key=lambda pool: order.index(pool.name))
     if not chosen:
+        noun, option = _WORDS[wanted.role]
+        notes = [f"{name}  {refusal}" for name, refusal in refusals.items()]
         raise CompileError(
             Diagnostic(
                 "BW301",
-                f"'{live.buffer.name}' cannot be placed in any workspace pool",
+                f"'{wanted.buffer.name}' cannot be placed in any {noun} pool",
                 notes=(
-                    *(refusals or [f"target '{target.name}' has no workspace pool"]),
-                    *_reasons_of_unreached(live, target),
+                    *(notes or [f"target '{target.name}' has no {noun} pool"]),
+                    *_reasons_of_unreached(wanted, pools),
                 ),
-                help="--workspace NAME[=SIZE][@MEMORY] adds a pool",
+                help=f"{option} NAME[=SIZE][@MEMORY] adds a pool",
             )
         )
     return tuple(chosen)
@@ -82,24 +107,23 @@ def check_memory_of_caller(live: LiveBuffer, parameter: BufferParameter, device:
                 )
 
 
-def _refusal(pool: Pool, scope: Scope, live: LiveBuffer, annotated: tuple[str, ...] | None) -> str | None:
-    if not is_within(pool_scope(pool.name), scope):
-        return f"is not in its scope '{scope}'"
-    unreached = _unreached(pool, live)
+def _refusal(pool: Pool, wanted: Wanted) -> str | None:
+    if not is_within(pool_scope(pool.name), wanted.scope):
+        return f"is not in its scope '{wanted.scope}'"
+    unreached = _unreached(pool, wanted)
     if unreached:
         return f"is not for device '{unreached[0].device}', which touches it"
-    if annotated is not None and pool.name not in annotated:
-        return f"is not among its candidates {', '.join(annotated)}"
+    if wanted.annotated is not None and pool.name not in wanted.annotated:
+        return f"is not among its candidates {', '.join(wanted.annotated)}"
     return None
 
 
-def _unreached(pool: Pool, live: LiveBuffer) -> Touches:
+def _unreached(pool: Pool, wanted: Wanted) -> Touches:
     """The devices that touch a buffer and may not use a pool, by name."""
-    touches = (touch for touch in live.touches if pool.devices and touch.device not in pool.devices)
+    touches = (touch for touch in wanted.touches if pool.devices and touch.device not in pool.devices)
     return tuple(sorted(touches, key=lambda touch: touch.device))
 
 
-def _reasons_of_unreached(live: LiveBuffer, target: Target) -> tuple[str, ...]:
+def _reasons_of_unreached(wanted: Wanted, pools: tuple[Pool, ...]) -> tuple[str, ...]:
     """Why the devices count that stand in a pool's way."""
-    touches = (touch for pool in target.workspace_pools for touch in _unreached(pool, live))
-    return tuple(dict.fromkeys(touch.reason for touch in touches))
+    return tuple(dict.fromkeys(touch.reason for pool in pools for touch in _unreached(pool, wanted)))

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from bytewright.diagnostics import Collector, CompileError, Diagnostic
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import ConstantBuffer, Module
-from bytewright.ir.prim import Allocate, PrimFunc, Statement
+from bytewright.ir.prim import Allocate, PrimFunc, Statement, with_reason
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import Scope, join_scopes, pool_scope
 from bytewright.ir.walk import walk_statements
@@ -69,7 +69,7 @@ def pin_buffers(module: Module, target: Target, pins: tuple[Pin, ...]) -> Module
     return replace(
         module,
         entries=tuple(_pin_entry(entry, scopes, reasons) for entry in module.entries),
-        constant_buffers=tuple(_pin_constant(constant, scopes) for constant in module.constant_buffers),
+        constant_buffers=tuple(_pin_constant(c, scopes, reasons) for c in module.constant_buffers),
     )
 
 
@@ -120,5 +120,11 @@ def _pin_entry(entry: PrimFunc, scopes: dict[str, Scope | None], reasons: dict[s
     return replace(entry, body=rewrite_sequence(entry.body, Rewriting(buffer=narrow, statement=explain)))
 
 
-def _pin_constant(constant: ConstantBuffer, scopes: dict[str, Scope | None]) -> ConstantBuffer:
-    return replace(constant, buffer=replace(constant.buffer, scope=scopes[constant.buffer.name]))
+def _pin_constant(
+    constant: ConstantBuffer, scopes: dict[str, Scope | None], reasons: dict[str, list[str]]
+) -> ConstantBuffer:
+    annotations = constant.annotations
+    for reason in reasons.get(constant.buffer.name, []):
+        annotations = with_reason(annotations, reason)
+    buffer = replace(constant.buffer, scope=scopes[constant.buffer.name])
+    return replace(constant, buffer=buffer, annotations=annotations)

@@ -187,7 +187,7 @@ def with_constants(*lengths: int) -> Module:
 
 
 def test_constants_are_all_alive_at_once() -> None:
-    problem = build_parameter_problem(with_constants(64, 64, 32), target())
+    problem = build_parameter_problem(attach_candidates(with_constants(64, 64, 32), target()), target())
     assert [(b.name, b.size_bytes, b.lifetimes) for b in problem.buffers] == [
         ("c0", 64, ((0, 1),)),
         ("c1", 64, ((0, 1),)),
@@ -200,7 +200,8 @@ def test_constants_are_all_alive_at_once() -> None:
 
 def test_a_callers_parameter_pool_begins_with_a_header() -> None:
     text = TARGET.replace('name = "flash"\nmemory', 'name = "flash"\nprovider = "caller"\nmemory')
-    problem = build_parameter_problem(with_constants(64, 32), load_text(text, "two.toml"))
+    changed = load_text(text, "two.toml")
+    problem = build_parameter_problem(attach_candidates(with_constants(64, 32), changed), changed)
     header = problem.buffers[0]
     assert (header.size_bytes, header.fixed_offset, [c.pool for c in header.candidates]) == (32, 0, ["flash"])
     offsets = [p.offset for p in solve(problem).require().placements if p.buffer in ("c0", "c1")]
