@@ -27,6 +27,7 @@ def compile(  # noqa: A001
     provider: Iterable[str] = (),
     pins: Iterable[str] = (),
     io: str = "caller",
+    batch_max: int | None = None,
     numerics: str = "litert-ref",
     max_stack_size: int | str | None = None,
     max_stack_alloca_size: int | str | None = None,
@@ -45,6 +46,7 @@ def compile(  # noqa: A001
         provider: `POOL=caller` or `POOL=generated` each.
         pins: `PATTERN=POOL` each.
         io: "caller", or "workspace" to have inputs and outputs in workspace pools.
+        batch_max: Samples that one run computes at most; None for a run of exactly one, without a batch.
         numerics: "litert-ref" or "tflm": the reference that the output equals bit for bit.
         max_stack_size: Limit of the stack along any call path, in bytes or as "8KiB" or "unlimited".
         max_stack_alloca_size: Largest scratch that may be a local array.
@@ -68,6 +70,7 @@ def compile(  # noqa: A001
         provider=provider,
         pins=pins,
         io=io,
+        batch_max=batch_max,
         numerics=numerics,
         max_stack_size=max_stack_size,
         max_stack_alloca_size=max_stack_alloca_size,

@@ -64,7 +64,8 @@ class CompiledModel:
         """One inference on this machine, of the very C that `write` writes.
 
         Args:
-            inputs: One array for each input of the model, of its shape and type.
+            inputs: One array for each input of the model, of its shape and type; of a model with an open batch, of 1 to
+                `batch_max` samples.
 
         Returns:
             The output, or a tuple of them if the model has several.
@@ -96,6 +97,7 @@ def compile_to_model(
     provider: Iterable[str],
     pins: Iterable[str],
     io: str,
+    batch_max: int | None,
     numerics: str,
     max_stack_size: int | str | None,
     max_stack_alloca_size: int | str | None,
@@ -122,6 +124,7 @@ def compile_to_model(
         io=Io(io),
         numerics=Numerics(numerics),
         pins=tuple(parse_pin_option(text) for text in pins),
+        batch_max=batch_max,
         progress=progress,
     )
     return CompiledModel(plan_of(compiled.document), MappingProxyType(compiled.files))

@@ -19,9 +19,11 @@ from bytewright.codegen.interface import (
     pool_interfaces,
 )
 from bytewright.codegen.kernels import uses_math
+from bytewright.frontends.open_batch import open_batch
 from bytewright.frontends.tflite import import_tflite
 from bytewright.ir.border import Io
 from bytewright.ir.module import Module
+from bytewright.ir.symbols import scalar_symbols
 from bytewright.ir.verify import Stage, verify
 from bytewright.lower.fold_pad import fold_pad
 from bytewright.lower.lower_graph import lower_graph
@@ -68,6 +70,7 @@ def compile_model(
     numerics: Numerics = Numerics.LITERT_REF,
     io: Io = Io.CALLER,
     pins: tuple[Pin, ...] = (),
+    batch_max: int | None = None,
     solver: str = "auto",
     progress: Progress | None = None,
 ) -> Compiled:
@@ -80,6 +83,7 @@ def compile_model(
         numerics: The kernel set that the output must equal bit for bit.
         io: Whether the application brings inputs and outputs to each run, or they lie in the workspace.
         pins: Buffers that belong in a pool by name.
+        batch_max: Samples that one run computes at most; None for a run of one sample, without a batch.
         solver: Of the planner, by name.
         progress: Told the name of each stage as it begins.
 
@@ -90,6 +94,9 @@ def compile_model(
     progress("frontends")  # bytes of the file -> graph
     module = import_tflite(model, name=name, numerics=numerics)
     verify(module, Stage.IMPORTED, target, pass_name="import_tflite")
+    if batch_max is not None:
+        module = open_batch(module, batch_max)
+        verify(module, Stage.IMPORTED, target, pass_name="open_batch")
     progress("place")  # every value gets a virtual device
     module = _checked(plan_devices(module, target), Stage.PLACED, target, module, "plan_devices")
     progress("lower")  # operators are fused into kernels
@@ -163,6 +170,7 @@ def _interface(planned: PlannedModel, plan_hash: str) -> Interface:
         parameters=planned.parameter_pools,
         inputs=module.inputs,
         outputs=module.outputs,
+        symbols=tuple(symbol for _, symbol in scalar_symbols(module.main) if symbol is not None),
         stack_planned_bytes=planned.stack[0].planned_bytes,
         stack_size_bytes=planned.stack[0].size_bytes,
         offsets=offsets,

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.ir.types import Symbol
 from bytewright.target.load import load_description
 from bytewright.target.model import Target
 
@@ -149,6 +150,8 @@ class PlannedTensor:
 
     Attributes:
         buffer: Its buffer. One that the caller provides and no step touches is not among the plan's buffers.
+        shape: With every extent that a run is given at its largest; size_bytes is that of this shape.
+        extents: The same with the names of such extents.
     """
 
     name: str
@@ -156,6 +159,7 @@ class PlannedTensor:
     buffer: str
     dtype: str
     shape: tuple[int, ...]
+    extents: tuple[int | str, ...]
     size_bytes: int
     scale: float | None
     zero_point: int | None
@@ -170,6 +174,7 @@ class Plan:
         target: The target's name.
         numerics: The reference that the output equals.
         io: "caller" or "workspace": where inputs and outputs are.
+        symbols: Extents that each run is given.
         plan_hash: sha256 of the plan.
         pools: By name: workspaces, then parameters, each in preference order.
         buffers: By name.
@@ -185,6 +190,7 @@ class Plan:
     plan_hash: str
     inputs: tuple[PlannedTensor, ...]
     outputs: tuple[PlannedTensor, ...]
+    symbols: tuple[Symbol, ...]
     pools: Mapping[str, PlannedPool]
     buffers: Mapping[str, PlannedBuffer]
     stack: Mapping[str, PlannedStack]
@@ -282,6 +288,10 @@ def plan_of(document: dict[str, Any]) -> Plan:
         plan_hash=whole.text("plan_hash"),
         inputs=tuple(_tensor(entry) for entry in whole.records("inputs")),
         outputs=tuple(_tensor(entry) for entry in whole.records("outputs")),
+        symbols=tuple(
+            Symbol(entry.text("name"), entry.integer("lower"), entry.integer("upper"))
+            for entry in whole.records("symbols")
+        ),
         pools=_by_name("pool", [(entry.text("name"), _pool(entry)) for entry in whole.records("pools")]),
         buffers=_by_name(
             "buffer", [(entry.text("name"), _buffer(entry)) for entry in whole.records("buffers")]
@@ -351,6 +361,13 @@ class _Record:
     def integers(self, key: str) -> tuple[int, ...]:
         return cast("tuple[int, ...]", self._items(key, int, "a list of integers"))
 
+    def extents(self, key: str) -> tuple[int | str, ...]:
+        value = self._take(key)
+        items = cast("list[object]", value) if isinstance(value, list) else [None]
+        if all(type(item) in (int, str) for item in items):
+            return cast("tuple[int | str, ...]", tuple(items))
+        return self._refuse(key, "a list of integers and names")
+
     def texts(self, key: str) -> tuple[str, ...]:
         return cast("tuple[str, ...]", self._items(key, str, "a list of texts"))
 
@@ -394,6 +411,7 @@ def _tensor(entry: _Record) -> PlannedTensor:
         buffer=entry.text("buffer"),
         dtype=entry.text("dtype"),
         shape=entry.integers("shape"),
+        extents=entry.extents("extents"),
         size_bytes=entry.integer("size_bytes"),
         scale=entry.number("scale", (int, float)),
         zero_point=entry.number("zero_point", int),

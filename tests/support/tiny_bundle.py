@@ -217,7 +217,7 @@ def _fill(text: str, fields: dict[str, str]) -> str:
 
 def _plan(target: Target, blob: bool, generated_workspace: bool, workspace_bytes: int) -> dict[str, Any]:
     parameters = target.parameter_pools[0]
-    tensor = {"dtype": "i8", "shape": [1, COUNT], "size_bytes": COUNT, "scale": 0.5, "zero_point": 0}
+    tensor = {"dtype": "i8", "shape": [1, COUNT], "extents": [1, COUNT], "size_bytes": COUNT, "scale": 0.5, "zero_point": 0}
     return {
         "schema": 1,
         "model": "tiny",
@@ -226,6 +226,7 @@ def _plan(target: Target, blob: bool, generated_workspace: bool, workspace_bytes
         "target_description": dump(target),
         "inputs": [{"name": "serving/left", "c_name": "left", **tensor}],
         "outputs": [{"name": "sum", "c_name": "sum", **tensor}],
+        "symbols": [],
         "pools": [
             *(
                 {

@@ -20,6 +20,8 @@ from bytewright.ir.prim import (
     Region,
     Role,
 )
+from bytewright.ir.symbols import scalar_symbols
+from bytewright.ir.types import Symbol
 from bytewright.ir.walk import walk_statements
 from bytewright.plan.solution import Solution
 from bytewright.plan_file import SCHEMA, hash_document
@@ -68,6 +70,11 @@ def plan_document(planned: PlannedModel) -> dict[str, Any]:
         "build": {"bytewright": planned.version, "flags": list(BUILD_FLAGS)},
         "inputs": _ports(module, Border.INPUT),
         "outputs": _ports(module, Border.OUTPUT),
+        "symbols": [
+            {"name": symbol.name, "lower": symbol.lower, "upper": symbol.upper}
+            for _, symbol in scalar_symbols(module.main)
+            if symbol is not None
+        ],
         "pools": [
             *(_pool(pool, planned.workspace, target) for pool in target.workspace_pools),
             *(
@@ -105,6 +112,7 @@ def _port(port: Port, buffer: str) -> dict[str, Any]:
         "buffer": buffer,
         "dtype": port.type.dtype.value,
         "shape": list(port.type.fixed_shape),
+        "extents": [extent.name if isinstance(extent, Symbol) else extent for extent in port.type.shape],
         "size_bytes": port.type.size_bytes,
         "scale": quantization.scale if quantization else None,
         "zero_point": quantization.zero_point if quantization else None,
@@ -219,7 +227,6 @@ def _stack_buffers(module: Module, target: Target) -> list[dict[str, Any]]:
 
 def _constant_buffers(planned: PlannedModel) -> list[dict[str, Any]]:
     steps = planned.timeline.steps
-    pools = [pool.name for pool in planned.target.parameter_pools]
     documents: list[dict[str, Any]] = []
     for constant in planned.module.constant_buffers:
         touching = [step.index for step in steps if constant.buffer.name in step.touched]
@@ -239,8 +246,8 @@ def _constant_buffers(planned: PlannedModel) -> list[dict[str, Any]]:
                 "first_step": touching[0],
                 "last_step": touching[-1],
                 "scope": str(scope),
-                "candidates": pools,
-                "reason": "constant of the model",
+                "candidates": list(constant.candidates or ()),
+                "reason": "; ".join(("constant of the model", *constant.provenance)),
             }
         )
     return documents

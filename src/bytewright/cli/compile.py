@@ -84,6 +84,12 @@ from bytewright.target import (
     help="Where inputs and outputs are: the application brings them, or asks where they lie.  [default: caller]",
 )
 @click.option(
+    "--batch-max",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Let each run compute 1 to N samples; the plan is made for N.",
+)
+@click.option(
     "--numerics",
     type=click.Choice(["litert-ref", "tflm"]),
     default="litert-ref",
@@ -114,6 +120,7 @@ def compile_command(
     provider: tuple[ProviderOption, ...],
     pins: tuple[Pin, ...],
     io: str,
+    batch_max: int | None,
     numerics: str,
     max_stack_size: int | Unlimited | None,
     max_stack_alloca_size: int | Unlimited | None,
@@ -147,6 +154,7 @@ def compile_command(
             numerics=Numerics(numerics),
             io=Io(io),
             pins=pins,
+            batch_max=batch_max,
             progress=progress,
         )
         write_bundle(compiled.files, directory)

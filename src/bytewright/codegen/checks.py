@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from bytewright.codegen.expressions import C_TYPES
 from bytewright.codegen.interface import Interface, PoolInterface
 from bytewright.codegen.writer import Writer
 from bytewright.ir.module import Port
+from bytewright.ir.types import Symbol
 
 
 def write_helpers(writer: Writer, interface: Interface) -> None:
@@ -92,6 +95,9 @@ def write_memory_checks(writer: Writer, interface: Interface, pool: PoolInterfac
 def write_run_checks(writer: Writer, interface: Interface) -> None:
     """What `<model>_run` checks before it computes anything."""
     prefix = interface.prefix
+    for symbol in interface.symbols:
+        outside = f"{symbol.name} < {symbol.lower} || {symbol.name} > {interface.bound_macro(symbol)}"
+        write_refusal(writer, outside, f"{prefix}_ERROR_EXTENT")
     pointers = ("context",) if interface.io_in_workspace else ("context", "inputs", "outputs")
     write_refusal(writer, " || ".join(f"{name} == NULL" for name in pointers), f"{prefix}_ERROR_NULL")
     used = [*interface.caller_workspaces, *interface.set_parameters]
@@ -118,7 +124,7 @@ def _write_overlap_checks(writer: Writer, interface: Interface, tensors: list[tu
 
     What is only read may share bytes. Parameters and workspaces are set in any order, so they meet here first.
     """
-    memories = [(f"{kind}->{port.name}", str(port.type.size_bytes), kind) for kind, port in tensors]
+    memories = [(f"{kind}->{port.name}", _size_text(port), kind) for kind, port in tensors]
     for kind, pools in (
         ("workspace", interface.caller_workspaces),
         ("parameters", interface.caller_parameters),
@@ -135,6 +141,13 @@ def _write_overlap_checks(writer: Writer, interface: Interface, tensors: list[tu
                 continue
             shared = f"share_bytes({first}, {first_bytes}, {second}, {second_bytes})"
             write_refusal(writer, shared, f"{interface.prefix}_ERROR_OVERLAP")
+
+
+def _size_text(port: Port) -> str:
+    """The bytes of an input or output as C text: a number, times each extent that the run is given."""
+    symbols = [extent.name for extent in port.type.shape if isinstance(extent, Symbol)]
+    fixed = prod(extent for extent in port.type.shape if isinstance(extent, int)) * port.type.dtype.size_bytes
+    return " * ".join([*(f"(size_t){name}" for name in symbols), str(fixed)])
 
 
 def write_refusal(writer: Writer, condition: str, error: str) -> None:

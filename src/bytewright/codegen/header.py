@@ -9,6 +9,7 @@ from bytewright.codegen.set_parameters import set_parameters_head
 from bytewright.codegen.writer import Writer
 from bytewright.ir.border import Border
 from bytewright.ir.module import Port
+from bytewright.ir.types import Symbol
 
 ERRORS = (
     ("NULL", "a pointer that must not be NULL is"),
@@ -20,6 +21,7 @@ ERRORS = (
     ("NOT_SET", "workspaces or parameters were not set before run"),
     ("DEVICE", "a device refused"),
     ("NO_MEMORY", "memory that was requested at run time was refused"),
+    ("EXTENT", "an extent that the run is given, such as the batch, is out of its range"),
 )
 
 
@@ -66,6 +68,11 @@ def _write_sizes(writer: Writer, interface: Interface) -> None:
     )
     writer.line(f"#define {interface.prefix}_STACK_PLANNED_BYTES {interface.stack_planned_bytes}")
     writer.line(f"#define {interface.prefix}_STACK_SIZE {interface.stack_size_bytes}")
+    for symbol in interface.symbols:
+        writer.comment(
+            f"The run is given '{symbol.name}': {symbol.lower} to this. All sizes are for the largest."
+        )
+        writer.line(f"#define {interface.bound_macro(symbol)} {symbol.upper}")
     if interface.parameters:
         writer.comment(
             "The bytes of each parameter pool, for an array of the application's own:\n"
@@ -101,7 +108,7 @@ def _write_errors(writer: Writer, interface: Interface) -> None:
 
 def describe_port(port: Port) -> str:
     """`i8[1,49,10,1], scale 0.5847, zero point 83`."""
-    shape = ",".join(str(extent) for extent in port.type.fixed_shape)
+    shape = ",".join(e.name if isinstance(e, Symbol) else str(e) for e in port.type.shape)
     text = f"{port.type.dtype.value}[{shape}]"
     if port.quantization is not None:
         text += f", scale {port.quantization.scale:.9g}, zero point {port.quantization.zero_point}"
@@ -187,15 +194,17 @@ def _write_functions(writer: Writer, interface: Interface) -> None:
         shared = "\nContexts of their own may run in threads of their own, once all parameters are set."
     else:
         shared = "\nNothing is global and mutable: contexts of their own may run in threads of their own."
+    extents = " and ".join(f"'{symbol.name}'" for symbol in interface.symbols)
+    what_runs = f"Runs one inference{f' of the extent {extents}' if extents else ''}"
     if interface.io_in_workspace:
         _write_address_prototypes(writer, interface)
         contract = (
-            "Runs one inference on the inputs in the workspace, which it may overwrite: write them before each run.\n"
+            f"{what_runs} on the inputs in the workspace, which it may overwrite: write them before each run.\n"
             "Outputs hold until the next run, or until inputs are written: the two may share bytes.\n"
         )
     else:
         what = "Outputs and workspaces share no bytes with each other, with inputs, or with parameters"
-        contract = f"Runs one inference. {what}. Inputs are not changed.\n"
+        contract = f"{what_runs}. {what}. Inputs are not changed.\n"
     writer.comment(f"{contract}At most {prefix}_STACK_SIZE bytes of stack are used.{shared}")
     writer.wrapped(f"{interface.run_head()};")
     writer.line()

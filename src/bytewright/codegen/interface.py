@@ -10,6 +10,7 @@ from bytewright.ir.border import Border, Io
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module, Port
 from bytewright.ir.prim import POOL_OFFSET, Allocate
+from bytewright.ir.types import Symbol
 from bytewright.ir.walk import walk_statements
 from bytewright.target.model import PARAMETER_HEADER_BYTES, Pool, Provider, Role, Target
 
@@ -64,7 +65,11 @@ class PoolInterface:
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """Everything that more than one generated file mentions."""
+    """Everything that more than one generated file mentions.
+
+    Attributes:
+        symbols: Extents that the application gives with each run: what `<model>_run` takes, in order.
+    """
 
     model: str
     version: str
@@ -76,6 +81,7 @@ class Interface:
     parameters: tuple[PoolInterface, ...]
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
+    symbols: tuple[Symbol, ...]
     stack_planned_bytes: int
     stack_size_bytes: int
     offsets: tuple[tuple[str, int], ...]
@@ -125,7 +131,12 @@ class Interface:
         ports = (
             "" if self.io_in_workspace else f", const {model}_inputs *inputs, const {model}_outputs *outputs"
         )
-        return f"int32_t {model}_run({model}_context *context{ports})"
+        symbols = "".join(f", int32_t {symbol.name}" for symbol in self.symbols)
+        return f"int32_t {model}_run({model}_context *context{ports}{symbols})"
+
+    def bound_macro(self, symbol: Symbol) -> str:
+        """`KWS_BATCH_MAX`: the largest value of an extent that the application gives."""
+        return f"{self.prefix}_{symbol.name.upper()}_MAX"
 
     def array_name(self, pool: PoolInterface) -> str:
         """The C array of a generated pool."""

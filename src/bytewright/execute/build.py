@@ -121,6 +121,7 @@ def model_table(bundle: Bundle, board: BoardTable | None = None, watch: Watch | 
         f"#define HARNESS_PARANOID {0 if watch is None else watch.guard_bytes}",
         *_list("INPUTS", _tensors(bundle.inputs)),
         *_list("OUTPUTS", _tensors(bundle.outputs)),
+        *_list("EXTENTS", [f"ENTRY({index})" for index in range(len(bundle.symbols))]),
         *_list("WORKSPACES", workspaces),
         *_list("BLOBS", blobs),
         f"#define HARNESS_CONTEXT_TYPE {model}_context",

@@ -19,6 +19,7 @@ import numpy as np
 
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ir.border import Io
+from bytewright.ir.types import Symbol
 from bytewright.target.load import load_description
 from bytewright.target.model import Provider, Role, Target, c_identifier
 
@@ -40,13 +41,23 @@ _DTYPES: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """One input or output: the name in the model, the struct member in C, and what the buffer holds."""
+    """One input or output: the name in the model, the struct member in C, and what the buffer holds.
+
+    Attributes:
+        shape: With every extent that a run is given at its largest; size_bytes is that of this shape.
+        extents: The same with the names of such extents.
+    """
 
     name: str
     c_name: str
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     size_bytes: int
+    extents: tuple[int | str, ...]
+
+    def shape_for(self, values: Mapping[str, int]) -> tuple[int, ...]:
+        """The shape in a run that is given these values of extents."""
+        return tuple(values[extent] if isinstance(extent, str) else extent for extent in self.extents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +75,11 @@ class PoolUse:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A bundle folder, understood."""
+    """A bundle folder, understood.
+
+    Attributes:
+        symbols: Extents that each run is given, in the order that `<model>_run` takes them.
+    """
 
     directory: Path
     model: str
@@ -72,6 +87,7 @@ class Bundle:
     io_in_workspace: bool
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
+    symbols: tuple[Symbol, ...]
     pools: tuple[PoolUse, ...]
     sources: tuple[Path, ...]
     include_directories: tuple[Path, ...]
@@ -166,14 +182,18 @@ def _understand(directory: Path, plan: dict[str, Any]) -> Bundle:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", model):
         raise ValueError(f"model {model!r} is not a C identifier")
     header = directory / "include" / f"{model}.h"
+    symbols = tuple(
+        Symbol(str(entry["name"]), int(entry["lower"]), int(entry["upper"])) for entry in plan["symbols"]
+    )
     runtime = directory / "runtime"
     return Bundle(
         directory=directory,
         model=model,
         target=load_description(plan["target_description"], "plan.json"),
         io_in_workspace=Io(plan["io"]) is Io.WORKSPACE,
-        inputs=tuple(_tensor(entry) for entry in plan["inputs"]),
-        outputs=tuple(_tensor(entry) for entry in plan["outputs"]),
+        inputs=tuple(_tensor(entry, symbols) for entry in plan["inputs"]),
+        outputs=tuple(_tensor(entry, symbols) for entry in plan["outputs"]),
+        symbols=symbols,
         pools=tuple(_pool(entry) for entry in plan["pools"]),
         sources=tuple(sorted((directory / "src").glob("*.c")) + sorted(runtime.rglob("*.c"))),
         include_directories=tuple(
@@ -183,12 +203,16 @@ def _understand(directory: Path, plan: dict[str, Any]) -> Bundle:
     )
 
 
-def _tensor(entry: dict[str, Any]) -> Tensor:
+def _tensor(entry: dict[str, Any], symbols: tuple[Symbol, ...]) -> Tensor:
     dtype = np.dtype(_DTYPES[entry["dtype"]])
     shape = tuple(int(extent) for extent in entry["shape"])
     if entry["size_bytes"] != math.prod(shape) * dtype.itemsize:
         raise ValueError(f"size_bytes of {entry['name']!r} is not that of its shape")
-    return Tensor(str(entry["name"]), str(entry["c_name"]), dtype, shape, int(entry["size_bytes"]))
+    extents = tuple(extent if isinstance(extent, str) else int(extent) for extent in entry["extents"])
+    tensor = Tensor(str(entry["name"]), str(entry["c_name"]), dtype, shape, int(entry["size_bytes"]), extents)
+    if tensor.shape_for({symbol.name: symbol.upper for symbol in symbols}) != shape:
+        raise ValueError(f"extents of {entry['name']!r} are not those of its shape")
+    return tensor
 
 
 def _pool(entry: dict[str, Any]) -> PoolUse:

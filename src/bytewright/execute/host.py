@@ -26,7 +26,7 @@ from bytewright.execute.build import (
     write_harness,
 )
 from bytewright.execute.description import Array, Bundle, read_bundle
-from bytewright.execute.tensors import check_inputs, output_size_bytes, pack, unpack_outputs
+from bytewright.execute.tensors import check_inputs, output_array, output_size_bytes, pack, unpack_outputs
 from bytewright.execute.tools import CrashError, compile_c, execute, failure, find_host_compiler
 from bytewright.execute.watch import Watch
 
@@ -115,7 +115,7 @@ def run_program(
         program = _build(
             bundle, folder, options or BuildOptions(), main="host_main.c", product="program", watch=watch
         )
-        (folder / "inputs.bin").write_bytes(pack(checked))
+        (folder / "inputs.bin").write_bytes(pack(bundle, checked))
         blobs = [blob_name(index) for index in range(len(bundle.caller_parameters))]
         command = [
             str(program),
@@ -144,7 +144,7 @@ def run_program(
         times = (folder / "times.txt").read_text(encoding="utf-8").split()
     if len(data) != output_size_bytes(bundle) * len(batch):
         raise failure(f"the program of model '{bundle.model}' wrote {len(data)} B of outputs")
-    return HostRun(unpack_outputs(bundle, data, len(batch)), tuple(int(time) for time in times), done.stdout)
+    return HostRun(unpack_outputs(bundle, data, checked), tuple(int(time) for time in times), done.stdout)
 
 
 def _ending(returncode: int) -> str:
@@ -188,7 +188,7 @@ class HostModel:
         library.bytewright_workspace_alignment.argtypes = [ctypes.c_size_t]
         library.bytewright_set_up.argtypes = [ctypes.c_void_p] * 3
         library.bytewright_set_up.restype = ctypes.c_int32
-        library.bytewright_run.argtypes = [*[ctypes.c_void_p] * 3, ctypes.c_size_t, ctypes.c_void_p]
+        library.bytewright_run.argtypes = [*[ctypes.c_void_p] * 4, ctypes.c_size_t, ctypes.c_void_p]
         library.bytewright_run.restype = ctypes.c_int32
         # A workspace that the C itself declares serves one context at a time.
         self._lock = threading.Lock() if bundle.has_generated_workspace else None
@@ -279,14 +279,17 @@ class HostContext:
 
     def run(self, inputs: Sequence[Array], repeat: int = 1) -> tuple[list[Array], list[int]]:
         """The outputs of one inference, and the nanoseconds of each repetition of it."""
-        for block, array in zip(self._inputs, check_inputs(self._bundle, inputs), strict=True):
-            block.view[:] = np.frombuffer(array.tobytes(), dtype=np.uint8)
+        checked = check_inputs(self._bundle, inputs)
+        for block, array in zip(self._inputs, checked.arrays, strict=True):
+            block.view[: array.nbytes] = np.frombuffer(array.tobytes(), dtype=np.uint8)
+        extents = (ctypes.c_int32 * (len(checked.extents) + 1))(*checked.extents.values())
         nanoseconds = (ctypes.c_int64 * repeat)()
         with self._lock:
             status = self._library.bytewright_run(
                 self._session.address,
                 _pointers([block.address for block in self._inputs]),
                 _pointers([block.address for block in self._outputs]),
+                extents,
                 repeat,
                 nanoseconds,
             )
@@ -294,7 +297,7 @@ class HostContext:
             raise model_error(self._bundle, status)
         self._check_guards()
         outputs = [
-            block.view.copy().view(tensor.dtype).reshape(tensor.shape)
+            output_array(tensor, block.view, checked)
             for block, tensor in zip(self._outputs, self._bundle.outputs, strict=True)
         ]
         return outputs, list(nanoseconds)

@@ -107,7 +107,7 @@ def run_on_board(
         image = build_image(bundle, board, folder, options or BuildOptions(), watch)
         build_plugin(folder, qemu)
         ranges = _ranges(image, bundle) if measure_memory else []
-        (folder / "inputs.bin").write_bytes(pack(checked))
+        (folder / "inputs.bin").write_bytes(pack(bundle, checked))
         is_complete = _emulate(
             qemu,
             image,
@@ -127,7 +127,7 @@ def run_on_board(
     stack_bytes = parse_report(report)["stack"]
     if stack_bytes > image.table.stack_bytes:
         raise stack_error(board.name, bundle.model, image.table.stack_bytes)
-    outputs = unpack_outputs(bundle, data, len(batch))
+    outputs = unpack_outputs(bundle, data, checked)
     return BoardRun(outputs, counts, stack_bytes, image.flash_bytes, board.name, report)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,8 +12,21 @@ from bytewright.diagnostics import Collector, CompileError, Diagnostic
 from bytewright.execute.description import Array, Bundle, Tensor
 
 
-def check_inputs(bundle: Bundle, inputs: Sequence[Array]) -> tuple[Array, ...]:
-    """The inputs as contiguous arrays.
+@dataclass(frozen=True, slots=True, eq=False)
+class Inputs:
+    """Inputs of one inference that fit the model.
+
+    Attributes:
+        arrays: Contiguous, in the model's order.
+        extents: The value of every extent that the run is given, as the arrays' shapes have it.
+    """
+
+    arrays: tuple[Array, ...]
+    extents: Mapping[str, int]
+
+
+def check_inputs(bundle: Bundle, inputs: Sequence[Array]) -> Inputs:
+    """The inputs as contiguous arrays, and the extents that they say.
 
     Raises:
         CompileError: BW205 for a wrong number of arrays, or one diagnostic for each wrong shape or type.
@@ -26,21 +41,36 @@ def check_inputs(bundle: Bundle, inputs: Sequence[Array]) -> tuple[Array, ...]:
             )
         )
     problems = Collector()
+    bounds = {symbol.name: symbol for symbol in bundle.symbols}
+    extents = {symbol.name: symbol.upper for symbol in reversed(bundle.symbols)}
+    for tensor, array in reversed(list(zip(bundle.inputs, inputs, strict=True))):
+        for extent, found in zip(tensor.extents, array.shape, strict=False):
+            if isinstance(extent, str) and bounds[extent].lower <= found <= bounds[extent].upper:
+                extents[extent] = found  # the first input that has the extent decides it
     for tensor, array in zip(bundle.inputs, inputs, strict=True):
-        if array.shape != tensor.shape or array.dtype != tensor.dtype:
+        if array.shape != tensor.shape_for(extents) or array.dtype != tensor.dtype:
             problems.add(
                 Diagnostic(
                     "BW205",
-                    f"input '{tensor.name}' must be {tensor.dtype}{list(tensor.shape)}, "
+                    f"input '{tensor.name}' must be {tensor.dtype}[{_expected(bundle, tensor)}], "
                     f"the array is {array.dtype}{list(array.shape)}",
                 )
             )
     problems.stop_if_any()
-    return tuple(np.ascontiguousarray(array).reshape(array.shape) for array in inputs)
+    return Inputs(
+        tuple(np.ascontiguousarray(array).reshape(array.shape) for array in inputs),
+        {symbol.name: extents[symbol.name] for symbol in bundle.symbols},
+    )
+
+
+def _expected(bundle: Bundle, tensor: Tensor) -> str:
+    """`1..4, 49, 10, 1`: the shape that an input must have, with the range of an extent that the run is given."""
+    ranges = {symbol.name: f"{symbol.lower}..{symbol.upper}" for symbol in bundle.symbols}
+    return ", ".join(ranges[e] if isinstance(e, str) else str(e) for e in tensor.extents)
 
 
 def random_inputs(bundle: Bundle, seed: int) -> list[Array]:
-    """Inputs from a seed: integers over their full range, floats in [-1, 1).
+    """Inputs from a seed, of the largest shape: integers over their full range, floats in [-1, 1).
 
     numpy keeps the stream of the legacy generator for ever, so a seed means the same bytes in any version.
     """
@@ -57,23 +87,37 @@ def _random_array(generator: np.random.RandomState, tensor: Tensor) -> Array:
     return raw.view(tensor.dtype).reshape(tensor.shape)
 
 
-def pack(batch: Sequence[Sequence[Array]]) -> bytes:
-    """The inputs of all inferences, one after another, as the harnesses read them."""
-    return b"".join(array.tobytes() for inputs in batch for array in inputs)
+def pack(bundle: Bundle, batch: Sequence[Inputs]) -> bytes:
+    """All inferences one after another, as the harnesses read them.
+
+    Each begins with the extents that the run is given, i32; each input takes the bytes of its largest shape.
+    """
+    pieces: list[bytes] = []
+    for inputs in batch:
+        pieces.append(np.array(list(inputs.extents.values()), dtype="<i4").tobytes())
+        for tensor, array in zip(bundle.inputs, inputs.arrays, strict=True):
+            pieces.append(array.tobytes().ljust(tensor.size_bytes, b"\0"))
+    return b"".join(pieces)
 
 
-def unpack_outputs(bundle: Bundle, data: bytes, num_inferences: int) -> tuple[tuple[Array, ...], ...]:
+def unpack_outputs(bundle: Bundle, data: bytes, batch: Sequence[Inputs]) -> tuple[tuple[Array, ...], ...]:
     """The outputs of all inferences from what a harness wrote; its length must have been checked."""
     results: list[tuple[Array, ...]] = []
     offset = 0
-    for _ in range(num_inferences):
+    for inputs in batch:
         arrays: list[Array] = []
         for tensor in bundle.outputs:
-            piece = data[offset : offset + tensor.size_bytes]
-            arrays.append(np.frombuffer(piece, dtype=tensor.dtype).reshape(tensor.shape).copy())
+            arrays.append(output_array(tensor, data[offset : offset + tensor.size_bytes], inputs))
             offset += tensor.size_bytes
         results.append(tuple(arrays))
     return tuple(results)
+
+
+def output_array(tensor: Tensor, content: bytes | Array, inputs: Inputs) -> Array:
+    """An output of an inference from the memory of its largest shape: a copy."""
+    shape = tensor.shape_for(inputs.extents)
+    flat = np.frombuffer(content, dtype=tensor.dtype, count=math.prod(shape))
+    return flat.reshape(shape).copy()
 
 
 def output_size_bytes(bundle: Bundle) -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from bytewright.diagnostics import Collector, CompileError, Diagnostic
 from bytewright.ir.graph import Function, Node, Operation, Value, value_types
 from bytewright.ir.module import Module, Port
-from bytewright.ir.types import Extent, Symbol, TensorType, format_shape
+from bytewright.ir.types import MAX_ELEMENTS, Extent, Symbol, TensorType, format_shape
 from bytewright.ops.data import Reshape, Slice
 
 BATCH = "batch"
@@ -24,7 +24,8 @@ def open_batch(module: Module, batch_max: int) -> Module:
     """Returns the module with a leading extent `batch[1..batch_max]` in place of 1.
 
     Raises:
-        CompileError: BW111 if an input has no leading extent of 1, or an operator mixes samples; all of them at once.
+        CompileError: BW111 if an input has no leading extent of 1, an operator mixes samples, or a tensor gets more
+            elements than kernels can count.
     """
     function = module.graph
     symbol = Symbol(_free_name(module), 1, batch_max)
@@ -40,6 +41,7 @@ def open_batch(module: Module, batch_max: int) -> Module:
         with collector.catch():
             nodes.append(opening.node(node))
     collector.stop_if_any()
+    _check_sizes(module, [*parameters, *(value for node in nodes for value in node.outputs)], symbol)
     opened = Function(function.name, tuple(parameters), tuple(nodes), function.results)
     return replace(
         module,
@@ -47,6 +49,22 @@ def open_batch(module: Module, batch_max: int) -> Module:
         inputs=_ports(module.inputs, [value.name for value in parameters], opening.types),
         outputs=_ports(module.outputs, function.results, opening.types),
     )
+
+
+def _check_sizes(module: Module, values: list[Value], symbol: Symbol) -> None:
+    """Every tensor of the largest batch has at most `MAX_ELEMENTS` elements."""
+    largest = max(values, key=lambda value: value.type.num_elements)
+    num_elements = largest.type.num_elements
+    if symbol in largest.type.shape and num_elements > MAX_ELEMENTS:
+        raise CompileError(
+            Diagnostic(
+                "BW111",
+                f"with a batch of {symbol.upper}, '{largest.name}' has {num_elements} elements; kernels count up to "
+                f"{MAX_ELEMENTS}",
+                help=f"--batch-max {MAX_ELEMENTS // (num_elements // symbol.upper)}",
+                where=module.name,
+            )
+        )
 
 
 def _free_name(module: Module) -> str:

@@ -80,6 +80,8 @@ class Symbol:
 
 
 Extent = int | Symbol
+# Of one tensor: kernels count elements in 32 bits.
+MAX_ELEMENTS = (1 << 31) - 1
 
 
 def upper_bound(extent: Extent) -> int:

@@ -29,9 +29,9 @@ from bytewright.ir.prim import (
 )
 from bytewright.ir.scope import STACK, Rank
 from bytewright.ir.types import DType
-from bytewright.ir.verify_call import check_call
+from bytewright.ir.verify_call import Denoted, check_call
 from bytewright.ir.violation import Context
-from bytewright.ir.walk import as_any
+from bytewright.ir.walk import as_any, regions
 
 ARITHMETIC = frozenset({DType.I16, DType.I32, DType.I64, DType.F32, DType.F64})
 _INTEGER_ONLY = frozenset({BinaryOperator.MOD, BinaryOperator.SHL, BinaryOperator.SHR, BinaryOperator.AND})
@@ -58,6 +58,7 @@ class _Checker:
         self.variables: dict[str, Var] = {}
         self.buffers = {c.buffer.name: c.buffer for c in context.module.constant_buffers}
         self.read_only = set(self.buffers)
+        self.denoted = Denoted()
         self.names: set[str] = set()
         self.node: object = function
 
@@ -140,6 +141,8 @@ class _Checker:
                 self.define_variable(statement.variable)
             case Allocate():
                 self.define_buffer(statement.buffer)
+                if statement.buffer.scope is None:
+                    self.denoted.unmarked.add(statement.buffer.name)
                 self.allocation(statement)
             case View():
                 self.view(statement)
@@ -151,7 +154,7 @@ class _Checker:
                         self.region(argument)
                     else:
                         self.expression(argument)
-                check_call(self.context, self.function, statement, self.read_only)
+                check_call(self.context, self.function, statement, self.read_only, self.denoted)
             case _:
                 assert_never(statement)
 
@@ -205,7 +208,7 @@ class _Checker:
             return
         if pool is not None and not self.is_entry:
             self.report(f"'{buffer.name}' is allocated in pool '{pool}' by a kernel; it must be a parameter")
-        is_planned = pool is not None and has_constant_size(buffer)
+        is_planned = pool is not None
         if is_planned and (not isinstance(offset, int) or offset < 0):
             self.report(f"'{buffer.name}' in pool '{pool}' has no {POOL_OFFSET}")
         if not is_planned and offset is not None:
@@ -242,6 +245,7 @@ class _Checker:
             self.report(f"scope of view '{buffer.name}' {scopes} of '{statement.source.buffer.name}'")
         self.define_buffer(buffer)
         self.read_only.add(buffer.name)
+        self.denoted.view(buffer, tuple(region.buffer for region in regions(statement)))
 
     def store(self, statement: Store) -> None:
         self.element(statement.buffer, statement.indices)

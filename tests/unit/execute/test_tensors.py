@@ -20,7 +20,8 @@ def with_input(directory: Path, dtype: str, size_bytes: int) -> Bundle:
     write_tiny_bundle(directory)
     path = directory / "plan.json"
     plan = json.loads(path.read_text())
-    plan["inputs"] = [{"name": "x", "c_name": "x", "dtype": dtype, "shape": [1000], "size_bytes": size_bytes}]
+    tensor = {"name": "x", "c_name": "x", "dtype": dtype, "shape": [1000], "extents": [1000]}
+    plan["inputs"] = [{**tensor, "size_bytes": size_bytes}]
     path.write_text(json.dumps(plan))
     return read_bundle(directory)
 
@@ -50,7 +51,7 @@ def test_a_wrong_type_is_refused(bundle: Bundle) -> None:
 
 def test_a_transposed_view_is_made_contiguous(bundle: Bundle) -> None:
     array = np.arange(32, dtype=np.int8).reshape(16, 2).T[:1]
-    (checked,) = check_inputs(bundle, [array])
+    (checked,) = check_inputs(bundle, [array]).arrays
     assert checked.tobytes() == bytes(range(0, 32, 2))
 
 
@@ -78,6 +79,57 @@ def test_random_floats_are_between_minus_one_and_one(tmp_path: Path) -> None:
 
 def test_outputs_are_unpacked_inference_by_inference(bundle: Bundle) -> None:
     first, second = np.arange(16, dtype=np.int8).reshape(1, 16), np.full((1, 16), -3, np.int8)
-    (one,), (two,) = unpack_outputs(bundle, pack([[first], [second]]), 2)
+    batch = [check_inputs(bundle, [array]) for array in (first, second)]
+    (one,), (two,) = unpack_outputs(bundle, pack(bundle, batch), batch)
     assert (one == first).all()
     assert (two == second).all()
+
+
+def with_open_batch(directory: Path) -> Bundle:
+    """Two inputs [n, 4] and an output i16[n, 4], for n from 2 to 3."""
+    write_tiny_bundle(directory)
+    path = directory / "plan.json"
+    plan = json.loads(path.read_text())
+    operand = {"dtype": "i8", "shape": [3, 4], "extents": ["n", 4], "size_bytes": 12}
+    plan["inputs"] = [{"name": name, "c_name": name, **operand} for name in ("a", "b")]
+    plan["outputs"] = [
+        {"name": "y", "c_name": "y", "dtype": "i16", "shape": [3, 4], "extents": ["n", 4], "size_bytes": 24}
+    ]
+    plan["symbols"] = [{"name": "n", "lower": 2, "upper": 3}]
+    path.write_text(json.dumps(plan))
+    return read_bundle(directory)
+
+
+def test_inputs_say_the_extents_of_a_run(tmp_path: Path) -> None:
+    bundle = with_open_batch(tmp_path)
+    for batch in (2, 3):
+        checked = check_inputs(bundle, [np.zeros((batch, 4), np.int8)] * 2)
+        assert checked.extents == {"n": batch}
+    assert [array.shape for array in random_inputs(bundle, 0)] == [(3, 4), (3, 4)]
+
+
+@pytest.mark.parametrize("batch", [0, 1, 4])
+def test_an_extent_out_of_its_range_is_refused(tmp_path: Path, batch: int) -> None:
+    bundle = with_open_batch(tmp_path)
+    assert messages(bundle, [np.zeros((batch, 4), np.int8)] * 2) == [
+        f"input '{name}' must be int8[2..3, 4], the array is int8[{batch}, 4]" for name in ("a", "b")
+    ]
+
+
+def test_inputs_that_disagree_about_an_extent_are_refused(tmp_path: Path) -> None:
+    arrays = [np.zeros((2, 4), np.int8), np.zeros((3, 4), np.int8)]
+    assert messages(with_open_batch(tmp_path), arrays) == [
+        "input 'b' must be int8[2..3, 4], the array is int8[3, 4]"
+    ]
+
+
+def test_smaller_inferences_are_packed_at_the_start_of_their_memory(tmp_path: Path) -> None:
+    bundle = with_open_batch(tmp_path)
+    batch = [check_inputs(bundle, [np.full((n, 4), n, np.int8), np.full((n, 4), 9, np.int8)]) for n in (2, 3)]
+    expected = b"\2\0\0\0" + b"\2" * 8 + bytes(4) + b"\x09" * 8 + bytes(4)
+    expected += b"\3\0\0\0" + b"\3" * 12 + b"\x09" * 12
+    assert pack(bundle, batch) == expected
+    written = np.arange(24, dtype="<i2").tobytes()
+    (small,), (large,) = unpack_outputs(bundle, written, batch)
+    assert small.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert large.tolist() == [[12, 13, 14, 15], [16, 17, 18, 19], [20, 21, 22, 23]]

@@ -60,6 +60,7 @@ def plan(**changes: Any) -> Plan:
         plan_hash="0" * 64,
         inputs=(),
         outputs=(),
+        symbols=(),
         pools={p.name: p for p in (pool("dtcm", 114, 256), pool("isram", 200, 4096, bound=150))},
         buffers={buffer.name: buffer for buffer in buffers},
         stack={},

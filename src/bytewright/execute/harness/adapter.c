@@ -47,6 +47,8 @@ int32_t harness_set_up(harness_session *session, void *const *workspaces, const 
     return status;
 }
 
+#define PASS_EXTENT(index) , extents[index]
+
 #if HARNESS_IO_IN_WORKSPACE
 
 void harness_bind(harness_session *session, void *const *inputs, void *const *outputs)
@@ -59,9 +61,10 @@ void harness_bind(harness_session *session, void *const *inputs, void *const *ou
     HARNESS_INPUTS(WRITE_INPUT)
 }
 
-int32_t harness_run(harness_session *session)
+int32_t harness_run(harness_session *session, const int32_t *extents)
 {
-    return HARNESS_RUN(&session->context);
+    (void)extents;
+    return HARNESS_RUN(&session->context HARNESS_EXTENTS(PASS_EXTENT));
 }
 
 void harness_collect(const harness_session *session, void *const *outputs)
@@ -85,9 +88,10 @@ void harness_bind(harness_session *session, void *const *inputs, void *const *ou
     HARNESS_OUTPUTS(BIND_OUTPUT)
 }
 
-int32_t harness_run(harness_session *session)
+int32_t harness_run(harness_session *session, const int32_t *extents)
 {
-    return HARNESS_RUN(&session->context, &session->inputs, &session->outputs);
+    (void)extents;
+    return HARNESS_RUN(&session->context, &session->inputs, &session->outputs HARNESS_EXTENTS(PASS_EXTENT));
 }
 
 void harness_collect(const harness_session *session, void *const *outputs)

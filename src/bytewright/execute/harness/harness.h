@@ -43,8 +43,8 @@ int32_t harness_set_up(harness_session *session, void *const *workspaces, const 
  */
 void harness_bind(harness_session *session, void *const *inputs, void *const *outputs);
 
-/* One run of the model. Returns its status. */
-int32_t harness_run(harness_session *session);
+/* One run of the model, with the extents that it is given. Returns its status. */
+int32_t harness_run(harness_session *session, const int32_t *extents);
 
 /* After the last run: copies outputs that lie in the workspace to the buffers. */
 void harness_collect(const harness_session *session, void *const *outputs);

@@ -11,8 +11,8 @@ EXPORT size_t bytewright_session_size_bytes(void);
 EXPORT size_t bytewright_workspace_size_bytes(size_t index);
 EXPORT size_t bytewright_workspace_alignment(size_t index);
 EXPORT int32_t bytewright_set_up(void *session, void *const *workspaces, const void *const *blobs);
-EXPORT int32_t bytewright_run(void *session, void *const *inputs, void *const *outputs, size_t num_repetitions,
-                              int64_t *nanoseconds);
+EXPORT int32_t bytewright_run(void *session, void *const *inputs, void *const *outputs, const int32_t *extents,
+                              size_t num_repetitions, int64_t *nanoseconds);
 
 size_t bytewright_session_size_bytes(void)
 {
@@ -35,8 +35,8 @@ int32_t bytewright_set_up(void *session, void *const *workspaces, const void *co
 }
 
 /* Runs the same inputs num_repetitions times; nanoseconds has one element for each. */
-int32_t bytewright_run(void *session, void *const *inputs, void *const *outputs, size_t num_repetitions,
-                       int64_t *nanoseconds)
+int32_t bytewright_run(void *session, void *const *inputs, void *const *outputs, const int32_t *extents,
+                       size_t num_repetitions, int64_t *nanoseconds)
 {
     harness_session *const bound = session;
 
@@ -47,7 +47,7 @@ int32_t bytewright_run(void *session, void *const *inputs, void *const *outputs,
 
         harness_bind(bound, inputs, outputs);
         clock_gettime(CLOCK_MONOTONIC, &before);
-        status = harness_run(bound);
+        status = harness_run(bound, extents);
         clock_gettime(CLOCK_MONOTONIC, &after);
         if (status < 0) {
             return status;

@@ -68,8 +68,8 @@ static void *load_blob(const char *path, size_t alignment)
 }
 #endif
 
-static void infer(harness_session *session, void *const *inputs, void *const *outputs, unsigned long num_repetitions,
-                  FILE *times)
+static void infer(harness_session *session, void *const *inputs, void *const *outputs, const int32_t *extents,
+                  unsigned long num_repetitions, FILE *times)
 {
     for (unsigned long repetition = 0; repetition < num_repetitions; ++repetition) {
         struct timespec before;
@@ -78,7 +78,7 @@ static void infer(harness_session *session, void *const *inputs, void *const *ou
 
         harness_bind(session, inputs, outputs);
         clock_gettime(CLOCK_MONOTONIC, &before);
-        status = harness_run(session);
+        status = harness_run(session, extents);
         clock_gettime(CLOCK_MONOTONIC, &after);
         check(status);
         fprintf(times, "%lld\n",
@@ -136,12 +136,17 @@ int main(int argc, char **argv)
 
     check(harness_set_up(&session, workspaces, blobs));
     for (unsigned long inference = 0; inference < num_inferences; ++inference) {
+        int32_t extents[HARNESS_NUM_EXTENTS + 1];
+
+        if (fread(extents, sizeof extents[0], HARNESS_NUM_EXTENTS, input_file) != HARNESS_NUM_EXTENTS) {
+            stop("the input file is too short");
+        }
         for (int index = 0; index < HARNESS_NUM_INPUTS; ++index) {
             if (fread(inputs[index], 1, harness_input_size_bytes[index], input_file) != harness_input_size_bytes[index]) {
                 stop("the input file is too short");
             }
         }
-        infer(&session, inputs, outputs, num_repetitions, times);
+        infer(&session, inputs, outputs, extents, num_repetitions, times);
         for (int index = 0; index < HARNESS_NUM_OUTPUTS; ++index) {
             if (fwrite(outputs[index], 1, harness_output_size_bytes[index], output_file) !=
                 harness_output_size_bytes[index]) {

@@ -21,11 +21,11 @@ from bytewright.frontends.tflite.model import (
     QuantizationRecord,
     TensorRecord,
 )
+from bytewright.ir.types import MAX_ELEMENTS
 
 IDENTIFIER = b"TFL3"
 SCHEMA_VERSION = 3
 MAX_RANK = 8
-MAX_ELEMENTS = (1 << 31) - 1
 
 _ELEMENT_BITS = {
     "FLOAT32": 32,
