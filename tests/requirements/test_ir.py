@@ -11,7 +11,7 @@ from bytewright.diagnostics import InternalError
 from bytewright.frontends.tflite import import_tflite
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.data import TensorData
-from bytewright.ir.expr import Buffer
+from bytewright.ir.expr import Buffer, const
 from bytewright.ir.graph import Constant, Function, Node, Value
 from bytewright.ir.module import Module
 from bytewright.ir.parse import parse_module
@@ -218,6 +218,64 @@ def test_s19_argument_and_parameter_scopes_are_compared_at_every_call(
     message = f"'x' is passed to 'source' of 'copy': scope '{argument}' does not satisfy scope '{parameter}'"
     with pytest.raises(InternalError, match=message):
         verify(module, Stage.LOWERED)
+
+
+def passes_on(buffer: Buffer, parameter: Scope | None, *, allocates: bool) -> Module:
+    """A kernel that passes a buffer, its own or one that it was given, on to `copy`."""
+    kernel = copy_kernel(Buffer("source", (8,), I8, parameter), Buffer("target", (8,), I8, GLOBAL))
+    b = BodyBuilder(("given", "y"))
+    passed = b.allocate(buffer) if allocates else buffer
+    b.call("copy", region(b.view("v", region(passed), I8, 8)), region(Buffer("y", (8,), I8, GLOBAL)))
+    parameters = (
+        *(() if allocates else (BufferParameter(buffer, Access.READ),)),
+        BufferParameter(Buffer("y", (8,), I8, GLOBAL), Access.WRITE),
+    )
+    return Module("m", kernels=(kernel, PrimFunc("k", parameters, b.finish())))
+
+
+def test_s22_scratch_without_a_scope_is_global_where_it_is_passed():
+    """Not so a parameter without one: its callers may pass what is not `global`."""
+    own, given = Buffer("own", (8,), I8), Buffer("given", (8,), I8)
+    verify(passes_on(own, GLOBAL, allocates=True), Stage.LOWERED)
+    message = "'v' is passed to 'source' of 'copy': scope '{}' does not satisfy scope '{}'"
+    with pytest.raises(InternalError, match=message.format("global", "global.workspace")):
+        verify(passes_on(own, WORKSPACE, allocates=True), Stage.LOWERED)
+    with pytest.raises(InternalError, match=message.format("None", "global")):
+        verify(passes_on(given, GLOBAL, allocates=False), Stage.LOWERED)
+
+
+@pytest.mark.parametrize(
+    ("scope", "is_passed", "satisfies"), [(SRAM, True, True), (STACK, True, False), (LOCAL, False, False)]
+)
+def test_s19_what_a_view_may_show_is_compared_too(scope: Scope, is_passed: bool, satisfies: bool):
+    """A view has the scope of its first source; unless its condition holds it shows the other one."""
+    kernel = copy_kernel(Buffer("source", (8,), I8, WORKSPACE), Buffer("target", (8,), I8, GLOBAL))
+    b = BodyBuilder()
+    first, y = (b.allocate(Buffer(name, (8,), I8, WORKSPACE)) for name in ("first", "y"))
+    second = b.allocate(Buffer("second", (8,), I8, scope))
+    turn = b.let("turn", const(1))
+    b.call("copy", region(b.view("v", region(first), I8, 8, turn < 2, region(second))), region(y))
+    module = Module("m", kernels=(kernel,), entries=(PrimFunc("main", (), b.finish()),))
+    private = "'v' is local and cannot be passed to 'copy'"
+    unsatisfied = (
+        f"'v' is passed to 'source' of 'copy': scope '{scope}' does not satisfy scope 'global.workspace'"
+    )
+    expected = [*([] if is_passed else [private]), *([] if satisfies else [unsatisfied])]
+    assert [violation.text for violation in find_violations(module, Stage.LOWERED)] == expected
+
+
+def test_s15_only_opaque_calls_declare_devices_and_those_exist():
+    kernel = copy_kernel(Buffer("source", (8,), I8, None), Buffer("target", (8,), I8, None))
+    b = BodyBuilder()
+    x, y = (b.allocate(Buffer(name, (8,), I8, WORKSPACE)) for name in ("x", "y"))
+    b.call("copy", region(x), region(y), touched_by=(("cpu",), ("cpu",)))
+    b.call("external", region(x), region(y), touched_by=(("cpu",), ("gpu", "gpu")))
+    module = Module("m", kernels=(kernel,), entries=(PrimFunc("main", (), b.finish()),))
+    found = find_violations(module, Stage.LOWERED, load_target("host"))
+    assert [violation.text for violation in found] == [
+        "touched_by is for opaque calls, and 'copy' is a kernel",
+        "touched_by of 'external': target 'host' has no device 'gpu'",
+    ]
 
 
 def test_s19_a_buffer_has_one_scope_wherever_it_is_named():

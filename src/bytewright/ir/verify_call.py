@@ -1,21 +1,54 @@
 """Checks calls: arguments against the callee's parameters, so that a kernel may rely on what it states.
 
 The scope of an argument must lie within the parameter's, because a kernel is compiled once for the places that its
-parameters name. Private memory is never passed at all.
+parameters name. A buffer that its function allocates without a scope is `global`. Private memory is never passed at
+all. What a view shows counts, not the view.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass, field
 
 from bytewright.ir.address import num_elements, region_index
-from bytewright.ir.expr import Const
+from bytewright.ir.expr import Buffer, Const
 from bytewright.ir.prim import Access, BufferParameter, Call, PrimFunc, Region, ScalarParameter
-from bytewright.ir.scope import Rank, is_within
+from bytewright.ir.scope import GLOBAL, Rank, Scope, is_within
 from bytewright.ir.violation import Context
 
 
-def check_call(context: Context, caller: PrimFunc, call: Call, read_only: Collection[str]) -> None:
+@dataclass(slots=True)
+class Denoted:
+    """What the names of buffers stand for in a function.
+
+    Attributes:
+        unmarked: Names of buffers that it allocates without a scope.
+        shown: What each view may show, other views followed to what they show.
+    """
+
+    unmarked: set[str] = field(default_factory=set[str])
+    shown: dict[str, tuple[Buffer, ...]] = field(default_factory=dict[str, tuple[Buffer, ...]])
+
+    def view(self, buffer: Buffer, sources: tuple[Buffer, ...]) -> None:
+        """Learns of a view."""
+        self.shown[buffer.name] = tuple(root for source in sources for root in self.roots(source))
+
+    def roots(self, buffer: Buffer) -> tuple[Buffer, ...]:
+        """What a name may denote: the buffer itself, or what the view of that name shows."""
+        return self.shown.get(buffer.name, (buffer,))
+
+    def scopes(self, buffer: Buffer) -> tuple[Scope | None, ...]:
+        """The scopes of what a name may denote, each once."""
+        found = (
+            GLOBAL if root.scope is None and root.name in self.unmarked else root.scope
+            for root in self.roots(buffer)
+        )
+        return tuple(dict.fromkeys(found))
+
+
+def check_call(
+    context: Context, caller: PrimFunc, call: Call, read_only: Collection[str], denoted: Denoted
+) -> None:
     """Reports what is wrong with a call.
 
     Args:
@@ -23,14 +56,14 @@ def check_call(context: Context, caller: PrimFunc, call: Call, read_only: Collec
         caller: The function that the call stands in.
         call: The call.
         read_only: Names of buffers that the caller may not have written.
+        denoted: What names stand for in the caller.
     """
     for argument in call.arguments:
-        buffer = argument.buffer if isinstance(argument, Region) else None
-        if buffer is not None and buffer.scope is not None and buffer.scope.rank is Rank.LOCAL:
-            context.report(caller, call, f"'{buffer.name}' is local and cannot be passed to '{call.callee}'")
-    if call.touched_by is not None and len(call.touched_by) != len(call.arguments):
-        found, expected = len(call.touched_by), len(call.arguments)
-        context.report(caller, call, f"touched_by names {found} arguments of {expected}")
+        scopes = denoted.scopes(argument.buffer) if isinstance(argument, Region) else ()
+        if isinstance(argument, Region) and any(s is not None and s.rank is Rank.LOCAL for s in scopes):
+            text = f"'{argument.buffer.name}' is local and cannot be passed to '{call.callee}'"
+            context.report(caller, call, text)
+    _check_touched_by(context, caller, call)
     callee = _callee(context, caller, call)
     if callee is None:
         return
@@ -40,7 +73,7 @@ def check_call(context: Context, caller: PrimFunc, call: Call, read_only: Collec
         return
     for parameter, argument in zip(callee.parameters, call.arguments, strict=True):
         if isinstance(parameter, BufferParameter) and isinstance(argument, Region):
-            for fault in _buffer_faults(callee, parameter, argument, read_only):
+            for fault in _buffer_faults(callee, parameter, argument, read_only, denoted):
                 context.report(caller, call, fault)
         elif isinstance(parameter, ScalarParameter) and not isinstance(argument, Region):
             expected, found = parameter.variable.dtype, argument.dtype
@@ -50,6 +83,21 @@ def check_call(context: Context, caller: PrimFunc, call: Call, read_only: Collec
         else:
             kinds = "a buffer" if isinstance(parameter, BufferParameter) else "a scalar"
             context.report(caller, call, f"an argument of '{callee.name}' is not {kinds}")
+
+
+def _check_touched_by(context: Context, caller: PrimFunc, call: Call) -> None:
+    """Only opaque calls declare devices: for others they are computed from the callee."""
+    if call.touched_by is None:
+        return
+    if len(call.touched_by) != len(call.arguments):
+        found, expected = len(call.touched_by), len(call.arguments)
+        context.report(caller, call, f"touched_by names {found} arguments of {expected}")
+    if context.module.kernel(call.callee) is not None:
+        context.report(caller, call, f"touched_by is for opaque calls, and '{call.callee}' is a kernel")
+    for device in dict.fromkeys(device for devices in call.touched_by for device in devices):
+        fault = context.device_fault(device)
+        if fault is not None:
+            context.report(caller, call, f"touched_by of '{call.callee}': {fault}")
 
 
 def _callee(context: Context, caller: PrimFunc, call: Call) -> PrimFunc | None:
@@ -66,15 +114,20 @@ def _callee(context: Context, caller: PrimFunc, call: Call) -> PrimFunc | None:
 
 
 def _buffer_faults(
-    callee: PrimFunc, parameter: BufferParameter, argument: Region, read_only: Collection[str]
+    callee: PrimFunc,
+    parameter: BufferParameter,
+    argument: Region,
+    read_only: Collection[str],
+    denoted: Denoted,
 ) -> list[str]:
     given, wanted = argument.buffer, parameter.buffer
     names = f"'{given.name}' is passed to '{wanted.name}' of '{callee.name}'"
     faults: list[str] = []
     if given.dtype is not wanted.dtype:
         faults.append(f"{names}: {given.dtype.value} is not {wanted.dtype.value}")
-    if not is_within(given.scope, wanted.scope):
-        faults.append(f"{names}: scope '{given.scope}' does not satisfy scope '{wanted.scope}'")
+    for scope in denoted.scopes(given):
+        if not is_within(scope, wanted.scope):
+            faults.append(f"{names}: scope '{scope}' does not satisfy scope '{wanted.scope}'")
     if parameter.access is not Access.READ and given.name in read_only:
         faults.append(f"{names}, which writes it, but it is only to be read")
     available = num_elements(given)
