@@ -51,6 +51,7 @@ class PlannedBuffer:
         scope: Its storage scope.
         candidates: Pools that it might have gone to, preferred first.
         reason: How its scope came to be what it is.
+        devices: Those that touch it, by way of whatever call.
     """
 
     name: str
@@ -64,6 +65,7 @@ class PlannedBuffer:
     scope: str | None
     candidates: tuple[str, ...]
     reason: str
+    devices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -451,6 +453,7 @@ def _buffer(entry: _Record) -> PlannedBuffer:
         scope=entry.optional_text("scope"),
         candidates=entry.texts("candidates"),
         reason=entry.text("reason"),
+        devices=entry.texts("devices"),
     )
 
 

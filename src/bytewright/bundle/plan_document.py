@@ -27,6 +27,7 @@ from bytewright.plan.solution import Solution
 from bytewright.plan_file import SCHEMA, hash_document
 from bytewright.storage.account_stack import StackUse
 from bytewright.storage.clock import LiveBuffer, Step, Timeline
+from bytewright.storage.touch import constant_touches
 from bytewright.target.dump import dump
 from bytewright.target.model import Pool, Target
 
@@ -191,6 +192,7 @@ def _buffer(
         "last_step": steps[1],
         "scope": str(live.buffer.scope) if live.buffer.scope else None,
         "candidates": list(candidates),
+        "devices": list(live.devices),
         "reason": reason,
     }
 
@@ -219,6 +221,7 @@ def _stack_buffers(module: Module, target: Target) -> list[dict[str, Any]]:
                     "last_step": None,
                     "scope": str(buffer.scope),
                     "candidates": [],
+                    "devices": [kernel.device],
                     "reason": "; ".join(statement.provenance),
                 }
             )
@@ -227,6 +230,7 @@ def _stack_buffers(module: Module, target: Target) -> list[dict[str, Any]]:
 
 def _constant_buffers(planned: PlannedModel) -> list[dict[str, Any]]:
     steps = planned.timeline.steps
+    touches = constant_touches(planned.module, planned.target)
     documents: list[dict[str, Any]] = []
     for constant in planned.module.constant_buffers:
         touching = [step.index for step in steps if constant.buffer.name in step.touched]
@@ -247,6 +251,7 @@ def _constant_buffers(planned: PlannedModel) -> list[dict[str, Any]]:
                 "last_step": touching[-1],
                 "scope": str(scope),
                 "candidates": list(constant.candidates or ()),
+                "devices": sorted(touch.device for touch in touches[constant.buffer.name]),
                 "reason": "; ".join(("constant of the model", *constant.provenance)),
             }
         )

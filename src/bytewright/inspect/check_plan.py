@@ -81,7 +81,8 @@ def _faults_of_buffers(plan: Plan) -> Iterator[str]:
         if place.kind not in _KINDS.get(buffer.role, ()):
             yield f"{buffer.role} '{buffer.name}' has a place of kind '{place.kind}'"
         if place.kind in ("planned", "constant"):
-            yield from _faults_of_placed(plan, buffer, list(dict.fromkeys(devices.get(buffer.name, ()))))
+            touching = (*devices.get(buffer.name, ()), *buffer.devices)
+            yield from _faults_of_placed(plan, buffer, list(dict.fromkeys(touching)))
         elif place.kind == "stack":
             if plan.hardware.find_context(place.name) is None:
                 yield f"'{buffer.name}' is on the stack of '{place.name}', which the target does not have"

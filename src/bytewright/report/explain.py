@@ -148,11 +148,11 @@ def _other_pools(plan: Plan, buffer: PlannedBuffer, role: str) -> list[tuple[str
 
 def _not_a_candidate(plan: Plan, buffer: PlannedBuffer, pool: PlannedPool) -> str:
     admitted = plan.hardware.pool(pool.name).devices if plan.hardware.find_pool(pool.name) else ()
-    devices = dict.fromkeys(use.step.device for use in _uses(plan, buffer))
+    devices = dict.fromkeys((*(use.step.device for use in _uses(plan, buffer)), *buffer.devices))
     barred = [device for device in devices if device not in admitted]
     if barred:
         return f"device '{barred[0]}', which touches it, may not use this pool"
-    return "not a candidate: the scope that it came with, or a device that touches it, leaves this pool out"
+    return "not a candidate: the scope that it came with leaves this pool out"
 
 
 def _refused_by_preferred(plan: Plan, buffer: PlannedBuffer, pool: PlannedPool) -> str:
