@@ -10,7 +10,7 @@ import pytest
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.frontends.open_batch import open_batch
 from bytewright.ir.evaluate import Evaluator
-from bytewright.ir.graph import evaluate_function
+from bytewright.ir.graph import Array, evaluate_function
 from bytewright.ir.module import Module
 from bytewright.ir.parse import parse_module
 from bytewright.ir.print_module import module_data, print_module
@@ -90,7 +90,7 @@ MODELS: dict[str, Callable[[], Module]] = {
 }
 
 
-def samples(module: Module, batch: int) -> list[np.ndarray]:
+def samples(module: Module, batch: int) -> list[Array]:
     generator = np.random.default_rng(batch)
     shapes = [(batch, *port.type.fixed_shape[1:]) for port in module.inputs]
     return [
@@ -118,13 +118,13 @@ def test_a_batch_is_its_samples_one_after_another(name: str, batch: int) -> None
 
     kernels = lowered(opened)
     names = [p.buffer.name for p in kernels.main.buffer_parameters]
-    arguments = dict(zip(names, inputs, strict=False)) | {"batch": np.int32(batch)}
+    arguments: dict[str, Array | int] = {**dict(zip(names, inputs, strict=False)), "batch": batch}
     (result,) = (v for k, v in Evaluator(kernels).run("main", arguments).items() if k not in arguments)
     assert result.shape == expected.shape
     if expected.dtype == np.int8:
         np.testing.assert_array_equal(result, expected)
     else:
-        np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(result.astype(float), expected.astype(float), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", MODELS)

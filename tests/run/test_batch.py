@@ -1,0 +1,234 @@
+"""An open batch on the host: each sample equals the reference's, in the workspace planned for the largest batch.
+
+LiteRT computes the samples one at a time, so a batch whose samples influence each other cannot agree with it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import bytewright
+from bytewright.bundle.write import write_bundle
+from bytewright.cli.main import bytewright as command
+from bytewright.diagnostics import CompileError
+from bytewright.execute.build import BuildOptions
+from bytewright.execute.paranoid import run_paranoid
+from bytewright.execute.run import run_batch
+from bytewright.inspect.check import check_bundle
+from bytewright.ir.border import Io
+from bytewright.pipeline import compile_model
+from bytewright.plan_file import read_plan
+from bytewright.target.registry import load_target
+from support import shared_models as models
+from support.against_reference import drawn
+from support.c_program import build_program, run_command
+from support.random_models import CASES, RandomModel, operator_models
+from support.random_networks import random_network
+from support.reference import LiteRt
+
+DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits" / "digits.tflite"
+SANITIZED = BuildOptions(flags=("-O1",), sanitize=True, compiler="gcc")
+TOLERANCE = 1e-5
+# Operators of which some draws mix samples, and so have no open batch.
+MIXING = {
+    "CONCATENATION",
+    "MEAN",
+    "PAD",
+    "PADV2",
+    "RESHAPE",
+    "SLICE",
+    "SQUEEZE",
+    "STRIDED_SLICE",
+    "TRANSPOSE",
+    "SOFTMAX",
+}
+
+
+def write_with_batch(
+    model: Path, folder: Path, batch_max: int, *, io: Io = Io.CALLER, target: str = "host"
+) -> Path:
+    write_bundle(compile_model(model, load_target(target), io=io, batch_max=batch_max).files, folder)
+    return folder
+
+
+def joined(samples: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
+    """The inputs, or outputs, of several samples as one batch."""
+    return [np.concatenate(arrays) for arrays in zip(*samples, strict=True)]
+
+
+def one_by_one(reference: LiteRt, batch: np.ndarray) -> np.ndarray:
+    """What the reference says of each sample of an input, joined."""
+    return np.concatenate([np.array(reference.run(sample[np.newaxis])[0]) for sample in batch])
+
+
+def assert_same(actual: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> None:
+    for one, other in zip(actual, expected, strict=True):
+        assert one.shape == other.shape
+        if other.dtype == np.float32:
+            scale = float(np.abs(other).max())
+            assert float(np.abs(one.astype(np.float64) - other).max()) <= TOLERANCE * scale
+        else:
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("name", [*models.INT8, *models.FLOAT])
+def test_models_in_every_batch(name: str, tmp_path: Path) -> None:
+    folder = write_with_batch(models.model_path(name), tmp_path / "bundle", 3)
+    reference = LiteRt(models.model_content(name))
+    samples = models.random_inputs(name, 6, seed=5)
+    expected = [[np.array(output) for output in reference.run(*inputs)] for inputs in samples]
+    parts = [slice(0, 1), slice(1, 3), slice(3, 6), slice(2, 3)]  # 1, 2, 3 and 1 samples
+    result = run_batch(
+        folder, [joined(samples[part]) for part in parts], options=BuildOptions(flags=("-O3",))
+    )
+    for outputs, part in zip(result.outputs, parts, strict=True):
+        assert_same(outputs, joined(expected[part]))
+
+
+@pytest.mark.parametrize("name", [models.KWS, models.AD01])
+def test_the_plan_is_made_for_the_largest_batch_and_is_optimal(name: str, tmp_path: Path) -> None:
+    plan = read_plan(write_with_batch(models.model_path(name), tmp_path / "bundle", 5))
+    one = models.compiled(name, load_target("host")).document
+    (single,) = [pool for pool in one["pools"] if pool["role"] == "workspace"]
+    (pool,) = [pool for pool in plan.pools.values() if pool.role == "workspace"]
+    assert pool.optimal
+    assert pool.used_bytes == 5 * single["used_bytes"]
+    assert plan.symbols[0].upper == 5
+    assert plan.inputs[0].shape[0] == 5
+    assert plan.inputs[0].extents[0] == "batch"
+
+
+def open_bundles(
+    drafts: Sequence[RandomModel], folder: Path, *, io: Io = Io.CALLER
+) -> list[tuple[RandomModel, Path]]:
+    """Bundles of the models that have an open batch; each of the others must be refused for that."""
+    folders: list[tuple[RandomModel, Path]] = []
+    refusals: list[str] = []
+    for index, model in enumerate(drafts):
+        path = folder / f"m{index}.tflite"
+        path.write_bytes(model.content)
+        try:
+            folders.append((model, write_with_batch(path, folder / f"b{index}", 3, io=io)))
+        except CompileError as error:
+            refusals += [diagnostic.code for diagnostic in error.diagnostics]
+    assert set(refusals) <= {"BW111", "BW110"}
+    return folders
+
+
+def assert_batches_equal_samples(model: RandomModel, folder: Path, options: BuildOptions) -> None:
+    reference = LiteRt(model.content)
+    samples = [model.inputs(number) for number in range(6)]
+    expected = [[np.array(output) for output in reference.run(*inputs)] for inputs in samples]
+    parts = [slice(0, 3), slice(3, 4), slice(4, 6)]
+    result = run_batch(folder, [joined(samples[part]) for part in parts], options=options)
+    for outputs, part in zip(result.outputs, parts, strict=True):
+        assert_same(outputs, joined(expected[part]))
+
+
+@pytest.mark.parametrize(("kind", "dtype"), CASES)
+def test_operators_keep_samples_apart(kind: str, dtype: str, tmp_path: Path) -> None:
+    drafts = [
+        m for m in drawn(operator_models(kind, dtype), 12) if all(s[:1] == (1,) for s in m.input_shapes)
+    ]
+    bundles = open_bundles(drafts[:3], tmp_path)
+    assert bundles or kind in MIXING or not drafts
+    for model, folder in bundles[:1]:
+        assert_batches_equal_samples(model, folder, SANITIZED)
+
+
+@pytest.mark.parametrize("io", list(Io))
+def test_networks_keep_samples_apart(io: Io, tmp_path: Path) -> None:
+    numbers = range(400, 412)
+    bundles = open_bundles([random_network(number, "int8") for number in numbers], tmp_path, io=io)
+    assert len(bundles) >= 4
+    for model, folder in bundles:
+        assert_batches_equal_samples(model, folder, SANITIZED)
+
+
+def test_a_run_refuses_a_batch_out_of_range_and_needs_no_byte_more_than_stated(tmp_path: Path) -> None:
+    folder = write_with_batch(DIGITS, tmp_path / "bundle", 4)
+    plan = read_plan(folder)
+    source = """
+static int8_t *tensor(size_t size_bytes) { return block(16, size_bytes); }
+int main(void)
+{
+    @m@_context context;
+    @m@_workspaces workspaces;
+    memset(&context, 0, sizeof context);
+    workspaces.ram.base = block(@M@_RAM_WORKSPACE_ALIGN, @M@_RAM_WORKSPACE_SIZE);
+    workspaces.ram.size_bytes = @M@_RAM_WORKSPACE_SIZE;
+    SHOW("set", @m@_set_workspaces(&context, &workspaces));
+    for (int32_t batch = 1; batch <= @M@_BATCH_MAX; ++batch) {
+        @m@_inputs inputs;
+        @m@_outputs outputs;
+        int8_t *const x = tensor((size_t)batch * @IN@);
+        int8_t *const y = tensor((size_t)batch * @OUT@);
+        inputs.@x@ = x;
+        outputs.@y@ = y;
+        SHOW("run", @m@_run(&context, &inputs, &outputs, batch));
+        SHOW("none", @m@_run(&context, &inputs, &outputs, 0) == @M@_ERROR_EXTENT);
+        SHOW("negative", @m@_run(&context, &inputs, &outputs, INT32_MIN) == @M@_ERROR_EXTENT);
+        SHOW("more", @m@_run(&context, &inputs, &outputs, @M@_BATCH_MAX + 1) == @M@_ERROR_EXTENT);
+        outputs.@y@ = x + (size_t)batch * @IN@ - 1;
+        SHOW("overlap", @m@_run(&context, &inputs, &outputs, batch) == @M@_ERROR_OVERLAP);
+        free(x);
+        free(y);
+    }
+    free(workspaces.ram.base);
+    return 0;
+}
+"""
+    (x,), (y,) = plan.inputs, plan.outputs
+    for word, text in {"@x@": x.c_name, "@y@": y.c_name}.items():
+        source = source.replace(word, text)
+    for word, tensor in {"@IN@": x, "@OUT@": y}.items():
+        source = source.replace(word, str(tensor.size_bytes // 4))
+    program = build_program(folder, source, tmp_path)
+    lines = run_command([program], tmp_path).splitlines()
+    assert lines == ["set 0", *["run 0", "none 1", "negative 1", "more 1", "overlap 1"] * 4]
+
+
+def test_a_paranoid_run_and_check_know_the_batch(tmp_path: Path) -> None:
+    folder = write_with_batch(DIGITS, tmp_path / "bundle", 3)
+    check_bundle(folder)
+    shape = read_plan(folder).inputs[0].shape
+    for batch in (1, 3):
+        x = np.random.default_rng(batch).integers(-128, 128, (batch, *shape[1:])).astype(np.int8)
+        run = run_paranoid(folder, [x], options=BuildOptions(("-O1",)))
+        np.testing.assert_array_equal(run.result.outputs[0], one_by_one(LiteRt(DIGITS), x))
+
+
+def test_the_python_interface_takes_any_batch_up_to_the_largest() -> None:
+    model = bytewright.compile(DIGITS, batch_max=4)
+    reference = LiteRt(DIGITS)
+    shape = model.plan.inputs[0].shape[1:]
+    for batch in (4, 1, 2):
+        x = np.random.default_rng(batch).integers(-128, 128, (batch, *shape)).astype(np.int8)
+        np.testing.assert_array_equal(model.run(x), one_by_one(reference, x))
+    with pytest.raises(CompileError, match=r"must be int8\[1\.\.4, "):
+        model.run(np.zeros((5, *shape), np.int8))
+
+
+def test_the_command_line_opens_the_batch_and_says_how_large_one_may_be(tmp_path: Path) -> None:
+    runner = CliRunner()
+    folder = tmp_path / "bundle"
+    done = runner.invoke(command, ["compile", str(DIGITS), "-o", str(folder), "--batch-max", "2"])
+    assert done.exit_code == 0, done.output
+    shape = read_plan(folder).inputs[0].shape[1:]
+    for batch, exit_code in ((1, 0), (2, 0), (3, 1)):
+        np.save(tmp_path / "x.npy", np.zeros((batch, *shape), np.int8))
+        done = runner.invoke(command, ["run", str(folder), "--input", str(tmp_path / "x.npy"), "--json"])
+        assert done.exit_code == exit_code
+        if exit_code == 0:
+            assert len(json.loads(done.stdout)["outputs"][0]) == batch
+    for wrong in ("0", "-1", "many"):
+        done = runner.invoke(
+            command, ["compile", str(DIGITS), "-o", str(tmp_path / "no"), "--batch-max", wrong]
+        )
+        assert done.exit_code == 2
