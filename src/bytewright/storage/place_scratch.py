@@ -162,8 +162,13 @@ def _hoist(
                 renamed = replace(statement, buffer=replace(buffer, scope=scope))
                 scratch.append(renamed.because(f"place_scratch: {reason}"))
 
+    scopes = {buffer: scope for buffer, (scope, _) in decided.items()}
+    for statement in walk_statements(kernel.body):
+        if isinstance(statement, View) and statement.source.buffer in scopes:
+            scopes[statement.buffer] = scopes[statement.source.buffer]  # a view has the scope of what it shows
+
     def rename(buffer: Buffer) -> Buffer:
-        return replace(buffer, scope=decided[buffer][0]) if buffer in decided else buffer
+        return replace(buffer, scope=scopes[buffer]) if buffer in scopes else buffer
 
     names = {allocation.buffer.name for allocation in scratch}
     reasons = {buffer.name: reason for buffer, (_, reason) in decided.items()}

@@ -50,7 +50,7 @@ class TouchTable:
             return self.parameters[call.callee][index]
         if call.touched_by is not None:
             devices = call.touched_by[index]
-            reason = f"opaque call '{call.callee}' declares that {', '.join(devices)} touches it"
+            reason = f"opaque call '{call.callee}' declares that it is touched by {', '.join(devices)}"
         else:
             devices = tuple(device.name for device in self.target.devices)
             reason = (

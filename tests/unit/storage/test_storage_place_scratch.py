@@ -8,9 +8,10 @@ from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.expr import Buffer, Var
 from bytewright.ir.module import Module
-from bytewright.ir.prim import Access, BufferParameter, PrimFunc, Role, ScalarParameter
+from bytewright.ir.prim import Access, BufferParameter, PrimFunc, Role, ScalarParameter, View
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
 from bytewright.ir.types import DType, Symbol
+from bytewright.ir.walk import walk_statements
 from bytewright.storage.account_stack import stack_use
 from bytewright.storage.place_scratch import place_scratch
 from bytewright.target.model import UNLIMITED, Target, Unlimited
@@ -194,3 +195,21 @@ def test_what_may_move_makes_room_on_the_stack_largest_first() -> None:
     moved = [a.buffer for a in allocations(placed.main.body)]
     assert [buffer.shape for buffer in moved] == [(64,)]
     assert moved[0].scope == WORKSPACE
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(LIMIT, STACK), (0, WORKSPACE)])
+def test_a_view_of_scratch_has_the_scope_that_the_scratch_gets(limit: int, expected: Scope) -> None:
+    source, result = (Buffer(name, (8,), DType.I8, GLOBAL, 1) for name in ("source", "result"))
+    body = BodyBuilder(("source", "result"))
+    scratch = body.allocate(Buffer("scratch0", (8,), DType.I8, GLOBAL, 1))
+    with body.for_("i", 0, 8) as i:
+        body.store(scratch, i, load(source, i))
+    whole = body.view("whole", region(scratch), DType.I8, 8)
+    half = body.view("half", region(whole, 4), DType.I8, 4)
+    with body.for_("j", 0, 4) as j:
+        body.store(result, j, load(half, j))
+    parameters = (BufferParameter(source, Access.READ), BufferParameter(result, Access.WRITE))
+    kernel = PrimFunc("k", parameters, body.finish(), where=WHERE)
+    (placed,) = stored(chain("m", [kernel], 8), target_of(limit)).kernels
+    views = [s.buffer.scope for s in walk_statements(placed.body) if isinstance(s, View)]
+    assert views == [expected, expected]
