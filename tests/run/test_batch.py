@@ -232,3 +232,14 @@ def test_the_command_line_opens_the_batch_and_says_how_large_one_may_be(tmp_path
             command, ["compile", str(DIGITS), "-o", str(tmp_path / "no"), "--batch-max", wrong]
         )
         assert done.exit_code == 2
+
+
+@pytest.mark.parametrize("name", ["context", "inputs", "outputs", "batch"])
+def test_pools_may_be_called_as_parameters_of_the_run_are(name: str, tmp_path: Path) -> None:
+    model = bytewright.compile(
+        DIGITS, workspace=[f"{name}@ram"], parameters=["outputs@rom"] * (name != "outputs"), batch_max=2
+    )
+    folder = model.write(tmp_path / "bundle")
+    build_program(folder, "int main(void) { return 0; }", tmp_path)  # without a warning
+    x = np.zeros((2, *model.plan.inputs[0].shape[1:]), np.int8)
+    np.testing.assert_array_equal(model.run(x), one_by_one(LiteRt(DIGITS), x))

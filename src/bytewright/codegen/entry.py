@@ -100,12 +100,12 @@ def _write_run(writer: Writer, module: Module, interface: Interface) -> None:
         for pool in (*workspaces, *parameters):
             constness = "const " if pool in parameters else ""
             source = f"context->{pool.identifier}" if pool.is_set else interface.array_name(pool)
-            writer.line(f"{constness}uint8_t *const {pool.identifier} = {source};")
+            writer.line(f"{constness}uint8_t *const {interface.base_name(pool)} = {source};")
         kernels = {kernel.name: kernel for kernel in module.kernels}
         names = _Names(interface, ports, kernels)
         calls = list(_calls(module.main.body))
         step = f"{interface.prefix}_STEP"
-        watched = [pool.identifier for pool in workspaces]
+        watched = [interface.base_name(pool) for pool in workspaces]
         for index, call in enumerate(calls):
             if watched:
                 writer.listed(step, [str(index), *watched], ";")
@@ -127,7 +127,7 @@ class _Names:
         """The address of a buffer, typed."""
         if buffer.name in self.ports:
             return self.ports[buffer.name]
-        return self.address_from(self.pool_of(buffer).identifier, buffer, is_read_only)
+        return self.address_from(self.interface.base_name(self.pool_of(buffer)), buffer, is_read_only)
 
     def pool_of(self, buffer: Buffer) -> PoolInterface:
         """The pool that the buffer lies in."""

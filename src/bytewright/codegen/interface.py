@@ -138,6 +138,11 @@ class Interface:
         """`KWS_BATCH_MAX`: the largest value of an extent that the application gives."""
         return f"{self.prefix}_{symbol.name.upper()}_MAX"
 
+    def base_name(self, pool: PoolInterface) -> str:
+        """The variable of the run function that holds a pool's base: its name, unless a parameter has that."""
+        parameters = {"context", "inputs", "outputs", *(symbol.name for symbol in self.symbols)}
+        return f"{pool.identifier}_base" if pool.identifier in parameters else pool.identifier
+
     def array_name(self, pool: PoolInterface) -> str:
         """The C array of a generated pool."""
         kind = "workspace" if pool.pool.role is Role.WORKSPACE else "parameters"
