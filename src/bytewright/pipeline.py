@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,21 +31,24 @@ from bytewright.lower.lower_graph import lower_graph
 from bytewright.lower.share_kernels import share_kernels
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.place.plan_devices import plan_devices
-from bytewright.plan.problem import Problem
+from bytewright.plan.request import DEFAULT_NODE_BUDGET
 from bytewright.plan.solution import Solution
 from bytewright.plan.solve import solve
-from bytewright.storage.account_stack import account_stack
+from bytewright.storage.account_stack import stack_uses
 from bytewright.storage.apply_solution import apply_solution
 from bytewright.storage.attach_candidates import attach_candidates
 from bytewright.storage.build_problem import build_parameter_problem, build_workspace_problem
-from bytewright.storage.clock import Timeline, read_clock
+from bytewright.storage.clock import read_clock
 from bytewright.storage.pin_buffers import Pin, pin_buffers
 from bytewright.storage.place_io import place_io
 from bytewright.storage.place_scratch import place_scratch
-from bytewright.storage.refuse import refuse
+from bytewright.storage.refuse import require_fit
+from bytewright.storage.trial import Conditions, Trial
 from bytewright.target.model import Role, Target
 
 Progress = Callable[[str], None]
+# What each of the attempts may cost that look for a way out when a model does not fit: a fraction of a second.
+REMEDY_NODES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,22 +107,24 @@ def compile_model(
     module = _checked(fold_pad(module), Stage.PLACED, target, module, "fold_pad")
     module = _checked(lower_graph(module, target), Stage.LOWERED, target, module, "lower_graph")
     module = _checked(share_kernels(module), Stage.LOWERED, target, module, "share_kernels")
-    progress("storage")  # stack or pool, for each allocation
-    if io is Io.WORKSPACE:
-        module = _checked(place_io(module), Stage.LOWERED, target, module, "place_io")
-    module = _checked(place_scratch(module, target), Stage.LOWERED, target, module, "place_scratch")
-    module = _checked(pin_buffers(module, target, pins), Stage.LOWERED, target, module, "pin_buffers")
-    module = _checked(attach_candidates(module, target), Stage.LOWERED, target, module, "attach_candidates")
-    timeline = read_clock(module, target)
-    stack = account_stack(module, target)
-    progress("plan")  # offsets
-    workspace = _planned(build_workspace_problem(module, timeline, target), timeline, target, solver)
-    parameters = _planned(build_parameter_problem(module, target), None, target, solver)
+    attempt = partial(store, module, solver=solver, progress=progress)  # `storage` and `plan`
+    quick_attempt = partial(attempt, node_budget=REMEDY_NODES)
+    trial = require_fit(Conditions(target, pins, io), attempt, quick_attempt)
+    module, workspace, parameters = trial.module, trial.workspace, trial.parameters
     placed = apply_solution(module, workspace, parameters)
     module = _checked(placed, Stage.PLANNED, target, module, "apply_solution")
     pools = _pools(module, target, Role.PARAMETERS, parameters)
     planned = PlannedModel(
-        module, target, numerics.value, io, __version__, timeline, workspace, parameters, stack, pools
+        module,
+        target,
+        numerics.value,
+        io,
+        __version__,
+        trial.timeline,
+        workspace,
+        parameters,
+        trial.stack,
+        pools,
     )
     progress("codegen")  # C text
     document = plan_document(planned)
@@ -127,14 +133,37 @@ def compile_model(
     return Compiled(planned, document, bundle_files(c_files, document, module.name, uses_math(module)))
 
 
-def _planned(problem: Problem, timeline: Timeline | None, target: Target, solver: str) -> Solution:
-    def solve_again(other: Problem) -> Solution:
-        return solve(other, solver=solver)
+def store(
+    module: Module,
+    conditions: Conditions,
+    *,
+    solver: str = "auto",
+    progress: Progress | None = None,
+    node_budget: int = DEFAULT_NODE_BUDGET,
+) -> Trial:
+    """Decides every allocation of a lowered module, and plans what goes to pools; whether it fits is in the trial.
 
-    solution = solve_again(problem)
-    if not solution.has_plan:
-        raise refuse(problem, solution, timeline, target, solve_again)
-    return solution
+    Raises:
+        CompileError: The conditions contradict each other or the module.
+    """
+    target, progress = conditions.target, progress or _silent
+    progress("storage")  # stack or pool, for each allocation
+    if conditions.io is Io.WORKSPACE:
+        module = _checked(place_io(module), Stage.LOWERED, target, module, "place_io")
+    module = _checked(place_scratch(module, target), Stage.LOWERED, target, module, "place_scratch")
+    pinned = pin_buffers(module, target, conditions.pins)
+    module = _checked(pinned, Stage.LOWERED, target, module, "pin_buffers")
+    module = _checked(attach_candidates(module, target), Stage.LOWERED, target, module, "attach_candidates")
+    timeline = read_clock(module, target)
+    stack = stack_uses(module, target)
+    progress("plan")  # offsets
+    workspace_problem = build_workspace_problem(module, timeline, target)
+    workspace = solve(workspace_problem, solver=solver, node_budget=node_budget)
+    parameter_problem = build_parameter_problem(module, target)
+    parameters = solve(parameter_problem, solver=solver, node_budget=node_budget)
+    return Trial(
+        conditions, module, timeline, stack, workspace_problem, workspace, parameter_problem, parameters
+    )
 
 
 def _silent(stage: str) -> None:

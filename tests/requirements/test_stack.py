@@ -47,7 +47,7 @@ from bytewright.ir.types import DType, Symbol
 from bytewright.ir.verify import Stage, find_violations
 from bytewright.ir.walk import walk_statements
 from bytewright.plan.solve import solve
-from bytewright.storage.account_stack import account_stack, stack_uses
+from bytewright.storage.account_stack import stack_refusals, stack_uses
 from bytewright.storage.apply_solution import apply_solution
 from bytewright.storage.attach_candidates import attach_candidates
 from bytewright.storage.build_problem import build_parameter_problem, build_workspace_problem
@@ -275,16 +275,14 @@ def test_s5_a_named_pool_is_where_it_ends(pool: str, scope_of: str) -> None:
 def test_s5_what_does_not_fit_there_fails_by_how_many_bytes(size_bytes: int, missing: int | None) -> None:
     """The other pool would have the room, and is not asked."""
     target = load_text(TWO_POOLS, "two.toml")
-    module = stored(chain("m", [reverse_kernel("m_r", size_bytes, pool_scope("fast"))], size_bytes), target)
-    timeline = read_clock(module, target)
-    problem = build_workspace_problem(module, timeline, target)
+    module = chain("m", [reverse_kernel("m_r", size_bytes, pool_scope("fast"))], size_bytes)
     if missing is None:
-        assert pipeline._planned(problem, timeline, target, "auto").has_plan
+        assert planned(module, target).workspace.has_plan
         return
     with pytest.raises(CompileError) as caught:
-        pipeline._planned(problem, timeline, target, "auto")
+        planned(module, target)
     assert caught.value.exit_code == 3
-    assert f"fast  1KiB, {size_bytes} B needed: {missing} B too few" in str(caught.value)
+    assert f"fast  1KiB, {size_bytes} B needed at step 0: {missing} B too few" in str(caught.value)
 
 
 # --- S8, S9: sizes
@@ -378,7 +376,7 @@ def test_s10_the_limit_is_of_the_whole_path_and_exact(tmp_path: Path) -> None:
 
 def test_s10_what_cannot_move_fails_with_path_and_sums() -> None:
     module, total = three_deep(N, STACK, LOCAL), 2 * N + 3 * ALLOWANCE
-    assert account_stack(stored(module, target_of(max_stack=total)), target_of(max_stack=total))
+    assert planned(module, target_of(max_stack=total)).stack[0].size_bytes == total
     text = refusal(module, target_of(max_stack=total - 1))
     assert f"needs {total} B; its limit is {total - 1} B: 1 B too few" in text
     path = f"main 0 B + {ALLOWANCE} B -> m_outer {N} B + {ALLOWANCE} B -> m_inner {N} B + {ALLOWANCE} B"
@@ -521,7 +519,7 @@ def on_two_devices(
 
 def test_s13_each_context_has_a_budget_of_its_own() -> None:
     target = load_text(TWO_DEVICES, "gateway.toml")
-    uses = {use.context: use for use in account_stack(place_scratch(on_two_devices(), target), target)}
+    uses = {use.context: use for use in stack_uses(place_scratch(on_two_devices(), target), target)}
     assert list(uses) == ["cpu", "dsp.thread0", "dsp.thread1"]
     # The CPU's array is passed to the DSP, so it is not on the CPU's stack; the DSP's begins a path of its own.
     assert (uses["cpu"].planned_bytes, uses["cpu"].size_bytes) == (0, 2 * 100)
@@ -534,12 +532,11 @@ def test_s13_each_context_has_a_budget_of_its_own() -> None:
 def test_s13_the_smallest_budget_that_may_run_a_kernel_holds() -> None:
     """300 B of arrays and 200 B of allowance are thread1's limit; thread0 would have room for more."""
     target = load_text(TWO_DEVICES, "gateway.toml")
-    assert account_stack(place_scratch(on_two_devices(300), target), target)[2].planned_bytes == 300
-    moved = account_stack(place_scratch(on_two_devices(301), target), target)
+    assert stack_uses(place_scratch(on_two_devices(300), target), target)[2].planned_bytes == 300
+    moved = stack_uses(place_scratch(on_two_devices(301), target), target)
     assert [use.planned_bytes for use in moved] == [0, 0, 0]
-    with pytest.raises(CompileError) as caught:
-        account_stack(place_scratch(on_two_devices(301, inner=STACK), target), target)
-    (diagnostic,) = caught.value.diagnostics
+    refused = place_scratch(on_two_devices(301, inner=STACK), target)
+    (diagnostic,) = stack_refusals(stack_uses(refused, target), refused, target)
     assert "the stack of 'dsp.thread1' needs 501 B; its limit is 500 B: 1 B too few" in diagnostic.message
     assert "m_inner 301 B + 200 B" in diagnostic.notes[0]
 

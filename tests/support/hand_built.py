@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -24,13 +25,11 @@ from bytewright.ir.types import DType, TensorType
 from bytewright.ir.verify import Stage, verify
 from bytewright.ir.walk import walk_statements
 from bytewright.ir.where import Where
-from bytewright.plan.solve import solve
-from bytewright.storage.account_stack import account_stack
 from bytewright.storage.apply_solution import apply_solution
 from bytewright.storage.attach_candidates import attach_candidates
-from bytewright.storage.build_problem import build_parameter_problem, build_workspace_problem
-from bytewright.storage.clock import read_clock
 from bytewright.storage.place_scratch import place_scratch
+from bytewright.storage.refuse import require_fit
+from bytewright.storage.trial import Conditions
 from bytewright.target.model import Role, Target
 
 WHERE = Where("hand_built.tflite")
@@ -143,24 +142,22 @@ def stored(module: Module, target: Target) -> Module:
 
 def planned(module: Module, target: Target) -> PlannedModel:
     """The module planned, as the pipeline does it."""
-    attached = stored(module, target)
-    timeline = read_clock(attached, target)
-    stack = account_stack(attached, target)
-    workspace = solve(build_workspace_problem(attached, timeline, target)).require()
-    parameters = solve(build_parameter_problem(attached, target)).require()
-    result = apply_solution(attached, workspace, parameters)
-    verify(result, Stage.PLANNED, target, attached, "apply_solution")
-    pools = pipeline._pools(result, target, Role.PARAMETERS, parameters)
+    verify(module, Stage.LOWERED, target)
+    attempt = partial(pipeline.store, module)
+    trial = require_fit(Conditions(target), attempt, attempt)
+    result = apply_solution(trial.module, trial.workspace, trial.parameters)
+    verify(result, Stage.PLANNED, target, trial.module, "apply_solution")
+    pools = pipeline._pools(result, target, Role.PARAMETERS, trial.parameters)
     return PlannedModel(
         result,
         target,
         "litert-ref",
         Io.CALLER,
         __version__,
-        timeline,
-        workspace,
-        parameters,
-        stack,
+        trial.timeline,
+        trial.workspace,
+        trial.parameters,
+        trial.stack,
         pools,
     )
 

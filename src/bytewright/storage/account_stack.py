@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import Diagnostic
 from bytewright.ir.address import size_bytes
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Allocate, Call, For, If, PrimFunc, Seq, Statement
@@ -51,22 +51,13 @@ class _Worst:
 _NOTHING = _Worst(0, 0, ())
 
 
-def account_stack(module: Module, target: Target) -> tuple[StackUse, ...]:
-    """The stack of every context that the module runs on, each within its limit; the entry's comes first.
-
-    Raises:
-        CompileError: BW302, naming the path with its sums, for each context where the limit is not kept.
-    """
-    uses = stack_uses(module, target)
-    refusals = [_refusal(use, module, target) for use in uses if use.excess_bytes > 0]
-    if refusals:
-        raise CompileError(refusals)
-    return uses
+def stack_refusals(uses: tuple[StackUse, ...], module: Module, target: Target) -> list[Diagnostic]:
+    """One for each context where the limit is not kept; what would keep it depends on pools too."""
+    return [_refusal(use, module, target) for use in uses if use.excess_bytes > 0]
 
 
 def _refusal(use: StackUse, module: Module, target: Target) -> Diagnostic:
     functions = {function.name: function for function in (*module.kernels, *module.entries)}
-    context = target.context(use.context)
     steps: list[str] = []
     for name in use.path:
         if name in functions:
@@ -79,7 +70,6 @@ def _refusal(use: StackUse, module: Module, target: Target) -> Diagnostic:
         f"the stack of '{use.context}' needs {use.size_bytes} B; its limit is {use.limit_bytes} B: "
         f"{use.excess_bytes} B too few",
         notes=(f"worst path, arrays + allowance: {' -> '.join(steps)}",),
-        help=f"--max-stack-size {use.size_bytes + context.stack_reserve_bytes}",
     )
 
 

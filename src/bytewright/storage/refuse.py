@@ -1,44 +1,78 @@
 """Why a model does not fit: by how many bytes, at which step, because of which buffers, and what would help.
 
-The help is found by trying: each pool in turn is given as much as the planner then uses, and what is printed was
-planned with success.
+Everything that is missing is said at once. The help is the same under each, because it mends all of it: options that
+were tried with success (`find_remedy.py`), or that there are none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.plan.problem import Buffer, Problem
 from bytewright.plan.solution import Shortage, Solution, Status
+from bytewright.storage.account_stack import stack_refusals
 from bytewright.storage.clock import Timeline
-from bytewright.target.model import Role, Target
-from bytewright.target.options import Overrides, ResizeOption, apply_overrides
+from bytewright.storage.find_remedy import find_remedy
+from bytewright.storage.trial import Attempt, Conditions, Trial
 from bytewright.target.size import format_size
 
-Solve = Callable[[Problem], Solution]
 MAX_BUFFERS_SHOWN = 6
+# What other options than those given may mend: pins, and everything that does not fit.
+_MENDABLE = ("BW204", "BW301", "BW302")
 
 
-def refuse(
-    problem: Problem, solution: Solution, timeline: Timeline | None, target: Target, solve: Solve
-) -> CompileError:
-    """The error for a problem that has no plan.
+def require_fit(conditions: Conditions, attempt: Attempt, quick_attempt: Attempt) -> Trial:
+    """The module stored under the conditions.
 
     Args:
-        problem: What was asked for.
-        solution: The planner's answer, without a plan.
-        timeline: Tells steps from ticks; None for parameters, which are alive always.
-        target: The target, for what its memories could still give.
-        solve: Solves a problem, as the compile would.
+        conditions: What the user asked for.
+        attempt: Stores the module.
+        quick_attempt: The same with a smaller budget, for the many attempts that look for a remedy: what it can
+            plan, the other one can.
+
+    Raises:
+        CompileError: It does not fit, or the conditions contradict each other, with options that would work.
     """
-    help_text = _working_option(problem, target, solve)
+    try:
+        trial = attempt(conditions)
+    except CompileError as error:
+        if any(diagnostic.code not in _MENDABLE for diagnostic in error.diagnostics):
+            raise
+        diagnostics = error.diagnostics
+    else:
+        if trial.fits:
+            return trial
+        diagnostics = refusals(trial)
+    remedy = find_remedy(conditions, quick_attempt)
+    text = None if remedy is None else remedy.text(conditions.target)
+    raise CompileError(replace(d, help=text or d.help or _no_option(conditions)) for d in diagnostics)
+
+
+def _no_option(conditions: Conditions) -> str:
+    device = conditions.target.default_device
+    return (
+        f"no option makes room: all that device '{device.name}' reaches ({', '.join(device.reached_memories)}) was "
+        "tried; take a smaller model or a larger target"
+    )
+
+
+def refusals(trial: Trial) -> tuple[Diagnostic, ...]:
+    """What is missing: a diagnostic for each stack and for each role of pools."""
+    found = stack_refusals(trial.stack, trial.module, trial.conditions.target)
+    if not trial.workspace.has_plan:
+        found.append(_without_plan(trial.workspace_problem, trial.workspace, trial.timeline))
+    if not trial.parameters.has_plan:
+        found.append(_without_plan(trial.parameter_problem, trial.parameters, None))
+    return tuple(found)
+
+
+def _without_plan(problem: Problem, solution: Solution, timeline: Timeline | None) -> Diagnostic:
+    """Args: `timeline` tells steps from ticks; None for parameters, which are alive always."""
     if solution.status is not Status.INFEASIBLE:
-        diagnostic = solution.diagnose()
-        return CompileError(replace(diagnostic, help=help_text or diagnostic.help))
+        return replace(solution.diagnose(), help=None)
     conflict = [buffer for buffer in problem.buffers if buffer.name in set(solution.infeasible_set)]
-    notes = [_pool_note(shortage, timeline) for shortage in solution.shortages]
+    notes = [_pool_note(shortage, timeline, conflict) for shortage in solution.shortages]
     if len(conflict) == 1:
         message = f"{_described(conflict[0], timeline)} cannot be placed"
     else:
@@ -50,7 +84,7 @@ def refuse(
             notes.append(f"and {len(largest) - MAX_BUFFERS_SHOWN} more")
         if solution.irreducible:
             notes.append("without any one of them the others can be placed")
-    return CompileError(Diagnostic("BW301", message, tuple(notes), help_text))
+    return Diagnostic("BW301", message, tuple(notes))
 
 
 def _described(buffer: Buffer, timeline: Timeline | None) -> str:
@@ -62,59 +96,18 @@ def _described(buffer: Buffer, timeline: Timeline | None) -> str:
     return f"'{buffer.name}' ({buffer.size_bytes} B, {steps})"
 
 
-def _pool_note(shortage: Shortage, timeline: Timeline | None) -> str:
+def _pool_note(shortage: Shortage, timeline: Timeline | None, conflict: list[Buffer]) -> str:
     missing = shortage.needed_bytes - shortage.capacity_bytes
-    step = _step_at(timeline, shortage.tick)
+    step = _step_at(timeline, shortage.tick, conflict)
     when = "" if step is None else f" at step {step}"
     text = f"{shortage.pool}  {format_size(shortage.capacity_bytes)}, {shortage.needed_bytes} B needed{when}"
     return f"{text}: {missing} B too few" if missing > 0 else text
 
 
-def _step_at(timeline: Timeline | None, tick: int | None) -> int | None:
-    if timeline is None or tick is None:
+def _step_at(timeline: Timeline | None, tick: int | None, conflict: list[Buffer]) -> int | None:
+    """The step of a tick; where one buffer alone is too large, the first that it lives in."""
+    if timeline is None:
         return None
+    if tick is None:
+        return timeline.steps_alive(conflict[0].name)[0] if len(conflict) == 1 else None
     return next((step.index for step in timeline.steps if step.ticks[0] <= tick < step.ticks[1]), None)
-
-
-def _working_option(problem: Problem, target: Target, solve: Solve) -> str | None:
-    """`--resize POOL=SIZE` for the pool that needs the fewest bytes more, if the hardware has them."""
-    best: tuple[int, str] | None = None
-    for pool in problem.pools:
-        if pool.capacity_bytes is None:
-            continue
-        pools = tuple(replace(p, capacity_bytes=None) if p is pool else p for p in problem.pools)
-        solution = solve(replace(problem, pools=pools))
-        if not solution.has_plan:
-            continue
-        needed = solution.use_of[pool.name].top_bytes
-        more = needed - pool.capacity_bytes
-        if _is_possible(target, pool.name, needed) and (best is None or more < best[0]):
-            best = (more, f"--resize {pool.name}={needed}")
-    return best[1] if best else _other_memory(problem, target)
-
-
-def _is_possible(target: Target, pool: str, size_bytes: int) -> bool:
-    try:
-        apply_overrides(target, Overrides(resize=(ResizeOption(pool, size_bytes),)))
-    except CompileError:
-        return False
-    return True
-
-
-def _other_memory(problem: Problem, target: Target) -> str | None:
-    """A memory without a pool of the role that would hold everything, as one more option."""
-    roles = {target.pool(pool.name).role for pool in problem.pools}
-    role = Role.PARAMETERS if Role.PARAMETERS in roles else Role.WORKSPACE
-    total = sum(buffer.size_bytes for buffer in problem.buffers)
-    for memory in target.memories:
-        reached = target.default_device.reaches(memory.name)
-        large = memory.size_bytes is None or memory.size_bytes >= total
-        if (
-            reached
-            and large
-            and (memory.is_writable or role is Role.PARAMETERS)
-            and not target.pools_in(memory.name)
-        ):
-            option = "workspace" if role is Role.WORKSPACE else "parameters"
-            return f"--{option} {memory.name}"
-    return None

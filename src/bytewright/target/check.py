@@ -57,7 +57,7 @@ def with_remainders(target: Target) -> Target:
     return replace(
         target,
         pools=tuple(
-            replace(pool, size_bytes=_remainder(target, target.memory(pool.memory)))
+            replace(pool, size_bytes=bytes_left(target, target.memory(pool.memory)))
             if pool.takes_remainder
             else pool
             for pool in target.pools
@@ -355,7 +355,7 @@ def _size_bytes(target: Target, pool: Pool) -> int | None:
     """The limit of a pool, which may still have to be computed; `None` for none."""
     if not pool.takes_remainder:
         return pool.size_bytes
-    left_bytes = _remainder(target, target.memory(pool.memory))
+    left_bytes = bytes_left(target, target.memory(pool.memory))
     return None if left_bytes is None else max(left_bytes, 0)
 
 
@@ -381,14 +381,15 @@ def _fixed_parts(target: Target, memory: Memory) -> list[tuple[str, int]]:
     return parts
 
 
-def _remainder(target: Target, memory: Memory) -> int | None:
+def bytes_left(target: Target, memory: Memory) -> int | None:
+    """What stacks and pools of known size leave of a memory, below 0 if it is less than nothing; None for no limit."""
     if memory.size_bytes is None:
         return None
     return memory.size_bytes - sum(size_bytes for _, size_bytes in _fixed_parts(target, memory))
 
 
 def _capacity_problems(target: Target, memory: Memory, pools: list[tuple[Pool, Path]]) -> Iterator[Problem]:
-    left_bytes = _remainder(target, memory)
+    left_bytes = bytes_left(target, memory)
     open_pools = [(p, path) for p, path in pools if p.memory == memory.name and p.takes_remainder]
     notes = tuple(
         f"{what}: {size_bytes} B" for what, size_bytes in _fixed_parts(target, memory) if size_bytes
