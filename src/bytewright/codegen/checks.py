@@ -17,7 +17,7 @@ def write_helpers(writer: Writer, interface: Interface) -> None:
         len([pool for pool in pools if pool.used_bytes])
         for pools in (interface.caller_workspaces, interface.caller_parameters)
     )
-    meet = num_workspaces > 1 or (num_workspaces and num_parameters) or interface.caller_copies
+    meet = num_workspaces + num_parameters > 1 or interface.caller_copies
     if meet or not interface.io_in_workspace:
         writer.comment("Whether two memories share a byte.")
         head = "static int share_bytes(const void *first, size_t first_bytes, const void *second, size_t second_bytes)"
@@ -69,6 +69,10 @@ def write_set_workspaces(writer: Writer, interface: Interface) -> None:
                 a, b = (f"workspaces->{pool.identifier}" for pool in (first, second))
                 shared = f"share_bytes({a}.base, {a}.size_bytes, {b}.base, {b}.size_bytes)"
                 write_refusal(writer, shared, f"{prefix}_ERROR_OVERLAP")
+        for pool in used:
+            member = f"workspaces->{pool.identifier}"
+            for other in interface.caller_parameters:
+                write_refusal_of_set(writer, interface, other, f"{member}.base, {member}.size_bytes")
         for pool in pools:
             writer.line(f"context->{pool.identifier} = (uint8_t *)workspaces->{pool.identifier}.base;")
         writer.line(f"return {prefix}_OK;")
@@ -92,6 +96,17 @@ def write_memory_checks(writer: Writer, interface: Interface, pool: PoolInterfac
         writer.line("#endif")
 
 
+def write_refusal_of_set(writer: Writer, interface: Interface, pool: PoolInterface, memory: str) -> None:
+    """Refuses memory, as address and size, that meets what the context holds for a pool already.
+
+    Workspaces and parameters are set in any order, so whichever comes second is compared with the first.
+    """
+    if pool.used_bytes:
+        member = f"context->{pool.identifier}"
+        shared = f"share_bytes({memory}, {member}, {interface.macro(pool, 'SIZE')})"
+        write_refusal(writer, f"{member} != NULL && {shared}", f"{interface.prefix}_ERROR_OVERLAP")
+
+
 def write_run_checks(writer: Writer, interface: Interface) -> None:
     """What `<model>_run` checks before it computes anything."""
     prefix = interface.prefix
@@ -105,7 +120,6 @@ def write_run_checks(writer: Writer, interface: Interface) -> None:
         if pool.used_bytes:
             write_refusal(writer, f"context->{pool.identifier} == NULL", f"{prefix}_ERROR_NOT_SET")
     if interface.io_in_workspace:
-        _write_overlap_checks(writer, interface, [])
         return
     tensors = [
         *(("inputs", port) for port in interface.inputs),
@@ -120,9 +134,9 @@ def write_run_checks(writer: Writer, interface: Interface) -> None:
 
 
 def _write_overlap_checks(writer: Writer, interface: Interface, tensors: list[tuple[str, Port]]) -> None:
-    """Outputs against all other tensors, and the workspaces of the caller against all else.
+    """Tensors against each other, and against what was set, where one of the two is written.
 
-    What is only read may share bytes. Parameters and workspaces are set in any order, so they meet here first.
+    Inputs and parameters are only read, so those may share bytes. What was set was compared when it was set.
     """
     memories = [(f"{kind}->{port.name}", _size_text(port), kind) for kind, port in tensors]
     for kind, pools in (
@@ -134,10 +148,9 @@ def _write_overlap_checks(writer: Writer, interface: Interface, tensors: list[tu
             for pool in pools
             if pool.used_bytes
         ]
-    for index, (first, first_bytes, first_kind) in enumerate(memories):
+    for index, (first, first_bytes, first_kind) in enumerate(memories[: len(tensors)]):
         for second, second_bytes, second_kind in memories[index + 1 :]:
-            are_read = {first_kind, second_kind} <= {"inputs", "parameters"}
-            if are_read or first_kind == second_kind == "workspace":  # set_workspaces compares workspaces
+            if {first_kind, second_kind} <= {"inputs", "parameters"}:
                 continue
             shared = f"share_bytes({first}, {first_bytes}, {second}, {second_bytes})"
             write_refusal(writer, shared, f"{interface.prefix}_ERROR_OVERLAP")

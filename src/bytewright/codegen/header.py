@@ -178,6 +178,7 @@ def _write_functions(writer: Writer, interface: Interface) -> None:
         writer.comment(
             "Lends the workspaces to the context until the next call. Refuses memory that is NULL, too small,\n"
             "misaligned, overlapping, or outside of the target's memory; then the context is as it was."
+            f"{_never_shared(interface.caller_parameters, 'parameters')}"
         )
         writer.wrapped(
             f"int32_t {model}_set_workspaces({model}_context *context, const {model}_workspaces *workspaces);"
@@ -210,6 +211,11 @@ def _write_functions(writer: Writer, interface: Interface) -> None:
     writer.line()
 
 
+def _never_shared(pools: tuple[PoolInterface, ...], what: str) -> str:
+    """Memory that the context has already counts as overlapping; nothing if there is none."""
+    return f"\nOverlapping is also what meets {what} that the context has." if pools else ""
+
+
 def _parameters_contract(interface: Interface) -> str:
     """What `<model>_set_parameters` does with each kind of pool."""
     lines: list[str] = []
@@ -222,7 +228,10 @@ def _parameters_contract(interface: Interface) -> str:
             "context is as it was. A blob that is copied may go afterwards."
         )
     if interface.caller_parameters:
-        lines.append("Compares the 32-byte header of each blob before anything else happens to it.")
+        lines.append(
+            "Compares the 32-byte header of each blob before anything else happens to it, and refuses overlapping\n"
+            f"memory.{_never_shared(interface.caller_workspaces, 'workspaces')}"
+        )
     if interface.own_copies:
         names = " and ".join(f"'{pool.identifier}'" for pool in interface.own_copies)
         lines.append(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from bytewright.codegen.checks import write_memory_checks, write_refusal
+from bytewright.codegen.checks import write_memory_checks, write_refusal, write_refusal_of_set
 from bytewright.codegen.interface import Interface, PoolInterface, blob_header
 from bytewright.codegen.writer import Writer
 from bytewright.target.model import PARAMETER_HEADER_BYTES
@@ -65,19 +65,27 @@ def _write_checks(writer: Writer, interface: Interface, pool: PoolInterface) -> 
 
 
 def _write_overlap_checks(writer: Writer, interface: Interface) -> None:
-    """What is written shares no byte with a blob, nor with what is written for another pool."""
-    written = [f"parameters->{pool.identifier}.to" for pool in interface.caller_copies]
-    pairs = [
-        (f"{memory}.base, {memory}.size_bytes", f"{_source(pool)}, {interface.macro(pool, 'SIZE')}")
-        for memory in written
-        for pool in interface.caller_parameters
-    ]
+    """No pool shares a byte with another, nor what is written with a blob, nor anything with the workspaces."""
+    held, copied = [_held(interface, pool) for pool in interface.caller_parameters], interface.caller_copies
+    pairs = list(combinations(held, 2))
     pairs += [
-        (f"{first}.base, {first}.size_bytes", f"{second}.base, {second}.size_bytes")
-        for first, second in combinations(written, 2)
+        (_held(interface, written), f"{_source(read)}, {interface.macro(read, 'SIZE')}")
+        for written in copied
+        for read in copied
     ]
     for first, second in pairs:
         write_refusal(writer, f"share_bytes({first}, {second})", f"{interface.prefix}_ERROR_OVERLAP")
+    for memory in held:
+        for workspace in interface.caller_workspaces:
+            write_refusal_of_set(writer, interface, workspace, memory)
+
+
+def _held(interface: Interface, pool: PoolInterface) -> str:
+    """The memory that holds a pool's parameters once they are set: the blob, or what it is copied to."""
+    if not pool.is_copied:
+        return f"{_source(pool)}, {interface.macro(pool, 'SIZE')}"
+    memory = f"parameters->{pool.identifier}.to"
+    return f"{memory}.base, {memory}.size_bytes"
 
 
 def _write_setting(writer: Writer, interface: Interface, pool: PoolInterface) -> None:
