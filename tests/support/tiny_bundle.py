@@ -109,7 +109,7 @@ int32_t tiny_set_workspaces(tiny_context *context, const tiny_workspaces *worksp
 """
 
 GENERATED_WORKSPACE = """\
-static int8_t tiny_workspace[16]@workspace_section@;
+static int8_t tiny_@pool@_workspace[16]@workspace_section@;
 """
 
 SET_PARAMETERS = """
@@ -166,7 +166,7 @@ def write_tiny_bundle(
         "workspaces_header": "" if generated_workspace else WORKSPACES_HEADER,
         "set_workspaces": GENERATED_WORKSPACE if generated_workspace else SET_WORKSPACES,
         "workspace_section": _attribute(resolved.memory_of(workspace).section),
-        "use_generated_workspace": "    context->workspace = tiny_workspace;\n"
+        "use_generated_workspace": "    context->workspace = tiny_@pool@_workspace;\n"
         if generated_workspace
         else "",
         "constants_check": " || context->constants == NULL" if blob else "",

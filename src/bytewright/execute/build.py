@@ -41,17 +41,21 @@ class BuildOptions:
 
 @dataclass(frozen=True, slots=True)
 class BoardTable:
-    """What the board's harness needs besides: where its arrays go.
+    """What the board's harness needs besides: where its arrays go, and how they are protected.
 
     Attributes:
         stack_bytes: The size of the model's stack.
         stack_section: The section of the model's stack.
-        data_memories: First and last address of memories that hold no code, and whether they are read-only.
+        num_protected_regions: Regions of its memory protection unit; 0 if the harness cannot use it.
     """
 
     stack_bytes: int
     stack_section: str
-    data_memories: tuple[tuple[int, int, bool], ...]
+    num_protected_regions: int
+
+
+WRITABLE_SECTION = ".bss.harness_writable"
+"""For what a run may write of the harness's own on a board; board.ld knows it."""
 
 
 def harness_source(*parts: str) -> str:
@@ -133,14 +137,11 @@ def model_table(bundle: Bundle, board: BoardTable | None = None, watch: Watch | 
         f"#define HARNESS_RUN {model}_run",
     ]
     if board is not None:
-        ranges = " ".join(
-            f"ENTRY({first:#x}u, {last:#x}u, {int(read_only)})"
-            for first, last, read_only in board.data_memories
-        )
         lines += [
+            f"#define HARNESS_NUM_REGIONS {board.num_protected_regions}",
             f"#define HARNESS_STACK_BYTES {board.stack_bytes}",
             f'#define HARNESS_STACK_SECTION "{board.stack_section}"',
-            f"#define HARNESS_DATA_MEMORIES(ENTRY) {ranges}".rstrip(),
+            f'#define HARNESS_WRITABLE __attribute__((section("{WRITABLE_SECTION}")))',
         ]
     return "\n".join(lines) + "\n"
 

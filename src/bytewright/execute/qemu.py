@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bytewright.diagnostics import CompileError
+from bytewright.execute.boards.arrays import ArrayKind, ImageArray, image_arrays
 from bytewright.execute.boards.counts import (
     AddressRange,
     Counts,
@@ -25,8 +26,23 @@ from bytewright.execute.boards.counts import (
     plugin_argument,
 )
 from bytewright.execute.boards.facts import Board
-from bytewright.execute.boards.fault import fault_error, parse_report, stack_error
-from bytewright.execute.boards.layout import Layout, board_for, board_table, lay_out, linker_script
+from bytewright.execute.boards.fault import describe_address, fault_error, parse_report, stack_error
+from bytewright.execute.boards.layout import (
+    Layout,
+    board_for,
+    board_table,
+    lay_out,
+    linker_script,
+    set_up_spans,
+)
+from bytewright.execute.boards.protection import (
+    Access,
+    ProtectedRegion,
+    access_at,
+    disjoint_regions,
+    region_words,
+    run_regions,
+)
 from bytewright.execute.build import (
     LANGUAGE_FLAGS,
     BoardTable,
@@ -49,13 +65,19 @@ _EXIT_VIOLATED = 4
 
 @dataclass(frozen=True, slots=True)
 class BoardImage:
-    """A linked image in its folder."""
+    """A linked image in its folder.
+
+    Attributes:
+        regions: What a run may touch; empty if the board does not protect it.
+    """
 
     folder: Path
     board: Board
     layout: Layout
     table: BoardTable
     symbols: tuple[Symbol, ...]
+    arrays: tuple[ImageArray, ...]
+    regions: tuple[ProtectedRegion, ...]
     flash_bytes: int
 
 
@@ -152,22 +174,57 @@ def build_image(
         command = [compiler, *common, *options.flags, *includes, "-c", str(source.resolve()), "-o", product]
         compile_c(command, directory=folder, what=what)
     link = ["-nostartfiles", "-Wl,--gc-sections", "-Wl,--no-warn-rwx-segments", "-T", "board.ld"]
-    harness = ["-O2", f"-DHARNESS_RUN={bundle.model}_run", "startup.S"]
+    defines = [f"-DHARNESS_RUN={bundle.model}_run", f"-DHARNESS_NUM_REGIONS={board.num_protected_regions}"]
+    harness = ["-O2", *defines, "startup.S"]
     compile_c([compiler, *common, *harness, "-c", "-o", "startup.o"], directory=folder, what=what)
     sources = ["startup.o", "adapter.c", "board_main.c", *(() if watch is None else ("paranoid.c",))]
     command = [compiler, *common, "-O2", *includes, *link, *sources, *objects, "-lm", "-o", "image.elf"]
     compile_c(command, directory=folder, what=f"{what} (linking for {board.name})")
-    return BoardImage(folder, board, layout, table, _symbols(folder), _flash_bytes(folder, objects))
+    symbols = _symbols(folder)
+    arrays = image_arrays(bundle, symbols)
+    regions = _protect(folder, layout, symbols, arrays) if board.num_protected_regions else ()
+    return BoardImage(folder, board, layout, table, symbols, arrays, regions, _flash_bytes(folder, objects))
+
+
+def _protect(
+    folder: Path, layout: Layout, symbols: Sequence[Symbol], arrays: Sequence[ImageArray]
+) -> tuple[ProtectedRegion, ...]:
+    """Writes regions.bin: the regions outside of runs, then those of a run, which are returned.
+
+    A run may write the arrays that are its own, execute the code, and read all else that the image has.
+    """
+    board, num_regions = layout.board, layout.board.num_protected_regions
+    code = (address_of(symbols, "__harness_code_start"), address_of(symbols, "__harness_code_end"))
+    own = (address_of(symbols, "__harness_bss_start"), address_of(symbols, "__harness_writable_end"))
+    spans = [
+        (*code, Access.EXECUTE),
+        (*own, Access.WRITE),
+        *((array.place.first, array.place.last + 1, Access.WRITE) for array in arrays if array.is_writable),
+        *((first, end, Access.READ) for first, end in _allocated_sections(folder)),
+    ]
+    regions = run_regions(spans, num_regions, board.name)
+    set_up = disjoint_regions(set_up_spans(layout, code)[:num_regions])
+    words = region_words(set_up, num_regions) + region_words(regions, num_regions)
+    (folder / "regions.bin").write_bytes(words)
+    return regions
+
+
+def _allocated_sections(folder: Path) -> list[tuple[int, int]]:
+    """First address and end of the image's sections; nobody reads the vectors, the processor apart."""
+    objdump = find_tool(f"{_CROSS_PREFIX}objdump", "binutils-arm-none-eabi")
+    listing = compile_c([objdump, "-h", "-w", "image.elf"], directory=folder, what=objdump)
+    rows = [line.split() for line in listing.splitlines() if "ALLOC" in line]
+    return [(int(row[3], 16), int(row[3], 16) + int(row[2], 16)) for row in rows if row[1] != ".vectors"]
 
 
 def _symbols(folder: Path) -> tuple[Symbol, ...]:
     """The image's symbols by address."""
     nm = find_tool(f"{_CROSS_PREFIX}nm", "binutils-arm-none-eabi")
-    lines = compile_c([nm, "image.elf"], directory=folder, what=nm).splitlines()
+    lines = compile_c([nm, "-S", "image.elf"], directory=folder, what=nm).splitlines()
     symbols = [
-        Symbol(int(words[0], 16), words[2], words[1] in "tTwW")
+        Symbol(int(words[0], 16), words[-1], words[-2] in "tTwW", int(words[1], 16) if len(words) == 4 else 0)
         for words in map(str.split, lines)
-        if len(words) == 3
+        if len(words) in (3, 4)
     ]
     return tuple(sorted(symbols, key=lambda symbol: (symbol.address, symbol.name)))
 
@@ -181,34 +238,20 @@ def _flash_bytes(folder: Path, objects: Sequence[str]) -> int:
 
 def _ranges(image: BoardImage, bundle: Bundle) -> list[AddressRange]:
     """What memory traffic is attributed to, most special first: the harness's arrays, then whole memories."""
-    symbols = image.symbols
-    border = [
-        *(
-            (f"input {tensor.name}", f"harness_input_{index}", tensor.size_bytes)
-            for index, tensor in enumerate(bundle.inputs)
-        ),
-        *(
-            (f"output {tensor.name}", f"harness_output_{index}", tensor.size_bytes)
-            for index, tensor in enumerate(bundle.outputs)
-        ),
+    kinds = [ArrayKind.WORKSPACE, ArrayKind.STACK]
+    if not bundle.io_in_workspace:  # else the model does not touch the harness's copies
+        kinds += [ArrayKind.INPUT, ArrayKind.OUTPUT]
+    ranges = [array.place for array in image.arrays if array.kind in kinds]
+    return [*ranges, *_memory_ranges(image.layout)]
+
+
+def _memory_ranges(layout: Layout) -> list[AddressRange]:
+    """The target's memories, through every address that they have."""
+    return [
+        AddressRange(f"memory {memory.name}", first, first + region.size_bytes - 1)
+        for memory, region in layout.memories
+        for first in dict.fromkeys((region.base, *(start for start, _ in memory.address_ranges())))
     ]
-    arrays = [
-        *(
-            (f"workspace {pool.name}", f"harness_workspace_{index}", pool.used_bytes)
-            for index, pool in enumerate(bundle.caller_workspaces)
-        ),
-        *(() if bundle.io_in_workspace else border),  # the model does not touch the harness's copies
-        ("stack", "harness_model_stack", image.table.stack_bytes),
-    ]
-    ranges = [
-        AddressRange(name, address_of(symbols, symbol), address_of(symbols, symbol) + size_bytes - 1)
-        for name, symbol, size_bytes in arrays
-        if size_bytes > 0
-    ]
-    for memory, region in image.layout.memories:
-        for first in dict.fromkeys((region.base, *(start for start, _ in memory.address_ranges()))):
-            ranges.append(AddressRange(f"memory {memory.name}", first, first + region.size_bytes - 1))
-    return ranges
 
 
 def _emulate(
@@ -253,9 +296,20 @@ def _run_error(returncode: int, output: str, image: BoardImage, bundle: Bundle) 
         return model_error(bundle, -facts["status"])
     if returncode == _EXIT_FAULT and "fault_cfsr" in facts:
         function = function_at(image.symbols, facts["fault_pc"]) if "fault_pc" in facts else None
-        error = fault_error(image.board.name, bundle.model, facts, function, image.table.stack_bytes)
+        place = _place_of_fault(image, facts)
+        error = fault_error(image.board.name, bundle.model, facts, function, image.table.stack_bytes, place)
         return CrashError(error.diagnostics)
     ending = f"signal {-returncode}" if returncode < 0 else f"exit status {returncode}"
     return failure(
         f"QEMU ended the run of model '{bundle.model}' on {image.board.name} with {ending}", output
     )
+
+
+def _place_of_fault(image: BoardImage, facts: dict[str, int]) -> str:
+    """What lies at the address that the memory protection forbade to a run, and what it may do there."""
+    if not image.regions or facts.get("fault_in_run") != 1:
+        return ""
+    address = facts["fault_mmfar"]
+    place = describe_address(address, [array.place for array in image.arrays], _memory_ranges(image.layout))
+    right = "the run may only read it" if access_at(image.regions, address) else "the run may not touch it"
+    return f"{place}; {right}"

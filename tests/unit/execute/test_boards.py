@@ -5,7 +5,14 @@ import pytest
 
 from bytewright.diagnostics import CompileError
 from bytewright.execute.boards.facts import BOARDS
-from bytewright.execute.boards.layout import board_for, board_table, lay_out, linker_script
+from bytewright.execute.boards.layout import (
+    board_for,
+    board_table,
+    lay_out,
+    linker_script,
+    set_up_spans,
+)
+from bytewright.execute.boards.protection import Access
 from bytewright.execute.description import read_bundle
 from bytewright.target.model import Memory, Target
 from bytewright.target.registry import load_target
@@ -85,7 +92,16 @@ def test_the_stack_is_as_large_as_the_target_says(tmp_path: Path) -> None:
     bundle = read_bundle(write_tiny_bundle(tmp_path))
     table = board_table(lay_out(bundle.target, board_for(bundle.target)), bundle)
     assert (table.stack_bytes, table.stack_section) == (8192, ".bss.memory.dtcm")
-    assert [entry for entry in table.data_memories if entry[2]] == [(0x28000000, 0x287FFFFF, True)]
+    assert table.num_protected_regions == 16
+
+
+def test_outside_of_runs_flash_and_code_are_read_only_and_data_is_no_code() -> None:
+    code, flash, *others = set_up_spans(lay_out(AN547, BOARDS["mps3-an547"]), (0x10000400, 0x10000800))
+    assert code == (0x10000400, 0x10000800, Access.EXECUTE)
+    assert flash == (0x28000000, 0x28800000, Access.READ)
+    assert [(first, access) for first, _, access in others] == [
+        (base, Access.WRITE) for base in (0x01000000, 0x20000000, 0x21000000, 0x60000000)
+    ]
 
 
 def test_the_linker_script_has_the_targets_sizes(tmp_path: Path) -> None:

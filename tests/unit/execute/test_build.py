@@ -44,13 +44,12 @@ def test_blobs_and_generated_workspaces(tmp_path: Path) -> None:
     assert "#define HARNESS_WORKSPACES(ENTRY)" in lines
 
 
-def test_a_board_adds_its_stack_and_memories(tmp_path: Path) -> None:
-    board = BoardTable(
-        4096, ".bss.memory.dtcm", ((0x28000000, 0x287FFFFF, True), (0x20000000, 0x2007FFFF, False))
-    )
+def test_a_board_adds_its_stack_and_protection(tmp_path: Path) -> None:
+    board = BoardTable(4096, ".bss.memory.dtcm", 16)
     lines = model_table(read_bundle(write_tiny_bundle(tmp_path)), board).splitlines()
-    assert lines[-3:] == [
+    assert lines[-4:] == [
+        "#define HARNESS_NUM_REGIONS 16",
         "#define HARNESS_STACK_BYTES 4096",
         '#define HARNESS_STACK_SECTION ".bss.memory.dtcm"',
-        "#define HARNESS_DATA_MEMORIES(ENTRY) ENTRY(0x28000000u, 0x287fffffu, 1) ENTRY(0x20000000u, 0x2007ffffu, 0)",
+        '#define HARNESS_WRITABLE __attribute__((section(".bss.harness_writable")))',
     ]

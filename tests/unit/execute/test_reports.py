@@ -7,7 +7,7 @@ from bytewright.execute.boards.counts import (
     function_at,
     parse_counts,
 )
-from bytewright.execute.boards.fault import fault_error, parse_report
+from bytewright.execute.boards.fault import describe_address, fault_error, parse_report
 
 SYMBOLS = (
     Symbol(0x10000000, "harness_vectors", False),
@@ -70,6 +70,34 @@ def test_a_bus_fault_in_words() -> None:
         "at 0x00000010 (PC) in tiny_add, called from 0x00000020 (LR)",
         "CFSR 0x00008200, HFSR 0x40000000, SFSR 0x00000000, ICSR 0x00000000",
     )
+
+
+def test_an_address_in_words() -> None:
+    arrays = [
+        AddressRange("workspace dtcm", 0x20000000, 0x200000FF),
+        AddressRange("stack", 0x20000100, 0x200002FF),
+    ]
+    memories = [
+        AddressRange("memory dtcm", 0x20000000, 0x2007FFFF),
+        AddressRange("memory ddr", 0x60000000, 0x60FFFFFF),
+    ]
+    assert [
+        describe_address(address, arrays, memories)
+        for address in (0x20000110, 0x20000300, 0x1FFFFFFF, 0x60000000, 0x50000000)
+    ] == [
+        "byte 16 of stack",
+        "in memory dtcm, 1 B past the last byte of stack",
+        "in no memory of the target, 1 B before the first byte of workspace dtcm",
+        "in memory ddr",
+        "in no memory of the target",
+    ]
+
+
+def test_a_forbidden_access_in_words() -> None:
+    facts = {"fault_cfsr": 0x82, "fault_mmfar": 0x20000300}
+    (diagnostic,) = fault_error("board", "tiny", facts, None, 8192, "past the stack").diagnostics
+    assert diagnostic.message.endswith("a data access that the memory protection unit forbids")
+    assert diagnostic.notes[0] == "address 0x20000300 (MMFAR): past the stack"
 
 
 def test_a_stack_overflow_in_words() -> None:

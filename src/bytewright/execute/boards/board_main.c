@@ -1,7 +1,8 @@
 /* The harness on a bare board: files through semihosting, every inference on a painted stack of its own.
  *
- * Command line (semihosting): NUM_INFERENCES NUM_REPETITIONS. Reads inputs.bin, writes outputs.bin and
- * report.txt in QEMU's folder. report.txt has one line per fact: "stack N", "status N", or "fault ...".
+ * Command line (semihosting): NUM_INFERENCES NUM_REPETITIONS. Reads inputs.bin, and regions.bin where the board's
+ * memory protection is used; writes outputs.bin and report.txt, all in QEMU's folder. report.txt has one line per
+ * fact: "stack N", "status N", or "fault ...".
  */
 #include "harness.h"
 
@@ -22,26 +23,41 @@ enum { STACK_GUARD_WORDS = 0 };
 enum { STACK_GUARD_WORDS = 16 };
 #endif
 
+/* What startup.S reads and writes, by offset. */
 struct harness_stack {
-    uint32_t *base;
+    uint32_t *base; /* of the guard, if there is one */
     uint32_t *top;
+    uint32_t paint;
+    uint32_t *lowest_written; /* by the last run */
 };
 
-/* Calls HARNESS_RUN with the first three arguments; one that takes the context alone never looks at the others. */
-int32_t harness_call(HARNESS_CONTEXT_TYPE *context, const void *inputs, const void *outputs,
-                     const struct harness_stack *stack);
+/* Calls HARNESS_RUN with the same arguments; one that takes the context alone never looks at the others. */
+int32_t harness_call(HARNESS_CONTEXT_TYPE *context, const void *inputs, const void *outputs);
+void harness_unprotect(void);
 void harness_exit(int status) __attribute__((noreturn));
-void harness_fault(const uint32_t *frame) __attribute__((noreturn));
+void harness_fault(const uint32_t *frame, uint32_t is_in_run) __attribute__((noreturn));
 
 static uint32_t harness_model_stack[STACK_GUARD_WORDS + HARNESS_STACK_BYTES / 4]
     __attribute__((aligned(8), used, section(HARNESS_STACK_SECTION)));
-static harness_session harness_model_session __attribute__((used));
+struct harness_stack harness_stack = {
+    .base = harness_model_stack,
+    .top = harness_model_stack + STACK_GUARD_WORDS + HARNESS_STACK_BYTES / 4,
+    .paint = STACK_PAINT,
+};
+static harness_session harness_model_session;
+/* What the runs get: of a session they may write the context alone. */
+static HARNESS_CONTEXT_TYPE harness_model_context __attribute__((used)) HARNESS_WRITABLE;
 
 #define DECLARE_INPUT(index, member, size_bytes) \
     static unsigned char harness_input_##index[size_bytes] __attribute__((aligned(16), used));
 HARNESS_INPUTS(DECLARE_INPUT)
+#if HARNESS_IO_IN_WORKSPACE
+#define OUTPUT_WRITABLE /* copies, which the run does not know */
+#else
+#define OUTPUT_WRITABLE HARNESS_WRITABLE
+#endif
 #define DECLARE_OUTPUT(index, member, size_bytes) \
-    static unsigned char harness_output_##index[size_bytes] __attribute__((aligned(16), used));
+    static unsigned char harness_output_##index[size_bytes] __attribute__((aligned(16), used)) OUTPUT_WRITABLE;
 HARNESS_OUTPUTS(DECLARE_OUTPUT)
 #define DECLARE_WORKSPACE(index, member, size_bytes, alignment, name)                                 \
     static unsigned char harness_workspace_##index[(size_bytes) + 2 * HARNESS_GUARD_BYTES(alignment)] \
@@ -121,7 +137,7 @@ static uint32_t peripheral(uint32_t address)
 }
 
 /* Entered on the main stack, on any exception. The frame is read only where the stacks are. */
-void harness_fault(const uint32_t *frame)
+void harness_fault(const uint32_t *frame, uint32_t is_in_run)
 {
     extern uint32_t __harness_main_stack_base[], __harness_main_stack_top[];
     const uintptr_t address = (uintptr_t)frame;
@@ -135,6 +151,7 @@ void harness_fault(const uint32_t *frame)
         report_number("fault_bfar", peripheral(0xE000ED38u));
         report_number("fault_sfsr", peripheral(0xE000EDE4u));
         report_number("fault_icsr", peripheral(0xE000ED04u));
+        report_number("fault_in_run", is_in_run != 0);
         report_number("fault_below_stack", address < stack_base && stack_base - address < 0x100000u);
         if ((address >= stack_base && address + 32 <= stack_end) ||
             (address >= (uintptr_t)__harness_main_stack_base && address + 32 <= (uintptr_t)__harness_main_stack_top)) {
@@ -145,34 +162,86 @@ void harness_fault(const uint32_t *frame)
     harness_exit(EXIT_FAULT);
 }
 
-/* Makes faults of what QEMU would let pass: a store to flash, which it drops, code in a data memory, and a
- * division by zero. The memory protection unit is that of v8-M; earlier ones cannot describe these ranges.
- */
-static void protect(void)
+/* newlib sets errno where a result of expf overflows or underflows: the one write of a run that no caller asked for. */
+int *__errno(void)
+{
+    static int number HARNESS_WRITABLE;
+
+    return &number;
+}
+
+#if HARNESS_NUM_REGIONS > 0
+/* Registers of v8-M's memory protection unit for one region: RBAR and RLAR. */
+struct harness_region {
+    uint32_t base;
+    uint32_t limit;
+};
+
+enum { MPU_TYPE = 0, MPU_CTRL = 1, MPU_RNR = 2, MPU_RBAR = 3, MPU_RLAR = 4, MPU_MAIR0 = 12 };
+enum { SWITCHED_OFF = 0, ON_WITH_DEFAULT_MAP_BEHIND = 5 };
+
+static struct harness_region set_up_regions[HARNESS_NUM_REGIONS];
+static struct harness_region run_regions[HARNESS_NUM_REGIONS];
+
+static void program_regions(const struct harness_region *regions, uint32_t control)
+{
+    volatile uint32_t *const mpu = (volatile uint32_t *)(uintptr_t)0xE000ED90u;
+
+    mpu[MPU_CTRL] = SWITCHED_OFF;
+    mpu[MPU_MAIR0] = 0xFFu; /* attribute 0 is normal memory, write-back */
+    for (uint32_t region = 0; region < HARNESS_NUM_REGIONS; ++region) {
+        mpu[MPU_RNR] = region;
+        mpu[MPU_RBAR] = regions[region].base;
+        mpu[MPU_RLAR] = regions[region].limit;
+    }
+    mpu[MPU_CTRL] = control;
+    __asm__ volatile("dsb\n isb" ::: "memory");
+}
+
+static void load_regions(void)
+{
+    const int file = open_file("regions.bin", MODE_READ_BINARY);
+
+    if (((peripheral(0xE000ED90u) >> 8) & 0xFFu) < HARNESS_NUM_REGIONS) {
+        harness_exit(EXIT_MACHINE);
+    }
+    transfer(SYS_READ, file, set_up_regions, sizeof set_up_regions);
+    transfer(SYS_READ, file, run_regions, sizeof run_regions);
+}
+#endif
+
+/* Before anything of the bundle runs. */
+static void protect_set_up(void)
 {
     *(volatile uint32_t *)(uintptr_t)0xE000ED14u |= 1u << 4; /* CCR.DIV_0_TRP */
-#if __ARM_ARCH >= 8
-    extern uint32_t __harness_code_start[], __harness_code_end[];
-    static const uint32_t ranges[][3] = {
-#define DATA_MEMORY(base, last, read_only) {base, last, read_only},
-        HARNESS_DATA_MEMORIES(DATA_MEMORY){0, 0, 0},
-    };
-    volatile uint32_t *const mpu = (volatile uint32_t *)(uintptr_t)0xE000ED90u;
-    const uint32_t num_regions = (mpu[0] >> 8) & 0xFFu;
-    uint32_t region = 0;
-
-    mpu[12] = 0xFFu; /* MAIR0: attribute 0 is normal memory, write-back */
-    mpu[2] = region++;
-    mpu[3] = (uint32_t)(uintptr_t)__harness_code_start | 4u; /* RBAR: read-only, privileged */
-    mpu[4] = ((uint32_t)(uintptr_t)__harness_code_end - 32u) | 1u;
-    for (size_t index = 0; ranges[index][1] != 0 && region < num_regions; ++index) {
-        mpu[2] = region++;
-        mpu[3] = ranges[index][0] | (ranges[index][2] ? 5u : 1u); /* execute never */
-        mpu[4] = (ranges[index][1] & ~31u) | 1u;
-    }
-    mpu[1] = 5u; /* enable, with the default map behind */
+#if HARNESS_NUM_REGIONS > 0
+    load_regions();
+    program_regions(set_up_regions, ON_WITH_DEFAULT_MAP_BEHIND);
 #endif
-    __asm__ volatile("dsb\n isb" ::: "memory");
+}
+
+/* One run, on a stack that is painted anew. Returns the status. */
+static int32_t run_once(uint32_t *stack_bytes)
+{
+    int32_t status;
+
+    for (uint32_t *word = harness_stack.base; word < harness_stack.top; ++word) {
+        *word = STACK_PAINT;
+    }
+#if HARNESS_NUM_REGIONS > 0
+    program_regions(run_regions, SWITCHED_OFF); /* harness_call switches it on, and harness_unprotect off */
+#endif
+#if HARNESS_IO_IN_WORKSPACE
+    status = harness_call(&harness_model_context, NULL, NULL);
+#else
+    status = harness_call(&harness_model_context, &harness_model_session.inputs, &harness_model_session.outputs);
+#endif
+#if HARNESS_NUM_REGIONS > 0
+    program_regions(set_up_regions, ON_WITH_DEFAULT_MAP_BEHIND);
+#endif
+    const uint32_t used_bytes = (uint32_t)(harness_stack.top - harness_stack.lowest_written) * 4u;
+    *stack_bytes = *stack_bytes > used_bytes ? *stack_bytes : used_bytes;
+    return status;
 }
 
 static uint32_t parse_number(const char **text)
@@ -192,6 +261,9 @@ static uint32_t parse_number(const char **text)
 #if HARNESS_PARANOID
 void harness_violated(void)
 {
+#if HARNESS_NUM_REGIONS > 0
+    harness_unprotect(); /* called in a run */
+#endif
     harness_report(report_number);
     harness_exit(EXIT_VIOLATED);
 }
@@ -209,8 +281,7 @@ int main(void)
 {
     static char command_line[80];
     uint32_t command_block[2] = {(uint32_t)(uintptr_t)command_line, sizeof command_line - 1};
-    const struct harness_stack stack = {harness_model_stack + STACK_GUARD_WORDS,
-                                        harness_model_stack + STACK_GUARD_WORDS + HARNESS_STACK_BYTES / 4};
+    uint32_t stack_bytes = 0;
     const char *text = command_line;
     void *inputs[HARNESS_NUM_INPUTS + 1];
     void *outputs[HARNESS_NUM_OUTPUTS + 1];
@@ -224,7 +295,7 @@ int main(void)
     const int input_file = open_file("inputs.bin", MODE_READ_BINARY);
     const int output_file = open_file("outputs.bin", MODE_WRITE_BINARY);
 
-    protect();
+    protect_set_up();
     (void)blobs;
 #define POINT_AT_INPUT(index, member, size_bytes) inputs[index] = harness_input_##index;
     HARNESS_INPUTS(POINT_AT_INPUT)
@@ -238,23 +309,16 @@ int main(void)
     }
 #define POINT_AT_BLOB(index, member, path, alignment, name) blobs[index] = harness_blob_##index;
     HARNESS_BLOBS(POINT_AT_BLOB)
-    for (uint32_t *word = harness_model_stack; word < stack.top; ++word) {
-        *word = STACK_PAINT;
-    }
 
     check(harness_set_up(&harness_model_session, workspaces, blobs));
+    harness_model_context = harness_model_session.context;
     for (uint32_t inference = 0; inference < num_inferences; ++inference) {
         for (int index = 0; index < HARNESS_NUM_INPUTS; ++index) {
             transfer(SYS_READ, input_file, inputs[index], harness_input_size_bytes[index]);
         }
         for (uint32_t repetition = 0; repetition < num_repetitions; ++repetition) {
             harness_bind(&harness_model_session, inputs, outputs);
-#if HARNESS_IO_IN_WORKSPACE
-            check(harness_call(&harness_model_session.context, NULL, NULL, &stack));
-#else
-            check(harness_call(&harness_model_session.context, &harness_model_session.inputs,
-                               &harness_model_session.outputs, &stack));
-#endif
+            check(run_once(&stack_bytes));
         }
         harness_collect(&harness_model_session, outputs);
         for (int index = 0; index < HARNESS_NUM_OUTPUTS; ++index) {
@@ -262,11 +326,7 @@ int main(void)
         }
     }
 
-    const uint32_t *lowest = harness_model_stack;
-    while (lowest < stack.top && *lowest == STACK_PAINT) {
-        ++lowest;
-    }
-    report_number("stack", (uint32_t)(stack.top - lowest) * 4u);
+    report_number("stack", stack_bytes);
 #if HARNESS_PARANOID
     harness_report(report_number);
 #endif

@@ -17,11 +17,12 @@ _NOTHING_WRITTEN = (1 << 64) - 1
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A symbol of the image."""
+    """A symbol of the image; a label has no size."""
 
     address: int
     name: str
     is_code: bool
+    size_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

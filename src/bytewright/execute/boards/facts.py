@@ -45,6 +45,8 @@ class Board:
         code_base: The address at which code is linked, if not the region's base. A Cortex-M55 boots Secure
             and must fetch from Secure addresses.
         harness_region: Where the harness's own data, inputs and outputs go: out of the way of the pools.
+        num_protected_regions: Regions of its v8-M memory protection unit; 0 for earlier ones, which cannot describe
+            arrays of any size at any address.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Board:
     code_region: str
     code_base: int
     harness_region: str
+    num_protected_regions: int = 0
 
     def region(self, name: str) -> Region:
         """A region by its name."""
@@ -82,6 +85,7 @@ BOARDS: dict[str, Board] = {
             code_region="itcm",
             code_base=0x10000000,
             harness_region="ddr",
+            num_protected_regions=16,
         ),
         Board(
             name="mps2-an500",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bytewright.diagnostics import CompileError
+from bytewright.execute.boards.counts import AddressRange
 from bytewright.execute.tools import failure
 
 # Configurable Fault Status Register, Armv7-M and Armv8-M Architecture Reference Manuals.
@@ -30,6 +33,9 @@ _MMFAR_VALID = 1 << 7
 _BFAR_VALID = 1 << 15
 _STACK_OVERFLOW = 1 << 20
 
+_NEAR_BYTES = 64 << 10
+"""A stray address nearer to an array than this is described by its distance from it."""
+
 
 def parse_report(text: str) -> dict[str, int]:
     """The lines "name number" of report.txt; a line that was cut off is dropped."""
@@ -41,10 +47,33 @@ def parse_report(text: str) -> dict[str, int]:
     return facts
 
 
+def describe_address(address: int, arrays: Sequence[AddressRange], memories: Sequence[AddressRange]) -> str:
+    """What an address is to a user: a byte of an array, or its memory and how far it is from an array."""
+    inside = [array for array in arrays if array.first <= address <= array.last]
+    if inside:
+        return f"byte {address - inside[0].first} of {inside[0].name}"
+    memory = next((memory for memory in memories if memory.first <= address <= memory.last), None)
+    where = f"in {memory.name}" if memory else "in no memory of the target"
+    distances = [(max(array.first - address, address - array.last), array) for array in arrays]
+    distance, nearest = min(distances, key=lambda entry: entry[0], default=(_NEAR_BYTES, None))
+    if nearest is None or distance >= _NEAR_BYTES:
+        return where
+    side = "past the last" if address > nearest.last else "before the first"
+    return f"{where}, {distance} B {side} byte of {nearest.name}"
+
+
 def fault_error(
-    board_name: str, model: str, facts: dict[str, int], function: str | None, stack_bytes: int
+    board_name: str,
+    model: str,
+    facts: dict[str, int],
+    function: str | None,
+    stack_bytes: int,
+    place: str = "",
 ) -> CompileError:
-    """The error for a run that ended in a fault: what happened, where, and the registers."""
+    """The error for a run that ended in a fault: what happened, where, and the registers.
+
+    `place` says what lies at the address that the memory protection unit forbids.
+    """
     cfsr = facts.get("fault_cfsr", 0)
     overflow = bool(cfsr & _STACK_OVERFLOW) or facts.get("fault_below_stack") == 1
     reasons = [text for bit, text in _CFSR_BITS.items() if cfsr >> bit & 1] or ["an unexpected exception"]
@@ -54,7 +83,7 @@ def fault_error(
     if cfsr & _BFAR_VALID:
         notes.append(f"address {facts['fault_bfar']:#010x} (BFAR)")
     if cfsr & _MMFAR_VALID:
-        notes.append(f"address {facts['fault_mmfar']:#010x} (MMFAR)")
+        notes.append(f"address {facts['fault_mmfar']:#010x} (MMFAR){f': {place}' if place else ''}")
     if "fault_pc" in facts:
         place = f" in {function}" if function else ""
         notes.append(f"at {facts['fault_pc']:#010x} (PC){place}, called from {facts['fault_lr']:#010x} (LR)")

@@ -12,6 +12,7 @@ from string import Template
 
 from bytewright.diagnostics import CompileError, Diagnostic, InternalError
 from bytewright.execute.boards.facts import BOARDS, Board
+from bytewright.execute.boards.protection import Access
 from bytewright.execute.build import BoardTable, blob_section, harness_source, memory_section
 from bytewright.execute.description import Bundle
 from bytewright.target.model import Memory, Provider, Role, Target, c_identifier
@@ -137,20 +138,34 @@ def _start_of(
 
 
 def board_table(layout: Layout, bundle: Bundle) -> BoardTable:
-    """The board's part of the harness's table: the model's stack as the target has it, and what is read-only."""
+    """The board's part of the harness's table: the model's stack as the target has it, and the board's protection."""
     device = bundle.target.default_device
     limit = device.max_stack_size_bytes
-    data_memories = tuple(
-        (region.base, region.base + region.size_bytes - 1, not memory.is_writable)
-        for memory, region in layout.memories
-        if region is not layout.code
-    )
     return BoardTable(
         stack_bytes=(DEFAULT_STACK_BYTES if limit is None else limit) // 8 * 8,
         stack_section=".bss.harness_stack"
         if device.stack_memory is None
         else memory_section(device.stack_memory),
-        data_memories=data_memories,
+        num_protected_regions=layout.board.num_protected_regions,
+    )
+
+
+def set_up_spans(layout: Layout, code: tuple[int, int]) -> tuple[tuple[int, int, Access], ...]:
+    """What holds outside of runs, where the processor's own map is behind: code and read-only memories cannot be
+    written, data memories not executed. Read-only memories come first.
+    """
+    memories = [(memory, region) for memory, region in layout.memories if region is not layout.code]
+    memories.sort(key=lambda entry: entry[0].is_writable)
+    return (
+        (*code, Access.EXECUTE),
+        *(
+            (
+                region.base,
+                region.base + region.size_bytes,
+                Access.WRITE if memory.is_writable else Access.READ,
+            )
+            for memory, region in memories
+        ),
     )
 
 

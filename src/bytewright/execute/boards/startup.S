@@ -2,9 +2,15 @@
  *
  * The harness runs on the main stack. The model runs on the process stack, alone: its high-water mark is
  * measured, a fault in it leaves the fault handler a stack of its own, and on v8-M PSPLIM stops an overflow.
+ *
+ * Where the board's memory protection is used, the model runs unprivileged under the regions that board_main.c has
+ * written, with no map behind them: it may write what the caller gave it to write, and not even the registers of
+ * the processor besides. The way back is a supervisor call.
  */
     .syntax unified
     .thumb
+
+    .equ MPU_CTRL, 0xE000ED94
 
     .section .vectors, "a"
     .balign 512
@@ -15,7 +21,12 @@ harness_vectors:
     .rept 9                         /* NMI, HardFault, MemManage, BusFault, UsageFault, SecureFault, reserved */
     .word harness_fault_entry
     .endr
-    .rept 5                         /* SVCall .. SysTick: nothing here uses them */
+#if HARNESS_NUM_REGIONS > 0
+    .word harness_unprotect_entry   /* SVCall */
+#else
+    .word harness_fault_entry
+#endif
+    .rept 4                         /* debug monitor .. SysTick: nothing here uses them */
     .word harness_fault_entry
     .endr
     .rept 96                        /* no interrupt is ever enabled */
@@ -34,6 +45,13 @@ harness_reset:
     ldr     r1, [r0]
     orr     r1, r1, #(0xF << 20)
     str     r1, [r0]
+    /* FPCCR: an exception saves no floating-point state. None returns to code that has some, and the frame of the
+     * supervisor call must fit on the smallest stack.
+     */
+    ldr     r0, =0xE000EF34
+    ldr     r1, [r0]
+    bic     r1, r1, #(3 << 30)
+    str     r1, [r0]
     dsb
     isb
     ldr     r0, =__harness_bss_start
@@ -51,41 +69,106 @@ harness_reset:
     .type harness_fault_entry, %function
     .thumb_func
 harness_fault_entry:
-    tst     lr, #4                  /* which stack holds the exception frame */
+#if HARNESS_NUM_REGIONS > 0
+    ldr     r0, =MPU_CTRL           /* the main stack is not among what the run may write */
+    movs    r1, #0
+    str     r1, [r0]
+    dsb
+    isb
+#endif
+    ands    r1, lr, #4              /* which stack holds the exception frame */
     ite     eq
     mrseq   r0, msp
     mrsne   r0, psp
     b       harness_fault
     .size harness_fault_entry, . - harness_fault_entry
 
-    /* int32_t harness_call(context, inputs, outputs, const struct harness_stack *):
-     * calls the model on the process stack. An inference is counted from its first instruction, the one after
-     * harness_measure_begin, to its return to harness_measure_end.
+#if HARNESS_NUM_REGIONS > 0
+    /* void harness_unprotect(void): ends the protection of a run, from inside it. */
+    .global harness_unprotect
+    .type harness_unprotect, %function
+    .thumb_func
+harness_unprotect:
+    svc     #0
+harness_unprotected:
+    bx      lr
+    .size harness_unprotect, . - harness_unprotect
+
+    /* The supervisor call; from anywhere else it is a fault. Nothing may be pushed before the protection is off,
+     * and what the registers held comes back with the exception frame.
+     */
+    .type harness_unprotect_entry, %function
+    .thumb_func
+harness_unprotect_entry:
+    mrs     r0, psp
+    ldr     r0, [r0, #24]           /* where it returns to */
+    ldr     r1, =harness_unprotected
+    cmp     r0, r1
+    bne     harness_fault_entry
+    ldr     r0, =MPU_CTRL
+    movs    r1, #0
+    str     r1, [r0]
+    dsb
+    mrs     r0, control
+    bic     r0, r0, #1
+    msr     control, r0
+    isb
+    bx      lr
+    .size harness_unprotect_entry, . - harness_unprotect_entry
+#endif
+
+    /* int32_t harness_call(...): calls the model on the process stack, with the arguments as they are, and notes
+     * in harness_stack the lowest word of it that is not painted any more. An inference is counted from its first
+     * instruction, the one after harness_measure_begin, to its return to harness_measure_end.
      */
     .global harness_call
     .type harness_call, %function
     .thumb_func
 harness_call:
-    push    {r4, r5, r6, lr}
-    ldr     r5, [r3]
-    ldr     r6, [r3, #4]
+    push    {r4, r5, r6, r7, r8, lr}
+    ldr     r8, =harness_stack
+    ldm     r8, {r5, r6}            /* base, top */
 #if __ARM_ARCH >= 8
     msr     psplim, r5
 #endif
     msr     psp, r6
     mrs     r4, control
-    orr     r4, r4, #2
+    orr     r4, r4, #2              /* the process stack */
     msr     control, r4
     isb
+#if HARNESS_NUM_REGIONS > 0
+    ldr     r12, =MPU_CTRL
+    movs    r4, #1                  /* on, with no map behind */
+    str     r4, [r12]
+    dsb
+    isb
+    mrs     r4, control
+    orr     r4, r4, #1              /* unprivileged */
+    msr     control, r4
+    isb
+#endif
     ldr     r4, =HARNESS_RUN
     .global harness_measure_begin
 harness_measure_begin:
     blx     r4
     .global harness_measure_end
 harness_measure_end:
-    mrs     r4, control             /* read again: FPCA may have been set */
+    ldr     r7, [r8, #8]            /* paint; the search is before the supervisor call, whose frame lies on the stack */
+0:  cmp     r5, r6
+    bhs     1f
+    ldr     r4, [r5]
+    cmp     r4, r7
+    bne     1f
+    adds    r5, r5, #4
+    b       0b
+1:
+#if HARNESS_NUM_REGIONS > 0
+    bl      harness_unprotect
+#endif
+    str     r5, [r8, #12]
+    mrs     r4, control
     bic     r4, r4, #2
     msr     control, r4
     isb
-    pop     {r4, r5, r6, pc}
+    pop     {r4, r5, r6, r7, r8, pc}
     .size harness_call, . - harness_call

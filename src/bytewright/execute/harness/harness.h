@@ -18,6 +18,11 @@
 #define HARNESS_GUARD_BYTES(alignment) ((size_t)0)
 #endif
 
+/* For what a run of the model may write besides the workspaces and its stack: a board may protect everything else. */
+#ifndef HARNESS_WRITABLE
+#define HARNESS_WRITABLE
+#endif
+
 /* What workspaces are filled with before the first inference: a read of bytes that nobody wrote shows. */
 #define HARNESS_WORKSPACE_FILL 0xA5
 

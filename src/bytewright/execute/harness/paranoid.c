@@ -29,7 +29,7 @@ typedef struct {
 static const unsigned char poisons[2] = {0xA5, 0x5A};
 
 #define DECLARE_SHADOW(index, guard_bytes, all_bytes) \
-    static unsigned char shadow_##index[all_bytes];
+    static unsigned char shadow_##index[all_bytes] HARNESS_WRITABLE;
 PARANOID_POOLS(DECLARE_SHADOW)
 
 #define POOL(index, guard_bytes, all_bytes) {guard_bytes, all_bytes, shadow_##index},
@@ -47,7 +47,7 @@ static struct {
     uint32_t num_runs;
     uint32_t num_findings;
     uint32_t findings[MOST_FINDINGS][3];
-} watch;
+} watch HARNESS_WRITABLE;
 
 static void check(size_t index, const unsigned char *pool)
 {
