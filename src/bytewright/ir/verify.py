@@ -42,7 +42,8 @@ class StageRules:
         graph: Graph functions may be there.
         entries: Entries and constants for PrimFuncs may be there.
         devices: Every value of a graph function has a device.
-        undecided: Scopes that no allocation may have any more.
+        undecided: Scopes that no allocation may have any more; before planning, the entry's may if they have
+            candidate pools.
         offsets: Constants, and allocations of constant size in pools, have offsets; before, none has. Kernels
             allocate in no pool.
         lowered_tags: No scope has a tag that some pass still has to lower.

@@ -176,13 +176,18 @@ class _Checker:
         keys = [key for key, _ in statement.annotations]
         if len(set(keys)) != len(keys):
             self.report(f"an annotation of '{buffer.name}' stands twice")
-        if scope in self.context.undecided:
+        if scope in self.context.undecided and not self.is_for_the_planner(statement):
             self.report(f"storage of '{buffer.name}' is undecided: scope '{scope}'")
         if self.context.undecided and scope == STACK and not has_constant_size(buffer):
             self.report(f"'{buffer.name}' is on the stack, so its size must be constant")
         self.candidates(statement)
         self.offset(statement)
         self.border(statement)
+
+    def is_for_the_planner(self, statement: Allocate) -> bool:
+        """Whether the planner has to choose a pool for it, out of candidates."""
+        has_candidates = statement.annotation(CANDIDATE_POOLS) is not None
+        return self.is_entry and has_candidates and not self.context.offsets
 
     def candidates(self, statement: Allocate) -> None:
         pools, name = statement.annotation(CANDIDATE_POOLS), statement.buffer.name

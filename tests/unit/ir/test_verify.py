@@ -179,6 +179,15 @@ def test_storage_is_decided_once_stored(scope: Scope | None, make: Callable[...,
         assert f"storage of 'b' is undecided: scope '{scope}'" in texts(module, stage)
 
 
+@pytest.mark.parametrize("scope", [None, GLOBAL, WORKSPACE])
+def test_the_planner_chooses_for_the_entry_alone_and_among_candidates(scope: Scope | None):
+    allocation = Allocate(Buffer("b", (4,), I8, scope), (("candidate_memory_pools", ("sram",)),))
+    undecided = f"storage of 'b' is undecided: scope '{scope}'"
+    assert texts(entry(allocation), Stage.STORED) == []
+    assert texts(kernel(allocation), Stage.STORED) == [undecided]
+    assert undecided in texts(entry(allocation), Stage.PLANNED)
+
+
 @pytest.mark.parametrize("scope", [SRAM, STACK, LOCAL])
 def test_decided_scopes_pass_once_stored(scope: Scope):
     assert texts(entry(Allocate(Buffer("b", (4,), I8, scope))), Stage.STORED) == []
