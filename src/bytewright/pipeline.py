@@ -107,14 +107,56 @@ def compile_model(
     module = _checked(fold_pad(module), Stage.PLACED, target, module, "fold_pad")
     module = _checked(lower_graph(module, target), Stage.LOWERED, target, module, "lower_graph")
     module = _checked(share_kernels(module), Stage.LOWERED, target, module, "share_kernels")
+    return compile_lowered(
+        module, target, numerics=numerics, io=io, pins=pins, solver=solver, progress=progress
+    )
+
+
+def compile_lowered(
+    module: Module,
+    target: Target,
+    *,
+    numerics: Numerics = Numerics.LITERT_REF,
+    io: Io = Io.CALLER,
+    pins: tuple[Pin, ...] = (),
+    solver: str = "auto",
+    progress: Progress | None = None,
+) -> Compiled:
+    """The part of `compile_model` behind lowering, for a module of kernels and an entry from wherever.
+
+    Raises:
+        CompileError: It does not fit.
+    """
+    progress = progress or _silent
+    planned = plan_lowered(
+        module, target, numerics=numerics, io=io, pins=pins, solver=solver, progress=progress
+    )
+    progress("codegen")  # C text
+    document = plan_document(planned)
+    c_files = generate_c(planned.module, _interface(planned, document["plan_hash"]))
+    progress("bundle")
+    files = bundle_files(c_files, document, planned.module.name, uses_math(planned.module))
+    return Compiled(planned, document, files)
+
+
+def plan_lowered(
+    module: Module,
+    target: Target,
+    *,
+    numerics: Numerics = Numerics.LITERT_REF,
+    io: Io = Io.CALLER,
+    pins: tuple[Pin, ...] = (),
+    solver: str = "auto",
+    progress: Progress | None = None,
+) -> PlannedModel:
+    """Stores and plans a lowered module; see `compile_lowered`."""
     attempt = partial(store, module, solver=solver, progress=progress)  # `storage` and `plan`
     quick_attempt = partial(attempt, node_budget=REMEDY_NODES)
     trial = require_fit(Conditions(target, pins, io), attempt, quick_attempt)
     module, workspace, parameters = trial.module, trial.workspace, trial.parameters
     placed = apply_solution(module, workspace, parameters)
     module = _checked(placed, Stage.PLANNED, target, module, "apply_solution")
-    pools = _pools(module, target, Role.PARAMETERS, parameters)
-    planned = PlannedModel(
+    return PlannedModel(
         module,
         target,
         numerics.value,
@@ -124,13 +166,8 @@ def compile_model(
         workspace,
         parameters,
         trial.stack,
-        pools,
+        _pools(module, target, Role.PARAMETERS, parameters),
     )
-    progress("codegen")  # C text
-    document = plan_document(planned)
-    c_files = generate_c(module, _interface(planned, document["plan_hash"]))
-    progress("bundle")
-    return Compiled(planned, document, bundle_files(c_files, document, module.name, uses_math(module)))
 
 
 def store(

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
-from bytewright import __version__, pipeline
-from bytewright.bundle.plan_document import PlannedModel, plan_document
-from bytewright.bundle.write import bundle_files
-from bytewright.codegen.generate import generate_c
-from bytewright.codegen.kernels import uses_math
-from bytewright.ir.border import Io
+from bytewright import pipeline
+from bytewright.bundle.plan_document import PlannedModel
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.data import TensorData
 from bytewright.ir.expr import Buffer, cast
@@ -25,12 +20,9 @@ from bytewright.ir.types import DType, TensorType
 from bytewright.ir.verify import Stage, verify
 from bytewright.ir.walk import walk_statements
 from bytewright.ir.where import Where
-from bytewright.storage.apply_solution import apply_solution
 from bytewright.storage.attach_candidates import attach_candidates
 from bytewright.storage.place_scratch import place_scratch
-from bytewright.storage.refuse import require_fit
-from bytewright.storage.trial import Conditions
-from bytewright.target.model import Role, Target
+from bytewright.target.model import Target
 
 WHERE = Where("hand_built.tflite")
 
@@ -141,33 +133,15 @@ def stored(module: Module, target: Target) -> Module:
 
 
 def planned(module: Module, target: Target) -> PlannedModel:
-    """The module planned, as the pipeline does it."""
+    """The module planned by the pipeline."""
     verify(module, Stage.LOWERED, target)
-    attempt = partial(pipeline.store, module)
-    trial = require_fit(Conditions(target), attempt, attempt)
-    result = apply_solution(trial.module, trial.workspace, trial.parameters)
-    verify(result, Stage.PLANNED, target, trial.module, "apply_solution")
-    pools = pipeline._pools(result, target, Role.PARAMETERS, trial.parameters)
-    return PlannedModel(
-        result,
-        target,
-        "litert-ref",
-        Io.CALLER,
-        __version__,
-        trial.timeline,
-        trial.workspace,
-        trial.parameters,
-        trial.stack,
-        pools,
-    )
+    return pipeline.plan_lowered(module, target)
 
 
 def files_of(module: Module, target: Target) -> dict[str, bytes]:
     """The bundle of a module built by hand."""
-    result = planned(module, target)
-    document = plan_document(result)
-    c_files = generate_c(result.module, pipeline._interface(result, document["plan_hash"]))
-    return bundle_files(c_files, document, module.name, uses_math(result.module))
+    verify(module, Stage.LOWERED, target)
+    return pipeline.compile_lowered(module, target).files
 
 
 def allocations(statement: Statement) -> list[Allocate]:
