@@ -193,7 +193,7 @@ def _faults_of_array(plan: Plan, image: Image, pool: PlannedPool, symbol: Symbol
             f"pool '{pool.name}': '{symbol.name}' is at {extent}, {_whereabouts(plan.hardware, extent)}, "
             f"not in '{memory.name}'"
         )
-    if image.section_of(extent.first, pool.used_bytes) is None:
+    if image.section_of(symbol, pool.used_bytes) is None:
         yield f"pool '{pool.name}': no section of the image has all of '{symbol.name}' at {extent}"
 
 
@@ -224,7 +224,7 @@ def _faults_of_neighbours(
         if other.is_object and other.size_bytes and other not in pools
         if (other.address, other.size_bytes) != (symbol.address, symbol.size_bytes)
     ]
-    own = image.section_of(extent.first, pool.used_bytes)
+    own = image.section_of(symbol, pool.used_bytes)
     others += [
         Interval(f"section '{section.name}'", section.address, section.address + section.size_bytes)
         for section in image.sections
@@ -270,7 +270,7 @@ def _faults_of_bytes(
     directory: Path, plan: Plan, image: Image, pool: PlannedPool, symbol: Symbol
 ) -> Iterator[str]:
     """Whether the image brings the parameters of the plan."""
-    section = image.section_of(symbol.address, pool.used_bytes)
+    section = image.section_of(symbol, pool.used_bytes)
     if section is None:
         return  # said already
     if section.content is None:

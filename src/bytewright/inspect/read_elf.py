@@ -17,6 +17,7 @@ _SHF_ALLOC = 0x2
 class Section:
     """A section that has memory at run time; `content` is None where the image brings no bytes."""
 
+    index: int
     name: str
     address: int
     size_bytes: int
@@ -25,12 +26,16 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A symbol with an address; `is_object` for what the compiler made of a variable."""
+    """A symbol with an address; `is_object` for what the compiler made of a variable.
+
+    `section` is the index of the section that it was defined in; None for a mere address.
+    """
 
     name: str
     address: int
     size_bytes: int
     is_object: bool
+    section: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +46,12 @@ class Image:
     sections: tuple[Section, ...]
     symbols: tuple[Symbol, ...]
 
-    def section_of(self, first: int, size_bytes: int) -> Section | None:
-        """The section that holds an interval of addresses."""
-        for section in self.sections:
-            if section.address <= first and first + size_bytes <= section.address + section.size_bytes:
-                return section
-        return None
+    def section_of(self, symbol: Symbol, size_bytes: int) -> Section | None:
+        """The section that holds so many bytes of a symbol: its own one, where others lie over it."""
+        first, end = symbol.address, symbol.address + size_bytes
+        holding = [s for s in self.sections if s.address <= first and end <= s.address + s.size_bytes]
+        own = [section for section in holding if section.index == symbol.section]
+        return (own or holding or [None])[0]
 
 
 def read_image(path: Path) -> Image:
@@ -91,10 +96,10 @@ def _read(path: Path) -> Image:
             raise _refusal(f"'{path}' is not linked: its ELF type is {file['e_type']}")
         sections: list[Section] = []
         symbols: list[Symbol] = []
-        for section in file.iter_sections():
+        for index, section in enumerate(file.iter_sections()):
             if section["sh_flags"] & _SHF_ALLOC and section["sh_size"]:
                 content = None if section["sh_type"] == "SHT_NOBITS" else bytes(section.data())
-                sections.append(Section(section.name, section["sh_addr"], section["sh_size"], content))
+                sections.append(Section(index, section.name, section["sh_addr"], section["sh_size"], content))
             if isinstance(section, SymbolTableSection):
                 symbols += [
                     Symbol(
@@ -102,6 +107,7 @@ def _read(path: Path) -> Image:
                         symbol["st_value"],
                         symbol["st_size"],
                         symbol["st_info"]["type"] == "STT_OBJECT",
+                        symbol["st_shndx"] if isinstance(symbol["st_shndx"], int) else None,
                     )
                     for symbol in section.iter_symbols()
                     if symbol.name and symbol["st_shndx"] != "SHN_UNDEF"
