@@ -38,6 +38,7 @@ from bytewright.storage.account_stack import stack_uses
 from bytewright.storage.apply_solution import apply_solution
 from bytewright.storage.attach_candidates import attach_candidates
 from bytewright.storage.build_problem import build_parameter_problem, build_workspace_problem
+from bytewright.storage.check_scopes import check_scopes
 from bytewright.storage.clock import read_clock
 from bytewright.storage.pin_buffers import Pin, pin_buffers
 from bytewright.storage.place_io import place_io
@@ -152,7 +153,7 @@ def plan_lowered(
     """Stores and plans a lowered module; see `compile_lowered`."""
     attempt = partial(store, module, solver=solver, progress=progress)  # `storage` and `plan`
     quick_attempt = partial(attempt, node_budget=REMEDY_NODES)
-    trial = require_fit(Conditions(target, pins, io), attempt, quick_attempt)
+    trial = require_fit(module, Conditions(target, pins, io), attempt, quick_attempt)
     module, workspace, parameters = trial.module, trial.workspace, trial.parameters
     placed = apply_solution(module, workspace, parameters)
     module = _checked(placed, Stage.PLANNED, target, module, "apply_solution")
@@ -185,6 +186,7 @@ def store(
     """
     target, progress = conditions.target, progress or _silent
     progress("storage")  # stack or pool, for each allocation
+    check_scopes(module, target)
     if conditions.io is Io.WORKSPACE:
         module = _checked(place_io(module), Stage.LOWERED, target, module, "place_io")
     module = _checked(place_scratch(module, target), Stage.LOWERED, target, module, "place_scratch")

@@ -248,9 +248,10 @@ def test_s15_a_pool_that_one_of_the_devices_does_not_reach_is_refused_with_the_r
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.message == "'b/handed' cannot be placed in any workspace pool"
     assert diagnostic.notes == (
-        "near  is not for device 'npu', which touches it",
+        "near  is in memory 'near', which device 'npu' does not reach",
         "shared  is not in its scope 'global.near'",
         f"in kernel 'hands', {EVERY}",
+        "'npu' reaches: shared, common",
     )
 
 
@@ -343,9 +344,10 @@ def test_s15_a_constant_pinned_where_a_device_does_not_reach_is_refused() -> Non
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.message == "'w_npu' cannot be placed in any parameter pool"
     assert diagnostic.notes == (
-        "flash  is not for device 'npu', which touches it",
+        "flash  is in memory 'flash', which device 'npu' does not reach",
         "common  is not in its scope 'global.flash'",
         "kernel 'm_adds_npu' of device 'npu' touches it",
+        "'npu' reaches: shared, common",
     )
 
 

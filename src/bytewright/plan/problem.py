@@ -185,7 +185,7 @@ def _check_names(buffers: Sequence[Buffer], pools: Sequence[Pool]) -> Iterable[D
             if name in seen:
                 yield _invalid(f"two {kind}s are named '{name}'")
             seen.add(name)
-    if not pools:
+    if buffers and not pools:
         yield _invalid("there is no pool")
 
 

@@ -14,9 +14,7 @@ from bytewright.ir.scope import GLOBAL, WORKSPACE, Scope, is_within, pool_scope
 from bytewright.storage.clock import LiveBuffer
 from bytewright.storage.touch import Touches
 from bytewright.target.model import Pool, Role, Target
-
-# What messages call the pools of a role, and the option that gives them.
-_WORDS = {Role.WORKSPACE: ("workspace", "--workspace"), Role.PARAMETERS: ("parameter", "--parameters")}
+from bytewright.target.problem import listing
 
 
 def is_left_to_a_pass(buffer: Buffer, target: Target) -> bool:
@@ -57,12 +55,12 @@ def candidate_pools(wanted: Wanted, target: Target) -> tuple[Pool, ...]:
         CompileError: BW301 if there is none, with what each pool fails.
     """
     pools, order = target.pools_of(wanted.role), wanted.annotated
-    refusals = {pool.name: _refusal(pool, wanted) for pool in pools}
+    refusals = {pool.name: _refusal(pool, wanted, target) for pool in pools}
     chosen = [pool for pool in pools if refusals[pool.name] is None]
     if order is not None:
         chosen.sort(key=lambda pool: order.index(pool.name))
     if not chosen:
-        noun, option = _WORDS[wanted.role]
+        noun = "workspace" if wanted.role is Role.WORKSPACE else "parameter"
         notes = [f"{name}  {refusal}" for name, refusal in refusals.items()]
         raise CompileError(
             Diagnostic(
@@ -70,9 +68,8 @@ def candidate_pools(wanted: Wanted, target: Target) -> tuple[Pool, ...]:
                 f"'{wanted.buffer.name}' cannot be placed in any {noun} pool",
                 notes=(
                     *(notes or [f"target '{target.name}' has no {noun} pool"]),
-                    *_reasons_of_unreached(wanted, pools),
+                    *_reasons_of_unreached(wanted, pools, target),
                 ),
-                help=f"{option} NAME[=SIZE][@MEMORY] adds a pool",
             )
         )
     return tuple(chosen)
@@ -107,10 +104,12 @@ def check_memory_of_caller(live: LiveBuffer, parameter: BufferParameter, device:
                 )
 
 
-def _refusal(pool: Pool, wanted: Wanted) -> str | None:
+def _refusal(pool: Pool, wanted: Wanted, target: Target) -> str | None:
     if not is_within(pool_scope(pool.name), wanted.scope):
         return f"is not in its scope '{wanted.scope}'"
     unreached = _unreached(pool, wanted)
+    if unreached and not target.device(unreached[0].device).reaches(pool.memory):
+        return f"is in memory '{pool.memory}', which device '{unreached[0].device}' does not reach"
     if unreached:
         return f"is not for device '{unreached[0].device}', which touches it"
     if wanted.annotated is not None and pool.name not in wanted.annotated:
@@ -124,6 +123,11 @@ def _unreached(pool: Pool, wanted: Wanted) -> Touches:
     return tuple(sorted(touches, key=lambda touch: touch.device))
 
 
-def _reasons_of_unreached(wanted: Wanted, pools: tuple[Pool, ...]) -> tuple[str, ...]:
-    """Why the devices count that stand in a pool's way."""
-    return tuple(dict.fromkeys(touch.reason for pool in pools for touch in _unreached(pool, wanted)))
+def _reasons_of_unreached(wanted: Wanted, pools: tuple[Pool, ...], target: Target) -> tuple[str, ...]:
+    """Why the devices count that stand in a pool's way, and what they reach."""
+    touches = [touch for pool in pools for touch in _unreached(pool, wanted)]
+    devices = [target.device(name) for name in dict.fromkeys(touch.device for touch in touches)]
+    return (
+        *dict.fromkeys(touch.reason for touch in touches),
+        *(listing(f"'{device.name}' reaches", device.reached_memories) for device in devices),
+    )

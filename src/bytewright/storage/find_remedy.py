@@ -9,7 +9,7 @@ option helps because a device does not reach a memory, a line for the target fil
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -44,27 +44,27 @@ class _Change:
         return Conditions(target, replaced_pins(conditions.pins, self.pins), self.io or conditions.io)
 
 
-def find_remedy(conditions: Conditions, attempt: Attempt) -> Remedy | None:
+def find_remedy(conditions: Conditions, tags: tuple[str, ...], attempt: Attempt) -> Remedy | None:
     """The least change of options that works, or a line for the target file; None if neither is found.
 
     Args:
         conditions: Those of a compile that failed.
+        tags: What scopes of the program name and the target does not have; pools of these names would do.
         attempt: Stores the module under conditions.
     """
     search = _Search(conditions, attempt)
-    remedy = search.with_sizes(_Change())
-    if remedy is not None:
-        return remedy
-    if any(search.has_room(change) for change in _most_generous(conditions)):
-        for change in _changes(conditions):
-            remedy = search.with_sizes(change)
-            if remedy is not None:
-                return remedy
-        for change in _most_generous(conditions):
-            remedy = search.with_sizes(change)
-            if remedy is not None:
-                return remedy
-    return search.with_an_edit()
+    generous = tuple(_most_generous(conditions))
+    changes: Iterator[_Change] = _named_pools(conditions.target, tags) if tags else iter([_Change()])
+    remedy = search.first(changes)
+    if remedy is None and any(search.has_room(change) for change in generous):
+        remedy = search.first((*_changes(conditions), *generous))
+    return remedy or search.with_an_edit()
+
+
+def _named_pools(target: Target, tags: tuple[str, ...]) -> Iterator[_Change]:
+    for role, memory in product(_ROLES, target.memories):
+        if target.default_device.reaches(memory.name) and (memory.is_writable or role is Role.PARAMETERS):
+            yield _Change(tuple(_new_pool(target, tag, memory, role) for tag in tags))
 
 
 def _changes(conditions: Conditions) -> Iterator[_Change]:
@@ -75,7 +75,7 @@ def _changes(conditions: Conditions) -> Iterator[_Change]:
             pools = _addable(target, roles, memory)
             if len(pools) == len(roles):
                 yield _Change(pools)
-    for pin in conditions.pins:
+    for pin in reversed(conditions.pins):
         for pool in target.pools_of(role_of_pin(pin, target)):
             if pool.name != pin.pool:
                 yield _Change(pins=(replace(pin, pool=pool.name),))
@@ -113,18 +113,13 @@ def _addable(target: Target, roles: tuple[Role, ...], memory: Memory) -> tuple[P
             continue
         taken = {*(p.name for p in (*target.pools, *pools)), *(tag.name for tag in target.scope_tags)}
         name = memory.name if memory.name not in taken else f"{memory.name}_{role.value}"
-        devices = tuple(d.name for d in target.devices_reaching(memory.name))
-        pools.append(
-            Pool(
-                name,
-                memory.name,
-                role,
-                _LEAST_BYTES,
-                provider=DEFAULT_PROVIDER[role],
-                devices=devices,
-            )
-        )
+        pools.append(_new_pool(target, name, memory, role))
     return tuple(pools)
+
+
+def _new_pool(target: Target, name: str, memory: Memory, role: Role) -> Pool:
+    devices = tuple(device.name for device in target.devices_reaching(memory.name))
+    return Pool(name, memory.name, role, _LEAST_BYTES, provider=DEFAULT_PROVIDER[role], devices=devices)
 
 
 class _Search:
@@ -134,6 +129,10 @@ class _Search:
         self.conditions = conditions
         self.attempt = attempt
         self.known: dict[Conditions, Trial | None] = {}
+
+    def first(self, changes: Iterable[_Change]) -> Remedy | None:
+        """The first change that makes it fit, with sizes."""
+        return next((remedy for change in changes if (remedy := self.with_sizes(change)) is not None), None)
 
     def with_sizes(self, change: _Change) -> Remedy | None:
         """The change together with sizes of pools and stacks that make it fit."""

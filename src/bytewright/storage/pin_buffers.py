@@ -63,8 +63,9 @@ def pin_buffers(module: Module, target: Target, pins: tuple[Pin, ...]) -> Module
             if not matching:
                 raise _refused(pin, f"matches no {_noun(role)}", _some_names(buffers))
             for name in matching:
-                scopes[name] = _joined(pin, name, scopes[name])
-                reasons.setdefault(name, []).append(f"pin_buffers: --pin '{pin}'")
+                earlier = reasons.setdefault(name, [])
+                scopes[name] = _joined(pin, name, scopes[name], earlier)
+                earlier.append(f"--pin '{pin}'")
     collector.stop_if_any()
     return replace(
         module,
@@ -90,13 +91,13 @@ def _some_names(buffers: list[Buffer]) -> str:
     return f"names are {shown}{', ...' if len(buffers) > 8 else ''}"
 
 
-def _joined(pin: Pin, name: str, scope: Scope | None) -> Scope | None:
+def _joined(pin: Pin, name: str, scope: Scope | None, earlier: list[str]) -> Scope | None:
     try:
         return join_scopes(scope, pool_scope(pin.pool))
     except ValueError:
-        raise _refused(
-            pin, f"contradicts what '{name}' has already: {scope}", "leave out one of them"
-        ) from None
+        other = earlier[-1] if earlier else "the program"
+        what = f"contradicts {other}: '{name}' has the scope {scope} already"
+        raise _refused(pin, what, "leave out one of them") from None
 
 
 def _refused(pin: Pin, what: str, help_text: str) -> CompileError:
@@ -114,7 +115,7 @@ def _pin_entry(entry: PrimFunc, scopes: dict[str, Scope | None], reasons: dict[s
     def explain(statement: Statement) -> tuple[Statement, ...]:
         if isinstance(statement, Allocate):
             for reason in reasons.get(statement.buffer.name, []):
-                statement = statement.because(reason)
+                statement = statement.because(f"pin_buffers: {reason}")
         return (statement,)
 
     return replace(entry, body=rewrite_sequence(entry.body, Rewriting(buffer=narrow, statement=explain)))
@@ -125,6 +126,6 @@ def _pin_constant(
 ) -> ConstantBuffer:
     annotations = constant.annotations
     for reason in reasons.get(constant.buffer.name, []):
-        annotations = with_reason(annotations, reason)
+        annotations = with_reason(annotations, f"pin_buffers: {reason}")
     buffer = replace(constant.buffer, scope=scopes[constant.buffer.name])
     return replace(constant, buffer=buffer, annotations=annotations)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import Collector, CompileError, Diagnostic
 from bytewright.ir.address import has_constant_size, size_bytes
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
@@ -41,6 +41,7 @@ from bytewright.storage.touch import Touch, Touches, TouchTable
 from bytewright.target.model import Device, Target
 
 SCRATCH_ALIGNMENT = 16
+_CHANGE_THE_SCOPE = "in the kernel: use the scope global or global.workspace for it"
 _Inner = TypeVar("_Inner", Allocate, Call)
 
 
@@ -48,8 +49,9 @@ def place_scratch(module: Module, target: Target) -> Module:
     """Decides every allocation of every kernel.
 
     Raises:
-        CompileError: BW302 for what asks for the stack by name and cannot be there.
+        CompileError: BW302 for what asks for the stack by name, or is private, and cannot be there.
     """
+    _check_locals(module, target)
     moved: frozenset[tuple[str, str]] = frozenset()
     while True:
         placed = _place(module, target, moved)
@@ -165,7 +167,9 @@ def _hoist(
     scopes = {buffer: scope for buffer, (scope, _) in decided.items()}
     for statement in walk_statements(kernel.body):
         if isinstance(statement, View) and statement.source.buffer in scopes:
-            scopes[statement.buffer] = scopes[statement.source.buffer]  # a view has the scope of what it shows
+            scopes[statement.buffer] = scopes[
+                statement.source.buffer
+            ]  # a view has the scope of what it shows
 
     def rename(buffer: Buffer) -> Buffer:
         return replace(buffer, scope=scopes[buffer]) if buffer in scopes else buffer
@@ -207,7 +211,7 @@ def _shared_by_threads(buffer: Buffer, kernel: PrimFunc, reason: str) -> Compile
         kernel,
         f"'{buffer.name}' of kernel '{kernel.name}' is allocated inside a parallel loop, so each thread needs its "
         f"own, but it goes to the workspace ({reason}), where there would be one",
-        "use the scope local or global.stack for it, or allocate it outside of the loop",
+        "in the kernel: use the scope local or global.stack for it, or allocate it outside of the loop",
     )
 
 
@@ -221,7 +225,6 @@ def _decide(
     """The scope that says where the buffer goes, and why; `other` is another device that touches it, if any."""
     scope = buffer.scope or GLOBAL
     if scope.rank is Rank.LOCAL:
-        _check_local(buffer, device, kernel)
         return scope, "private to the kernel"
     if scope == STACK:
         _check_stack(buffer, device, kernel, other)
@@ -241,15 +244,37 @@ def _decide(
     return WORKSPACE, f"scratch of {size_bytes(buffer)} B, over max-stack-alloca-size"
 
 
-def _check_local(buffer: Buffer, device: Device, kernel: PrimFunc) -> None:
-    if has_constant_size(buffer) and size_bytes(buffer) <= device.max_local_size_bytes:
-        return
-    raise _refused(
-        kernel,
-        f"'{buffer.name}' of kernel '{kernel.name}' is private ('local') and takes {size_bytes(buffer)} B; "
-        f"device '{device.name}' admits {device.max_local_size_bytes} B of constant size",
-        f"set max-local-size = {size_bytes(buffer)} for device '{device.name}' in the target file",
-    )
+def _check_locals(module: Module, target: Target) -> None:
+    """Private arrays are small, or all of them that are not are refused at once."""
+    private = [
+        (kernel, statement.buffer)
+        for kernel in module.kernels
+        for statement in walk_statements(kernel.body)
+        if isinstance(statement, Allocate) and _is_private(statement.buffer)
+    ]
+    largest: dict[str, int] = {}
+    for kernel, buffer in private:
+        if has_constant_size(buffer):
+            largest[kernel.device] = max(largest.get(kernel.device, 0), size_bytes(buffer))
+    collector = Collector()
+    for kernel, buffer in private:
+        device, is_constant = target.device(kernel.device), has_constant_size(buffer)
+        if is_constant and size_bytes(buffer) <= device.max_local_size_bytes:
+            continue
+        with collector.catch():
+            raise _refused(
+                kernel,
+                f"'{buffer.name}' of kernel '{kernel.name}' is private ('local') and takes {size_bytes(buffer)} B; "
+                f"device '{device.name}' admits {device.max_local_size_bytes} B of constant size",
+                f"in the target file: [device.{device.name}] max-local-size = {largest[device.name]}"
+                if is_constant
+                else _CHANGE_THE_SCOPE,
+            )
+    collector.stop_if_any()
+
+
+def _is_private(buffer: Buffer) -> bool:
+    return buffer.scope is not None and buffer.scope.rank is Rank.LOCAL
 
 
 def _check_stack(buffer: Buffer, device: Device, kernel: PrimFunc, other: Touch | None) -> None:
@@ -258,28 +283,28 @@ def _check_stack(buffer: Buffer, device: Device, kernel: PrimFunc, other: Touch 
             kernel,
             f"'{buffer.name}' of kernel '{kernel.name}' asks for global.stack, but device '{other.device}' touches "
             f"it, and the stack of '{device.name}' is that device's alone: {other.reason}",
-            "use the scope global or global.workspace for it",
+            _CHANGE_THE_SCOPE,
         )
     if not has_constant_size(buffer):
         raise _refused(
             kernel,
             f"'{buffer.name}' of kernel '{kernel.name}' asks for global.stack, but its size is known only at "
             "run time",
-            "use the scope global or global.workspace for it",
+            _CHANGE_THE_SCOPE,
         )
     if not device.runs_c:
         raise _refused(
             kernel,
             f"'{buffer.name}' of kernel '{kernel.name}' asks for global.stack, but device '{device.name}' has no "
             "stack",
-            "use the scope global or global.workspace for it",
+            _CHANGE_THE_SCOPE,
         )
     if device.use_backend_alloc_workspace:
         raise _refused(
             kernel,
             f"'{buffer.name}' of kernel '{kernel.name}' asks for global.stack, and device '{device.name}' has "
             "use-backend-alloc-workspace, which keeps every allocation off the stack",
-            "leave out one of the two",
+            "--no-use-backend-alloc-workspace",
         )
 
 
@@ -291,7 +316,7 @@ def _check_entry(entry: PrimFunc) -> None:
                 entry,
                 f"'{statement.buffer.name}' of the entry asks for global.stack, but what the entry allocates is passed "
                 "from kernel to kernel and placed by the planner, in workspace pools alone",
-                "use the scope global or global.workspace for it, or allocate it in the kernel",
+                "in the program: use the scope global or global.workspace for it, or allocate it in the kernel",
             )
 
 

@@ -9,25 +9,29 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.ir.module import Module
 from bytewright.plan.problem import Buffer, Problem
 from bytewright.plan.solution import Shortage, Solution, Status
 from bytewright.storage.account_stack import stack_refusals
+from bytewright.storage.check_scopes import undeclared_tags
 from bytewright.storage.clock import Timeline
 from bytewright.storage.find_remedy import find_remedy
 from bytewright.storage.trial import Attempt, Conditions, Trial
+from bytewright.target.model import Target
 from bytewright.target.size import format_size
 
 MAX_BUFFERS_SHOWN = 6
-# What other options than those given may mend: pins, and everything that does not fit.
-_MENDABLE = ("BW204", "BW301", "BW302")
+# What other options than those given may mend: pins, pools that scopes name, and everything that does not fit.
+_MENDABLE = ("BW204", "BW209", "BW301", "BW302")
 
 
-def require_fit(conditions: Conditions, attempt: Attempt, quick_attempt: Attempt) -> Trial:
+def require_fit(module: Module, conditions: Conditions, attempt: Attempt, quick_attempt: Attempt) -> Trial:
     """The module stored under the conditions.
 
     Args:
+        module: What is stored.
         conditions: What the user asked for.
-        attempt: Stores the module.
+        attempt: Stores it.
         quick_attempt: The same with a smaller budget, for the many attempts that look for a remedy: what it can
             plan, the other one can.
 
@@ -39,21 +43,24 @@ def require_fit(conditions: Conditions, attempt: Attempt, quick_attempt: Attempt
     except CompileError as error:
         if any(diagnostic.code not in _MENDABLE for diagnostic in error.diagnostics):
             raise
-        diagnostics = error.diagnostics
+        diagnostics, otherwise = error.diagnostics, _NO_PLACE
     else:
         if trial.fits:
             return trial
-        diagnostics = refusals(trial)
-    remedy = find_remedy(conditions, quick_attempt)
+        diagnostics, otherwise = refusals(trial), _no_room(conditions.target)
+    remedy = find_remedy(conditions, tuple(undeclared_tags(module, conditions.target)), quick_attempt)
     text = None if remedy is None else remedy.text(conditions.target)
-    raise CompileError(replace(d, help=text or d.help or _no_option(conditions)) for d in diagnostics)
+    raise CompileError(replace(d, help=text or d.help or otherwise) for d in diagnostics)
 
 
-def _no_option(conditions: Conditions) -> str:
-    device = conditions.target.default_device
+_NO_PLACE = "no option helps: the program asks for a place that the target does not have"
+
+
+def _no_room(target: Target) -> str:
+    device = target.default_device
     return (
-        f"no option makes room: all that device '{device.name}' reaches ({', '.join(device.reached_memories)}) was "
-        "tried; take a smaller model or a larger target"
+        f"no option helps: all that device '{device.name}' reaches ({', '.join(device.reached_memories)}) was tried; "
+        "take a smaller model, or a target with more memory"
     )
 
 

@@ -37,7 +37,7 @@ def buffer(name: str = "b", size: int = 4, lifetimes=((0, 2),), **rest) -> Buffe
             "'a' (fixed at 0, 4 B) and 'c'",
         ),
         ([buffer(), buffer()], POOL, (), "two buffers are named 'b'"),
-        ([], (), (), "there is no pool"),
+        ([Buffer("a", 1, ((0, 1),))], (), (), "there is no pool"),
         ([], (*POOL, *POOL), (), "two pools are named 'p'"),
         ([], (Pool("p", -1),), (), "capacity -1"),
         ([], (Pool("p", alignment=12),), (), "alignment 12"),

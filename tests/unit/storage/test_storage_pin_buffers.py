@@ -51,7 +51,7 @@ def test_a_pattern_pins_every_match() -> None:
         (("nothing*=dtcm",), "matches no tensor or scratch of the workspace"),
         (
             ("conv2d_0/out=dtcm", "conv2d_0*=isram"),
-            "contradicts what 'conv2d_0/out' has already: global.dtcm",
+            "contradicts --pin 'conv2d_0/out=dtcm': 'conv2d_0/out' has the scope global.dtcm already",
         ),
     ],
 )

@@ -132,10 +132,11 @@ def test_an_empty_intersection_names_what_each_pool_fails() -> None:
     diagnostic = refusal(annotated(("fast", "slow"), device="npu"))
     assert diagnostic.message == "'t' cannot be placed in any workspace pool"
     assert diagnostic.notes == (
-        "fast  is not for device 'npu', which touches it",
-        "slow  is not for device 'npu', which touches it",
+        "fast  is in memory 'fast', which device 'npu' does not reach",
+        "slow  is in memory 'slow', which device 'npu' does not reach",
         "shared  is not among its candidates fast, slow",
         "kernel 'b' of device 'npu' touches it",
+        "'npu' reaches: shared, flash",
     )
 
 

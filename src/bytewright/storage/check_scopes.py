@@ -1,0 +1,64 @@
+"""Scopes name what the target has: a tag after the rank is a pool or a tag that the target declares.
+
+First of the stage, because the other passes take a tag for the place that it names. Modules that come from a model's
+file name no pools; kernels that were written by hand may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.ir.expr import Buffer
+from bytewright.ir.module import Module
+from bytewright.ir.prim import Allocate, PrimFunc
+from bytewright.ir.scope import STACK_TAG, WORKSPACE_TAG, Rank
+from bytewright.ir.walk import walk_statements
+from bytewright.target.model import Role, Target
+from bytewright.target.problem import closest, listing
+
+
+def check_scopes(module: Module, target: Target) -> None:
+    """Refuses tags that mean nothing on the target.
+
+    Raises:
+        CompileError: BW209 for each such tag, with the buffers that carry it and the tags that exist.
+    """
+    unknown = undeclared_tags(module, target)
+    if not unknown:
+        return
+    pools = [pool.name for role in (Role.WORKSPACE, Role.PARAMETERS) for pool in target.pools_of(role)]
+    known = [WORKSPACE_TAG, STACK_TAG, *pools, *(tag.name for tag in target.scope_tags)]
+    raise CompileError(
+        Diagnostic(
+            "BW209",
+            f"scope 'global.{tag}' names neither a pool nor a tag of target '{target.name}'",
+            (f"it is the scope of {', '.join(buffers)}", listing("tags", known)),
+            closest(tag, known),
+        )
+        for tag, buffers in unknown.items()
+    )
+
+
+def undeclared_tags(module: Module, target: Target) -> dict[str, tuple[str, ...]]:
+    """Tags of rank global that the target does not know -> the buffers that carry them, each with its function."""
+    found: dict[str, tuple[str, ...]] = {}
+    for place, buffer in _buffers(module):
+        scope = buffer.scope
+        if scope is None or scope.rank is not Rank.GLOBAL or scope.tag in (None, WORKSPACE_TAG, STACK_TAG):
+            continue
+        if target.find_pool(scope.tag) is None and target.scope_tag(scope.tag) is None:
+            names = (*found.get(scope.tag, ()), f"'{buffer.name}' {place}")
+            found[scope.tag] = tuple(dict.fromkeys(names))
+    return found
+
+
+def _buffers(module: Module) -> Iterator[tuple[str, Buffer]]:
+    functions: tuple[PrimFunc, ...] = (*module.kernels, *module.entries)
+    for function in functions:
+        place = "of the entry" if function in module.entries else f"of kernel '{function.name}'"
+        yield from ((place, parameter.buffer) for parameter in function.buffer_parameters)
+        for statement in walk_statements(function.body):
+            if isinstance(statement, Allocate):
+                yield place, statement.buffer
+    yield from (("among the constants", constant.buffer) for constant in module.constant_buffers)
