@@ -217,7 +217,14 @@ def _fill(text: str, fields: dict[str, str]) -> str:
 
 def _plan(target: Target, blob: bool, generated_workspace: bool, workspace_bytes: int) -> dict[str, Any]:
     parameters = target.parameter_pools[0]
-    tensor = {"dtype": "i8", "shape": [1, COUNT], "extents": [1, COUNT], "size_bytes": COUNT, "scale": 0.5, "zero_point": 0}
+    tensor = {
+        "dtype": "i8",
+        "shape": [1, COUNT],
+        "extents": [1, COUNT],
+        "size_bytes": COUNT,
+        "scale": 0.5,
+        "zero_point": 0,
+    }
     return {
         "schema": 1,
         "model": "tiny",

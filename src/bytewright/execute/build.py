@@ -102,6 +102,18 @@ def blob_section(memory_name: str) -> str:
     return f".blob.memory.{c_identifier(memory_name)}"
 
 
+def loaded_blob_section(pool: PoolUse) -> str:
+    """The section for a parameter blob that the linker loads from another memory."""
+    return f".blob.load.{pool.c_name}"
+
+
+def _blob_section_of(pool: PoolUse) -> str:
+    """Where a blob begins: a copied one in the memory that keeps it, or among the harness's data."""
+    if pool.is_copied:
+        return ".data.blob" if pool.load_memory is None else blob_section(pool.load_memory)
+    return blob_section(pool.memory) if pool.load_memory is None else loaded_blob_section(pool)
+
+
 def watch_flags(watch: Watch | None, folder: Path) -> list[str]:
     """What makes the bundle's own files call the watcher between kernels."""
     return [] if watch is None else ["-include", str(folder.resolve() / "harness_step.h")]
@@ -116,8 +128,14 @@ def model_table(bundle: Bundle, board: BoardTable | None = None, watch: Watch | 
         for index, pool in enumerate(bundle.caller_workspaces)
     ]
     blobs = [
-        f'ENTRY({index}, {pool.c_name}, "{blob_name(index)}", {pool.alignment}, "{blob_section(pool.memory)}")'
+        f"ENTRY({index}, {pool.c_name}{'.from' if pool.is_copied else ''}, "
+        f'"{blob_name(index)}", {pool.alignment}, "{_blob_section_of(pool)}")'
         for index, pool in enumerate(bundle.caller_parameters)
+    ]
+    copies = [
+        f"ENTRY({index}, {pool.c_name}.to, {_macro(upper, pool)}_SIZE, {_macro(upper, pool)}_ALIGN, "
+        f'"{memory_section(pool.memory)}")'
+        for index, pool in enumerate(bundle.caller_copies)
     ]
     lines = [
         f'#include "{model}.h"',
@@ -128,6 +146,8 @@ def model_table(bundle: Bundle, board: BoardTable | None = None, watch: Watch | 
         *_list("EXTENTS", [f"ENTRY({index})" for index in range(len(bundle.symbols))]),
         *_list("WORKSPACES", workspaces),
         *_list("BLOBS", blobs),
+        *_list("COPIES", copies),
+        f"#define HARNESS_HAS_OWN_COPIES {int(bool(bundle.own_copies))}",
         f"#define HARNESS_CONTEXT_TYPE {model}_context",
         *_border(bundle),
         f"#define HARNESS_WORKSPACES_TYPE {model}_workspaces",
@@ -161,7 +181,7 @@ def _border(bundle: Bundle) -> list[str]:
 
 
 def _macro(upper: str, pool: PoolUse) -> str:
-    return f"{upper}_{pool.c_name.upper()}_WORKSPACE"
+    return f"{upper}_{pool.c_name.upper()}_{pool.role.name}"
 
 
 def _tensors(tensors: tuple[Tensor, ...]) -> list[str]:

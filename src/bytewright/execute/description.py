@@ -21,7 +21,7 @@ from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ir.border import Io
 from bytewright.ir.types import Symbol
 from bytewright.target.load import load_description
-from bytewright.target.model import Provider, Role, Target, c_identifier
+from bytewright.target.model import Load, Provider, Role, Target, c_identifier
 
 Array = np.ndarray[Any, Any]
 
@@ -62,7 +62,7 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class PoolUse:
-    """One pool of the plan: how many bytes of it the model uses, and who declares the array."""
+    """One pool of the plan: how many bytes of it the model uses, who declares the array, and who fills it."""
 
     name: str
     c_name: str
@@ -71,6 +71,13 @@ class PoolUse:
     provider: Provider
     used_bytes: int
     alignment: int
+    load: Load = Load.LINKER
+    load_memory: str | None = None
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether the model's set function brings its bytes."""
+        return self.load is Load.COPY and self.used_bytes > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +109,16 @@ class Bundle:
     def caller_parameters(self) -> tuple[PoolUse, ...]:
         """Parameter pools that are blob files."""
         return self._pools(Role.PARAMETERS, Provider.CALLER)
+
+    @property
+    def caller_copies(self) -> tuple[PoolUse, ...]:
+        """Parameter pools that are copied to memory of the harness."""
+        return tuple(pool for pool in self.caller_parameters if pool.is_copied)
+
+    @property
+    def own_copies(self) -> tuple[PoolUse, ...]:
+        """Parameter pools that are copied to arrays of the C."""
+        return tuple(p for p in self._pools(Role.PARAMETERS, Provider.GENERATED) if p.is_copied)
 
     @property
     def has_generated_workspace(self) -> bool:
@@ -224,6 +241,8 @@ def _pool(entry: dict[str, Any]) -> PoolUse:
         provider=Provider(entry["provider"]),
         used_bytes=int(entry["used_bytes"]),
         alignment=int(entry["alignment"]),
+        load=Load(entry.get("load", Load.LINKER)),
+        load_memory=entry.get("load_memory"),
     )
 
 

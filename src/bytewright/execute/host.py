@@ -186,12 +186,13 @@ class HostModel:
             getattr(library, f"bytewright_{name}").restype = ctypes.c_size_t
         library.bytewright_workspace_size_bytes.argtypes = [ctypes.c_size_t]
         library.bytewright_workspace_alignment.argtypes = [ctypes.c_size_t]
-        library.bytewright_set_up.argtypes = [ctypes.c_void_p] * 3
+        library.bytewright_set_up.argtypes = [ctypes.c_void_p] * 4
         library.bytewright_set_up.restype = ctypes.c_int32
         library.bytewright_run.argtypes = [*[ctypes.c_void_p] * 4, ctypes.c_size_t, ctypes.c_void_p]
         library.bytewright_run.restype = ctypes.c_int32
-        # A workspace that the C itself declares serves one context at a time.
-        self._lock = threading.Lock() if bundle.has_generated_workspace else None
+        # Memory that the C itself declares serves one context at a time.
+        is_shared = bundle.has_generated_workspace or bundle.own_copies
+        self._lock = threading.Lock() if is_shared else None
         self._context: HostContext | None = None
 
     @classmethod
@@ -248,11 +249,14 @@ class HostContext:
         self._inputs = [_Block(tensor.size_bytes, _IO_ALIGNMENT) for tensor in bundle.inputs]
         self._outputs = [_Block(tensor.size_bytes, _IO_ALIGNMENT) for tensor in bundle.outputs]
         self._blobs = [self._blob(index) for index in range(len(bundle.caller_parameters))]
-        status = library.bytewright_set_up(
-            self._session.address,
-            _pointers([block.address for block in self._workspaces]),
-            _pointers([block.address for block in self._blobs]),
-        )
+        self._copies = [_Block(pool.used_bytes, pool.alignment) for pool in bundle.caller_copies]
+        with self._lock:
+            status = library.bytewright_set_up(
+                self._session.address,
+                _pointers([block.address for block in self._workspaces]),
+                _pointers([block.address for block in self._blobs]),
+                _pointers([block.address for block in self._copies]),
+            )
         if status < 0:
             raise model_error(bundle, status)
 
@@ -305,10 +309,11 @@ class HostContext:
     def _check_guards(self) -> None:
         names = [
             *(f"workspace '{pool.name}'" for pool in self._bundle.caller_workspaces),
+            *(f"parameters '{pool.name}'" for pool in self._bundle.caller_copies),
             *(f"input '{tensor.name}'" for tensor in self._bundle.inputs),
             *(f"output '{tensor.name}'" for tensor in self._bundle.outputs),
         ]
-        blocks = [*self._workspaces, *self._inputs, *self._outputs]
+        blocks = [*self._workspaces, *self._copies, *self._inputs, *self._outputs]
         broken = [name for name, block in zip(names, blocks, strict=True) if not block.is_intact()]
         if broken:
             raise CompileError(

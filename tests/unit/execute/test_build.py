@@ -23,6 +23,9 @@ TINY_DTCM_WORKSPACE_ALIGN, ".bss.memory.dtcm") \
 ENTRY(1, isram, TINY_ISRAM_WORKSPACE_SIZE, TINY_ISRAM_WORKSPACE_ALIGN, ".bss.memory.isram")
 #define HARNESS_NUM_BLOBS 0
 #define HARNESS_BLOBS(ENTRY)
+#define HARNESS_NUM_COPIES 0
+#define HARNESS_COPIES(ENTRY)
+#define HARNESS_HAS_OWN_COPIES 0
 #define HARNESS_CONTEXT_TYPE tiny_context
 #define HARNESS_INPUTS_TYPE tiny_inputs
 #define HARNESS_OUTPUTS_TYPE tiny_outputs

@@ -61,6 +61,8 @@ def _names(bundle: Bundle) -> Iterator[tuple[ArrayKind, str, str]]:
         yield ArrayKind.INPUT, tensor.name, f"harness_input_{index}"
     for index, tensor in enumerate(bundle.outputs):
         yield ArrayKind.OUTPUT, tensor.name, f"harness_output_{index}"
+    for index, pool in enumerate(bundle.caller_copies):
+        yield ArrayKind.PARAMETERS, pool.name, f"harness_copy_{index}"
     for pool in bundle.pools:
         if pool.provider is Provider.GENERATED:
             kind = ArrayKind.WORKSPACE if pool.role is Role.WORKSPACE else ArrayKind.PARAMETERS

@@ -63,6 +63,9 @@ HARNESS_OUTPUTS(DECLARE_OUTPUT)
     static unsigned char harness_workspace_##index[(size_bytes) + 2 * HARNESS_GUARD_BYTES(alignment)] \
         __attribute__((aligned(alignment), used, section(name)));
 HARNESS_WORKSPACES(DECLARE_WORKSPACE)
+#define DECLARE_COPY(index, member, size_bytes, alignment, name) \
+    static unsigned char harness_copy_##index[size_bytes] __attribute__((aligned(alignment), used, section(name)));
+HARNESS_COPIES(DECLARE_COPY)
 #define DECLARE_BLOB(index, member, path, alignment, name)                                                  \
     __asm__(".section " name ", \"a\"\n.balign " STRINGIFY(alignment) "\nharness_blob_" #index ":\n.incbin \"" path \
             "\"\n.previous\n");                                                                              \
@@ -287,6 +290,7 @@ int main(void)
     void *outputs[HARNESS_NUM_OUTPUTS + 1];
     void *workspaces[HARNESS_NUM_WORKSPACES + 1];
     const void *blobs[HARNESS_NUM_BLOBS + 1];
+    void *copies[HARNESS_NUM_COPIES + 1];
 
     report_file = open_file("report.txt", MODE_WRITE_BINARY);
     semihosting(SYS_GET_CMDLINE, command_block);
@@ -297,6 +301,7 @@ int main(void)
 
     protect_set_up();
     (void)blobs;
+    (void)copies;
 #define POINT_AT_INPUT(index, member, size_bytes) inputs[index] = harness_input_##index;
     HARNESS_INPUTS(POINT_AT_INPUT)
 #define POINT_AT_OUTPUT(index, member, size_bytes) outputs[index] = harness_output_##index;
@@ -309,8 +314,10 @@ int main(void)
     }
 #define POINT_AT_BLOB(index, member, path, alignment, name) blobs[index] = harness_blob_##index;
     HARNESS_BLOBS(POINT_AT_BLOB)
+#define POINT_AT_COPY(index, member, size_bytes, alignment, name) copies[index] = harness_copy_##index;
+    HARNESS_COPIES(POINT_AT_COPY)
 
-    check(harness_set_up(&harness_model_session, workspaces, blobs));
+    check(harness_set_up(&harness_model_session, workspaces, blobs, copies));
     harness_model_context = harness_model_session.context;
     for (uint32_t inference = 0; inference < num_inferences; ++inference) {
         for (int index = 0; index < HARNESS_NUM_INPUTS; ++index) {

@@ -12,6 +12,7 @@ from string import Template
 
 from bytewright.diagnostics import CompileError, Diagnostic, InternalError
 from bytewright.execute.boards.facts import BOARDS, Board
+from bytewright.execute.boards.load_sections import load_sections, load_table, loaded_pools
 from bytewright.execute.boards.protection import Access
 from bytewright.execute.build import BoardTable, blob_section, harness_source, memory_section
 from bytewright.execute.description import Bundle
@@ -172,6 +173,7 @@ def set_up_spans(layout: Layout, code: tuple[int, int]) -> tuple[tuple[int, int,
 def linker_script(layout: Layout, bundle: Bundle) -> str:
     """The linker script of an image."""
     regions = {region.name: region for _, region in layout.memories}
+    region_names = {memory.name: region.name for memory, region in layout.memories}
     for region in (layout.code, layout.harness):
         regions.setdefault(region.name, region)
     return Template(harness_source("boards", "board.ld")).substitute(
@@ -180,8 +182,10 @@ def linker_script(layout: Layout, bundle: Bundle) -> str:
             for region in regions.values()
         ),
         memory_sections="\n".join(
-            _memory_sections(memory, region, bundle) for memory, region in layout.memories
+            load_sections(bundle, memory.name, region_names) + _memory_sections(memory, region, bundle)
+            for memory, region in layout.memories
         ),
+        loads=load_table(bundle),
         code_region=layout.code.name,
         harness_region=layout.harness.name,
     )
@@ -195,20 +199,23 @@ def _memory_sections(memory: Memory, region: LinkerRegion, bundle: Bundle) -> st
     """
     contents = [f"*({blob_section(memory.name)})"]
     empty = [f"*({memory_section(memory.name)})"]
-    if memory.section is not None:
-        contents.append(f"*({memory.section} {memory.section}.*)")
-    else:
-        generated = [
-            pool.role
-            for pool in bundle.pools
-            if pool.memory == memory.name and pool.provider is Provider.GENERATED
-        ]
-        if Role.PARAMETERS in generated:
+    generated = [pool for pool in bundle.pools if pool.provider is Provider.GENERATED]
+    inside = [pool for pool in generated if pool.memory == memory.name]
+    sections = [bundle.target.section_of(bundle.target.pool(pool.name)) for pool in inside]
+    for section in dict.fromkeys((memory.section, *sections)):
+        if section is not None:
+            contents.append(f"*({section} {section}.*)")
+    if memory.section is None:
+        kept = [pool for pool in generated if pool.is_copied and pool.load_memory == memory.name]
+        if kept or any(pool.role is Role.PARAMETERS and not pool.is_copied for pool in inside):
             contents.append(f"*bundle_{bundle.model}_parameters.o(.rodata .rodata.*)")
-        if Role.WORKSPACE in generated:
+        if any(pool.role is Role.WORKSPACE or pool.is_copied for pool in inside):
             empty.append("*bundle_*.o(.bss .bss.*)")
+    # What follows bytes that are loaded from elsewhere would be, too.
+    has_loaded = any(pool.memory == memory.name for pool in loaded_pools(bundle))
+    place = f"> {region.name} AT> {region.name}" if has_loaded else f"> {region.name}"
     name = f".memory.{c_identifier(memory.name)}"
     return (
-        f"    {name} : ALIGN(32) {{ {' '.join(contents)} }} > {region.name}\n"
-        f"    {name}.empty (NOLOAD) : ALIGN(32) {{ {' '.join(empty)} }} > {region.name}\n"
+        f"    {name} : ALIGN(32) {{ {' '.join(contents)} }} {place}\n"
+        f"    {name}.empty (NOLOAD) : ALIGN(32) {{ {' '.join(empty)} }} {place}\n"
     )

@@ -6,6 +6,9 @@
 #define IO_SIZE(index, member, size_bytes) [index] = (size_bytes),
 #define WORKSPACE_SIZE(index, member, size_bytes, alignment, section) [index] = (size_bytes),
 #define WORKSPACE_ALIGNMENT(index, member, size_bytes, alignment, section) [index] = (alignment),
+#define SET_MEMORY(memory, address, size) \
+    memory.base = (address);              \
+    memory.size_bytes = (size);
 
 const size_t harness_input_size_bytes[HARNESS_NUM_INPUTS + 1] = {HARNESS_INPUTS(IO_SIZE)[HARNESS_NUM_INPUTS] = 0};
 const size_t harness_output_size_bytes[HARNESS_NUM_OUTPUTS + 1] = {HARNESS_OUTPUTS(IO_SIZE)[HARNESS_NUM_OUTPUTS] = 0};
@@ -13,8 +16,11 @@ const size_t harness_workspace_size_bytes[HARNESS_NUM_WORKSPACES + 1] = {
     HARNESS_WORKSPACES(WORKSPACE_SIZE)[HARNESS_NUM_WORKSPACES] = 0};
 const size_t harness_workspace_alignment[HARNESS_NUM_WORKSPACES + 1] = {
     HARNESS_WORKSPACES(WORKSPACE_ALIGNMENT)[HARNESS_NUM_WORKSPACES] = 0};
+const size_t harness_copy_size_bytes[HARNESS_NUM_COPIES + 1] = {HARNESS_COPIES(WORKSPACE_SIZE)[HARNESS_NUM_COPIES] = 0};
+const size_t harness_copy_alignment[HARNESS_NUM_COPIES + 1] = {
+    HARNESS_COPIES(WORKSPACE_ALIGNMENT)[HARNESS_NUM_COPIES] = 0};
 
-int32_t harness_set_up(harness_session *session, void *const *workspaces, const void *const *blobs)
+int32_t harness_set_up(harness_session *session, void *const *workspaces, const void *const *blobs, void *const *copies)
 {
     int32_t status = 0;
 
@@ -22,9 +28,7 @@ int32_t harness_set_up(harness_session *session, void *const *workspaces, const 
 #if HARNESS_NUM_WORKSPACES > 0
     {
         HARNESS_WORKSPACES_TYPE memories;
-#define SET_WORKSPACE(index, member, size, alignment, section) \
-    memories.member.base = workspaces[index];                  \
-    memories.member.size_bytes = (size);
+#define SET_WORKSPACE(index, member, size, alignment, section) SET_MEMORY(memories.member, workspaces[index], size)
         HARNESS_WORKSPACES(SET_WORKSPACE)
         status = HARNESS_SET_WORKSPACES(&session->context, &memories);
         if (status < 0) {
@@ -39,11 +43,15 @@ int32_t harness_set_up(harness_session *session, void *const *workspaces, const 
         HARNESS_PARAMETERS_TYPE parameters;
 #define SET_BLOB(index, member, path, alignment, section) parameters.member = blobs[index];
         HARNESS_BLOBS(SET_BLOB)
+#define SET_COPY(index, member, size, alignment, section) SET_MEMORY(parameters.member, copies[index], size)
+        HARNESS_COPIES(SET_COPY)
         status = HARNESS_SET_PARAMETERS(&session->context, &parameters);
     }
-#else
-    (void)blobs;
+#elif HARNESS_HAS_OWN_COPIES
+    status = HARNESS_SET_PARAMETERS(&session->context);
 #endif
+    (void)blobs;
+    (void)copies;
     return status;
 }
 

@@ -39,9 +39,14 @@ extern const size_t harness_input_size_bytes[HARNESS_NUM_INPUTS + 1];
 extern const size_t harness_output_size_bytes[HARNESS_NUM_OUTPUTS + 1];
 extern const size_t harness_workspace_size_bytes[HARNESS_NUM_WORKSPACES + 1];
 extern const size_t harness_workspace_alignment[HARNESS_NUM_WORKSPACES + 1];
+extern const size_t harness_copy_size_bytes[HARNESS_NUM_COPIES + 1];
+extern const size_t harness_copy_alignment[HARNESS_NUM_COPIES + 1];
 
-/* Zeroes the context and hands over workspaces and parameter blobs. Returns the model's status. */
-int32_t harness_set_up(harness_session *session, void *const *workspaces, const void *const *blobs);
+/* Zeroes the context and hands over workspaces, parameter blobs, and the memory that blobs are copied to. Returns the
+ * model's status.
+ */
+int32_t harness_set_up(harness_session *session, void *const *workspaces, const void *const *blobs,
+                       void *const *copies);
 
 /* Before each run: points the model's structs at the buffers, one pointer per tensor; or, where inputs and
  * outputs lie in the workspace, copies the inputs to there, because the last run may have overwritten them.

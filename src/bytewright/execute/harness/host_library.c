@@ -10,7 +10,8 @@
 EXPORT size_t bytewright_session_size_bytes(void);
 EXPORT size_t bytewright_workspace_size_bytes(size_t index);
 EXPORT size_t bytewright_workspace_alignment(size_t index);
-EXPORT int32_t bytewright_set_up(void *session, void *const *workspaces, const void *const *blobs);
+EXPORT int32_t bytewright_set_up(void *session, void *const *workspaces, const void *const *blobs,
+                                 void *const *copies);
 EXPORT int32_t bytewright_run(void *session, void *const *inputs, void *const *outputs, const int32_t *extents,
                               size_t num_repetitions, int64_t *nanoseconds);
 
@@ -29,9 +30,9 @@ size_t bytewright_workspace_alignment(size_t index)
     return harness_workspace_alignment[index];
 }
 
-int32_t bytewright_set_up(void *session, void *const *workspaces, const void *const *blobs)
+int32_t bytewright_set_up(void *session, void *const *workspaces, const void *const *blobs, void *const *copies)
 {
-    return harness_set_up(session, workspaces, blobs);
+    return harness_set_up(session, workspaces, blobs, copies);
 }
 
 /* Runs the same inputs num_repetitions times; nanoseconds has one element for each. */

@@ -107,6 +107,7 @@ int main(int argc, char **argv)
     void *outputs[HARNESS_NUM_OUTPUTS + 1];
     void *workspaces[HARNESS_NUM_WORKSPACES + 1];
     const void *blobs[HARNESS_NUM_BLOBS + 1];
+    void *copies[HARNESS_NUM_COPIES + 1];
 
     if (argc != 6 + HARNESS_NUM_BLOBS) {
         stop("wrong number of arguments");
@@ -127,6 +128,9 @@ int main(int argc, char **argv)
     }
 #define LOAD_BLOB(index, member, path, alignment, section) blobs[index] = load_blob(argv[6 + (index)], alignment);
     HARNESS_BLOBS(LOAD_BLOB)
+    for (int index = 0; index < HARNESS_NUM_COPIES; ++index) {
+        copies[index] = allocate(harness_copy_size_bytes[index], harness_copy_alignment[index]);
+    }
 
     FILE *const input_file = open_file(argv[1], "rb");
     FILE *const output_file = open_file(argv[2], "wb");
@@ -134,7 +138,7 @@ int main(int argc, char **argv)
     const unsigned long num_inferences = strtoul(argv[4], NULL, 10);
     const unsigned long num_repetitions = strtoul(argv[5], NULL, 10);
 
-    check(harness_set_up(&session, workspaces, blobs));
+    check(harness_set_up(&session, workspaces, blobs, copies));
     for (unsigned long inference = 0; inference < num_inferences; ++inference) {
         int32_t extents[HARNESS_NUM_EXTENTS + 1];
 

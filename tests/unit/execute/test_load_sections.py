@@ -1,0 +1,85 @@
+"""Parameters that are loaded from another memory: where harness and linker script put them."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bytewright.execute.boards.facts import BOARDS
+from bytewright.execute.boards.layout import lay_out, linker_script
+from bytewright.execute.build import model_table
+from bytewright.execute.description import PoolUse, read_bundle
+from bytewright.target.model import Load, Pool, Provider, Role
+from support.tiny_bundle import write_tiny_bundle
+
+
+def _table_of_fast(tmp_path: Path, **changes: object) -> dict[str, str]:
+    """The table's macros for a bundle with one more parameter pool."""
+    bundle = read_bundle(write_tiny_bundle(tmp_path))
+    fast = PoolUse("fast", "fast", "dtcm", Role.PARAMETERS, Provider.CALLER, 64, 16, load_memory="flash")
+    (tmp_path / "parameters").mkdir()
+    (tmp_path / "parameters" / "fast.bin").write_bytes(bytes(64))
+    text = model_table(replace(bundle, pools=(*bundle.pools, replace(fast, **changes))))
+    return {
+        words[1]: words[2] for words in (line.split(" ", 2) for line in text.splitlines()) if len(words) > 2
+    }
+
+
+def test_parameters_that_are_loaded_from_another_memory(tmp_path: Path) -> None:
+    """A blob stands where its load address is: in a section of its own, or in the memory that keeps it."""
+    table = _table_of_fast(tmp_path)
+    assert table["HARNESS_BLOBS(ENTRY)"] == 'ENTRY(0, fast, "blob_0.bin", 16, ".blob.load.fast")'
+    assert (table["HARNESS_NUM_COPIES"], table["HARNESS_HAS_OWN_COPIES"]) == ("0", "0")
+
+
+@pytest.mark.parametrize(("kept_in", "section"), [("flash", ".blob.memory.flash"), (None, ".data.blob")])
+def test_parameters_that_are_copied(tmp_path: Path, kept_in: str | None, section: str) -> None:
+    table = _table_of_fast(tmp_path, load=Load.COPY, load_memory=kept_in)
+    assert table["HARNESS_BLOBS(ENTRY)"] == f'ENTRY(0, fast.from, "blob_0.bin", 16, "{section}")'
+    size, alignment = "TINY_FAST_PARAMETERS_SIZE", "TINY_FAST_PARAMETERS_ALIGN"
+    assert table["HARNESS_COPIES(ENTRY)"] == f'ENTRY(0, fast.to, {size}, {alignment}, ".bss.memory.dtcm")'
+
+
+def test_parameters_that_the_c_copies_to_its_own_array(tmp_path: Path) -> None:
+    table = _table_of_fast(tmp_path, load=Load.COPY, provider=Provider.GENERATED)
+    assert (table["HARNESS_NUM_BLOBS"], table["HARNESS_NUM_COPIES"]) == ("0", "0")
+    assert table["HARNESS_HAS_OWN_COPIES"] == "1"
+
+
+def _script(tmp_path: Path, fast: PoolUse) -> list[str]:
+    bundle = read_bundle(write_tiny_bundle(tmp_path))
+    pool = Pool(fast.name, fast.memory, fast.role, 64, section=".fast", load=fast.load, load_memory="flash")
+    target = replace(bundle.target, pools=(*bundle.target.pools, pool))
+    bundle = replace(bundle, pools=(*bundle.pools, fast), target=target)
+    return [
+        line.strip() for line in linker_script(lay_out(target, BOARDS["mps3-an547"]), bundle).splitlines()
+    ]
+
+
+FAST = PoolUse("fast", "fast", "dtcm", Role.PARAMETERS, Provider.GENERATED, 64, 16, load_memory="flash")
+
+
+def test_the_linker_script_gives_parameters_a_load_address(tmp_path: Path) -> None:
+    lines = _script(tmp_path, FAST)
+    section = ".memory.dtcm.load.fast"
+    place = "> memory_dtcm AT> memory_flash"
+    loaded = f"{section} : ALIGN(32) {{ *bundle_tiny_parameters.o(.fast .fast.*) . = ALIGN(4); }} {place}"
+    entry = f"LONG(LOADADDR({section})) LONG(ADDR({section})) LONG(ADDR({section}) + SIZEOF({section}))"
+    assert loaded in lines
+    assert entry in lines
+    # What follows in the same memory is loaded in place again.
+    rest = [line for line in lines if line.startswith((".memory.dtcm :", ".memory.dtcm.empty"))]
+    assert len(rest) == 2
+    assert all(line.endswith("> memory_dtcm AT> memory_dtcm") for line in rest)
+    assert lines.index(loaded) < lines.index(rest[0])
+
+
+def test_the_linker_script_finds_a_blob_with_a_load_address(tmp_path: Path) -> None:
+    lines = _script(tmp_path, replace(FAST, provider=Provider.CALLER))
+    assert any("*(.blob.load.fast)" in line and line.endswith("AT> memory_flash") for line in lines)
+
+
+def test_copied_parameters_have_no_load_address(tmp_path: Path) -> None:
+    lines = _script(tmp_path, replace(FAST, load=Load.COPY))
+    assert not any("AT>" in line or line.startswith("LONG") for line in lines)
+    assert any(line.startswith(".memory.dtcm :") and "*(.fast .fast.*)" in line for line in lines)
