@@ -31,8 +31,11 @@ struct harness_stack {
     uint32_t *lowest_written; /* by the last run */
 };
 
-/* Calls HARNESS_RUN with the same arguments; one that takes the context alone never looks at the others. */
-int32_t harness_call(HARNESS_CONTEXT_TYPE *context, const void *inputs, const void *outputs);
+#if HARNESS_NUM_EXTENTS + (HARNESS_IO_IN_WORKSPACE ? 1 : 3) > 4
+#error "the run takes more arguments than registers hold, and it has a stack of its own"
+#endif
+/* Calls HARNESS_RUN with the same arguments, in registers; it never looks at those that it does not have. */
+int32_t harness_call(uintptr_t first, uintptr_t second, uintptr_t third, uintptr_t fourth);
 void harness_unprotect(void);
 void harness_exit(int status) __attribute__((noreturn));
 void harness_fault(const uint32_t *frame, uint32_t is_in_run) __attribute__((noreturn));
@@ -224,9 +227,20 @@ static void protect_set_up(void)
 }
 
 /* One run, on a stack that is painted anew. Returns the status. */
-static int32_t run_once(uint32_t *stack_bytes)
+static int32_t run_once(const int32_t *extents, uint32_t *stack_bytes)
 {
+#define PASS_EXTENT(index) (uintptr_t)extents[index],
+    const uintptr_t arguments[7] = {
+        (uintptr_t)&harness_model_context,
+#if !HARNESS_IO_IN_WORKSPACE
+        (uintptr_t)&harness_model_session.inputs,
+        (uintptr_t)&harness_model_session.outputs,
+#endif
+        HARNESS_EXTENTS(PASS_EXTENT)
+    };
     int32_t status;
+
+    (void)extents;
 
     for (uint32_t *word = harness_stack.base; word < harness_stack.top; ++word) {
         *word = STACK_PAINT;
@@ -234,11 +248,7 @@ static int32_t run_once(uint32_t *stack_bytes)
 #if HARNESS_NUM_REGIONS > 0
     program_regions(run_regions, SWITCHED_OFF); /* harness_call switches it on, and harness_unprotect off */
 #endif
-#if HARNESS_IO_IN_WORKSPACE
-    status = harness_call(&harness_model_context, NULL, NULL);
-#else
-    status = harness_call(&harness_model_context, &harness_model_session.inputs, &harness_model_session.outputs);
-#endif
+    status = harness_call(arguments[0], arguments[1], arguments[2], arguments[3]);
 #if HARNESS_NUM_REGIONS > 0
     program_regions(set_up_regions, ON_WITH_DEFAULT_MAP_BEHIND);
 #endif
@@ -320,12 +330,15 @@ int main(void)
     check(harness_set_up(&harness_model_session, workspaces, blobs, copies));
     harness_model_context = harness_model_session.context;
     for (uint32_t inference = 0; inference < num_inferences; ++inference) {
+        int32_t extents[HARNESS_NUM_EXTENTS + 1];
+
+        transfer(SYS_READ, input_file, extents, HARNESS_NUM_EXTENTS * sizeof extents[0]);
         for (int index = 0; index < HARNESS_NUM_INPUTS; ++index) {
             transfer(SYS_READ, input_file, inputs[index], harness_input_size_bytes[index]);
         }
         for (uint32_t repetition = 0; repetition < num_repetitions; ++repetition) {
             harness_bind(&harness_model_session, inputs, outputs);
-            check(run_once(&stack_bytes));
+            check(run_once(extents, &stack_bytes));
         }
         harness_collect(&harness_model_session, outputs);
         for (int index = 0; index < HARNESS_NUM_OUTPUTS; ++index) {
