@@ -28,7 +28,7 @@ from bytewright.plan_file import Plan
     "--symbol",
     "symbols",
     multiple=True,
-    metavar="POOL=NAME",
+    metavar="POOL[.load]=NAME",
     help="The application's array for a pool, for --elf.  [default: <model>_<pool>_workspace]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
@@ -93,9 +93,9 @@ def _image_document(image: ImageVerdict) -> dict[str, Any]:
         "arrays": [
             {
                 "pool": array.pool.name,
-                "memory": array.pool.memory,
-                "symbol": array.symbol,
-                "address": array.address,
+                "memory": array.memory,
+                "symbol": array.symbol.name,
+                "address": array.symbol.address,
                 "size_bytes": array.pool.used_bytes,
             }
             for array in image.arrays
@@ -109,8 +109,8 @@ def _image_document(image: ImageVerdict) -> dict[str, Any]:
 def _show_image(image: ImageVerdict) -> None:
     for array in image.arrays:
         click.echo(
-            f"  {array.symbol}: {array.pool.used_bytes} B at {array.address:#010x} in {array.pool.memory}, aligned, "
-            "apart from all else"
+            f"  {array.symbol.name}: {array.pool.used_bytes} B at {array.symbol.address:#010x} in {array.memory}, "
+            "aligned, apart from all else"
         )
     for interval in image.reserved:
         click.echo(f"  {interval.name} is at {interval}")

@@ -2,8 +2,11 @@
 
 Every array that stands behind a pool lies in the memory that the plan gave it, is aligned, shares no byte with
 another array, section or variable, nor with the stack and the heap that the linker script reserves; and parameters
-are the plan's bytes. Addresses are compared as bytes of a memory, so that an array and a stack that meet through an
-alias are found, which no linker sees.
+are the plan's bytes. Parameters that are brought to their memory before the first run lie until then in the memory
+from which the target loads them: at a load address, or in an array that is copied.
+
+Addresses are compared as bytes of a memory, so that an array and a stack that meet through an alias are found, which
+no linker sees.
 """
 
 from __future__ import annotations
@@ -57,18 +60,45 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class PoolArray:
-    """The array behind a pool.
+    """An array behind a pool; one that is copied has two.
 
     Attributes:
-        symbol: Its name in the image.
-        address: Likewise.
+        memory: Where it must lie; None if that is not known.
+        alignment: What its address must be a multiple of.
+        symbol: Its name in the image, and address and size by that.
         has_bytes: Whether the image brings its content.
     """
 
     pool: PlannedPool
-    symbol: str
-    address: int
+    memory: str | None
+    alignment: int
+    symbol: Symbol
     has_bytes: bool
+
+    @property
+    def extent(self) -> Interval:
+        """The bytes that the plan uses of it."""
+        first = self.symbol.address
+        return Interval(f"pool '{self.pool.name}'", first, first + self.pool.used_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """An array that the image must have, or may have."""
+
+    pool: PlannedPool
+    key: str
+    default_name: str
+    memory: str | None
+    alignment: int
+    has_bytes: bool
+
+    def name(self, symbols: Mapping[str, str]) -> str:
+        return symbols.get(self.key, self.default_name)
+
+    def may_be_missing(self, symbols: Mapping[str, str]) -> bool:
+        """Parameters of the application can be flashed for themselves."""
+        return self.has_bytes and self.pool.provider == "caller" and self.key not in symbols
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,65 +125,66 @@ def check_elf(directory: Path, plan: Plan, path: Path, symbols: Mapping[str, str
         directory: The bundle, for the bytes of its parameters.
         plan: Its plan.
         path: The ELF file.
-        symbols: Names of arrays by pool, where they are not `<model>_<pool>_workspace` or `_parameters`.
+        symbols: Names of arrays by pool, where they are not `<model>_<pool>_workspace` or `_parameters`; by
+            `<pool>.load` the names of arrays that are copied from, where they are not `<model>_<pool>_parameters_load`.
 
     Raises:
         CompileError: BW204 for a pool that does not exist; BW208, BW501 for the file; BW405 with all that is wrong.
     """
-    unknown = [name for name in symbols if name not in plan.pools]
+    wanted = [array for pool in plan.pools.values() for array in _wanted_arrays(plan, pool)]
+    keys = {array.key for array in wanted}
+    unknown = [key for key in symbols if key not in keys]
     if unknown:
         raise CompileError(
             Diagnostic(
                 "BW204",
                 f"the plan has no pool '{unknown[0]}'",
-                help=f"its pools are {', '.join(plan.pools)}",
+                help=f"its pools are {', '.join(array.key for array in wanted)}",
             )
         )
     image = read_image(path)
     faults: list[str] = []
-    found: list[tuple[PlannedPool, Symbol]] = []
+    found: list[PoolArray] = []
     separate: list[str] = []
-    for pool in plan.pools.values():
-        if not pool.used_bytes:
+    for array in wanted:
+        if not array.pool.used_bytes:
             continue
-        name = symbols.get(pool.name, f"{plan.model}_{pool.c_name}_{pool.role}")
+        name = array.name(symbols)
         matching = [symbol for symbol in image.symbols if symbol.name == name]
         if len(matching) == 1:
-            found.append((pool, matching[0]))
-        elif (
-            not matching
-            and pool.role == "parameters"
-            and pool.provider == "caller"
-            and pool.name not in symbols
-        ):
-            separate.append(pool.name)
+            found.append(PoolArray(array.pool, array.memory, array.alignment, matching[0], array.has_bytes))
+        elif not matching and array.may_be_missing(symbols):
+            separate.append(array.pool.name)
         else:
-            faults.append(_not_found(pool, name, len(matching)))
+            faults.append(_not_found(array, name, len(matching)))
     reserved = _reserved(image)
-    for pool, symbol in found:
-        faults += _faults_of_array(plan, image, pool, symbol)
-        faults += _faults_of_neighbours(plan.hardware, image, pool, symbol, found, reserved)
-        if pool.role == "parameters":
-            faults += _faults_of_bytes(directory, plan, image, pool, symbol)
+    for array in found:
+        faults += _faults_of_array(plan, image, array)
+        faults += _faults_of_neighbours(plan.hardware, image, array, found, reserved)
+        if array.has_bytes:
+            faults += _faults_of_bytes(directory, plan, image, array)
+            faults += _faults_of_load(plan.hardware, image, array)
     if faults:
         message = f"the image '{path}' is not what the plan of '{plan.model}' says"
         raise CompileError(Diagnostic("BW405", message, tuple(faults)))
-    arrays = [
-        PoolArray(pool, symbol.name, symbol.address, pool.role == "parameters") for pool, symbol in found
-    ]
-    num_bytes = sum(array.pool.used_bytes for array in arrays if array.has_bytes)
-    return ImageVerdict(tuple(arrays), num_bytes, tuple(reserved), tuple(separate))
+    num_bytes = sum(array.pool.used_bytes for array in found if array.has_bytes)
+    return ImageVerdict(tuple(found), num_bytes, tuple(reserved), tuple(separate))
 
 
-def _not_found(pool: PlannedPool, name: str, count: int) -> str:
+def _wanted_arrays(plan: Plan, pool: PlannedPool) -> Iterator[_Wanted]:
+    """The array where a pool is used, and the one from which it is copied."""
+    name = f"{plan.model}_{pool.c_name}_{pool.role}"
+    has_bytes = pool.role == "parameters" and pool.load != "copy"
+    yield _Wanted(pool, pool.name, name, pool.memory, pool.alignment, has_bytes)
+    if pool.load == "copy":  # with memcpy, which asks for no alignment
+        yield _Wanted(pool, f"{pool.name}.load", f"{name}_load", pool.load_memory, 1, True)
+
+
+def _not_found(array: _Wanted, name: str, count: int) -> str:
     if count:
-        return f"pool '{pool.name}': {count} symbols are named '{name}'"
-    return f"pool '{pool.name}': there is no symbol '{name}'; name its array with --symbol {pool.name}=NAME"
-
-
-def _extent(pool: PlannedPool, symbol: Symbol) -> Interval:
-    """The bytes that the plan uses of an array."""
-    return Interval(symbol.name, symbol.address, symbol.address + pool.used_bytes)
+        return f"pool '{array.pool.name}': {count} symbols are named '{name}'"
+    option = f"--symbol {array.key}=NAME"
+    return f"pool '{array.pool.name}': there is no symbol '{name}'; name its array with {option}"
 
 
 def _offset(target: Target, memory: Memory, address: int) -> int | None:
@@ -175,17 +206,17 @@ def _locate(target: Target, interval: Interval) -> tuple[str, int] | None:
     return None
 
 
-def _faults_of_array(plan: Plan, image: Image, pool: PlannedPool, symbol: Symbol) -> Iterator[str]:
+def _faults_of_array(plan: Plan, image: Image, array: PoolArray) -> Iterator[str]:
     """Memory, size and alignment."""
-    extent = _extent(pool, symbol)
+    pool, symbol, extent = array.pool, array.symbol, array.extent
     if symbol.size_bytes and symbol.size_bytes < pool.used_bytes:
         yield f"pool '{pool.name}': '{symbol.name}' has {symbol.size_bytes} B, the plan uses {pool.used_bytes} B"
-    if symbol.address % pool.alignment:
+    if symbol.address % array.alignment:
         yield (
             f"pool '{pool.name}': '{symbol.name}' is at {symbol.address:#010x}, "
-            f"{symbol.address % pool.alignment} B past a multiple of {pool.alignment}"
+            f"{symbol.address % array.alignment} B past a multiple of {array.alignment}"
         )
-    memory = plan.hardware.find_memory(pool.memory)
+    memory = None if array.memory is None else plan.hardware.find_memory(array.memory)
     if memory is None or not memory.address_ranges():
         return  # a memory without an address is anywhere, as on the host
     if _locate(plan.hardware, extent) != (memory.name, _offset(plan.hardware, memory, extent.first)):
@@ -205,19 +236,14 @@ def _whereabouts(target: Target, interval: Interval) -> str:
 def _faults_of_neighbours(
     target: Target,
     image: Image,
-    pool: PlannedPool,
-    symbol: Symbol,
-    arrays: Sequence[tuple[PlannedPool, Symbol]],
+    array: PoolArray,
+    arrays: Sequence[PoolArray],
     reserved: Sequence[Interval],
 ) -> Iterator[str]:
     """Whatever else has a byte of the array."""
-    extent = _extent(pool, symbol)
-    pools = {other: f"pool '{owner.name}'" for owner, other in arrays}
-    others = [
-        Interval(pools[other], other.address, other.address + owner.used_bytes)
-        for owner, other in arrays
-        if owner is not pool
-    ]
+    pool, symbol, extent = array.pool, array.symbol, array.extent
+    pools = {other.symbol for other in arrays}
+    others = [other.extent for other in arrays if other is not array]
     others += [
         Interval(f"variable '{other.name}'", other.address, other.address + other.size_bytes)
         for other in image.symbols
@@ -266,10 +292,23 @@ def _reserved(image: Image) -> list[Interval]:
     return [interval for interval in found if 0 <= interval.first < interval.end]
 
 
-def _faults_of_bytes(
-    directory: Path, plan: Plan, image: Image, pool: PlannedPool, symbol: Symbol
-) -> Iterator[str]:
+def _faults_of_load(target: Target, image: Image, array: PoolArray) -> Iterator[str]:
+    """Whether the linker's load address is in the memory from which the target loads the pool."""
+    pool, symbol = array.pool, array.symbol
+    section = image.section_of(symbol, pool.used_bytes)
+    memory = target.find_memory(pool.load_memory or "")
+    if section is None or pool.load == "copy" or memory is None or not memory.address_ranges():
+        return
+    first = symbol.address - section.address + section.load_address
+    loaded = Interval(pool.name, first, first + pool.used_bytes)
+    if _locate(target, loaded) != (memory.name, _offset(target, memory, first)):
+        place = f"{loaded}, {_whereabouts(target, loaded)}, not from '{memory.name}'"
+        yield f"pool '{pool.name}': '{symbol.name}' is loaded from {place}"
+
+
+def _faults_of_bytes(directory: Path, plan: Plan, image: Image, array: PoolArray) -> Iterator[str]:
     """Whether the image brings the parameters of the plan."""
+    pool, symbol = array.pool, array.symbol
     section = image.section_of(symbol, pool.used_bytes)
     if section is None:
         return  # said already

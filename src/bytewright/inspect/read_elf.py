@@ -15,11 +15,17 @@ _SHF_ALLOC = 0x2
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section that has memory at run time; `content` is None where the image brings no bytes."""
+    """A section that has memory at run time.
+
+    Attributes:
+        load_address: Where its bytes are before the startup code copies them; the address itself if it does not.
+        content: None where the image brings no bytes.
+    """
 
     index: int
     name: str
     address: int
+    load_address: int
     size_bytes: int
     content: bytes | None
 
@@ -88,7 +94,16 @@ def _refusal(message: str) -> CompileError:
 
 def _read(path: Path) -> Image:
     from elftools.elf.elffile import ELFFile
+    from elftools.elf.sections import Section as ElfSection
     from elftools.elf.sections import SymbolTableSection
+
+    def load_address(section: ElfSection) -> int:
+        """By the segment that the section is a part of."""
+        first = section["sh_addr"]
+        for segment in file.iter_segments("PT_LOAD"):
+            if segment.section_in_segment(section):
+                return int(segment["p_paddr"] + first - segment["p_vaddr"])
+        return int(first)
 
     with path.open("rb") as stream:
         file = ELFFile(stream)
@@ -99,7 +114,8 @@ def _read(path: Path) -> Image:
         for index, section in enumerate(file.iter_sections()):
             if section["sh_flags"] & _SHF_ALLOC and section["sh_size"]:
                 content = None if section["sh_type"] == "SHT_NOBITS" else bytes(section.data())
-                sections.append(Section(index, section.name, section["sh_addr"], section["sh_size"], content))
+                place = (section["sh_addr"], load_address(section), section["sh_size"])
+                sections.append(Section(index, section.name, *place, content))
             if isinstance(section, SymbolTableSection):
                 symbols += [
                     Symbol(
