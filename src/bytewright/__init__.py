@@ -31,7 +31,7 @@ def compile(  # noqa: A001
     numerics: str = "litert-ref",
     max_stack_size: int | str | None = None,
     max_stack_alloca_size: int | str | None = None,
-    use_backend_alloc_workspace: bool = False,
+    use_backend_alloc_workspace: bool | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> CompiledModel:
     """Compiles a model; the arguments are the options of the command line.
@@ -50,7 +50,7 @@ def compile(  # noqa: A001
         numerics: "litert-ref" or "tflm": the reference that the output equals bit for bit.
         max_stack_size: Limit of the stack along any call path, in bytes or as "8KiB" or "unlimited".
         max_stack_alloca_size: Largest scratch that may be a local array.
-        use_backend_alloc_workspace: Keep kernel scratch off the stack.
+        use_backend_alloc_workspace: Whether to keep kernel scratch off the stack; None for what the target says.
         progress: Told the name of each stage as it begins.
 
     Raises:

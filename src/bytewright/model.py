@@ -101,7 +101,7 @@ def compile_to_model(
     numerics: str,
     max_stack_size: int | str | None,
     max_stack_alloca_size: int | str | None,
-    use_backend_alloc_workspace: bool,
+    use_backend_alloc_workspace: bool | None,
     progress: Progress | None,
 ) -> CompiledModel:
     """What `bytewright.compile` does once it is called; see there."""

@@ -107,7 +107,11 @@ from bytewright.target import (
     metavar="SIZE",
     help="Largest scratch that may be a local array.",
 )
-@click.option("--use-backend-alloc-workspace", is_flag=True, help="Keep kernel scratch off the stack.")
+@click.option(
+    "--use-backend-alloc-workspace/--no-use-backend-alloc-workspace",
+    default=None,
+    help="Keep kernel scratch off the stack.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print what plan.json holds, and nothing else.")
 def compile_command(
     model: Path,
@@ -124,7 +128,7 @@ def compile_command(
     numerics: str,
     max_stack_size: int | Unlimited | None,
     max_stack_alloca_size: int | Unlimited | None,
-    use_backend_alloc_workspace: bool,
+    use_backend_alloc_workspace: bool | None,
     as_json: bool,
 ) -> None:
     """Compile MODEL, a .tflite file, into a folder of plain C99.

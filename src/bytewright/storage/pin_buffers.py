@@ -14,6 +14,7 @@ from bytewright.ir.scope import Scope, join_scopes, pool_scope
 from bytewright.ir.walk import walk_statements
 from bytewright.target.model import Role, Target
 from bytewright.target.options import OptionSyntaxError
+from bytewright.target.problem import closest_names
 
 _ROLES = (Role.WORKSPACE, Role.PARAMETERS)
 
@@ -61,7 +62,8 @@ def pin_buffers(module: Module, target: Target, pins: tuple[Pin, ...]) -> Module
             buffers = allocations if role is Role.WORKSPACE else constants
             matching = [buffer.name for buffer in buffers if fnmatchcase(buffer.name, pin.pattern)]
             if not matching:
-                raise _refused(pin, f"matches no {_noun(role)}", _some_names(buffers))
+                what, place = f"matches no {_noun(role)}", f"--pin '{pin}'"
+                raise _refused(pin, what, _other_pattern(pin, buffers), place)
             for name in matching:
                 earlier = reasons.setdefault(name, [])
                 scopes[name] = _joined(pin, name, scopes[name], earlier)
@@ -86,7 +88,10 @@ def _noun(role: Role) -> str:
     return "tensor or scratch of the workspace" if role is Role.WORKSPACE else "constant"
 
 
-def _some_names(buffers: list[Buffer]) -> str:
+def _other_pattern(pin: Pin, buffers: list[Buffer]) -> str:
+    meant = closest_names(pin.pattern, [buffer.name for buffer in buffers])
+    if meant:
+        return f"--pin '{replace(pin, pattern=meant[0])}'"
     shown = ", ".join(buffer.name for buffer in buffers[:8])
     return f"names are {shown}{', ...' if len(buffers) > 8 else ''}"
 
@@ -100,8 +105,8 @@ def _joined(pin: Pin, name: str, scope: Scope | None, earlier: list[str]) -> Sco
         raise _refused(pin, what, "leave out one of them") from None
 
 
-def _refused(pin: Pin, what: str, help_text: str) -> CompileError:
-    return CompileError(Diagnostic("BW204", f"--pin '{pin}' {what}", help=help_text))
+def _refused(pin: Pin, what: str, help_text: str, where: str | None = None) -> CompileError:
+    return CompileError(Diagnostic("BW204", f"--pin '{pin}' {what}", help=help_text, where=where))
 
 
 def _pin_entry(entry: PrimFunc, scopes: dict[str, Scope | None], reasons: dict[str, list[str]]) -> PrimFunc:

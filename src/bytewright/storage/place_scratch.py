@@ -39,6 +39,7 @@ from bytewright.storage.account_stack import StackUse, stack_uses
 from bytewright.storage.candidates import is_left_to_a_pass
 from bytewright.storage.touch import Touch, Touches, TouchTable
 from bytewright.target.model import Device, Target
+from bytewright.target.problem import in_target_file
 
 SCRATCH_ALIGNMENT = 16
 _CHANGE_THE_SCOPE = "in the kernel: use the scope global or global.workspace for it"
@@ -266,7 +267,7 @@ def _check_locals(module: Module, target: Target) -> None:
                 kernel,
                 f"'{buffer.name}' of kernel '{kernel.name}' is private ('local') and takes {size_bytes(buffer)} B; "
                 f"device '{device.name}' admits {device.max_local_size_bytes} B of constant size",
-                f"in the target file: [device.{device.name}] max-local-size = {largest[device.name]}"
+                in_target_file(f"[device.{device.name}] max-local-size = {largest[device.name]}")
                 if is_constant
                 else _CHANGE_THE_SCOPE,
             )

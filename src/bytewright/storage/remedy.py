@@ -15,6 +15,7 @@ from bytewright.storage.pin_buffers import Pin
 from bytewright.storage.trial import Conditions
 from bytewright.target.model import Device, Pool, Reach, Role, Target
 from bytewright.target.options import Overrides, apply_overrides
+from bytewright.target.problem import in_target_file, reach_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,7 @@ class ReachEdit:
 
     def lines(self, target: Target) -> tuple[str, ...]:
         """`[device.npu] reach = ["shared", "rom"]`; pools that name their devices need a line each."""
-        device = self._widened(target.device(self.device))
-        found = [f"[device.{device.name}] reach = [{', '.join(_entry(entry) for entry in device.reach)}]"]
+        found = [reach_line(target.device(self.device), self.memory)]
         everybody = {d.name for d in target.devices_reaching(self.memory)}
         for pool in target.pools_in(self.memory):
             if set(pool.devices) != everybody:
@@ -46,12 +46,6 @@ class ReachEdit:
 
     def _lent(self, pool: Pool) -> Pool:
         return replace(pool, devices=tuple(dict.fromkeys((*pool.devices, self.device))))
-
-
-def _entry(reach: Reach) -> str:
-    if reach.base is None:
-        return f'"{reach.memory}"'
-    return f'{{ memory = "{reach.memory}", base = {reach.base:#x} }}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +80,8 @@ class Remedy:
         """As a help line: options, or else what to write into the target file."""
         if self.edits:
             lines = [line for edit in self.edits for line in edit.lines(target)]
-            return f"in the target file: {', '.join(lines)}"
-        overrides = self.overrides
-        words = [f"--workspace {option}" for option in overrides.workspace]
-        words += [f"--parameters {option}" for option in overrides.parameters]
-        words += [f"--resize {option.pool}={option.size_bytes}" for option in overrides.resize]
-        if overrides.max_stack_size is not None:
-            words.append(f"--max-stack-size {overrides.max_stack_size}")
+            return in_target_file(*lines)
+        words = [str(self.overrides)] if self.overrides != Overrides() else []
         words += [f"--pin {shlex.quote(str(pin))}" for pin in self.pins]
         if self.io is not None:
             words.append(f"--io {self.io.value}")

@@ -24,7 +24,7 @@ from bytewright.target.model import (
     Target,
     c_identifier,
 )
-from bytewright.target.problem import Problem, closest, listing
+from bytewright.target.problem import Problem, closest, in_target_file, listing, reach_line
 from bytewright.target.size import format_size
 from bytewright.target.source import Path
 
@@ -191,7 +191,7 @@ def _stack_problems(target: Target, device: Device, context: ExecutionContext) -
     if device.reach and not device.reaches(memory.name):
         message = f"the stack of {context.name!r} is in memory {memory.name!r}, which {device.name!r} does not reach"
         notes = (listing(f"{device.name!r} reaches", device.reached_memories),)
-        yield Problem((*path, "stack"), message, notes)
+        yield Problem((*path, "stack"), message, notes, in_target_file(reach_line(device, memory.name)))
     size_bytes = context.max_stack_size_bytes
     if size_bytes is not None and context.stack_reserve_bytes >= size_bytes:
         message = (
@@ -267,7 +267,9 @@ def _pool_problems(target: Target, pool: Pool, path: Path) -> Iterator[Problem]:
     if not pool.devices and not any(_reaches_unknown(target, device) for device in target.devices):
         message = f"no device reaches memory {memory.name!r}, so none can use pool {pool.name!r}"
         notes = tuple(listing(f"{d.name!r} reaches", d.reached_memories) for d in target.devices)
-        yield Problem((*path, "memory"), message, notes)
+        device = target.find_device(target.default_device_name)
+        help_text = None if device is None else in_target_file(reach_line(device, memory.name))
+        yield Problem((*path, "memory"), message, notes, help_text)
     names = [device.name for device in target.devices]
     for name in pool.devices:
         device = target.find_device(name)
@@ -279,7 +281,8 @@ def _pool_problems(target: Target, pool: Pool, path: Path) -> Iterator[Problem]:
                 f"pool {pool.name!r} is for device {name!r}, which does not reach memory {memory.name!r}"
             )
             notes = (listing(f"{name!r} reaches", device.reached_memories),)
-            yield Problem((*path, "devices"), message, notes)
+            help_text = in_target_file(reach_line(device, memory.name))
+            yield Problem((*path, "devices"), message, notes, help_text)
 
 
 def _load_problems(target: Target, pool: Pool, path: Path) -> Iterator[Problem]:

@@ -31,7 +31,7 @@ from bytewright.target.model import (
     Target,
     Unlimited,
 )
-from bytewright.target.problem import Problem, closest, listing
+from bytewright.target.problem import Problem, closest, closest_names, in_target_file, listing
 from bytewright.target.reader import NAME_PATTERN, SYMBOL_PATTERN, Table, kind_of
 from bytewright.target.source import Path, Source, parse_source
 
@@ -123,13 +123,17 @@ def _read_target(top: Table, problems: list[Problem]) -> tuple[Target, list[Path
 
 def _read_tags(top: Table) -> tuple[str, ...]:
     tags = top.texts("tags")
+    right: list[str] = []
+    for tag in tags:
+        meant = [tag] if tag in KNOWN_TAGS else closest_names(tag, KNOWN_TAGS)
+        right.extend(f'"{name}"' for name in meant[:1])
     for tag in tags:
         if tag not in KNOWN_TAGS:
             top.fail(
                 "tags",
                 f"unknown tag {tag!r}",
                 listing("tags", KNOWN_TAGS),
-                suggestion=closest(tag, KNOWN_TAGS),
+                suggestion=in_target_file(f"tags = [{', '.join(dict.fromkeys(right))}]"),
             )
     return tags
 

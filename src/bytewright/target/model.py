@@ -126,6 +126,12 @@ class Reach:
     memory: str
     base: int | None = None
 
+    def __str__(self) -> str:
+        """As a target file has it."""
+        if self.base is None:
+            return f'"{self.memory}"'
+        return f'{{ memory = "{self.memory}", base = {self.base:#x} }}'
+
 
 @dataclass(frozen=True, slots=True)
 class ExecutionContext:

@@ -8,11 +8,17 @@ target to be found out; an option that names what does not exist, or asks for mo
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from bytewright.diagnostics import Collector, CompileError, Diagnostic
-from bytewright.target.check import context_path, find_problems, with_default_devices, with_remainders
+from bytewright.target.check import (
+    bytes_left,
+    context_path,
+    find_problems,
+    with_default_devices,
+    with_remainders,
+)
 from bytewright.target.model import (
     DEFAULT_PROVIDER,
     UNLIMITED,
@@ -23,7 +29,7 @@ from bytewright.target.model import (
     Target,
     Unlimited,
 )
-from bytewright.target.problem import Problem, closest, listing
+from bytewright.target.problem import Problem, closest_names, listing
 from bytewright.target.reader import NAME_PATTERN
 from bytewright.target.size import SizeError, format_size, parse_size
 from bytewright.target.source import Path, format_path
@@ -81,7 +87,7 @@ class Overrides:
         provider: New providers of single pools, after the replacements.
         max_stack_size: Of every stack; `None` leaves them as they are.
         max_stack_alloca_size: Of every device that runs C; `None` leaves it as it is.
-        use_backend_alloc_workspace: Sets it on every device that runs C.
+        use_backend_alloc_workspace: Of every device that runs C; `None` leaves it as it is.
     """
 
     workspace: tuple[PoolOption, ...] = ()
@@ -90,7 +96,24 @@ class Overrides:
     provider: tuple[ProviderOption, ...] = ()
     max_stack_size: int | Unlimited | None = None
     max_stack_alloca_size: int | Unlimited | None = None
-    use_backend_alloc_workspace: bool = False
+    use_backend_alloc_workspace: bool | None = None
+
+    def __str__(self) -> str:
+        """The options as they are written."""
+        words = [f"--workspace {option}" for option in self.workspace]
+        words += [f"--parameters {option}" for option in self.parameters]
+        words += [f"--resize {option.pool}={option.size_bytes}" for option in self.resize]
+        words += [str(option) for option in self.provider]
+        for name, limit in (
+            ("--max-stack-size", self.max_stack_size),
+            ("--max-stack-alloca-size", self.max_stack_alloca_size),
+        ):
+            if limit is not None:
+                words.append(f"{name} {limit.value if isinstance(limit, Unlimited) else limit}")
+        if self.use_backend_alloc_workspace is not None:
+            no = "" if self.use_backend_alloc_workspace else "no-"
+            words.append(f"--{no}use-backend-alloc-workspace")
+        return " ".join(words)
 
 
 def parse_pool_option(text: str) -> PoolOption:
@@ -160,6 +183,21 @@ def apply_overrides(target: Target, overrides: Overrides) -> Target:
     """
     if overrides == Overrides():
         return target
+    changed, origins, problems = _changed(target, overrides)
+    if problems:
+        others = _mended(target, overrides, changed)
+        help_text = None if others is None else str(others)
+        raise CompileError(
+            replace(problem, help=help_text or problem.help).to_diagnostic(
+                "BW204", _where(changed, origins, problem, overrides)
+            )
+            for problem in problems
+        )
+    return with_remainders(changed)
+
+
+def _changed(target: Target, overrides: Overrides) -> tuple[Target, list[Path], list[Problem]]:
+    """The target without remainders, for each pool where it comes from, and what is wrong between the parts."""
     collector = Collector()
     pools, origins = _apply_pools(target, overrides, collector)
     collector.stop_if_any()
@@ -170,13 +208,74 @@ def apply_overrides(target: Target, overrides: Overrides) -> Target:
         pools=tuple(replace(pool, size_bytes=None) if pool.takes_remainder else pool for pool in pools),
     )
     changed = with_default_devices(changed)
-    problems = find_problems(changed, origins)
-    if problems:
-        raise CompileError(
-            problem.to_diagnostic("BW204", _where(changed, origins, problem, overrides))
-            for problem in problems
+    return changed, origins, find_problems(changed, origins)
+
+
+def _mended(target: Target, overrides: Overrides, changed: Target) -> Overrides | None:
+    """All the options, one of them changed so that the hardware can give what they ask for; None if none will do."""
+    for others in _alternatives(target, overrides, changed):
+        try:
+            if not _changed(target, others)[2]:
+                return others
+        except CompileError:
+            continue
+    return None
+
+
+def _alternatives(target: Target, overrides: Overrides, changed: Target) -> Iterator[Overrides]:
+    """One option at a time: a smaller size, the target's own stack, another memory."""
+    for memory in changed.memories:
+        left_bytes = bytes_left(changed, memory)
+        if left_bytes is None:
+            continue
+        pools = changed.pools_in(memory.name)
+        for pool in (pool for pool in pools if pool.takes_remainder and left_bytes > 1):
+            yield _with_size(overrides, pool, left_bytes // 2)
+        missing_bytes = sum(1 for pool in pools if pool.takes_remainder) - left_bytes
+        for pool in reversed(pools):
+            if (
+                not pool.takes_remainder
+                and pool.size_bytes is not None
+                and pool.size_bytes > missing_bytes > 0
+            ):
+                yield _with_size(overrides, pool, pool.size_bytes - missing_bytes)
+    if overrides.max_stack_size is not None:
+        limits = [context.max_stack_size_bytes for context in target.contexts]
+        largest = max((limit for limit in limits if limit is not None), default=UNLIMITED)
+        yield replace(overrides, max_stack_size=UNLIMITED if None in limits else largest)
+    for memory in target.memories:
+        if target.default_device.reaches(memory.name):
+            for index in range(len(overrides.workspace)):
+                yield replace(overrides, workspace=_with(overrides.workspace, index, memory.name))
+            for index in range(len(overrides.parameters)):
+                yield replace(overrides, parameters=_with(overrides.parameters, index, memory.name))
+
+
+def _with(options: tuple[PoolOption, ...], index: int, memory: str) -> tuple[PoolOption, ...]:
+    """The options, one of them in another memory."""
+    return (*options[:index], replace(options[index], memory=memory), *options[index + 1 :])
+
+
+def _with_size(overrides: Overrides, pool: Pool, size_bytes: int) -> Overrides:
+    """The options, one pool with another size: where a list of pools names it, or else with `--resize`."""
+
+    def sized(options: tuple[PoolOption, ...]) -> tuple[PoolOption, ...]:
+        return tuple(
+            replace(option, size_bytes=size_bytes) if option.name == pool.name else option
+            for option in options
         )
-    return with_remainders(changed)
+
+    is_resized = any(resize.pool == pool.name for resize in overrides.resize)
+    if not is_resized and pool.role is Role.WORKSPACE and sized(overrides.workspace) != overrides.workspace:
+        return replace(overrides, workspace=sized(overrides.workspace))
+    if (
+        not is_resized
+        and pool.role is Role.PARAMETERS
+        and sized(overrides.parameters) != overrides.parameters
+    ):
+        return replace(overrides, parameters=sized(overrides.parameters))
+    kept = tuple(resize for resize in overrides.resize if resize.pool != pool.name)
+    return replace(overrides, resize=(*kept, ResizeOption(pool.name, size_bytes)))
 
 
 def _apply_pools(target: Target, overrides: Overrides, collector: Collector) -> tuple[list[Pool], list[Path]]:
@@ -188,29 +287,29 @@ def _apply_pools(target: Target, overrides: Overrides, collector: Collector) -> 
         replacements = options.get(role, ())
         for option in replacements:
             with collector.catch():
-                pools.append(_replacement(target, role, option))
+                pools.append(_replacement(target, role, option, replacements))
                 origins.append((f"--{role.value} {option}",))
         if not replacements:
             kept = target.pools_of(role)
             pools.extend(kept)
             origins.extend((role.value, index) for index in range(len(kept)))
-    _refuse_repetitions([option.pool for option in overrides.resize], "--resize", collector)
-    _refuse_repetitions([option.pool for option in overrides.provider], "--provider", collector)
+    _refuse_repetitions(overrides.resize, collector)
+    _refuse_repetitions(overrides.provider, collector)
     for resize in overrides.resize:
         with collector.catch():
-            index = _index_of(pools, resize.pool, str(resize))
+            index = _index_of(pools, resize)
             pools[index] = replace(pools[index], size_bytes=resize.size_bytes, takes_remainder=False)
             origins[index] = (str(resize),)
     for choice in overrides.provider:
         with collector.catch():
-            index = _index_of(pools, choice.pool, str(choice))
+            index = _index_of(pools, choice)
             pools[index] = replace(pools[index], provider=choice.provider)
             if not str(origins[index][0]).startswith("--"):
                 origins[index] = (str(choice),)
     return pools, origins
 
 
-def _replacement(target: Target, role: Role, option: PoolOption) -> Pool:
+def _replacement(target: Target, role: Role, option: PoolOption, given: tuple[PoolOption, ...]) -> Pool:
     """The pool that an option asks for.
 
     It keeps the alignment, provider and devices of the pool that it takes the place of: the one of the same
@@ -227,7 +326,12 @@ def _replacement(target: Target, role: Role, option: PoolOption) -> Pool:
     if memory_name is None or memory_name not in names:
         unknown = option.name if memory_name is None else memory_name
         message = f"there is no memory {unknown!r} for pool {option.name!r}"
-        suggestion = closest(unknown, names) or f"name one: --{role.value} {replace(option, memory='MEMORY')}"
+        meant = closest_names(unknown, names)
+        if meant and option.memory is None:
+            other = replace(option, name=meant[0])
+        else:
+            other = replace(option, memory=meant[0] if meant else _suitable_memory(target, role))
+        suggestion = " ".join(f"--{role.value} {other if o == option else o}" for o in given)
         note = listing("memories", names)
         raise CompileError(Diagnostic("BW204", message, (note,), suggestion, f"--{role.value} {option}"))
     size_bytes, takes_remainder = option.size_bytes, option.size_bytes is None
@@ -243,20 +347,31 @@ def _replacement(target: Target, role: Role, option: PoolOption) -> Pool:
     )
 
 
-def _index_of(pools: Sequence[Pool], name: str, option: str) -> int:
+def _suitable_memory(target: Target, role: Role) -> str:
+    """The memory of the first pool of the role, or else of the stack."""
+    pools = target.pools_of(role)
+    return pools[0].memory if pools else target.contexts[0].memory
+
+
+def _index_of(pools: Sequence[Pool], option: ResizeOption | ProviderOption) -> int:
     names = [pool.name for pool in pools]
-    if name not in names:
-        note = listing("pools", names)
-        raise CompileError(
-            Diagnostic("BW204", f"there is no pool {name!r}", (note,), closest(name, names), option)
-        )
-    return names.index(name)
+    if option.pool in names:
+        return names.index(option.pool)
+    meant = closest_names(option.pool, names)
+    help_text = str(replace(option, pool=meant[0])) if meant else None
+    message, note = f"there is no pool {option.pool!r}", listing("pools", names)
+    raise CompileError(Diagnostic("BW204", message, (note,), help_text, str(option)))
 
 
-def _refuse_repetitions(names: Sequence[str], option: str, collector: Collector) -> None:
-    for position, name in enumerate(names):
-        if name in names[:position]:
-            collector.add(Diagnostic("BW204", f"{option} is given twice for pool {name!r}", where=option))
+def _refuse_repetitions(
+    options: tuple[ResizeOption, ...] | tuple[ProviderOption, ...], collector: Collector
+) -> None:
+    names = [option.pool for option in options]
+    for position, option in enumerate(options):
+        if option.pool in names[:position]:
+            name = str(option).partition(" ")[0]
+            message = f"{name} is given twice for pool {option.pool!r}"
+            collector.add(Diagnostic("BW204", message, help=str(option), where=name))
 
 
 def _override_device(device: Device, overrides: Overrides) -> Device:
@@ -268,8 +383,8 @@ def _override_device(device: Device, overrides: Overrides) -> Device:
         device = replace(device, contexts=contexts)
     if overrides.max_stack_alloca_size is not None:
         device = replace(device, max_stack_alloca_size_bytes=overrides.max_stack_alloca_size)
-    if overrides.use_backend_alloc_workspace:
-        device = replace(device, use_backend_alloc_workspace=True)
+    if overrides.use_backend_alloc_workspace is not None:
+        device = replace(device, use_backend_alloc_workspace=overrides.use_backend_alloc_workspace)
     return device
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bytewright.diagnostics import Diagnostic
+from bytewright.target.model import Device, Reach
 from bytewright.target.source import Path
 
 
@@ -28,10 +29,26 @@ class Problem:
         return Diagnostic(code, self.message, self.notes, self.help, where)
 
 
+def closest_names(name: str, existing: Iterable[str]) -> list[str]:
+    """The names that look most like a mistyped one, the likest first; none if none does."""
+    return difflib.get_close_matches(name, list(existing), n=3, cutoff=0.6)
+
+
 def closest(name: str, existing: Iterable[str]) -> str | None:
     """A help line with the names that look most like a mistyped one, if any do."""
-    matches = difflib.get_close_matches(name, list(existing), n=3, cutoff=0.6)
+    matches = closest_names(name, existing)
     return f"did you mean {' or '.join(repr(match) for match in matches)}?" if matches else None
+
+
+def in_target_file(*lines: str) -> str:
+    """A help line with a table and a key for each change: `[device.npu] reach = ["sram"]`."""
+    return f"in the target file: {', '.join(lines)}"
+
+
+def reach_line(device: Device, memory: str) -> str:
+    """The line by which a device reaches one memory more."""
+    entries = ", ".join(str(entry) for entry in (*device.reach, Reach(memory)))
+    return f"[device.{device.name}] reach = [{entries}]"
 
 
 def listing(what: str, names: Iterable[str]) -> str:

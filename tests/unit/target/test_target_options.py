@@ -218,11 +218,13 @@ def test_an_unknown_memory_lists_the_memories() -> None:
     (diagnostic,) = errors_of(BOARD, options("dctm=32KiB"))
     assert diagnostic.message == "there is no memory 'dctm' for pool 'dctm'"
     assert diagnostic.notes == ("memories: itcm, sram, dtcm, isram, flash, ddr",)
-    assert diagnostic.help == "did you mean 'dtcm'?"
+    assert diagnostic.help == "--workspace dtcm=32KiB"
     assert diagnostic.where == "--workspace dctm=32KiB"
     (diagnostic,) = errors_of(BOARD, options(parameters="w=1KiB@nowhere"))
     assert diagnostic.where == "--parameters w=1KiB@nowhere"
-    assert diagnostic.help == "name one: --parameters w=1KiB@MEMORY"
+    assert diagnostic.help == "--parameters w=1KiB@flash"
+    (diagnostic,) = errors_of(BOARD, options("dtcm w=1KiB@isramm"))
+    assert diagnostic.help == "--workspace dtcm --workspace w=1KiB@isram"
 
 
 def test_an_unknown_pool_lists_the_pools() -> None:
@@ -230,7 +232,8 @@ def test_an_unknown_pool_lists_the_pools() -> None:
     assert resize.message == "there is no pool 'itcm'"
     assert resize.notes == provider.notes == ("pools: dtcm, isram, flash",)
     assert resize.where == "--resize itcm=1KiB"
-    assert provider.help == "did you mean 'flash'?"
+    assert provider.help == "--provider flash=caller"
+    assert resize.help == "--resize dtcm=1KiB"
 
 
 def test_an_option_given_twice_for_a_pool() -> None:
