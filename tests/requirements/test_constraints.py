@@ -131,11 +131,13 @@ def test_s15_what_another_device_touches_goes_where_both_reach() -> None:
 def test_s15_devices_without_a_common_memory_are_named() -> None:
     text = TWO_DEVICES.replace('reach = ["shared", "far"]', 'reach = ["far"]')
     target = load_text(text, "two.toml")
-    kernels = [reverse_kernel("two_k0", 64), reverse_kernel("two_k1", 64, device="dsp")]
+    kernels = [
+        reverse_kernel(f"two_k{i}", 64, device=device) for i, device in enumerate(("cpu", "dsp", "cpu"))
+    ]
     with pytest.raises(CompileError, match="BW301") as caught:
         attach_candidates(place_scratch(chain("two", kernels, 64), target), target)
-    assert "near  is not for device 'dsp', which touches it" in str(caught.value)
-    assert "far  is not for device 'cpu', which touches it" in str(caught.value)
+    assert "near  is in memory 'near', which device 'dsp' does not reach" in str(caught.value)
+    assert "far  is in memory 'far', which device 'cpu' does not reach" in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["host", "mps3-an547", "mps2-an500", "mps2-an386", "generic-cortex-m"])
