@@ -77,13 +77,13 @@ sys.exit(not pathlib.Path(sysconfig.get_path("include"), "Python.h").exists())' 
 
 has() { command -v "$1" >/dev/null 2>&1; }
 
-# A compiler is there only when a program with a header of the C library links.
-compiles() {
+# A compiler is there only when a program with a header of the C library links, with the options given.
+compiles() { # compiles COMPILER OPTION...
     local folder result=0
     has "$1" || return 1
     folder="$(mktemp -d)"
     printf '#include <stdio.h>\nint main(void) { return 0; }\n' >"$folder/main.c"
-    "$1" -o "$folder/main" "$folder/main.c" 2>/dev/null || result=1
+    "$@" -o "$folder/main" "$folder/main.c" 2>/dev/null || result=1
     rm -r "$folder"
     return "$result"
 }
@@ -116,7 +116,8 @@ look_for_packages() {
     need libnewlib-arm-none-eabi "the C library of the boards" has_newlib
     need qemu-system-arm "runs the boards" has qemu-system-arm
     if [[ "$level" == test ]]; then
-        need clang "the second compiler that generated C must satisfy" compiles clang
+        need "clang libclang-rt-14-dev" "the second compiler that generated C must satisfy, with its sanitizers" \
+            compiles clang -fsanitize=address,undefined
     fi
 }
 
