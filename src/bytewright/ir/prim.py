@@ -19,6 +19,8 @@ CANDIDATE_POOLS = "candidate_memory_pools"
 POOL_OFFSET = "pool_offset"
 # One line for each narrowing of the buffer's scope: the pass, and its reason.
 PROVENANCE = "provenance"
+# On an allocation of the entry that is requested around its call, at run time: the name of the arena that serves it.
+ARENA = "arena"
 # Marks an allocation of the entry as an input or output of the model; its value is that of a `Border`.
 IO = "io"
 
@@ -84,6 +86,12 @@ class Allocate:
     def annotated(self, key: str, value: AnnotationValue) -> Allocate:
         """The allocation with one annotation set; the others stay."""
         return Allocate(self.buffer, annotated(self.annotations, key, value))
+
+    @property
+    def arena(self) -> str | None:
+        """The arena that it is requested from at run time; None for memory of its own."""
+        name = self.annotation(ARENA)
+        return name if isinstance(name, str) else None
 
     @property
     def provenance(self) -> tuple[str, ...]:

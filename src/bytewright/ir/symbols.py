@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from bytewright.ir.expr import Buffer
 from bytewright.ir.prim import Allocate, PrimFunc, ScalarParameter
 from bytewright.ir.types import Symbol
 from bytewright.ir.walk import walk_statements
 
 
+def buffers_of(function: PrimFunc) -> tuple[Buffer, ...]:
+    """The buffers that a function is given, and those that it allocates."""
+    allocated = (s.buffer for s in walk_statements(function.body) if isinstance(s, Allocate))
+    return (*(parameter.buffer for parameter in function.buffer_parameters), *allocated)
+
+
 def symbols_of(function: PrimFunc) -> dict[str, Symbol]:
     """The symbols in the shapes of a function's parameters and allocations, by name, in order of first use."""
-    buffers = [parameter.buffer for parameter in function.buffer_parameters]
-    buffers += [s.buffer for s in walk_statements(function.body) if isinstance(s, Allocate)]
     found: dict[str, Symbol] = {}
-    for buffer in buffers:
+    for buffer in buffers_of(function):
         for extent in buffer.shape:
             if isinstance(extent, Symbol):
                 found.setdefault(extent.name, extent)

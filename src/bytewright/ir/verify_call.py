@@ -2,18 +2,24 @@
 
 The scope of an argument must lie within the parameter's, because a kernel is compiled once for the places that its
 parameters name. A buffer that its function allocates without a scope is `global`. Private memory is never passed at
-all. What a view shows counts, not the view.
+all. What a view shows counts, not the view. What is passed for an extent must be known to lie within its bounds, and
+arguments have enough elements for every value that it may take.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from math import prod
 
-from bytewright.ir.address import num_elements, region_index
+from bytewright.ir.address import num_elements, region_index, storage_shape
+from bytewright.ir.bind_symbols import Binding, always_holds, binding_at, bound_extents, scalar_arguments
 from bytewright.ir.expr import Buffer, Const
 from bytewright.ir.prim import Access, BufferParameter, Call, PrimFunc, Region, ScalarParameter
+from bytewright.ir.ranges import range_of, ranges_of
 from bytewright.ir.scope import GLOBAL, Rank, Scope, is_within
+from bytewright.ir.symbols import scalar_symbols
+from bytewright.ir.types import Extent, Symbol, format_shape, upper_bound
 from bytewright.ir.violation import Context
 
 
@@ -71,9 +77,12 @@ def check_call(
         expected, found = len(callee.parameters), len(call.arguments)
         context.report(caller, call, f"'{callee.name}' takes {expected} arguments, {found} are given")
         return
+    for fault in _extent_faults(callee, call, caller):
+        context.report(caller, call, fault)
+    binding = binding_at(callee, call, caller)
     for parameter, argument in zip(callee.parameters, call.arguments, strict=True):
         if isinstance(parameter, BufferParameter) and isinstance(argument, Region):
-            for fault in _buffer_faults(callee, parameter, argument, read_only, denoted):
+            for fault in _buffer_faults(callee, parameter, argument, read_only, denoted, binding):
                 context.report(caller, call, fault)
         elif isinstance(parameter, ScalarParameter) and not isinstance(argument, Region):
             expected, found = parameter.variable.dtype, argument.dtype
@@ -119,6 +128,7 @@ def _buffer_faults(
     argument: Region,
     read_only: Collection[str],
     denoted: Denoted,
+    binding: Binding,
 ) -> list[str]:
     given, wanted = argument.buffer, parameter.buffer
     names = f"'{given.name}' is passed to '{wanted.name}' of '{callee.name}'"
@@ -130,10 +140,38 @@ def _buffer_faults(
             faults.append(f"{names}: scope '{scope}' does not satisfy scope '{wanted.scope}'")
     if parameter.access is not Access.READ and given.name in read_only:
         faults.append(f"{names}, which writes it, but it is only to be read")
-    available = num_elements(given)
+    fault = _size_fault(argument, bound_extents(storage_shape(wanted), binding))
+    return faults if fault is None else [*faults, f"{names}: {fault}"]
+
+
+def _size_fault(argument: Region, needed: tuple[Extent, ...]) -> str | None:
+    """What an argument lacks in elements, from the region's first one on."""
+    given = argument.buffer
+    available, skipped = storage_shape(given), 0
     if len(argument.indices) == len(given.shape):
         first = region_index(argument)
-        available -= int(first.value) if isinstance(first, Const) else 0
-    if available < num_elements(wanted):
-        faults.append(f"{names}: {available} elements, {num_elements(wanted)} expected")
-    return faults
+        skipped = int(first.value) if isinstance(first, Const) else 0
+    if not any(isinstance(extent, Symbol) for extent in (*available, *needed)):
+        left, num_needed = num_elements(given) - skipped, prod(map(upper_bound, needed))
+        return None if left >= num_needed else f"{left} elements, {num_needed} expected"
+    if always_holds(available, needed) and not skipped:
+        return None
+    after = f", from element {skipped} on" if skipped else ""
+    return f"the elements of {format_shape(available)}{after} are not always those of {format_shape(needed)}"
+
+
+def _extent_faults(callee: PrimFunc, call: Call, caller: PrimFunc) -> Iterator[str]:
+    """What is passed for the callee's extents, against their bounds."""
+    arguments = scalar_arguments(callee, call)
+    if not arguments:
+        return
+    ranges = ranges_of(caller)
+    for parameter, symbol in scalar_symbols(callee):
+        name = parameter.variable.name
+        if symbol is None or name not in arguments:
+            continue
+        known = range_of(arguments[name], ranges)
+        given = "anything" if known is None else f"{known[0]} to {known[1]}"
+        if known is None or known[0] < symbol.lower or known[1] > symbol.upper:
+            bounds = f"{symbol.lower} to {symbol.upper}"
+            yield f"'{name}' of '{callee.name}' is the extent {bounds}, the argument may be {given}"

@@ -8,6 +8,7 @@ from bytewright.ir.address import has_constant_size, num_elements
 from bytewright.ir.border import Border
 from bytewright.ir.expr import Binary, BinaryOperator, Buffer, Cast, Const, Expr, Load, MathCall, Select, Var
 from bytewright.ir.prim import (
+    ARENA,
     CANDIDATE_POOLS,
     IO,
     POOL_OFFSET,
@@ -28,7 +29,8 @@ from bytewright.ir.prim import (
     View,
 )
 from bytewright.ir.scope import STACK, Rank
-from bytewright.ir.types import DType
+from bytewright.ir.symbols import buffers_of
+from bytewright.ir.types import DType, Symbol
 from bytewright.ir.verify_call import Denoted, check_call
 from bytewright.ir.violation import Context
 from bytewright.ir.walk import as_any, regions
@@ -58,6 +60,7 @@ class _Checker:
         self.variables: dict[str, Var] = {}
         self.buffers = {c.buffer.name: c.buffer for c in context.module.constant_buffers}
         self.read_only = set(self.buffers)
+        self.allocated: dict[str, Allocate] = {}
         self.denoted = Denoted()
         self.names: set[str] = set()
         self.node: object = function
@@ -84,7 +87,23 @@ class _Checker:
         for first, second in self.function.noalias:
             if first == second or first not in names or second not in names:
                 self.report(f"noalias({first}, {second}) is not a pair of buffer parameters")
+        self.symbols()
         self.sequence(self.function.body)
+
+    def symbols(self) -> None:
+        """Symbols are scalar parameters, with the same bounds wherever they stand."""
+        scalars = [p.variable for p in self.function.parameters if isinstance(p, ScalarParameter)]
+        bounds: dict[str, Symbol] = {}
+        for buffer in buffers_of(self.function):
+            for symbol in (extent for extent in buffer.shape if isinstance(extent, Symbol)):
+                if not 1 <= symbol.lower <= symbol.upper <= DType.I32.bounds[1]:
+                    self.report(f"'{buffer.name}' has the extent '{symbol}', whose bounds make no sense")
+                if Var(symbol.name, DType.I32) not in scalars:
+                    self.report(f"'{buffer.name}' has the extent '{symbol}', which is no parameter of i32")
+                if bounds.setdefault(symbol.name, symbol) != symbol:
+                    self.report(
+                        f"'{buffer.name}' has the extent '{symbol}', elsewhere '{bounds[symbol.name]}'"
+                    )
 
     # Definitions
 
@@ -181,8 +200,10 @@ class _Checker:
         if self.context.undecided and scope == STACK and not has_constant_size(buffer):
             self.report(f"'{buffer.name}' is on the stack, so its size must be constant")
         self.candidates(statement)
+        self.request(statement)
         self.offset(statement)
         self.border(statement)
+        self.allocated[buffer.name] = statement
 
     def is_for_the_planner(self, statement: Allocate) -> bool:
         """Whether the planner has to choose a pool for it, out of candidates."""
@@ -213,13 +234,28 @@ class _Checker:
             return
         if pool is not None and not self.is_entry:
             self.report(f"'{buffer.name}' is allocated in pool '{pool}' by a kernel; it must be a parameter")
-        is_planned = pool is not None
+        is_planned = pool is not None and statement.annotation(ARENA) is None
         if is_planned and (not isinstance(offset, int) or offset < 0):
             self.report(f"'{buffer.name}' in pool '{pool}' has no {POOL_OFFSET}")
         if not is_planned and offset is not None:
             self.report(f"'{buffer.name}' has a {POOL_OFFSET} without being planned in a pool")
         if isinstance(offset, int) and offset % buffer.alignment:
             self.report(f"offset {offset} of '{buffer.name}' is not a multiple of {buffer.alignment}")
+
+    def request(self, statement: Allocate) -> None:
+        """What is requested at run time names an arena of constant size, and is where the arena is."""
+        if statement.annotation(ARENA) is None:
+            return
+        buffer, arena = statement.buffer, self.allocated.get(statement.arena or "")
+        what = f"'{buffer.name}' is requested from '{statement.annotation(ARENA)}'"
+        if not self.is_entry:
+            self.report(f"{what} by a kernel; the entry requests what kernels need")
+        if arena is None or arena.buffer.name not in self.buffers:
+            self.report(f"{what}, which is not allocated here")
+        elif arena.arena is not None or not has_constant_size(arena.buffer):
+            self.report(f"{what}, which is no arena of constant size")
+        elif self.context.offsets and buffer.scope != arena.buffer.scope:
+            self.report(f"{what}: scope '{buffer.scope}' is not the arena's, '{arena.buffer.scope}'")
 
     def border(self, statement: Allocate) -> None:
         mark, name = statement.annotation(IO), statement.buffer.name

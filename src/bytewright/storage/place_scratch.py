@@ -6,6 +6,9 @@ the kernel and an allocation of the entry at each call, which the planner then p
 calls another one passes such scratch through from its own caller. Arrays that only `global` put on the stack move
 away again, largest first, while the worst call path of a context exceeds its limit. What carries a tag that some pass
 lowers is that pass's business and stays as it is. The scopes say afterwards what was decided, the provenance why.
+
+Scratch whose size is known only at run time has at each call the size that the call gives it: a constant one where the
+call passes constants, else one of the entry's symbols, which `make_arenas.py` deals with.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from typing import TypeVar
 
 from bytewright.diagnostics import Collector, CompileError, Diagnostic
 from bytewright.ir.address import has_constant_size, size_bytes
+from bytewright.ir.bind_symbols import Binding, binding_at, bound_buffer
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import (
@@ -34,6 +38,7 @@ from bytewright.ir.prim import (
 )
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import GLOBAL, STACK, WORKSPACE, Rank, Scope
+from bytewright.ir.types import Symbol
 from bytewright.ir.walk import walk_statements
 from bytewright.storage.account_stack import StackUse, stack_uses
 from bytewright.storage.candidates import is_left_to_a_pass
@@ -102,30 +107,34 @@ class _Hoisted:
 
 
 def _receive_scratch(kernel: PrimFunc, hoisted: dict[str, _Hoisted]) -> PrimFunc:
-    """Allocates what the kernel's callees need and passes it at each call; calls of one callee share it."""
+    """Allocates what the kernel's callees need and passes it at each call; calls that need the same share it."""
     taken = {*(p.buffer.name for p in kernel.buffer_parameters), *(_defined_names(kernel))}
     allocations: list[Allocate] = []
-    passed: dict[str, tuple[Region, ...]] = {}
+    passed: dict[tuple[str, tuple[Allocate, ...]], tuple[Region, ...]] = {}
     for statement in walk_statements(kernel.body):
-        if isinstance(statement, Call) and statement.callee not in passed:
+        if isinstance(statement, Call):
+            scratch = _scratch_of(statement, kernel, hoisted)
+            if (statement.callee, scratch) in passed:
+                continue
             regions: list[Region] = []
-            for allocation in _scratch_of(statement, hoisted):
+            for allocation in scratch:
                 name = _unique_name(f"{statement.callee}_{allocation.buffer.name}", taken)
                 taken.add(name)
                 allocations.append(replace(allocation, buffer=replace(allocation.buffer, name=name)))
                 regions.append(Region(allocations[-1].buffer))
-            passed[statement.callee] = tuple(regions)
+            passed[statement.callee, scratch] = tuple(regions)
     if not allocations:
         return kernel
 
     for call in _in_parallel_loops(kernel, Call):
-        for allocation in _scratch_of(call, hoisted):
+        for allocation in _scratch_of(call, kernel, hoisted):
             raise _shared_by_threads(allocation.buffer, kernel, f"'{call.callee}' asks for it")
 
     def expand(statement: Statement) -> tuple[Statement, ...]:
         if not isinstance(statement, Call):
             return (statement,)
-        return (replace(statement, arguments=(*statement.arguments, *passed[statement.callee])),)
+        regions = passed[statement.callee, _scratch_of(statement, kernel, hoisted)]
+        return (replace(statement, arguments=(*statement.arguments, *regions)),)
 
     body = rewrite_sequence(kernel.body, Rewriting(statement=expand))
     return replace(kernel, body=Seq((*allocations, *body.statements)))
@@ -337,7 +346,7 @@ def _pass_scratch(entry: PrimFunc, hoisted: dict[str, _Hoisted]) -> PrimFunc:
         return replace(allocation, buffer=replace(allocation.buffer, name=name, alignment=alignment))
 
     def expand(statement: Statement) -> tuple[Statement, ...]:
-        if not isinstance(statement, Call) or not (scratch := _scratch_of(statement, hoisted)):
+        if not isinstance(statement, Call) or not (scratch := _scratch_of(statement, entry, hoisted)):
             return (statement,)
         stem = _call_stem(statement)
         own = tuple(own_of(allocation, stem) for allocation in scratch)
@@ -347,8 +356,22 @@ def _pass_scratch(entry: PrimFunc, hoisted: dict[str, _Hoisted]) -> PrimFunc:
     return replace(entry, body=rewrite_sequence(entry.body, Rewriting(statement=expand)))
 
 
-def _scratch_of(call: Call, hoisted: dict[str, _Hoisted]) -> tuple[Allocate, ...]:
-    return hoisted[call.callee].scratch if call.callee in hoisted else ()
+def _scratch_of(call: Call, caller: PrimFunc, hoisted: dict[str, _Hoisted]) -> tuple[Allocate, ...]:
+    """What the callee needs, in the sizes that one call gives it."""
+    if call.callee not in hoisted or not hoisted[call.callee].scratch:
+        return ()
+    callee = hoisted[call.callee]
+    binding = binding_at(callee.kernel, call, caller)
+    return tuple(_bound(allocation, binding, call) for allocation in callee.scratch)
+
+
+def _bound(allocation: Allocate, binding: Binding, call: Call) -> Allocate:
+    names = [extent.name for extent in allocation.buffer.shape if isinstance(extent, Symbol)]
+    if not names:
+        return allocation
+    given = " and ".join(f"{name} = {binding[name]}" for name in dict.fromkeys(names))
+    bound = replace(allocation, buffer=bound_buffer(allocation.buffer, binding))
+    return bound.because(f"place_scratch: '{call.callee}' is called with {given}")
 
 
 def _call_stem(call: Call) -> str:

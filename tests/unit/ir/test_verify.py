@@ -45,7 +45,7 @@ from bytewright.ir.prim import (
     View,
 )
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Rank, Scope, pool_scope
-from bytewright.ir.types import DType, Symbol, TensorType, VirtualDevice
+from bytewright.ir.types import DType, Extent, Symbol, TensorType, VirtualDevice
 from bytewright.ir.verify import RULES, Stage, find_violations, verify
 from bytewright.ir.where import NOWHERE
 from bytewright.target import load_text
@@ -95,7 +95,8 @@ def kernel(*statements: Statement, parameters: tuple[BufferParameter | ScalarPar
 
 
 def entry(*statements: Statement, kernels: tuple[PrimFunc, ...] = ()) -> Module:
-    return Module("m", kernels=kernels, entries=(PrimFunc("main", (), Seq(statements)),))
+    """An entry over `n`."""
+    return Module("m", kernels=kernels, entries=(PrimFunc("main", (ScalarParameter(N),), Seq(statements)),))
 
 
 def value(expression: Expr) -> Module:
@@ -188,13 +189,74 @@ def test_the_planner_chooses_for_the_entry_alone_and_among_candidates(scope: Sco
     assert undecided in texts(entry(allocation), Stage.PLANNED)
 
 
+def request(arena: object, scope: Scope | None = SRAM) -> Allocate:
+    """Scratch of up to four bytes that is requested at run time."""
+    return Allocate(Buffer("b", (Symbol("n", 1, 4),), I8, scope), (("arena", arena),))  # type: ignore[arg-type]
+
+
+def arena(scope: Scope | None = SRAM, shape: tuple[Extent, ...] = (4,)) -> Allocate:
+    return Allocate(Buffer("heap", shape, I8, scope), (("pool_offset", 0),))
+
+
+def test_requests_have_no_offset_once_planned_but_an_arena_in_their_pool():
+    assert texts(entry(arena(), request("heap")), Stage.PLANNED) == []
+
+
+BAD_REQUESTS = [
+    ((request("heap"), arena()), "'b' is requested from 'heap', which is not allocated here"),
+    ((Seq((arena(),)), request("heap")), "'b' is requested from 'heap', which is not allocated here"),
+    ((arena(), request("a")), "'b' is requested from 'a', which is not allocated here"),
+    ((arena(), request(3)), "'b' is requested from '3', which is not allocated here"),
+    (
+        (arena(shape=(Symbol("n", 1, 4),)), request("heap")),
+        "'b' is requested from 'heap', which is no arena of constant size",
+    ),
+    (
+        (arena(pool_scope("dram")), request("heap")),
+        "'b' is requested from 'heap': scope 'global.sram' is not the arena's, 'global.dram'",
+    ),
+    (
+        (arena(), request("heap").annotated("pool_offset", 0)),
+        "'b' has a pool_offset without being planned in a pool",
+    ),
+]
+
+
+@pytest.mark.parametrize(("statements", "message"), BAD_REQUESTS)
+def test_what_else_a_request_names_is_refused(statements: tuple[Statement, ...], message: str):
+    assert texts(entry(*statements), Stage.PLANNED) == [message]
+
+
+def test_kernels_request_nothing():
+    message = "'b' is requested from 'heap' by a kernel; the entry requests what kernels need"
+    assert message in texts(kernel(arena(), request("heap")), Stage.STORED)
+
+
+# Symbols
+
+
+def test_symbols_are_parameters_of_i32_with_bounds_that_agree():
+    def found(*symbols: Symbol) -> list[str]:
+        buffers = [Buffer(f"b{i}", (symbol,), I8, WORKSPACE) for i, symbol in enumerate(symbols)]
+        return texts(kernel(*(Allocate(buffer) for buffer in buffers)))
+
+    assert found(Symbol("n", 1, 4), Symbol("n", 1, 4)) == []
+    assert found(Symbol("n", 1, 4), Symbol("n", 1, 5)) == [
+        "'b1' has the extent 'n[1..5]', elsewhere 'n[1..4]'"
+    ]
+    assert found(Symbol("m", 1, 4)) == ["'b0' has the extent 'm[1..4]', which is no parameter of i32"]
+    for lower, upper in ((0, 4), (5, 4), (1, 1 << 31)):
+        symbol = Symbol("n", lower, upper)
+        assert found(symbol) == [f"'b0' has the extent '{symbol}', whose bounds make no sense"]
+
+
 @pytest.mark.parametrize("scope", [SRAM, STACK, LOCAL])
 def test_decided_scopes_pass_once_stored(scope: Scope):
     assert texts(entry(Allocate(Buffer("b", (4,), I8, scope))), Stage.STORED) == []
 
 
 def test_stack_slots_have_constant_size_once_stored():
-    module = entry(Allocate(Buffer("b", (Symbol("N", 1, 4),), I8, STACK)))
+    module = entry(Allocate(Buffer("b", (Symbol("n", 1, 4),), I8, STACK)))
     assert texts(module, Stage.STORED) == ["'b' is on the stack, so its size must be constant"]
 
 
@@ -203,7 +265,7 @@ def test_allocations_in_pools_have_offsets_once_planned():
     assert texts(missing, Stage.PLANNED) == ["'b' in pool 'sram' has no pool_offset"]
     negative = entry(Allocate(Buffer("b", (4,), I8, SRAM), (("pool_offset", -4),)))
     assert texts(negative, Stage.PLANNED) == ["'b' in pool 'sram' has no pool_offset"]
-    dynamic = entry(Allocate(Buffer("b", (Symbol("N", 1, 4),), I8, SRAM)))
+    dynamic = entry(Allocate(Buffer("b", (Symbol("n", 1, 4),), I8, SRAM)))
     assert texts(dynamic, Stage.PLANNED) == ["'b' in pool 'sram' has no pool_offset"]
 
 
@@ -473,7 +535,7 @@ def test_scopes_and_devices_exist_in_the_target():
 
 
 def test_tags_that_a_pass_lowers_are_gone_once_planned():
-    module = kernel(Allocate(Buffer("b", (Symbol("N", 1, 2),), I8, pool_scope("texture"))))
+    module = kernel(Allocate(Buffer("b", (Symbol("n", 1, 2),), I8, pool_scope("texture"))))
     assert texts(module, Stage.STORED, target=TARGET) == []
     assert "'b': scope 'global.texture' was left over by pass 'lower_texture'" in texts(
         module, Stage.PLANNED, target=TARGET
@@ -488,7 +550,7 @@ def test_local_memory_is_no_parameter_and_has_constant_size():
     assert texts(kernel(parameters=(BufferParameter(buffer, Access.READ),))) == [
         "'b' is local, so it cannot be a parameter"
     ]
-    assert texts(kernel(Allocate(Buffer("b", (Symbol("N", 1, 4),), I8, LOCAL)))) == [
+    assert texts(kernel(Allocate(Buffer("b", (Symbol("n", 1, 4),), I8, LOCAL)))) == [
         "'b' is local, so its size must be constant"
     ]
 
@@ -565,6 +627,39 @@ def test_constants_go_to_what_only_reads():
     assert texts(module) == [
         "'table' is passed to 'target' of 'callee', which writes it, but it is only to be read"
     ]
+
+
+def stretching(argument: Expr, shape: tuple[Extent, ...] = (4,)) -> list[str]:
+    """What is wrong with a call that passes an extent of 2 to 4, from an entry whose `n` is 1 to 4."""
+    rows = Buffer("rows", (Symbol("count", 2, 4),), I8, GLOBAL)
+    parameters = (BufferParameter(rows, Access.READ), ScalarParameter(Var("count", I32)))
+    stretched = PrimFunc("stretched", parameters, Seq(()))
+    given = Allocate(Buffer("x", shape, I8, WORKSPACE))
+    open_one = Allocate(Buffer("y", (Symbol("n", 1, 4),), I8, WORKSPACE))
+    call = Call("stretched", (Region(given.buffer), argument))
+    loop = For(Var("i", I32), const(2), const(5), Seq((call,)))
+    return texts(entry(open_one, given, loop, kernels=(stretched,)))
+
+
+def test_extents_are_passed_within_their_bounds():
+    outside = "'count' of 'stretched' is the extent 2 to 4, the argument may be"
+    assert stretching(const(2), (2,)) == stretching(const(4)) == []
+    assert stretching(Var("i", I32)) == []
+    assert stretching(const(1)) == [f"{outside} 1 to 1"]
+    assert stretching(const(5), (8,)) == [f"{outside} 5 to 5"]
+    assert stretching(N) == [f"{outside} 1 to 4"]
+    assert stretching(Var("i", I32) + 1, (8,)) == [f"{outside} 3 to 5"]
+    assert stretching(N / const(2)) == [f"{outside} anything"]
+
+
+def test_arguments_have_enough_elements_for_every_extent():
+    assert stretching(const(3), (3,)) == []
+    assert stretching(const(3), (2,)) == ["'x' is passed to 'rows' of 'stretched': 2 elements, 3 expected"]
+    assert stretching(Var("i", I32), (3,)) == [
+        "'x' is passed to 'rows' of 'stretched': 3 elements, 4 expected"
+    ]
+    few = "'x' is passed to 'rows' of 'stretched': the elements of n[1..4] are not always those of 3"
+    assert stretching(const(3), (Symbol("n", 1, 4),)) == [few]
 
 
 def test_touched_by_has_an_entry_per_argument():

@@ -1,0 +1,63 @@
+"""Between which values an integer expression lies, as far as its function says so.
+
+Symbols have bounds, loops count from one bound to another, and what is computed from known values is known. Arithmetic
+counts as that of the whole numbers: an overflow is an error of the program (docs/ir.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bytewright.ir.expr import Binary, BinaryOperator, Const, Expr, Var
+from bytewright.ir.prim import For, Let, PrimFunc
+from bytewright.ir.symbols import symbols_of
+from bytewright.ir.walk import walk_statements
+
+# The least and the greatest value.
+Range = tuple[int, int]
+
+
+def ranges_of(function: PrimFunc) -> dict[str, Range]:
+    """The ranges of a function's variables by name, of those where they are known."""
+    found = {name: (symbol.lower, symbol.upper) for name, symbol in symbols_of(function).items()}
+    for statement in walk_statements(function.body):  # definitions stand before uses
+        if isinstance(statement, For):
+            begin, end = range_of(statement.begin, found), range_of(statement.end, found)
+            if begin is not None and end is not None:
+                found[statement.variable.name] = (begin[0], max(begin[0], end[1] - 1))
+        elif isinstance(statement, Let):
+            value = range_of(statement.value, found)
+            if value is not None:
+                found[statement.variable.name] = value
+    return found
+
+
+def range_of(expression: Expr, known: Mapping[str, Range]) -> Range | None:
+    """The range of an expression, from those of the variables in it; None if it is not known."""
+    match expression:
+        case Const(value=int(value)):
+            return value, value
+        case Var():
+            return known.get(expression.name)
+        case Binary():
+            left, right = range_of(expression.left, known), range_of(expression.right, known)
+            return None if left is None or right is None else _combined(expression.operator, left, right)
+        case _:
+            return None
+
+
+def _combined(operator: BinaryOperator, left: Range, right: Range) -> Range | None:
+    match operator:
+        case BinaryOperator.ADD:
+            return left[0] + right[0], left[1] + right[1]
+        case BinaryOperator.SUB:
+            return left[0] - right[1], left[1] - right[0]
+        case BinaryOperator.MUL:
+            corners = [a * b for a in left for b in right]
+            return min(corners), max(corners)
+        case BinaryOperator.MIN:
+            return min(left[0], right[0]), min(left[1], right[1])
+        case BinaryOperator.MAX:
+            return max(left[0], right[0]), max(left[1], right[1])
+        case _:
+            return None
