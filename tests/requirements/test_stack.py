@@ -101,13 +101,10 @@ def outer_kernel(callee: str, size_bytes: int, scope: Scope | None, device: str 
 
 
 def three_deep(size_bytes: int, outer: Scope | None, inner: Scope | None) -> Module:
-    """Entry -> m_outer -> m_inner; the output is the input backwards.
-
-    What m_outer passes on satisfies `global`, the scope of m_inner's parameters, so it is marked at least that.
-    """
+    """Entry -> m_outer -> m_inner, whose parameters are `global`; the output is the input backwards."""
     kernels = [
         reverse_kernel("m_inner", size_bytes, inner),
-        outer_kernel("m_inner", size_bytes, outer or GLOBAL),
+        outer_kernel("m_inner", size_bytes, outer),
     ]
     first, last = tensor("x", size_bytes, GLOBAL), tensor("y", size_bytes, GLOBAL)
     body = BodyBuilder(("x", "y"))
