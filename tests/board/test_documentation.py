@@ -1,8 +1,8 @@
 """The documents' commands, run as a reader would: in order, in one folder, with the output that they promise.
 
 In a fenced block marked `console` a line that begins with `$ ` is a command, and the lines up to the next one are its
-output, where `...` stands for anything. A block marked `c` whose first line is a file name in a comment is written to
-that file first. Commands of make are left out, because they are what runs these tests.
+output, where `...` stands for anything. A block marked `c` or `toml` whose first line is a file name in a comment is
+written to that file first. Commands of make are left out, because they are what runs these tests.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DOCUMENTS = (
     *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))),
 )
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_FILE_NAME = re.compile(r"/\* ([\w.]+) \*/\n")
+_FILE_NAMES = {"c": re.compile(r"/\* ([\w.]+) \*/\n"), "toml": re.compile(r"# ([\w.]+\.toml)\n")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def commands_of(document: str) -> list[Command]:
 def files_of(document: str) -> Iterator[tuple[str, str]]:
     """Names and contents of the files that the document shows."""
     for language, body in _FENCE.findall(document):
-        if language == "c" and (name := _FILE_NAME.match(body)):
+        if language in _FILE_NAMES and (name := _FILE_NAMES[language].match(body)):
             yield name[1], body
 
 

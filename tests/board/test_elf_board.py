@@ -13,21 +13,16 @@ from click.testing import CliRunner, Result
 from bytewright.bundle.write import write_bundle
 from bytewright.cli.main import bytewright
 from bytewright.diagnostics import CompileError
-from bytewright.execute.boards.facts import BOARDS
-from bytewright.execute.boards.layout import board_for
-from bytewright.execute.build import BuildOptions, include_flags
-from bytewright.execute.description import read_bundle
 from bytewright.execute.paranoid import run_paranoid
-from bytewright.execute.qemu import build_image
 from bytewright.inspect.check_elf import check_elf
 from bytewright.pipeline import compile_model
 from bytewright.plan_file import read_plan
 from bytewright.target.options import Overrides, apply_overrides, parse_pool_option
 from bytewright.target.registry import load_target
 from support import shared_models as models
+from support.board_image import image_of, link_again
 from support.corrupt_plan import move_buffer, overlapping_pair
 
-BOARD = BOARDS["mps3-an547"]
 NAMES = ("--symbol", "dtcm=harness_workspace_0", "--symbol", "isram=harness_workspace_1")
 
 
@@ -38,34 +33,8 @@ def vww(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = apply_overrides(load_target("mps3-an547"), Overrides(workspace=workspaces))
     folder = tmp_path_factory.mktemp("vww") / "bundle"
     write_bundle(compile_model(models.model_path(models.VWW), target, name="vww").files, folder)
-    bundle = read_bundle(folder)
-    (folder / "image").mkdir()
-    build_image(bundle, board_for(bundle.target), folder / "image", BuildOptions(("-O1",)))
+    image_of(folder)
     return folder
-
-
-def link(vww: Path, product: Path, *flags: str, old: str = "", new: str = "") -> Path:
-    """Links the objects of the image again, with a change in the linker script."""
-    folder = vww / "image"
-    script = (folder / "board.ld").read_text(encoding="utf-8")
-    assert old in script
-    changed = product.with_suffix(".ld")
-    changed.write_text(script.replace(old, new), encoding="utf-8")
-    objects = sorted(path.name for path in folder.glob("bundle_*.o"))
-    subprocess.run(
-        [
-            "arm-none-eabi-gcc",
-            *BOARD.compiler_flags,
-            *("-std=c99", "-O2"),  # as the image was linked: the order of variables depends on it
-            *include_flags(read_bundle(vww), folder),
-            *("-nostartfiles", "-Wl,--no-warn-rwx-segments", "-T", str(changed), *flags),
-            *("startup.o", "adapter.c", "board_main.c", *objects, "-lm", "-o", str(product)),
-        ],
-        cwd=folder,
-        check=True,
-        timeout=120,
-    )
-    return product
 
 
 def check(vww: Path, elf: Path, *options: str) -> Result:
@@ -98,7 +67,7 @@ def test_the_arrays_lie_in_their_memories(vww: Path) -> None:
 
 
 def test_an_array_in_another_memory(vww: Path, tmp_path: Path) -> None:
-    moved = link(
+    moved = link_again(
         vww,
         tmp_path / "moved.elf",
         old="{ *(.bss.memory.isram) } > memory_isram",
@@ -114,7 +83,7 @@ def test_an_array_in_another_memory(vww: Path, tmp_path: Path) -> None:
 
 def test_an_array_that_meets_another_through_an_alias(vww: Path, tmp_path: Path) -> None:
     """The linker sees two addresses; the memory is one."""
-    moved = link(
+    moved = link_again(
         vww,
         tmp_path / "alias.elf",
         old="    .memory.isram.empty (NOLOAD) : ALIGN(32) { *(.bss.memory.isram) } > memory_isram",
@@ -127,18 +96,18 @@ def test_an_array_that_meets_another_through_an_alias(vww: Path, tmp_path: Path)
 
 def test_a_stack_over_an_array(vww: Path, tmp_path: Path) -> None:
     flags = ("-Wl,--defsym=_estack=0x30006c40", "-Wl,--defsym=_Min_Stack_Size=0x100")
-    message = refusal(vww, link(vww, tmp_path / "stack.elf", *flags), *NAMES)
+    message = refusal(vww, link_again(vww, tmp_path / "stack.elf", *flags), *NAMES)
     assert "shares 192 B with the stack (_Min_Stack_Size below _estack) at 0x30006b40..0x30006c3f" in message
 
 
 def test_a_heap_over_an_array(vww: Path, tmp_path: Path) -> None:
     flags = ("-Wl,--defsym=__HeapBase=0x2100d7f0", "-Wl,--defsym=__HeapLimit=0x21010000")
-    message = refusal(vww, link(vww, tmp_path / "heap.elf", *flags), *NAMES)
+    message = refusal(vww, link_again(vww, tmp_path / "heap.elf", *flags), *NAMES)
     assert "'harness_workspace_1' at 0x21000000..0x2100d7ff shares 16 B with the heap" in message
 
 
 def test_a_misaligned_array(vww: Path, tmp_path: Path) -> None:
-    odd = link(vww, tmp_path / "odd.elf", "-Wl,--defsym=odd=0x20000008")
+    odd = link_again(vww, tmp_path / "odd.elf", "-Wl,--defsym=odd=0x20000008")
     message = refusal(vww, odd, "--symbol", "dtcm=odd", *NAMES[2:])
     assert "pool 'dtcm': 'odd' is at 0x20000008, 8 B past a multiple of 16" in message
 
@@ -161,7 +130,7 @@ def test_a_flipped_parameter_byte(vww: Path, tmp_path: Path) -> None:
 
 def test_parameters_without_bytes(vww: Path, tmp_path: Path) -> None:
     old = "    .memory.flash : ALIGN(32)"
-    link(vww, tmp_path / "empty.elf", old=old, new="    .memory.flash (NOLOAD) : ALIGN(32)")
+    link_again(vww, tmp_path / "empty.elf", old=old, new="    .memory.flash (NOLOAD) : ALIGN(32)")
     message = refusal(vww, tmp_path / "empty.elf", *NAMES)
     assert "section '.memory.flash' of 'vww_flash_parameters' brings no bytes into the image" in message
 

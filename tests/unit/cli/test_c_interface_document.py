@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 import bytewright
+from bytewright.pipeline import compile_model
 from support.digits_bundle import DIGITS
+from support.loaded_parameters import COMBINATIONS, Load, Provider, board_target
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "c-interface.md").read_text(encoding="utf-8")
 # What stands for what in the document.
@@ -15,6 +17,8 @@ NAMES = {
     "FLASH": "<POOL>",
     "dtcm": "<pool>",
     "flash": "<pool>",
+    **dict.fromkeys(("FAST", "MIDDLE", "ISRAM"), "<POOL>"),
+    **dict.fromkeys(("fast", "middle", "isram"), "<pool>"),
     "image": "<input>",
     "probabilities": "<output>",
 }
@@ -40,6 +44,17 @@ def test_every_name_of_the_header_is_documented(io: str, provider: str) -> None:
     names = declared(model.files["include/digits.h"].decode())
     assert "<M>_<POOL>_WORKSPACE_SIZE" in names
     assert ("<m>_set_parameters" in names) == (provider == "caller")
+    missing = sorted(name for name in names if not re.search(rf"{re.escape(name)}(?!\w)", DOCUMENT))
+    assert missing == []
+
+
+@pytest.mark.parametrize(("load", "provider"), COMBINATIONS)
+def test_every_name_of_parameters_that_are_loaded_is_documented(load: Load, provider: Provider) -> None:
+    files = compile_model(DIGITS, board_target(load, provider), name="digits").files
+    names = declared(files["include/digits.h"].decode())
+    assert ("<m>_set_parameters" in names) == ((load, provider) != ("linker", "generated"))
+    assert ("<m>_<pool>_parameters_load" in names) == ((load, provider) == ("copy", "generated"))
+    assert ("<m>_copy" in names) == ((load, provider) == ("copy", "caller"))
     missing = sorted(name for name in names if not re.search(rf"{re.escape(name)}(?!\w)", DOCUMENT))
     assert missing == []
 

@@ -1,0 +1,48 @@
+"""Images for the mps3-an547, which lie in `image/` beside a bundle's files; linked again with a change."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from bytewright.execute.boards.facts import BOARDS
+from bytewright.execute.boards.layout import board_for
+from bytewright.execute.build import BuildOptions, include_flags
+from bytewright.execute.description import read_bundle
+from bytewright.execute.qemu import build_image
+
+BOARD = BOARDS["mps3-an547"]
+
+
+def image_of(bundle_folder: Path) -> Path:
+    """The ELF file of a bundle, built if it is not there."""
+    folder = bundle_folder / "image"
+    if not folder.is_dir():
+        folder.mkdir()
+        bundle = read_bundle(bundle_folder)
+        build_image(bundle, board_for(bundle.target), folder, BuildOptions(("-O1",)))
+    return folder / "image.elf"
+
+
+def link_again(bundle_folder: Path, product: Path, *flags: str, old: str = "", new: str = "") -> Path:
+    """Links the objects of the image again, with a change in the linker script."""
+    folder = image_of(bundle_folder).parent
+    script = (folder / "board.ld").read_text(encoding="utf-8")
+    assert old in script
+    changed = product.with_suffix(".ld")
+    changed.write_text(script.replace(old, new), encoding="utf-8")
+    objects = sorted(path.name for path in folder.glob("bundle_*.o"))
+    subprocess.run(
+        [
+            "arm-none-eabi-gcc",
+            *BOARD.compiler_flags,
+            *("-std=c99", "-O2"),  # as the image was linked: the order of variables depends on it
+            *include_flags(read_bundle(bundle_folder), folder),
+            *("-nostartfiles", "-Wl,--no-warn-rwx-segments", "-T", str(changed), *flags),
+            *("startup.o", "adapter.c", "board_main.c", *objects, "-lm", "-o", str(product)),
+        ],
+        cwd=folder,
+        check=True,
+        timeout=120,
+    )
+    return product
