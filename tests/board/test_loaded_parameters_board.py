@@ -66,6 +66,14 @@ def test_the_output_is_the_references(load: Load, provider: Provider) -> None:
 
 
 @pytest.mark.parametrize(("load", "provider"), COMBINATIONS)
+def test_the_stack_is_proved_of_what_copies_too(load: Load, provider: Provider) -> None:
+    folder = loaded_bundle(board_target(load, provider))
+    done = CliRunner().invoke(bytewright, ["check", str(folder), "--stack"])
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "worst path: kws_ref_model_run" in done.stdout
+
+
+@pytest.mark.parametrize(("load", "provider"), COMBINATIONS)
 def test_the_image_brings_the_bytes_to_flash_alone(load: Load, provider: Provider) -> None:
     """QEMU puts every segment at its load address, so what is found in DTCM was copied from flash by the program."""
     folder = loaded_bundle(board_target(load, provider))

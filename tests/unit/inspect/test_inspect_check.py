@@ -12,6 +12,7 @@ from bytewright.diagnostics import CompileError
 from bytewright.inspect.check import check_bundle
 from bytewright.inspect.read_c import read_bytes, read_calls
 from bytewright.pipeline import compile_model
+from bytewright.plan_file import read_plan
 from bytewright.target import load_target
 from support.digits_bundle import change_file, digits_document, two_by_two, write_digits, write_document
 
@@ -72,6 +73,25 @@ def test_overlapping_buffers_are_found(bundle: Path) -> None:
                 b["place"]["offset"] = 0
 
     assert "two coexisting buffers share bytes" in plan_faults(bundle, overlap)
+
+
+def test_parameters_that_are_loaded_otherwise_than_the_target_says_are_found(bundle: Path) -> None:
+    def change(document: Document) -> None:
+        pool = next(p for p in document["pools"] if p["role"] == "parameters")
+        pool |= {"load": "copy", "load_memory": "ram"}
+
+    message = "is loaded by 'copy' from ram in the plan, by 'linker' from None in the target"
+    assert message in plan_faults(bundle, change)
+
+
+def test_a_plan_that_says_nothing_of_loading_leaves_it_to_the_linker(bundle: Path) -> None:
+    document = digits_document()
+    for pool in document["pools"]:
+        if pool["role"] == "parameters":
+            del pool["load"], pool["load_memory"]
+    write_document(bundle, document)
+    loads = {(pool.load, pool.load_memory) for pool in read_plan(bundle).pools.values()}
+    assert loads == {("linker", None)}
 
 
 def test_a_capacity_below_the_use_is_found(bundle: Path) -> None:
