@@ -15,6 +15,7 @@ from bytewright.codegen.generate import generate_c
 from bytewright.codegen.interface import (
     Interface,
     PoolInterface,
+    arena_interfaces,
     offset_macro,
     planned_offsets,
     pool_interfaces,
@@ -40,6 +41,7 @@ from bytewright.storage.attach_candidates import attach_candidates
 from bytewright.storage.build_problem import build_parameter_problem, build_workspace_problem
 from bytewright.storage.check_scopes import check_scopes
 from bytewright.storage.clock import read_clock
+from bytewright.storage.make_arenas import make_arenas
 from bytewright.storage.pin_buffers import Pin, pin_buffers
 from bytewright.storage.place_io import place_io
 from bytewright.storage.place_scratch import place_scratch
@@ -193,6 +195,7 @@ def store(
     pinned = pin_buffers(module, target, conditions.pins)
     module = _checked(pinned, Stage.LOWERED, target, module, "pin_buffers")
     module = _checked(attach_candidates(module, target), Stage.LOWERED, target, module, "attach_candidates")
+    module = _checked(make_arenas(module), Stage.LOWERED, target, module, "make_arenas")
     timeline = read_clock(module, target)
     stack = stack_uses(module, target)
     progress("plan")  # offsets
@@ -227,6 +230,7 @@ def _interface(planned: PlannedModel, plan_hash: str) -> Interface:
         for buffer, offset in planned_offsets(module)
         if buffer.scope is not None
     )
+    workspaces = _pools(module, target, Role.WORKSPACE, planned.workspace)
     return Interface(
         model=module.name,
         version=planned.version,
@@ -234,8 +238,9 @@ def _interface(planned: PlannedModel, plan_hash: str) -> Interface:
         io=planned.io,
         target=target.name,
         plan_hash=plan_hash,
-        workspaces=_pools(module, target, Role.WORKSPACE, planned.workspace),
+        workspaces=workspaces,
         parameters=planned.parameter_pools,
+        arenas=arena_interfaces(module, workspaces),
         inputs=module.inputs,
         outputs=module.outputs,
         symbols=tuple(symbol for _, symbol in scalar_symbols(module.main) if symbol is not None),

@@ -30,7 +30,7 @@ class Place:
     """Where a buffer ends.
 
     Attributes:
-        kind: "planned", "constant", "stack", "arena" or "caller".
+        kind: "planned", "constant", "stack", "arena" (requested there at run time) or "caller".
         name: The pool, the execution context, or the caller's tensor.
         offset: In the pool, in bytes; None where it has none.
     """
@@ -45,7 +45,8 @@ class PlannedBuffer:
     """One buffer.
 
     Attributes:
-        role: "input", "output", "tensor", "scratch" or "parameter".
+        role: "input", "output", "tensor", "scratch", "arena" or "parameter".
+        size_bytes: The most that it takes, where that is known only at run time.
         live: Half-open interval of ticks; None for what lives inside a kernel.
         first_step: The first step that touches it; None for what lives inside a kernel.
         scope: Its storage scope.

@@ -146,6 +146,7 @@ def _tensor_buffers(planned: PlannedModel) -> list[dict[str, Any]]:
         if isinstance(s, Allocate)
     }
     ports = border_ports(planned.module)
+    arenas = set(_arena_of(timeline).values())
     documents: list[dict[str, Any]] = []
     for live in timeline.buffers:
         steps = timeline.steps_of(live.buffer.name)
@@ -156,11 +157,22 @@ def _tensor_buffers(planned: PlannedModel) -> list[dict[str, Any]]:
             continue
         placed, offset = offsets[live.buffer.name]
         scope = placed.scope
-        place = {"kind": "planned", "name": scope.pool if scope else None, "offset": offset}
+        kind = "planned" if live.allocation.arena is None else "arena"
+        place = {"kind": kind, "name": scope.pool if scope else None, "offset": offset}
         candidates = live.allocation.annotation(CANDIDATE_POOLS)
         names = candidates if isinstance(candidates, tuple) else ()
-        documents.append(_buffer(live, _role(live, ports), place, steps, names) | {"scope": str(scope)})
+        role = "arena" if live.buffer.name in arenas else _role(live, ports)
+        documents.append(_buffer(live, role, place, steps, names) | {"scope": str(scope)})
     return documents
+
+
+def _arena_of(timeline: Timeline) -> dict[str, str]:
+    """What is requested at run time, and the arena of each."""
+    return {
+        live.buffer.name: live.allocation.arena
+        for live in timeline.buffers
+        if live.allocation is not None and live.allocation.arena is not None
+    }
 
 
 def _role(live: LiveBuffer, ports: dict[str, tuple[Border, Port]]) -> str:
@@ -260,6 +272,7 @@ def _constant_buffers(planned: PlannedModel) -> list[dict[str, Any]]:
 
 def _steps(planned: PlannedModel) -> list[dict[str, Any]]:
     kernels = {kernel.name: kernel for kernel in planned.module.kernels}
+    arena_of = _arena_of(planned.timeline)
     return [
         {
             "index": step.index,
@@ -267,21 +280,21 @@ def _steps(planned: PlannedModel) -> list[dict[str, Any]]:
             "kernel": step.call.callee,
             "device": step.device,
             "operators": list(step.call.operators),
-            **_accesses(step, kernels[step.call.callee]),
+            **_accesses(step, kernels[step.call.callee], arena_of),
         }
         for step in planned.timeline.steps
     ]
 
 
-def _accesses(step: Step, kernel: PrimFunc) -> dict[str, list[str]]:
-    """Which buffers the step reads, writes, and uses as scratch: what the lifetimes follow from."""
+def _accesses(step: Step, kernel: PrimFunc, arena_of: dict[str, str]) -> dict[str, list[str]]:
+    """Which buffers the step reads, writes, and uses as scratch, arenas included: what the lifetimes follow from."""
     accesses: dict[str, list[str]] = {"reads": [], "writes": [], "scratch": []}
     for argument, parameter in zip(step.call.arguments, kernel.parameters, strict=True):
         if not isinstance(argument, Region) or not isinstance(parameter, BufferParameter):
             continue
         name = argument.buffer.name
         if parameter.role is Role.SCRATCH:
-            accesses["scratch"].append(name)
+            accesses["scratch"] += [name, arena_of[name]] if name in arena_of else [name]
             continue
         if parameter.access is not Access.WRITE:
             accesses["reads"].append(name)

@@ -23,7 +23,8 @@ def bundle_files(
     The document gets the digest of every other file, as `files`.
     """
     files = dict(c_files)
-    files["CMakeLists.txt"] = _cmake(model, uses_math).encode()
+    sources = [path for path in c_files if path.endswith(".c")]
+    files["CMakeLists.txt"] = _cmake(model, sources, uses_math).encode()
     document["files"] = {path: hashlib.sha256(files[path]).hexdigest() for path in sorted(files)}
     files[PLAN_FILE] = (json.dumps(document, indent=1) + "\n").encode()
     return dict(sorted(files.items()))
@@ -74,13 +75,13 @@ def _refused(directory: Path, reason: str) -> CompileError:
     )
 
 
-def _cmake(model: str, uses_math: bool) -> str:
+def _cmake(model: str, sources: list[str], uses_math: bool) -> str:
     flags = " ".join(BUILD_FLAGS[1:])
     libraries = f"target_link_libraries({model} PUBLIC m)\n" if uses_math else ""
     return (
         "cmake_minimum_required(VERSION 3.13)\n"
         f"project({model} C)\n"
-        f"add_library({model} STATIC src/{model}.c src/{model}_kernels.c src/{model}_parameters.c)\n"
+        f"add_library({model} STATIC {' '.join(sources)})\n"
         f"target_include_directories({model} PUBLIC include)\n"
         f"set_target_properties({model} PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)\n"
         "# Bytes of a pool are reused with other element types.\n"

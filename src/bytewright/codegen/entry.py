@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bytewright.codegen.arena import (
+    describe_requests,
+    requests_of,
+    write_arena_helpers,
+    write_arena_resets,
+    write_requests,
+)
 from bytewright.codegen.checks import (
     write_helpers,
     write_range_switch,
@@ -12,7 +19,7 @@ from bytewright.codegen.checks import (
 )
 from bytewright.codegen.expressions import C_TYPES, c_expression
 from bytewright.codegen.header import address_head
-from bytewright.codegen.interface import Interface, PoolInterface, planned_offsets
+from bytewright.codegen.interface import Interface, PoolInterface, planned_offsets, request_name
 from bytewright.codegen.parameters import array_declaration
 from bytewright.codegen.set_parameters import write_set_parameters
 from bytewright.codegen.writer import Writer
@@ -43,6 +50,7 @@ def entry_source(module: Module, interface: Interface) -> str:
             writer.lines(f"{array_declaration(interface, pool)};")
             writer.line()
     write_helpers(writer, interface)
+    write_arena_helpers(writer, interface)
     if interface.caller_workspaces:
         write_set_workspaces(writer, interface)
     write_set_parameters(writer, interface)
@@ -102,6 +110,7 @@ def _write_run(writer: Writer, module: Module, interface: Interface) -> None:
             source = f"context->{pool.identifier}" if pool.is_set else interface.array_name(pool)
             writer.line(f"{constness}uint8_t *const {interface.base_name(pool)} = {source};")
         kernels = {kernel.name: kernel for kernel in module.kernels}
+        write_arena_resets(writer, interface)
         names = _Names(interface, ports, kernels)
         calls = list(_calls(module.main.body))
         step = f"{interface.prefix}_STEP"
@@ -109,7 +118,7 @@ def _write_run(writer: Writer, module: Module, interface: Interface) -> None:
         for index, call in enumerate(calls):
             if watched:
                 writer.listed(step, [str(index), *watched], ";")
-            _write_call(writer, call, names)
+            _write_step(writer, call, names)
         if watched:
             writer.listed(step, [str(len(calls)), *watched], ";")
         writer.line(f"return {interface.prefix}_OK;")
@@ -127,6 +136,8 @@ class _Names:
         """The address of a buffer, typed."""
         if buffer.name in self.ports:
             return self.ports[buffer.name]
+        if any(buffer in arena.requests for arena in self.interface.arenas):
+            return f"({C_TYPES[buffer.dtype]} *){request_name(buffer.name)}"
         return self.address_from(self.interface.base_name(self.pool_of(buffer)), buffer, is_read_only)
 
     def pool_of(self, buffer: Buffer) -> PoolInterface:
@@ -184,11 +195,21 @@ def _calls(sequence: Seq) -> Iterator[Call]:
             case Seq():
                 yield from _calls(statement)
             case Allocate():
-                pass  # planned: the enum above has its offset
+                pass  # planned: the enum above has its offset; or requested around its call
             case Call():
                 yield statement
             case _:
                 raise InternalError(f"the entry holds a statement without C text: {type(statement).__name__}")
+
+
+def _write_step(writer: Writer, call: Call, names: _Names) -> None:
+    requests = requests_of(call, names.interface)
+    described = _describe(call, names.kernels[call.callee], names)
+    writer.comment(f"{described}{describe_requests(requests)}")
+    if requests:
+        write_requests(writer, names.interface, requests, lambda: _write_call(writer, call, names))
+    else:
+        _write_call(writer, call, names)
 
 
 def _write_call(writer: Writer, call: Call, names: _Names) -> None:
@@ -201,7 +222,6 @@ def _write_call(writer: Writer, call: Call, names: _Names) -> None:
         else _argument(argument, True, names)
         for argument, parameter in zip(call.arguments, kernel.parameters, strict=True)
     ]
-    writer.comment(_describe(call, kernel, names))
     writer.listed(call.callee, arguments, ";")
 
 

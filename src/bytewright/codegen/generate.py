@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bytewright.codegen.arena import backend_source
 from bytewright.codegen.entry import entry_source
 from bytewright.codegen.header import header_text
 from bytewright.codegen.interface import Interface
@@ -20,6 +21,8 @@ def generate_c(module: Module, interface: Interface) -> dict[str, bytes]:
         f"src/{model}_kernels.c": kernels_source(module),
         f"src/{model}_parameters.c": parameters_source(interface),
     }
+    if interface.arenas:
+        texts[f"src/{model}_backend.c"] = backend_source(interface)
     for pool in interface.parameters:
         texts[f"include/{initialiser_name(interface, pool)}"] = initialiser_text(pool)
     files = {path: text.encode() for path, text in texts.items()}

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from bytewright.codegen.arena import (
+    write_arena_members,
+    write_arena_prototypes,
+    write_arena_sizes,
+    write_arena_types,
+)
 from bytewright.codegen.expressions import C_TYPES
 from bytewright.codegen.interface import Interface, PoolInterface
 from bytewright.codegen.parameters import initialiser_name
@@ -22,6 +28,7 @@ ERRORS = (
     ("DEVICE", "a device refused"),
     ("NO_MEMORY", "memory that was requested at run time was refused"),
     ("EXTENT", "an extent that the run is given, such as the batch, is out of its range"),
+    ("ORDER", "memory was released that is not what was requested last"),
 )
 
 
@@ -68,6 +75,7 @@ def _write_sizes(writer: Writer, interface: Interface) -> None:
     )
     writer.line(f"#define {interface.prefix}_STACK_PLANNED_BYTES {interface.stack_planned_bytes}")
     writer.line(f"#define {interface.prefix}_STACK_SIZE {interface.stack_size_bytes}")
+    write_arena_sizes(writer, interface)
     for symbol in interface.symbols:
         writer.comment(
             f"The run is given '{symbol.name}': {symbol.lower} to this. All sizes are for the largest."
@@ -151,13 +159,15 @@ def _write_pools(writer: Writer, interface: Interface) -> None:
             writer.line(f"    {kind}{pool.identifier}; /* {_describe_pool(pool)} */")
         writer.line(f"}} {model}_parameters;")
         writer.line()
+    write_arena_types(writer, interface)
     writer.comment("Owned by the caller, zeroed before the first use; its members are private.")
     writer.line("typedef struct {")
     for pool in interface.caller_workspaces:
         writer.line(f"    uint8_t *{pool.identifier};")
     for pool in interface.set_parameters:
         writer.line(f"    const uint8_t *{pool.identifier};")
-    if not interface.caller_workspaces and not interface.set_parameters:
+    write_arena_members(writer, interface)
+    if not interface.caller_workspaces and not interface.set_parameters and not interface.arenas:
         writer.line("    uint8_t unused; /* C has no empty structs */")
     writer.line(f"}} {model}_context;")
     writer.line()
@@ -206,6 +216,7 @@ def _write_functions(writer: Writer, interface: Interface) -> None:
     else:
         what = "Outputs and workspaces share no bytes with each other, with inputs, or with parameters"
         contract = f"{what_runs}. {what}. Inputs are not changed.\n"
+    write_arena_prototypes(writer, interface)
     writer.comment(f"{contract}At most {prefix}_STACK_SIZE bytes of stack are used.{shared}")
     writer.wrapped(f"{interface.run_head()};")
     writer.line()

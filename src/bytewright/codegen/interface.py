@@ -6,15 +6,18 @@ import re
 from dataclasses import dataclass
 
 from bytewright.diagnostics import InternalError
+from bytewright.ir.address import size_bytes
 from bytewright.ir.border import Border, Io
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module, Port
-from bytewright.ir.prim import POOL_OFFSET, Allocate
+from bytewright.ir.prim import POOL_OFFSET, Allocate, Call, Region
 from bytewright.ir.types import Symbol
 from bytewright.ir.walk import walk_statements
 from bytewright.target.model import PARAMETER_HEADER_BYTES, Pool, Provider, Role, Target
 
 MAGIC = b"BYTEWRT1"
+# Variables of the run function that hold what it requested begin with this.
+REQUEST = "request_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +67,37 @@ class PoolInterface:
 
 
 @dataclass(frozen=True, slots=True)
+class ArenaInterface:
+    """An arena as the generated C knows it: a planned buffer that serves requests at run time.
+
+    Attributes:
+        pool: The pool that it lies in, which has no other arena.
+        requests: What is requested from it, in all calls.
+        depth: How many requests are outstanding at once, at most.
+    """
+
+    pool: PoolInterface
+    buffer: Buffer
+    requests: tuple[Buffer, ...]
+    depth: int
+
+    @property
+    def size_bytes(self) -> int:
+        """The most that is requested at once."""
+        return size_bytes(self.buffer)
+
+    @property
+    def member(self) -> str:
+        """Its name in the context."""
+        return f"{self.pool.identifier}_arena"
+
+
+@dataclass(frozen=True, slots=True)
 class Interface:
     """Everything that more than one generated file mentions.
 
     Attributes:
+        arenas: What serves requests at run time; none for most models.
         symbols: Extents that the application gives with each run: what `<model>_run` takes, in order.
     """
 
@@ -79,6 +109,7 @@ class Interface:
     plan_hash: str
     workspaces: tuple[PoolInterface, ...]
     parameters: tuple[PoolInterface, ...]
+    arenas: tuple[ArenaInterface, ...]
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     symbols: tuple[Symbol, ...]
@@ -139,9 +170,10 @@ class Interface:
         return f"{self.prefix}_{symbol.name.upper()}_MAX"
 
     def base_name(self, pool: PoolInterface) -> str:
-        """The variable of the run function that holds a pool's base: its name, unless a parameter has that."""
+        """The variable of the run function that holds a pool's base: its name, unless something else has that."""
         parameters = {"context", "inputs", "outputs", *(symbol.name for symbol in self.symbols)}
-        return f"{pool.identifier}_base" if pool.identifier in parameters else pool.identifier
+        is_taken = pool.identifier in parameters or pool.identifier.startswith(REQUEST)
+        return f"{pool.identifier}_base" if is_taken else pool.identifier
 
     def array_name(self, pool: PoolInterface) -> str:
         """The C array of a generated pool."""
@@ -155,6 +187,19 @@ class Interface:
     def macro(self, pool: PoolInterface, what: str) -> str:
         """A macro about a pool: SIZE or ALIGN."""
         return f"{self.prefix}_{pool.identifier.upper()}_{pool.pool.role.name}_{what}"
+
+    def pool_macro(self, arena: ArenaInterface) -> str:
+        """`KWS_POOL_DTCM`: what the functions of the backend call the pool of an arena."""
+        return f"{self.prefix}_POOL_{arena.pool.identifier.upper()}"
+
+    def arena_macro(self, arena: ArenaInterface) -> str:
+        """`KWS_DTCM_ARENA_SIZE`: the bytes of an arena."""
+        return f"{self.prefix}_{arena.pool.identifier.upper()}_ARENA_SIZE"
+
+    @property
+    def arena_depth(self) -> int:
+        """How many requests are outstanding at once in any arena."""
+        return max((arena.depth for arena in self.arenas), default=0)
 
     def offset_macro(self, buffer: Buffer) -> str:
         """The enumerator that holds a buffer's offset."""
@@ -173,9 +218,19 @@ def offset_macro(model: str, pool: str, buffer: str) -> str:
     return re.sub(r"[^A-Za-z0-9_]", "_", plain).upper()
 
 
+def request_name(buffer: str) -> str:
+    """`request_y__scratch0`: the variable of the run function that holds what was requested for a buffer."""
+    return REQUEST + re.sub(r"[^A-Za-z0-9_]", "_", buffer.replace("/", "__"))
+
+
 def planned_offsets(module: Module) -> tuple[tuple[Buffer, int], ...]:
-    """Every buffer that lies in a pool with its offset: allocations of the entry, then constants."""
-    allocations = [s for s in walk_statements(module.main.body) if isinstance(s, Allocate)]
+    """Every buffer that has an offset in a pool, and that: allocations of the entry, then constants.
+
+    What is requested at run time has none; its arena does.
+    """
+    allocations = [
+        s for s in walk_statements(module.main.body) if isinstance(s, Allocate) and s.arena is None
+    ]
     placed: list[tuple[Buffer, int]] = []
     for allocation in allocations:
         offset = allocation.annotation(POOL_OFFSET)
@@ -187,6 +242,23 @@ def planned_offsets(module: Module) -> tuple[tuple[Buffer, int], ...]:
             raise InternalError(f"constant '{constant.buffer.name}' has no offset")
         placed.append((constant.buffer, constant.pool_offset))
     return tuple(placed)
+
+
+def arena_interfaces(module: Module, workspaces: tuple[PoolInterface, ...]) -> tuple[ArenaInterface, ...]:
+    """The arenas of a planned module, in the order of its allocations."""
+    allocations = [s for s in walk_statements(module.main.body) if isinstance(s, Allocate)]
+    calls = [s for s in walk_statements(module.main.body) if isinstance(s, Call)]
+    pools = {pool.pool.name: pool for pool in workspaces}
+    arenas: list[ArenaInterface] = []
+    for arena in allocations:
+        requests = tuple(a.buffer for a in allocations if a.arena == arena.buffer.name)
+        if requests and arena.buffer.scope is not None:
+            depth = max(
+                sum(isinstance(a, Region) and a.buffer in requests for a in call.arguments) for call in calls
+            )
+            pool = pools[arena.buffer.scope.pool or ""]
+            arenas.append(ArenaInterface(pool, arena.buffer, requests, depth))
+    return tuple(arenas)
 
 
 def pool_interfaces(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from bytewright.codegen.interface import offset_macro
+from bytewright.codegen.interface import offset_macro, request_name
 from bytewright.inspect.read_c import (
     read_addresses,
     read_bytes,
@@ -15,6 +15,7 @@ from bytewright.inspect.read_c import (
     read_hashes,
     read_macros,
     read_offsets,
+    read_requests,
 )
 from bytewright.plan_file import Plan, PlannedBuffer, PlannedPool, hash_document
 
@@ -74,6 +75,8 @@ def _faults_of_header(directory: Path, plan: Plan) -> Iterator[str]:
     for pool in plan.pools.values():
         stem = f"{prefix}_{pool.c_name.upper()}_{pool.role.upper()}"
         expected |= {f"{stem}_SIZE": pool.used_bytes, f"{stem}_ALIGN": pool.alignment}
+    for arena in (buffer for buffer in plan.buffers.values() if buffer.role == "arena"):
+        expected[f"{prefix}_{plan.pools[arena.place.name].c_name.upper()}_ARENA_SIZE"] = arena.size_bytes
     contexts = plan.hardware.default_device.contexts
     for stack in (plan.stack[c.name] for c in contexts[:1] if c.name in plan.stack):
         expected[f"{prefix}_STACK_PLANNED_BYTES"] = stack.planned_bytes
@@ -100,12 +103,14 @@ def _faults_of_source(directory: Path, plan: Plan) -> Iterator[str]:
         if name not in placed
     )
     yield from _differences_of_addresses(path, plan, source)
+    yield from _differences_of_requests(path, plan, source)
     calls = read_calls(source, plan.model)
     if [call.kernel for call in calls] != [step.kernel for step in plan.steps]:
         yield f"{path} calls {len(calls)} kernels, not those of the plan's {len(plan.steps)} steps in order"
         return
     for call, step in zip(calls, plan.steps, strict=True):
         known = [plan.buffers[name] for name in step.touched if name in plan.buffers]
+        known = [buffer for buffer in known if buffer.role != "arena"]  # no argument: what it serves is
         touched = frozenset(_name_in_c(plan, buffer) for buffer in known)
         if call.names != touched:
             names = ", ".join(sorted(call.names ^ touched))
@@ -129,10 +134,48 @@ def _differences_of_addresses(path: str, plan: Plan, source: str) -> Iterator[st
                 yield f"{path}: {function} does not return {expected[0]} + {expected[1]}"
 
 
+def _differences_of_requests(path: str, plan: Plan, source: str) -> Iterator[str]:
+    """What the steps request at run time: each in order, from its pool, as large as planned, and all released."""
+    expected: list[tuple[str, str, int | None, int | None]] = []
+    for step in plan.steps:
+        scratch = [plan.buffers[name] for name in step.scratch if name in plan.buffers]
+        requests = [
+            (request_name(b.name), plan.pools[b.place.name].c_name.upper(), b.size_bytes, b.alignment)
+            for b in scratch
+            if b.place.kind == "arena" and b.place.name in plan.pools
+        ]
+        expected += [*requests, *((name, pool, None, None) for name, pool, _, _ in reversed(requests))]
+    upper = {symbol.name: symbol.upper for symbol in plan.symbols}
+    actual = [
+        (text.name, text.pool, None if text.size is None else _most_bytes(text.size, upper), text.alignment)
+        for text in read_requests(source, plan.model)
+    ]
+    if actual != expected:
+        different = [item for item in (*expected, *actual) if (item in expected) != (item in actual)]
+        names = ", ".join(sorted({name for name, *_ in different})) or "their order"
+        yield f"{path} does not request and release what the plan says: {names}"
+
+
+def _most_bytes(size: str, upper: Mapping[str, int]) -> int | None:
+    """The value of a product of extents and numbers, with every extent at its largest; None if it is none."""
+    total = 1
+    for factor in size.split(" * "):
+        name = factor.removeprefix("(uint64_t)")
+        if factor.isdecimal():
+            total *= int(factor)
+        elif name != factor and name in upper:
+            total *= upper[name]
+        else:
+            return None
+    return total
+
+
 def _name_in_c(plan: Plan, buffer: PlannedBuffer) -> str:
     """How the entry names a buffer."""
     if buffer.place.kind == "caller":
         return f"{buffer.role}s->{buffer.place.name}"
+    if buffer.place.kind == "arena":
+        return request_name(buffer.name)
     return offset_macro(plan.model, buffer.place.name, buffer.name)
 
 

@@ -17,7 +17,8 @@ from bytewright.target.model import PARAMETER_HEADER_BYTES
 
 _KINDS = {
     "tensor": ("planned",),
-    "scratch": ("planned", "stack"),
+    "scratch": ("planned", "stack", "arena"),
+    "arena": ("planned",),
     "parameter": ("constant",),
     "input": ("caller", "planned"),
     "output": ("caller", "planned"),
@@ -34,7 +35,12 @@ def faults_of_plan(plan: Plan) -> list[str]:
         *_faults_of_stack(plan),
     ]
     if not faults:  # otherwise the numbers below may not exist
-        faults = [*_faults_of_lifetimes(plan), *_faults_of_offsets(plan), *_faults_of_tops(plan)]
+        faults = [
+            *_faults_of_lifetimes(plan),
+            *_faults_of_offsets(plan),
+            *_faults_of_tops(plan),
+            *_faults_of_arenas(plan),
+        ]
     return faults
 
 
@@ -80,7 +86,7 @@ def _faults_of_buffers(plan: Plan) -> Iterator[str]:
         place = buffer.place
         if place.kind not in _KINDS.get(buffer.role, ()):
             yield f"{buffer.role} '{buffer.name}' has a place of kind '{place.kind}'"
-        if place.kind in ("planned", "constant"):
+        if place.kind in ("planned", "constant", "arena"):
             touching = (*devices.get(buffer.name, ()), *buffer.devices)
             yield from _faults_of_placed(plan, buffer, list(dict.fromkeys(touching)))
         elif place.kind == "stack":
@@ -117,9 +123,11 @@ def _faults_of_border(plan: Plan) -> Iterator[str]:
 def _faults_of_placed(plan: Plan, buffer: PlannedBuffer, devices: list[str]) -> Iterator[str]:
     place = buffer.place
     pool = plan.pools.get(place.name)
-    role = "workspace" if place.kind == "planned" else "parameters"
-    if pool is None or pool.role != role or place.offset is None or buffer.live is None:
-        yield f"'{buffer.name}' has no offset in a {role} pool, or no lifetime"
+    role = "parameters" if place.kind == "constant" else "workspace"
+    is_request = place.kind == "arena"
+    if pool is None or pool.role != role or (place.offset is None) != is_request or buffer.live is None:
+        with_or_without = "has an offset, or is not" if is_request else "has no offset"
+        yield f"'{buffer.name}' {with_or_without} in a {role} pool, or no lifetime"
         return
     if pool.name not in buffer.candidates:
         yield f"'{buffer.name}' is in pool '{pool.name}', which is not one of its candidates"
@@ -218,6 +226,36 @@ def _faults_of_offsets(plan: Plan) -> Iterator[str]:
             yield from (diagnostic.message for diagnostic in error.diagnostics)
         else:
             yield from (str(violation) for violation in validate(problem, placements))
+
+
+def _faults_of_arenas(plan: Plan) -> Iterator[str]:
+    """What is requested at run time has one arena in its pool, exactly as large as the calls need it."""
+    pools = {buffer.place.name for buffer in plan.buffers.values() if buffer.place.kind == "arena"}
+    pools |= {buffer.place.name for buffer in plan.buffers.values() if buffer.role == "arena"}
+    for pool in sorted(pools):
+        inside = [buffer for buffer in plan.buffers.values() if buffer.place.name == pool]
+        arenas = [buffer for buffer in inside if buffer.role == "arena"]
+        if len(arenas) != 1:
+            yield f"pool '{pool}' has {len(arenas)} arenas for what is requested from it"
+            continue
+        requests = [buffer for buffer in inside if buffer.place.kind == "arena"]
+        yield from _faults_of_arena(plan, arenas[0], {buffer.name for buffer in requests})
+
+
+def _faults_of_arena(plan: Plan, arena: PlannedBuffer, requests: set[str]) -> Iterator[str]:
+    needed_bytes = 0
+    for step in plan.steps:
+        requested = [plan.buffers[name] for name in step.scratch if name in requests]
+        if bool(requested) != (arena.name in step.touched):
+            yield f"step {step.index} requests {len(requested)} buffers, and arena '{arena.name}' is not there for it"
+        top = 0
+        for buffer in requested:
+            top = -(-top // buffer.alignment) * buffer.alignment + buffer.size_bytes
+            if arena.alignment % buffer.alignment:
+                yield f"'{buffer.name}' is aligned to {buffer.alignment}, its arena to {arena.alignment}"
+        needed_bytes = max(needed_bytes, top)
+    if needed_bytes != arena.size_bytes:
+        yield f"arena '{arena.name}' has {arena.size_bytes} B, its calls need {needed_bytes} B at once"
 
 
 def _has_header(pool: PlannedPool) -> bool:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from bytewright.ir.backend import backend_functions
+
 _DEFINE = re.compile(r"^#define (\w+) (\d+)\b", re.MULTILINE)
 _PLAN_HASH = re.compile(r"\bPlan ([0-9a-f]{64})\.")
 
@@ -18,6 +20,22 @@ class CallText:
 
     kernel: str
     names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestText:
+    """One request of the entry, or its release.
+
+    Attributes:
+        pool: The pool's name in C, in capitals.
+        size: The expression for its bytes; None for a release.
+        alignment: None for a release.
+    """
+
+    name: str
+    pool: str
+    size: str | None = None
+    alignment: int | None = None
 
 
 def read_macros(header: str) -> dict[str, int]:
@@ -39,16 +57,37 @@ def read_offsets(source: str, model: str) -> dict[str, int]:
 def read_calls(source: str, model: str) -> list[CallText]:
     """The kernel calls in the body of the run function, in order.
 
-    An argument is named by its offset's enumerator, or by `inputs->x` or `outputs->y`.
+    An argument is named by its offset's enumerator, by `inputs->x` or `outputs->y`, or by what was requested.
     """
-    _, _, body = source.partition(f"int32_t {model}_run(")
+    body = _body_of_run(source, model)
     call = re.compile(rf"^ +({re.escape(model)}_\w+)\((.*?)\);$", re.MULTILINE | re.DOTALL)
-    name = re.compile(rf"\b{re.escape(model.upper())}_AT_\w+|\b(?:inputs|outputs)->\w+")
+    name = re.compile(rf"\b{re.escape(model.upper())}_AT_\w+|\b(?:inputs|outputs)->\w+|\brequest_\w+")
     return [
         CallText(kernel, frozenset(name.findall(arguments)))
         for kernel, arguments in call.findall(body)
-        if kernel != f"{model.upper()}_STEP"  # the macro between the kernels, of a model in capitals
+        # Not the macro between the kernels, of a model in capitals, and not what serves requests.
+        if kernel not in (f"{model.upper()}_STEP", *backend_functions(model))
     ]
+
+
+def read_requests(source: str, model: str) -> list[RequestText]:
+    """What the body of the run function requests at run time and releases, in order."""
+    allocate, release = (re.escape(name) for name in backend_functions(model))
+    pool = rf"\(\s*context,\s*{re.escape(model.upper())}_POOL_(\w+),\s*"
+    text = re.compile(
+        rf"\bvoid \*const (request_\w+)\s*=\s*{allocate}{pool}([^,;]+?),\s*(\d+)\s*\);"
+        rf"|\b{release}{pool}(request_\w+)\s*\)"
+    )
+    return [
+        RequestText(found[6], found[5])
+        if found[1] is None
+        else RequestText(found[1], found[2], found[3], int(found[4]))
+        for found in text.finditer(_body_of_run(source, model))
+    ]
+
+
+def _body_of_run(source: str, model: str) -> str:
+    return source.partition(f"int32_t {model}_run(")[2]
 
 
 def read_addresses(source: str, model: str) -> dict[str, tuple[str, str]]:

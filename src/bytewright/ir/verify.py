@@ -44,8 +44,8 @@ class StageRules:
         devices: Every value of a graph function has a device.
         undecided: Scopes that no allocation may have any more; before planning, the entry's may if they have
             candidate pools.
-        offsets: Constants, and allocations of constant size in pools, have offsets; before, none has. Kernels
-            allocate in no pool.
+        offsets: Constants, and allocations in pools, have offsets, unless these are requested from an arena there;
+            before, none has. Kernels allocate in no pool.
         lowered_tags: No scope has a tag that some pass still has to lower.
     """
 

@@ -82,6 +82,22 @@ def walk_statements(statement: Statement) -> Iterator[Statement]:
             yield from walk_statements(child)
 
 
+def names_in(function: PrimFunc) -> tuple[str, ...]:
+    """The names that a function defines: those of its parameters, then those of its statements."""
+    names = [
+        p.buffer.name if isinstance(p, BufferParameter) else p.variable.name for p in function.parameters
+    ]
+    for statement in walk_statements(function.body):
+        match statement:
+            case For() | Let():
+                names.append(statement.variable.name)
+            case Allocate() | View():
+                names.append(statement.buffer.name)
+            case _:
+                pass
+    return tuple(names)
+
+
 def regions(statement: Statement) -> tuple[Region, ...]:
     """The regions that the statement itself names."""
     match statement:

@@ -93,6 +93,9 @@ def _elsewhere(
                 *_other_pools(plan, buffer, "workspace"),
                 _not_on_stack(buffer),
             )
+        case "arena":
+            offset = (f"{buffer.place.name} at an offset", "its size is known only at run time")
+            return (offset, *_other_pools(plan, buffer, "workspace"), _not_on_stack(buffer))
         case "constant":
             return tuple(_other_pools(plan, buffer, "parameters"))
         case "stack":
@@ -152,6 +155,8 @@ def _not_a_candidate(plan: Plan, buffer: PlannedBuffer, pool: PlannedPool) -> st
     barred = [device for device in devices if device not in admitted]
     if barred:
         return f"device '{barred[0]}', which touches it, may not use this pool"
+    if buffer.role == "arena" or buffer.place.kind == "arena":
+        return "not a candidate: the scope that it came with, or what it shares the arena with, leaves this pool out"
     return "not a candidate: the scope that it came with leaves this pool out"
 
 
@@ -180,6 +185,8 @@ def _prefers(buffer: PlannedBuffer, pool: str) -> bool:
 
 
 def _not_on_stack(buffer: PlannedBuffer) -> tuple[str, str]:
+    if buffer.role == "arena" or buffer.place.kind == "arena":
+        return "the stack", "a local array has a constant size, which is known when the code is compiled"
     if buffer.role == "scratch":
         return "the stack", "larger than the device allows for a local array, or its scope asks for a pool"
     if buffer.role in ("input", "output"):

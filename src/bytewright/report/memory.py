@@ -24,8 +24,8 @@ class PoolUse:
 
 
 def buffers_in(plan: Plan, pool: str) -> list[PlannedBuffer]:
-    """The buffers that the plan put into a pool, in the plan's order."""
-    kinds = ("planned", "constant", "arena")
+    """The buffers that the plan put into a pool, in the plan's order. An arena has what is requested from it."""
+    kinds = ("planned", "constant")
     return [b for b in plan.buffers.values() if b.place.kind in kinds and b.place.name == pool]
 
 

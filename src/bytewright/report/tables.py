@@ -152,13 +152,15 @@ def largest_table(plan: Plan) -> Table:
 
 
 def place_text(buffer: PlannedBuffer) -> str:
-    """`dtcm+8000`, `stack of cpu` or `caller's input_1`."""
+    """`dtcm+8000`, `stack of cpu`, `arena of dtcm` or `caller's input_1`."""
     place = buffer.place
     match place.kind:
         case "stack":
             return f"stack of {place.name}"
         case "caller":
             return f"caller's {place.name}"
+        case "arena":
+            return f"arena of {place.name}"
         case _:
             return place.name if place.offset is None else f"{place.name}+{place.offset}"
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from bytewright.diagnostics import Diagnostic
 from bytewright.ir.address import size_bytes
+from bytewright.ir.backend import backend_functions
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Allocate, Call, For, If, PrimFunc, Seq, Statement
 from bytewright.ir.scope import STACK, Rank
@@ -64,7 +65,7 @@ def _refusal(use: StackUse, module: Module, target: Target) -> Diagnostic:
             allowance = target.device(functions[name].device).stack_allowance_per_call_bytes
             steps.append(f"{name} {array_bytes(functions[name])} B + {allowance} B")
         else:
-            steps.append(f"{name} {target.external_stack_bytes(name) or 0} B")
+            steps.append(f"{name} {_external_bytes(name, module, target)} B")
     return Diagnostic(
         "BW302",
         f"the stack of '{use.context}' needs {use.size_bytes} B; its limit is {use.limit_bytes} B: "
@@ -79,7 +80,12 @@ def stack_uses(module: Module, target: Target) -> tuple[StackUse, ...]:
     kernels = {kernel.name: kernel for kernel in module.kernels}
     # Kernels stand callees first, so each function finds its callees finished; no recursion can be expressed.
     for function in (*module.kernels, module.main):
-        worst[function.name] = _worst_of(function, worst, kernels, target)
+        worst[function.name] = _worst_of(function, _callees(function), worst, kernels, target)
+    pair = _pair(module, target)
+    if pair:
+        main = module.main
+        worst |= pair
+        worst[main.name] = _worst_of(main, [*_callees(main), *pair], worst, kernels, target)
     own = target.device(module.main.device)
     uses: list[StackUse] = []
     for device in (own, *(device for device in target.devices if device is not own)):
@@ -116,16 +122,40 @@ def _first_on(device: Device, module: Module) -> list[str]:
     return list(dict.fromkeys(firsts))
 
 
+def _pair(module: Module, target: Target) -> dict[str, _Worst]:
+    """The functions that the entry requests memory with: the application's where it declares them, or the bundle's."""
+    if not any(isinstance(s, Allocate) and s.arena is not None for s in walk_statements(module.main.body)):
+        return {}
+    return {
+        name: _Worst(0, _external_bytes(name, module, target), (name,))
+        for name in backend_functions(module.name)
+    }
+
+
+def _external_bytes(name: str, module: Module, target: Target) -> int:
+    """The stack of a C function that is no kernel: as declared; else one of the bundle has the allowance."""
+    declared = target.external_stack_bytes(name)
+    if declared is None and name in backend_functions(module.name):
+        return target.device(module.main.device).stack_allowance_per_call_bytes
+    return declared or 0
+
+
 def _worst_of(
-    function: PrimFunc, worst: dict[str, _Worst], kernels: dict[str, PrimFunc], target: Target
+    function: PrimFunc,
+    callee_names: list[str],
+    worst: dict[str, _Worst],
+    kernels: dict[str, PrimFunc],
+    target: Target,
 ) -> _Worst:
     own, allowance = array_bytes(function), target.device(function.device).stack_allowance_per_call_bytes
     callees: list[_Worst] = []
-    for name in _callees(function):
-        if name not in kernels:
-            callees.append(_Worst(0, target.external_stack_bytes(name) or 0, (name,)))
-        elif kernels[name].device == function.device:
+    for name in callee_names:
+        if name in kernels and kernels[name].device != function.device:
+            continue  # on another stack
+        if name in worst:
             callees.append(worst[name])
+        else:
+            callees.append(_Worst(0, target.external_stack_bytes(name) or 0, (name,)))
     deepest = max(callees, key=lambda callee: callee.total_bytes, default=_NOTHING)
     return _Worst(
         own + deepest.planned_bytes,

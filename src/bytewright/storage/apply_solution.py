@@ -1,5 +1,6 @@
 """Writes a plan into the program: scopes name the pool, annotations and constants the offset.
 
+What is requested at run time is in the pool of its arena and has no offset.
 With the offsets known, each kernel also learns which of its parameters never overlap.
 """
 
@@ -56,15 +57,21 @@ def _place_entry(
     entry: PrimFunc, placement_of: dict[str, Placement], constant_of: dict[str, Buffer]
 ) -> PrimFunc:
     parameters = {parameter.buffer.name for parameter in entry.buffer_parameters}
+    arena_of = {
+        s.buffer.name: s.arena
+        for s in walk_statements(entry.body)
+        if isinstance(s, Allocate) and s.arena is not None
+    }
 
     def place(buffer: Buffer) -> Buffer:
         if buffer.name in parameters:
             return buffer
         if buffer.name in constant_of:
             return constant_of[buffer.name]
-        if buffer.name not in placement_of:
+        owner = arena_of.get(buffer.name, buffer.name)
+        if owner not in placement_of:
             return buffer
-        return replace(buffer, scope=pool_scope(placement_of[buffer.name].pool))
+        return replace(buffer, scope=pool_scope(placement_of[owner].pool))
 
     def annotate(statement: Statement) -> tuple[Statement, ...]:
         if not isinstance(statement, Allocate) or statement.buffer.name not in placement_of:
@@ -114,7 +121,9 @@ def _disjoint(first: Argument, second: Argument, offset_of: dict[str, int]) -> b
         return True
     names = (first.buffer.name, second.buffer.name)
     if not all(name in offset_of for name in names):
-        return True  # different tensors of the caller: the interface asks for disjoint ones, and checks it
+        # Different tensors of the caller: the interface asks for disjoint ones, and checks it. Or what is requested at
+        # run time: from an arena that lives during the call and hands out no byte twice, or from whoever stands in.
+        return True
     first_begin, second_begin = (offset_of[name] for name in names)
     return (
         first_begin + size_bytes(first.buffer) <= second_begin

@@ -20,8 +20,15 @@ from bytewright.target.model import PARAMETER_HEADER_BYTES, Pool, Provider, Targ
 
 
 def build_workspace_problem(module: Module, timeline: Timeline, target: Target) -> plan.Problem:
-    """Every allocation of the entry, kernels' scratch included, with the candidates that it carries."""
+    """Every allocation of the entry, kernels' scratch included, with the candidates that it carries.
+
+    What is requested at run time lies in its arena, which has all of its traffic.
+    """
     traffic = _traffic(module)
+    for request in (live.allocation for live in timeline.buffers):
+        if request is not None and request.arena is not None:
+            own = traffic.get(request.buffer.name, Traffic())
+            traffic[request.arena] = traffic.get(request.arena, Traffic()) + own
     buffers = tuple(
         plan.Buffer(
             live.buffer.name,
@@ -35,7 +42,9 @@ def build_workspace_problem(module: Module, timeline: Timeline, target: Target) 
             ),
         )
         for live in timeline.buffers
-        if live.allocation is not None and not is_left_to_a_pass(live.buffer, target)
+        if live.allocation is not None
+        and live.allocation.arena is None
+        and not is_left_to_a_pass(live.buffer, target)
     )
     return plan.Problem(buffers, tuple(_pool(pool) for pool in target.workspace_pools))
 

@@ -2,6 +2,7 @@
 
 A call occupies three ticks: read, body, write. Its inputs die after the body, its results are born in the body, its
 scratch lives in the body alone. A buffer that a loop uses but that was born outside lives for the whole loop.
+An arena lives in the bodies of the calls that request from it, and from the first to the last of them.
 Inputs of the model live from the start, because the application has already written them, and outputs to the end.
 Lifetimes are half-open. Beside them stands which devices touch each buffer (`touch.py`).
 """
@@ -71,7 +72,10 @@ class LiveBuffer:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """All steps, and all buffers of the entry that are used, in order of allocation; parameters first."""
+    """All steps, and all buffers of the entry that are used, in order of allocation; parameters first.
+
+    An arena and what is requested from it are both among them, and a step touches both.
+    """
 
     steps: tuple[Step, ...]
     buffers: tuple[LiveBuffer, ...]
@@ -125,6 +129,7 @@ class _Reader:
     tick: int = 0
     steps: list[Step] = field(default_factory=list[Step])
     allocations: list[Allocate] = field(default_factory=list[Allocate])
+    arena_of: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     lifetimes: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     touches: dict[str, Touches] = field(default_factory=dict[str, Touches])
 
@@ -138,6 +143,8 @@ class _Reader:
                 self.sequence(statement)
             case Allocate():
                 self.allocations.append(statement)
+                if statement.arena is not None:  # who touches the one touches the other
+                    self.arena_of[statement.buffer.name] = (statement.arena,)
             case Call():
                 self._call(statement)
             case For():
@@ -171,9 +178,11 @@ class _Reader:
             parameter = parameters[index] if index < len(parameters) else None
             name = argument.buffer.name
             lower, upper = _interval(parameter if isinstance(parameter, BufferParameter) else None)
-            self._touch(name, self.tick + lower, self.tick + upper)
-            self.touches[name] = united(self.touches.get(name, ()), self.table.of_argument(call, index))
-            touched.append(name)
+            touches = self.table.of_argument(call, index)
+            for reached in (name, *self.arena_of.get(name, ())):
+                self._touch(reached, self.tick + lower, self.tick + upper)
+                self.touches[reached] = united(self.touches.get(reached, ()), touches)
+                touched.append(reached)
         ticks = (self.tick, self.tick + TICKS_PER_CALL)
         device = kernel.device if kernel else self.device
         self.steps.append(Step(len(self.steps), ticks, call, device, tuple(dict.fromkeys(touched))))

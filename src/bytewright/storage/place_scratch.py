@@ -27,7 +27,6 @@ from bytewright.ir.prim import (
     BufferParameter,
     Call,
     For,
-    Let,
     LoopKind,
     PrimFunc,
     Region,
@@ -39,7 +38,7 @@ from bytewright.ir.prim import (
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import GLOBAL, STACK, WORKSPACE, Rank, Scope
 from bytewright.ir.types import Symbol
-from bytewright.ir.walk import walk_statements
+from bytewright.ir.walk import names_in, walk_statements
 from bytewright.storage.account_stack import StackUse, stack_uses
 from bytewright.storage.candidates import is_left_to_a_pass
 from bytewright.storage.touch import Touch, Touches, TouchTable
@@ -108,7 +107,7 @@ class _Hoisted:
 
 def _receive_scratch(kernel: PrimFunc, hoisted: dict[str, _Hoisted]) -> PrimFunc:
     """Allocates what the kernel's callees need and passes it at each call; calls that need the same share it."""
-    taken = {*(p.buffer.name for p in kernel.buffer_parameters), *(_defined_names(kernel))}
+    taken = set(names_in(kernel))
     allocations: list[Allocate] = []
     passed: dict[tuple[str, tuple[Allocate, ...]], tuple[Region, ...]] = {}
     for statement in walk_statements(kernel.body):
@@ -138,20 +137,6 @@ def _receive_scratch(kernel: PrimFunc, hoisted: dict[str, _Hoisted]) -> PrimFunc
 
     body = rewrite_sequence(kernel.body, Rewriting(statement=expand))
     return replace(kernel, body=Seq((*allocations, *body.statements)))
-
-
-def _defined_names(kernel: PrimFunc) -> list[str]:
-    """Names that the kernel's statements define, and those of its scalar parameters."""
-    names = [p.variable.name for p in kernel.parameters if not isinstance(p, BufferParameter)]
-    for statement in walk_statements(kernel.body):
-        match statement:
-            case For() | Let():
-                names.append(statement.variable.name)
-            case Allocate() | View():
-                names.append(statement.buffer.name)
-            case _:
-                pass
-    return names
 
 
 def _hoist(
@@ -336,8 +321,7 @@ def _refused(kernel: PrimFunc, message: str, help_text: str) -> CompileError:
 
 def _pass_scratch(entry: PrimFunc, hoisted: dict[str, _Hoisted]) -> PrimFunc:
     """Allocates each call's scratch right before the call and passes it."""
-    taken = {parameter.buffer.name for parameter in entry.buffer_parameters}
-    taken |= {s.buffer.name for s in walk_statements(entry.body) if isinstance(s, Allocate)}
+    taken = set(names_in(entry))
 
     def own_of(allocation: Allocate, stem: str) -> Allocate:
         alignment = max(SCRATCH_ALIGNMENT, allocation.buffer.alignment)

@@ -1,0 +1,181 @@
+"""Arenas for scratch whose size is known only at run time: it is requested around its call, from a planned buffer.
+
+An arena is an allocation of the entry of constant size, so the planner places it like any other. The requests of one
+call lie in it one above the other, and are all released when the call has ended, so calls share it. Its size is the
+most that any call needs: sizes and padding only grow with the extents, so the upper bounds are the worst case, and it
+is reached.
+
+At most one arena ends in a pool: requests that could go to the same pool share an arena, which may then only go where
+all of them may. Runs after `attach_candidates`. Other allocations of the entry are planned at their upper bounds: the
+lifetimes of tensors are not nested, so no arena could serve them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from bytewright.ir.address import has_constant_size, size_bytes
+from bytewright.ir.expr import Buffer
+from bytewright.ir.module import Module
+from bytewright.ir.prim import (
+    ARENA,
+    CANDIDATE_POOLS,
+    Allocate,
+    BufferParameter,
+    Call,
+    PrimFunc,
+    Region,
+    Role,
+    Seq,
+    Statement,
+)
+from bytewright.ir.rewrite import Rewriting, rewrite_sequence
+from bytewright.ir.scope import WORKSPACE, Scope, join_scopes, pool_scope
+from bytewright.ir.types import DType
+from bytewright.ir.walk import names_in, walk_statements
+
+_MOST_NAMES = 4  # of requests that the provenance of an arena lists
+
+
+@dataclass(slots=True)
+class _Arena:
+    """An arena in the making: the pools that it may end in, and the requests of each call, in their order."""
+
+    name: str
+    pools: tuple[str, ...]
+    calls: list[list[Allocate]]
+
+    def admit(self, pools: tuple[str, ...]) -> None:
+        """Takes requests that may go to some of its pools; the others are out."""
+        self.pools = tuple(pool for pool in self.pools if pool in pools)
+
+    @property
+    def scope(self) -> Scope:
+        return pool_scope(self.pools[0]) if len(self.pools) == 1 else WORKSPACE
+
+    @property
+    def requests(self) -> tuple[Allocate, ...]:
+        return tuple(request for requests in self.calls for request in requests)
+
+    def allocation(self) -> Allocate:
+        """The arena itself, large enough for each call."""
+        num_bytes = max(top_bytes(tuple(request.buffer for request in requests)) for requests in self.calls)
+        alignment = max(request.buffer.alignment for request in self.requests)
+        names = [request.buffer.name for request in self.requests]
+        listed = ", ".join(names[:_MOST_NAMES])
+        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        buffer = Buffer(self.name, (num_bytes,), DType.I8, self.scope, alignment)
+        return (
+            Allocate(buffer)
+            .annotated(CANDIDATE_POOLS, self.pools)
+            .because(
+                f"make_arenas: holds what is requested at run time: {listed}{more}, at most {num_bytes} B at once"
+            )
+        )
+
+    def serve(self, request: Allocate) -> Allocate:
+        """A request that knows its arena and may go nowhere else."""
+        scope = join_scopes(request.buffer.scope, self.scope)
+        others = "" if request.annotation(CANDIDATE_POOLS) == self.pools else f": {{{', '.join(self.pools)}}}"
+        narrowed = replace(request, buffer=replace(request.buffer, scope=scope))
+        return (
+            narrowed.annotated(CANDIDATE_POOLS, self.pools)
+            .annotated(ARENA, self.name)
+            .because(f"make_arenas: requested from '{self.name}' around its call{others}")
+        )
+
+
+def make_arenas(module: Module) -> Module:
+    """Returns the module whose entry has arenas, and an arena for each request."""
+    return replace(module, entries=tuple(_with_arenas(entry, module) for entry in module.entries))
+
+
+def top_bytes(requests: tuple[Buffer, ...]) -> int:
+    """Where requests that follow each other end at most, from a base that is aligned for each of them."""
+    top = 0
+    for buffer in requests:
+        top = -(-top // buffer.alignment) * buffer.alignment + size_bytes(buffer)
+    return top
+
+
+def _with_arenas(entry: PrimFunc, module: Module) -> PrimFunc:
+    arenas = _arenas(entry, module)
+    if not arenas:
+        return entry
+    served = {request.buffer: arena.serve(request) for arena in arenas for request in arena.requests}
+
+    def narrow(buffer: Buffer) -> Buffer:
+        return served[buffer].buffer if buffer in served else buffer
+
+    def annotate(statement: Statement) -> tuple[Statement, ...]:
+        if isinstance(statement, Allocate) and statement.buffer in by_new_buffer:
+            return (by_new_buffer[statement.buffer],)
+        return (statement,)
+
+    by_new_buffer = {allocation.buffer: allocation for allocation in served.values()}
+    body = rewrite_sequence(entry.body, Rewriting(buffer=narrow, statement=annotate))
+    return replace(entry, body=Seq((*(arena.allocation() for arena in arenas), *body.statements)))
+
+
+def _arenas(entry: PrimFunc, module: Module) -> list[_Arena]:
+    arenas: list[_Arena] = []
+    taken = {*names_in(entry), *(constant.buffer.name for constant in module.constant_buffers)}
+    for requests in _requests_by_call(entry, module):
+        open_calls: dict[str, list[Allocate]] = {}
+        for request in requests:
+            pools = request.annotation(CANDIDATE_POOLS)
+            assert isinstance(pools, tuple), "attach_candidates has been here"
+            arena = next((arena for arena in arenas if not set(arena.pools).isdisjoint(pools)), None)
+            if arena is None:
+                arena = _Arena(_free_name(taken), pools, [])
+                taken.add(arena.name)
+                arenas.append(arena)
+            arena.admit(pools)
+            if arena.name not in open_calls:
+                open_calls[arena.name] = []
+                arena.calls.append(open_calls[arena.name])
+            open_calls[arena.name].append(request)
+    return arenas
+
+
+def _requests_by_call(entry: PrimFunc, module: Module) -> Iterator[list[Allocate]]:
+    """What each call needs as scratch of a size known at run time, in the order of its arguments."""
+    allocations = {
+        s.buffer: s
+        for s in walk_statements(entry.body)
+        if isinstance(s, Allocate)
+        and not has_constant_size(s.buffer)
+        and s.annotation(CANDIDATE_POOLS) is not None
+    }
+    calls = [statement for statement in walk_statements(entry.body) if isinstance(statement, Call)]
+    num_uses: dict[Buffer, int] = {}
+    for call in calls:
+        for argument in call.arguments:
+            if isinstance(argument, Region):
+                num_uses[argument.buffer] = num_uses.get(argument.buffer, 0) + 1
+    for call in calls:
+        scratch = [buffer for buffer in _scratch(call, module) if num_uses[buffer] == 1]
+        requests = [allocations[buffer] for buffer in scratch if buffer in allocations]
+        if requests:
+            yield requests
+
+
+def _scratch(call: Call, module: Module) -> list[Buffer]:
+    kernel = module.kernel(call.callee)
+    if kernel is None:
+        return []
+    return [
+        argument.buffer
+        for parameter, argument in zip(kernel.parameters, call.arguments, strict=True)
+        if isinstance(parameter, BufferParameter)
+        and parameter.role is Role.SCRATCH
+        and isinstance(argument, Region)
+    ]
+
+
+def _free_name(taken: set[str]) -> str:
+    name, number = "arena", 2
+    while name in taken:
+        name, number = f"arena_{number}", number + 1
+    return name
