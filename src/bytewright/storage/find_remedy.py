@@ -136,7 +136,7 @@ class _Search:
 
     def with_sizes(self, change: _Change) -> Remedy | None:
         """The change together with sizes of pools and stacks that make it fit."""
-        base = change.apply(self.conditions)
+        base, added = change.apply(self.conditions), {pool.name for pool in change.pools}
         first = self._tried(base)
         if first is None:
             return None
@@ -144,7 +144,7 @@ class _Search:
             (_least_stack(first) if _exceeds(first) else None, _least_stack(first))
         ):
             limited = _with_stack(base, stack_bytes)
-            wide = self._widened(limited, first)
+            wide = self._widened(limited, first, added)
             if wide is None:
                 continue
             remedies = [
@@ -159,9 +159,11 @@ class _Search:
 
     def has_room(self, change: _Change) -> bool:
         """Whether all the bytes that memories have would do."""
-        base = change.apply(self.conditions)
+        base, added = change.apply(self.conditions), {pool.name for pool in change.pools}
         first = self._tried(base)
-        return first is not None and self._widened(_with_stack(base, _least_stack(first)), first) is not None
+        if first is None:
+            return False
+        return self._widened(_with_stack(base, _least_stack(first)), first, added) is not None
 
     def with_an_edit(self) -> Remedy | None:
         """A device that reaches one memory more."""
@@ -190,16 +192,28 @@ class _Search:
                 self.known[conditions] = None
         return self.known[conditions]
 
-    def _widened(self, base: Conditions, first: Trial) -> Trial | None:
-        """With all that the memories have for the pools that are too small; None if it does not fit even then."""
+    def _widened(self, base: Conditions, first: Trial, added: set[str]) -> Trial | None:
+        """With all that the memories have for the pools that are too small; None if it does not fit even then.
+
+        Where parameters and workspace are short of the same memory, each of them is served first in turn.
+        """
+        roles = _short_roles(base.target, first)
+        for order in dict.fromkeys((roles[::-1], roles)):
+            trial = self._served(base, first, order, added)
+            if trial is not None:
+                return trial
+        return None
+
+    def _served(
+        self, base: Conditions, first: Trial, roles: tuple[Role, ...], added: set[str]
+    ) -> Trial | None:
         trial = first
-        for role in reversed(_ROLES):
-            if role in first.failing_roles:
-                base = replace(base, target=_with_all_room(base.target, role, trial))
-                tried = self._tried(base)
-                if tried is None or role in tried.failing_roles:
-                    return None
-                trial = tried
+        for index, role in enumerate(roles):
+            base = replace(base, target=_with_all_room(base.target, role, roles[index:], trial, added))
+            tried = self._tried(base)
+            if tried is None or role in tried.failing_roles:
+                return None
+            trial = tried
         tried = self._tried(base)
         return tried if tried is not None and tried.fits else None
 
@@ -250,28 +264,41 @@ def _with_pools(target: Target, changed: dict[str, Pool]) -> Target:
     return replace(target, pools=tuple(changed.get(pool.name, pool) for pool in target.pools))
 
 
-def _with_all_room(target: Target, role: Role, trial: Trial) -> Target:
-    """The first pool of the role in each memory as large as what others need leave it."""
+def _short_roles(target: Target, trial: Trial) -> tuple[Role, ...]:
+    """Roles without a plan, and those whose pools must make room in a memory that is too full."""
+    full = [m.name for m in target.memories if (bytes_left(target, m) or 0) < 0]
+    crowded = {pool.role for name in full for pool in target.pools_in(name)}
+    return tuple(role for role in _ROLES if role in trial.failing_roles or role in crowded)
+
+
+def _with_all_room(
+    target: Target, role: Role, roles: tuple[Role, ...], trial: Trial, added: set[str]
+) -> Target:
+    """In each memory one pool of the role with all that others leave it.
+
+    It is one that is added, or else the first that the default device may use.
+    """
     widened: dict[str, Pool] = {}
     for memory in target.memories:
         pools = [pool for pool in target.pools_in(memory.name) if pool.role is role]
         if not pools:
             continue
+        chosen = min(pools, key=lambda p: (p.name not in added, target.default_device_name not in p.devices))
         least = {
-            pool.name: replace(pool, size_bytes=_least_bytes(pool, trial), takes_remainder=False)
+            pool.name: replace(pool, size_bytes=_least_bytes(pool, roles, trial), takes_remainder=False)
             for pool in target.pools
             if pool.role in _ROLES
         }
-        open_pool = replace(pools[0], size_bytes=None, takes_remainder=True)
+        open_pool = replace(chosen, size_bytes=None, takes_remainder=True)
         room = with_remainders(_with_pools(target, {**least, open_pool.name: open_pool})).pool(open_pool.name)
-        if room.size_bytes is None or room.size_bytes > (pools[0].size_bytes or 0):
-            widened[room.name] = room
+        room_bytes = None if room.size_bytes is None else max(room.size_bytes, _LEAST_BYTES)
+        widened[room.name] = replace(room, size_bytes=room_bytes)
     return _with_pools(target, widened)
 
 
-def _least_bytes(pool: Pool, trial: Trial) -> int:
-    """What a pool keeps when another one of its memory is widened."""
-    if pool.role not in trial.failing_roles:
+def _least_bytes(pool: Pool, roles: tuple[Role, ...], trial: Trial) -> int:
+    """What a pool keeps when another one of its memory is widened; `roles` are those that are to be widened yet."""
+    if pool.role not in roles:
         return max(trial.tops.get(pool.name, 0), _LEAST_BYTES)
     return _LEAST_BYTES if pool.takes_remainder or pool.size_bytes is None else pool.size_bytes
 

@@ -102,7 +102,9 @@ def _joined(pin: Pin, name: str, scope: Scope | None, earlier: list[str]) -> Sco
     except ValueError:
         other = earlier[-1] if earlier else "the program"
         what = f"contradicts {other}: '{name}' has the scope {scope} already"
-        raise _refused(pin, what, "leave out one of them") from None
+        known = None if scope is None else scope.pool
+        advice = "leave it out" if known is None else f"--pin '{replace(pin, pool=known)}'"
+        raise _refused(pin, what, advice) from None
 
 
 def _refused(pin: Pin, what: str, help_text: str, where: str | None = None) -> CompileError:

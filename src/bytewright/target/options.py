@@ -37,6 +37,9 @@ from bytewright.target.source import Path, format_path
 _POOL_OPTION = re.compile(r"([^=@]+)(?:=([^=@]+))?(?:@([^=@]+))?")
 
 
+_LEAST_BYTES = 16  # a pool that is made smaller keeps these
+
+
 class OptionSyntaxError(ValueError):
     """The text of an option is malformed; the command line exits with status 2."""
 
@@ -224,36 +227,68 @@ def _mended(target: Target, overrides: Overrides, changed: Target) -> Overrides 
 
 def _alternatives(target: Target, overrides: Overrides, changed: Target) -> Iterator[Overrides]:
     """One option at a time: a smaller size, the target's own stack, another memory."""
+    renamed = _with_names_of_their_own(changed, overrides)
+    yield from dict.fromkeys((renamed, _fitted(target, renamed)))
     for memory in changed.memories:
         left_bytes = bytes_left(changed, memory)
-        if left_bytes is None:
-            continue
-        pools = changed.pools_in(memory.name)
-        for pool in (pool for pool in pools if pool.takes_remainder and left_bytes > 1):
-            yield _with_size(overrides, pool, left_bytes // 2)
-        missing_bytes = sum(1 for pool in pools if pool.takes_remainder) - left_bytes
-        for pool in reversed(pools):
-            if (
-                not pool.takes_remainder
-                and pool.size_bytes is not None
-                and pool.size_bytes > missing_bytes > 0
-            ):
-                yield _with_size(overrides, pool, pool.size_bytes - missing_bytes)
+        for pool in changed.pools_in(memory.name):
+            if pool.takes_remainder and left_bytes is not None and left_bytes > 1:
+                yield _with_size(overrides, pool, left_bytes // 2)
     if overrides.max_stack_size is not None:
         limits = [context.max_stack_size_bytes for context in target.contexts]
         largest = max((limit for limit in limits if limit is not None), default=UNLIMITED)
         yield replace(overrides, max_stack_size=UNLIMITED if None in limits else largest)
+    for workspace in _elsewhere(target, overrides.workspace):
+        yield replace(overrides, workspace=workspace)
+    for parameters in _elsewhere(target, overrides.parameters):
+        yield replace(overrides, parameters=parameters)
+
+
+def _with_names_of_their_own(changed: Target, overrides: Overrides) -> Overrides:
+    """Parameter pools are called otherwise where a workspace pool has the name."""
+    taken = {pool.name for pool in changed.pools if pool.role is not Role.PARAMETERS}
+    parameters = tuple(
+        replace(
+            option,
+            name=f"{option.name}_{Role.PARAMETERS.value}",
+            memory=option.memory or next(p.memory for p in reversed(changed.pools) if p.name == option.name),
+        )
+        if option.name in taken
+        else option
+        for option in overrides.parameters
+    )
+    return replace(overrides, parameters=parameters)
+
+
+def _fitted(target: Target, overrides: Overrides) -> Overrides:
+    """Smaller pools, the last first, and at last a smaller stack, in every memory that is too full."""
     for memory in target.memories:
-        if target.default_device.reaches(memory.name):
-            for index in range(len(overrides.workspace)):
-                yield replace(overrides, workspace=_with(overrides.workspace, index, memory.name))
-            for index in range(len(overrides.parameters)):
-                yield replace(overrides, parameters=_with(overrides.parameters, index, memory.name))
+        changed = _changed(target, overrides)[0]
+        pools = changed.pools_in(memory.name)
+        left_bytes = bytes_left(changed, memory)
+        if left_bytes is None:
+            continue
+        missing_bytes = sum(1 for pool in pools if pool.takes_remainder) - left_bytes
+        for pool in reversed(pools):
+            if missing_bytes > 0 and not pool.takes_remainder and pool.size_bytes is not None:
+                size_bytes = max(pool.size_bytes - missing_bytes, min(pool.size_bytes, _LEAST_BYTES))
+                missing_bytes -= pool.size_bytes - size_bytes
+                overrides = _with_size(overrides, pool, size_bytes)
+        for context in changed.contexts:
+            limit = context.max_stack_size_bytes
+            if context.memory == memory.name and limit is not None and 0 < missing_bytes < limit:
+                overrides = replace(overrides, max_stack_size=limit - missing_bytes)
+    return overrides
 
 
-def _with(options: tuple[PoolOption, ...], index: int, memory: str) -> tuple[PoolOption, ...]:
-    """The options, one of them in another memory."""
-    return (*options[:index], replace(options[index], memory=memory), *options[index + 1 :])
+def _elsewhere(target: Target, options: tuple[PoolOption, ...]) -> Iterator[tuple[PoolOption, ...]]:
+    """The options, one of them in another memory: that of its own name first; with its size, or with what is left."""
+    reached = [memory.name for memory in target.memories if target.default_device.reaches(memory.name)]
+    for index, option in enumerate(options):
+        for size_bytes in (option.size_bytes, None):
+            for memory in sorted(reached, key=lambda name: name != option.name):
+                moved = replace(option, memory=memory, size_bytes=size_bytes)
+                yield (*options[:index], moved, *options[index + 1 :])
 
 
 def _with_size(overrides: Overrides, pool: Pool, size_bytes: int) -> Overrides:
