@@ -11,9 +11,9 @@ from bytewright import pipeline
 from bytewright.bundle.plan_document import PlannedModel
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.data import TensorData
-from bytewright.ir.expr import Buffer, cast
+from bytewright.ir.expr import Buffer, Var, cast
 from bytewright.ir.module import ConstantBuffer, Module, Port
-from bytewright.ir.prim import Access, Allocate, BufferParameter, PrimFunc, Seq, Statement
+from bytewright.ir.prim import Access, Allocate, BufferParameter, PrimFunc, ScalarParameter, Seq, Statement
 from bytewright.ir.prim import Role as ParameterRole
 from bytewright.ir.scope import GLOBAL, WORKSPACE, Scope
 from bytewright.ir.types import DType, TensorType
@@ -102,9 +102,14 @@ def module_of(
     first: Buffer,
     last: Buffer,
     constants: Sequence[ConstantBuffer] = (),
+    scalars: Sequence[Var] = (),
 ) -> Module:
-    """A lowered module of one input and one output."""
-    parameters = (BufferParameter(first, Access.READ), BufferParameter(last, Access.WRITE))
+    """A lowered module of one input and one output, and scalars that the run is given."""
+    parameters = (
+        BufferParameter(first, Access.READ),
+        BufferParameter(last, Access.WRITE),
+        *(ScalarParameter(variable) for variable in scalars),
+    )
     distinct = {kernel.name: kernel for kernel in kernels}
     return Module(
         name,
