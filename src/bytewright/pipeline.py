@@ -194,8 +194,8 @@ def store(
     module = _checked(place_scratch(module, target), Stage.LOWERED, target, module, "place_scratch")
     pinned = pin_buffers(module, target, conditions.pins)
     module = _checked(pinned, Stage.LOWERED, target, module, "pin_buffers")
-    module = _checked(attach_candidates(module, target), Stage.LOWERED, target, module, "attach_candidates")
-    module = _checked(make_arenas(module), Stage.LOWERED, target, module, "make_arenas")
+    module = _checked(attach_candidates(module, target), Stage.STORED, target, module, "attach_candidates")
+    module = _checked(make_arenas(module), Stage.STORED, target, module, "make_arenas")
     timeline = read_clock(module, target)
     stack = stack_uses(module, target)
     progress("plan")  # offsets
