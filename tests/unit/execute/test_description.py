@@ -70,10 +70,26 @@ def test_a_damaged_plan_is_refused(tmp_path: Path, text: str) -> None:
         {"model": "../tiny"},
         {"inputs": None},
         {"outputs": [{"name": "sum"}]},
-        {"inputs": [dict(name="a", c_name="a", dtype="i7", shape=[4], extents=[4], size_bytes=4)]},
-        {"inputs": [dict(name="a", c_name="a", dtype="i8", shape=[4], extents=[4], size_bytes=5)]},
-        {"inputs": [dict(name="a", c_name="a", dtype="i8", shape=[4], extents=[5], size_bytes=4)]},
-        {"inputs": [dict(name="a", c_name="a", dtype="i8", shape=[4], extents=["n"], size_bytes=4)]},
+        {
+            "inputs": [
+                {"name": "a", "c_name": "a", "dtype": "i7", "shape": [4], "extents": [4], "size_bytes": 4}
+            ]
+        },
+        {
+            "inputs": [
+                {"name": "a", "c_name": "a", "dtype": "i8", "shape": [4], "extents": [4], "size_bytes": 5}
+            ]
+        },
+        {
+            "inputs": [
+                {"name": "a", "c_name": "a", "dtype": "i8", "shape": [4], "extents": [5], "size_bytes": 4}
+            ]
+        },
+        {
+            "inputs": [
+                {"name": "a", "c_name": "a", "dtype": "i8", "shape": [4], "extents": ["n"], "size_bytes": 4}
+            ]
+        },
         {"pools": [{"name": "dtcm", "memory": "dtcm", "role": "laundry", "provider": "caller"}]},
     ],
 )
