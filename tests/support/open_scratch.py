@@ -68,6 +68,8 @@ def open_kernel(
                 body.store(array, (i, j), cast(value * (j + 1) + index, array.dtype))
     with body.for_("i", 0, num_rows) as i:
         total = body.scalar("total", DType.I32, 0)
+        if not arrays:
+            body.add_to(total, (), cast(load(source, i), DType.I32))
         for array, shape in zip(arrays, scratch, strict=True):
             with body.for_("j", 0, shape.width) as j:
                 body.add_to(total, (), cast(load(array, i, j), DType.I32))
@@ -127,5 +129,5 @@ def expected(values: np.ndarray, kernels: Sequence[Sequence[Scratch]]) -> np.nda
             array = (value[:, np.newaxis] * factors + index).astype(shape.dtype.numpy).astype(np.int32)
             total += array.sum(axis=1, dtype=np.int32)
             value = array.sum(axis=1, dtype=np.int32).astype(np.int8).astype(np.int32)
-        values = total.astype(np.int8)[::-1]
+        values = (total if scratch else values).astype(np.int8)[::-1]
     return values
