@@ -10,6 +10,7 @@ from typing import Any
 from bytewright.codegen.interface import offset_macro, request_name
 from bytewright.inspect.read_c import (
     read_addresses,
+    read_arenas,
     read_bytes,
     read_calls,
     read_hashes,
@@ -76,7 +77,8 @@ def _faults_of_header(directory: Path, plan: Plan) -> Iterator[str]:
         stem = f"{prefix}_{pool.c_name.upper()}_{pool.role.upper()}"
         expected |= {f"{stem}_SIZE": pool.used_bytes, f"{stem}_ALIGN": pool.alignment}
     for arena in (buffer for buffer in plan.buffers.values() if buffer.role == "arena"):
-        expected[f"{prefix}_{plan.pools[arena.place.name].c_name.upper()}_ARENA_SIZE"] = arena.size_bytes
+        if arena.place.name in plan.pools:
+            expected[_arena_macro(plan, arena)] = arena.size_bytes
     contexts = plan.hardware.default_device.contexts
     for stack in (plan.stack[c.name] for c in contexts[:1] if c.name in plan.stack):
         expected[f"{prefix}_STACK_PLANNED_BYTES"] = stack.planned_bytes
@@ -103,6 +105,7 @@ def _faults_of_source(directory: Path, plan: Plan) -> Iterator[str]:
         if name not in placed
     )
     yield from _differences_of_addresses(path, plan, source)
+    yield from _differences_of_arenas(path, plan, source)
     yield from _differences_of_requests(path, plan, source)
     calls = read_calls(source, plan.model)
     if [call.kernel for call in calls] != [step.kernel for step in plan.steps]:
@@ -134,6 +137,19 @@ def _differences_of_addresses(path: str, plan: Plan, source: str) -> Iterator[st
                 yield f"{path}: {function} does not return {expected[0]} + {expected[1]}"
 
 
+def _differences_of_arenas(path: str, plan: Plan, source: str) -> Iterator[str]:
+    """Where the arenas begin, and how large the run function says that they are."""
+    arenas = {
+        plan.pools[b.place.name].c_name: (_name_in_c(plan, b), _arena_macro(plan, b))
+        for b in plan.buffers.values()
+        if b.role == "arena" and b.place.name in plan.pools
+    }
+    set_arenas = read_arenas(source, plan.model)
+    wrong = [pool for pool in {**arenas, **set_arenas} if arenas.get(pool) != set_arenas.get(pool)]
+    if wrong:
+        yield f"{path} does not set the arenas of the plan: {', '.join(wrong)}"
+
+
 def _differences_of_requests(path: str, plan: Plan, source: str) -> Iterator[str]:
     """What the steps request at run time: each in order, from its pool, as large as planned, and all released."""
     expected: list[tuple[str, str, int | None, int | None]] = []
@@ -154,6 +170,10 @@ def _differences_of_requests(path: str, plan: Plan, source: str) -> Iterator[str
         different = [item for item in (*expected, *actual) if (item in expected) != (item in actual)]
         names = ", ".join(sorted({name for name, *_ in different})) or "their order"
         yield f"{path} does not request and release what the plan says: {names}"
+
+
+def _arena_macro(plan: Plan, arena: PlannedBuffer) -> str:
+    return f"{plan.model.upper()}_{plan.pools[arena.place.name].c_name.upper()}_ARENA_SIZE"
 
 
 def _most_bytes(size: str, upper: Mapping[str, int]) -> int | None:

@@ -86,6 +86,15 @@ def read_requests(source: str, model: str) -> list[RequestText]:
     ]
 
 
+def read_arenas(source: str, model: str) -> dict[str, tuple[str, str]]:
+    """The pools whose arenas the run function sets: where each begins, as an offset's name, and its size's macro."""
+    bases, sizes = (
+        dict(re.findall(rf"^ +context->(\w+)_arena\.{text};$", _body_of_run(source, model), re.MULTILINE))
+        for text in (r"base = \w+ \+ (\w+)", r"size_bytes = (\w+)")
+    )
+    return {pool: (bases.get(pool, ""), sizes.get(pool, "")) for pool in {**bases, **sizes}}
+
+
 def _body_of_run(source: str, model: str) -> str:
     return source.partition(f"int32_t {model}_run(")[2]
 
