@@ -176,7 +176,8 @@ def write_tiny_bundle(
         "statements": statements,
         "constants": "#define TINY_CONSTANTS (context->constants)"
         if blob
-        else "extern const int8_t tiny_constants[16];\n#define TINY_CONSTANTS tiny_constants",
+        else "extern const int8_t tiny_@parameters@_parameters[16];\n"
+        "#define TINY_CONSTANTS tiny_@parameters@_parameters",
     }
     attribute = _attribute(section)
     values = ", ".join(str(value) for value in CONSTANTS)
@@ -186,7 +187,7 @@ def write_tiny_bundle(
         "src/tiny_kernels.h": KERNELS_HEADER,
         "src/tiny_kernels.c": KERNELS + kernels,
         "src/tiny_parameters.c": '#include "tiny_kernels.h"\n'
-        + ("" if blob else f"const int8_t tiny_constants[16]{attribute} = {{{values}}};\n"),
+        + ("" if blob else f"const int8_t tiny_@parameters@_parameters[16]{attribute} = {{{values}}};\n"),
         "plan.json": json.dumps(
             _plan(resolved, blob, generated_workspace, workspace_bytes_in_plan), indent=1
         ),

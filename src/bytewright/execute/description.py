@@ -79,6 +79,11 @@ class PoolUse:
         """Whether the model's set function brings its bytes."""
         return self.load is Load.COPY and self.used_bytes > 0
 
+    @property
+    def begins_empty(self) -> bool:
+        """Whether its array holds nothing that matters when the program starts."""
+        return self.role is not Role.PARAMETERS or self.is_copied
+
 
 @dataclass(frozen=True, slots=True)
 class Bundle:

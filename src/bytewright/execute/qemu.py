@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bytewright.diagnostics import CompileError
-from bytewright.execute.boards.arrays import ArrayKind, ImageArray, image_arrays
+from bytewright.execute.boards.arrays import ArrayKind, ImageArray, check_places, image_arrays
 from bytewright.execute.boards.counts import (
     AddressRange,
     Counts,
@@ -159,7 +159,8 @@ def build_image(
     """Compiles and links the image into a folder.
 
     Raises:
-        CompileError: BW501 or BW502 for the cross compiler; BW502 if something outgrows its memory.
+        CompileError: BW501 or BW502 for the cross compiler; BW502 if something outgrows its memory; BW405 if an
+            array lies in another memory than the target says.
     """
     compiler = find_tool(options.compiler or f"{_CROSS_PREFIX}gcc", "gcc-arm-none-eabi")
     what = f"the cross compiler '{Path(compiler).name}'"
@@ -181,6 +182,7 @@ def build_image(
     command = [compiler, *common, "-O2", *includes, *link, *sources, *objects, "-lm", "-o", "image.elf"]
     compile_c(command, directory=folder, what=f"{what} (linking for {board.name})")
     symbols = _symbols(folder)
+    check_places(bundle, symbols, _memory_ranges(layout), board.name)
     arrays = image_arrays(bundle, symbols)
     regions = _protect(folder, layout, symbols, arrays) if board.num_protected_regions else ()
     return BoardImage(folder, board, layout, table, symbols, arrays, regions, _flash_bytes(folder, objects))
@@ -242,13 +244,18 @@ def _ranges(image: BoardImage, bundle: Bundle) -> list[AddressRange]:
     if not bundle.io_in_workspace:  # else the model does not touch the harness's copies
         kinds += [ArrayKind.INPUT, ArrayKind.OUTPUT]
     ranges = [array.place for array in image.arrays if array.kind in kinds]
-    return [*ranges, *_memory_ranges(image.layout)]
+    return [*ranges, *_described_memories(image.layout)]
+
+
+def _described_memories(layout: Layout) -> list[AddressRange]:
+    """The memories, called what a user reads of them."""
+    return [replace(memory, name=f"memory {memory.name}") for memory in _memory_ranges(layout)]
 
 
 def _memory_ranges(layout: Layout) -> list[AddressRange]:
     """The target's memories, through every address that they have."""
     return [
-        AddressRange(f"memory {memory.name}", first, first + region.size_bytes - 1)
+        AddressRange(memory.name, first, first + region.size_bytes - 1)
         for memory, region in layout.memories
         for first in dict.fromkeys((region.base, *(start for start, _ in memory.address_ranges())))
     ]
@@ -310,6 +317,8 @@ def _place_of_fault(image: BoardImage, facts: dict[str, int]) -> str:
     if not image.regions or facts.get("fault_in_run") != 1:
         return ""
     address = facts["fault_mmfar"]
-    place = describe_address(address, [array.place for array in image.arrays], _memory_ranges(image.layout))
+    place = describe_address(
+        address, [array.place for array in image.arrays], _described_memories(image.layout)
+    )
     right = "the run may only read it" if access_at(image.regions, address) else "the run may not touch it"
     return f"{place}; {right}"

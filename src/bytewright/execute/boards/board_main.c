@@ -70,8 +70,9 @@ HARNESS_WORKSPACES(DECLARE_WORKSPACE)
     static unsigned char harness_copy_##index[size_bytes] __attribute__((aligned(alignment), used, section(name)));
 HARNESS_COPIES(DECLARE_COPY)
 #define DECLARE_BLOB(index, member, path, alignment, name)                                                  \
-    __asm__(".section " name ", \"a\"\n.balign " STRINGIFY(alignment) "\nharness_blob_" #index ":\n.incbin \"" path \
-            "\"\n.previous\n");                                                                              \
+    __asm__(".section " name ", \"a\"\n.balign " STRINGIFY(alignment) "\n.type harness_blob_" #index            \
+            ", %object\nharness_blob_" #index ":\n.incbin \"" path "\"\n.size harness_blob_" #index            \
+            ", . - harness_blob_" #index "\n.previous\n");                                                    \
     extern const unsigned char harness_blob_##index[];
 HARNESS_BLOBS(DECLARE_BLOB)
 

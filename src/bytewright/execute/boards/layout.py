@@ -12,11 +12,17 @@ from string import Template
 
 from bytewright.diagnostics import CompileError, Diagnostic, InternalError
 from bytewright.execute.boards.facts import BOARDS, Board
-from bytewright.execute.boards.load_sections import load_sections, load_table, loaded_pools
+from bytewright.execute.boards.load_sections import (
+    array_section,
+    load_array_section,
+    load_sections,
+    load_table,
+    loaded_pools,
+)
 from bytewright.execute.boards.protection import Access
 from bytewright.execute.build import BoardTable, blob_section, harness_source, memory_section
 from bytewright.execute.description import Bundle
-from bytewright.target.model import Memory, Provider, Role, Target, c_identifier
+from bytewright.target.model import Memory, Provider, Target, c_identifier
 
 DEFAULT_STACK_BYTES = 64 << 10
 
@@ -194,23 +200,23 @@ def linker_script(layout: Layout, bundle: Bundle) -> str:
 def _memory_sections(memory: Memory, region: LinkerRegion, bundle: Bundle) -> str:
     """Two output sections of one memory: what the image brings, and what is empty at start.
 
-    Arrays that the bundle declares are in the memory's section; if the target names none, they are found by
-    the bundle's object files.
+    Arrays that the bundle declares are in the memory's section; if the target names none, each is found by its own
+    name, which is that of its section with -fdata-sections.
     """
     contents = [f"*({blob_section(memory.name)})"]
     empty = [f"*({memory_section(memory.name)})"]
     generated = [pool for pool in bundle.pools if pool.provider is Provider.GENERATED]
     inside = [pool for pool in generated if pool.memory == memory.name]
-    sections = [bundle.target.section_of(bundle.target.pool(pool.name)) for pool in inside]
-    for section in dict.fromkeys((memory.section, *sections)):
+    sections = {pool.name: bundle.target.section_of(bundle.target.pool(pool.name)) for pool in inside}
+    for section in dict.fromkeys((memory.section, *sections.values())):
         if section is not None:
             contents.append(f"*({section} {section}.*)")
-    if memory.section is None:
-        kept = [pool for pool in generated if pool.is_copied and pool.load_memory == memory.name]
-        if kept or any(pool.role is Role.PARAMETERS and not pool.is_copied for pool in inside):
-            contents.append(f"*bundle_{bundle.model}_parameters.o(.rodata .rodata.*)")
-        if any(pool.role is Role.WORKSPACE or pool.is_copied for pool in inside):
-            empty.append("*bundle_*.o(.bss .bss.*)")
+    for pool in inside:
+        if sections[pool.name] is None:
+            (empty if pool.begins_empty else contents).append(f"*({array_section(bundle, pool)})")
+    for pool in generated:
+        if pool.is_copied and pool.load_memory == memory.name and memory.section is None:
+            contents.append(f"*({load_array_section(bundle, pool)})")
     # What follows bytes that are loaded from elsewhere would be, too.
     has_loaded = any(pool.memory == memory.name for pool in loaded_pools(bundle))
     place = f"> {region.name} AT> {region.name}" if has_loaded else f"> {region.name}"

@@ -33,10 +33,21 @@ def _output_section(bundle: Bundle, pool: PoolUse, region_names: Mapping[str, st
     if pool.provider is Provider.CALLER:
         content = f"*({loaded_blob_section(pool)})"
     else:
-        section = bundle.target.section_of(bundle.target.pool(pool.name)) or ".rodata"
-        content = f"*bundle_{bundle.model}_parameters.o({section} {section}.*)"
+        section = bundle.target.section_of(bundle.target.pool(pool.name))
+        inputs = array_section(bundle, pool) if section is None else f"{section} {section}.*"
+        content = f"*bundle_{bundle.model}_parameters.o({inputs})"
     place = f"> {region_names[pool.memory]} AT> {region_names[pool.load_memory or pool.memory]}"
     return f"    {_name(pool)} : ALIGN(32) {{ {content} . = ALIGN(4); }} {place}"
+
+
+def array_section(bundle: Bundle, pool: PoolUse) -> str:
+    """The section that the compiler gives the array of a pool if the target names none, with -fdata-sections."""
+    return f"{'.bss' if pool.begins_empty else '.rodata'}.{bundle.model}_{pool.c_name}_{pool.role.value}"
+
+
+def load_array_section(bundle: Bundle, pool: PoolUse) -> str:
+    """The same of the array that the pool is copied from."""
+    return f".rodata.{bundle.model}_{pool.c_name}_{pool.role.value}_load"
 
 
 def load_table(bundle: Bundle) -> str:
