@@ -13,20 +13,7 @@ from bytewright.ir.types import Symbol
 
 def write_helpers(writer: Writer, interface: Interface) -> None:
     """Functions that the checks call."""
-    num_workspaces, num_parameters = (
-        len([pool for pool in pools if pool.used_bytes])
-        for pools in (interface.caller_workspaces, interface.caller_parameters)
-    )
-    meet = num_workspaces + num_parameters > 1 or interface.caller_copies
-    if meet or not interface.io_in_workspace:
-        writer.comment("Whether two memories share a byte.")
-        head = "static int share_bytes(const void *first, size_t first_bytes, const void *second, size_t second_bytes)"
-        with writer.block(head):
-            writer.line("const uintptr_t a = (uintptr_t)first;")
-            writer.line("const uintptr_t b = (uintptr_t)second;")
-            writer.line("return a < b ? b - a < first_bytes : a - b < second_bytes;")
-        writer.line()
-    if _has_ranges(interface):
+    if _compares_addresses(interface):
         writer.line(f"#if {interface.prefix}_CHECK_RANGE")
         writer.comment("Whether a memory of one byte or more lies within [first, last].")
         head = "static int lies_within(const void *base, size_t size_bytes, uintptr_t first, uintptr_t last)"
@@ -35,11 +22,36 @@ def write_helpers(writer: Writer, interface: Interface) -> None:
             writer.line("return begin >= first && begin <= last && size_bytes - 1 <= last - begin;")
         writer.line("#endif")
         writer.line()
+    if _looks_for_overlaps(interface):
+        _write_share_bytes(writer, interface)
+
+
+def _write_share_bytes(writer: Writer, interface: Interface) -> None:
+    """Addresses are compared as they are, or, where the target has aliases, as the memory's base has them."""
+    if interface.aliases:
+        writer.comment("The address of the same byte through the memory's base, which an alias stands for.")
+        with writer.block("static uintptr_t first_address(const void *memory)"):
+            writer.line(f"#if {interface.prefix}_CHECK_RANGE")
+            for alias in interface.aliases:
+                inside = f"lies_within(memory, 1, 0x{alias.first:08X}u, 0x{alias.last:08X}u)"
+                with writer.block(f"if ({inside})"):
+                    writer.line(f"return (uintptr_t)memory - 0x{alias.first:08X}u + 0x{alias.base:08X}u;")
+            writer.line("#endif")
+            writer.line("return (uintptr_t)memory;")
+        writer.line()
+    writer.comment("Whether two memories share a byte.")
+    head = "static int share_bytes(const void *first, size_t first_bytes, const void *second, size_t second_bytes)"
+    address_of = "first_address({})" if interface.aliases else "(uintptr_t){}"
+    with writer.block(head):
+        writer.line(f"const uintptr_t a = {address_of.format('first')};")
+        writer.line(f"const uintptr_t b = {address_of.format('second')};")
+        writer.line("return a < b ? b - a < first_bytes : a - b < second_bytes;")
+    writer.line()
 
 
 def write_range_switch(writer: Writer, interface: Interface) -> None:
     """The macro that turns address checks off, where there are any."""
-    if _has_ranges(interface):
+    if _compares_addresses(interface):
         name = f"{interface.prefix}_CHECK_RANGE"
         writer.comment("The target's addresses mean nothing to a 64-bit build, such as a test on the host.")
         writer.line(f"#ifndef {name}")
@@ -48,10 +60,18 @@ def write_range_switch(writer: Writer, interface: Interface) -> None:
         writer.line()
 
 
-def _has_ranges(interface: Interface) -> bool:
-    """Whether the application lends memory of which the target states where it is."""
-    lent = (*interface.caller_workspaces, *interface.caller_copies)
-    return any(pool.used_bytes > 0 and bool(pool.ranges) for pool in lent)
+def _compares_addresses(interface: Interface) -> bool:
+    """Whether a check knows addresses of the target: those of what is lent, or aliases."""
+    lent = (*interface.caller_workspaces, *interface.caller_parameters)
+    has_ranges = any(pool.used_bytes > 0 and bool(pool.ranges) for pool in lent)
+    return has_ranges or (bool(interface.aliases) and _looks_for_overlaps(interface))
+
+
+def _looks_for_overlaps(interface: Interface) -> bool:
+    """Whether two memories meet of which one is written."""
+    lent = (*interface.caller_workspaces, *interface.caller_parameters)
+    num_lent = len([pool for pool in lent if pool.used_bytes])
+    return num_lent > 1 or bool(interface.caller_copies) or not interface.io_in_workspace
 
 
 def write_set_workspaces(writer: Writer, interface: Interface) -> None:
@@ -86,14 +106,20 @@ def write_memory_checks(writer: Writer, interface: Interface, pool: PoolInterfac
     write_refusal(writer, f"{member}.base == NULL", f"{prefix}_ERROR_NULL")
     write_refusal(writer, f"{member}.size_bytes < {size}", f"{prefix}_ERROR_SIZE")
     write_refusal(writer, f"(uintptr_t){member}.base % {alignment} != 0", f"{prefix}_ERROR_ALIGN")
-    if pool.ranges:
-        writer.line(f"#if {prefix}_CHECK_RANGE")
-        inside = " && ".join(
-            f"!lies_within({member}.base, {size}, 0x{first:08X}u, 0x{end - 1:08X}u)"
-            for first, end in pool.ranges
-        )
-        write_refusal(writer, inside, f"{prefix}_ERROR_RANGE")
-        writer.line("#endif")
+    write_range_check(writer, interface, pool, f"{member}.base")
+
+
+def write_range_check(writer: Writer, interface: Interface, pool: PoolInterface, address: str) -> None:
+    """The pool's bytes from this address on lie in its memory, through its base or an alias."""
+    if not pool.ranges or not pool.used_bytes:
+        return
+    size = interface.macro(pool, "SIZE")
+    outside = " && ".join(
+        f"!lies_within({address}, {size}, 0x{first:08X}u, 0x{end - 1:08X}u)" for first, end in pool.ranges
+    )
+    writer.line(f"#if {interface.prefix}_CHECK_RANGE")
+    write_refusal(writer, outside, f"{interface.prefix}_ERROR_RANGE")
+    writer.line("#endif")
 
 
 def write_refusal_of_set(writer: Writer, interface: Interface, pool: PoolInterface, memory: str) -> None:

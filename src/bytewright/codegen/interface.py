@@ -93,10 +93,31 @@ class ArenaInterface:
 
 
 @dataclass(frozen=True, slots=True)
+class Alias:
+    """Further addresses, `first` to `last`, of bytes that a memory has from `base` on."""
+
+    first: int
+    last: int
+    base: int
+
+
+def memory_aliases(target: Target) -> tuple[Alias, ...]:
+    """The aliases of all memories that the entry's device reaches: inputs and outputs may lie in any of them."""
+    reached = [target.memory(name) for name in target.default_device.reached_memories]
+    return tuple(
+        Alias(first, end - 1, memory.base)
+        for memory in reached
+        if memory.base is not None
+        for first, end in memory.address_ranges()[1:]
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Interface:
     """Everything that more than one generated file mentions.
 
     Attributes:
+        aliases: Second addresses of bytes, which overlaps are looked for through.
         arenas: What serves requests at run time; none for most models.
         symbols: Extents that the application gives with each run: what `<model>_run` takes, in order.
     """
@@ -109,6 +130,7 @@ class Interface:
     plan_hash: str
     workspaces: tuple[PoolInterface, ...]
     parameters: tuple[PoolInterface, ...]
+    aliases: tuple[Alias, ...]
     arenas: tuple[ArenaInterface, ...]
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]

@@ -7,7 +7,12 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from bytewright.codegen.checks import write_memory_checks, write_refusal, write_refusal_of_set
+from bytewright.codegen.checks import (
+    write_memory_checks,
+    write_range_check,
+    write_refusal,
+    write_refusal_of_set,
+)
 from bytewright.codegen.interface import Interface, PoolInterface, blob_header
 from bytewright.codegen.writer import Writer
 from bytewright.target.model import PARAMETER_HEADER_BYTES
@@ -52,7 +57,7 @@ def _source(pool: PoolInterface) -> str:
 
 
 def _write_checks(writer: Writer, interface: Interface, pool: PoolInterface) -> None:
-    """A blob that is lent must be aligned; one that is copied may be anywhere."""
+    """A blob that is lent must be aligned and in the pool's memory; one that is copied may be anywhere."""
     prefix, blob, name = interface.prefix, _source(pool), pool.identifier
     write_refusal(writer, f"{blob} == NULL", f"{prefix}_ERROR_NULL")
     if pool.is_copied:
@@ -60,6 +65,7 @@ def _write_checks(writer: Writer, interface: Interface, pool: PoolInterface) -> 
     else:
         misaligned = f"(uintptr_t){blob} % {interface.macro(pool, 'ALIGN')} != 0"
         write_refusal(writer, misaligned, f"{prefix}_ERROR_ALIGN")
+        write_range_check(writer, interface, pool, blob)
     differs = f"memcmp({blob}, {name}_header, sizeof {name}_header) != 0"
     write_refusal(writer, differs, f"{prefix}_ERROR_HASH")
 
