@@ -1,11 +1,12 @@
 """Several pools: which buffer goes where, and at which offset.
 
-The least cost comes first, then the least sum of tops. A depth-first search chooses a pool for one buffer
-after another and cuts by four sound tests: the cost with every undecided buffer at its cheapest; for each pool
-the bytes that its buffers need at any one time; the same sum over all pools against the best tops so far; and
-sets of buffers that an exact search has shown not to fit a pool ("nogoods", shrunk before they are kept). At a
-leaf each pool is solved by itself. If the search ends within the budget, what it found is optimal; if not, the
-best plan stands beside a bound.
+The least cost comes first, then the least sum of tops. There is no plan if what is alive at one time exceeds all the
+pools together. Else a depth-first search chooses a pool for one buffer after another and cuts by four sound tests: the
+cost with every undecided buffer at its cheapest, but for what full pools have to give up (`relaxation`); for each pool
+the bytes that its buffers need at any one time; the same sum over all pools against the best tops so far; and sets of
+buffers that an exact search has shown not to fit a pool ("nogoods", shrunk before they are kept). Of buffers that are
+alike but for the name, none gets a better choice than one before it. At a leaf each pool is solved by itself. If the
+search ends within the budget, what it found is optimal; if not, the best plan stands beside a bound.
 """
 
 from __future__ import annotations
@@ -17,11 +18,16 @@ from bytewright.plan.bounds import pool_bound, sections_of, union_of
 from bytewright.plan.conflict import shrink
 from bytewright.plan.first_fit import first_fit
 from bytewright.plan.flat import Choice, FlatProblem
+from bytewright.plan.knapsack import KnapsackTables
 from bytewright.plan.minimise import PoolPlan, solve_pool
+from bytewright.plan.relaxation import Relaxation
 from bytewright.plan.request import Goal, Meter
 
 # Share of the budget that one pool of one leaf may use, so that a single hard leaf does not eat it all.
 LEAF_SHARE = 16
+# A decision of this search, in Python, takes about as long as this many nodes of the exact search in C.
+DECISION_NODES = 16
+IMPOSSIBLE = 1 << 80  # a cost beyond any
 SHRINK_NODES = 2000
 
 
@@ -70,7 +76,7 @@ def assign(
 
     Args:
         flat: The problem.
-        meter: The budget; a decision of the search costs one node.
+        meter: The budget; a decision of the search costs `DECISION_NODES`.
         members: The buffers in question; the others are left out.
         goal: When to stop, if not as the request says.
         start_with_first_fit: Whether first fit gives the search something to improve on (all buffers only).
@@ -103,23 +109,48 @@ class _Assign:
         self.known: dict[tuple[int, frozenset[int]], PoolPlan] = {}
         self.total_bound = max((union_of(flat, alive) for alive in self.sections), default=0)
         self.least_cost = sum(flat.choices[i][0].cost for i in self.members if flat.choices[i])
+        self.root_cost = self.least_cost
         self.best: Assignment | None = None
         self.complete = True
         self.leaf_nodes = max(meter.left // LEAF_SHARE, 1)
         # Buffers whose choice matters most are decided first; those without a choice before all.
         self.order = sorted(self.members, key=self._priority)
+        self.twin = self._twins()
+        self.chosen: dict[int, Choice] = {}
+        is_one_section = len(self.sections) == 1 and not flat.contract_gaps
+        self.tables = KnapsackTables(flat, self.order) if is_one_section else None
+        self.relaxation = None if flat.contract_gaps or is_one_section else Relaxation(flat, self.sections)
 
     def _priority(self, index: int) -> tuple[int, int, int, int]:
         choices = self.flat.choices[index]
         spread = choices[-1].cost - choices[0].cost if choices else 0
         return (min(len(choices), 2), -spread, -self.flat.size_bytes[index], index)
 
+    def _twins(self) -> dict[int, int]:
+        """By buffer: one before it in the order that differs in nothing but the name."""
+        last: dict[object, int] = {}
+        twins: dict[int, int] = {}
+        if self.flat.contract_gaps:
+            return twins
+        for index in self.order:
+            buffer, choices = self.flat.buffers[index], self.flat.choices[index]
+            if self.flat.fixed[index] >= 0:
+                continue
+            key = (self.flat.size_bytes[index], buffer.lifetimes, choices)
+            if key in last:
+                twins[index] = last[key]
+            last[key] = index
+        return twins
+
     def run(self) -> AssignResult:
-        if any(not self.flat.choices[i] for i in self.members):
+        if any(not self.flat.choices[i] for i in self.members) or self.total_bound > self._room():
+            return AssignResult(None, 0, 0, infeasible=True)
+        self.root_cost = self._raised(self.least_cost, 0, range(len(self.sections)))
+        if self.root_cost >= IMPOSSIBLE:
             return AssignResult(None, 0, 0, infeasible=True)
         if not self._good_enough():
             self._descend()
-        cost_bound = self._cost_bound()
+        cost_bound = self.root_cost
         if self.complete and self.best is None:
             return AssignResult(None, cost_bound, 0, infeasible=True)
         if self.best is None:
@@ -129,6 +160,11 @@ class _Assign:
         else:
             tops_bound = self.total_bound
         return AssignResult(self.best, cost_bound, tops_bound, self._pool_bounds(self.best))
+
+    def _room(self) -> int:
+        """Bytes of all the pools that these buffers may use."""
+        pools = {choice.pool for index in self.members for choice in self.flat.choices[index]}
+        return sum(self.flat.capacity[pool] for pool in sorted(pools))
 
     def start_with_first_fit(self) -> None:
         attempt = first_fit(self.flat, self.meter.request.native)
@@ -145,6 +181,7 @@ class _Assign:
 
     def _descend(self) -> None:
         cost = self.least_cost
+        lower = [self.root_cost]  # bound on the cost, by depth
         path: list[tuple[int, Choice, tuple[list[int], list[int]]]] = []  # position, choice, what to restore
         pending: list[list[Choice]] = [self._choices_at(0)]
         while pending:
@@ -158,20 +195,24 @@ class _Assign:
                     return
             if position == len(self.order) or not pending[-1]:
                 pending.pop()
+                lower.pop()
                 if path:
                     cost -= self._undo(*path.pop())
                 continue
             choice = pending[-1].pop()
             index = self.order[position]
             extra = choice.cost - self.flat.choices[index][0].cost
-            self.meter.spend(1)
+            self.meter.spend(DECISION_NODES)
             if self.best is not None and cost + extra > self.best.cost:
                 continue
             saved = self._assign(index, choice)
-            if saved is None or self._hopeless(cost + extra):
-                if saved is not None:
-                    self._undo(position, choice, saved)
+            if saved is None:
                 continue
+            raised = max(lower[-1], self._raised(cost + extra, position + 1, self.sections_of_buffer[index]))
+            if self._hopeless(raised):
+                self._undo(position, choice, saved)
+                continue
+            lower.append(raised)
             path.append((position, choice, saved))
             cost += extra
             pending.append(self._choices_at(position + 1))
@@ -179,7 +220,26 @@ class _Assign:
     def _choices_at(self, position: int) -> list[Choice]:
         if position == len(self.order):
             return []
-        return list(reversed(self.flat.choices[self.order[position]]))
+        index = self.order[position]
+        choices = self.flat.choices[index]
+        first = choices.index(self.chosen[self.twin[index]]) if index in self.twin else 0
+        return list(reversed(choices[first:]))
+
+    def _raised(self, cost: int, position: int, sections: Sequence[int]) -> int:
+        """The cost with what full pools have to give up in some sections; `IMPOSSIBLE` if they cannot.
+
+        Args:
+            cost: With every buffer from the position on at its cheapest.
+            position: In the order: the first that is not decided.
+            sections: Those to look at.
+        """
+        if self.tables is not None:
+            moves = self.tables.moving_cost([loads[0] for loads in self.load], position)
+        elif self.relaxation is not None:
+            moves = self.relaxation.moving_cost(self.load, sections)
+        else:
+            return cost
+        return IMPOSSIBLE if moves is None else cost + moves
 
     def _assign(self, index: int, choice: Choice) -> tuple[list[int], list[int]] | None:
         """Puts the buffer into the pool; None, and nothing done, if that pool cannot hold it."""
@@ -200,6 +260,9 @@ class _Assign:
             else:
                 loads[t] += self.flat.size_bytes[index]
             highest = max(highest, loads[t])
+        self.chosen[index] = choice
+        if self.relaxation is not None:
+            self.relaxation.decide(index, sections)
         alone = pool_bound(self.flat, pool, [index]).lower_bound_bytes
         self.highest[pool] = max(highest, alone)
         if self.highest[pool] > self.flat.capacity[pool]:
@@ -214,13 +277,17 @@ class _Assign:
 
     def _undo_state(self, index: int, pool: int, saved: tuple[list[int], list[int]]) -> None:
         self.assigned[pool].discard(index)
+        if self.relaxation is not None:
+            self.relaxation.reopen(index, self.sections_of_buffer[index])
         for t, load in zip(self.sections_of_buffer[index], saved[0], strict=True):
             self.in_section[pool][t].remove(index)
             self.load[pool][t] = load
         self.highest = saved[1]
 
     def _hopeless(self, cost: int) -> bool:
-        """Whether no completion beats the best plan."""
+        """Whether no completion beats the best plan; `cost` is a bound on that of any."""
+        if cost >= IMPOSSIBLE:
+            return True
         if self.best is None:
             return False
         tops = max(sum(self.highest), self.total_bound)
@@ -267,33 +334,6 @@ class _Assign:
             return False if part.lower_bound_bytes > self.flat.capacity[pool] else None
 
         self.nogoods[pool].append(frozenset(shrink(sorted(self.assigned[pool]), fits).members))
-
-    # Bounds of an unfinished search.
-
-    def _cost_bound(self) -> int:
-        """The least cost, raised by what must leave full pools at the worst time of each."""
-        return self.least_cost + max((self._excess_cost(alive) for alive in self.sections), default=0)
-
-    def _excess_cost(self, alive: Sequence[int]) -> int:
-        """What moving buffers out of pools that are too full costs at least, fractions of buffers allowed."""
-        if self.flat.contract_gaps:
-            return 0
-        total = 0
-        for pool, capacity in enumerate(self.flat.capacity):
-            inside = [i for i in alive if self.flat.choices[i][0].pool == pool]
-            excess = sum(self.flat.size_bytes[i] for i in inside) - capacity
-            steps = sorted(
-                ((c[1].cost - c[0].cost if len(c) > 1 else 1 << 62), self.flat.size_bytes[i])
-                for i in inside
-                for c in (self.flat.choices[i],)
-            )
-            steps.sort(key=lambda step: step[0] / step[1])
-            for cost, size in steps:
-                if excess <= 0:
-                    break
-                total += cost * min(excess, size) // size
-                excess -= size
-        return total
 
     def _pool_bounds(self, best: Assignment) -> dict[int, int]:
         bounds: dict[int, int] = {}

@@ -1,0 +1,89 @@
+"""What an unfinished choice of pools must still cost, with fractions of buffers allowed.
+
+While pools are chosen, every undecided buffer is counted in its cheapest pool. What a level holds too much at one time
+must go beyond it, at least at the cost of the cheapest moves per byte: a fractional knapsack (Dantzig 1957). Alignment
+and fragmentation are left out, so the bound holds for every plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from bytewright.plan.flat import FlatProblem
+from bytewright.plan.levels import Level, levels_of
+
+
+class Relaxation:
+    """The bytes of undecided buffers, level by level and section by section.
+
+    Args:
+        flat: The problem; without contracts, because those let buffers share bytes.
+        sections: Buffers that are alive together.
+    """
+
+    def __init__(self, flat: FlatProblem, sections: Sequence[Sequence[int]]) -> None:
+        self.flat = flat
+        self.is_open = [True] * flat.num_buffers
+        self.levels = levels_of(flat, sorted({index for alive in sections for index in alive}))
+        # By level and section: bytes of undecided buffers, and those that may go beyond, cheapest per byte first.
+        self.open_bytes = [[self._bytes_in(level, alive) for alive in sections] for level in self.levels]
+        self.movable = [[self._movable(level, alive) for alive in sections] for level in self.levels]
+
+    def _bytes_in(self, level: Level, alive: Sequence[int]) -> int:
+        return sum(self.flat.size_bytes[index] for index in alive if index in level.step)
+
+    def _movable(self, level: Level, alive: Sequence[int]) -> list[tuple[int, int]]:
+        steps = [(index, cost) for index in alive if (cost := level.step.get(index)) is not None]
+        sizes = self.flat.size_bytes
+        return sorted(steps, key=lambda item: (Fraction(item[1], max(sizes[item[0]], 1)), item[0]))
+
+    def decide(self, index: int, sections: Sequence[int]) -> None:
+        """A buffer has got a pool."""
+        self._count(index, sections, -self.flat.size_bytes[index])
+        self.is_open[index] = False
+
+    def reopen(self, index: int, sections: Sequence[int]) -> None:
+        """It has none any more."""
+        self._count(index, sections, self.flat.size_bytes[index])
+        self.is_open[index] = True
+
+    def _count(self, index: int, sections: Sequence[int], num_bytes: int) -> None:
+        for level, open_bytes in zip(self.levels, self.open_bytes, strict=True):
+            if index in level.step:
+                for section in sections:
+                    open_bytes[section] += num_bytes
+
+    def moving_cost(self, load: Sequence[Sequence[int]], sections: Sequence[int]) -> int | None:
+        """The least cost of all moves at the worst of some sections; None if no moves suffice.
+
+        Args:
+            load: Bytes of decided buffers, by pool and section.
+            sections: Those to look at.
+        """
+        worst = 0
+        for section in sections:
+            total = 0
+            for number, level in enumerate(self.levels):
+                decided = sum(load[pool][section] for pool in level.pools)
+                excess = decided + self.open_bytes[number][section] - level.capacity
+                cost = self._cheapest_moves(self.movable[number][section], excess)
+                if cost is None:
+                    return None
+                total += cost
+            worst = max(worst, total)
+        return worst
+
+    def _cheapest_moves(self, movable: Sequence[tuple[int, int]], excess_bytes: int) -> int | None:
+        if excess_bytes <= 0:
+            return 0
+        total = 0
+        for index, step in movable:
+            if not self.is_open[index]:
+                continue
+            size_bytes = self.flat.size_bytes[index]
+            if size_bytes >= excess_bytes:
+                return total - (-step * excess_bytes // size_bytes)
+            total += step
+            excess_bytes -= size_bytes
+        return None
