@@ -27,7 +27,7 @@ from bytewright.plan_file import read_plan
 from bytewright.target.registry import load_target
 from support import shared_models as models
 from support.against_reference import drawn
-from support.c_program import build_program, run_command
+from support.c_program import build_program, run_c, run_command
 from support.random_models import CASES, RandomModel, operator_models
 from support.random_networks import random_network
 from support.reference import LiteRt
@@ -243,3 +243,50 @@ def test_pools_may_be_called_as_parameters_of_the_run_are(name: str, tmp_path: P
     build_program(folder, "int main(void) { return 0; }", tmp_path)  # without a warning
     x = np.zeros((2, *model.plan.inputs[0].shape[1:]), np.int8)
     np.testing.assert_array_equal(model.run(x), one_by_one(LiteRt(DIGITS), x))
+
+
+FAR = """
+#include <sys/mman.h>
+
+int main(void)
+{
+    static @m@_context context;
+    static const int8_t images[2][64] = {SAMPLES};
+    int8_t probabilities[2][10];
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void *const memory = mmap(NULL, @M@_RAM_WORKSPACE_SIZE, PROT_READ | PROT_WRITE, flags, -1, 0);
+    const @m@_workspaces workspaces = {.ram = {memory, @M@_RAM_WORKSPACE_SIZE}};
+    const @m@_inputs inputs = {.image = images[0]};
+    const @m@_outputs outputs = {.probabilities = probabilities[0]};
+
+    if (memory == MAP_FAILED) {
+        abort();
+    }
+    SHOW("set", @m@_set_workspaces(&context, &workspaces));
+    SHOW("run", @m@_run(&context, &inputs, &outputs, 2));
+    for (int i = 0; i < 20; ++i) {
+        printf("output %d %d\\n", i, probabilities[i / 10][i % 10]);
+    }
+    return 0;
+}
+"""
+
+
+def test_offsets_may_be_larger_than_an_int(tmp_path: Path) -> None:
+    """Workspace of 6 GB, of which two samples touch little; what the C says of it is C99."""
+    folder = write_with_batch(DIGITS, tmp_path / "bundle", 2097151)
+    plan = check_bundle(folder).plan
+    assert max(buffer.place.offset or 0 for buffer in plan.buffers.values()) >= 1 << 31
+    batch = np.random.default_rng(3).integers(-128, 128, (2, 8, 8, 1)).astype(np.int8)
+    samples = ", ".join("{" + ", ".join(map(str, sample.ravel())) + "}" for sample in batch)
+    flags = (
+        "-O1",
+        "-pedantic-errors",
+        "-D_DEFAULT_SOURCE",
+        "-fsanitize=undefined",
+        "-fno-sanitize-recover=all",
+    )
+    shown = run_c(folder, FAR.replace("SAMPLES", samples), tmp_path, flags)
+    assert (shown["set"], shown["run"]) == (0, 0)
+    expected = one_by_one(LiteRt(DIGITS.read_bytes()), batch)
+    assert [shown[f"output {index}"] for index in range(20)] == expected.ravel().tolist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 from bytewright.codegen.arena import (
     describe_requests,
@@ -29,6 +30,8 @@ from bytewright.ir.expr import Buffer, Expr
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Access, Allocate, BufferParameter, Call, CallKind, PrimFunc, Region, Role, Seq
 from bytewright.ir.types import format_shape
+
+INT_MAX = (1 << 31) - 1
 
 
 def entry_source(module: Module, interface: Interface) -> str:
@@ -65,12 +68,19 @@ def _write_offsets(writer: Writer, module: Module, interface: Interface) -> None
     if not placed:
         return
     writer.comment(f"Offsets in the pools, in bytes. Plan {interface.plan_hash}.")
-    with writer.block("enum", "};"):
-        for index, (buffer, offset) in enumerate(placed):
-            comma = "," if index + 1 < len(placed) else ""
-            described = f"{buffer.dtype.value}[{format_shape(buffer.shape)}]"
-            writer.line(f"{interface.offset_macro(buffer)} = {offset}{comma} /* {described} */")
+    small = [(buffer, offset) for buffer, offset in placed if offset <= INT_MAX]
+    with writer.block("enum", "};") if small else nullcontext():
+        for index, (buffer, offset) in enumerate(small):
+            comma = "," if index + 1 < len(small) else ""
+            writer.line(f"{interface.offset_macro(buffer)} = {offset}{comma} /* {_described(buffer)} */")
+    for buffer, offset in placed:
+        if offset > INT_MAX:  # no enumerator of C99
+            writer.line(f"#define {interface.offset_macro(buffer)} {offset} /* {_described(buffer)} */")
     writer.line()
+
+
+def _described(buffer: Buffer) -> str:
+    return f"{buffer.dtype.value}[{format_shape(buffer.shape)}]"
 
 
 def _used_pools(

@@ -49,9 +49,10 @@ def read_hashes(text: str) -> list[str]:
 
 
 def read_offsets(source: str, model: str) -> dict[str, int]:
-    """The enumerators that hold offsets in pools."""
-    pattern = re.compile(rf"^\s+({re.escape(model.upper())}_AT_\w+) = (\d+)\b", re.MULTILINE)
-    return {name: int(value) for name, value in pattern.findall(source)}
+    """The enumerators that hold offsets in pools, and the macros of those that are too large for one."""
+    name = rf"({re.escape(model.upper())}_AT_\w+)"
+    pattern = re.compile(rf"^(?:\s+{name} =|#define {name}) (\d+)\b", re.MULTILINE)
+    return {enumerator or macro: int(value) for enumerator, macro, value in pattern.findall(source)}
 
 
 def read_calls(source: str, model: str) -> list[CallText]:
