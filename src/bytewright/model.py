@@ -124,7 +124,14 @@ def compile_to_model(
         io=Io(io),
         numerics=Numerics(numerics),
         pins=tuple(parse_pin_option(text) for text in pins),
-        batch_max=batch_max,
+        batch_max=_checked_batch(batch_max),
         progress=progress,
     )
     return CompiledModel(plan_of(compiled.document), MappingProxyType(compiled.files))
+
+
+def _checked_batch(batch_max: object) -> int | None:
+    """The largest batch, where it is one; a truth value is not."""
+    if batch_max is None or (type(batch_max) is int and batch_max >= 1):
+        return batch_max
+    raise ValueError(f"batch_max is {batch_max!r}, not a whole number of 1 or more")

@@ -24,8 +24,8 @@ def open_batch(module: Module, batch_max: int) -> Module:
     """Returns the module with a leading extent `batch[1..batch_max]` in place of 1.
 
     Raises:
-        CompileError: BW111 if an input has no leading extent of 1, an operator mixes samples, or a tensor gets more
-            elements than kernels can count.
+        CompileError: BW111 if an input has no leading extent of 1, an operator mixes samples, an output depends on no
+            input, or a tensor gets more elements than kernels can count.
     """
     function = module.graph
     symbol = Symbol(_free_name(module), 1, batch_max)
@@ -41,6 +41,9 @@ def open_batch(module: Module, batch_max: int) -> Module:
         with collector.catch():
             nodes.append(opening.node(node))
     collector.stop_if_any()
+    for port, name in zip(module.outputs, function.results, strict=True):
+        if symbol not in opening.types[name].shape:
+            raise _without_batch(module, port)
     _check_sizes(module, [*parameters, *(value for node in nodes for value in node.outputs)], symbol)
     opened = Function(function.name, tuple(parameters), tuple(nodes), function.results)
     return replace(
@@ -48,6 +51,17 @@ def open_batch(module: Module, batch_max: int) -> Module:
         functions=(opened,),
         inputs=_ports(module.inputs, [value.name for value in parameters], opening.types),
         outputs=_ports(module.outputs, function.results, opening.types),
+    )
+
+
+def _without_batch(module: Module, port: Port) -> CompileError:
+    return CompileError(
+        Diagnostic(
+            "BW111",
+            f"output '{port.name}' depends on no input, so it has no batch",
+            help=WITHOUT_BATCH,
+            where=module.name,
+        )
     )
 
 

@@ -206,11 +206,20 @@ def test_every_operator_that_mixes_is_reported() -> None:
 
 def test_what_depends_on_no_input_stays_as_it_is() -> None:
     draft = draft_of((1, 4))
-    draft.constant("k", np.ones((2, 4)), F32)
+    draft.constant("k", np.ones((1, 4)), F32)
+    draft.node("fixed", Clamp(0.0, 0.5), "k")
+    draft.node("y", Add(), "x", "fixed")
+    module = open_batch(draft.module("y"), 3)
+    assert module.graph.nodes[0].outputs[0].type == TensorType((1, 4), F32)
+    assert module.outputs[0].type == TensorType((Symbol("batch", 1, 3), 4), F32)
+
+
+def test_an_output_that_depends_on_no_input_is_refused() -> None:
+    draft = draft_of((1, 4))
+    draft.constant("k", np.ones((1, 4)), F32)
     draft.node("fixed", Clamp(0.0, 0.5), "k")
     draft.node("y", Clamp(0.0, 6.0), "x")
-    module = open_batch(draft.module("y", "fixed"), 3)
-    assert module.outputs[1].type == TensorType((2, 4), F32)
+    assert refusal(draft, "y", "fixed").message == "output 'out_1' depends on no input, so it has no batch"
 
 
 def test_a_batch_of_more_elements_than_kernels_count_is_refused_with_the_largest_that_works() -> None:
