@@ -1,7 +1,8 @@
 """Follows the help lines of errors mechanically: the rule of docs/errors.md, and nothing else.
 
-Options of a help line are added to those of the command that failed. What the error points at goes; an option for the
-same pool or pattern makes room; a list of pools makes room as a whole. A line for the target file is written into it.
+Options of a help line are added to those of the command that failed. What the error points at goes, and so does what
+the line says to leave out; an option for the same pool or pattern makes room; a list of pools makes room as a whole. A
+line for the target file is written into it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ LISTS = ("--workspace", "--parameters")
 KEYED = ("--resize", "--provider", "--pin")
 FLAGS = ("--use-backend-alloc-workspace",)
 NO_OPTION = "no option helps: "
+WITHOUT = "leave out "
 IN_TARGET_FILE = "in the target file: "
 
 Option = tuple[str, str | None]
@@ -39,8 +41,13 @@ def with_help(arguments: Iterable[str], text: str) -> list[str]:
     """The options of a command that failed, as its error text says that they should be."""
     lines = help_lines(text)
     assert lines, "no help"
+    given = parsed(arguments)
+    if lines[0].startswith(WITHOUT):
+        gone, _, rest = lines[0].removeprefix(WITHOUT).partition(", and add ")
+        given = [option for option in given if option not in parsed(shlex.split(gone))]
+        lines = [rest] if rest else []
     assert all(line.startswith("--") for line in lines), f"no list of options: {lines}"
-    given, advised = parsed(arguments), [option for line in lines for option in parsed(shlex.split(line))]
+    advised = [option for line in lines for option in parsed(shlex.split(line))]
     gone = {_key(option) for option in (*advised, *parsed(pointed_at(text)))}
     kept = [option for option in given if _key(option) not in gone]
     return [word for name, value in (*kept, *advised) for word in (name, *([] if value is None else [value]))]

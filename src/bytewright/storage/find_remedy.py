@@ -23,7 +23,7 @@ from bytewright.target.model import DEFAULT_PROVIDER, Memory, Pool, Role, Target
 from bytewright.target.options import Overrides, PoolOption, ResizeOption
 
 _ROLES = (Role.WORKSPACE, Role.PARAMETERS)
-_LEAST_BYTES = 16  # of a pool that nothing is in
+_LEAST_BYTES = 1  # of a pool that nothing is in
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,7 @@ class _Change:
     pools: tuple[Pool, ...] = ()
     pins: tuple[Pin, ...] = ()
     io: Io | None = None
+    without: tuple[Pin, ...] = ()
 
     def apply(self, conditions: Conditions) -> Conditions:
         pools = [
@@ -41,7 +42,8 @@ class _Change:
             for pool in (*conditions.target.pools_of(role), *(p for p in self.pools if p.role is role))
         ]
         target = replace(conditions.target, pools=tuple(pools))
-        return Conditions(target, replaced_pins(conditions.pins, self.pins), self.io or conditions.io)
+        pins = replaced_pins(conditions.pins, self.pins, self.without)
+        return Conditions(target, pins, self.io or conditions.io)
 
 
 def find_remedy(conditions: Conditions, tags: tuple[str, ...], attempt: Attempt) -> Remedy | None:
@@ -81,6 +83,10 @@ def _changes(conditions: Conditions) -> Iterator[_Change]:
                 yield _Change(pins=(replace(pin, pool=pool.name),))
     for pool in target.pools if conditions.pins else ():
         yield _Change(pins=_all_pinned(conditions, pool))
+    for pin in reversed(conditions.pins):
+        yield _Change(without=(pin,))
+    if conditions.pins:
+        yield _Change(without=conditions.pins)
     if conditions.io is Io.WORKSPACE:
         yield _Change(io=Io.CALLER)
     yield _Change(io=Io.WORKSPACE)
@@ -95,6 +101,7 @@ def _most_generous(conditions: Conditions) -> Iterator[_Change]:
         if conditions.pins:
             for pool in (*target.pools, *pools):
                 yield _Change(pools, _all_pinned(conditions, pool), io)
+            yield _Change(pools, io=io, without=conditions.pins)
 
 
 def _all_pinned(conditions: Conditions, pool: Pool) -> tuple[Pin, ...]:
@@ -285,7 +292,13 @@ def _with_all_room(
             continue
         chosen = min(pools, key=lambda p: (p.name not in added, target.default_device_name not in p.devices))
         least = {
-            pool.name: replace(pool, size_bytes=_least_bytes(pool, roles, trial), takes_remainder=False)
+            pool.name: replace(
+                pool,
+                size_bytes=trial.tops.get(pool.name, 0)
+                if pool.name in added
+                else _least_bytes(pool, role, roles, trial),
+                takes_remainder=False,
+            )
             for pool in target.pools
             if pool.role in _ROLES
         }
@@ -296,11 +309,13 @@ def _with_all_room(
     return _with_pools(target, widened)
 
 
-def _least_bytes(pool: Pool, roles: tuple[Role, ...], trial: Trial) -> int:
-    """What a pool keeps when another one of its memory is widened; `roles` are those that are to be widened yet."""
+def _least_bytes(pool: Pool, role: Role, roles: tuple[Role, ...], trial: Trial) -> int:
+    """What a pool keeps when one of `role` in its memory is widened; `roles` are those that are to be widened yet."""
     if pool.role not in roles:
         return max(trial.tops.get(pool.name, 0), _LEAST_BYTES)
-    return _LEAST_BYTES if pool.takes_remainder or pool.size_bytes is None else pool.size_bytes
+    if pool.role is not role or pool.takes_remainder or pool.size_bytes is None:
+        return _LEAST_BYTES
+    return pool.size_bytes
 
 
 def _sized(
@@ -334,7 +349,7 @@ def _sized(
         resize=tuple(ResizeOption(name, size) for name, size in sizes.items() if name not in added),
         max_stack_size=stack_bytes,
     )
-    return Remedy(overrides, change.pins, change.io), (grown_bytes, len(sizes))
+    return Remedy(overrides, change.pins, change.io, without=change.without), (grown_bytes, len(sizes))
 
 
 def _resized(target: Target, sizes: dict[str, int]) -> Target:

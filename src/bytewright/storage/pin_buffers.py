@@ -62,7 +62,7 @@ def pin_buffers(module: Module, target: Target, pins: tuple[Pin, ...]) -> Module
             buffers = allocations if role is Role.WORKSPACE else constants
             matching = [buffer.name for buffer in buffers if fnmatchcase(buffer.name, pin.pattern)]
             if not matching:
-                what, place = f"matches no {_noun(role)}", f"--pin '{pin}'"
+                what, place = f"matches no {_noun(role)}; {_some_names(buffers)}", f"--pin '{pin}'"
                 raise _refused(pin, what, _other_pattern(pin, buffers), place)
             for name in matching:
                 earlier = reasons.setdefault(name, [])
@@ -80,7 +80,7 @@ def _role(pin: Pin, target: Target) -> Role:
     pool = target.find_pool(pin.pool)
     if pool is None or pool.role not in _ROLES:
         names = ", ".join(p.name for role in _ROLES for p in target.pools_of(role))
-        raise _refused(pin, f"names the pool '{pin.pool}', which does not exist", f"the pools are {names}")
+        raise _refused(pin, f"names the pool '{pin.pool}', which does not exist; the pools are {names}")
     return pool.role
 
 
@@ -88,10 +88,12 @@ def _noun(role: Role) -> str:
     return "tensor or scratch of the workspace" if role is Role.WORKSPACE else "constant"
 
 
-def _other_pattern(pin: Pin, buffers: list[Buffer]) -> str:
+def _other_pattern(pin: Pin, buffers: list[Buffer]) -> str | None:
     meant = closest_names(pin.pattern, [buffer.name for buffer in buffers])
-    if meant:
-        return f"--pin '{replace(pin, pattern=meant[0])}'"
+    return f"--pin '{replace(pin, pattern=meant[0])}'" if meant else None
+
+
+def _some_names(buffers: list[Buffer]) -> str:
     shown = ", ".join(buffer.name for buffer in buffers[:8])
     return f"names are {shown}{', ...' if len(buffers) > 8 else ''}"
 
@@ -102,12 +104,10 @@ def _joined(pin: Pin, name: str, scope: Scope | None, earlier: list[str]) -> Sco
     except ValueError:
         other = earlier[-1] if earlier else "the program"
         what = f"contradicts {other}: '{name}' has the scope {scope} already"
-        known = None if scope is None else scope.pool
-        advice = "leave it out" if known is None else f"--pin '{replace(pin, pool=known)}'"
-        raise _refused(pin, what, advice) from None
+        raise _refused(pin, what) from None
 
 
-def _refused(pin: Pin, what: str, help_text: str, where: str | None = None) -> CompileError:
+def _refused(pin: Pin, what: str, help_text: str | None = None, where: str | None = None) -> CompileError:
     return CompileError(Diagnostic("BW204", f"--pin '{pin}' {what}", help=help_text, where=where))
 
 

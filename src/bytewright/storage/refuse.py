@@ -49,8 +49,11 @@ def require_fit(module: Module, conditions: Conditions, attempt: Attempt, quick_
             return trial
         diagnostics, otherwise = refusals(trial), _no_room(conditions.target)
     remedy = find_remedy(conditions, tuple(undeclared_tags(module, conditions.target)), quick_attempt)
-    text = None if remedy is None else remedy.text(conditions.target)
-    raise CompileError(replace(d, help=text or d.help or otherwise) for d in diagnostics)
+    text = otherwise if remedy is None else remedy.text(conditions.target)
+    if remedy is None or remedy.without:  # what was meant is better than nothing, where each error can say it
+        is_said = all(diagnostic.help for diagnostic in diagnostics)
+        raise CompileError(d if is_said else replace(d, help=text) for d in diagnostics)
+    raise CompileError(replace(diagnostic, help=text) for diagnostic in diagnostics)
 
 
 _NO_PLACE = "no option helps: the program asks for a place that the target does not have"

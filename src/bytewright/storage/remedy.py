@@ -57,12 +57,14 @@ class Remedy:
         pins: Pins that take the place of those with the same pattern.
         io: Where inputs and outputs are, if elsewhere.
         edits: Lines of the target file.
+        without: Pins that go.
     """
 
     overrides: Overrides = field(default_factory=Overrides)
     pins: tuple[Pin, ...] = ()
     io: Io | None = None
     edits: tuple[ReachEdit, ...] = ()
+    without: tuple[Pin, ...] = ()
 
     def apply(self, conditions: Conditions) -> Conditions:
         """The conditions with the remedy.
@@ -74,7 +76,8 @@ class Remedy:
         for edit in self.edits:
             target = edit.apply(target)
         target = apply_overrides(target, self.overrides)
-        return Conditions(target, replaced_pins(conditions.pins, self.pins), self.io or conditions.io)
+        pins = replaced_pins(conditions.pins, self.pins, self.without)
+        return Conditions(target, pins, self.io or conditions.io)
 
     def text(self, target: Target) -> str:
         """As a help line: options, or else what to write into the target file."""
@@ -85,13 +88,19 @@ class Remedy:
         words += [f"--pin {shlex.quote(str(pin))}" for pin in self.pins]
         if self.io is not None:
             words.append(f"--io {self.io.value}")
-        return " ".join(words)
+        options = " ".join(words)
+        if not self.without:
+            return options
+        gone = " ".join(f"--pin {shlex.quote(str(pin))}" for pin in dict.fromkeys(self.without))
+        return f"leave out {gone}, and add {options}" if options else f"leave out {gone}"
 
 
-def replaced_pins(pins: tuple[Pin, ...], others: tuple[Pin, ...]) -> tuple[Pin, ...]:
-    """The pins, where those of a pattern that others have too make room for them."""
+def replaced_pins(
+    pins: tuple[Pin, ...], others: tuple[Pin, ...], without: tuple[Pin, ...] = ()
+) -> tuple[Pin, ...]:
+    """The pins, where those of a pattern that others have too make room for them, and some go."""
     patterns = {pin.pattern for pin in others}
-    return (*(pin for pin in pins if pin.pattern not in patterns), *others)
+    return (*(pin for pin in pins if pin.pattern not in patterns and pin not in without), *others)
 
 
 def role_of_pin(pin: Pin, target: Target) -> Role:

@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from bytewright.cli.main import bytewright
 from bytewright.target import load_text
-from support.apply_help import NO_OPTION, help_lines, with_help, with_target_lines
+from support.apply_help import IN_TARGET_FILE, NO_OPTION, help_lines, with_help, with_target_lines
 from support.digits_bundle import DIGITS, two_by_two
 from support.shared_models import VWW, model_path
 from tflite_writer import ModelBuilder
@@ -341,6 +341,19 @@ def test_a_stack_gives_up_what_it_does_not_need(tmp_path: Path) -> None:
     mended(tmp_path, (), text, file=tight)
 
 
+def test_pins_that_no_pool_can_keep_are_left_out(tmp_path: Path) -> None:
+    """Two of the three buffers that are alive at once fit beside the stack, the third in the other memory."""
+    file, options = small(ram="2600", fast="1100"), ("--pin", "*=fast")
+    text = refused(tmp_path, options, 3, "error[BW301]", file=file)
+    assert help_lines(text) == [
+        "leave out --pin '*=fast', and add --workspace fast --workspace ram=2KiB --max-stack-size 544"
+    ]
+    mended(tmp_path, options, text, file=file)
+    text = refused(tmp_path, ("--pin", "xyz=fast"), 1, "error[BW204]", "names are conv2d_0/out", file=small())
+    assert help_lines(text) == ["leave out --pin xyz=fast"]
+    mended(tmp_path, ("--pin", "xyz=fast"), text, file=small())
+
+
 def test_a_pool_that_the_processor_does_not_reach(tmp_path: Path) -> None:
     options = ("--workspace", "fast=512", "--workspace", "far")
     file = small()
@@ -484,11 +497,10 @@ def assert_help_works(
     if line.startswith(NO_OPTION):
         assert not fits_somehow, outcome.text
         return "hopeless"
-    if line.startswith("--"):
-        options = with_help(options, outcome.text)
-    else:
-        assert file is not None
+    if file is not None and line.startswith(IN_TARGET_FILE):
         file = with_target_lines(file, outcome.text)
+    else:
+        options = with_help(options, outcome.text)
     again = compile_with(folder, model, options, file)
     assert again.status == 0, f"{outcome.text}\n{options}\n{again.text}"
     return "mended"
@@ -540,6 +552,30 @@ def commands(draw: st.DrawFn) -> list[str]:
     return [*words, *draw(st.sampled_from([(), ("--io", "workspace")]))]
 
 
+# Where a first version of the search found nothing: a pool of the same role that must make room for the stack, and
+# parameters in the memory that the workspace needs.
+@example(
+    ram="600", fast="1KiB", stack="64", rom="16KiB", options=["--workspace", "ram=536"], is_example=False
+)
+@example(
+    ram="8KiB",
+    fast="1KiB",
+    stack="320",
+    rom="7709",
+    options=["--workspace", "fast=600", "--io", "workspace", "--parameters", "ram=1KiB"],
+    is_example=True,
+)
+@example(
+    ram="1KiB",
+    fast="4KiB",
+    stack="64",
+    rom="16KiB",
+    options=[
+        *("--workspace", "ram=1KiB", "--workspace", "fast=64"),
+        *("--max-stack-size", "320", "--parameters", "fast=4KiB"),
+    ],
+    is_example=True,
+)
 @settings(max_examples=60)
 @given(
     ram=SIZES,

@@ -58,6 +58,14 @@ def test_nothing_fits_and_the_set_says_why():
     assert [shortage.pool for shortage in solution.shortages] == ["p", "q"]
 
 
+def test_more_bytes_at_one_time_than_all_pools_have_need_no_search():
+    crowd = tuple(Buffer(f"b{n}", 3, ((0, 1),)) for n in range(60))
+    solution = solve(Problem(crowd, (Pool("p", 90), Pool("q", 89))))
+    assert (solution.status, solution.irreducible) == (Status.INFEASIBLE, True)
+    assert len(solution.infeasible_set) == 60  # 59 of them are 30 and 29
+    assert solve(Problem(crowd, (Pool("p", 90), Pool("q", 90)))).status is Status.OPTIMAL
+
+
 def test_a_fixed_offset_rules_out_pools_where_it_is_misaligned():
     buffer = Buffer("a", 4, ((0, 1),), alignment=8, fixed_offset=4)
     solution = solve(Problem((buffer,), (Pool("p", base_address=0), Pool("q", base_address=4))))
