@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,10 @@ from elftools.elf.elffile import ELFFile
 from bytewright.cli.main import bytewright
 from bytewright.execute.run import run_bundle
 from bytewright.plan_file import read_plan
+from bytewright.target.dump import dump, dump_toml
+from bytewright.target.load import load_description, load_text
+from bytewright.target.model import Target
+from support.apply_help import help_lines, with_target_lines
 from support.board_image import image_of, link_again
 from support.kws_program import expected_output
 from support.loaded_parameters import COMBINATIONS, Load, Provider, board_target, loaded_bundle
@@ -126,6 +131,46 @@ def test_a_load_address_outside_of_all_memories_is_refused(tmp_path: Path) -> No
     status, _, errors = check(folder, elf)
     assert status == 4
     assert "is loaded from 0x50000000..0x5000247f, in no memory of the target, not from 'flash'" in errors
+
+
+def without_source(provider: Provider, *, with_flash: bool = True) -> Target:
+    """The same pools, but the target does not say where their bytes are kept."""
+    description: dict[str, Any] = dump(board_target("linker", provider))
+    for pool in description["parameters"]:
+        pool.pop("from", None)
+    for pool in (*description["workspace"], *description["parameters"]):
+        if pool.pop("remainder", False):
+            pool["size"] = "1MiB"  # a size that stays when other pools change
+    if not with_flash:
+        description["memory"]["flash"]["access"] = "rw"
+    return load_description(description, "board")
+
+
+@pytest.mark.parametrize("provider", ["generated", "caller"])
+def test_parameters_that_are_loaded_to_memory_that_can_be_written_are_refused(provider: Provider) -> None:
+    """In QEMU the bytes are there; when the power comes they are not. The help leads to an image that is right."""
+    target = without_source(provider)
+    folder = loaded_bundle(target)
+    status, text, errors = check(folder, image_of(folder), *ARRAYS["linker", provider])
+    assert (status, text) == (4, "")
+    for pool, first, memory in (("fast", "0x2000", "dtcm"), ("middle", "0x2100", "isram")):
+        (note,) = [line for line in errors.splitlines() if f"pool '{pool}'" in line]
+        assert f"is loaded from {first}" in note
+        assert f"in memory '{memory}', which is not read-only" in note
+    assert "pool 'flash'" not in errors
+    assert help_lines(errors) == [
+        'in the target file: [[parameters]] fast from = "flash", [[parameters]] middle from = "flash"'
+    ]
+    mended = load_text(with_target_lines(dump_toml(target), errors), "mended.toml")
+    right = loaded_bundle(mended)
+    status, _, errors = check(right, image_of(right), *ARRAYS["linker", provider])
+    assert (status, errors) == (0, "")
+
+
+def test_where_no_memory_is_read_only_the_program_is_loaded_with_its_parameters() -> None:
+    folder = loaded_bundle(without_source("generated", with_flash=False))
+    status, _, errors = check(folder, image_of(folder))
+    assert (status, errors) == (0, "")
 
 
 def _with_region(folder: Path, tmp_path: Path) -> tuple[str, ...]:

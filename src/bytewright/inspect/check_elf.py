@@ -3,7 +3,8 @@
 Every array that stands behind a pool lies in the memory that the plan gave it, is aligned, shares no byte with
 another array, section or variable, nor with the stack and the heap that the linker script reserves; and parameters
 are the plan's bytes. Parameters that are brought to their memory before the first run lie until then in the memory
-from which the target loads them: at a load address, or in an array that is copied.
+from which the target loads them: at a load address, or in an array that is copied. Others lie in memory that is not
+empty when the power comes.
 
 Addresses are compared as bytes of a memory, so that an array and a stack that meet through an alias are found, which
 no linker sees.
@@ -21,6 +22,7 @@ from bytewright.inspect.read_c import read_bytes
 from bytewright.inspect.read_elf import Image, Symbol, read_image
 from bytewright.plan_file import Plan, PlannedPool
 from bytewright.target.model import Memory, Target
+from bytewright.target.problem import from_line, in_target_file, read_only_memories
 
 # What linker scripts reserve, by the names of their symbols: the CMSIS templates', newlib's, picolibc's and those
 # of STM32 projects. First and end of the interval ...
@@ -166,7 +168,8 @@ def check_elf(directory: Path, plan: Plan, path: Path, symbols: Mapping[str, str
             faults += _faults_of_load(plan.hardware, image, array)
     if faults:
         message = f"the image '{path}' is not what the plan of '{plan.model}' says"
-        raise CompileError(Diagnostic("BW405", message, tuple(faults)))
+        help_text = _load_help(plan.hardware, image, found)
+        raise CompileError(Diagnostic("BW405", message, tuple(faults), help_text))
     num_bytes = sum(array.pool.used_bytes for array in found if array.has_bytes)
     return ImageVerdict(tuple(found), num_bytes, tuple(reserved), tuple(separate))
 
@@ -293,17 +296,55 @@ def _reserved(image: Image) -> list[Interval]:
 
 
 def _faults_of_load(target: Target, image: Image, array: PoolArray) -> Iterator[str]:
-    """Whether the linker's load address is in the memory from which the target loads the pool."""
+    """Whether the bytes are, until the first run, in the memory from which the target loads the pool."""
     pool, symbol = array.pool, array.symbol
-    section = image.section_of(symbol, pool.used_bytes)
-    memory = target.find_memory(pool.load_memory or "")
-    if section is None or pool.load == "copy" or memory is None or not memory.address_ranges():
+    loaded = _loaded_from(image, array)
+    if loaded is None:
         return
+    memory = target.find_memory(pool.load_memory or "")
+    if memory is not None and memory.address_ranges():
+        is_said = pool.load == "copy" and loaded.first == symbol.address  # of the array that is copied
+        if not is_said and _locate(target, loaded) != (memory.name, _offset(target, memory, loaded.first)):
+            place = f"{loaded}, {_whereabouts(target, loaded)}, not from '{memory.name}'"
+            yield f"pool '{pool.name}': '{symbol.name}' is loaded from {place}"
+    elif _is_lost(target, image, array):
+        yield (
+            f"pool '{pool.name}': '{symbol.name}' is loaded from {loaded}, {_whereabouts(target, loaded)}, which is "
+            "not read-only, so nobody knows what it holds when the power comes"
+        )
+
+
+def _loaded_from(image: Image, array: PoolArray) -> Interval | None:
+    """Where the linker puts the bytes of an array until they are brought to it."""
+    symbol = array.symbol
+    section = image.section_of(symbol, array.pool.used_bytes)
+    if section is None:
+        return None  # said already
     first = symbol.address - section.address + section.load_address
-    loaded = Interval(pool.name, first, first + pool.used_bytes)
-    if _locate(target, loaded) != (memory.name, _offset(target, memory, first)):
-        place = f"{loaded}, {_whereabouts(target, loaded)}, not from '{memory.name}'"
-        yield f"pool '{pool.name}': '{symbol.name}' is loaded from {place}"
+    return Interval(array.pool.name, first, first + array.pool.used_bytes)
+
+
+def _is_lost(target: Target, image: Image, array: PoolArray) -> bool:
+    """Whether the bytes are loaded to memory that is empty when the power comes, and the target says nothing else.
+
+    Where no memory is read-only, whoever loads the program loads its parameters with it.
+    """
+    loaded = _loaded_from(image, array)
+    located = None if loaded is None or array.pool.load_memory else _locate(target, loaded)
+    return (
+        located is not None
+        and target.memory(located[0]).is_writable
+        and any(not memory.is_writable for memory in target.memories)
+    )
+
+
+def _load_help(target: Target, image: Image, arrays: Sequence[PoolArray]) -> str | None:
+    """The line of the target file that says which memory keeps the bytes of pools that would be lost."""
+    lost = [array.pool.name for array in arrays if array.has_bytes and _is_lost(target, image, array)]
+    if not lost:
+        return None
+    kept_in = read_only_memories(target)[0]
+    return in_target_file(*(from_line(name, kept_in) for name in dict.fromkeys(lost)))
 
 
 def _faults_of_bytes(directory: Path, plan: Plan, image: Image, array: PoolArray) -> Iterator[str]:

@@ -24,7 +24,15 @@ from bytewright.target.model import (
     Target,
     c_identifier,
 )
-from bytewright.target.problem import Problem, closest, in_target_file, listing, reach_line
+from bytewright.target.problem import (
+    Problem,
+    closest,
+    from_line,
+    in_target_file,
+    listing,
+    reach_line,
+    read_only_memories,
+)
 from bytewright.target.size import format_size
 from bytewright.target.source import Path
 
@@ -290,22 +298,25 @@ def _load_problems(target: Target, pool: Pool, path: Path) -> Iterator[Problem]:
     memory = target.find_memory(pool.memory)
     if memory is None or (pool.load is Load.LINKER and pool.load_memory is None):
         return
-    read_only = [memory.name for memory in target.memories if not memory.is_writable]
+    read_only = read_only_memories(target)
     if not memory.is_writable:
         message = f"nothing can be loaded into pool {pool.name!r}: its memory {memory.name!r} is read-only"
         key = "from" if pool.load is Load.LINKER else "load"
         yield Problem((*path, key), message, help="drop `load` and `from`: the bytes are in place already")
+        return  # whatever else is wrong with the two keys goes with them
+    other_source = _source_help(pool, read_only)
     if pool.load is Load.COPY and pool.load_memory is None and pool.provider is Provider.GENERATED:
         message = (
             f"pool {pool.name!r} is copied, so its bytes need a second memory: the key 'from' is missing"
         )
-        yield Problem((*path, "load"), message, (listing("memories that are read-only", read_only),))
+        note = listing("memories that are read-only", read_only)
+        yield Problem((*path, "load"), message, (note,), other_source)
     if pool.load is Load.COPY:
         yield from _copy_reach_problems(target, pool, path)
     source = None if pool.load_memory is None else target.find_memory(pool.load_memory)
     if pool.load_memory is not None and source is None:
         message = f"pool {pool.name!r} is loaded from memory {pool.load_memory!r}, which does not exist"
-        suggestion = closest(pool.load_memory, read_only)
+        suggestion = closest(pool.load_memory, read_only) or other_source
         yield Problem(
             (*path, "from"), message, (listing("memories that are read-only", read_only),), suggestion
         )
@@ -314,13 +325,23 @@ def _load_problems(target: Target, pool: Pool, path: Path) -> Iterator[Problem]:
             f"pool {pool.name!r} is loaded from memory {source.name!r}, which is not read-only, so nobody knows "
             "what it holds at start"
         )
-        yield Problem((*path, "from"), message, (listing("memories that are read-only", read_only),))
+        note = listing("memories that are read-only", read_only)
+        yield Problem((*path, "from"), message, (note,), other_source)
     elif source is not None and source.size_bytes is not None and _size_bytes(target, pool) is None:
         message = (
             f"pool {pool.name!r} has no limit, but memory {source.name!r}, from which it is loaded, has "
             f"{format_size(source.size_bytes)}"
         )
         yield Problem((*path, "size"), message, help=f"give pool {pool.name!r} a size")
+
+
+def _source_help(pool: Pool, read_only: Sequence[str]) -> str:
+    """Another memory that a pool can be loaded from; without one, what does without."""
+    if read_only:
+        return in_target_file(from_line(pool.name, read_only[0]))
+    if pool.load is Load.COPY and pool.provider is Provider.GENERATED:
+        return "drop `load` and `from`: the linker brings the bytes then"
+    return "drop `from`"
 
 
 def _copy_reach_problems(target: Target, pool: Pool, path: Path) -> Iterator[Problem]:
@@ -339,7 +360,8 @@ def _copy_reach_problems(target: Target, pool: Pool, path: Path) -> Iterator[Pro
 
 
 def _section_problems(target: Target, pools: list[tuple[Pool, Path]]) -> Iterator[Problem]:
-    """What the linker places in one section is loaded from one memory."""
+    """What the linker places in one section lies in one memory, and is loaded from one."""
+    yield from _shared_section_problems(target, pools)
     seen: dict[str, Pool] = {}
     for pool, path in pools:
         section = target.section_of(pool) if target.find_memory(pool.memory) else None
@@ -352,6 +374,29 @@ def _section_problems(target: Target, pools: list[tuple[Pool, Path]]) -> Iterato
                 f"from {other.load_memory!r} and {pool.load_memory!r}"
             )
             yield Problem((*path, "from"), message, help=f"give pool {pool.name!r} a `section` of its own")
+
+
+def _shared_section_problems(target: Target, pools: list[tuple[Pool, Path]]) -> Iterator[Problem]:
+    """Sections that two memories have, or pools of two memories."""
+    owners: dict[str, tuple[str, str]] = {}
+    named: list[tuple[str | None, str, str, Path]] = [
+        (memory.section, memory.name, f"memory {memory.name!r}", ("memory", memory.name))
+        for memory in target.memories
+    ]
+    named += [
+        (pool.section, pool.memory, f"pool {pool.name!r} in memory {pool.memory!r}", path)
+        for pool, path in pools
+    ]
+    for section, memory_name, what, path in named:
+        if section is None:
+            continue
+        other_memory, other = owners.setdefault(section, (memory_name, what))
+        if other_memory != memory_name:
+            message = (
+                f"section {section!r} is that of {other} and of {what}: a linker puts it into one memory"
+            )
+            help_text = "give each memory a `section` of its own"
+            yield Problem((*path, "section"), message, help=help_text)
 
 
 def _size_bytes(target: Target, pool: Pool) -> int | None:

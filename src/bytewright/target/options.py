@@ -23,6 +23,7 @@ from bytewright.target.model import (
     DEFAULT_PROVIDER,
     UNLIMITED,
     Device,
+    Load,
     Pool,
     Provider,
     Role,
@@ -348,7 +349,8 @@ def _replacement(target: Target, role: Role, option: PoolOption, given: tuple[Po
     """The pool that an option asks for.
 
     It keeps the alignment, provider and devices of the pool that it takes the place of: the one of the same
-    role and name, if that is in the same memory.
+    role and name, if that is in the same memory. Parameters that are brought to memory that can be written are brought
+    to another such memory in the same way.
     """
     existing = target.find_pool(option.name)
     memory_name = option.memory
@@ -372,6 +374,21 @@ def _replacement(target: Target, role: Role, option: PoolOption, given: tuple[Po
     size_bytes, takes_remainder = option.size_bytes, option.size_bytes is None
     if existing is not None and existing.role is role and existing.memory == memory_name:
         return replace(existing, size_bytes=size_bytes, takes_remainder=takes_remainder)
+    is_loaded = existing is not None and (existing.load is Load.COPY or existing.load_memory is not None)
+    if (
+        existing is not None
+        and is_loaded
+        and role is Role.PARAMETERS
+        and target.memory(memory_name).is_writable
+    ):
+        return replace(
+            existing,
+            memory=memory_name,
+            size_bytes=size_bytes,
+            takes_remainder=takes_remainder,
+            section=None,
+            devices=(),
+        )
     return Pool(
         name=option.name,
         memory=memory_name,

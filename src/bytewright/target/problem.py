@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bytewright.diagnostics import Diagnostic
-from bytewright.target.model import Device, Reach
+from bytewright.target.model import Device, Reach, Target
 from bytewright.target.source import Path
 
 
@@ -49,6 +49,18 @@ def reach_line(device: Device, memory: str) -> str:
     """The line by which a device reaches one memory more."""
     entries = ", ".join(str(entry) for entry in (*device.reach, Reach(memory)))
     return f"[device.{device.name}] reach = [{entries}]"
+
+
+def from_line(pool: str, memory: str) -> str:
+    """The line by which a parameter pool is loaded from a memory."""
+    return f'[[parameters]] {pool} from = "{memory}"'
+
+
+def read_only_memories(target: Target) -> list[str]:
+    """Those that can keep bytes which are loaded elsewhere; what the default device reaches comes first."""
+    names = [memory.name for memory in target.memories if not memory.is_writable]
+    device = target.find_device(target.default_device_name)
+    return sorted(names, key=lambda name: device is None or not device.reaches(name))
 
 
 def listing(what: str, names: Iterable[str]) -> str:

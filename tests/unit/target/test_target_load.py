@@ -7,6 +7,7 @@ import pytest
 
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.target import UNLIMITED, Access, Load, Provider, Rank, Reach, Role, load_file, load_text
+from support.apply_help import with_target_lines
 
 BOARD = """\
 name = "board"
@@ -236,6 +237,26 @@ ADDED_MISTAKES = [
     ),
     (FAST + 'load = "later"\n', "parameters[1].load", "'load' cannot be 'later'"),
     (FAST + 'section = "a b"\n', "parameters[1].section", "is not a linker section"),
+    (
+        '[memory.second]\nsize = 64\nsection = ".dtcm"\n',
+        "memory.second.section",
+        "section '.dtcm' is that of memory 'dtcm' and of memory 'second': a linker puts it into one memory",
+    ),
+    (
+        '[[parameters]]\nname = "f"\nmemory = "flash"\nsize = 1\nsection = ".dtcm"\n',
+        "parameters[1].section",
+        "section '.dtcm' is that of memory 'dtcm' and of pool 'f' in memory 'flash'",
+    ),
+    (
+        FAST + 'section = ".own"\n[[parameters]]\nname = "f"\nmemory = "flash"\nsize = 1\nsection = ".own"\n',
+        "parameters[2].section",
+        "section '.own' is that of pool 'fast' in memory 'dtcm' and of pool 'f' in memory 'flash'",
+    ),
+    (
+        '[[parameters]]\nname = "f"\nmemory = "flash"\nsize = 1\nload = "copy"\n',
+        "parameters[1].load",
+        "nothing can be loaded into pool 'f': its memory 'flash' is read-only",
+    ),
     (FAST + 'load = "copy"\n', "parameters[1].load", "need a second memory: the key 'from' is missing"),
     (FAST + 'from = "flsh"\n', "parameters[1].from", "from memory 'flsh', which does not exist"),
     (FAST + 'from = "isram"\n', "parameters[1].from", "from memory 'isram', which is not read-only"),
@@ -281,6 +302,30 @@ def test_a_mistake_in_an_added_table(added: str, key: str, message: str) -> None
     (diagnostic,) = errors_of(BOARD + added)
     assert message in diagnostic.message
     assert (diagnostic.where or "").endswith(f", key {key}")
+
+
+@pytest.mark.parametrize(
+    "keys", ['load = "copy"\n', 'from = "isram"\n', 'load = "copy"\nfrom = "isram"\n', 'from = "rom"\n']
+)
+def test_the_help_for_a_missing_or_wrong_source_works(keys: str) -> None:
+    (diagnostic,) = errors_of(BOARD + FAST + keys)
+    assert diagnostic.help == 'in the target file: [[parameters]] fast from = "flash"'
+    mended = with_target_lines(BOARD + FAST + keys, f"help: {diagnostic.help}")
+    assert load_text(mended, "x").pool("fast").load_memory == "flash"
+
+
+@pytest.mark.parametrize("keys", ['load = "copy"\n', 'from = "isram"\n', 'load = "copy"\nfrom = "isram"\n'])
+def test_the_help_where_no_memory_can_keep_the_bytes(keys: str) -> None:
+    """Without the keys that it names, the target loads."""
+    text = changed('access = "r"\n', "") + FAST
+    (diagnostic,) = errors_of(text + keys)
+    assert diagnostic.help in (
+        "drop `from`",
+        "drop `load` and `from`: the linker brings the bytes then",
+    )
+    dropped = [name for name in ("load", "from") if f"`{name}`" in diagnostic.help]
+    kept = [line for line in keys.splitlines() if line.partition(" ")[0] not in dropped]
+    assert load_text(text + "\n".join(kept), "x").pool("fast").load_memory is None
 
 
 def test_bytes_that_are_loaded_take_room_where_they_come_from() -> None:

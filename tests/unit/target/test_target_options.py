@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from bytewright.diagnostics import CompileError, Diagnostic
@@ -283,8 +285,22 @@ def test_parameters_in_memory_that_can_be_written() -> None:
     changed = apply_overrides(copied, options(parameters="fast=8KiB@dtcm flash"))
     assert (changed.pool("fast").load, changed.pool("fast").load_memory) == (Load.COPY, "flash")
     assert sizes(changed)["flash"] == (8 << 20) - (8 << 10)
-    moved = apply_overrides(copied, options(parameters="fast=8KiB@isram flash"))
-    assert (moved.pool("fast").load, sizes(moved)["flash"]) == (Load.LINKER, 8 << 20)
+    moved = apply_overrides(copied, options(parameters="fast=8KiB@sram flash"))
+    assert (moved.pool("fast").memory, moved.pool("fast").load) == ("sram", Load.COPY)
+    assert (moved.pool("fast").load_memory, sizes(moved)["flash"]) == ("flash", (8 << 20) - (8 << 10))
+    in_place = apply_overrides(copied, options(parameters="fast=8KiB@flash"))
+    assert (in_place.pool("fast").load, in_place.pool("fast").load_memory) == (Load.LINKER, None)
+
+
+@pytest.mark.parametrize("load", ["linker", "copy"])
+@pytest.mark.parametrize("provider", ["generated", "caller"])
+def test_a_loaded_pool_that_moves_is_loaded_in_the_same_way(load: str, provider: str) -> None:
+    """Its section stays behind, which is that of the other memory, and so do the devices that reach that."""
+    fast = FAST | {"load": load, "provider": provider, "section": ".own", "alignment": 32, "devices": ["cpu"]}
+    target = load_description(dump(BOARD) | {"parameters": [fast, {"name": "flash", "memory": "flash"}]})
+    before = target.pool("fast")
+    moved = apply_overrides(target, options(parameters="fast=16KiB@isram flash")).pool("fast")
+    assert moved == replace(before, memory="isram", section=None)
 
 
 def test_a_copied_pool_needs_to_know_where_its_bytes_are() -> None:
