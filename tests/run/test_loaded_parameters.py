@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bytewright.execute.host import HostModel
 from bytewright.ir.border import Io
+from bytewright.target.dump import dump
+from bytewright.target.load import load_description
 from support.c_program import build_program, run_c
 from support.kws_program import (
     ALIGN,
@@ -224,6 +227,18 @@ def test_memory_outside_of_the_targets_is_refused(tmp_path: Path) -> None:
     shown = run_c(loaded_bundle(board_target("copy", "caller")), RANGES, tmp_path, flags)
     outside = dict.fromkeys(("in flash", "before", "past the end"), RANGE)
     assert shown == {"base": HASH, "alias": HASH, **outside}
+
+
+@pytest.mark.parametrize("workspace", ["fast_header", "kws_ref_model_fast_header", "context_base"])
+def test_a_pool_may_be_called_like_what_the_c_has_for_another(workspace: str, tmp_path: Path) -> None:
+    """Without a warning about a name that hides another."""
+    description: dict[str, Any] = dump(host_target("copy", "generated"))
+    (pool,) = description["workspace"]
+    pools = [{"name": "context", "memory": pool["memory"], "size": "9KiB"}, pool | {"name": workspace}]
+    folder = loaded_bundle(load_description(description | {"workspace": pools}))
+    assert run_c(folder, 'int main(void) { SHOW("block", block == NULL); return 0; }', tmp_path) == {
+        "block": 0
+    }
 
 
 def test_two_contexts_share_an_array_of_the_c() -> None:

@@ -148,13 +148,9 @@ class _Names:
             return self.ports[buffer.name]
         if any(buffer in arena.requests for arena in self.interface.arenas):
             return f"({C_TYPES[buffer.dtype]} *){request_name(buffer.name)}"
-        return self.address_from(self.interface.base_name(self.pool_of(buffer)), buffer, is_read_only)
-
-    def pool_of(self, buffer: Buffer) -> PoolInterface:
-        """The pool that the buffer lies in."""
-        name = buffer.scope.pool if buffer.scope is not None else None
-        pools = (*self.interface.workspaces, *self.interface.parameters)
-        return next(pool for pool in pools if pool.pool.name == name)
+        return self.address_from(
+            self.interface.base_name(self.interface.pool_of(buffer)), buffer, is_read_only
+        )
 
     def address_from(self, base: str, buffer: Buffer, is_read_only: bool) -> str:
         """The address of a buffer in a pool, typed, from the expression for the pool's base."""
@@ -184,7 +180,7 @@ def _write_address_functions(writer: Writer, module: Module, interface: Interfac
     for border in Border:
         for buffer in border_buffers(module.main, border):
             _, port = ports[buffer.name]
-            pool = names.pool_of(buffer)
+            pool = interface.pool_of(buffer)
             is_read_only = border is Border.OUTPUT
             with writer.block(address_head(interface, border, port)):
                 with writer.block(f"if ({_is_unset(pool)})"):

@@ -15,7 +15,7 @@ def generate_c(module: Module, interface: Interface) -> dict[str, bytes]:
     """Path in the bundle -> content. The module must be planned."""
     model = module.name
     texts = {
-        f"include/{model}.h": header_text(interface),
+        f"include/{model}.h": header_text(module, interface),
         f"src/{model}.c": entry_source(module, interface),
         f"src/{model}_kernels.h": kernels_header(module),
         f"src/{model}_kernels.c": kernels_source(module),

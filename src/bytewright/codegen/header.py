@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bytewright.codegen.arena import (
     write_arena_members,
     write_arena_prototypes,
@@ -13,8 +15,8 @@ from bytewright.codegen.interface import Interface, PoolInterface
 from bytewright.codegen.parameters import initialiser_name
 from bytewright.codegen.set_parameters import set_parameters_head
 from bytewright.codegen.writer import Writer
-from bytewright.ir.border import Border
-from bytewright.ir.module import Port
+from bytewright.ir.border import Border, border_buffers, border_ports
+from bytewright.ir.module import Module, Port
 from bytewright.ir.types import Symbol
 
 ERRORS = (
@@ -32,8 +34,8 @@ ERRORS = (
 )
 
 
-def header_text(interface: Interface) -> str:
-    """The header."""
+def header_text(module: Module, interface: Interface) -> str:
+    """The header; the module is planned."""
     writer = Writer()
     guard = f"{interface.prefix}_H"
     writer.comment(
@@ -56,7 +58,7 @@ def header_text(interface: Interface) -> str:
     if not interface.io_in_workspace:
         _write_ports(writer, interface)
     _write_pools(writer, interface)
-    _write_functions(writer, interface)
+    _write_functions(writer, module, interface)
     writer.line("#ifdef __cplusplus")
     writer.line("}")
     writer.line("#endif")
@@ -182,7 +184,7 @@ def _describe_pool(pool: PoolInterface) -> str:
     return f"{pool.used_bytes} bytes, aligned to {pool.alignment}, in memory '{pool.pool.memory}'"
 
 
-def _write_functions(writer: Writer, interface: Interface) -> None:
+def _write_functions(writer: Writer, module: Module, interface: Interface) -> None:
     model, prefix = interface.model, interface.prefix
     if interface.caller_workspaces:
         writer.comment(
@@ -199,27 +201,63 @@ def _write_functions(writer: Writer, interface: Interface) -> None:
         writer.wrapped(f"{set_parameters_head(interface)};")
         writer.wrapped(f"int32_t {model}_verify_parameters(const {model}_context *context);")
         writer.line()
-    if any(not pool.is_caller and pool.used_bytes for pool in interface.workspaces):
-        shared = "\nThe workspace is an array of the generated code: one run at a time."
-    elif interface.own_copies:
-        shared = "\nContexts of their own may run in threads of their own, once all parameters are set."
-    else:
-        shared = "\nNothing is global and mutable: contexts of their own may run in threads of their own."
-    extents = " and ".join(f"'{symbol.name}'" for symbol in interface.symbols)
-    what_runs = f"Runs one inference{f' of the extent {extents}' if extents else ''}"
     if interface.io_in_workspace:
-        _write_address_prototypes(writer, interface)
+        _write_address_prototypes(writer, module, interface)
         contract = (
-            f"{what_runs} on the inputs in the workspace, which it may overwrite: write them before each run.\n"
-            "Outputs hold until the next run, or until inputs are written: the two may share bytes.\n"
+            f"{_what_runs(interface)} on the inputs in the workspace, which it may overwrite: write them before each "
+            "run.\nOutputs hold until the next run, or until inputs are written: the two may share bytes.\n"
         )
     else:
         what = "Outputs and workspaces share no bytes with each other, with inputs, or with parameters"
-        contract = f"{what_runs}. {what}. Inputs are not changed.\n"
+        contract = f"{_what_runs(interface)}. {what}. Inputs are not changed.\n"
     write_arena_prototypes(writer, interface)
-    writer.comment(f"{contract}At most {prefix}_STACK_SIZE bytes of stack are used.{shared}")
+    writer.comment(
+        f"{contract}{_what_extents_mean(interface)}At most {prefix}_STACK_SIZE bytes of stack are used.\n"
+        f"{_what_is_shared(interface)}"
+    )
     writer.wrapped(f"{interface.run_head()};")
     writer.line()
+
+
+def _what_runs(interface: Interface) -> str:
+    samples = " and ".join(
+        f"'{symbol.name}' samples" for symbol in interface.symbols if _is_batch(interface, symbol)
+    )
+    return f"Runs one inference{f' of {samples}' if samples else ''}"
+
+
+def _is_batch(interface: Interface, symbol: Symbol) -> bool:
+    """Whether an extent of the run counts samples: inputs and outputs hold them one after another."""
+    return all(port.type.shape[:1] == (symbol,) for port in (*interface.inputs, *interface.outputs))
+
+
+def _what_extents_mean(interface: Interface) -> str:
+    """The range of each extent that the run is given, and what of inputs and outputs it is about."""
+    lines: list[str] = []
+    for symbol in interface.symbols:
+        line = f"'{symbol.name}' is {symbol.lower} to {interface.bound_macro(symbol)}"
+        if _is_batch(interface, symbol):
+            line += "; inputs and outputs hold so many samples, and need no bytes for more"
+        lines.append(f"{line}.\n")
+    return "".join(lines)
+
+
+def _what_is_shared(interface: Interface) -> str:
+    """What contexts of their own have in common nevertheless."""
+    arrays = [pool for pool in interface.workspaces if not pool.is_caller and pool.used_bytes]
+    if arrays:
+        one = len(arrays) == 1
+        are = "is an array" if one else "are arrays"
+        return (
+            f"Workspace{'' if one else 's'} {_names(arrays)} {are} of the generated code: one run at a time."
+        )
+    if interface.own_copies:
+        return "Contexts of their own may run in threads of their own, once all parameters are set."
+    return "Nothing is global and mutable: contexts of their own may run in threads of their own."
+
+
+def _names(pools: Sequence[PoolInterface]) -> str:
+    return " and ".join(f"'{pool.identifier}'" for pool in pools)
 
 
 def _never_shared(pools: tuple[PoolInterface, ...], what: str) -> str:
@@ -230,23 +268,25 @@ def _never_shared(pools: tuple[PoolInterface, ...], what: str) -> str:
 def _parameters_contract(interface: Interface) -> str:
     """What `<model>_set_parameters` does with each kind of pool."""
     lines: list[str] = []
-    if len(interface.caller_copies) < len(interface.caller_parameters):
-        lines.append("Lends the parameters to the context until the next call.")
-    if interface.caller_copies:
+    copied = interface.caller_copies
+    lent = [pool for pool in interface.caller_parameters if not pool.is_copied]
+    if lent:
+        lines.append(f"Lends {_names(lent)} to the context until the next call.")
+    if copied:
         lines.append(
-            "Copies parameters to the memory that is lent for them until the next call. Refuses memory that is NULL,\n"
-            "too small, misaligned, overlapping, or outside of the target's memory; then nothing was copied, and the\n"
-            "context is as it was. A blob that is copied may go afterwards."
+            f"Copies {_names(copied)} to the memory that is lent for that until the next call; a blob that was copied "
+            "may go."
         )
-    if interface.caller_parameters:
+    if lent or copied:
+        small, nothing = (" too small,", " nothing was copied, and") if copied else ("", "")
         lines.append(
-            "Compares the 32-byte header of each blob before anything else happens to it, and refuses overlapping\n"
-            f"memory.{_never_shared(interface.caller_workspaces, 'workspaces')}"
+            f"Refuses memory that is NULL,{small} misaligned, overlapping, or outside of the target's memory, and a "
+            f"blob whose header of 32 bytes is another one; then{nothing} the context is as it was."
+            f"{_never_shared(interface.caller_workspaces, 'workspaces')}"
         )
     if interface.own_copies:
-        names = " and ".join(f"'{pool.identifier}'" for pool in interface.own_copies)
         lines.append(
-            f"Copies {names} to an array of the generated code, which all contexts share:\n"
+            f"Copies {_names(interface.own_copies)} to an array of the generated code, which all contexts share:\n"
             "one call at a time, and none while a context runs."
         )
     lines.append(f"{interface.model}_verify_parameters compares every byte where the model reads it.")
@@ -260,27 +300,20 @@ def address_head(interface: Interface, border: Border, port: Port) -> str:
     return f"{constness}{C_TYPES[port.type.dtype]} *{name}(const {interface.model}_context *context)"
 
 
-def _write_address_prototypes(writer: Writer, interface: Interface) -> None:
-    set_before = (
-        f"NULL until {interface.model}_set_workspaces has succeeded."
-        if interface.caller_workspaces
-        else "NULL only for a context that is NULL."
-    )
-    for border, ports, contract in (
-        (
-            Border.INPUT,
-            interface.inputs,
-            "The application writes it before each run, in any order with others.",
-        ),
-        (
-            Border.OUTPUT,
-            interface.outputs,
-            "The application reads it after a run and before it writes inputs.",
-        ),
-    ):
-        for port in ports:
-            writer.comment(
-                f"Where {border.value} '{port.name}' lies: {describe_port(port)}.\n{contract}\n{set_before}"
-            )
-            writer.wrapped(f"{address_head(interface, border, port)};")
-            writer.line()
+def _write_address_prototypes(writer: Writer, module: Module, interface: Interface) -> None:
+    buffers = {buffer.name: buffer for border in Border for buffer in border_buffers(module.main, border)}
+    contracts = {
+        Border.INPUT: "The application writes it before each run, in any order with others.",
+        Border.OUTPUT: "The application reads it after a run and before it writes inputs.",
+    }
+    for name, (border, port) in border_ports(module).items():
+        set_before = (
+            f"NULL until {interface.model}_set_workspaces has succeeded."
+            if interface.pool_of(buffers[name]).is_caller
+            else "NULL only for a context that is NULL."
+        )
+        writer.comment(
+            f"Where {border.value} '{port.name}' lies: {describe_port(port)}.\n{contracts[border]}\n{set_before}"
+        )
+        writer.wrapped(f"{address_head(interface, border, port)};")
+        writer.line()

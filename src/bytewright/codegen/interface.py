@@ -174,6 +174,11 @@ class Interface:
         """True if functions return the addresses of inputs and outputs, instead of structs that bring them."""
         return self.io is Io.WORKSPACE
 
+    def pool_of(self, buffer: Buffer) -> PoolInterface:
+        """The pool that a buffer of a planned module lies in."""
+        name = buffer.scope.pool if buffer.scope is not None else None
+        return next(pool for pool in (*self.workspaces, *self.parameters) if pool.pool.name == name)
+
     def address_function(self, border: Border, port: Port) -> str:
         """The function that returns the address of an input or output in the workspace."""
         return f"{self.model}_{border.value}_{port.name}"
@@ -192,9 +197,16 @@ class Interface:
         return f"{self.prefix}_{symbol.name.upper()}_MAX"
 
     def base_name(self, pool: PoolInterface) -> str:
-        """The variable of the run function that holds a pool's base: its name, unless something else has that."""
-        parameters = {"context", "inputs", "outputs", *(symbol.name for symbol in self.symbols)}
-        is_taken = pool.identifier in parameters or pool.identifier.startswith(REQUEST)
+        """The variable of the run function that holds a pool's base: its name, unless something else may have that.
+
+        Functions and arrays of the C begin with the model's name; of the others, the run function calls one alone.
+        """
+        taken = {"context", "inputs", "outputs", "first_error", *(symbol.name for symbol in self.symbols)}
+        is_taken = (
+            pool.identifier in taken
+            or pool.identifier.startswith((REQUEST, f"{self.model}_"))
+            or pool.identifier.endswith("_base")
+        )
         return f"{pool.identifier}_base" if is_taken else pool.identifier
 
     def array_name(self, pool: PoolInterface) -> str:

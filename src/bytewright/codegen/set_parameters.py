@@ -25,10 +25,10 @@ def write_set_parameters(writer: Writer, interface: Interface) -> None:
         return
     for pool in pools:
         header = ", ".join(str(byte) for byte in blob_header(pool.content[pool.header_bytes :]))
-        writer.comment(f"Header of the blob for '{pool.identifier}': magic, size, FNV-1a 64.")
-        writer.wrapped(
-            f"static const uint8_t {pool.identifier}_header[{PARAMETER_HEADER_BYTES}] = {{{header}}};"
-        )
+        begin = "Header of the blob for" if pool.is_caller else "What a blob would begin with for"
+        writer.comment(f"{begin} '{pool.identifier}': magic, size, FNV-1a 64.")
+        name = _header_name(interface, pool)
+        writer.wrapped(f"static const uint8_t {name}[{PARAMETER_HEADER_BYTES}] = {{{header}}};")
         writer.line()
     with writer.block(set_parameters_head(interface)):
         arguments = ("context", "parameters") if interface.caller_parameters else ("context",)
@@ -51,6 +51,10 @@ def set_parameters_head(interface: Interface) -> str:
     return f"int32_t {model}_set_parameters({model}_context *context{given})"
 
 
+def _header_name(interface: Interface, pool: PoolInterface) -> str:
+    return f"{interface.model}_{pool.identifier}_header"
+
+
 def _source(pool: PoolInterface) -> str:
     """The blob that the application passes."""
     return f"parameters->{pool.identifier}.from" if pool.is_copied else f"parameters->{pool.identifier}"
@@ -58,15 +62,15 @@ def _source(pool: PoolInterface) -> str:
 
 def _write_checks(writer: Writer, interface: Interface, pool: PoolInterface) -> None:
     """A blob that is lent must be aligned and in the pool's memory; one that is copied may be anywhere."""
-    prefix, blob, name = interface.prefix, _source(pool), pool.identifier
+    prefix, blob, header = interface.prefix, _source(pool), _header_name(interface, pool)
     write_refusal(writer, f"{blob} == NULL", f"{prefix}_ERROR_NULL")
     if pool.is_copied:
-        write_memory_checks(writer, interface, pool, f"parameters->{name}.to")
+        write_memory_checks(writer, interface, pool, f"parameters->{pool.identifier}.to")
     else:
         misaligned = f"(uintptr_t){blob} % {interface.macro(pool, 'ALIGN')} != 0"
         write_refusal(writer, misaligned, f"{prefix}_ERROR_ALIGN")
         write_range_check(writer, interface, pool, blob)
-    differs = f"memcmp({blob}, {name}_header, sizeof {name}_header) != 0"
+    differs = f"memcmp({blob}, {header}, sizeof {header}) != 0"
     write_refusal(writer, differs, f"{prefix}_ERROR_HASH")
 
 
@@ -112,7 +116,7 @@ def _write_verify(writer: Writer, interface: Interface) -> None:
     with writer.block(f"int32_t {model}_verify_parameters(const {model}_context *context)"):
         write_refusal(writer, "context == NULL", f"{prefix}_ERROR_NULL")
         for pool in interface.set_parameters:
-            member, name = f"context->{pool.identifier}", pool.identifier
+            member, header = f"context->{pool.identifier}", _header_name(interface, pool)
             write_refusal(writer, f"{member} == NULL", f"{prefix}_ERROR_NOT_SET")
             with writer.block(""):
                 writer.line("uint64_t digest = 0xCBF29CE484222325u;")
@@ -121,7 +125,7 @@ def _write_verify(writer: Writer, interface: Interface) -> None:
                 ):
                     writer.line(f"digest = (digest ^ {member}[i]) * 0x100000001B3u;")
                 with writer.block("for (size_t i = 0; i < 8; ++i)"):
-                    wrong = f"(uint8_t)(digest >> (8u * i)) != {name}_header[16 + i]"
+                    wrong = f"(uint8_t)(digest >> (8u * i)) != {header}[16 + i]"
                     write_refusal(writer, wrong, f"{prefix}_ERROR_HASH")
         writer.line(f"return {prefix}_OK;")
     writer.line()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Generator
 from contextlib import contextmanager
 
+# The space between a type and what it is the type of; and a character of no C text, which holds its place.
+_IN_DECLARATION = re.compile(r"(?<=\w) (?=\*?\w)")
+_JOINED = "\0"
 INDENT = "    "
 WIDTH = 110
 
@@ -27,13 +31,14 @@ class Writer:
             self.line(line)
 
     def wrapped(self, text: str, hanging: str = INDENT) -> None:
-        """One statement, broken at spaces where it is too long."""
+        """One statement, broken at spaces where it is too long, but not between a type and its name."""
         width = WIDTH - len(INDENT) * self._depth
+        joined = _IN_DECLARATION.sub(_JOINED, text)
         pieces = textwrap.wrap(
-            text, width, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
+            joined, width, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
         )
         for piece in pieces:
-            self.line(piece)
+            self.line(piece.replace(_JOINED, " "))
 
     def listed(self, head: str, items: list[str], tail: str) -> None:
         """`head(items)tail`, one item a line where one line does not hold them."""

@@ -30,6 +30,16 @@ def test_a_long_statement_is_broken_at_spaces() -> None:
     assert " ".join(line.strip() for line in lines).count("a_long_name_") == 20
 
 
+def test_a_type_and_its_name_stay_together() -> None:
+    writer = Writer()
+    name = "a_long_name_of_a_model"
+    head = f"int32_t {name}_set_workspaces({name}_context *context, const {name}_workspaces *workspaces);"
+    writer.wrapped(head)
+    lines = writer.text().splitlines()
+    assert lines[1] == f"    const {name}_workspaces *workspaces);"
+    assert " ".join(line.strip() for line in lines) == head
+
+
 @given(st.lists(st.sampled_from(["alpha", "beta_1", "INT64_C(-5)", "x * y"]), max_size=40))
 def test_calls_keep_all_their_arguments(items: list[str]) -> None:
     writer = Writer()
