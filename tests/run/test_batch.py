@@ -6,7 +6,9 @@ LiteRT computes the samples one at a time, so a batch whose samples influence ea
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +194,61 @@ int main(void)
     program = build_program(folder, source, tmp_path)
     lines = run_command([program], tmp_path).splitlines()
     assert lines == ["set 0", *["run 0", "none 1", "negative 1", "more 1", "overlap 1"] * 4]
+
+
+STRAYS = {
+    "an output": ("outputs->probabilities[batch * 10] = 1;", True),
+    "an input": ("(void)*(const volatile int8_t *)&inputs->image[batch * 64];", False),
+}
+
+
+def with_stray(folder: Path, statement: str) -> Path:
+    """Digits for up to 4 samples, with one more statement before the first kernel."""
+    write_with_batch(DIGITS, folder, 4)
+    source = folder / "src" / "digits.c"
+    text, count = re.subn(r"\n    DIGITS_STEP\(0, ", rf"\n    {statement}\g<0>", source.read_text())
+    assert count == 1
+    source.write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize("what", STRAYS)
+def test_an_access_behind_the_samples_of_a_smaller_batch_is_seen(what: str, tmp_path: Path) -> None:
+    """The memory of the largest batch would take it; a caller with fewer samples need not have that."""
+    statement, is_store = STRAYS[what]
+    folder = with_stray(tmp_path / "bundle", statement)
+    samples = np.zeros((4, 8, 8, 1), np.int8)
+    for batch in (1, 3):
+        with pytest.raises(CompileError, match="heap-buffer-overflow"):
+            run_batch(folder, [[samples[:batch]]], options=SANITIZED)
+        if is_store:  # without a sanitizer, loads are not seen
+            with pytest.raises(CompileError, match="wrote outside of output 'probabilities'"):
+                run_batch(folder, [[samples], [samples[:batch]]])
+
+
+def test_inputs_and_outputs_in_the_workspace_have_the_bytes_of_the_batch(tmp_path: Path) -> None:
+    """Sanitized: what is copied there and back is no byte more than the run's inputs and outputs have."""
+    folder = write_with_batch(DIGITS, tmp_path / "bundle", 4, io=Io.WORKSPACE)
+    samples = np.random.default_rng(3).integers(-128, 128, (4, 8, 8, 1)).astype(np.int8)
+    batches = [samples, samples[1:2], samples[:3]]
+    for options in (SANITIZED, BuildOptions()):
+        outputs = run_batch(folder, [[batch] for batch in batches], options=options).outputs
+        for batch, (output,) in zip(batches, outputs, strict=True):
+            np.testing.assert_array_equal(output, one_by_one(LiteRt(DIGITS), batch))
+
+
+@pytest.mark.parametrize("io", ["caller", "workspace"])
+def test_one_model_serves_several_threads(io: str) -> None:
+    """One run after the other; each thread gets the outputs of its own inputs."""
+    model = bytewright.compile(DIGITS, batch_max=4, io=io)
+    generator = np.random.default_rng(5)
+    batches = [
+        generator.integers(-128, 128, (1 + index % 4, 8, 8, 1)).astype(np.int8) for index in range(400)
+    ]
+    expected = [model.run(batch) for batch in batches]
+    with ThreadPoolExecutor(4) as pool:
+        for actual, wanted in zip(pool.map(model.run, batches), expected, strict=True):
+            np.testing.assert_array_equal(actual, wanted)
 
 
 def test_a_paranoid_run_and_check_know_the_batch(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
+from math import prod
 from pathlib import Path
 
 from bytewright.execute.description import Bundle, PoolUse, Tensor
@@ -143,6 +144,8 @@ def model_table(bundle: Bundle, board: BoardTable | None = None, watch: Watch | 
         f"#define HARNESS_PARANOID {0 if watch is None else watch.guard_bytes}",
         *_list("INPUTS", _tensors(bundle.inputs)),
         *_list("OUTPUTS", _tensors(bundle.outputs)),
+        _sizes("INPUT_SIZES", bundle, bundle.inputs),
+        _sizes("OUTPUT_SIZES", bundle, bundle.outputs),
         *_list("EXTENTS", [f"ENTRY({index})" for index in range(len(bundle.symbols))]),
         *_list("WORKSPACES", workspaces),
         *_list("BLOBS", blobs),
@@ -186,6 +189,20 @@ def _macro(upper: str, pool: PoolUse) -> str:
 
 def _tensors(tensors: tuple[Tensor, ...]) -> list[str]:
     return [f"ENTRY({index}, {tensor.c_name}, {tensor.size_bytes})" for index, tensor in enumerate(tensors)]
+
+
+def _sizes(name: str, bundle: Bundle, tensors: tuple[Tensor, ...]) -> str:
+    """The bytes of each tensor in a run with `extents`, as C expressions."""
+    positions = {symbol.name: index for index, symbol in enumerate(bundle.symbols)}
+    entries: list[str] = []
+    for index, tensor in enumerate(tensors):
+        symbols = [extent for extent in tensor.extents if isinstance(extent, str)]
+        fixed_bytes = (
+            prod(extent for extent in tensor.extents if isinstance(extent, int)) * tensor.dtype.itemsize
+        )
+        factors = [f"(size_t){fixed_bytes}", *(f"(size_t)extents[{positions[symbol]}]" for symbol in symbols)]
+        entries.append(f"ENTRY({index}, {' * '.join(factors)})")
+    return f"#define HARNESS_{name}(ENTRY) {' '.join(entries)}".rstrip()
 
 
 def _list(name: str, entries: list[str]) -> list[str]:

@@ -59,6 +59,10 @@ class Tensor:
         """The shape in a run that is given these values of extents."""
         return tuple(values[extent] if isinstance(extent, str) else extent for extent in self.extents)
 
+    def bytes_for(self, values: Mapping[str, int]) -> int:
+        """The bytes of that shape."""
+        return math.prod(self.shape_for(values)) * self.dtype.itemsize
+
 
 @dataclass(frozen=True, slots=True)
 class PoolUse:

@@ -152,23 +152,29 @@ def _ending(returncode: int) -> str:
 
 
 class _Block:
-    """Aligned memory of exactly one size, with guard bytes on both sides."""
+    """Aligned memory of at most one size, with guard bytes on both sides of what is used of it."""
 
-    __slots__ = ("_storage", "address", "size_bytes", "view")
+    __slots__ = ("_storage", "address", "view")
 
     def __init__(self, size_bytes: int, alignment: int) -> None:
         alignment = max(alignment, _IO_ALIGNMENT)
         self._storage = np.full(size_bytes + alignment + 2 * _GUARD_BYTES, _GUARD, dtype=np.uint8)
         start = -(self._storage.ctypes.data + _GUARD_BYTES) % alignment + _GUARD_BYTES
-        self.view: Array = self._storage[start : start + size_bytes]
-        self.view.fill(_FILL)
         self.address = self._storage.ctypes.data + start
-        self.size_bytes = size_bytes
+        self.view: Array = self._storage[:0]
+        self.use(size_bytes)
+        self.view.fill(_FILL)
+
+    def use(self, size_bytes: int) -> None:
+        """Guards all behind the first bytes; their content stays."""
+        start = self.address - self._storage.ctypes.data
+        self.view = self._storage[start : start + size_bytes]
+        self._storage[start + size_bytes :] = _GUARD
 
     def is_intact(self) -> bool:
         """Whether the bytes next to the block still are what they were."""
         start = self.address - self._storage.ctypes.data
-        before, after = self._storage[:start], self._storage[start + self.size_bytes :]
+        before, after = self._storage[:start], self._storage[start + self.view.size :]
         return bool((before == _GUARD).all() and (after == _GUARD).all())
 
 
@@ -193,6 +199,7 @@ class HostModel:
         # Memory that the C itself declares serves one context at a time.
         is_shared = bundle.has_generated_workspace or bundle.own_copies
         self._lock = threading.Lock() if is_shared else None
+        self._opening = threading.Lock()
         self._context: HostContext | None = None
 
     @classmethod
@@ -228,17 +235,21 @@ class HostModel:
 
     def prepare(self) -> HostContext:
         """The model's own context, opened now if it was not: the bundle's folder is not needed afterwards."""
-        if self._context is None:
-            self._context = self.open()
-        return self._context
+        with self._opening:
+            if self._context is None:
+                self._context = self.open()
+            return self._context
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """One inference in the model's own context. Raises BW205 for wrong inputs."""
+        """One inference in the model's own context, after those that run. Raises BW205 for wrong inputs."""
         return self.prepare().run(inputs)[0]
 
 
 class HostContext:
-    """One context of a loaded model: its session, workspaces, inputs and outputs. Not for two threads at once."""
+    """One context of a loaded model: its session, workspaces, inputs and outputs.
+
+    One run at a time has them, from the copy of its inputs to that of its outputs; other threads wait.
+    """
 
     def __init__(self, bundle: Bundle, library: ctypes.CDLL, lock: threading.Lock | None) -> None:
         self._bundle = bundle
@@ -284,11 +295,14 @@ class HostContext:
     def run(self, inputs: Sequence[Array], repeat: int = 1) -> tuple[list[Array], list[int]]:
         """The outputs of one inference, and the nanoseconds of each repetition of it."""
         checked = check_inputs(self._bundle, inputs)
-        for block, array in zip(self._inputs, checked.arrays, strict=True):
-            block.view[: array.nbytes] = np.frombuffer(array.tobytes(), dtype=np.uint8)
         extents = (ctypes.c_int32 * (len(checked.extents) + 1))(*checked.extents.values())
         nanoseconds = (ctypes.c_int64 * repeat)()
         with self._lock:
+            for block, array in zip(self._inputs, checked.arrays, strict=True):
+                block.use(array.nbytes)
+                block.view[:] = np.frombuffer(array.tobytes(), dtype=np.uint8)
+            for block, tensor in zip(self._outputs, self._bundle.outputs, strict=True):
+                block.use(tensor.bytes_for(checked.extents))
             status = self._library.bytewright_run(
                 self._session.address,
                 _pointers([block.address for block in self._inputs]),
@@ -297,13 +311,13 @@ class HostContext:
                 repeat,
                 nanoseconds,
             )
-        if status < 0:
-            raise model_error(self._bundle, status)
-        self._check_guards()
-        outputs = [
-            output_array(tensor, block.view, checked)
-            for block, tensor in zip(self._outputs, self._bundle.outputs, strict=True)
-        ]
+            if status < 0:
+                raise model_error(self._bundle, status)
+            self._check_guards()
+            outputs = [
+                output_array(tensor, block.view, checked)
+                for block, tensor in zip(self._outputs, self._bundle.outputs, strict=True)
+            ]
         return outputs, list(nanoseconds)
 
     def _check_guards(self) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bytewright.diagnostics import Collector, CompileError, Diagnostic
 from bytewright.execute.description import Array, Bundle, Tensor
@@ -25,8 +26,8 @@ class Inputs:
     extents: Mapping[str, int]
 
 
-def check_inputs(bundle: Bundle, inputs: Sequence[Array]) -> Inputs:
-    """The inputs as contiguous arrays, and the extents that they say.
+def check_inputs(bundle: Bundle, inputs: Sequence[ArrayLike]) -> Inputs:
+    """The inputs, whatever numpy makes arrays of, as contiguous arrays, and the extents that they say.
 
     Raises:
         CompileError: BW205 for a wrong number of arrays, or one diagnostic for each wrong shape or type.
@@ -41,26 +42,38 @@ def check_inputs(bundle: Bundle, inputs: Sequence[Array]) -> Inputs:
             )
         )
     problems = Collector()
+    arrays: list[Array] = []
+    for tensor, given in zip(bundle.inputs, inputs, strict=True):
+        try:
+            arrays.append(np.asarray(given))
+        except ValueError:  # rows of different lengths
+            problems.add(
+                Diagnostic("BW205", f"input '{tensor.name}' {_wanted(bundle, tensor)}, it is no array")
+            )
+    problems.stop_if_any()
     bounds = {symbol.name: symbol for symbol in bundle.symbols}
     extents = {symbol.name: symbol.upper for symbol in reversed(bundle.symbols)}
-    for tensor, array in reversed(list(zip(bundle.inputs, inputs, strict=True))):
+    for tensor, array in reversed(list(zip(bundle.inputs, arrays, strict=True))):
         for extent, found in zip(tensor.extents, array.shape, strict=False):
             if isinstance(extent, str) and bounds[extent].lower <= found <= bounds[extent].upper:
                 extents[extent] = found  # the first input that has the extent decides it
-    for tensor, array in zip(bundle.inputs, inputs, strict=True):
+    for tensor, array in zip(bundle.inputs, arrays, strict=True):
         if array.shape != tensor.shape_for(extents) or array.dtype != tensor.dtype:
             problems.add(
                 Diagnostic(
                     "BW205",
-                    f"input '{tensor.name}' must be {tensor.dtype}[{_expected(bundle, tensor)}], "
-                    f"the array is {array.dtype}{list(array.shape)}",
+                    f"input '{tensor.name}' {_wanted(bundle, tensor)}, the array is {array.dtype}{list(array.shape)}",
                 )
             )
     problems.stop_if_any()
     return Inputs(
-        tuple(np.ascontiguousarray(array).reshape(array.shape) for array in inputs),
+        tuple(np.ascontiguousarray(array).reshape(array.shape) for array in arrays),
         {symbol.name: extents[symbol.name] for symbol in bundle.symbols},
     )
+
+
+def _wanted(bundle: Bundle, tensor: Tensor) -> str:
+    return f"must be {tensor.dtype}[{_expected(bundle, tensor)}]"
 
 
 def _expected(bundle: Bundle, tensor: Tensor) -> str:

@@ -15,6 +15,8 @@ def test_the_table_lists_tensors_and_workspaces(tmp_path: Path) -> None:
 #define HARNESS_INPUTS(ENTRY) ENTRY(0, left, 16)
 #define HARNESS_NUM_OUTPUTS 1
 #define HARNESS_OUTPUTS(ENTRY) ENTRY(0, sum, 16)
+#define HARNESS_INPUT_SIZES(ENTRY) ENTRY(0, (size_t)16)
+#define HARNESS_OUTPUT_SIZES(ENTRY) ENTRY(0, (size_t)16)
 #define HARNESS_NUM_EXTENTS 0
 #define HARNESS_EXTENTS(ENTRY)
 #define HARNESS_NUM_WORKSPACES 2

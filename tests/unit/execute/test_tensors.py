@@ -49,6 +49,24 @@ def test_a_wrong_type_is_refused(bundle: Bundle) -> None:
     ]
 
 
+def test_lists_are_what_numpy_makes_of_them(bundle: Bundle) -> None:
+    """Scalars of numpy keep their type; Python's are int64 or float64, and rows of several lengths are no array."""
+    (checked,) = check_inputs(bundle, [[[np.int8(value) for value in range(16)]]]).arrays
+    assert (checked.dtype, checked.tobytes()) == (np.int8, bytes(range(16)))
+    for given, found in (
+        ([list(range(16))], "the array is int64[1, 16]"),
+        (3.5, "the array is float64[]"),
+        ([[1], [2, 3]], "it is no array"),
+    ):
+        with pytest.raises(CompileError) as caught:
+            check_inputs(bundle, [given])
+        (diagnostic,) = caught.value.diagnostics
+        assert (diagnostic.code, diagnostic.message) == (
+            "BW205",
+            f"input 'serving/left' must be int8[1, 16], {found}",
+        )
+
+
 def test_a_transposed_view_is_made_contiguous(bundle: Bundle) -> None:
     array = np.arange(32, dtype=np.int8).reshape(16, 2).T[:1]
     (checked,) = check_inputs(bundle, [array]).arrays

@@ -338,10 +338,10 @@ int main(void)
             transfer(SYS_READ, input_file, inputs[index], harness_input_size_bytes[index]);
         }
         for (uint32_t repetition = 0; repetition < num_repetitions; ++repetition) {
-            harness_bind(&harness_model_session, inputs, outputs);
+            harness_bind(&harness_model_session, inputs, outputs, extents);
             check(run_once(extents, &stack_bytes));
         }
-        harness_collect(&harness_model_session, outputs);
+        harness_collect(&harness_model_session, outputs, extents);
         for (int index = 0; index < HARNESS_NUM_OUTPUTS; ++index) {
             transfer(SYS_WRITE, output_file, outputs[index], harness_output_size_bytes[index]);
         }

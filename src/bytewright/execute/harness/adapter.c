@@ -55,17 +55,32 @@ int32_t harness_set_up(harness_session *session, void *const *workspaces, const 
     return status;
 }
 
+void harness_sizes(const int32_t *extents, size_t *input_bytes, size_t *output_bytes)
+{
+    (void)extents;
+    (void)input_bytes;
+    (void)output_bytes;
+#define INPUT_BYTES(index, size) input_bytes[index] = (size);
+    HARNESS_INPUT_SIZES(INPUT_BYTES)
+#define OUTPUT_BYTES(index, size) output_bytes[index] = (size);
+    HARNESS_OUTPUT_SIZES(OUTPUT_BYTES)
+}
+
 #define PASS_EXTENT(index) , extents[index]
 
 #if HARNESS_IO_IN_WORKSPACE
 
-void harness_bind(harness_session *session, void *const *inputs, void *const *outputs)
+void harness_bind(harness_session *session, void *const *inputs, void *const *outputs, const int32_t *extents)
 {
+    size_t input_bytes[HARNESS_NUM_INPUTS + 1];
+    size_t output_bytes[HARNESS_NUM_OUTPUTS + 1];
+
     (void)session;
     (void)inputs;
     (void)outputs;
+    harness_sizes(extents, input_bytes, output_bytes);
 #define WRITE_INPUT(index, member, size_bytes) \
-    memcpy(HARNESS_INPUT_ADDRESS(member)(&session->context), inputs[index], size_bytes);
+    memcpy(HARNESS_INPUT_ADDRESS(member)(&session->context), inputs[index], input_bytes[index]);
     HARNESS_INPUTS(WRITE_INPUT)
 }
 
@@ -75,21 +90,26 @@ int32_t harness_run(harness_session *session, const int32_t *extents)
     return HARNESS_RUN(&session->context HARNESS_EXTENTS(PASS_EXTENT));
 }
 
-void harness_collect(const harness_session *session, void *const *outputs)
+void harness_collect(const harness_session *session, void *const *outputs, const int32_t *extents)
 {
+    size_t input_bytes[HARNESS_NUM_INPUTS + 1];
+    size_t output_bytes[HARNESS_NUM_OUTPUTS + 1];
+
     (void)session;
     (void)outputs;
+    harness_sizes(extents, input_bytes, output_bytes);
 #define READ_OUTPUT(index, member, size_bytes) \
-    memcpy(outputs[index], HARNESS_OUTPUT_ADDRESS(member)(&session->context), size_bytes);
+    memcpy(outputs[index], HARNESS_OUTPUT_ADDRESS(member)(&session->context), output_bytes[index]);
     HARNESS_OUTPUTS(READ_OUTPUT)
 }
 
 #else
 
-void harness_bind(harness_session *session, void *const *inputs, void *const *outputs)
+void harness_bind(harness_session *session, void *const *inputs, void *const *outputs, const int32_t *extents)
 {
     (void)inputs;
     (void)outputs;
+    (void)extents;
 #define BIND_INPUT(index, member, size_bytes) session->inputs.member = inputs[index];
     HARNESS_INPUTS(BIND_INPUT)
 #define BIND_OUTPUT(index, member, size_bytes) session->outputs.member = outputs[index];
@@ -102,10 +122,11 @@ int32_t harness_run(harness_session *session, const int32_t *extents)
     return HARNESS_RUN(&session->context, &session->inputs, &session->outputs HARNESS_EXTENTS(PASS_EXTENT));
 }
 
-void harness_collect(const harness_session *session, void *const *outputs)
+void harness_collect(const harness_session *session, void *const *outputs, const int32_t *extents)
 {
     (void)session;
     (void)outputs;
+    (void)extents;
 }
 
 #endif

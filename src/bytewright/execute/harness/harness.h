@@ -34,7 +34,7 @@ typedef struct {
 #endif
 } harness_session;
 
-/* Sizes in the order of the tables; one more element than needed, so that an empty table is no empty array. */
+/* Sizes in the order of the tables, of inputs and outputs the largest; one more element than needed, so that an empty table is no empty array. */
 extern const size_t harness_input_size_bytes[HARNESS_NUM_INPUTS + 1];
 extern const size_t harness_output_size_bytes[HARNESS_NUM_OUTPUTS + 1];
 extern const size_t harness_workspace_size_bytes[HARNESS_NUM_WORKSPACES + 1];
@@ -48,16 +48,19 @@ extern const size_t harness_copy_alignment[HARNESS_NUM_COPIES + 1];
 int32_t harness_set_up(harness_session *session, void *const *workspaces, const void *const *blobs,
                        void *const *copies);
 
+/* The bytes of inputs and outputs in a run with these extents; one element for each tensor. */
+void harness_sizes(const int32_t *extents, size_t *input_bytes, size_t *output_bytes);
+
 /* Before each run: points the model's structs at the buffers, one pointer per tensor; or, where inputs and
  * outputs lie in the workspace, copies the inputs to there, because the last run may have overwritten them.
  */
-void harness_bind(harness_session *session, void *const *inputs, void *const *outputs);
+void harness_bind(harness_session *session, void *const *inputs, void *const *outputs, const int32_t *extents);
 
 /* One run of the model, with the extents that it is given. Returns its status. */
 int32_t harness_run(harness_session *session, const int32_t *extents);
 
 /* After the last run: copies outputs that lie in the workspace to the buffers. */
-void harness_collect(const harness_session *session, void *const *outputs);
+void harness_collect(const harness_session *session, void *const *outputs, const int32_t *extents);
 
 /* Of a paranoid run: how many inferences were watched, and what was found. */
 void harness_report(void (*report)(const char *name, uint32_t value));

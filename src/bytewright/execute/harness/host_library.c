@@ -46,7 +46,7 @@ int32_t bytewright_run(void *session, void *const *inputs, void *const *outputs,
         struct timespec after;
         int32_t status;
 
-        harness_bind(bound, inputs, outputs);
+        harness_bind(bound, inputs, outputs, extents);
         clock_gettime(CLOCK_MONOTONIC, &before);
         status = harness_run(bound, extents);
         clock_gettime(CLOCK_MONOTONIC, &after);
@@ -56,6 +56,6 @@ int32_t bytewright_run(void *session, void *const *inputs, void *const *outputs,
         nanoseconds[repetition] =
             (int64_t)(after.tv_sec - before.tv_sec) * 1000000000 + (int64_t)(after.tv_nsec - before.tv_nsec);
     }
-    harness_collect(bound, outputs);
+    harness_collect(bound, outputs, extents);
     return 0;
 }

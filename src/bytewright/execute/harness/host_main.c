@@ -1,7 +1,8 @@
 /* The harness as a program: inputs from a file, outputs and times to files, any number of inferences.
  *
  * Every buffer is its own heap block of exactly the stated size, so that the address sanitizer sees the first
- * byte outside. Usage: program INPUTS OUTPUTS TIMES NUM_INFERENCES NUM_REPETITIONS [BLOB]...
+ * byte outside; inputs and outputs have the size of the inference's extents. In the files each takes the bytes of its
+ * largest shape. Usage: program INPUTS OUTPUTS TIMES NUM_INFERENCES NUM_REPETITIONS [BLOB]...
  * The exit status is 0, 1 when the machine failed, 2 when the model returned an error (printed as "status N"),
  * or 3 when a paranoid run found something.
  */
@@ -9,6 +10,7 @@
 
 #include "harness.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +70,25 @@ static void *load_blob(const char *path, size_t alignment)
 }
 #endif
 
+static void read_input(FILE *file, void *input, size_t size_bytes, size_t largest_bytes)
+{
+    if (fread(input, 1, size_bytes, file) != size_bytes || fseek(file, (long)(largest_bytes - size_bytes), SEEK_CUR) != 0) {
+        stop("the input file is too short");
+    }
+}
+
+static void write_output(FILE *file, const void *output, size_t size_bytes, size_t largest_bytes)
+{
+    bool is_written = fwrite(output, 1, size_bytes, file) == size_bytes;
+
+    for (size_t padding_bytes = largest_bytes - size_bytes; is_written && padding_bytes != 0; --padding_bytes) {
+        is_written = fputc(0, file) != EOF;
+    }
+    if (!is_written) {
+        stop("cannot write the outputs");
+    }
+}
+
 static void infer(harness_session *session, void *const *inputs, void *const *outputs, const int32_t *extents,
                   unsigned long num_repetitions, FILE *times)
 {
@@ -76,7 +97,7 @@ static void infer(harness_session *session, void *const *inputs, void *const *ou
         struct timespec after;
         int32_t status;
 
-        harness_bind(session, inputs, outputs);
+        harness_bind(session, inputs, outputs, extents);
         clock_gettime(CLOCK_MONOTONIC, &before);
         status = harness_run(session, extents);
         clock_gettime(CLOCK_MONOTONIC, &after);
@@ -84,7 +105,7 @@ static void infer(harness_session *session, void *const *inputs, void *const *ou
         fprintf(times, "%lld\n",
                 (long long)(after.tv_sec - before.tv_sec) * 1000000000 + (long long)(after.tv_nsec - before.tv_nsec));
     }
-    harness_collect(session, outputs);
+    harness_collect(session, outputs, extents);
 }
 
 #if HARNESS_PARANOID
@@ -103,6 +124,8 @@ void harness_violated(void)
 int main(int argc, char **argv)
 {
     static harness_session session;
+    size_t input_bytes[HARNESS_NUM_INPUTS + 1];
+    size_t output_bytes[HARNESS_NUM_OUTPUTS + 1];
     void *inputs[HARNESS_NUM_INPUTS + 1];
     void *outputs[HARNESS_NUM_OUTPUTS + 1];
     void *workspaces[HARNESS_NUM_WORKSPACES + 1];
@@ -111,12 +134,6 @@ int main(int argc, char **argv)
 
     if (argc != 6 + HARNESS_NUM_BLOBS) {
         stop("wrong number of arguments");
-    }
-    for (int index = 0; index < HARNESS_NUM_INPUTS; ++index) {
-        inputs[index] = allocate(harness_input_size_bytes[index], 16);
-    }
-    for (int index = 0; index < HARNESS_NUM_OUTPUTS; ++index) {
-        outputs[index] = allocate(harness_output_size_bytes[index], 16);
     }
     for (int index = 0; index < HARNESS_NUM_WORKSPACES; ++index) {
         const size_t size_bytes = harness_workspace_size_bytes[index];
@@ -145,17 +162,21 @@ int main(int argc, char **argv)
         if (fread(extents, sizeof extents[0], HARNESS_NUM_EXTENTS, input_file) != HARNESS_NUM_EXTENTS) {
             stop("the input file is too short");
         }
+        harness_sizes(extents, input_bytes, output_bytes);
         for (int index = 0; index < HARNESS_NUM_INPUTS; ++index) {
-            if (fread(inputs[index], 1, harness_input_size_bytes[index], input_file) != harness_input_size_bytes[index]) {
-                stop("the input file is too short");
-            }
+            inputs[index] = allocate(input_bytes[index], 16);
+            read_input(input_file, inputs[index], input_bytes[index], harness_input_size_bytes[index]);
+        }
+        for (int index = 0; index < HARNESS_NUM_OUTPUTS; ++index) {
+            outputs[index] = allocate(output_bytes[index], 16);
         }
         infer(&session, inputs, outputs, extents, num_repetitions, times);
         for (int index = 0; index < HARNESS_NUM_OUTPUTS; ++index) {
-            if (fwrite(outputs[index], 1, harness_output_size_bytes[index], output_file) !=
-                harness_output_size_bytes[index]) {
-                stop("cannot write the outputs");
-            }
+            write_output(output_file, outputs[index], output_bytes[index], harness_output_size_bytes[index]);
+            free(outputs[index]);
+        }
+        for (int index = 0; index < HARNESS_NUM_INPUTS; ++index) {
+            free(inputs[index]);
         }
     }
     if (fclose(output_file) != 0 || fclose(times) != 0) {
