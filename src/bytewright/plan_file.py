@@ -102,6 +102,13 @@ class PlannedPool:
     load: str = "linker"
     load_memory: str | None = None
 
+    @property
+    def loading(self) -> str:
+        """How the bytes of a parameter pool come to its memory: `copied from 'flash'`; empty if they begin there."""
+        if self.load_memory is None:
+            return "copied from the application's memory" if self.load == "copy" else ""
+        return f"{'copied' if self.load == 'copy' else 'loaded'} from '{self.load_memory}'"
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedStack:
@@ -200,6 +207,11 @@ class Plan:
     steps: tuple[PlannedStep, ...]
     hardware: Target
     files: Mapping[str, str]
+
+    @property
+    def extents_text(self) -> str:
+        """`batch 1 to 4`: what each run is given; empty if nothing."""
+        return ", ".join(f"{symbol.name} {symbol.lower} to {symbol.upper}" for symbol in self.symbols)
 
     @property
     def workspace_bytes(self) -> int:

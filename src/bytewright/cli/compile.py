@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import click
 
 from bytewright.cli.option_types import parsed_by
 from bytewright.cli.progress import shown_progress
+from bytewright.plan_file import Plan, plan_of
 from bytewright.storage.pin_buffers import Pin, parse_pin_option
 from bytewright.target import (
     Overrides,
@@ -165,23 +165,19 @@ def compile_command(
     if as_json:
         click.echo(json.dumps(compiled.document, indent=1))
     else:
-        click.echo(_summary(compiled.document, directory))
+        click.echo(_summary(plan_of(compiled.document), directory))
 
 
-def _summary(document: dict[str, Any], directory: Path) -> str:
+def _summary(plan: Plan, directory: Path) -> str:
     """What was made and what it needs, in a few lines."""
-    lines = [
-        f"{directory}: model '{document['model']}' for {document['target']}, "
-        f"bit for bit {document['numerics']}"
-    ]
-    used = [pool for pool in document["pools"] if pool["used_bytes"]]
-    for pool in used:
-        evidence = "optimal" if pool["optimal"] else f"lower bound {pool['lower_bound_bytes']} B"
-        lines.append(
-            f"  {pool['role']} {pool['name']}: {pool['used_bytes']} B{_limit(pool['capacity_bytes'])}, {evidence}"
-        )
-    for context, stack in document["stack"].items():
-        lines.append(f"  stack {context}: {stack['size_bytes']} B{_limit(stack['limit_bytes'])}")
+    extents = f", each run with {plan.extents_text}" if plan.symbols else ""
+    lines = [f"{directory}: model '{plan.model}' for {plan.target}, bit for bit {plan.numerics}{extents}"]
+    for pool in (pool for pool in plan.pools.values() if pool.used_bytes):
+        evidence = "optimal" if pool.optimal else f"lower bound {pool.lower_bound_bytes} B"
+        facts = ", ".join(fact for fact in (evidence, pool.loading) if fact)
+        lines.append(f"  {pool.role} {pool.name}: {pool.used_bytes} B{_limit(pool.capacity_bytes)}, {facts}")
+    for context, stack in plan.stack.items():
+        lines.append(f"  stack {context}: {stack.size_bytes} B{_limit(stack.limit_bytes)}")
     return "\n".join(lines)
 
 

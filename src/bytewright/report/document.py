@@ -15,6 +15,9 @@ def report_document(plan: Plan) -> dict[str, Any]:
         "model": plan.model,
         "target": plan.target,
         "numerics": plan.numerics,
+        "symbols": [
+            {"name": symbol.name, "lower": symbol.lower, "upper": symbol.upper} for symbol in plan.symbols
+        ],
         "plan_hash": plan.plan_hash,
         "ram_bytes": plan.ram_bytes,
         "workspace_bytes": plan.workspace_bytes,
@@ -87,6 +90,8 @@ def _pool(plan: Plan, name: str) -> dict[str, Any]:
         "gap_bytes": pool.used_bytes - pool.lower_bound_bytes,
         "optimal": pool.optimal,
     }
+    if pool.role == "parameters":
+        document |= {"load": pool.load, "load_memory": pool.load_memory}
     if pool.role == "workspace":
         use = use_over_time(plan, pool)
         document |= {

@@ -229,6 +229,8 @@ def _where(plan: Plan, buffer: PlannedBuffer) -> str:
         return place_text(buffer)
     pool = plan.pools[place.name]
     provider = "from the caller" if pool.provider == "caller" else "declared by the generated code"
+    if pool.loading:
+        provider += f", {pool.loading}"
     last = place.offset + buffer.size_bytes
     return f"{place_text(buffer)}, bytes {place.offset} to {last} of {pool.role} {pool.name}, {provider}"
 

@@ -27,6 +27,14 @@ def print_report(plan: Plan, console: Console) -> None:
         f"parameters {plan.parameter_bytes} B; inputs and outputs {_border(plan)}",
         soft_wrap=True,
     )
+    facts = [f"each run takes {plan.extents_text}"] if plan.symbols else []
+    facts += [
+        f"parameters {pool.name} are {pool.loading}"
+        for pool in plan.pools.values()
+        if pool.loading and pool.used_bytes
+    ]
+    if facts:
+        console.print("; ".join(facts), soft_wrap=True, markup=False)
     console.print(pools_table(plan))
     console.print(memories_table(plan))
     console.print(stack_table(plan))

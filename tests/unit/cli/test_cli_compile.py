@@ -52,6 +52,39 @@ def test_a_bundle_and_a_summary_are_written(tmp_path: Path) -> None:
         assert (tmp_path / "out" / name).is_file()
 
 
+def test_the_summary_says_what_a_run_is_given_and_what_is_copied(tmp_path: Path) -> None:
+    target = tmp_path / "fast.toml"
+    target.write_text(
+        """
+        name = "fast"
+        [memory.ram]
+        size = "64KiB"
+        [memory.rom]
+        size = "64KiB"
+        access = "r"
+        [device.cpu]
+        isa = "host"
+        reach = ["ram", "rom"]
+        stack = "ram"
+        max-stack-size = "8KiB"
+        [[workspace]]
+        name = "ram"
+        memory = "ram"
+        [[parameters]]
+        name = "fast"
+        memory = "ram"
+        size = "10KiB"
+        load = "copy"
+        from = "rom"
+        """
+    )
+    result = invoke("compile", DIGITS, "-o", tmp_path / "out", "--target", target, "--batch-max", 4)
+    first, *lines = result.stdout.splitlines()
+    assert first.endswith("bit for bit litert-ref, each run with batch 1 to 4")
+    (fast,) = [line for line in lines if line.startswith("  parameters fast: ")]
+    assert fast.endswith(" B of 10KiB, optimal, copied from 'rom'")
+
+
 def test_json_is_what_the_plan_file_holds_and_nothing_else(tmp_path: Path) -> None:
     result = invoke("compile", DIGITS, "-o", tmp_path / "out", "--json")
     assert result.stderr == ""

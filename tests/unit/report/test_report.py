@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from bytewright.diagnostics import CompileError
+from bytewright.ir.types import Symbol
 from bytewright.plan_file import Place, Plan, PlannedBuffer, PlannedPool, PlannedStep, plan_of
 from bytewright.report.chart import chart
 from bytewright.report.document import report_document
@@ -164,6 +165,34 @@ def test_the_report_shows_use_bound_and_gap() -> None:
     assert "at most 50 B too many" in isram
     order = [line.split()[0] for line in lines if line.split()[:1] in (["a"], ["b"], ["c"])]
     assert order == ["b", "a", "c"]
+
+
+def test_the_report_says_what_a_run_is_given_and_where_parameters_come_from() -> None:
+    assert "each run" not in text_of(plan())
+    pools = dict(plan().pools)
+    for name, load, memory in (("a", "copy", "rom"), ("b", "linker", "rom"), ("c", "copy", None)):
+        pools[name] = dataclasses.replace(pool(name, 8, 8, "parameters"), load=load, load_memory=memory)
+    pools["d"] = dataclasses.replace(pools["a"], name="d", used_bytes=0)
+    whole = plan(symbols=(Symbol("batch", 1, 4),), pools=pools)
+    line = (
+        "each run takes batch 1 to 4; parameters a are copied from 'rom'; parameters b are loaded from 'rom'; "
+        "parameters c are copied from the application's memory"
+    )
+    assert line in text_of(whole).splitlines()
+    document = report_document(whole)
+    assert document["symbols"] == [{"name": "batch", "lower": 1, "upper": 4}]
+    loads = {entry["name"]: (entry["load"], entry["load_memory"]) for entry in document["pools"][2:]}
+    assert loads["b"] == ("linker", "rom")
+    assert loads["c"] == ("copy", None)
+
+
+def test_an_explanation_says_where_a_parameter_comes_from() -> None:
+    whole = digits_plan()
+    flash = dataclasses.replace(whole.pools["flash"], load="copy", load_memory="rom")
+    copied = dataclasses.replace(whole, pools={**whole.pools, "flash": flash})
+    name = next(b.name for b in whole.buffers.values() if b.place.kind == "constant")
+    before, after = (explanation_lines(p, explain(p, name))[2] for p in (whole, copied))
+    assert after == f"{before}, copied from 'rom'"
 
 
 def test_the_report_needs_only_ascii_where_there_is_no_more() -> None:
