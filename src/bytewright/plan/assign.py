@@ -175,7 +175,7 @@ class _Assign:
         """Whether nothing better can exist, or any plan will do and there is one."""
         if self.best is None:
             return False
-        return self.goal is Goal.DECIDE or self.best.rank <= (self.least_cost, self.total_bound)
+        return self.goal is Goal.DECIDE or self.best.rank <= (self.root_cost, self.total_bound)
 
     # The search: iterative, so that thousands of buffers do not exhaust Python's stack.
 

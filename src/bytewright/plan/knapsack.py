@@ -17,6 +17,7 @@ from bytewright.plan.flat import FlatProblem
 from bytewright.plan.levels import Level, levels_of
 
 NUM_UNITS = 16384
+MAX_CELLS = 1 << 22  # of one table: 32 MiB
 _IMPOSSIBLE = 1 << 60
 
 
@@ -29,8 +30,9 @@ class KnapsackTables:
     """
 
     def __init__(self, flat: FlatProblem, order: Sequence[int]) -> None:
-        self.levels = [level for level in levels_of(flat, sorted(order)) if _may_be_full(flat, level)]
-        self.unit_bytes = [max(1, level.capacity // NUM_UNITS) for level in self.levels]
+        num_units = min(NUM_UNITS, MAX_CELLS // (len(order) + 1))
+        self.levels = [level for level in levels_of(flat, sorted(order)) if _is_of_use(flat, level)]
+        self.unit_bytes = [max(1, -(-level.capacity // max(num_units, 1))) for level in self.levels]
         self.tables = [
             _table(flat, order, level, unit) for level, unit in zip(self.levels, self.unit_bytes, strict=True)
         ]
@@ -47,12 +49,17 @@ class KnapsackTables:
             left_bytes = level.capacity - sum(load[pool] for pool in level.pools)
             if left_bytes < 0:
                 return None
-            total += int(table[position, -(-left_bytes // unit)])
-        return None if total >= _IMPOSSIBLE else total
+            cost = int(table[position, -(-left_bytes // unit)])
+            if cost >= _IMPOSSIBLE:
+                return None
+            total += cost
+        return total
 
 
-def _may_be_full(flat: FlatProblem, level: Level) -> bool:
-    return sum(flat.size_bytes[index] for index in level.step) > level.capacity
+def _is_of_use(flat: FlatProblem, level: Level) -> bool:
+    """Whether a level may be full, and its costs are numbers that a table can hold."""
+    is_full = sum(flat.size_bytes[index] for index in level.step) > level.capacity
+    return is_full and sum(step or 0 for step in level.step.values()) < _IMPOSSIBLE
 
 
 def _table(flat: FlatProblem, order: Sequence[int], level: Level, unit: int) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from bytewright.plan.flat import FlatProblem, flatten
-from bytewright.plan.knapsack import KnapsackTables
+from bytewright.plan.knapsack import MAX_CELLS, KnapsackTables
 from bytewright.plan.problem import Buffer, Candidate, Pool, Problem
 from bytewright.plan.relaxation import Relaxation
 from bytewright.plan.solution import Status
@@ -172,3 +172,18 @@ def test_many_parameters_are_split_in_few_decisions() -> None:
     solution = solve(Problem(buffers, (Pool("fast", 33_000), Pool("near", 50_000), Pool("far"))))
     assert solution.status is Status.OPTIMAL
     assert solution.statistics.nodes < 200_000
+
+
+def test_costs_beyond_what_tables_hold_are_no_proof() -> None:
+    candidates = (Candidate("a", 0), Candidate("b", 1 << 60))
+    buffers = tuple(Buffer(f"b{k}", 4, ((0, 1),), candidates=candidates) for k in range(4))
+    solution = solve(Problem(buffers, (Pool("a", 8), Pool("b", 100))))
+    assert (solution.status, solution.cost) == (Status.OPTIMAL, 2 << 60)
+
+
+def test_tables_of_many_buffers_stay_small() -> None:
+    candidates = (Candidate("a", 0), Candidate("b", 7))
+    buffers = tuple(Buffer(f"b{k}", 40 + k % 50, ((0, 1),), candidates=candidates) for k in range(5000))
+    problem = Problem(buffers, (Pool("a", 40_000), Pool("b")))
+    tables = KnapsackTables(flatten(problem), range(5000))
+    assert sum(table.size for table in tables.tables) <= 1.1 * MAX_CELLS
