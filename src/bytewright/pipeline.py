@@ -196,7 +196,7 @@ def store(
     pinned = pin_buffers(module, target, conditions.pins)
     module = _checked(pinned, Stage.LOWERED, target, module, "pin_buffers")
     module = _checked(attach_candidates(module, target), Stage.STORED, target, module, "attach_candidates")
-    module = _checked(make_arenas(module), Stage.STORED, target, module, "make_arenas")
+    module = _checked(make_arenas(module, target), Stage.STORED, target, module, "make_arenas")
     timeline = read_clock(module, target)
     stack = stack_uses(module, target)
     progress("plan")  # offsets

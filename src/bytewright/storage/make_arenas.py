@@ -5,9 +5,10 @@ call lie in it one above the other, and are all released when the call has ended
 most that any call needs: sizes and padding only grow with the extents, so the upper bounds are the worst case, and it
 is reached.
 
-At most one arena ends in a pool: requests that could go to the same pool share an arena, which may then only go where
-all of them may. Runs after `attach_candidates`. Other allocations of the entry are planned at their upper bounds: the
-lifetimes of tensors are not nested, so no arena could serve them.
+At most one arena ends in a pool. Requests with the fewest candidate pools come first and keep them; another one joins
+an arena whose pools are all among its own and hold its call, and else gets an arena in the pools that are left to it.
+Runs after `attach_candidates`. Other allocations of the entry are planned at their upper bounds: the lifetimes of
+tensors are not nested, so no arena could serve them.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import WORKSPACE, Scope, join_scopes, pool_scope
 from bytewright.ir.types import DType
 from bytewright.ir.walk import names_in, walk_statements
+from bytewright.target.model import Target
 
 _MOST_NAMES = 4  # of requests that the provenance of an arena lists
 
@@ -86,9 +88,9 @@ class _Arena:
         )
 
 
-def make_arenas(module: Module) -> Module:
+def make_arenas(module: Module, target: Target) -> Module:
     """Returns the module whose entry has arenas, and an arena for each request."""
-    return replace(module, entries=tuple(_with_arenas(entry, module) for entry in module.entries))
+    return replace(module, entries=tuple(_with_arenas(entry, module, target) for entry in module.entries))
 
 
 def top_bytes(requests: tuple[Buffer, ...]) -> int:
@@ -99,8 +101,8 @@ def top_bytes(requests: tuple[Buffer, ...]) -> int:
     return top
 
 
-def _with_arenas(entry: PrimFunc, module: Module) -> PrimFunc:
-    arenas = _arenas(entry, module)
+def _with_arenas(entry: PrimFunc, module: Module, target: Target) -> PrimFunc:
+    arenas = _arenas(entry, module, target)
     if not arenas:
         return entry
     served = {request.buffer: arena.serve(request) for arena in arenas for request in arena.requests}
@@ -118,25 +120,60 @@ def _with_arenas(entry: PrimFunc, module: Module) -> PrimFunc:
     return replace(entry, body=Seq((*(arena.allocation() for arena in arenas), *body.statements)))
 
 
-def _arenas(entry: PrimFunc, module: Module) -> list[_Arena]:
+def _arenas(entry: PrimFunc, module: Module, target: Target) -> list[_Arena]:
+    calls = list(_requests_by_call(entry, module))
     arenas: list[_Arena] = []
     taken = {*names_in(entry), *(constant.buffer.name for constant in module.constant_buffers)}
-    for requests in _requests_by_call(entry, module):
-        open_calls: dict[str, list[Allocate]] = {}
-        for request in requests:
-            pools = request.annotation(CANDIDATE_POOLS)
-            assert isinstance(pools, tuple), "attach_candidates has been here"
-            arena = next((arena for arena in arenas if not set(arena.pools).isdisjoint(pools)), None)
-            if arena is None:
-                arena = _Arena(_free_name(taken), pools, [])
-                taken.add(arena.name)
-                arenas.append(arena)
-            arena.admit(pools)
-            if arena.name not in open_calls:
-                open_calls[arena.name] = []
-                arena.calls.append(open_calls[arena.name])
-            open_calls[arena.name].append(request)
+    arena_of: dict[Buffer, _Arena] = {}
+    by_freedom = sorted(
+        ((request, requests) for requests in calls for request in requests),
+        key=lambda pair: len(_pools(pair[0])),
+    )
+    for request, requests in by_freedom:
+        arena = _joined(request, requests, arenas, target)
+        if arena is None:
+            arena = _Arena(_free_name(taken), _left_to(request, arenas), [])
+            taken.add(arena.name)
+            arenas.append(arena)
+        arena.admit(_pools(request))
+        arena_of[request.buffer] = arena
+    for requests in calls:
+        for arena in arenas:
+            own = [request for request in requests if arena_of[request.buffer] is arena]
+            if own:
+                arena.calls.append(own)
     return arenas
+
+
+def _joined(
+    request: Allocate, requests: list[Allocate], arenas: list[_Arena], target: Target
+) -> _Arena | None:
+    """The arena that a request shares with others; None where it needs one of its own."""
+    pools = _pools(request)
+    call_bytes = top_bytes(tuple(other.buffer for other in requests))
+    for arena in arenas:
+        if set(arena.pools) <= set(pools) and any(_holds(target, pool, call_bytes) for pool in arena.pools):
+            return arena
+    if _left_to(request, arenas):
+        return None
+    return next(arena for arena in arenas if not set(arena.pools).isdisjoint(pools))
+
+
+def _holds(target: Target, pool: str, num_bytes: int) -> bool:
+    size_bytes = target.pool(pool).size_bytes
+    return size_bytes is None or size_bytes >= num_bytes
+
+
+def _left_to(request: Allocate, arenas: list[_Arena]) -> tuple[str, ...]:
+    """The pools that a request may go to and that no arena may end in."""
+    reserved = {pool for arena in arenas for pool in arena.pools}
+    return tuple(pool for pool in _pools(request) if pool not in reserved)
+
+
+def _pools(request: Allocate) -> tuple[str, ...]:
+    pools = request.annotation(CANDIDATE_POOLS)
+    assert isinstance(pools, tuple), "attach_candidates has been here"
+    return pools
 
 
 def _requests_by_call(entry: PrimFunc, module: Module) -> Iterator[list[Allocate]]:

@@ -15,7 +15,7 @@ from bytewright.ir.module import Module
 from bytewright.ir.prim import CANDIDATE_POOLS, Allocate
 from bytewright.ir.scope import GLOBAL, WORKSPACE, pool_scope
 from bytewright.ir.types import DType, Symbol
-from bytewright.ir.verify import Stage, verify
+from bytewright.ir.verify import Stage, find_violations, verify
 from bytewright.ir.walk import walk_statements
 from bytewright.pipeline import plan_lowered, store
 from bytewright.storage.account_stack import stack_uses
@@ -75,7 +75,7 @@ def three_memories(memory: str = "", more: str = "") -> Target:
 
 def with_arenas(module: Module, target: Target = HOST) -> Module:
     attached = stored(module, target)
-    made = make_arenas(attached)
+    made = make_arenas(attached, target)
     verify(made, Stage.STORED, target, attached, "make_arenas")
     return made
 
@@ -100,7 +100,7 @@ def arenas(module: Module) -> dict[str, tuple[int, int, tuple[str, ...]]]:
 
 def test_a_module_without_open_scratch_stays_as_it_is() -> None:
     module = stored(chain("m", [reverse_kernel("k", 8, WORKSPACE)] * 2, 8), HOST)
-    assert make_arenas(module) == module
+    assert make_arenas(module, HOST) == module
 
 
 def test_calls_share_an_arena_as_large_as_the_largest_of_them_needs() -> None:
@@ -315,6 +315,22 @@ def test_the_pair_of_the_application_counts_with_its_declared_stack(declared: in
     (use,) = stack_uses(trial.module, target)
     assert use.size_bytes == allowance + max(allowance, declared or 0)
     assert use.path == ("main", "k" if declared != 5000 else "m_backend_alloc_workspace")
+
+
+@pytest.mark.parametrize("small_first", [True, False])
+def test_a_large_request_is_not_forced_into_a_small_pool_that_another_one_names(small_first: bool) -> None:
+    few = load_text(
+        POOLS.replace('memory = "a"\n[[workspace]]', 'memory = "a"\nsize = 100\n[[workspace]]'), "few.toml"
+    )
+    small, large = Scratch(scope=pool_scope("a")), replace(WIDE, scope=WORKSPACE)
+    kernels = [open_kernel("k", [small]), open_kernel("l", [large])]
+    planned = plan_lowered(open_chain("m", kernels if small_first else kernels[::-1]), few)
+    found = allocations(planned.module)
+    pools = {
+        found[name].buffer.scope: num_bytes for name, (num_bytes, _, _) in arenas(planned.module).items()
+    }
+    assert pools == {pool_scope("a"): 8, pool_scope("b"): 160}
+    assert find_violations(planned.module, Stage.PLANNED, few) == ()
 
 
 # Refusals
