@@ -70,8 +70,8 @@ def test_an_array_in_another_memory(vww: Path, tmp_path: Path) -> None:
     moved = link_again(
         vww,
         tmp_path / "moved.elf",
-        old="{ *(.bss.memory.isram) } > memory_isram",
-        new="{ *(.bss.memory.isram) } > memory_ddr"
+        old="{ *(.bss.memory.isram.isram) } > memory_isram",
+        new="{ *(.bss.memory.isram.isram) } > memory_ddr"
         if "memory_ddr" in (vww / "image/board.ld").read_text()
         else "",
     )
@@ -86,8 +86,8 @@ def test_an_array_that_meets_another_through_an_alias(vww: Path, tmp_path: Path)
     moved = link_again(
         vww,
         tmp_path / "alias.elf",
-        old="    .memory.isram.empty (NOLOAD) : ALIGN(32) { *(.bss.memory.isram) } > memory_isram",
-        new="    .memory.isram.empty 0x30000100 (NOLOAD) : { *(.bss.memory.isram) }",
+        old="    .memory.isram.empty (NOLOAD) : ALIGN(32) { *(.bss.memory.isram.isram) } > memory_isram",
+        new="    .memory.isram.empty 0x30000100 (NOLOAD) : { *(.bss.memory.isram.isram) }",
     )
     message = refusal(vww, moved, *NAMES)
     assert "'harness_workspace_1' is at 0x30000100..0x3000d8ff, in memory 'dtcm', not in 'isram'" in message

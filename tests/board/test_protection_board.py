@@ -109,6 +109,14 @@ def strays(built: Built) -> dict[str, tuple[int, str]]:
             built.last("workspace isram") + 1,
             f"in memory isram, 1 B past the last byte of workspace isram; {untouchable}",
         ),
+        "past a pool, where the stack follows": (
+            built.last("workspace dtcm") + 1,
+            f"in memory dtcm, 1 B past the last byte of workspace dtcm; {untouchable}",
+        ),
+        "before the stack": (
+            built.first("stack") - 1,
+            f"in memory dtcm, 1 B before the first byte of stack; {untouchable}",
+        ),
         "before a pool": (
             built.first("workspace isram") - 1,
             f"in no memory of the target, 1 B before the first byte of workspace isram; {untouchable}",
@@ -158,6 +166,8 @@ def refusal(folder: Path, *inputs: Any) -> Diagnostic:
     "where",
     [
         "past a pool",
+        "past a pool, where the stack follows",
+        "before the stack",
         "before a pool",
         "past the stack",
         "another address of a pool",
@@ -192,12 +202,59 @@ def test_without_the_protection_stray_stores_go_unnoticed(
     check_outputs(folder)
 
 
+def test_arrays_lie_next_to_each_other_where_a_memory_has_no_room_for_gaps(tmp_path: Path) -> None:
+    """DTCM has 16 B of workspace and a stack of 8 KiB; a gap begins at the next granule."""
+    description: dict[str, Any] = dump(load_target(BOARD))
+    description["workspace"] = [{"name": "dtcm", "memory": "dtcm", "size": 16}]
+    for size_bytes, stack_offset in ((8192 + 16, 16), (8192 + 63, 16), (8192 + 64, 64)):
+        description["memory"]["dtcm"]["size"] = size_bytes
+        target = load_description(description)
+        folder = write_tiny_bundle(tmp_path / f"bundle{size_bytes}", target=target)
+        image_folder = tmp_path / f"image{size_bytes}"
+        image_folder.mkdir()
+        image = build_image(read_bundle(folder), board_for(target), image_folder, BuildOptions())
+        built = Built(folder, image)
+        assert built.first("workspace dtcm") == 0x20000000
+        assert built.first("stack") == 0x20000000 + stack_offset
+        assert (run_bundle(folder, [TINY_INPUT], on="qemu").outputs[0] == expected_sum(TINY_INPUT)).all()
+
+
+def test_more_memories_than_regions_are_refused(tmp_path: Path) -> None:
+    """Before the runs each memory has a region, and none is left out in silence."""
+    description: dict[str, Any] = dump(load_target(BOARD))
+    del description["memory"]["ddr"]
+    reach = [name for name in description["device"]["cpu"]["reach"] if name != "ddr"]
+    description["device"]["cpu"]["reach"] = reach
+    for count, is_fine in ((11, True), (12, False)):
+        more = {f"m{n}": {"base": 0x60000000 + n * 0x10000, "size": 4096} for n in range(1, count + 1)}
+        target = load_description(description | {"memory": description["memory"] | more})
+        folder = write_tiny_bundle(tmp_path / f"bundle{count}", target=target)
+        if is_fine:
+            run_bundle(folder, [TINY_INPUT], on="qemu")
+            continue
+        with pytest.raises(CompileError) as caught:
+            run_bundle(folder, [TINY_INPUT], on="qemu")
+        (diagnostic,) = caught.value.diagnostics
+        assert (diagnostic.code, diagnostic.message) == (
+            "BW204",
+            f"setting up a run on {BOARD} needs 17 regions of memory protection, the board has 16",
+        )
+        assert diagnostic.help == "leave memories that the model does not use out of the target file"
+
+
 def test_a_stray_load_faults(vww: Built, tmp_path: Path) -> None:
     address = vww.last("workspace isram") + 1
     folder = stray_bundle(vww, tmp_path / "bundle", f"(void)*(volatile int8_t *){address:#x}u;")
     diagnostic = refusal(folder, *models.random_inputs(models.VWW, 1, seed=4)[0])
     assert diagnostic.message.endswith(FORBIDDEN)
     assert f"address {address:#010x} (MMFAR)" in diagnostic.notes[0]
+
+
+def test_a_store_to_parameters_of_the_application_is_described(tmp_path: Path) -> None:
+    store = "    *(volatile int8_t *)(uintptr_t)context->constants = 1;\n"
+    diagnostic = refusal(write_tiny_bundle(tmp_path, blob=True, statements=store + ADD), TINY_INPUT)
+    assert diagnostic.message.endswith(FORBIDDEN)
+    assert diagnostic.notes[0].endswith(": byte 32 of parameters flash; the run may only read it")
 
 
 def test_a_store_below_the_stack_faults(tmp_path: Path) -> None:

@@ -93,9 +93,13 @@ def blob_name(index: int) -> str:
     return f"blob_{index}.bin"
 
 
-def memory_section(memory_name: str) -> str:
-    """The section for arrays of the harness that must lie in a memory and hold nothing at start."""
-    return f".bss.memory.{c_identifier(memory_name)}"
+STACK_OWNER = "stack"
+"""What the model's stack is called among the pools, none of which may have this name."""
+
+
+def memory_section(memory_name: str, owner: str) -> str:
+    """The section for an array of the harness that must lie in a memory and holds nothing at start."""
+    return f".bss.memory.{c_identifier(memory_name)}.{owner}"
 
 
 def blob_section(memory_name: str) -> str:
@@ -125,7 +129,7 @@ def model_table(bundle: Bundle, board: BoardTable | None = None, watch: Watch | 
     model, upper = bundle.model, bundle.model.upper()
     workspaces = [
         f"ENTRY({index}, {pool.c_name}, {_macro(upper, pool)}_SIZE, {_macro(upper, pool)}_ALIGN, "
-        f'"{memory_section(pool.memory)}")'
+        f'"{memory_section(pool.memory, pool.c_name)}")'
         for index, pool in enumerate(bundle.caller_workspaces)
     ]
     blobs = [
@@ -135,7 +139,7 @@ def model_table(bundle: Bundle, board: BoardTable | None = None, watch: Watch | 
     ]
     copies = [
         f"ENTRY({index}, {pool.c_name}.to, {_macro(upper, pool)}_SIZE, {_macro(upper, pool)}_ALIGN, "
-        f'"{memory_section(pool.memory)}")'
+        f'"{memory_section(pool.memory, pool.c_name)}")'
         for index, pool in enumerate(bundle.caller_copies)
     ]
     lines = [

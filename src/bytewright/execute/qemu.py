@@ -39,9 +39,8 @@ from bytewright.execute.boards.protection import (
     Access,
     ProtectedRegion,
     access_at,
-    disjoint_regions,
+    fitted_regions,
     region_words,
-    run_regions,
 )
 from bytewright.execute.build import (
     LANGUAGE_FLAGS,
@@ -56,6 +55,7 @@ from bytewright.execute.host import model_error
 from bytewright.execute.tensors import check_inputs, output_size_bytes, pack, unpack_outputs
 from bytewright.execute.tools import CrashError, compile_c, execute, failure, find_tool
 from bytewright.execute.watch import Watch
+from bytewright.target.model import Role
 
 _CROSS_PREFIX = "arm-none-eabi-"
 _EXIT_MODEL = 2
@@ -167,7 +167,6 @@ def build_image(
     layout = lay_out(bundle.target, board)
     table = board_table(layout, bundle)
     write_harness(bundle, folder, [("boards", "startup.S"), ("boards", "board_main.c")], table, watch)
-    (folder / "board.ld").write_text(linker_script(layout, bundle), encoding="utf-8")
     common = [*board.compiler_flags, *LANGUAGE_FLAGS, "-ffunction-sections", "-fdata-sections"]
     includes = [*include_flags(bundle, folder), *watch_flags(watch, folder)]
     objects = [f"bundle_{source.stem}.o" for source in bundle.sources]
@@ -180,16 +179,32 @@ def build_image(
     compile_c([compiler, *common, *harness, "-c", "-o", "startup.o"], directory=folder, what=what)
     sources = ["startup.o", "adapter.c", "board_main.c", *(() if watch is None else ("paranoid.c",))]
     command = [compiler, *common, "-O2", *includes, *link, *sources, *objects, "-lm", "-o", "image.elf"]
-    compile_c(command, directory=folder, what=f"{what} (linking for {board.name})")
-    symbols = _symbols(folder)
-    check_places(bundle, symbols, _memory_ranges(layout), board.name)
-    arrays = image_arrays(bundle, symbols)
-    regions = _protect(folder, layout, symbols, arrays) if board.num_protected_regions else ()
+    linker = f"{what} (linking for {board.name})"
+    if board.num_protected_regions:
+        try:
+            symbols, arrays, regions = _link(bundle, layout, folder, command, linker, has_gaps=True)
+        except CompileError:  # a memory has no room for gaps, or the unit no regions: then do without
+            symbols, arrays, regions = _link(bundle, layout, folder, command, linker, has_gaps=False)
+    else:
+        symbols, arrays, regions = _link(bundle, layout, folder, command, linker, has_gaps=False)
     return BoardImage(folder, board, layout, table, symbols, arrays, regions, _flash_bytes(folder, objects))
 
 
+def _link(
+    bundle: Bundle, layout: Layout, folder: Path, command: Sequence[str], what: str, *, has_gaps: bool
+) -> tuple[tuple[Symbol, ...], tuple[ImageArray, ...], tuple[ProtectedRegion, ...]]:
+    """Links the objects of a folder; symbols and arrays of the image, and the regions that protect it."""
+    (folder / "board.ld").write_text(linker_script(layout, bundle, has_gaps=has_gaps), encoding="utf-8")
+    compile_c(command, directory=folder, what=what)
+    symbols = _symbols(folder)
+    check_places(bundle, symbols, _memory_ranges(layout), layout.board.name)
+    arrays = image_arrays(bundle, symbols)
+    regions = _protect(folder, layout, bundle, symbols, arrays) if layout.board.num_protected_regions else ()
+    return symbols, arrays, regions
+
+
 def _protect(
-    folder: Path, layout: Layout, symbols: Sequence[Symbol], arrays: Sequence[ImageArray]
+    folder: Path, layout: Layout, bundle: Bundle, symbols: Sequence[Symbol], arrays: Sequence[ImageArray]
 ) -> tuple[ProtectedRegion, ...]:
     """Writes regions.bin: the regions outside of runs, then those of a run, which are returned.
 
@@ -201,22 +216,45 @@ def _protect(
     spans = [
         (*code, Access.EXECUTE),
         (*own, Access.WRITE),
-        *((array.place.first, array.place.last + 1, Access.WRITE) for array in arrays if array.is_writable),
+        *(
+            (array.place.first, array.place.last + 1, Access.WRITE if array.is_writable else Access.READ)
+            for array in arrays
+        ),
         *((first, end, Access.READ) for first, end in _allocated_sections(folder)),
     ]
-    regions = run_regions(spans, num_regions, board.name)
-    set_up = disjoint_regions(set_up_spans(layout, code)[:num_regions])
+    regions = fitted_regions(spans, num_regions, f"a run on {board.name}", _fewer_pools(bundle))
+    set_up = fitted_regions(
+        set_up_spans(layout, code),
+        num_regions,
+        f"setting up a run on {board.name}",
+        "leave memories that the model does not use out of the target file",
+    )
     words = region_words(set_up, num_regions) + region_words(regions, num_regions)
     (folder / "regions.bin").write_bytes(words)
     return regions
 
 
+def _fewer_pools(bundle: Bundle) -> str:
+    """The option for one workspace pool, in the largest memory that has any."""
+    pools = [pool for pool in bundle.pools if pool.role is Role.WORKSPACE]
+    sizes = {pool.memory: bundle.target.memory(pool.memory).size_bytes or 0 for pool in pools}
+    workspace = max(sizes, key=lambda name: sizes[name], default=bundle.target.contexts[0].memory)
+    return f"--workspace {workspace}"
+
+
 def _allocated_sections(folder: Path) -> list[tuple[int, int]]:
-    """First address and end of the image's sections; nobody reads the vectors, the processor apart."""
+    """First address and end of the sections that a run may read; those with arrays and gaps alone are not among them.
+
+    Nobody reads the vectors, the processor apart.
+    """
     objdump = find_tool(f"{_CROSS_PREFIX}objdump", "binutils-arm-none-eabi")
     listing = compile_c([objdump, "-h", "-w", "image.elf"], directory=folder, what=objdump)
     rows = [line.split() for line in listing.splitlines() if "ALLOC" in line]
-    return [(int(row[3], 16), int(row[3], 16) + int(row[2], 16)) for row in rows if row[1] != ".vectors"]
+    return [
+        (int(row[3], 16), int(row[3], 16) + int(row[2], 16))
+        for row in rows
+        if row[1] != ".vectors" and not row[1].endswith(".empty")
+    ]
 
 
 def _symbols(folder: Path) -> tuple[Symbol, ...]:

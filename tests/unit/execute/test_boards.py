@@ -91,7 +91,7 @@ def test_code_and_harness_have_regions_of_their_own_otherwise() -> None:
 def test_the_stack_is_as_large_as_the_target_says(tmp_path: Path) -> None:
     bundle = read_bundle(write_tiny_bundle(tmp_path))
     table = board_table(lay_out(bundle.target, board_for(bundle.target)), bundle)
-    assert (table.stack_bytes, table.stack_section) == (8192, ".bss.memory.dtcm")
+    assert (table.stack_bytes, table.stack_section) == (8192, ".bss.memory.dtcm.stack")
     assert table.num_protected_regions == 16
 
 

@@ -21,8 +21,8 @@ def test_the_table_lists_tensors_and_workspaces(tmp_path: Path) -> None:
 #define HARNESS_EXTENTS(ENTRY)
 #define HARNESS_NUM_WORKSPACES 2
 #define HARNESS_WORKSPACES(ENTRY) ENTRY(0, dtcm, TINY_DTCM_WORKSPACE_SIZE, \
-TINY_DTCM_WORKSPACE_ALIGN, ".bss.memory.dtcm") \
-ENTRY(1, isram, TINY_ISRAM_WORKSPACE_SIZE, TINY_ISRAM_WORKSPACE_ALIGN, ".bss.memory.isram")
+TINY_DTCM_WORKSPACE_ALIGN, ".bss.memory.dtcm.dtcm") \
+ENTRY(1, isram, TINY_ISRAM_WORKSPACE_SIZE, TINY_ISRAM_WORKSPACE_ALIGN, ".bss.memory.isram.isram")
 #define HARNESS_NUM_BLOBS 0
 #define HARNESS_BLOBS(ENTRY)
 #define HARNESS_NUM_COPIES 0
@@ -50,11 +50,11 @@ def test_blobs_and_generated_workspaces(tmp_path: Path) -> None:
 
 
 def test_a_board_adds_its_stack_and_protection(tmp_path: Path) -> None:
-    board = BoardTable(4096, ".bss.memory.dtcm", 16)
+    board = BoardTable(4096, ".bss.memory.dtcm.dtcm", 16)
     lines = model_table(read_bundle(write_tiny_bundle(tmp_path)), board).splitlines()
     assert lines[-4:] == [
         "#define HARNESS_NUM_REGIONS 16",
         "#define HARNESS_STACK_BYTES 4096",
-        '#define HARNESS_STACK_SECTION ".bss.memory.dtcm"',
+        '#define HARNESS_STACK_SECTION ".bss.memory.dtcm.dtcm"',
         '#define HARNESS_WRITABLE __attribute__((section(".bss.harness_writable")))',
     ]

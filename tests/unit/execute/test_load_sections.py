@@ -37,7 +37,9 @@ def test_parameters_that_are_copied(tmp_path: Path, kept_in: str | None, section
     table = _table_of_fast(tmp_path, load=Load.COPY, load_memory=kept_in)
     assert table["HARNESS_BLOBS(ENTRY)"] == f'ENTRY(0, fast.from, "blob_0.bin", 16, "{section}")'
     size, alignment = "TINY_FAST_PARAMETERS_SIZE", "TINY_FAST_PARAMETERS_ALIGN"
-    assert table["HARNESS_COPIES(ENTRY)"] == f'ENTRY(0, fast.to, {size}, {alignment}, ".bss.memory.dtcm")'
+    assert (
+        table["HARNESS_COPIES(ENTRY)"] == f'ENTRY(0, fast.to, {size}, {alignment}, ".bss.memory.dtcm.fast")'
+    )
 
 
 def test_parameters_that_the_c_copies_to_its_own_array(tmp_path: Path) -> None:

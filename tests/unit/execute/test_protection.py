@@ -13,8 +13,8 @@ from bytewright.execute.boards.protection import (
     ProtectedRegion,
     access_at,
     disjoint_regions,
+    fitted_regions,
     region_words,
-    run_regions,
 )
 
 READ, WRITE, EXECUTE = Access.READ, Access.WRITE, Access.EXECUTE
@@ -63,7 +63,7 @@ def test_fewer_regions_never_let_a_run_write_more(
 ) -> None:
     exact = disjoint_regions(spans)
     try:
-        regions = run_regions(spans, num_regions, "board")
+        regions = fitted_regions(spans, num_regions, "a run", "help")
     except CompileError:
         assert len(exact) > num_regions
         return
@@ -76,7 +76,7 @@ def test_fewer_regions_never_let_a_run_write_more(
 
 def test_the_smallest_gap_is_given_up_first() -> None:
     spans = [(0x000, 0x020, READ), (0x100, 0x120, READ), (0x140, 0x160, READ), (0x200, 0x220, WRITE)]
-    assert run_regions(spans, 3, "board") == (
+    assert fitted_regions(spans, 3, "a run", "help") == (
         ProtectedRegion(0x000, 0x020, READ),
         ProtectedRegion(0x100, 0x160, READ),
         ProtectedRegion(0x200, 0x220, WRITE),
@@ -86,11 +86,12 @@ def test_the_smallest_gap_is_given_up_first() -> None:
 def test_too_many_arrays_are_refused() -> None:
     spans = [(0x100 * index, 0x100 * index + 0x20, WRITE) for index in range(17)]
     with pytest.raises(CompileError) as caught:
-        run_regions(spans, 16, "mps3-an547")
+        fitted_regions(spans, 16, "a run on mps3-an547", "--workspace dtcm")
     (diagnostic,) = caught.value.diagnostics
-    assert (diagnostic.code, diagnostic.message) == (
+    assert (diagnostic.code, diagnostic.message, diagnostic.help) == (
         "BW204",
         "a run on mps3-an547 needs 17 regions of memory protection, the board has 16",
+        "--workspace dtcm",
     )
 
 

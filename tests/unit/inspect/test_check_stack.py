@@ -182,10 +182,14 @@ def test_a_compiler_without_call_graphs_is_a_tool_error() -> None:
 # --- the command
 
 
-@pytest.mark.parametrize("target", ["host", "mps3-an547"])
+@pytest.mark.parametrize("target", ["host", "mps2-an386", "mps2-an500", "mps3-an547"])
+@pytest.mark.parametrize("caller_parameters", [False, True])
 @pytest.mark.run
-def test_the_command_proves_the_stack_of_a_bundle(tmp_path: Path, target: str) -> None:
-    bundle = write_digits(tmp_path / "digits", target)
+def test_the_command_proves_the_stack_of_a_bundle(
+    tmp_path: Path, target: str, caller_parameters: bool
+) -> None:
+    """With parameters of the application too: what sets them calls the C library."""
+    bundle = write_digits(tmp_path / "digits", target, caller_parameters)
     plain = CliRunner().invoke(bytewright, ["check", str(bundle), "--stack"])
     assert plain.exit_code == 0, plain.output
     assert "stack of cpu:" in plain.output

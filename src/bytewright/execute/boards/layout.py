@@ -7,6 +7,7 @@ otherwise have the board's region for themselves.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from string import Template
 
@@ -19,10 +20,10 @@ from bytewright.execute.boards.load_sections import (
     load_table,
     loaded_pools,
 )
-from bytewright.execute.boards.protection import Access
-from bytewright.execute.build import BoardTable, blob_section, harness_source, memory_section
+from bytewright.execute.boards.protection import GRANULE_BYTES, Access
+from bytewright.execute.build import STACK_OWNER, BoardTable, blob_section, harness_source, memory_section
 from bytewright.execute.description import Bundle
-from bytewright.target.model import Memory, Provider, Target, c_identifier
+from bytewright.target.model import Memory, Provider, Role, Target, c_identifier
 
 DEFAULT_STACK_BYTES = 64 << 10
 
@@ -152,7 +153,7 @@ def board_table(layout: Layout, bundle: Bundle) -> BoardTable:
         stack_bytes=(DEFAULT_STACK_BYTES if limit is None else limit) // 8 * 8,
         stack_section=".bss.harness_stack"
         if device.stack_memory is None
-        else memory_section(device.stack_memory),
+        else memory_section(device.stack_memory, STACK_OWNER),
         num_protected_regions=layout.board.num_protected_regions,
     )
 
@@ -176,8 +177,8 @@ def set_up_spans(layout: Layout, code: tuple[int, int]) -> tuple[tuple[int, int,
     )
 
 
-def linker_script(layout: Layout, bundle: Bundle) -> str:
-    """The linker script of an image."""
+def linker_script(layout: Layout, bundle: Bundle, *, has_gaps: bool = False) -> str:
+    """The linker script of an image; with gaps, nothing lies directly next to what a run writes."""
     regions = {region.name: region for _, region in layout.memories}
     region_names = {memory.name: region.name for memory, region in layout.memories}
     for region in (layout.code, layout.harness):
@@ -188,7 +189,8 @@ def linker_script(layout: Layout, bundle: Bundle) -> str:
             for region in regions.values()
         ),
         memory_sections="\n".join(
-            load_sections(bundle, memory.name, region_names) + _memory_sections(memory, region, bundle)
+            load_sections(bundle, memory.name, region_names)
+            + _memory_sections(memory, region, bundle, _gap(layout, region) if has_gaps else None)
             for memory, region in layout.memories
         ),
         loads=load_table(bundle),
@@ -197,14 +199,25 @@ def linker_script(layout: Layout, bundle: Bundle) -> str:
     )
 
 
-def _memory_sections(memory: Memory, region: LinkerRegion, bundle: Bundle) -> str:
+@dataclass(frozen=True, slots=True)
+class _Gap:
+    """What is left free next to arrays that a run writes; `at_end` also after the last, where others follow."""
+
+    at_end: bool
+    text: str = f". = ALIGN({GRANULE_BYTES}); . += {GRANULE_BYTES};"
+
+
+def _gap(layout: Layout, region: LinkerRegion) -> _Gap:
+    return _Gap(at_end=region is layout.harness)
+
+
+def _memory_sections(memory: Memory, region: LinkerRegion, bundle: Bundle, gap: _Gap | None) -> str:
     """Two output sections of one memory: what the image brings, and what is empty at start.
 
     Arrays that the bundle declares are in the memory's section; if the target names none, each is found by its own
     name, which is that of its section with -fdata-sections.
     """
     contents = [f"*({blob_section(memory.name)})"]
-    empty = [f"*({memory_section(memory.name)})"]
     generated = [pool for pool in bundle.pools if pool.provider is Provider.GENERATED]
     inside = [pool for pool in generated if pool.memory == memory.name]
     sections = {pool.name: bundle.target.section_of(bundle.target.pool(pool.name)) for pool in inside}
@@ -212,11 +225,15 @@ def _memory_sections(memory: Memory, region: LinkerRegion, bundle: Bundle) -> st
         if section is not None:
             contents.append(f"*({section} {section}.*)")
     for pool in inside:
-        if sections[pool.name] is None:
-            (empty if pool.begins_empty else contents).append(f"*({array_section(bundle, pool)})")
+        if sections[pool.name] is None and not pool.begins_empty:
+            contents.append(f"*({array_section(bundle, pool)})")
     for pool in generated:
         if pool.is_copied and pool.load_memory == memory.name and memory.section is None:
             contents.append(f"*({load_array_section(bundle, pool)})")
+    contents_are_written = any(
+        pool.role is Role.WORKSPACE and pool.used_bytes and sections[pool.name] is not None for pool in inside
+    )
+    empty = _inputs(_empty_arrays(memory, bundle), contents_are_written, gap)
     # What follows bytes that are loaded from elsewhere would be, too.
     has_loaded = any(pool.memory == memory.name for pool in loaded_pools(bundle))
     place = f"> {region.name} AT> {region.name}" if has_loaded else f"> {region.name}"
@@ -225,3 +242,51 @@ def _memory_sections(memory: Memory, region: LinkerRegion, bundle: Bundle) -> st
         f"    {name} : ALIGN(32) {{ {' '.join(contents)} }} {place}\n"
         f"    {name}.empty (NOLOAD) : ALIGN(32) {{ {' '.join(empty)} }} {place}\n"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _EmptyArray:
+    """An array that holds nothing at start, by its section."""
+
+    section: str
+    has_bytes: bool
+    is_written: bool
+
+
+def _empty_arrays(memory: Memory, bundle: Bundle) -> list[_EmptyArray]:
+    """Those of a memory in their order; the stack comes last, so that what is behind it is free."""
+    arrays = [
+        _EmptyArray(memory_section(memory.name, pool.c_name), pool.used_bytes > 0, is_written)
+        for pools, is_written in ((bundle.caller_workspaces, True), (bundle.caller_copies, False))
+        for pool in pools
+        if pool.memory == memory.name
+    ]
+    arrays += [
+        _EmptyArray(array_section(bundle, pool), pool.used_bytes > 0, pool.role is Role.WORKSPACE)
+        for pool in bundle.pools
+        if pool.provider is Provider.GENERATED and pool.memory == memory.name and pool.begins_empty
+        if bundle.target.section_of(bundle.target.pool(pool.name)) is None
+    ]
+    if bundle.target.default_device.stack_memory == memory.name:
+        arrays.append(_EmptyArray(memory_section(memory.name, STACK_OWNER), has_bytes=True, is_written=True))
+    return arrays
+
+
+def _inputs(arrays: Sequence[_EmptyArray], is_written_before: bool, gap: _Gap | None) -> list[str]:
+    """The arrays as a linker script has them, with gaps between those of which a run writes one or both."""
+    inputs: list[str] = []
+    has_bytes_before = is_written_before
+    for array in arrays:
+        if (
+            gap is not None
+            and array.has_bytes
+            and has_bytes_before
+            and (is_written_before or array.is_written)
+        ):
+            inputs.append(gap.text)
+        inputs.append(f"*({array.section})")
+        if array.has_bytes:
+            has_bytes_before, is_written_before = True, array.is_written
+    if gap is not None and gap.at_end and is_written_before:
+        inputs.append(gap.text)
+    return inputs

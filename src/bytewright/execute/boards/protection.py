@@ -58,13 +58,19 @@ def disjoint_regions(spans: Iterable[tuple[int, int, Access]]) -> tuple[Protecte
     return tuple(regions)
 
 
-def run_regions(
-    spans: Iterable[tuple[int, int, Access]], num_regions: int, board_name: str
+def fitted_regions(
+    spans: Iterable[tuple[int, int, Access]], num_regions: int, what: str, help_text: str
 ) -> tuple[ProtectedRegion, ...]:
-    """The regions of a run. If they are too many, what lies between two that are read may be read too.
+    """Regions that a unit has room for. If they are too many, what lies between two that are read may be read too.
+
+    Args:
+        spans: As `disjoint_regions` has them.
+        num_regions: How many the unit has.
+        what: What needs them, for the message.
+        help_text: What makes them fewer.
 
     Raises:
-        CompileError: BW204 if the board has too few even so.
+        CompileError: BW204 if the unit has too few even so.
     """
     regions = list(disjoint_regions(spans))
     needed = len(regions)
@@ -75,22 +81,13 @@ def run_regions(
             if first.access is second.access is Access.READ
         ]
         if not gaps:
-            raise _too_many(needed, num_regions, board_name)
+            message = f"{what} needs {needed} regions of memory protection, the board has {num_regions}"
+            raise CompileError(Diagnostic("BW204", message, help=help_text))
         _, index = min(gaps)
         regions[index : index + 2] = [
             ProtectedRegion(regions[index].first, regions[index + 1].end, Access.READ)
         ]
     return tuple(regions)
-
-
-def _too_many(needed: int, num_regions: int, board_name: str) -> CompileError:
-    return CompileError(
-        Diagnostic(
-            "BW204",
-            f"a run on {board_name} needs {needed} regions of memory protection, the board has {num_regions}",
-            help="compile with fewer pools, for instance one: --workspace MEMORY",
-        )
-    )
 
 
 def region_words(regions: Sequence[ProtectedRegion], num_regions: int) -> bytes:
