@@ -228,8 +228,9 @@ def _mended(target: Target, overrides: Overrides, changed: Target) -> Overrides 
 
 def _alternatives(target: Target, overrides: Overrides, changed: Target) -> Iterator[Overrides]:
     """One option at a time: a smaller size, the target's own stack, another memory."""
-    renamed = _with_names_of_their_own(changed, overrides)
-    yield from dict.fromkeys((renamed, _fitted(target, renamed)))
+    overrides = _with_names_of_their_own(changed, overrides)
+    yield from dict.fromkeys((overrides, _fitted(target, overrides)))
+    changed = _changed(target, overrides)[0]
     for memory in changed.memories:
         left_bytes = bytes_left(changed, memory)
         for pool in changed.pools_in(memory.name):
@@ -246,19 +247,26 @@ def _alternatives(target: Target, overrides: Overrides, changed: Target) -> Iter
 
 
 def _with_names_of_their_own(changed: Target, overrides: Overrides) -> Overrides:
-    """Parameter pools are called otherwise where a workspace pool has the name."""
-    taken = {pool.name for pool in changed.pools if pool.role is not Role.PARAMETERS}
-    parameters = tuple(
-        replace(
-            option,
-            name=f"{option.name}_{Role.PARAMETERS.value}",
-            memory=option.memory or next(p.memory for p in reversed(changed.pools) if p.name == option.name),
+    """Pools of options are called otherwise where a pool of another role has the name: parameters before workspaces."""
+
+    def renamed(options: tuple[PoolOption, ...], role: Role, taken: set[str]) -> tuple[PoolOption, ...]:
+        return tuple(
+            replace(
+                option,
+                name=f"{option.name}_{role.value}",
+                memory=option.memory
+                or next(p.memory for p in changed.pools if p.name == option.name and p.role is role),
+            )
+            if option.name in taken
+            else option
+            for option in options
         )
-        if option.name in taken
-        else option
-        for option in overrides.parameters
-    )
-    return replace(overrides, parameters=parameters)
+
+    others = {pool.name for pool in changed.pools if pool.role is not Role.PARAMETERS}
+    parameters = renamed(overrides.parameters, Role.PARAMETERS, others)
+    taken = {pool.name for pool in changed.pools if pool.role is not Role.WORKSPACE}
+    workspace = renamed(overrides.workspace, Role.WORKSPACE, set() if parameters else taken)
+    return replace(overrides, parameters=parameters, workspace=workspace)
 
 
 def _fitted(target: Target, overrides: Overrides) -> Overrides:

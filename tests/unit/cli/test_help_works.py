@@ -266,6 +266,19 @@ KINDS: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
         1,
         ("error[BW204]: there is no memory 'dctm' for pool 'w'",),
     ),
+    "a parameter pool called as a workspace, both to take what is left": (
+        (*BOARD, "--parameters", "flash", "--parameters", "isram"),
+        1,
+        (
+            "error[BW204]: there are two pools called 'isram'",
+            "error[BW204]: pools 'isram' and 'isram' have no size",
+        ),
+    ),
+    "a workspace called as a parameter pool of the target": (
+        ("--target", "mps2-an386", "--workspace", "ssram1=4KiB", "--workspace", "ssram23"),
+        1,
+        ("error[BW204]: there are two pools called 'ssram1'",),
+    ),
     "a pool that is resized twice": (
         (*BOARD, "--resize", "dtcm=1KiB", "--resize", "dtcm=8KiB"),
         1,
