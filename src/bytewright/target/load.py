@@ -138,6 +138,10 @@ def _read_tags(top: Table) -> tuple[str, ...]:
     return tags
 
 
+# Of a byte: so that what a whole model costs stays within the numbers that the planner takes.
+MAX_COST = 1_000_000
+
+
 def _read_memory(name: str, table: Table) -> Memory:
     table.require("size")
     size = table.limit("size", UNLIMITED)
@@ -148,8 +152,8 @@ def _read_memory(name: str, table: Table) -> Memory:
         aliases=table.addresses("aliases"),
         access=table.choice("access", Access.READ_WRITE),
         section=_read_section(table),
-        read_cost=table.integer("read-cost", 1, 1),
-        write_cost=table.integer("write-cost", 1, 1),
+        read_cost=table.integer("read-cost", 1, 1, MAX_COST),
+        write_cost=table.integer("write-cost", 1, 1, MAX_COST),
     )
     table.finish()
     return replace(memory, size_bytes=None, base=None, aliases=()) if table.has_failed else memory

@@ -99,14 +99,17 @@ class Table:
             return default
         return value
 
-    def integer(self, key: str, default: int, smallest: int) -> int:
-        """An integer that is not too small."""
+    def integer(self, key: str, default: int, smallest: int, largest: int | None = None) -> int:
+        """An integer that is not too small, nor too large."""
         value = self._values[key] if self.has(key) else default
         if isinstance(value, bool) or not isinstance(value, int):
             self.fail(key, f"{key!r} must be an integer, not {kind_of(value)}")
             return default
         if value < smallest:
             self.fail(key, f"{key!r} is {value}, but the smallest allowed is {smallest}")
+            return default
+        if largest is not None and value > largest:
+            self.fail(key, f"{key!r} is {value}, but the largest allowed is {largest}")
             return default
         return value
 

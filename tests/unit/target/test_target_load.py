@@ -153,6 +153,7 @@ SINGLE_MISTAKES = [
     ("base = 0x21000000", "base = 0x30000010", 9, "memory.isram.base", "'dtcm' and 'isram', by 524272 B"),
     ('".dtcm"', '".dt\\"cm"', 7, "memory.dtcm.section", "is not a linker section"),
     ("read-cost = 2", "read-cost = 0", 11, "memory.isram.read-cost", "smallest allowed is 1"),
+    ("read-cost = 2", "read-cost = 1000001", 11, "memory.isram.read-cost", "largest allowed is 1000000"),
     ("read-cost = 2", "read-cost = 1.5", 11, "memory.isram.read-cost", "must be an integer, not a float"),
     ('access = "r"', 'access = "w"', 15, "memory.flash.access", "'access' cannot be 'w'"),
     ("[memory.far]", '[memory."far away"]', 16, "memory.far away", "is not a name"),
