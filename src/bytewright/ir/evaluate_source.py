@@ -32,6 +32,7 @@ from bytewright.ir.prim import (
     Store,
     View,
 )
+from bytewright.ir.ranges import combined_range
 from bytewright.ir.scope import LOCAL
 from bytewright.ir.types import DType, Extent, Symbol
 from bytewright.ir.walk import as_any, regions, walk_statements
@@ -489,17 +490,6 @@ class _Translator:
         if left is None or right is None or left[0] > left[1] or right[0] > right[1]:
             return None
         match node.operator:
-            case BinaryOperator.ADD:
-                return left[0] + right[0], left[1] + right[1]
-            case BinaryOperator.SUB:
-                return left[0] - right[1], left[1] - right[0]
-            case BinaryOperator.MUL:
-                corners = [a * b for a in left for b in right]
-                return min(corners), max(corners)
-            case BinaryOperator.MIN:
-                return min(left[0], right[0]), min(left[1], right[1])
-            case BinaryOperator.MAX:
-                return max(left[0], right[0]), max(left[1], right[1])
             case BinaryOperator.MOD if left[0] >= 0 and right[0] > 0:
                 return 0, min(left[1], right[1] - 1)
             case BinaryOperator.DIV if left[0] >= 0 and right[0] > 0:
@@ -515,7 +505,7 @@ class _Translator:
             case BinaryOperator.SHL if 0 <= right[0] == right[1] < 64:
                 return left[0] << right[0], left[1] << right[0]
             case _:
-                return None
+                return combined_range(node.operator, left, right)
 
 
 def _plain_scalars(body: Seq) -> frozenset[str]:

@@ -41,12 +41,13 @@ def range_of(expression: Expr, known: Mapping[str, Range]) -> Range | None:
             return known.get(expression.name)
         case Binary():
             left, right = range_of(expression.left, known), range_of(expression.right, known)
-            return None if left is None or right is None else _combined(expression.operator, left, right)
+            return None if left is None or right is None else combined_range(expression.operator, left, right)
         case _:
             return None
 
 
-def _combined(operator: BinaryOperator, left: Range, right: Range) -> Range | None:
+def combined_range(operator: BinaryOperator, left: Range, right: Range) -> Range | None:
+    """The range of a sum, difference, product, minimum or maximum of two ranges; None for other operators."""
     match operator:
         case BinaryOperator.ADD:
             return left[0] + right[0], left[1] + right[1]
