@@ -109,7 +109,6 @@ class _Assign:
         self.known: dict[tuple[int, frozenset[int]], PoolPlan] = {}
         self.total_bound = max((union_of(flat, alive) for alive in self.sections), default=0)
         self.least_cost = sum(flat.choices[i][0].cost for i in self.members if flat.choices[i])
-        self.root_cost = self.least_cost
         self.best: Assignment | None = None
         self.complete = True
         self.leaf_nodes = max(meter.left // LEAF_SHARE, 1)
@@ -120,6 +119,7 @@ class _Assign:
         is_one_section = len(self.sections) == 1 and not flat.contract_gaps
         self.tables = KnapsackTables(flat, self.order) if is_one_section else None
         self.relaxation = None if flat.contract_gaps or is_one_section else Relaxation(flat, self.sections)
+        self.root_cost = self._raised(self.least_cost, 0, range(len(self.sections)))
 
     def _priority(self, index: int) -> tuple[int, int, int, int]:
         choices = self.flat.choices[index]
@@ -145,7 +145,6 @@ class _Assign:
     def run(self) -> AssignResult:
         if any(not self.flat.choices[i] for i in self.members) or self.total_bound > self._room():
             return AssignResult(None, 0, 0, infeasible=True)
-        self.root_cost = self._raised(self.least_cost, 0, range(len(self.sections)))
         if self.root_cost >= IMPOSSIBLE:
             return AssignResult(None, 0, 0, infeasible=True)
         if not self._good_enough():
