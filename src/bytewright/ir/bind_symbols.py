@@ -8,12 +8,12 @@ that what is allocated for the call is never too small.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from bytewright.ir.expr import Buffer, Const, Expr, Var
 from bytewright.ir.prim import Call, PrimFunc, ScalarParameter
-from bytewright.ir.ranges import range_of, ranges_of
+from bytewright.ir.ranges import Range, range_of, ranges_of
 from bytewright.ir.symbols import symbols_of
 from bytewright.ir.types import Extent, Symbol, upper_bound
 
@@ -33,22 +33,39 @@ def scalar_arguments(callee: PrimFunc, call: Call) -> dict[str, Expr]:
     }
 
 
-def binding_at(callee: PrimFunc, call: Call, caller: PrimFunc) -> Binding:
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A function with what it says of its scalars, gathered once for all calls of it and in it.
+
+    Attributes:
+        symbols: Extents that it is given, by name.
+        ranges: Of its variables, as far as they are known.
+    """
+
+    function: PrimFunc
+    symbols: Mapping[str, Symbol]
+    ranges: Mapping[str, Range]
+
+
+def known_of(function: PrimFunc) -> Known:
+    """What is known of the scalars of a function."""
+    return Known(function, symbols_of(function), ranges_of(function))
+
+
+def binding_at(callee: Known, call: Call, caller: Known) -> Binding:
     """The extents that the callee's symbols stand for at one call."""
-    symbols = symbols_of(callee)
-    if not symbols:
+    if not callee.symbols:
         return {}
-    own, ranges = symbols_of(caller), ranges_of(caller)
-    arguments = scalar_arguments(callee, call)
+    arguments = scalar_arguments(callee.function, call)
     binding: dict[str, Extent] = {}
-    for name, symbol in symbols.items():
+    for name, symbol in callee.symbols.items():
         argument = arguments.get(name)
         if isinstance(argument, Const) and isinstance(argument.value, int):
             binding[name] = argument.value
-        elif isinstance(argument, Var) and argument.name in own:
-            binding[name] = own[argument.name]
+        elif isinstance(argument, Var) and argument.name in caller.symbols:
+            binding[name] = caller.symbols[argument.name]
         else:
-            known = None if argument is None else range_of(argument, ranges)
+            known = None if argument is None else range_of(argument, caller.ranges)
             binding[name] = symbol.upper if known is None else known[1]
     return binding
 

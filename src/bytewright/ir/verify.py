@@ -20,7 +20,7 @@ from bytewright.ir.verify_change import check_changes
 from bytewright.ir.verify_graph import check_function
 from bytewright.ir.verify_module import check_module
 from bytewright.ir.verify_prim import check_primfunc
-from bytewright.ir.violation import Context, Violation
+from bytewright.ir.violation import Context, Index, Violation
 from bytewright.target.model import Target
 
 
@@ -101,7 +101,15 @@ def find_violations(
 ) -> tuple[Violation, ...]:
     """Every rule that the module breaks; see `verify`."""
     rules = RULES[stage]
-    context = Context(module, target, rules.undecided, rules.offsets, rules.lowered_tags, rules.devices)
+    context = Context(
+        module,
+        Index.of(module),
+        target,
+        rules.undecided,
+        rules.offsets,
+        rules.lowered_tags,
+        rules.devices,
+    )
     if not rules.graph:
         for function in module.functions:
             context.report(function, function, f"a graph function is not legal at stage {stage.name}")

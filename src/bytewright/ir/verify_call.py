@@ -8,17 +8,23 @@ arguments have enough elements for every value that it may take.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import prod
 
 from bytewright.ir.address import num_elements, region_index, storage_shape
-from bytewright.ir.bind_symbols import Binding, always_holds, binding_at, bound_extents, scalar_arguments
+from bytewright.ir.bind_symbols import (
+    Binding,
+    Known,
+    always_holds,
+    binding_at,
+    bound_extents,
+    scalar_arguments,
+)
 from bytewright.ir.expr import Buffer, Const
 from bytewright.ir.prim import Access, BufferParameter, Call, PrimFunc, Region, ScalarParameter
-from bytewright.ir.ranges import range_of, ranges_of
+from bytewright.ir.ranges import range_of
 from bytewright.ir.scope import GLOBAL, Rank, Scope, is_within
-from bytewright.ir.symbols import scalar_symbols
 from bytewright.ir.types import Extent, Symbol, format_shape, upper_bound
 from bytewright.ir.violation import Context
 
@@ -53,7 +59,7 @@ class Denoted:
 
 
 def check_call(
-    context: Context, caller: PrimFunc, call: Call, read_only: Collection[str], denoted: Denoted
+    context: Context, caller: PrimFunc, call: Call, is_read_only: Callable[[str], bool], denoted: Denoted
 ) -> None:
     """Reports what is wrong with a call.
 
@@ -61,7 +67,7 @@ def check_call(
         context: The module.
         caller: The function that the call stands in.
         call: The call.
-        read_only: Names of buffers that the caller may not have written.
+        is_read_only: Whether the caller may not have the buffer of a name written.
         denoted: What names stand for in the caller.
     """
     for argument in call.arguments:
@@ -77,12 +83,13 @@ def check_call(
         expected, found = len(callee.parameters), len(call.arguments)
         context.report(caller, call, f"'{callee.name}' takes {expected} arguments, {found} are given")
         return
-    for fault in _extent_faults(callee, call, caller):
+    known = context.index.known
+    for fault in _extent_faults(known[callee.name], call, known[caller.name]):
         context.report(caller, call, fault)
-    binding = binding_at(callee, call, caller)
+    binding = binding_at(known[callee.name], call, known[caller.name])
     for parameter, argument in zip(callee.parameters, call.arguments, strict=True):
         if isinstance(parameter, BufferParameter) and isinstance(argument, Region):
-            for fault in _buffer_faults(callee, parameter, argument, read_only, denoted, binding):
+            for fault in _buffer_faults(callee, parameter, argument, is_read_only, denoted, binding):
                 context.report(caller, call, fault)
         elif isinstance(parameter, ScalarParameter) and not isinstance(argument, Region):
             expected, found = parameter.variable.dtype, argument.dtype
@@ -101,7 +108,7 @@ def _check_touched_by(context: Context, caller: PrimFunc, call: Call) -> None:
     if len(call.touched_by) != len(call.arguments):
         found, expected = len(call.touched_by), len(call.arguments)
         context.report(caller, call, f"touched_by names {found} arguments of {expected}")
-    if context.module.kernel(call.callee) is not None:
+    if call.callee in context.index.positions:
         context.report(caller, call, f"touched_by is for opaque calls, and '{call.callee}' is a kernel")
     for device in dict.fromkeys(device for devices in call.touched_by for device in devices):
         fault = context.device_fault(device)
@@ -111,22 +118,24 @@ def _check_touched_by(context: Context, caller: PrimFunc, call: Call) -> None:
 
 def _callee(context: Context, caller: PrimFunc, call: Call) -> PrimFunc | None:
     """The function called, or None for an external one. Callees stand before callers, so nothing recurs."""
-    module = context.module
-    if any(entry.name == call.callee for entry in module.entries):
+    index = context.index
+    if call.callee in index.entries:
         context.report(caller, call, f"entry '{call.callee}' is called")
         return None
-    position = next((i for i, kernel in enumerate(module.kernels) if kernel is caller), len(module.kernels))
-    if any(kernel.name == call.callee for kernel in module.kernels[position:]):
+    if call.callee not in index.positions:
+        return None
+    position = index.positions.get(caller.name, len(context.module.kernels))
+    if index.positions[call.callee] >= position:
         context.report(caller, call, f"'{call.callee}' does not stand before its caller '{caller.name}'")
         return None
-    return module.kernel(call.callee)
+    return index.known[call.callee].function
 
 
 def _buffer_faults(
     callee: PrimFunc,
     parameter: BufferParameter,
     argument: Region,
-    read_only: Collection[str],
+    is_read_only: Callable[[str], bool],
     denoted: Denoted,
     binding: Binding,
 ) -> list[str]:
@@ -138,7 +147,7 @@ def _buffer_faults(
     for scope in denoted.scopes(given):
         if not is_within(scope, wanted.scope):
             faults.append(f"{names}: scope '{scope}' does not satisfy scope '{wanted.scope}'")
-    if parameter.access is not Access.READ and given.name in read_only:
+    if parameter.access is not Access.READ and is_read_only(given.name):
         faults.append(f"{names}, which writes it, but it is only to be read")
     fault = _size_fault(argument, bound_extents(storage_shape(wanted), binding))
     return faults if fault is None else [*faults, f"{names}: {fault}"]
@@ -160,18 +169,16 @@ def _size_fault(argument: Region, needed: tuple[Extent, ...]) -> str | None:
     return f"the elements of {format_shape(available)}{after} are not always those of {format_shape(needed)}"
 
 
-def _extent_faults(callee: PrimFunc, call: Call, caller: PrimFunc) -> Iterator[str]:
+def _extent_faults(callee: Known, call: Call, caller: Known) -> Iterator[str]:
     """What is passed for the callee's extents, against their bounds."""
-    arguments = scalar_arguments(callee, call)
-    if not arguments:
+    if not callee.symbols:
         return
-    ranges = ranges_of(caller)
-    for parameter, symbol in scalar_symbols(callee):
-        name = parameter.variable.name
-        if symbol is None or name not in arguments:
+    for name, argument in scalar_arguments(callee.function, call).items():
+        symbol = callee.symbols.get(name)
+        if symbol is None:
             continue
-        known = range_of(arguments[name], ranges)
+        known = range_of(argument, caller.ranges)
         given = "anything" if known is None else f"{known[0]} to {known[1]}"
         if known is None or known[0] < symbol.lower or known[1] > symbol.upper:
             bounds = f"{symbol.lower} to {symbol.upper}"
-            yield f"'{name}' of '{callee.name}' is the extent {bounds}, the argument may be {given}"
+            yield f"'{name}' of '{callee.function.name}' is the extent {bounds}, the argument may be {given}"

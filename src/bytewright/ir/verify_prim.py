@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import assert_never
+from dataclasses import dataclass
+from typing import TypeVar, assert_never
 
 from bytewright.ir.address import has_constant_size, num_elements
 from bytewright.ir.border import Border
@@ -50,6 +51,16 @@ def check_primfunc(context: Context, function: PrimFunc) -> None:
     _Checker(context, function).run()
 
 
+@dataclass(frozen=True, slots=True)
+class _Hidden:
+    """What a name stood for before a sequence defined it; None for nothing."""
+
+    name: str
+    variable: Var | None
+    buffer: Buffer | None
+    read_only: bool | None
+
+
 class _Checker:
     """One function under test: what is in scope at the present statement, and which names were ever used."""
 
@@ -58,8 +69,9 @@ class _Checker:
         self.function = function
         self.is_entry = any(entry is function for entry in context.module.entries)
         self.variables: dict[str, Var] = {}
-        self.buffers = {c.buffer.name: c.buffer for c in context.module.constant_buffers}
-        self.read_only = set(self.buffers)
+        self.buffers: dict[str, Buffer] = {}
+        self.read_only: dict[str, bool] = {}
+        self.hidden: list[_Hidden] = []
         self.allocated: dict[str, Allocate] = {}
         self.denoted = Denoted()
         self.names: set[str] = set()
@@ -77,7 +89,7 @@ class _Checker:
                 case BufferParameter():
                     self.define_buffer(parameter.buffer)
                     if parameter.access is Access.READ:
-                        self.read_only.add(parameter.buffer.name)
+                        self.read_only[parameter.buffer.name] = True
                     if _is_local(parameter.buffer):
                         self.report(f"'{parameter.buffer.name}' is local, so it cannot be a parameter")
                 case _:
@@ -114,14 +126,38 @@ class _Checker:
             self.report(f"'{name}' is defined twice in '{self.function.name}'")
         self.names.add(name)
 
+    def hide(self, name: str) -> None:
+        """Remembers what a name stood for, until the sequence ends that defines it anew."""
+        self.hidden.append(
+            _Hidden(name, self.variables.get(name), self.buffers.get(name), self.read_only.get(name))
+        )
+
+    def reveal(self, count: int) -> None:
+        """Ends definitions until `count` of those that are open remain."""
+        while len(self.hidden) > count:
+            before = self.hidden.pop()
+            _put(self.variables, before.name, before.variable)
+            _put(self.buffers, before.name, before.buffer)
+            _put(self.read_only, before.name, before.read_only)
+
+    def buffer(self, name: str) -> Buffer | None:
+        """The buffer of a name: one of the function's, or a constant."""
+        return self.buffers.get(name) or self.context.index.constants.get(name)
+
+    def is_read_only(self, name: str) -> bool:
+        """Whether the function may not write the buffer of a name."""
+        return self.read_only.get(name, name in self.context.index.constants)
+
     def define_variable(self, variable: Var) -> None:
         self.define_name(variable.name)
+        self.hide(variable.name)
         self.variables[variable.name] = variable
 
     def define_buffer(self, buffer: Buffer) -> None:
         self.define_name(buffer.name)
+        self.hide(buffer.name)
         self.buffers[buffer.name] = buffer
-        self.read_only.discard(buffer.name)
+        self.read_only[buffer.name] = False
         if buffer.alignment < 1 or buffer.alignment & (buffer.alignment - 1):
             self.report(f"'{buffer.name}' has alignment {buffer.alignment}, not a power of two")
         ring = buffer.rows
@@ -137,10 +173,10 @@ class _Checker:
 
     def sequence(self, sequence: Seq) -> None:
         """Checks statements in order; what they define ends with them."""
-        variables, buffers, read_only = dict(self.variables), dict(self.buffers), set(self.read_only)
+        count = len(self.hidden)
         for statement in sequence.statements:
             self.statement(statement)
-        self.variables, self.buffers, self.read_only = variables, buffers, read_only
+        self.reveal(count)
 
     def statement(self, statement: Statement) -> None:
         self.node = statement
@@ -173,7 +209,7 @@ class _Checker:
                         self.region(argument)
                     else:
                         self.expression(argument)
-                check_call(self.context, self.function, statement, self.read_only, self.denoted)
+                check_call(self.context, self.function, statement, self.is_read_only, self.denoted)
             case _:
                 assert_never(statement)
 
@@ -185,10 +221,10 @@ class _Checker:
                 self.report(f"unrolled loop over '{loop.variable.name}' has a bound that is not constant")
         if loop.variable.dtype not in _INDEX_TYPES:
             self.report(f"loop variable '{loop.variable.name}' is {loop.variable.dtype.value}")
-        outer = dict(self.variables)
+        count = len(self.hidden)
         self.define_variable(loop.variable)
         self.sequence(loop.body)
-        self.variables = outer
+        self.reveal(count)
 
     def allocation(self, statement: Allocate) -> None:
         buffer, scope = statement.buffer, statement.buffer.scope
@@ -285,14 +321,14 @@ class _Checker:
             scopes = f"'{buffer.scope}' is not '{statement.source.buffer.scope}'"
             self.report(f"scope of view '{buffer.name}' {scopes} of '{statement.source.buffer.name}'")
         self.define_buffer(buffer)
-        self.read_only.add(buffer.name)
+        self.read_only[buffer.name] = True
         self.denoted.view(buffer, tuple(region.buffer for region in regions(statement)))
 
     def store(self, statement: Store) -> None:
         self.element(statement.buffer, statement.indices)
         self.expression(statement.value)
         self.same_type(statement.buffer.dtype, statement.value, f"store to '{statement.buffer.name}'")
-        if statement.buffer.name in self.read_only:
+        if self.is_read_only(statement.buffer.name):
             self.report(f"'{statement.buffer.name}' is stored to, but only to be read")
 
     # Buffers
@@ -313,7 +349,7 @@ class _Checker:
             self.defined(region.buffer)
 
     def defined(self, buffer: Buffer) -> None:
-        known = self.buffers.get(buffer.name)
+        known = self.buffer(buffer.name)
         if known is None:
             self.report(f"buffer '{buffer.name}' is not defined here")
         elif known != buffer:
@@ -378,6 +414,16 @@ class _Checker:
             admitted = left in ARITHMETIC and (left.is_integer or operator not in _INTEGER_ONLY)
         if not admitted:
             self.report(f"'{operator.value}' is not defined on {left.value}")
+
+
+_Value = TypeVar("_Value")
+
+
+def _put(values: dict[str, _Value], name: str, value: _Value | None) -> None:
+    if value is None:
+        values.pop(name, None)
+    else:
+        values[name] = value
 
 
 def _is_local(buffer: Buffer) -> bool:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from bytewright.ir.bind_symbols import Known, known_of
+from bytewright.ir.expr import Buffer
 from bytewright.ir.graph import Function
 from bytewright.ir.module import Module
 from bytewright.ir.prim import PrimFunc
@@ -26,11 +29,40 @@ class Violation:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Index:
+    """What the checks of each function ask of the module, gathered once.
+
+    Attributes:
+        known: Kernels and entries by name, with what is known of their scalars.
+        positions: Where among the kernels each name stands, last; entries are not there.
+        entries: Names of the entries.
+        constants: Buffers of constants by name.
+    """
+
+    known: Mapping[str, Known]
+    positions: Mapping[str, int]
+    entries: frozenset[str]
+    constants: Mapping[str, Buffer]
+
+    @staticmethod
+    def of(module: Module) -> Index:
+        """The index of a module."""
+        functions = (*module.entries, *reversed(module.kernels))  # of two with one name, the first kernel
+        return Index(
+            {function.name: known_of(function) for function in functions},
+            {kernel.name: position for position, kernel in enumerate(module.kernels)},
+            frozenset(entry.name for entry in module.entries),
+            {constant.buffer.name: constant.buffer for constant in module.constant_buffers},
+        )
+
+
 @dataclass(slots=True)
 class Context:
     """The module under test. The flags are those of `verify.StageRules`."""
 
     module: Module
+    index: Index
     target: Target | None
     undecided: tuple[Scope | None, ...]
     offsets: bool

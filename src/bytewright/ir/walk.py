@@ -53,9 +53,11 @@ def operands(expression: Expr) -> tuple[Expr, ...]:
 
 def walk_expression(expression: Expr) -> Iterator[Expr]:
     """The expression and all its operands, outer ones first."""
-    yield expression
-    for operand in operands(expression):
-        yield from walk_expression(operand)
+    pending = [expression]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending.extend(reversed(operands(node)))
 
 
 def blocks(statement: Statement) -> tuple[Seq, ...]:
@@ -75,11 +77,11 @@ def blocks(statement: Statement) -> tuple[Seq, ...]:
 
 def walk_statements(statement: Statement) -> Iterator[Statement]:
     """The statement and all statements inside it, in the order of the text."""
-    yield statement
-    for block in blocks(statement):
-        inner = block.statements if block is statement else (block,)
-        for child in inner:
-            yield from walk_statements(child)
+    pending = [statement]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending.extend(reversed(node.statements if isinstance(node, Seq) else blocks(node)))
 
 
 def names_in(function: PrimFunc) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from bytewright.diagnostics import Collector, CompileError, Diagnostic
 from bytewright.ir.address import has_constant_size, size_bytes
-from bytewright.ir.bind_symbols import Binding, binding_at, bound_buffer
+from bytewright.ir.bind_symbols import Binding, Known, binding_at, bound_buffer, known_of
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import (
@@ -101,18 +101,23 @@ def _movable(module: Module, placed: Module, stack: StackUse) -> list[tuple[int,
 class _Hoisted:
     """A kernel whose workspace scratch became parameters."""
 
-    kernel: PrimFunc
+    known: Known
     scratch: tuple[Allocate, ...]
+
+    @property
+    def kernel(self) -> PrimFunc:
+        """The kernel itself."""
+        return self.known.function
 
 
 def _receive_scratch(kernel: PrimFunc, hoisted: dict[str, _Hoisted]) -> PrimFunc:
     """Allocates what the kernel's callees need and passes it at each call; calls that need the same share it."""
-    taken = set(names_in(kernel))
+    taken, known = set(names_in(kernel)), known_of(kernel)
     allocations: list[Allocate] = []
     passed: dict[tuple[str, tuple[Allocate, ...]], tuple[Region, ...]] = {}
     for statement in walk_statements(kernel.body):
         if isinstance(statement, Call):
-            scratch = _scratch_of(statement, kernel, hoisted)
+            scratch = _scratch_of(statement, known, hoisted)
             if (statement.callee, scratch) in passed:
                 continue
             regions: list[Region] = []
@@ -126,13 +131,13 @@ def _receive_scratch(kernel: PrimFunc, hoisted: dict[str, _Hoisted]) -> PrimFunc
         return kernel
 
     for call in _in_parallel_loops(kernel, Call):
-        for allocation in _scratch_of(call, kernel, hoisted):
+        for allocation in _scratch_of(call, known, hoisted):
             raise _shared_by_threads(allocation.buffer, kernel, f"'{call.callee}' asks for it")
 
     def expand(statement: Statement) -> tuple[Statement, ...]:
         if not isinstance(statement, Call):
             return (statement,)
-        regions = passed[statement.callee, _scratch_of(statement, kernel, hoisted)]
+        regions = passed[statement.callee, _scratch_of(statement, known, hoisted)]
         return (replace(statement, arguments=(*statement.arguments, *regions)),)
 
     body = rewrite_sequence(kernel.body, Rewriting(statement=expand))
@@ -187,7 +192,7 @@ def _hoist(
         BufferParameter(allocation.buffer, Access.READ_WRITE, Role.SCRATCH) for allocation in scratch
     )
     placed = replace(kernel, parameters=(*kernel.parameters, *parameters), body=body)
-    return _Hoisted(placed, tuple(scratch))
+    return _Hoisted(known_of(placed), tuple(scratch))
 
 
 def _in_parallel_loops(kernel: PrimFunc, kind: type[_Inner]) -> list[_Inner]:
@@ -321,7 +326,7 @@ def _refused(kernel: PrimFunc, message: str, help_text: str) -> CompileError:
 
 def _pass_scratch(entry: PrimFunc, hoisted: dict[str, _Hoisted]) -> PrimFunc:
     """Allocates each call's scratch right before the call and passes it."""
-    taken = set(names_in(entry))
+    taken, known = set(names_in(entry)), known_of(entry)
 
     def own_of(allocation: Allocate, stem: str) -> Allocate:
         alignment = max(SCRATCH_ALIGNMENT, allocation.buffer.alignment)
@@ -330,7 +335,7 @@ def _pass_scratch(entry: PrimFunc, hoisted: dict[str, _Hoisted]) -> PrimFunc:
         return replace(allocation, buffer=replace(allocation.buffer, name=name, alignment=alignment))
 
     def expand(statement: Statement) -> tuple[Statement, ...]:
-        if not isinstance(statement, Call) or not (scratch := _scratch_of(statement, entry, hoisted)):
+        if not isinstance(statement, Call) or not (scratch := _scratch_of(statement, known, hoisted)):
             return (statement,)
         stem = _call_stem(statement)
         own = tuple(own_of(allocation, stem) for allocation in scratch)
@@ -340,12 +345,12 @@ def _pass_scratch(entry: PrimFunc, hoisted: dict[str, _Hoisted]) -> PrimFunc:
     return replace(entry, body=rewrite_sequence(entry.body, Rewriting(statement=expand)))
 
 
-def _scratch_of(call: Call, caller: PrimFunc, hoisted: dict[str, _Hoisted]) -> tuple[Allocate, ...]:
+def _scratch_of(call: Call, caller: Known, hoisted: dict[str, _Hoisted]) -> tuple[Allocate, ...]:
     """What the callee needs, in the sizes that one call gives it."""
     if call.callee not in hoisted or not hoisted[call.callee].scratch:
         return ()
     callee = hoisted[call.callee]
-    binding = binding_at(callee.kernel, call, caller)
+    binding = binding_at(callee.known, call, caller)
     return tuple(_bound(allocation, binding, call) for allocation in callee.scratch)
 
 
