@@ -148,8 +148,9 @@ def _tensor_buffers(planned: PlannedModel) -> list[dict[str, Any]]:
     ports = border_ports(planned.module)
     arenas = set(_arena_of(timeline).values())
     documents: list[dict[str, Any]] = []
+    touching = _touching_steps(timeline)
     for live in timeline.buffers:
-        steps = timeline.steps_of(live.buffer.name)
+        steps = touching.get(live.buffer.name) or timeline.steps_alive(live.buffer.name)
         if live.allocation is None:
             border, port = ports[live.buffer.name]
             place = {"kind": "caller", "name": port.name, "offset": None}
@@ -164,6 +165,15 @@ def _tensor_buffers(planned: PlannedModel) -> list[dict[str, Any]]:
         role = "arena" if live.buffer.name in arenas else _role(live, ports)
         documents.append(_buffer(live, role, place, steps, names) | {"scope": str(scope)})
     return documents
+
+
+def _touching_steps(timeline: Timeline) -> dict[str, tuple[int, int]]:
+    """First and last step that touch each buffer that a step touches."""
+    found: dict[str, tuple[int, int]] = {}
+    for step in timeline.steps:
+        for name in step.touched:
+            found[name] = (found[name][0] if name in found else step.index, step.index)
+    return found
 
 
 def _arena_of(timeline: Timeline) -> dict[str, str]:
@@ -241,11 +251,11 @@ def _stack_buffers(module: Module, target: Target) -> list[dict[str, Any]]:
 
 
 def _constant_buffers(planned: PlannedModel) -> list[dict[str, Any]]:
-    steps = planned.timeline.steps
+    steps = _touching_steps(planned.timeline)
     touches = constant_touches(planned.module, planned.target)
     documents: list[dict[str, Any]] = []
     for constant in planned.module.constant_buffers:
-        touching = [step.index for step in steps if constant.buffer.name in step.touched]
+        touching = steps[constant.buffer.name]
         scope = constant.buffer.scope
         documents.append(
             {
@@ -260,7 +270,7 @@ def _constant_buffers(planned: PlannedModel) -> list[dict[str, Any]]:
                 },
                 "live": [0, planned.timeline.num_ticks],
                 "first_step": touching[0],
-                "last_step": touching[-1],
+                "last_step": touching[1],
                 "scope": str(scope),
                 "candidates": list(constant.candidates or ()),
                 "devices": sorted(touch.device for touch in touches[constant.buffer.name]),

@@ -6,7 +6,7 @@ planned buffer; what is known of its blocks stands in the context, so no byte of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 from bytewright.codegen.interface import ArenaInterface, Interface, request_name
@@ -178,15 +178,15 @@ def write_arena_resets(writer: Writer, interface: Interface) -> None:
         writer.line(f"{member}.depth = 0;")
 
 
-def requests_of(call: Call, interface: Interface) -> tuple[tuple[Buffer, ArenaInterface], ...]:
+def requests_of(
+    call: Call, arena_of: Mapping[str, ArenaInterface]
+) -> tuple[tuple[Buffer, ArenaInterface], ...]:
     """What a call needs that is requested at run time, in order, and from which arena."""
-    found: list[tuple[Buffer, ArenaInterface]] = []
-    for argument in call.arguments:
-        if isinstance(argument, Region):
-            found += [
-                (argument.buffer, arena) for arena in interface.arenas if argument.buffer in arena.requests
-            ]
-    return tuple(found)
+    return tuple(
+        (argument.buffer, arena_of[argument.buffer.name])
+        for argument in call.arguments
+        if isinstance(argument, Region) and argument.buffer.name in arena_of
+    )
 
 
 def describe_requests(requests: Sequence[tuple[Buffer, ArenaInterface]]) -> str:

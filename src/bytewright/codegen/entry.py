@@ -141,12 +141,14 @@ class _Names:
         self.interface = interface
         self.ports = ports
         self.kernels = kernels
+        self.offsets = dict(interface.offsets)
+        self.arena_of = interface.arena_of
 
     def address(self, buffer: Buffer, is_read_only: bool) -> str:
         """The address of a buffer, typed."""
         if buffer.name in self.ports:
             return self.ports[buffer.name]
-        if any(buffer in arena.requests for arena in self.interface.arenas):
+        if buffer.name in self.arena_of:
             return f"({C_TYPES[buffer.dtype]} *){request_name(buffer.name)}"
         return self.address_from(
             self.interface.base_name(self.interface.pool_of(buffer)), buffer, is_read_only
@@ -163,9 +165,8 @@ class _Names:
         """`@dtcm+8000` or `@caller`, for comments."""
         if buffer.name in self.ports:
             return "@caller"
-        offsets = dict(self.interface.offsets)
         pool = buffer.scope.pool if buffer.scope is not None else None
-        return f"@{pool}+{offsets[self.interface.offset_macro(buffer)]}"
+        return f"@{pool}+{self.offsets[self.interface.offset_macro(buffer)]}"
 
 
 def _ports(module: Module) -> dict[str, str]:
@@ -209,7 +210,7 @@ def _calls(sequence: Seq) -> Iterator[Call]:
 
 
 def _write_step(writer: Writer, call: Call, names: _Names) -> None:
-    requests = requests_of(call, names.interface)
+    requests = requests_of(call, names.arena_of)
     described = _describe(call, names.kernels[call.callee], names)
     writer.comment(f"{described}{describe_requests(requests)}")
     if requests:

@@ -231,6 +231,11 @@ class Interface:
         return f"{self.prefix}_{arena.pool.identifier.upper()}_ARENA_SIZE"
 
     @property
+    def arena_of(self) -> dict[str, ArenaInterface]:
+        """The arena of each buffer that is requested at run time, by the buffer's name."""
+        return {buffer.name: arena for arena in self.arenas for buffer in arena.requests}
+
+    @property
     def arena_depth(self) -> int:
         """How many requests are outstanding at once in any arena."""
         return max((arena.depth for arena in self.arenas), default=0)
@@ -283,15 +288,21 @@ def arena_interfaces(module: Module, workspaces: tuple[PoolInterface, ...]) -> t
     allocations = [s for s in walk_statements(module.main.body) if isinstance(s, Allocate)]
     calls = [s for s in walk_statements(module.main.body) if isinstance(s, Call)]
     pools = {pool.pool.name: pool for pool in workspaces}
+    requests: dict[str, list[Buffer]] = {}
+    for allocation in allocations:
+        if allocation.arena is not None:
+            requests.setdefault(allocation.arena, []).append(allocation.buffer)
     arenas: list[ArenaInterface] = []
     for arena in allocations:
-        requests = tuple(a.buffer for a in allocations if a.arena == arena.buffer.name)
-        if requests and arena.buffer.scope is not None:
+        own = requests.get(arena.buffer.name)
+        if own and arena.buffer.scope is not None:
+            names = {buffer.name for buffer in own}
             depth = max(
-                sum(isinstance(a, Region) and a.buffer in requests for a in call.arguments) for call in calls
+                sum(isinstance(a, Region) and a.buffer.name in names for a in call.arguments)
+                for call in calls
             )
             pool = pools[arena.buffer.scope.pool or ""]
-            arenas.append(ArenaInterface(pool, arena.buffer, requests, depth))
+            arenas.append(ArenaInterface(pool, arena.buffer, tuple(own), depth))
     return tuple(arenas)
 
 

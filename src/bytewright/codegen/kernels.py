@@ -87,12 +87,14 @@ def _parameter(kernel: PrimFunc, parameter: Parameter) -> str:
 def _is_restrict(kernel: PrimFunc, parameter: BufferParameter) -> bool:
     """Disjoint from every other parameter; two that are only read may share bytes."""
     name = parameter.buffer.name
-    for other in kernel.buffer_parameters:
-        pair = {name, other.buffer.name}
-        both_read = parameter.access is Access.READ and other.access is Access.READ
-        if len(pair) == 2 and not both_read and not any(set(known) == pair for known in kernel.noalias):
-            return False
-    return True
+    apart = {
+        second if first == name else first for first, second in kernel.noalias if name in (first, second)
+    }
+    return all(
+        other.buffer.name in apart
+        for other in kernel.buffer_parameters
+        if other.buffer.name != name and not (parameter.access is Access.READ and other.access is Access.READ)
+    )
 
 
 def _helpers(module: Module) -> list[tuple[BinaryOperator, DType]]:

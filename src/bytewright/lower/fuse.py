@@ -86,11 +86,12 @@ class FusedGraph:
 
 @dataclass(slots=True)
 class _Open:
-    """A group while it grows; `order` is the position of its last operator."""
+    """A group while it grows; `order` is the position of its last operator. Another one may absorb it."""
 
     anchor: Node | None
     elementwise: list[Node]
     order: int
+    is_absorbed: bool = False
 
 
 def fuse(function: Function) -> FusedGraph:
@@ -111,7 +112,7 @@ def fuse(function: Function) -> FusedGraph:
             groups.append(group)
         for value in node.outputs:
             group_of[value.name] = group
-    groups.sort(key=lambda group: group.order)
+    groups = sorted((group for group in groups if not group.is_absorbed), key=lambda group: group.order)
     return FusedGraph(tuple(Group(g.anchor, tuple(g.elementwise)) for g in groups), aliases)
 
 
@@ -144,7 +145,7 @@ def _join(
     def absorb(producer: _Open) -> None:
         merged.anchor = merged.anchor or producer.anchor
         merged.elementwise = [*producer.elementwise, *merged.elementwise]
-        groups.remove(producer)
+        producer.is_absorbed = True
         for owned in (producer.anchor, *producer.elementwise):
             if owned is not None:
                 group_of.update((value.name, merged) for value in owned.outputs)

@@ -86,6 +86,7 @@ class _Lowering:
     constant_buffers: dict[TensorData, ConstantBuffer] = field(
         default_factory=dict[TensorData, ConstantBuffer]
     )
+    constant_names: set[str] = field(default_factory=set[str])
     kernel_names: set[str] = field(default_factory=set[str])
 
     @property
@@ -188,10 +189,10 @@ class _Lowering:
 
     def _constant(self, data: TensorData, name: str) -> ConstantBuffer:
         if data not in self.constant_buffers:
-            taken = {constant.buffer.name for constant in self.constant_buffers.values()}
             unique, number = name, 1
-            while unique in taken:
+            while unique in self.constant_names:
                 unique, number = f"{name}_{number}", number + 1
+            self.constant_names.add(unique)
             buffer = Buffer(unique, data.shape, data.dtype, GLOBAL, data.dtype.size_bytes)
             self.constant_buffers[data] = ConstantBuffer(buffer, data)
         return self.constant_buffers[data]

@@ -6,7 +6,8 @@ With the offsets known, each kernel also learns which of its parameters never ov
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from bytewright.ir.address import size_bytes
@@ -38,11 +39,8 @@ def apply_solution(module: Module, workspace: Solution, parameters: Solution) ->
     constants = tuple(_place_constant(c, parameters.placement_of) for c in module.constant_buffers)
     constant_of = {c.buffer.name: c.buffer for c in constants}
     entries = tuple(_place_entry(entry, workspace.placement_of, constant_of) for entry in module.entries)
-    placed = replace(module, entries=entries, constant_buffers=constants)
-    for kernel in reversed(module.kernels):  # callers first: what they know of their parameters goes down
-        known = _with_noalias(kernel, placed)
-        placed = replace(placed, kernels=tuple(known if k.name == kernel.name else k for k in placed.kernels))
-    return placed
+    kernels = _with_noalias(module.kernels, entries)
+    return replace(module, kernels=kernels, entries=entries, constant_buffers=constants)
 
 
 def _place_constant(constant: ConstantBuffer, placement_of: dict[str, Placement]) -> ConstantBuffer:
@@ -82,37 +80,76 @@ def _place_entry(
     return replace(entry, body=rewrite_sequence(entry.body, Rewriting(buffer=place, statement=annotate)))
 
 
-def _with_noalias(kernel: PrimFunc, module: Module) -> PrimFunc:
-    """Pairs of parameters of which one at least is written, and which are disjoint at every call."""
-    offset_of = {
+@dataclass(frozen=True, slots=True)
+class _Caller:
+    """Who calls, with what tells two arguments of its calls apart.
+
+    Attributes:
+        offsets: Of an entry's allocations that have one.
+        own: Names of a kernel's arrays.
+        parameters: Names of a kernel's buffer parameters.
+        noalias: Pairs of them that never overlap.
+    """
+
+    is_entry: bool
+    offsets: Mapping[str, int]
+    own: frozenset[str] = frozenset()
+    parameters: frozenset[str] = frozenset()
+    noalias: frozenset[frozenset[str]] = frozenset()
+
+    def tells_apart(self, first: Argument, second: Argument) -> bool:
+        """Whether two arguments never overlap."""
+        if self.is_entry:
+            return _disjoint(first, second, self.offsets)
+        return _disjoint_in_kernel(first, second, self)
+
+
+def _with_noalias(kernels: tuple[PrimFunc, ...], entries: tuple[PrimFunc, ...]) -> tuple[PrimFunc, ...]:
+    """The kernels with pairs of parameters of which one at least is written, and which are disjoint at every call."""
+    calls: dict[str, list[tuple[_Caller, Call]]] = {}
+    for entry in entries:
+        _collect_calls(entry, _Caller(True, _offsets(entry)), calls)
+    known: list[PrimFunc] = []
+    for kernel in reversed(kernels):  # callers first: what they know of their parameters goes down
+        pairs = _disjoint_pairs(kernel, calls.get(kernel.name, []))
+        known.append(replace(kernel, noalias=pairs))
+        _collect_calls(kernel, _calling_kernel(known[-1]), calls)
+    return tuple(reversed(known))
+
+
+def _collect_calls(function: PrimFunc, caller: _Caller, calls: dict[str, list[tuple[_Caller, Call]]]) -> None:
+    for statement in walk_statements(function.body):
+        if isinstance(statement, Call):
+            calls.setdefault(statement.callee, []).append((caller, statement))
+
+
+def _offsets(entry: PrimFunc) -> dict[str, int]:
+    return {
         statement.buffer.name: offset
-        for entry in module.entries
         for statement in walk_statements(entry.body)
         if isinstance(statement, Allocate) and isinstance(offset := statement.annotation(POOL_OFFSET), int)
     }
-    calls = [
-        (caller, statement)
-        for caller in (*module.entries, *module.kernels)
-        for statement in walk_statements(caller.body)
-        if isinstance(statement, Call) and statement.callee == kernel.name
-    ]
+
+
+def _calling_kernel(kernel: PrimFunc) -> _Caller:
+    own = frozenset(s.buffer.name for s in walk_statements(kernel.body) if isinstance(s, Allocate))
+    parameters = frozenset(parameter.buffer.name for parameter in kernel.buffer_parameters)
+    return _Caller(False, {}, own, parameters, frozenset(map(frozenset, kernel.noalias)))
+
+
+def _disjoint_pairs(kernel: PrimFunc, calls: list[tuple[_Caller, Call]]) -> tuple[tuple[str, str], ...]:
     pairs: list[tuple[str, str]] = []
     for (i, first), (j, second) in combinations(enumerate(kernel.parameters), 2):
         if not isinstance(first, BufferParameter) or not isinstance(second, BufferParameter):
             continue
         if first.access is Access.READ and second.access is Access.READ:
             continue
-        if all(
-            _disjoint(call.arguments[i], call.arguments[j], offset_of)
-            if caller in module.entries
-            else _disjoint_in_kernel(call.arguments[i], call.arguments[j], caller)
-            for caller, call in calls
-        ):
+        if all(caller.tells_apart(call.arguments[i], call.arguments[j]) for caller, call in calls):
             pairs.append((first.buffer.name, second.buffer.name))
-    return replace(kernel, noalias=tuple(pairs))
+    return tuple(pairs)
 
 
-def _disjoint(first: Argument, second: Argument, offset_of: dict[str, int]) -> bool:
+def _disjoint(first: Argument, second: Argument, offset_of: Mapping[str, int]) -> bool:
     if not isinstance(first, Region) or not isinstance(second, Region):
         return True
     if first.buffer.name == second.buffer.name:
@@ -131,15 +168,13 @@ def _disjoint(first: Argument, second: Argument, offset_of: dict[str, int]) -> b
     )
 
 
-def _disjoint_in_kernel(first: Argument, second: Argument, caller: PrimFunc) -> bool:
+def _disjoint_in_kernel(first: Argument, second: Argument, caller: _Caller) -> bool:
     """Whether two arguments that a kernel passes never overlap: its arrays, or parameters of which that is known."""
     if not isinstance(first, Region) or not isinstance(second, Region):
         return True
     names = (first.buffer.name, second.buffer.name)
     if names[0] == names[1]:
         return False
-    own = {s.buffer.name for s in walk_statements(caller.body) if isinstance(s, Allocate)}
-    parameters = {parameter.buffer.name for parameter in caller.buffer_parameters}
-    if not own.union(parameters).issuperset(names):
+    if not all(name in caller.own or name in caller.parameters for name in names):
         return False  # a view, or a constant: what it shows is not looked into
-    return not own.isdisjoint(names) or any(set(pair) == set(names) for pair in caller.noalias)
+    return not caller.own.isdisjoint(names) or frozenset(names) in caller.noalias

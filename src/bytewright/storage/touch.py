@@ -8,6 +8,7 @@ that declares none may reach for them from every device of the target. Each devi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bytewright.ir.module import Module
@@ -91,13 +92,20 @@ def constant_touches(module: Module, target: Target) -> dict[str, Touches]:
     """Who touches each constant, by name: what it is passed to, and kernels that name it themselves."""
     table = touch_table(module, target)
     found: dict[str, Touches] = {constant.buffer.name: () for constant in module.constant_buffers}
-    for function in (*module.entries, *module.kernels):
-        passed_on = table.of_buffers(function)
-        named = free_buffers(function.body) if function in module.kernels else ()
-        for name, known in found.items():
-            own = (_by_itself(function),) if any(buffer.name == name for buffer in named) else ()
-            found[name] = united(united(known, own), passed_on.get(name, ()))
+    for function in module.entries:
+        _unite(found, table.of_buffers(function))
+    for kernel in module.kernels:
+        own = (_by_itself(kernel),)
+        _unite(found, {buffer.name: own for buffer in free_buffers(kernel.body)})
+        _unite(found, table.of_buffers(kernel))
     return found
+
+
+def _unite(found: dict[str, Touches], others: Mapping[str, Touches]) -> None:
+    """Adds who touches the buffers that are among those found."""
+    for name, touches in others.items():
+        if name in found:
+            found[name] = united(found[name], touches)
 
 
 def united(first: Touches, second: Touches) -> Touches:
