@@ -19,16 +19,17 @@ __all__ = ["CompileError", "CompiledModel", "Diagnostic", "__version__", "compil
 def compile(  # noqa: A001
     model: str | PathLike[str],
     *,
-    target: str | Target = "host",
+    target: str | PathLike[str] | Target = "host",
     name: str | None = None,
-    workspace: Iterable[str] = (),
-    parameters: Iterable[str] = (),
-    resize: Iterable[str] = (),
-    provider: Iterable[str] = (),
-    pins: Iterable[str] = (),
+    workspace: str | Iterable[str] = (),
+    parameters: str | Iterable[str] = (),
+    resize: str | Iterable[str] = (),
+    provider: str | Iterable[str] = (),
+    pins: str | Iterable[str] = (),
     io: str = "caller",
     batch_max: int | None = None,
     numerics: str = "litert-ref",
+    solver: str = "auto",
     max_stack_size: int | str | None = None,
     max_stack_alloca_size: int | str | None = None,
     use_backend_alloc_workspace: bool | None = None,
@@ -40,7 +41,8 @@ def compile(  # noqa: A001
         model: A .tflite file.
         target: A built-in target, a target file, or a `bytewright.target.Target`.
         name: C identifier of the model; else from the file's name.
-        workspace: `NAME[=SIZE][@MEMORY]` each: replaces all workspace pools, preferred first.
+        workspace: `NAME[=SIZE][@MEMORY]` each: replaces all workspace pools, preferred first. Of this and the next
+            four, one text is a list of one.
         parameters: The same for parameter pools.
         resize: `POOL=SIZE` each.
         provider: `POOL=caller` or `POOL=generated` each.
@@ -48,6 +50,7 @@ def compile(  # noqa: A001
         io: "caller", or "workspace" to have inputs and outputs in workspace pools.
         batch_max: Samples that one run computes at most; None for a run of exactly one, without a batch.
         numerics: "litert-ref" or "tflm": the reference that the output equals bit for bit.
+        solver: The planner's algorithm, by name; "auto", another built-in one, or one that was registered.
         max_stack_size: Limit of the stack along any call path, in bytes or as "8KiB" or "unlimited".
         max_stack_alloca_size: Largest scratch that may be a local array.
         use_backend_alloc_workspace: Whether to keep kernel scratch off the stack; None for what the target says.
@@ -72,6 +75,7 @@ def compile(  # noqa: A001
         io=io,
         batch_max=batch_max,
         numerics=numerics,
+        solver=solver,
         max_stack_size=max_stack_size,
         max_stack_alloca_size=max_stack_alloca_size,
         use_backend_alloc_workspace=use_backend_alloc_workspace,

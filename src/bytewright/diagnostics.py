@@ -66,6 +66,7 @@ CODES: dict[str, str] = {
     "BW602": "the buffers file is not valid",
     "BW603": "the planning problem is not valid",
     "BW604": "there is no solver of this name",
+    "BW605": "a solver of a user failed",
 }
 
 _EXIT_OF_GROUP = {
@@ -126,6 +127,10 @@ class CompileError(Exception):
         if not self.diagnostics:
             raise InternalError("a CompileError needs at least one diagnostic")
         super().__init__("\n".join(d.render() for d in self.diagnostics))
+
+    def __reduce__(self) -> tuple[type[CompileError], tuple[tuple[Diagnostic, ...]]]:
+        """From its diagnostics, so that another process gets them too."""
+        return type(self), (self.diagnostics,)
 
     @property
     def exit_code(self) -> ExitCode:

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from bytewright.bundle.write import write_bundle
 from bytewright.execute.host import HostModel
+from bytewright.frozen_mapping import FrozenMapping
 from bytewright.ir.border import Io
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.pipeline import Progress, compile_model
+from bytewright.plan.solve import find_solver
 from bytewright.plan_file import Plan, plan_of
 from bytewright.storage.pin_buffers import parse_pin_option
 from bytewright.target import (
+    OptionSyntaxError,
     Overrides,
     Target,
     apply_overrides,
@@ -33,6 +36,8 @@ from bytewright.target import (
 )
 
 Array = np.ndarray[Any, Any]
+_Option = TypeVar("_Option")
+_Choice = TypeVar("_Choice", bound=Enum)
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,15 +55,18 @@ class CompiledModel:
     def __repr__(self) -> str:
         return f"CompiledModel({self.plan.model!r} for {self.plan.target}, {len(self.files)} files)"
 
+    def __getstate__(self) -> dict[str, object]:
+        """Without the compiled library, which a copy builds for itself when it runs."""
+        return {"plan": self.plan, "files": self.files}
+
     def write(self, directory: str | PathLike[str]) -> Path:
         """Writes the bundle into a new or empty folder, or in place of an older bundle; returns the folder.
 
         Raises:
             CompileError: BW206; then the folder is as it was.
         """
-        folder = Path(fspath(directory))
-        write_bundle(dict(self.files), folder)
-        return folder
+        write_bundle(self.files, directory)
+        return Path(directory)
 
     def run(self, *inputs: Array) -> Array | tuple[Array, ...]:
         """One inference on this machine, of the very C that `write` writes.
@@ -89,16 +97,17 @@ class CompiledModel:
 def compile_to_model(
     path: str | PathLike[str],
     *,
-    target: str | Target,
+    target: str | PathLike[str] | Target,
     name: str | None,
-    workspace: Iterable[str],
-    parameters: Iterable[str],
-    resize: Iterable[str],
-    provider: Iterable[str],
-    pins: Iterable[str],
+    workspace: str | Iterable[str],
+    parameters: str | Iterable[str],
+    resize: str | Iterable[str],
+    provider: str | Iterable[str],
+    pins: str | Iterable[str],
     io: str,
     batch_max: int | None,
     numerics: str,
+    solver: str,
     max_stack_size: int | str | None,
     max_stack_alloca_size: int | str | None,
     use_backend_alloc_workspace: bool | None,
@@ -106,28 +115,71 @@ def compile_to_model(
 ) -> CompiledModel:
     """What `bytewright.compile` does once it is called; see there."""
     overrides = Overrides(
-        workspace=tuple(parse_pool_option(text) for text in workspace),
-        parameters=tuple(parse_pool_option(text) for text in parameters),
-        resize=tuple(parse_resize_option(text) for text in resize),
-        provider=tuple(parse_provider_option(text) for text in provider),
-        max_stack_size=None if max_stack_size is None else parse_max_stack_size(str(max_stack_size)),
-        max_stack_alloca_size=None
-        if max_stack_alloca_size is None
-        else parse_max_stack_alloca_size(str(max_stack_alloca_size)),
-        use_backend_alloc_workspace=use_backend_alloc_workspace,
+        workspace=_options("workspace", workspace, parse_pool_option),
+        parameters=_options("parameters", parameters, parse_pool_option),
+        resize=_options("resize", resize, parse_resize_option),
+        provider=_options("provider", provider, parse_provider_option),
+        max_stack_size=_limit("max_stack_size", max_stack_size, parse_max_stack_size),
+        max_stack_alloca_size=_limit(
+            "max_stack_alloca_size", max_stack_alloca_size, parse_max_stack_alloca_size
+        ),
+        use_backend_alloc_workspace=_checked(
+            "use_backend_alloc_workspace",
+            use_backend_alloc_workspace,
+            (bool, type(None)),
+            "True, False or None",
+        ),
     )
-    loaded = target if isinstance(target, Target) else load_target(target)
-    compiled = compile_model(
-        Path(fspath(path)),
-        apply_overrides(loaded, overrides),
-        name=name,
-        io=Io(io),
-        numerics=Numerics(numerics),
-        pins=tuple(parse_pin_option(text) for text in pins),
-        batch_max=_checked_batch(batch_max),
-        progress=progress,
-    )
-    return CompiledModel(plan_of(compiled.document), MappingProxyType(compiled.files))
+    model = Path(_checked("model", path, (str, PathLike), "a path"))
+    named_target = _checked("target", target, (str, PathLike, Target), "a name, a path or a Target")
+    options: dict[str, Any] = {
+        "name": _checked("name", name, (str, type(None)), "a text or None"),
+        "io": _choice("io", io, Io),
+        "numerics": _choice("numerics", numerics, Numerics),
+        "pins": _options("pins", pins, parse_pin_option),
+        "batch_max": _checked_batch(batch_max),
+        "solver": _checked("solver", solver, (str,), "a text"),
+    }
+    find_solver(solver)  # before the model is read
+    loaded = named_target if isinstance(named_target, Target) else load_target(named_target)
+    compiled = compile_model(model, apply_overrides(loaded, overrides), **options, progress=progress)
+    return CompiledModel(plan_of(compiled.document), FrozenMapping(compiled.files))
+
+
+def _options(name: str, given: str | Iterable[str], parse: Callable[[str], _Option]) -> tuple[_Option, ...]:
+    """The texts of an option that can be repeated, parsed; a text alone is a list of one."""
+    if isinstance(given, str):
+        return (parse(given),)
+    texts = _checked(name, given, (Iterable,), "a list of texts")
+    if isinstance(given, bytes | bytearray):
+        raise ValueError(f"{name} is {given!r}, not a list of texts")
+    return tuple(parse(_checked(f"a member of {name}", text, (str,), "a text")) for text in texts)
+
+
+def _limit(name: str, given: object, parse: Callable[[str], _Option]) -> _Option | None:
+    """A number of bytes, or a text that a size may have; a truth value is neither."""
+    if given is None:
+        return None
+    if type(given) is not int and not isinstance(given, str):
+        raise ValueError(f"{name} is {given!r}, not a number of bytes or a text")
+    try:
+        return parse(str(given))
+    except OptionSyntaxError as error:
+        raise OptionSyntaxError(f"{name}: {error}") from None
+
+
+def _choice(name: str, given: object, kind: type[_Choice]) -> _Choice:
+    for member in kind:
+        if isinstance(given, str) and given == member.value:
+            return member
+    raise ValueError(f"{name} is {given!r}, not one of {', '.join(repr(member.value) for member in kind)}")
+
+
+def _checked(name: str, given: _Option, kinds: tuple[type, ...], what: str) -> _Option:
+    """The argument, where it is of a type that it may have."""
+    if not isinstance(given, kinds):
+        raise ValueError(f"{name} is {given!r}, not {what}")
+    return given
 
 
 def _checked_batch(batch_max: object) -> int | None:

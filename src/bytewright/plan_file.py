@@ -10,11 +10,12 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, cast
 
 from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.frozen_mapping import FrozenMapping
 from bytewright.ir.types import Symbol
 from bytewright.target.load import load_description
 from bytewright.target.model import Target
@@ -240,12 +241,13 @@ def hash_document(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def read_document(directory: Path) -> dict[str, Any]:
+def read_document(directory: str | PathLike[str]) -> dict[str, Any]:
     """The JSON object in a bundle's plan.json.
 
     Raises:
         CompileError: BW207.
     """
+    directory = Path(directory)
     path = directory / PLAN_FILE
     if not path.is_file():
         raise _not_a_bundle(directory, f"there is no {PLAN_FILE}")
@@ -258,13 +260,13 @@ def read_document(directory: Path) -> dict[str, Any]:
     return cast("dict[str, Any]", document)
 
 
-def read_plan(directory: Path) -> Plan:
+def read_plan(directory: str | PathLike[str]) -> Plan:
     """The plan of a bundle.
 
     Raises:
         CompileError: BW207 if there is none or it cannot be understood.
     """
-    return understand(read_document(directory), directory)
+    return understand(read_document(directory), Path(directory))
 
 
 def understand(document: dict[str, Any], directory: Path) -> Plan:
@@ -311,10 +313,10 @@ def plan_of(document: dict[str, Any]) -> Plan:
         buffers=_by_name(
             "buffer", [(entry.text("name"), _buffer(entry)) for entry in whole.records("buffers")]
         ),
-        stack=MappingProxyType({name: _stack(stack.record(name)) for name in stack.keys}),
+        stack=FrozenMapping({name: _stack(stack.record(name)) for name in stack.keys}),
         steps=tuple(_step(entry) for entry in whole.records("steps")),
         hardware=load_description(whole.record("target_description").values, PLAN_FILE),
-        files=MappingProxyType({name: files.text(name) for name in files.keys}),
+        files=FrozenMapping({name: files.text(name) for name in files.keys}),
     )
 
 
@@ -416,7 +418,7 @@ def _by_name(kind: str, entries: list[tuple[str, Any]]) -> Mapping[str, Any]:
         names = [name for name, _ in entries]
         repeated = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"two {kind}s are named '{repeated}'")
-    return MappingProxyType(named)
+    return FrozenMapping(named)
 
 
 def _tensor(entry: _Record) -> PlannedTensor:

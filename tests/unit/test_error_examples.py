@@ -71,6 +71,17 @@ def wrong_plan() -> None:
         del SOLVERS["mine"]
 
 
+def failing_solver() -> None:
+    def refuse(problem: Problem, _: int) -> None:
+        raise RuntimeError(f"{len(problem.buffers)} buffers are too many")
+
+    register_solver("mine", refuse)
+    try:
+        solve(PROBLEM, solver="mine")
+    finally:
+        del SOLVERS["mine"]
+
+
 def failing_compiler() -> None:
     compile_c([sys.executable, "-c", FAILING_COMPILER], directory=Path(), what="the C compiler")
 
@@ -90,6 +101,7 @@ PROVOKED: dict[str, Callable[[], object]] = {
     "BW502": failing_compiler,
     "BW603": lambda: Problem((Buffer("b", 8, ((0, 1),), 12),), (Pool("dtcm", None),)),
     "BW604": lambda: solve(PROBLEM, solver="best"),
+    "BW605": failing_solver,
 }
 
 

@@ -7,6 +7,8 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ def bundle_files(
     return dict(sorted(files.items()))
 
 
-def write_bundle(files: dict[str, bytes], directory: Path) -> None:
+def write_bundle(files: Mapping[str, bytes], directory: str | PathLike[str]) -> None:
     """Writes the files into the directory, replacing a bundle that is there.
 
     The files are written beside the directory first, so a failure leaves what was there before.
@@ -38,7 +40,7 @@ def write_bundle(files: dict[str, bytes], directory: Path) -> None:
     Raises:
         CompileError: BW206 if the directory cannot be written, or holds something that is not a bundle.
     """
-    directory = directory.absolute()
+    directory = Path(directory).absolute()
     if directory.exists() and not directory.is_dir():
         raise _refused(directory, "is not a folder")
     if directory.is_dir() and any(directory.iterdir()) and not (directory / PLAN_FILE).is_file():

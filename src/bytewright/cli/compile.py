@@ -95,6 +95,7 @@ from bytewright.target import (
     default="litert-ref",
     help="The reference that the output equals bit for bit.  [default: litert-ref]",
 )
+@click.option("--solver", default="auto", metavar="NAME", help="The planner's algorithm.  [default: auto]")
 @click.option(
     "--max-stack-size",
     callback=parsed_by(parse_max_stack_size),
@@ -126,6 +127,7 @@ def compile_command(
     io: str,
     batch_max: int | None,
     numerics: str,
+    solver: str,
     max_stack_size: int | Unlimited | None,
     max_stack_alloca_size: int | Unlimited | None,
     use_backend_alloc_workspace: bool | None,
@@ -139,6 +141,7 @@ def compile_command(
     from bytewright.ir.border import Io
     from bytewright.ops.arithmetic.numerics import Numerics
     from bytewright.pipeline import compile_model
+    from bytewright.plan.solve import find_solver
 
     overrides = Overrides(
         workspace=workspace,
@@ -149,6 +152,7 @@ def compile_command(
         max_stack_alloca_size=max_stack_alloca_size,
         use_backend_alloc_workspace=use_backend_alloc_workspace,
     )
+    find_solver(solver)  # before anything is read
     with shown_progress(f"compiling {model.name}") as progress:
         resolved = apply_overrides(load_target(target), overrides)
         compiled = compile_model(
@@ -156,6 +160,7 @@ def compile_command(
             resolved,
             name=name,
             numerics=Numerics(numerics),
+            solver=solver,
             io=Io(io),
             pins=pins,
             batch_max=batch_max,

@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any, cast
 
@@ -163,13 +164,14 @@ def not_a_bundle(directory: Path, why: str) -> CompileError:
     )
 
 
-def read_bundle(directory: Path) -> Bundle:
+def read_bundle(directory: str | PathLike[str]) -> Bundle:
     """Reads a bundle folder.
 
     Raises:
         CompileError: BW207 if plan.json, the header, the sources or a parameter blob are missing or cannot be
             understood.
     """
+    directory = Path(directory)
     plan = _read_plan(directory)
     try:
         bundle = _understand(directory, plan)

@@ -11,6 +11,7 @@ import tempfile
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
@@ -203,7 +204,7 @@ class HostModel:
         self._context: HostContext | None = None
 
     @classmethod
-    def build(cls, directory: Path, options: BuildOptions | None = None) -> HostModel:
+    def build(cls, directory: str | PathLike[str], options: BuildOptions | None = None) -> HostModel:
         """Compiles a bundle and loads it.
 
         Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from os import PathLike
 from typing import Literal
 
 from bytewright.diagnostics import CompileError, Diagnostic
@@ -76,7 +76,7 @@ class RunResult:
 
 
 def run_bundle(
-    directory: Path,
+    directory: str | PathLike[str],
     inputs: Sequence[Array] | None = None,
     *,
     seed: int | None = None,
@@ -125,7 +125,7 @@ def run_bundle(
 
 
 def run_batch(
-    directory: Path,
+    directory: str | PathLike[str],
     batch: Sequence[Sequence[Array]],
     *,
     on: Place = "host",

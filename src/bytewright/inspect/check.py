@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 
 from bytewright.diagnostics import CompileError, Diagnostic
@@ -32,13 +33,14 @@ class Verdict:
     parameter_bytes: int
 
 
-def check_bundle(directory: Path) -> Verdict:
+def check_bundle(directory: str | PathLike[str]) -> Verdict:
     """Checks everything that can be checked without compiling.
 
     Raises:
         CompileError: BW207 if it is no bundle; BW401 if the plan does not verify, BW402 if the files are not what it
             says, or both.
     """
+    directory = Path(directory)
     document = read_document(directory)
     plan = understand(document, directory)
     diagnostics = [
@@ -55,7 +57,7 @@ def check_bundle(directory: Path) -> Verdict:
     return Verdict(plan, len(placed), len(plan.steps), len(plan.files), plan.parameter_bytes)
 
 
-def verified_plan(directory: Path) -> Plan:
+def verified_plan(directory: str | PathLike[str]) -> Plan:
     """The plan of a bundle for those who only read it: figures of a plan that is none would mean nothing.
 
     Raises:

@@ -9,6 +9,9 @@ against the bounds computed here.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from importlib.metadata import entry_points
+from typing import cast
 
 from bytewright.diagnostics import CompileError, Diagnostic, InternalError
 from bytewright.plan import solvers
@@ -21,6 +24,8 @@ from bytewright.plan.validate import validate
 
 SolverFunction = Callable[[FlatProblem, Request], Outcome]
 UserSolver = Callable[[Problem, int], Sequence[Placement] | None]
+# The group of entry points by which an installed package brings solvers, each a `UserSolver`.
+ENTRY_POINTS = "bytewright.solvers"
 
 
 # Every solver by name. `register_solver` adds to it.
@@ -43,11 +48,46 @@ def register_solver(name: str, function: UserSolver) -> None:
     if not name or name in SOLVERS:
         raise CompileError(Diagnostic("BW603", f"a solver cannot be registered as '{name}'"))
 
-    def adapted(flat: FlatProblem, request: Request) -> Outcome:
-        placements = function(flat.problem, request.node_budget)
-        return Outcome(None if placements is None else tuple(placements), trusted=False)
+    SOLVERS[name] = partial(_asked, name, function)
 
-    SOLVERS[name] = adapted
+
+def find_solver(name: str) -> SolverFunction:
+    """The solver of this name: a built-in one, one that was registered, or the entry point of an installed package.
+
+    Raises:
+        CompileError: BW604, with the names that there are; BW605 if an entry point cannot be loaded.
+    """
+    if name in SOLVERS:
+        return SOLVERS[name]
+    installed = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
+    if name in installed:
+        try:
+            function = installed[name].load()
+        except Exception as error:  # whatever importing somebody else's module does
+            raise _failed(name, f"cannot be loaded from '{installed[name].value}'", error) from error
+        return partial(_asked, name, function)
+    known = ", ".join(sorted({*SOLVERS, *installed}))
+    raise CompileError(Diagnostic("BW604", f"there is no solver named '{name}'", help=f"known: {known}"))
+
+
+def _asked(name: str, function: UserSolver, flat: FlatProblem, request: Request) -> Outcome:
+    """What a user's function makes of a problem; `solve` checks what its placements are worth."""
+    try:
+        answer: object = function(flat.problem, request.node_budget)
+        placements = None if answer is None else tuple(cast("Sequence[object]", answer))
+    except Exception as error:
+        raise _failed(name, "failed", error) from error
+    for placement in placements or ():
+        if not isinstance(placement, Placement) or type(placement.offset) is not int:
+            raise CompileError(
+                Diagnostic("BW605", f"solver '{name}' returned {placement!r:.200} where a Placement belongs")
+            )
+    return Outcome(cast("tuple[Placement, ...] | None", placements), trusted=False)
+
+
+def _failed(name: str, what: str, error: Exception) -> CompileError:
+    text = f"{type(error).__name__}: {error}".rstrip(": ")
+    return CompileError(Diagnostic("BW605", f"solver '{name}' {what}: {text}"))
 
 
 def solve(
@@ -69,15 +109,12 @@ def solve(
         native: Whether the C core may be used, if it is there; the solution is the same without it.
 
     Raises:
-        CompileError: BW604 if there is no such solver; BW401 if a registered solver returned a bad plan.
+        CompileError: BW604 if there is no such solver; BW401 if a registered solver returned a bad plan, BW605 if it
+            failed.
     """
-    if solver not in SOLVERS:
-        known = ", ".join(sorted(SOLVERS))
-        raise CompileError(
-            Diagnostic("BW604", f"there is no solver named '{solver}'", help=f"known: {known}")
-        )
+    function = find_solver(solver)
     flat = flatten(problem)
-    outcome = SOLVERS[solver](flat, Request(node_budget, goal, progress, native))
+    outcome = function(flat, Request(node_budget, goal, progress, native))
     statistics = Statistics(solver, outcome.num_nodes, outcome.native)
     if outcome.placements is None:
         return _without_plan(flat, outcome, statistics)

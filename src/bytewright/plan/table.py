@@ -9,6 +9,7 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 
 from bytewright.diagnostics import CompileError, Diagnostic
@@ -42,12 +43,13 @@ class _Cell:
         return Diagnostic("BW602", what, where=f"{self.path}:{self.line}, column {self.column}")
 
 
-def read_buffers(path: Path) -> BufferTable:
+def read_buffers(path: str | PathLike[str]) -> BufferTable:
     """Reads a buffers file.
 
     Raises:
         CompileError: BW601 if it cannot be read, BW602 for each thing that is wrong in it.
     """
+    path = Path(path)
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path as FilePath
 
 from bytewright.diagnostics import CompileError, Diagnostic
@@ -47,14 +48,14 @@ _A_NAME = "a name: a letter, then letters, digits, '_' and '-'"
 _A_SECTION = "a linker section: letters, digits, '_', '.', '$' and '-'"
 
 
-def load_file(path: FilePath) -> Target:
+def load_file(path: str | PathLike[str]) -> Target:
     """Reads a target file.
 
     Raises:
         CompileError: BW201 if it cannot be read, BW202 for everything that is wrong in it.
     """
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = FilePath(path).read_bytes().decode("utf-8-sig")
     except OSError as error:
         reason = error.strerror or str(error)
         raise CompileError(Diagnostic("BW201", f"cannot read {str(path)!r}: {reason}")) from None

@@ -8,6 +8,7 @@ target, or else of a file that exists.
 from __future__ import annotations
 
 from importlib.resources import files
+from os import PathLike
 from pathlib import Path
 
 from bytewright.diagnostics import CompileError, Diagnostic
@@ -20,12 +21,14 @@ BUILTIN_TARGETS: tuple[str, ...] = ("host", "generic-cortex-m", "mps2-an386", "m
 _FILE_SUFFIXES = (".toml", ".json")
 
 
-def load_target(name_or_path: str) -> Target:
-    """The built-in target of this name, or the target described in this file.
+def load_target(name_or_path: str | PathLike[str]) -> Target:
+    """The built-in target of this name, or the target described in this file; a path object is always a file.
 
     Raises:
         CompileError: BW203 for a name that is neither, BW201 and BW202 as `load_file` does.
     """
+    if not isinstance(name_or_path, str):
+        return load_file(name_or_path)
     if name_or_path in BUILTIN_TARGETS:
         resource = files("bytewright.target").joinpath("builtin", f"{name_or_path}.toml")
         return load_text(resource.read_text(encoding="utf-8"), f"{name_or_path}.toml")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 
 from bytewright.diagnostics import CompileError, Diagnostic, InternalError
@@ -29,7 +30,7 @@ class ImportOptions:
 
     isa: str | None = None
     name: str | None = None
-    include: tuple[Path, ...] = ()
+    include: tuple[str | PathLike[str], ...] = ()
     define: tuple[str, ...] = ()
 
 
@@ -48,16 +49,16 @@ class ImportedTarget:
     remarks: tuple[str, ...]
 
 
-def import_target(path: Path, options: ImportOptions | None = None) -> ImportedTarget:
+def import_target(path: str | PathLike[str], options: ImportOptions | None = None) -> ImportedTarget:
     """Imports a GNU linker script or a Zephyr devicetree, told apart by suffix, else by `/dts-v1/`.
 
     Raises:
         CompileError: BW201 if a file cannot be read, BW202 for what is wrong in it, with file and line; BW501
             and BW502 for the linker, the preprocessor and the package `devicetree`.
     """
-    options = options or ImportOptions()
+    path, options = Path(path), options or ImportOptions()
     text = _read(path)
-    include = (*options.include, path.parent)
+    include = (*(Path(folder) for folder in options.include), path.parent)
     if _is_devicetree(path, text):
         board = read_devicetree(path, text, include, options.define)
     else:
