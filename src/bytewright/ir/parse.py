@@ -7,6 +7,7 @@ from a table, because the graph knows them by contract only.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from bytewright.ir.data import TensorData
 from bytewright.ir.expr import Buffer, Expr, Var
@@ -14,10 +15,19 @@ from bytewright.ir.graph import Constant, Function, Operation
 from bytewright.ir.module import ConstantBuffer, Module, Port
 from bytewright.ir.parse_graph import read_function, read_typed
 from bytewright.ir.parse_prim import Names, read_annotations, read_buffer, read_expression, read_primfunc
-from bytewright.ir.parse_reader import ParseError, Reader
+from bytewright.ir.parse_reader import Constants, ParseError, Position, Reader
 from bytewright.ir.prim import PrimFunc
 
-__all__ = ["ParseError", "parse_expression", "parse_module", "parse_primfunc"]
+__all__ = [
+    "Constants",
+    "ParseError",
+    "ParsedModule",
+    "Position",
+    "parse_expression",
+    "parse_module",
+    "parse_primfunc",
+    "parse_text",
+]
 
 
 def parse_module(
@@ -33,13 +43,39 @@ def parse_module(
     Raises:
         ParseError: The text is not printed IR, or names a constant or an operator that is not given.
     """
-    reader = Reader(text, data)
+    return parse_text(text, Constants(data), operations).module
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedModule:
+    """A module, and where its nodes stand in the text that it was read from."""
+
+    module: Module
+    reader: Reader
+
+    def place_of(self, node: object) -> Position | None:
+        """Line and column of a function, a parameter, a statement, a constant or the module; None for another node."""
+        return self.reader.place_of(node)
+
+
+def parse_text(text: str, constants: Constants, operations: Mapping[str, type[Operation]]) -> ParsedModule:
+    """The module that a text describes, however it came about; see `parse_module`.
+
+    Raises:
+        ParseError: With line and column.
+    """
+    reader = Reader(text, constants)
+    module = _read_module(reader, operations)
+    return ParsedModule(reader.mark(0, module), reader)
+
+
+def _read_module(reader: Reader, operations: Mapping[str, type[Operation]]) -> Module:
     reader.expect("module")
     name = reader.prim_name()
     inputs, outputs, state = (_read_ports(reader, word) for word in ("input", "output", "state"))
     constants: list[Constant] = []
     buffers: list[ConstantBuffer] = []
-    while reader.accept("constant"):
+    while (start := reader.position) >= 0 and reader.accept("constant"):
         if reader.sees("%"):
             constant_name = reader.graph_name()
             reader.expect("=")
@@ -49,14 +85,15 @@ def parse_module(
             offset = reader.integer() if reader.accept("at") else None
             annotations = read_annotations(reader)
             reader.expect("=")
-            buffers.append(ConstantBuffer(buffer, reader.tensor_data(), offset, annotations))
+            constant = ConstantBuffer(buffer, reader.tensor_data(), offset, annotations)
+            buffers.append(reader.mark(start, constant))
     functions: list[Function] = []
     while reader.accept("func"):
         functions.append(read_function(reader, operations))
     named = {constant.buffer.name: constant.buffer for constant in buffers}
     kernels, entries = (_read_primfuncs(reader, word, named) for word in ("kernel", "entry"))
     if not reader.at_end:
-        reader.fail("the end, or functions before kernels before entries")
+        reader.fail("ports, constants, functions, kernels and entries, in this order, or the end")
     return Module(
         name,
         tuple(functions),
@@ -87,7 +124,7 @@ def _read_primfuncs(reader: Reader, word: str, constants: dict[str, Buffer]) -> 
 
 def parse_primfunc(text: str, constants: tuple[Buffer, ...] = ()) -> PrimFunc:
     """The kernel or entry that printed as `text`; `constants` are the module's buffers that it may name."""
-    reader = Reader(text, {})
+    reader = Reader(text, Constants())
     if not reader.accept("kernel"):
         reader.expect("entry")
     function = read_primfunc(reader, {buffer.name: buffer for buffer in constants})
@@ -96,7 +133,7 @@ def parse_primfunc(text: str, constants: tuple[Buffer, ...] = ()) -> PrimFunc:
 
 def parse_expression(text: str, variables: tuple[Var, ...] = (), buffers: tuple[Buffer, ...] = ()) -> Expr:
     """The expression that printed as `text`, over the given names."""
-    reader = Reader(text, {})
+    reader = Reader(text, Constants())
     names = Names({v.name: v for v in variables}, {b.name: b for b in buffers})
     expression = read_expression(reader, names)
     return expression if reader.at_end else reader.fail("the end")

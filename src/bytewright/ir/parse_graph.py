@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import is_dataclass
 
+from bytewright.ir.attribute_types import classes_in_fields
 from bytewright.ir.graph import Function, Node, Operation, Quantization, Value
-from bytewright.ir.parse_reader import Reader, classes_in_fields
+from bytewright.ir.parse_reader import Reader
 
 
 def read_typed(reader: Reader) -> Value:
@@ -24,25 +25,29 @@ def read_typed(reader: Reader) -> Value:
 
 
 def _read_node(reader: Reader, operations: Mapping[str, type[Operation]]) -> Node:
+    start = reader.position
     outputs: list[Value] = []
     if not reader.accept("()"):
         outputs.append(read_typed(reader))
         while reader.accept(","):
             outputs.append(read_typed(reader))
     reader.expect("=")
+    place = reader.position
     name = reader.word()
     if name not in operations:
-        reader.fail(f"something after '{name}', which is no operator")
+        reader.refuse(f"'{name}' is no operator", place)
     cls = operations[name]
     reader.expect("(")
     inputs = reader.items(")", reader.graph_name)
     classes = classes_in_fields(cls) if is_dataclass(cls) else {}
     attributes = reader.keywords("}", classes) if reader.accept("{") else {}
-    return Node(cls(**attributes), inputs, tuple(outputs), reader.where())
+    operation = reader.build(cls, attributes, place)
+    return reader.mark(start, Node(operation, inputs, tuple(outputs), reader.where()))
 
 
 def read_function(reader: Reader, operations: Mapping[str, type[Operation]]) -> Function:
     """A function, after the word `func`."""
+    start = reader.position
     name = reader.prim_name()
     reader.expect("(")
     parameters = reader.items(")", lambda: read_typed(reader))
@@ -53,4 +58,4 @@ def read_function(reader: Reader, operations: Mapping[str, type[Operation]]) -> 
     nodes: list[Node] = []
     while not reader.accept("}"):
         nodes.append(_read_node(reader, operations))
-    return Function(name, parameters, tuple(nodes), results)
+    return reader.mark(start, Function(name, parameters, tuple(nodes), results))

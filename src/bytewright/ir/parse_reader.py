@@ -1,16 +1,22 @@
-"""Reads the tokens that all of printed IR consists of: words, names, numbers, types, places, attribute values."""
+"""Reads the tokens that all of printed IR consists of: words, names, numbers, types, places, attribute values.
+
+A comment begins with `#` and ends with its line. The reader remembers where the nodes that it was told of began.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
-import typing
-from collections.abc import Callable, Mapping
-from dataclasses import is_dataclass
+from bisect import bisect_right
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NoReturn, TypeVar
 
+import numpy as np
+
+from bytewright.ir.attribute_types import attribute_faults
 from bytewright.ir.data import TensorData
 from bytewright.ir.scope import Scope, parse_scope
 from bytewright.ir.text import GRAPH_NAME, KEYWORDS, PRIM_NAME, parse_where
@@ -19,7 +25,11 @@ from bytewright.ir.where import NOWHERE, Where
 
 Item = TypeVar("Item")
 
-_SPACE = re.compile(r"\s*")
+# Blocks, parentheses and operators that one thing in the text may be deep, so that no pass runs out of stack.
+MAX_DEPTH = 160
+_MOST_DIGITS = 400
+
+_SPACE = re.compile(r"(?:\s+|#[^\n]*)*")
 _STRING = re.compile(r'"(?:\\.|[^"\\])*"')
 _NUMBER = re.compile(r"-?(?:(?:inf|nan)(?![\w/])|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)")
 _EXTENT = re.compile(r"(?:(\d+)|([A-Za-z_]\w*)\[(-?\d+)\.\.(-?\d+)\])x")
@@ -29,21 +39,55 @@ _PLACE_WORD = re.compile(r'[^\s">,]+')
 _DIGEST = re.compile(r"[0-9a-f]{12}")
 
 
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in a text; both count from 1."""
+
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"line {self.line}, column {self.column}"
+
+
 class ParseError(ValueError):
-    """The text is not printed IR; the message gives line and column."""
+    """The text is not IR.
+
+    Attributes:
+        position: Where.
+        reason: Why, without the position.
+        help: What to write instead, if that is known.
+    """
+
+    def __init__(self, position: Position, reason: str, help_text: str | None = None) -> None:
+        super().__init__(f"{position}: {reason}")
+        self.position = position
+        self.reason = reason
+        self.help = help_text
+
+
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """The values that a text refers to, by the digest of their bytes or by a name."""
+
+    by_digest: Mapping[str, TensorData] = field(default_factory=dict[str, TensorData])
+    by_name: Mapping[str, TensorData] = field(default_factory=dict[str, TensorData])
 
 
 class Reader:
     """A text and how far it was read.
 
     Args:
-        text: Printed IR.
-        data: Constants by digest.
+        text: IR.
+        constants: What the text refers to.
     """
 
-    def __init__(self, text: str, data: Mapping[str, TensorData]) -> None:
+    def __init__(self, text: str, constants: Constants) -> None:
         self._text = text
-        self._data = data
+        self._constants = constants
+        self._starts: dict[int, tuple[object, int]] = {}
+        self._lines = [0, *(found.end() for found in re.finditer(r"\n", text))]
+        self._depth = 0
         self.position = 0
         self._skip()
 
@@ -52,12 +96,46 @@ class Reader:
         assert found is not None
         self.position = found.end()
 
+    # Places in the text
+
+    def place(self, offset: int) -> Position:
+        """Line and column of an offset."""
+        line = bisect_right(self._lines, offset)
+        return Position(line, offset - self._lines[line - 1] + 1)
+
+    def mark(self, start: int, node: Item) -> Item:
+        """Remembers where a node began."""
+        self._starts[id(node)] = (node, start)
+        return node
+
+    def place_of(self, node: object) -> Position | None:
+        """Where a node that was marked began; None for any other."""
+        known, start = self._starts.get(id(node), (None, 0))
+        return self.place(start) if known is node else None
+
     def fail(self, expected: str) -> NoReturn:
         """Refuses what stands at the present position."""
-        before = self._text[: self.position]
-        line, column = before.count("\n") + 1, self.position - (before.rfind("\n") + 1) + 1
         rest = self._text[self.position : self.position + 30].partition("\n")[0]
-        raise ParseError(f"line {line}, column {column}: expected {expected}, found '{rest}'")
+        found = f"'{rest}'" if rest else "the end of the text"
+        self.refuse(f"expected {expected}, found {found}")
+
+    def refuse(self, reason: str, start: int | None = None, help_text: str | None = None) -> NoReturn:
+        """Refuses what was read from an offset on, or what stands at the present position."""
+        raise ParseError(self.place(self.position if start is None else start), reason, help_text)
+
+    @contextmanager
+    def nested(self, levels: int = 1) -> Generator[None, None, None]:
+        """What is read inside is deeper by some levels."""
+        self._depth += levels
+        if self._depth > MAX_DEPTH:
+            self.refuse(f"this is more than {MAX_DEPTH} levels deep")
+        yield
+        self._depth -= levels
+
+    @property
+    def depth(self) -> int:
+        """How deep the present position is."""
+        return self._depth
 
     @property
     def at_end(self) -> bool:
@@ -107,8 +185,14 @@ class Reader:
 
     def string(self) -> str:
         """A quoted text."""
+        start = self.position
         found = self.match(_STRING) or self.fail("a text in quotes")
-        return str(json.loads(found[0]))
+        try:
+            text = str(json.loads(found[0]))
+            text.encode()
+        except ValueError:
+            self.refuse("this text in quotes has an escape or a character that JSON does not admit", start)
+        return text
 
     def word(self) -> str:
         """A bare word."""
@@ -117,13 +201,21 @@ class Reader:
 
     def integer(self) -> int:
         """A whole number."""
+        start = self.position
         value = self.number()
-        return value if isinstance(value, int) else self.fail("a whole number")
+        return value if isinstance(value, int) else self.refuse(f"{value} is not a whole number", start)
 
     def number(self) -> int | float:
         """A number; it is a float if it is written like one."""
+        start = self.position
         found = self.match(_NUMBER) or self.fail("a number")
-        return int(found[0]) if re.fullmatch(r"-?\d+", found[0]) else float(found[0])
+        return self.value_of(found[0], start)
+
+    def value_of(self, text: str, start: int) -> int | float:
+        """The number that was read as a text from an offset on."""
+        if len(text) > _MOST_DIGITS:
+            self.refuse(f"a number has at most {_MOST_DIGITS} digits, not {len(text)}", start)
+        return int(text) if re.fullmatch(r"-?\d+", text) else float(text)
 
     # Names
 
@@ -132,8 +224,10 @@ class Reader:
         if self.sees('"'):
             return self.string()
         found = PRIM_NAME.match(self._text, self.position)
-        if found is None or found[0] in KEYWORDS:
+        if found is None:
             self.fail("a name")
+        if found[0] in KEYWORDS:
+            self.refuse(f"'{found[0]}' is a word of the language", help_text=f'as a name, write "{found[0]}"')
         self.match(PRIM_NAME)
         return found[0]
 
@@ -158,17 +252,19 @@ class Reader:
         """`1x64xi8`."""
         shape: list[Extent] = []
         while found := self.match(_EXTENT):
-            plain, name, lower, upper = found.groups()
-            shape.append(int(plain) if plain is not None else Symbol(name, int(lower), int(upper)))
+            numbers = [number for number in found.group(1, 3, 4) if number is not None]
+            extents = [int(self.value_of(number, found.start())) for number in numbers]
+            shape.append(extents[0] if found[2] is None else Symbol(found[2], extents[0], extents[1]))
         return tuple(shape), self.dtype()
 
     def scope(self) -> Scope:
         """A scope in quotes."""
+        start = self.position
         text = self.string()
         try:
             return parse_scope(text)
-        except ValueError:
-            self.fail("a scope before this")
+        except ValueError as error:
+            self.refuse(str(error), start)
 
     def tensor_type(self) -> TensorType:
         """`tensor<1x64xi8, @cpu "global.sram">`."""
@@ -188,15 +284,55 @@ class Reader:
         return found[0]
 
     def tensor_data(self) -> TensorData:
-        """`data<64xi32> 0123456789ab`, looked up by its digest."""
+        """`data<64xi32>`, then the digest of its bytes, a name in quotes, or the values: `[1, -2, 3]`, row by row."""
+        start = self.position
         self.expect("data<")
         shape, dtype = self.shape_and_dtype()
         self.expect(">")
-        digest = (self.match(_DIGEST) or self.fail("a digest"))[0]
-        if digest not in self._data:
-            self.fail(f"something after the digest '{digest}' of a known constant")
         fixed = tuple(extent for extent in shape if isinstance(extent, int))
-        return TensorData(fixed, dtype, self._data[digest].content)
+        if fixed != shape:
+            self.refuse("the extents of a constant are numbers", start)
+        if self.accept("["):
+            return self._values(fixed, dtype, start)
+        if self.sees('"'):
+            return self._named(fixed, dtype)
+        place = self.position
+        digest = (self.match(_DIGEST) or self.fail("a digest, a name in quotes, or '['"))[0]
+        found = self._constants.by_digest.get(digest)
+        if found is None:
+            self.refuse(f"no constant with the digest {digest} was given", place)
+        wanted = TensorData(fixed, dtype, found.content)
+        if wanted.type.size_bytes != len(found.content):
+            size = f"{wanted.type.size_bytes} B, the bytes of {digest} are {len(found.content)}"
+            self.refuse(f"{wanted.type} has {size}", place)
+        return wanted
+
+    def _named(self, shape: tuple[int, ...], dtype: DType) -> TensorData:
+        place = self.position
+        name = self.string()
+        found = self._constants.by_name.get(name)
+        if found is None:
+            self.refuse(f"no constant with the name '{name}' was given", place)
+        if (found.shape, found.dtype) != (shape, dtype):
+            self.refuse(f"'{name}' is {found.type}, not {TensorType(shape, dtype)}", place)
+        return found
+
+    def _values(self, shape: tuple[int, ...], dtype: DType, start: int) -> TensorData:
+        def value() -> int | float:
+            begin = self.position
+            if dtype is DType.BOOL:
+                return int(self.accept("true") or (self.expect("false") or False))
+            number = self.number()
+            low, high = dtype.bounds if dtype.is_integer else (number, number)
+            if dtype.is_integer and not (isinstance(number, int) and low <= number <= high):
+                self.refuse(f"{number} is no {dtype.value}", begin)
+            return number
+
+        values = self.items("]", value)
+        type_ = TensorType(shape, dtype)
+        if len(values) != type_.num_elements:
+            self.refuse(f"{type_} has {type_.num_elements} elements, {len(values)} are given", start)
+        return TensorData(shape, dtype, np.array(values, dtype=dtype.numpy).tobytes())
 
     def where(self) -> Where:
         """The place at the end of a line, if there is one."""
@@ -221,57 +357,51 @@ class Reader:
         if self.sees('"'):
             return self.string()
         if self.accept("("):
-            return self.items(")", lambda: self.value(classes))
+            with self.nested():
+                return self.items(")", lambda: self.value(classes))
         for text, constant in (("none", None), ("true", True), ("false", False)):
             if self.accept(text):
                 return constant
         if self.sees("data<"):
             return self.tensor_data()
-        if (found := self.match(_NUMBER)) is not None:
-            return int(found[0]) if re.fullmatch(r"-?\d+", found[0]) else float(found[0])
+        if _NUMBER.match(self._text, self.position):
+            return self.number()
+        start = self.position
         name = self.word()
         if name not in classes:
-            self.fail(f"something after '{name}', which names no class here")
-        return self._instance(classes[name], classes)
+            self.refuse(f"'{name}' is no value of an attribute", start)
+        return self._instance(classes[name], classes, start)
 
-    def _instance(self, cls: type[Any], classes: Mapping[str, type[Any]]) -> Any:
+    def _instance(self, cls: type[Any], classes: Mapping[str, type[Any]], start: int) -> Any:
         if issubclass(cls, Enum):
             self.expect(".")
+            place = self.position
             member = self.word()
-            return cls[member] if member in cls.__members__ else self.fail(f"a member of {cls.__name__}")
+            if member not in cls.__members__:
+                known = ", ".join(cls.__members__)
+                self.refuse(f"{cls.__name__} has no member '{member}', only {known}", place)
+            return cls[member]
         self.expect("(")
-        return cls(**self.keywords(")", classes))
+        return self.build(cls, self.keywords(")", classes), start)
+
+    def build(self, cls: type[Item], attributes: Mapping[str, Any], start: int) -> Item:
+        """A dataclass from what stands in the text from an offset on; each field must have a value of its type."""
+        faults = attribute_faults(cls, attributes)
+        if faults:
+            self.refuse(faults[0], start)
+        return cls(**attributes)
 
     def keywords(self, close: str, classes: Mapping[str, type[Any]]) -> dict[str, Any]:
-        """`name=value` pairs up to the closing token."""
+        """`name=value` pairs up to the closing token; a name stands once."""
+        found: dict[str, Any] = {}
 
-        def pair() -> tuple[str, Any]:
+        def pair() -> None:
+            start = self.position
             name = self.string() if self.sees('"') else self.word()
+            if name in found:
+                self.refuse(f"'{name}' stands twice", start)
             self.expect("=")
-            return name, self.value(classes)
+            found[name] = self.value(classes)
 
-        return dict(self.items(close, pair))
-
-
-def classes_in_fields(cls: type[Any]) -> dict[str, type[Any]]:
-    """Enums and dataclasses that the fields of a dataclass mention, through unions and tuples, by name."""
-    found: dict[str, type[Any]] = {}
-
-    def visit(hint: Any) -> None:
-        for argument in typing.get_args(hint):
-            visit(argument)
-        if not isinstance(hint, type) or hint.__name__ in found:
-            return
-        if issubclass(hint, Enum):
-            found[hint.__name__] = hint
-        elif is_dataclass(hint):
-            found[hint.__name__] = hint
-            visit_fields(hint)
-
-    def visit_fields(dataclass: type[Any]) -> None:
-        hints = typing.get_type_hints(dataclass)
-        for field in dataclasses.fields(dataclass):
-            visit(hints[field.name])
-
-    visit_fields(cls)
-    return found
+        self.items(close, pair)
+        return found
