@@ -12,6 +12,7 @@ from bytewright import __version__
 from bytewright.bundle.plan_document import PlannedModel, plan_document
 from bytewright.bundle.write import bundle_files
 from bytewright.codegen.generate import generate_c
+from bytewright.codegen.includes import uses_math
 from bytewright.codegen.interface import (
     Interface,
     PoolInterface,
@@ -21,7 +22,6 @@ from bytewright.codegen.interface import (
     planned_offsets,
     pool_interfaces,
 )
-from bytewright.codegen.kernels import uses_math
 from bytewright.frontends.open_batch import open_batch
 from bytewright.frontends.tflite import import_tflite
 from bytewright.ir.border import Io

@@ -25,9 +25,9 @@ from bytewright.ir.expr import (
 from bytewright.ir.scope import GLOBAL
 from bytewright.ir.types import DType
 
-BOOL, I32, I64, F32, F64 = DType.BOOL, DType.I32, DType.I64, DType.F32, DType.F64
-STORED = (DType.I8, DType.U8, DType.I16, I32, I64, F32, F64)
-RESULTS = (I32, I64, F32, F64)
+BOOL, I16, I32, I64, F32, F64 = DType.BOOL, DType.I16, DType.I32, DType.I64, DType.F32, DType.F64
+STORED = (BOOL, DType.I8, DType.U8, I16, I32, I64, F32, F64)
+RESULTS = (I16, I32, I64, F32, F64, BOOL)
 NUM_ELEMENTS = 16
 _COMPARISONS = (BinaryOperator.LT, BinaryOperator.LE, BinaryOperator.GT, BinaryOperator.GE, BinaryOperator.EQ)
 _INTEGER = (
@@ -88,6 +88,8 @@ class Expressions:
         return int(self.generator.integers(count))
 
     def _numbers(self, dtype: DType) -> np.ndarray:
+        if dtype is BOOL:
+            return self.generator.random(NUM_ELEMENTS) < 0.5
         if not dtype.is_integer:
             return (self.generator.normal(size=NUM_ELEMENTS) * 40).astype(dtype.numpy)
         low, high = dtype.bounds
@@ -99,7 +101,7 @@ class Expressions:
 
     def _leaf(self, dtype: DType) -> Valued:
         kind = self._below(3)
-        if dtype is BOOL:
+        if dtype is BOOL and kind != 1:
             left, right = self._leaf(I32), self._leaf(I32)
             return Valued(Binary(BinaryOperator.LT, left.expr, right.expr), int(left.value < right.value))
         if kind == 0 and dtype is I32:
@@ -123,27 +125,28 @@ class Expressions:
         kind = self._below(8)
         if kind == 0:
             return self._select(dtype, depth)
-        if kind == 1 and dtype is not BOOL:
-            return self._converted(dtype, depth)
+        if kind == 1:
+            return self._truth_of(depth) if dtype is BOOL else self._converted(dtype, depth)
         if kind == 2 and dtype is F32:
             return self._call(depth)
         if dtype is BOOL:
             return self._truth(depth)
         return self._binary(dtype, depth)
 
+    def _truth_of(self, depth: int) -> Valued:
+        inner = self.draw(RESULTS[self._below(len(RESULTS))], depth - 1)
+        return Valued(Cast(inner.expr, BOOL), int(bool(inner.value)))
+
     def _select(self, dtype: DType, depth: int) -> Valued | None:
-        if dtype is BOOL:
-            return None
         condition, first, second = (self.draw(d, depth - 1) for d in (BOOL, dtype, dtype))
         chosen = first if condition.value else second
         return Valued(Select(condition.expr, first.expr, second.expr), chosen.value)
 
     def _converted(self, dtype: DType, depth: int) -> Valued | None:
-        sources = (*STORED, BOOL)
-        source = sources[self._below(len(sources))]
+        source = STORED[self._below(len(STORED))]
         if source is dtype:
             return None
-        stored_only = source in (DType.I8, DType.U8, DType.I16)
+        stored_only = source in (DType.I8, DType.U8)
         inner = self._leaf(source) if stored_only else self.draw(source, depth - 1)
         if dtype.is_integer and not source.is_integer and source is not BOOL:
             low, high = dtype.bounds
@@ -179,7 +182,7 @@ class Expressions:
             value = (left.value and right.value) if both else (left.value or right.value)
             return Valued(Binary(operator, left.expr, right.expr), int(bool(value)))
         operator = _COMPARISONS[self._below(len(_COMPARISONS))]
-        operands = RESULTS[self._below(4)]
+        operands = RESULTS[self._below(len(RESULTS) - 1)]
         left, right = self.draw(operands, depth - 1), self.draw(operands, depth - 1)
         value = {
             BinaryOperator.LT: left.value < right.value,

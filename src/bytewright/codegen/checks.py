@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from bytewright.codegen.expressions import C_TYPES
+from bytewright.codegen.expressions import memory_type
 from bytewright.codegen.interface import Interface, PoolInterface
 from bytewright.codegen.writer import Writer
 from bytewright.ir.module import Port
@@ -154,7 +154,7 @@ def write_run_checks(writer: Writer, interface: Interface) -> None:
     for kind, port in tensors:
         write_refusal(writer, f"{kind}->{port.name} == NULL", f"{prefix}_ERROR_NULL")
         if port.type.dtype.size_bytes > 1:
-            misaligned = f"(uintptr_t){kind}->{port.name} % sizeof({C_TYPES[port.type.dtype]}) != 0"
+            misaligned = f"(uintptr_t){kind}->{port.name} % sizeof({memory_type(port.type.dtype)}) != 0"
             write_refusal(writer, misaligned, f"{prefix}_ERROR_ALIGN")
     _write_overlap_checks(writer, interface, tensors)
 

@@ -18,8 +18,9 @@ from bytewright.codegen.checks import (
     write_run_checks,
     write_set_workspaces,
 )
-from bytewright.codegen.expressions import C_TYPES, c_expression
+from bytewright.codegen.expressions import c_value, memory_type
 from bytewright.codegen.header import address_head
+from bytewright.codegen.includes import needs_math_header
 from bytewright.codegen.interface import Interface, PoolInterface, planned_offsets, request_name
 from bytewright.codegen.parameters import array_declaration
 from bytewright.codegen.set_parameters import write_set_parameters
@@ -40,8 +41,10 @@ def entry_source(module: Module, interface: Interface) -> str:
     writer.comment(f"Entry of model '{module.name}'. Every buffer lies where the plan put it.")
     writer.line(f'#include "{module.name}.h"')
     writer.line()
-    if interface.set_parameters:
-        writer.line("#include <string.h>")
+    headers = {"math.h": needs_math_header(module.entries), "string.h": bool(interface.set_parameters)}
+    for header in (header for header, is_needed in headers.items() if is_needed):
+        writer.line(f"#include <{header}>")
+    if any(headers.values()):
         writer.line()
     writer.line(f'#include "{module.name}_kernels.h"')
     writer.line()
@@ -149,7 +152,7 @@ class _Names:
         if buffer.name in self.ports:
             return self.ports[buffer.name]
         if buffer.name in self.arena_of:
-            return f"({C_TYPES[buffer.dtype]} *){request_name(buffer.name)}"
+            return f"({memory_type(buffer.dtype)} *){request_name(buffer.name)}"
         return self.address_from(
             self.interface.base_name(self.interface.pool_of(buffer)), buffer, is_read_only
         )
@@ -159,7 +162,7 @@ class _Names:
         macro = self.interface.offset_macro(buffer)
         constness = "const " if is_read_only else ""
         through = f"({constness}void *)" if buffer.dtype.size_bytes > 1 else ""
-        return f"({constness}{C_TYPES[buffer.dtype]} *){through}({base} + {macro})"
+        return f"({constness}{memory_type(buffer.dtype)} *){through}({base} + {macro})"
 
     def place(self, buffer: Buffer) -> str:
         """`@dtcm+8000` or `@caller`, for comments."""
@@ -234,7 +237,7 @@ def _write_call(writer: Writer, call: Call, names: _Names) -> None:
 
 def _argument(argument: Region | Expr, is_read_only: bool, names: _Names) -> str:
     if isinstance(argument, Expr):
-        return c_expression(argument)
+        return c_value(argument)
     if argument.indices:
         raise InternalError(f"a region inside '{argument.buffer.name}' is passed, which has no C text yet")
     return names.address(argument.buffer, is_read_only)

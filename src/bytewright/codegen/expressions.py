@@ -6,7 +6,6 @@ from typing import assert_never
 
 import numpy as np
 
-from bytewright.diagnostics import InternalError
 from bytewright.ir.address import flat_index
 from bytewright.ir.expr import (
     Binary,
@@ -20,12 +19,12 @@ from bytewright.ir.expr import (
     Select,
     Var,
 )
-from bytewright.ir.scope import LOCAL
 from bytewright.ir.types import DType
 from bytewright.ir.walk import as_any
 
+# Of a value. In memory a truth value is a byte of its own type, see `c_element_type`.
 C_TYPES = {
-    DType.BOOL: "int",
+    DType.BOOL: "bool",
     DType.I8: "int8_t",
     DType.U8: "uint8_t",
     DType.I16: "int16_t",
@@ -56,7 +55,8 @@ _STRENGTH = {
     BinaryOperator.LOGICAL_AND: _AND,
     BinaryOperator.LOGICAL_OR: _OR,
 }
-_PROMOTED = (DType.BOOL, DType.I8, DType.U8, DType.I16)
+_NARROW = (DType.I8, DType.U8, DType.I16)
+_PROMOTED = (DType.BOOL, *_NARROW)
 
 
 def c_expression(expression: Expr) -> str:
@@ -64,9 +64,52 @@ def c_expression(expression: Expr) -> str:
     return _text(expression)[0]
 
 
+def c_value(expression: Expr) -> str:
+    """The text of what a variable or a parameter of the expression's type becomes.
+
+    C computes narrow integers as `int`, and the IR says that the result fits: a cast says so to the compiler.
+    """
+    if expression.dtype in _NARROW and _is_promoted(expression):
+        return f"({C_TYPES[expression.dtype]}){_inside(expression, _UNARY)}"
+    return c_expression(expression)
+
+
+def c_stored(buffer: Buffer, expression: Expr) -> str:
+    """The text of what an element becomes."""
+    if expression.dtype is DType.BOOL and is_in_memory(buffer):
+        return _truth_as_number(expression)
+    return c_value(expression)
+
+
+def _is_promoted(expression: Expr) -> bool:
+    """Whether C gives an `int` where the IR has a narrower type."""
+    match expression:
+        case Binary():
+            return expression.operator not in (BinaryOperator.MIN, BinaryOperator.MAX)
+        case Select():
+            return _is_promoted(expression.if_true) or _is_promoted(expression.if_false)
+        case _:
+            return False
+
+
+def is_in_memory(buffer: Buffer) -> bool:
+    """Whether a buffer is an array or a pointer; a kernel's variables are the buffers without axes (`in_axes`)."""
+    return bool(buffer.shape)
+
+
+def c_element_type(buffer: Buffer) -> str:
+    """The C type of a buffer's elements: `memory_type`, but `bool` for a variable."""
+    return memory_type(buffer.dtype) if is_in_memory(buffer) else C_TYPES[buffer.dtype]
+
+
+def memory_type(dtype: DType) -> str:
+    """The C type of an element in memory. A truth value is a byte, 0 or 1: what C makes of `bool` is its own affair."""
+    return "uint8_t" if dtype is DType.BOOL else C_TYPES[dtype]
+
+
 def c_element(buffer: Buffer, indices: tuple[Expr, ...]) -> str:
-    """An element of a buffer; a scalar that is private to the kernel is a variable, and so its name."""
-    if not buffer.shape and buffer.scope == LOCAL:
+    """An element of a buffer, or the variable that it is."""
+    if not is_in_memory(buffer):
         return buffer.name
     return f"{buffer.name}[{c_expression(flat_index(buffer, indices))}]"
 
@@ -85,7 +128,10 @@ def _text(expression: Expr) -> tuple[str, int]:
         case Var():
             return node.name, _PRIMARY
         case Load():
-            return c_element(node.buffer, node.indices), _PRIMARY
+            element = c_element(node.buffer, node.indices)
+            if node.dtype is DType.BOOL and is_in_memory(node.buffer):
+                return f"{element} != 0", _EQUALITY
+            return element, _PRIMARY
         case Binary():
             return _binary(node)
         case Cast():
@@ -109,20 +155,40 @@ def _inside(expression: Expr, strength: int) -> str:
 
 def _constant(node: Const) -> tuple[str, int]:
     value = node.value
-    if node.dtype is DType.F32:
-        text = repr(float(np.format_float_scientific(np.float32(value), unique=True, trim="-")))
-        text = text if any(mark in text for mark in ".e") else f"{text}.0"
-        return (f"{text}f", _PRIMARY) if value >= 0 else (f"{text}f", _UNARY)
+    if node.dtype in (DType.F32, DType.F64):
+        return _float_constant(value, node.dtype)
     if node.dtype in _LIMITS and value == node.dtype.bounds[0]:
         return _LIMITS[node.dtype], _PRIMARY
     text = f"INT64_C({abs(value)})" if node.dtype is DType.I64 else str(abs(value))
     return (text, _PRIMARY) if value >= 0 else (f"-{text}", _UNARY)
 
 
+def _float_constant(value: float, dtype: DType) -> tuple[str, int]:
+    """The shortest digits that read back as the value, with its sign; macros of <math.h> for what has no digits."""
+    with np.errstate(over="ignore"):
+        rounded = np.float32(value) if dtype is DType.F32 else np.float64(value)
+    magnitude = np.abs(rounded)
+    if np.isnan(magnitude):
+        text = "NAN"
+    elif np.isinf(magnitude):
+        text = "INFINITY"
+    else:
+        text = repr(float(np.format_float_scientific(magnitude, unique=True, trim="-")))
+        text = text if any(mark in text for mark in ".e") else f"{text}.0"
+        text = f"{text}f" if dtype is DType.F32 else text
+    return (f"-{text}", _UNARY) if np.signbit(rounded) else (text, _PRIMARY)
+
+
+def _truth_as_number(expression: Expr) -> str:
+    if isinstance(expression, Const):
+        return c_expression(expression)
+    return f"{_inside(expression, _UNARY)} ? 1 : 0"
+
+
 def _binary(node: Binary) -> tuple[str, int]:
     if node.operator in (BinaryOperator.MIN, BinaryOperator.MAX):
         name = helper_name(node.operator, node.dtype)
-        return f"{name}({c_expression(node.left)}, {c_expression(node.right)})", _PRIMARY
+        return f"{name}({c_value(node.left)}, {c_value(node.right)})", _PRIMARY
     strength = _STRENGTH[node.operator]
     plain = {_MULTIPLY: (_MULTIPLY, _UNARY), _ADD: (_ADD, _MULTIPLY)}
     # Outside of sums and products, parentheses spare the reader C's table of precedences.
@@ -145,8 +211,10 @@ def _binary(node: Binary) -> tuple[str, int]:
 
 
 def _cast(node: Cast) -> tuple[str, int]:
-    if node.operand.dtype in _PROMOTED and node.dtype is DType.I32:
+    if node.dtype is node.operand.dtype is DType.BOOL:
         return _text(node.operand)
     if node.dtype is DType.BOOL:
-        raise InternalError("a cast to bool has no C text")
+        return f"{_inside(node.operand, _ADD)} != 0", _EQUALITY
+    if node.operand.dtype in _PROMOTED and node.dtype is DType.I32:
+        return _text(node.operand)
     return f"({C_TYPES[node.dtype]}){_inside(node.operand, _UNARY)}", _UNARY

@@ -10,7 +10,7 @@ from bytewright.codegen.arena import (
     write_arena_sizes,
     write_arena_types,
 )
-from bytewright.codegen.expressions import C_TYPES
+from bytewright.codegen.expressions import memory_type
 from bytewright.codegen.interface import Interface, PoolInterface
 from bytewright.codegen.parameters import initialiser_name
 from bytewright.codegen.set_parameters import set_parameters_head
@@ -133,7 +133,7 @@ def _write_ports(writer: Writer, interface: Interface) -> None:
         writer.line("typedef struct {")
         for port in ports:
             writer.line(
-                f"    {constness}{C_TYPES[port.type.dtype]} *{port.name}; /* {describe_port(port)} */"
+                f"    {constness}{memory_type(port.type.dtype)} *{port.name}; /* {describe_port(port)} */"
             )
         writer.line(f"}} {interface.model}_{kind};")
         writer.line()
@@ -297,7 +297,7 @@ def address_head(interface: Interface, border: Border, port: Port) -> str:
     """The head of the function that returns the address of an input, to be written, or of an output, to be read."""
     constness = "const " if border is Border.OUTPUT else ""
     name = interface.address_function(border, port)
-    return f"{constness}{C_TYPES[port.type.dtype]} *{name}(const {interface.model}_context *context)"
+    return f"{constness}{memory_type(port.type.dtype)} *{name}(const {interface.model}_context *context)"
 
 
 def _write_address_prototypes(writer: Writer, module: Module, interface: Interface) -> None:

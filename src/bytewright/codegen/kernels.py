@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from bytewright.codegen.expressions import C_TYPES, helper_name
+from bytewright.codegen.c_form import c_form
+from bytewright.codegen.expressions import C_TYPES, helper_name, memory_type
+from bytewright.codegen.includes import needs_bool_header, needs_math_header
 from bytewright.codegen.statements import write_sequence
 from bytewright.codegen.writer import Writer
-from bytewright.ir.expr import Binary, BinaryOperator, MathCall
+from bytewright.ir.expr import Binary, BinaryOperator
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Access, BufferParameter, Parameter, PrimFunc
-from bytewright.ir.rewrite import expand_unrolled
 from bytewright.ir.types import DType, format_shape
 from bytewright.ir.walk import walk_all_expressions
 
@@ -27,6 +28,8 @@ def kernels_header(module: Module) -> str:
     writer.line(f"#define {guard}")
     writer.line()
     writer.line("#include <stdint.h>")
+    if needs_bool_header(module):
+        writer.line("#include <stdbool.h>")
     writer.line()
     for kernel in module.kernels:
         _write_prototype(writer, kernel, ";")
@@ -43,7 +46,7 @@ def kernels_source(module: Module) -> str:
         "numbers are arithmetic, as on every compiler that this code is tested with."
     )
     writer.line(f'#include "{module.name}_kernels.h"')
-    if uses_math(module):
+    if needs_math_header(module.kernels):
         writer.line()
         writer.line("#include <math.h>")
     for operator, dtype in _helpers(module):
@@ -66,9 +69,8 @@ def _write_kernel(writer: Writer, kernel: PrimFunc) -> None:
         lines.append(f"  {buffer.name}: {buffer.dtype.value}[{format_shape(buffer.shape)}]")
     writer.comment("\n".join(lines))
     _write_prototype(writer, kernel, "")
-    names = [p.buffer.name if isinstance(p, BufferParameter) else p.variable.name for p in kernel.parameters]
     with writer.block(""):
-        write_sequence(writer, expand_unrolled(kernel.body, names))
+        write_sequence(writer, c_form(kernel).body)
 
 
 def _write_prototype(writer: Writer, kernel: PrimFunc, tail: str) -> None:
@@ -78,10 +80,10 @@ def _write_prototype(writer: Writer, kernel: PrimFunc, tail: str) -> None:
 
 def _parameter(kernel: PrimFunc, parameter: Parameter) -> str:
     if not isinstance(parameter, BufferParameter):
-        return f"int32_t {parameter.variable.name}"
+        return f"{C_TYPES[parameter.variable.dtype]} {parameter.variable.name}"
     constness = "const " if parameter.access is Access.READ else ""
     restrict = "restrict " if _is_restrict(kernel, parameter) else ""
-    return f"{constness}{C_TYPES[parameter.buffer.dtype]} *{restrict}{parameter.buffer.name}"
+    return f"{constness}{memory_type(parameter.buffer.dtype)} *{restrict}{parameter.buffer.name}"
 
 
 def _is_restrict(kernel: PrimFunc, parameter: BufferParameter) -> bool:
@@ -106,10 +108,3 @@ def _helpers(module: Module) -> list[tuple[BinaryOperator, DType]]:
         if isinstance(node, Binary) and node.operator in _HELPERS
     }
     return sorted(used, key=lambda item: (item[0].value, item[1].value))
-
-
-def uses_math(module: Module) -> bool:
-    """True if a kernel calls a function of <math.h>."""
-    return any(
-        isinstance(node, MathCall) for kernel in module.kernels for node in walk_all_expressions(kernel.body)
-    )

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TypeGuard, assert_never
 
-from bytewright.codegen.expressions import C_TYPES, c_element, c_expression
+from bytewright.codegen.expressions import (
+    C_TYPES,
+    c_element,
+    c_element_type,
+    c_expression,
+    c_stored,
+    c_value,
+    is_in_memory,
+)
 from bytewright.codegen.writer import Writer
 from bytewright.diagnostics import InternalError
 from bytewright.ir.address import num_elements, region_index
@@ -31,7 +39,7 @@ def _initialises(statement: Statement, following: Statement) -> TypeGuard[Alloca
         isinstance(statement, Allocate)
         and isinstance(following, Store)
         and following.buffer == statement.buffer
-        and not statement.buffer.shape
+        and not is_in_memory(statement.buffer)
     )
 
 
@@ -39,7 +47,7 @@ def _write_initialised(writer: Writer, allocation: Allocate, store: Statement) -
     if not isinstance(store, Store):
         raise InternalError("a scalar is initialised by a store")
     buffer = allocation.buffer
-    writer.wrapped(f"{C_TYPES[buffer.dtype]} {buffer.name} = {c_expression(store.value)};")
+    writer.wrapped(f"{c_element_type(buffer)} {buffer.name} = {c_value(store.value)};")
 
 
 def write_statement(writer: Writer, statement: Statement) -> None:
@@ -60,7 +68,7 @@ def write_statement(writer: Writer, statement: Statement) -> None:
             _write_if(writer, statement)
         case Let():
             variable = statement.variable
-            value = c_expression(statement.value)
+            value = c_value(statement.value)
             writer.wrapped(f"const {C_TYPES[variable.dtype]} {variable.name} = {value};")
         case Call():
             _write_call(writer, statement)
@@ -70,7 +78,8 @@ def write_statement(writer: Writer, statement: Statement) -> None:
 
 def _write_loop(writer: Writer, loop: For) -> None:
     name, begin, end = loop.variable.name, c_expression(loop.begin), c_expression(loop.end)
-    with writer.block(f"for (int32_t {name} = {begin}; {name} < {end}; ++{name})"):
+    c_type = C_TYPES[loop.variable.dtype]
+    with writer.block(f"for ({c_type} {name} = {begin}; {name} < {end}; ++{name})"):
         write_sequence(writer, loop.body)
 
 
@@ -78,15 +87,15 @@ def _write_allocation(writer: Writer, allocation: Allocate) -> None:
     buffer = allocation.buffer
     if buffer.scope != STACK and (buffer.scope is None or buffer.scope.rank is not Rank.LOCAL):
         raise InternalError(f"storage of '{buffer.name}' ({buffer.scope}) was not decided")
-    size = f"[{num_elements(buffer)}]" if buffer.shape else ""
-    writer.line(f"{C_TYPES[buffer.dtype]} {buffer.name}{size};")
+    size = f"[{num_elements(buffer)}]" if is_in_memory(buffer) else ""
+    writer.line(f"{c_element_type(buffer)} {buffer.name}{size};")
 
 
 def _write_view(writer: Writer, view: View) -> None:
     source = c_region(view.source)
     if view.condition is not None and view.otherwise is not None:
         source = f"({c_expression(view.condition)}) ? {source} : {c_region(view.otherwise)}"
-    writer.wrapped(f"const {C_TYPES[view.buffer.dtype]} *const {view.buffer.name} = {source};")
+    writer.wrapped(f"const {c_element_type(view.buffer)} *const {view.buffer.name} = {source};")
 
 
 def c_region(region: Region) -> str:
@@ -104,7 +113,7 @@ def _write_store(writer: Writer, store: Store) -> None:
     if increment is not None:
         writer.wrapped(f"{target} += {c_expression(increment)};")
     else:
-        writer.wrapped(f"{target} = {c_expression(store.value)};")
+        writer.wrapped(f"{target} = {c_stored(store.buffer, store.value)};")
 
 
 def _increment(store: Store) -> Expr | None:
@@ -113,6 +122,7 @@ def _increment(store: Store) -> Expr | None:
     if (
         isinstance(value, Binary)
         and value.operator is BinaryOperator.ADD
+        and c_value(value) == c_expression(value)
         and value.left == Load(store.buffer, store.indices)
     ):
         return value.right
@@ -136,5 +146,5 @@ def _write_if(writer: Writer, statement: If) -> None:
 def _write_call(writer: Writer, call: Call) -> None:
     if call.kind is not CallKind.EXTERN:
         raise InternalError(f"calls of kind '{call.kind.value}' have no C text yet")
-    arguments = [c_region(a) if isinstance(a, Region) else c_expression(a) for a in call.arguments]
+    arguments = [c_region(a) if isinstance(a, Region) else c_value(a) for a in call.arguments]
     writer.listed(call.callee, arguments, ";")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import prod
 
 from bytewright.diagnostics import InternalError
-from bytewright.ir.expr import Buffer, Expr, Var, const
+from bytewright.ir.expr import Buffer, Expr, Var, cast, const
 from bytewright.ir.prim import Region
 from bytewright.ir.types import DType, Extent, Symbol, upper_bound
 
@@ -44,16 +44,21 @@ def extent_expr(extent: Extent) -> Expr:
 
 
 def flat_index(buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
-    """The element's number in row-major order, in Horner form with constants folded: `(y * 64 + x) * 8 + c`."""
+    """The element's number in row-major order, in Horner form with constants folded: `(y * 64 + x) * 8 + c`.
+
+    It is an I64 if an index is one.
+    """
     if len(indices) != len(buffer.shape):
         raise InternalError(
             f"buffer '{buffer.name}' has {len(buffer.shape)} axes, {len(indices)} indices given"
         )
     total: Expr = const(0)
-    for axis, (index, extent) in enumerate(zip(indices, storage_shape(buffer), strict=True)):
+    dtype = DType.I64 if any(index.dtype is DType.I64 for index in indices) else DType.I32
+    for axis, (given, extent) in enumerate(zip(indices, storage_shape(buffer), strict=True)):
+        index = cast(given, dtype)
         if buffer.rows is not None and axis == buffer.rows.axis:
-            index = index % buffer.rows.num_rows  # noqa: PLW2901  (the slot of the row)
-        total = index if axis == 0 else total * extent_expr(extent) + index
+            index = index % buffer.rows.num_rows  # the slot of the row
+        total = index if axis == 0 else total * cast(extent_expr(extent), dtype) + index
     return total
 
 

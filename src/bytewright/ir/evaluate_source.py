@@ -379,7 +379,7 @@ class _Translator:
         left, right = self.value(node.left, strict), self.value(node.right, strict and not lazy)
         if lazy:
             return f"({left} {_PYTHON_OPERATORS[operator]} {right})"
-        if dtype not in ARITHMETIC:
+        if dtype not in ARITHMETIC and (operator, dtype) != (BinaryOperator.EQ, DType.BOOL):
             raise InternalError(f"'{self.function.name}': '{operator.value}' is not defined on {dtype.value}")
         match operator:
             case BinaryOperator.MIN | BinaryOperator.MAX:

@@ -240,7 +240,7 @@ def const(value: int | float, dtype: DType = DType.I32) -> Const:
         if not low <= int(value) <= high:
             raise InternalError(f"constant {value} does not fit {dtype.value}")
         return Const(int(value), dtype)
-    return Const(int(value) if dtype is DType.BOOL else float(value), dtype)
+    return Const(int(bool(value)) if dtype is DType.BOOL else float(value), dtype)
 
 
 TRUE = Const(1, DType.BOOL)

@@ -28,6 +28,8 @@ def check_module(context: Context) -> None:
             found = f"{data.type.num_elements} elements of {data.dtype.value}"
             expected = f"{num_elements(buffer)} of {buffer.dtype.value}"
             context.report(None, constant, f"constant buffer '{buffer.name}' holds {found}, not {expected}")
+        if num_elements(buffer) < 1:
+            context.report(None, constant, f"constant buffer '{buffer.name}' has no elements")
         fault = context.scope_fault(buffer.scope, None)
         if fault is not None:
             context.report(None, constant, f"constant buffer '{buffer.name}': {fault}")

@@ -31,7 +31,7 @@ from bytewright.ir.prim import (
 )
 from bytewright.ir.scope import STACK, Rank
 from bytewright.ir.symbols import buffers_of
-from bytewright.ir.types import DType, Symbol
+from bytewright.ir.types import DType, Symbol, format_shape
 from bytewright.ir.verify_call import Denoted, check_call
 from bytewright.ir.violation import Context
 from bytewright.ir.walk import as_any, regions
@@ -160,6 +160,8 @@ class _Checker:
         self.read_only[buffer.name] = False
         if buffer.alignment < 1 or buffer.alignment & (buffer.alignment - 1):
             self.report(f"'{buffer.name}' has alignment {buffer.alignment}, not a power of two")
+        if any(isinstance(extent, int) and extent < 1 for extent in buffer.shape):
+            self.report(f"'{buffer.name}' has no elements: its shape is {format_shape(buffer.shape)}")
         ring = buffer.rows
         if ring is not None and (not 0 <= ring.axis < len(buffer.shape) or ring.num_rows < 1):
             self.report(f"'{buffer.name}' has a ring of {ring.num_rows} rows on axis {ring.axis}")

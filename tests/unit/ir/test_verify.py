@@ -456,6 +456,7 @@ BAD_STATEMENTS: list[tuple[Statement, str]] = [
         "unrolled loop over 'i' has a bound that is not constant",
     ),
     (Allocate(Buffer("b", (1,), I8, LOCAL, 3)), "'b' has alignment 3, not a power of two"),
+    (Allocate(Buffer("b", (4, 0), I8, LOCAL, 1)), "'b' has no elements: its shape is 4x0"),
     (
         Allocate(Buffer("b", (4,), I8, GLOBAL, 1, RingRows(1, 2))),
         "'b' has a ring of 2 rows on axis 1",
@@ -521,6 +522,9 @@ def test_constants_fill_their_buffers():
     data = TensorData.from_array(np.zeros(3), I8)
     module = Module("m", constant_buffers=(ConstantBuffer(Buffer("c", (4,), I8), data),))
     assert texts(module) == ["constant buffer 'c' holds 3 elements of i8, not 4 of i8"]
+    empty = TensorData.from_array(np.zeros((2, 0)), I8)
+    module = Module("m", constant_buffers=(ConstantBuffer(Buffer("c", (2, 0), I8), empty),))
+    assert texts(module) == ["constant buffer 'c' has no elements"]
 
 
 def test_scopes_and_devices_exist_in_the_target():
