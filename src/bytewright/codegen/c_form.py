@@ -39,12 +39,14 @@ def _with_an_axis(kernel: PrimFunc, arrays: dict[Buffer, Buffer]) -> PrimFunc:
     changed = set(arrays.values())
 
     def expression(node: Expr) -> Expr:
-        is_changed = isinstance(node, Load) and not node.indices and node.buffer in changed
-        return Load(node.buffer, (const(0),)) if is_changed else node
+        if isinstance(node, Load) and not node.indices and node.buffer in changed:
+            return Load(node.buffer, (const(0),))
+        return node
 
     def statement(node: Statement) -> tuple[Statement, ...]:
-        is_changed = isinstance(node, Store) and not node.indices and node.buffer in changed
-        return (Store(node.buffer, (const(0),), node.value),) if is_changed else (node,)
+        if isinstance(node, Store) and not node.indices and node.buffer in changed:
+            return (Store(node.buffer, (const(0),), node.value),)
+        return (node,)
 
     rewriting = Rewriting(expression, lambda buffer: arrays.get(buffer, buffer), statement)
     parameters = tuple(

@@ -182,7 +182,8 @@ def _float_constant(value: float, dtype: DType) -> tuple[str, int]:
 def _truth_as_number(expression: Expr) -> str:
     if isinstance(expression, Const):
         return c_expression(expression)
-    return f"{_inside(expression, _UNARY)} ? 1 : 0"
+    # Without the cast gcc warns where it makes a shift of a comparison with 0.
+    return f"(uint8_t)({_inside(expression, _UNARY)} ? 1 : 0)"
 
 
 def _binary(node: Binary) -> tuple[str, int]:

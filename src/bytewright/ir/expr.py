@@ -381,11 +381,13 @@ def _fold_right(operator: BinaryOperator, left: Expr, right: Const) -> Expr | No
         and left.operator is BinaryOperator.MUL
         and isinstance(left.right, Const)
     ):
-        return binary(operator, left.left, int(left.right.value) * value)
+        product, (low, high) = int(left.right.value) * value, left.dtype.bounds
+        return binary(operator, left.left, product) if low <= product <= high else None
     return None
 
 
 def _fold_constants(operator: BinaryOperator, left: int, right: int, dtype: DType) -> Const | None:
+    """The result, or None where it has none: an overflow is an error only where it is evaluated."""
     match operator:
         case BinaryOperator.ADD:
             value = left + right
@@ -397,10 +399,10 @@ def _fold_constants(operator: BinaryOperator, left: int, right: int, dtype: DTyp
             if right <= 0 or left < 0:
                 return None
             value = left // right if operator is BinaryOperator.DIV else left % right
-        case BinaryOperator.SHL:
-            value = left << right
-        case BinaryOperator.SHR:
-            value = left >> right
+        case BinaryOperator.SHL | BinaryOperator.SHR:
+            if not 0 <= right < 8 * dtype.size_bytes:
+                return None
+            value = left << right if operator is BinaryOperator.SHL else left >> right
         case BinaryOperator.AND:
             value = left & right
         case BinaryOperator.MIN:
@@ -421,4 +423,5 @@ def _fold_constants(operator: BinaryOperator, left: int, right: int, dtype: DTyp
             return Const(int(bool(left and right)), DType.BOOL)
         case BinaryOperator.LOGICAL_OR:
             return Const(int(bool(left or right)), DType.BOOL)
-    return const(value, dtype)
+    low, high = dtype.bounds
+    return Const(value, dtype) if low <= value <= high else None

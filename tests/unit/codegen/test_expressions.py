@@ -180,7 +180,7 @@ def test_truth_values() -> None:
     in_memory, variable = Buffer("m", (3,), DType.BOOL, GLOBAL, 1), Buffer("v", (), DType.BOOL, LOCAL, 1)
     assert c_expression(Load(in_memory, (X,))) == "m[x] != 0"
     assert c_expression(Load(variable, ())) == "v"
-    assert c_stored(in_memory, X < Y) == "(x < y) ? 1 : 0"
+    assert c_stored(in_memory, X < Y) == "(uint8_t)((x < y) ? 1 : 0)"
     assert c_stored(in_memory, TRUE) == "1"
     assert c_stored(variable, X < Y) == "x < y"
     assert c_expression(Cast(X, DType.BOOL)) == "x != 0"

@@ -7,6 +7,8 @@ import pytest
 from bytewright.diagnostics import InternalError
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.expr import (
+    Binary,
+    BinaryOperator,
     Buffer,
     Load,
     MathCall,
@@ -180,3 +182,12 @@ def test_unrolled_loop_needs_constant_bounds():
 def test_empty_sequence_and_call_without_arguments_survive():
     sequence = Seq((Seq(()), Call("f", ())))
     assert expand_unrolled(sequence) == sequence
+
+
+def test_what_overflows_is_not_folded():
+    x, large = Var("x", DType.I32), const(2**30)
+    assert x * large * large == Binary(BinaryOperator.MUL, x * large, large)
+    assert large * 2 == Binary(BinaryOperator.MUL, large, const(2))
+    assert large << 1 == Binary(BinaryOperator.SHL, large, const(1))
+    assert large << 10**9 == Binary(BinaryOperator.SHL, large, const(10**9))
+    assert large >> -1 == Binary(BinaryOperator.SHR, large, const(-1))
