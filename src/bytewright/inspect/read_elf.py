@@ -5,12 +5,22 @@ pyelftools does the reading and is an extra, so it is imported here, when an ima
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bytewright.diagnostics import CompileError, Diagnostic
 
+if TYPE_CHECKING:
+    from elftools.elf.elffile import ELFFile
+    from elftools.elf.sections import Section as ElfSection
+    from elftools.elf.sections import SymbolTableSection
+    from elftools.elf.segments import Segment
+
 _SHF_ALLOC = 0x2
+_MOST_ENTRIES = 10_000  # sections or segments of an image
+_MOST_READ = 4  # times the file: sections of a sound image share no bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +93,10 @@ def read_image(path: Path) -> Image:
         raise _refusal(f"cannot read '{path}': {error.strerror}") from error
     except ELFError as error:
         raise _refusal(f"'{path}' is not an ELF file") from error
-    except (ValueError, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
-        raise _refusal(f"'{path}' is damaged ({error!r})") from error
+    except CompileError:
+        raise
+    except Exception as error:  # what the reader trips over in a damaged file can be anything
+        raise _refusal(f"'{path}' is damaged ({error!r:.200})") from error
 
 
 def _refusal(message: str) -> CompileError:
@@ -94,40 +106,69 @@ def _refusal(message: str) -> CompileError:
 
 def _read(path: Path) -> Image:
     from elftools.elf.elffile import ELFFile
-    from elftools.elf.sections import Section as ElfSection
     from elftools.elf.sections import SymbolTableSection
 
-    def load_address(section: ElfSection) -> int:
-        """By the segment that the section is a part of."""
-        first = section["sh_addr"]
-        for segment in file.iter_segments("PT_LOAD"):
-            if segment.section_in_segment(section):
-                return int(segment["p_paddr"] + first - segment["p_vaddr"])
-        return int(first)
-
     with path.open("rb") as stream:
+        file_bytes = stream.seek(0, os.SEEK_END)
+        stream.seek(0)
         file = ELFFile(stream)
         if file["e_type"] not in ("ET_EXEC", "ET_DYN"):
             raise _refusal(f"'{path}' is not linked: its ELF type is {file['e_type']}")
+        _refuse_impossible_tables(file, file_bytes)
+        loaded = list(file.iter_segments("PT_LOAD"))
         sections: list[Section] = []
         symbols: list[Symbol] = []
+        content_bytes = 0
         for index, section in enumerate(file.iter_sections()):
+            has_bytes = section["sh_type"] != "SHT_NOBITS"
+            content_bytes += section["sh_size"] if has_bytes else 0
             if section["sh_flags"] & _SHF_ALLOC and section["sh_size"]:
-                content = None if section["sh_type"] == "SHT_NOBITS" else bytes(section.data())
-                place = (section["sh_addr"], load_address(section), section["sh_size"])
-                sections.append(Section(index, section.name, *place, content))
-            if isinstance(section, SymbolTableSection):
-                symbols += [
-                    Symbol(
-                        symbol.name,
-                        symbol["st_value"],
-                        symbol["st_size"],
-                        symbol["st_info"]["type"] == "STT_OBJECT",
-                        symbol["st_shndx"] if isinstance(symbol["st_shndx"], int) else None,
+                if has_bytes and (
+                    section.compressed or section["sh_offset"] + section["sh_size"] > file_bytes
+                ):
+                    raise ValueError(
+                        f"section {index} has {section['sh_size']} B that the file does not have"
                     )
-                    for symbol in section.iter_symbols()
-                    if symbol.name and symbol["st_shndx"] != "SHN_UNDEF"
-                ]
+                content = bytes(section.data()) if has_bytes else None
+                place = (section["sh_addr"], _load_address(section, loaded), section["sh_size"])
+                sections.append(Section(index, section.name, *place, content))
+            if content_bytes > _MOST_READ * file_bytes:
+                raise ValueError("its sections share their bytes")
+            if isinstance(section, SymbolTableSection):
+                symbols += _symbols_of(section)
     if not symbols:
         raise _refusal(f"'{path}' has no symbols")
     return Image(path, tuple(sections), tuple(dict.fromkeys(symbols)))
+
+
+def _refuse_impossible_tables(file: ELFFile, file_bytes: int) -> None:
+    """Counts that the file has no room for, which would be walked through one by one."""
+    for what, count, entry_bytes in (
+        ("sections", file.num_sections(), file["e_shentsize"]),
+        ("segments", file.num_segments(), file["e_phentsize"]),
+    ):
+        if count > _MOST_ENTRIES or count * max(entry_bytes, 1) > file_bytes or (count and not entry_bytes):
+            raise ValueError(f"it says that it has {count} {what} of {entry_bytes} B")
+
+
+def _load_address(section: ElfSection, loaded: list[Segment]) -> int:
+    """By the segment that the section is a part of."""
+    first = section["sh_addr"]
+    for segment in loaded:
+        if 0 <= first - segment["p_vaddr"] <= segment["p_memsz"] and segment.section_in_segment(section):
+            return int(segment["p_paddr"] + first - segment["p_vaddr"])
+    return int(first)
+
+
+def _symbols_of(section: SymbolTableSection) -> list[Symbol]:
+    return [
+        Symbol(
+            symbol.name,
+            symbol["st_value"],
+            symbol["st_size"],
+            symbol["st_info"]["type"] == "STT_OBJECT",
+            symbol["st_shndx"] if isinstance(symbol["st_shndx"], int) else None,
+        )
+        for symbol in section.iter_symbols()
+        if symbol.name and symbol["st_shndx"] != "SHN_UNDEF"
+    ]

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 from bytewright.target.model import (
     Device,
@@ -38,6 +37,7 @@ from bytewright.target.source import Path
 
 FORBIDDEN_POOL_NAMES = ("workspace", "stack")  # `global.workspace` and `global.stack` are scopes of their own
 _END_OF_ADDRESSES = 1 << 64
+_MOST_OVERLAPS = 100  # pairs that are looked at closely
 C_KEYWORD = re.compile(
     "auto|break|case|char|const|continue|default|do|double|else|enum|extern|float|for|goto|if|inline|int|long|"
     "register|restrict|return|short|signed|sizeof|static|struct|switch|typedef|union|unsigned|void|volatile|while"
@@ -149,11 +149,18 @@ def _overlap_problems(target: Target) -> Iterator[Problem]:
 
 
 def _overlaps(intervals: list[_Interval], seen: str, only_own_views: bool = False) -> Iterator[Problem]:
-    for a, b in combinations(intervals, 2):
-        if only_own_views and not (a.is_own_view or b.is_own_view):
-            continue
-        shared_bytes = min(a.last, b.last) - max(a.first, b.first)
-        if shared_bytes > 0:
+    """Pairs that overlap, in the order of their descriptions; a sweep over the addresses finds them."""
+    pairs: list[tuple[int, int]] = []
+    alive: list[int] = []
+    for index in sorted(range(len(intervals)), key=lambda i: (intervals[i].first, i)):
+        alive = [i for i in alive if intervals[i].last > intervals[index].first]
+        pairs.extend((min(i, index), max(i, index)) for i in alive)
+        alive.append(index)
+        if len(pairs) > _MOST_OVERLAPS:
+            break
+    for a, b in ((intervals[i], intervals[j]) for i, j in sorted(pairs)[:_MOST_OVERLAPS]):
+        if a.is_own_view or b.is_own_view or not only_own_views:
+            shared_bytes = min(a.last, b.last) - max(a.first, b.first)
             between = (
                 f"memory {a.owner!r} with itself" if a.owner == b.owner else f"{a.owner!r} and {b.owner!r}"
             )

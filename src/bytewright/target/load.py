@@ -13,7 +13,7 @@ from dataclasses import replace
 from os import PathLike
 from pathlib import Path as FilePath
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import CompileError
 from bytewright.target.check import find_problems, with_default_devices, with_remainders
 from bytewright.target.model import (
     DEFAULT_PROVIDER,
@@ -32,11 +32,13 @@ from bytewright.target.model import (
     Target,
     Unlimited,
 )
-from bytewright.target.problem import Problem, closest, closest_names, in_target_file, listing
+from bytewright.target.problem import Problem, closest, closest_names, in_target_file, listing, shown
 from bytewright.target.reader import NAME_PATTERN, SYMBOL_PATTERN, Table, kind_of
-from bytewright.target.source import Path, Source, parse_source
+from bytewright.target.source import Path, Source, parse_source, refuse_vast_integers
+from bytewright.target.text_file import read_text
 
 KNOWN_TAGS = ("micro",)
+MOST_SHOWN = 20  # mistakes of one file
 DEFAULT_ALIGNMENT = 16
 DEFAULT_LOCAL_SIZE_BYTES = 128
 DEFAULT_HOST_ALLOCA_SIZE_BYTES = 1024
@@ -54,14 +56,7 @@ def load_file(path: str | PathLike[str]) -> Target:
     Raises:
         CompileError: BW201 if it cannot be read, BW202 for everything that is wrong in it.
     """
-    try:
-        text = FilePath(path).read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise CompileError(Diagnostic("BW201", f"cannot read {str(path)!r}: {reason}")) from None
-    except UnicodeDecodeError:
-        raise CompileError(Diagnostic("BW201", f"cannot read {str(path)!r}: it is not UTF-8 text")) from None
-    return load_text(text, str(path))
+    return load_text(read_text(FilePath(path)), str(path))
 
 
 def load_text(text: str, file: str) -> Target:
@@ -75,12 +70,17 @@ def load_description(description: Mapping[str, object], file: str = "<descriptio
 
 
 def _load(source: Source) -> Target:
+    refuse_vast_integers(source)
     problems: list[Problem] = []
     target, pool_paths = _read_target(Table(source.values, (), problems), problems)
     problems.extend(find_problems(target, pool_paths))
     if problems:
         problems.sort(key=lambda problem: source.line_of(problem.path) or 0)  # stable: else as found
-        raise CompileError(problem.to_diagnostic("BW202", source.where(problem.path)) for problem in problems)
+        diagnostics = [p.to_diagnostic("BW202", source.where(p.path)) for p in problems[:MOST_SHOWN]]
+        if len(problems) > MOST_SHOWN:
+            more = f"and {len(problems) - MOST_SHOWN} more mistakes, which are not shown"
+            diagnostics[-1] = replace(diagnostics[-1], notes=(*diagnostics[-1].notes, more))
+        raise CompileError(diagnostics)
     return with_remainders(target)
 
 
@@ -132,7 +132,7 @@ def _read_tags(top: Table) -> tuple[str, ...]:
         if tag not in KNOWN_TAGS:
             top.fail(
                 "tags",
-                f"unknown tag {tag!r}",
+                f"unknown tag {shown(tag)}",
                 listing("tags", KNOWN_TAGS),
                 suggestion=in_target_file(f"tags = [{', '.join(dict.fromkeys(right))}]"),
             )
@@ -246,7 +246,10 @@ def _read_ranks(table: Table) -> tuple[Rank, ...]:
     for name in names:
         if name not in known:
             table.fail(
-                "ranks", f"unknown rank {name!r}", listing("ranks", known), suggestion=closest(name, known)
+                "ranks",
+                f"unknown rank {shown(name)}",
+                listing("ranks", known),
+                suggestion=closest(name, known),
             )
     for needed in (Rank.GLOBAL, Rank.LOCAL):
         if needed.value not in names:

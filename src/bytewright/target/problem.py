@@ -14,6 +14,8 @@ from bytewright.diagnostics import Diagnostic
 from bytewright.target.model import Device, Reach, Target
 from bytewright.target.source import Path
 
+_MOST_SHOWN_CHARACTERS = 80
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -61,6 +63,11 @@ def read_only_memories(target: Target) -> list[str]:
     names = [memory.name for memory in target.memories if not memory.is_writable]
     device = target.find_device(target.default_device_name)
     return sorted(names, key=lambda name: device is None or not device.reaches(name))
+
+
+def shown(text: str) -> str:
+    """A text of the user's between quotation marks, shortened where it is long."""
+    return repr(text if len(text) <= _MOST_SHOWN_CHARACTERS else f"{text[:_MOST_SHOWN_CHARACTERS]}...")
 
 
 def listing(what: str, names: Iterable[str]) -> str:

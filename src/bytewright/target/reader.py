@@ -12,7 +12,7 @@ from enum import Enum
 from typing import TypeVar, cast
 
 from bytewright.target.model import UNLIMITED, Unlimited
-from bytewright.target.problem import Problem, closest, listing
+from bytewright.target.problem import Problem, closest, listing, shown
 from bytewright.target.size import SizeError, parse_size
 from bytewright.target.source import Path
 
@@ -22,6 +22,8 @@ NAME_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*", re.ASCII)
 SYMBOL_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _HEXADECIMAL = re.compile(r"0x[0-9A-Fa-f]{1,16}", re.ASCII)
 _END_OF_ADDRESSES = 1 << 64
+_MOST_ENTRIES = 256  # of memories, devices, pools and every array: no machine has as many
+_MOST_UNKNOWN_KEYS = 20
 
 
 def kind_of(value: object) -> str:
@@ -68,11 +70,14 @@ class Table:
 
     def finish(self) -> None:
         """Reports every key that no accessor asked for."""
-        for key in self._values:
-            if key not in self._known:
-                known = sorted(set(self._known))
-                note = listing("keys of this table", known)
-                self.fail(key, f"unknown key {key!r}", note, suggestion=closest(key, known))
+        known = sorted(set(self._known))
+        expected = set(known)
+        unknown = [key for key in self._values if key not in expected]
+        for key in unknown[:_MOST_UNKNOWN_KEYS]:
+            note = listing("keys of this table", known)
+            self.fail(key, f"unknown key {shown(key)}", note, suggestion=closest(key, known))
+        if len(unknown) > _MOST_UNKNOWN_KEYS:
+            self.fail(None, f"and {len(unknown) - _MOST_UNKNOWN_KEYS} more unknown keys")
 
     def require(self, *keys: str) -> None:
         """Reports each of these keys that is missing."""
@@ -95,7 +100,7 @@ class Table:
             self.fail(key, f"{key!r} must be a string, not {kind_of(value)}")
             return default
         if key in self._values and not (pattern.fullmatch(value) if pattern else value.isprintable()):
-            self.fail(key, f"{value!r} is not {what}")
+            self.fail(key, f"{shown(value)} is not {what}")
             return default
         return value
 
@@ -158,17 +163,23 @@ class Table:
             if member.value == value and isinstance(value, str):
                 return member
         allowed = [str(member.value) for member in type(default)]
-        shown = repr(value) if isinstance(value, str) else kind_of(value)
-        self.fail(key, f"{key!r} cannot be {shown}", listing("allowed", allowed))
+        found = shown(value) if isinstance(value, str) else kind_of(value)
+        self.fail(key, f"{key!r} cannot be {found}", listing("allowed", allowed))
         return default
 
     def array(self, key: str) -> Sequence[object]:
         """An array of anything; empty if it is missing."""
         value = self._values[key] if self.has(key) else []
         if isinstance(value, list):
-            return cast("list[object]", value)
+            values = cast("list[object]", value)
+            return values if self._has_few(key, len(values)) else []
         self.fail(key, f"{key!r} must be an array, not {kind_of(value)}")
         return []
+
+    def _has_few(self, key: str, count: int) -> bool:
+        if count > _MOST_ENTRIES:
+            self.fail(key, f"{key!r} has {count} entries, but {_MOST_ENTRIES} are the most that are allowed")
+        return count <= _MOST_ENTRIES
 
     def texts(self, key: str) -> tuple[str, ...]:
         """An array of strings without repetitions."""
@@ -177,7 +188,7 @@ class Table:
             if not isinstance(value, str):
                 self.fail(key, f"{key!r} must hold strings, not {kind_of(value)}")
             elif value in texts:
-                self.fail(key, f"{value!r} stands twice in {key!r}")
+                self.fail(key, f"{shown(value)} stands twice in {key!r}")
             else:
                 texts.append(value)
         return tuple(texts)
@@ -185,10 +196,13 @@ class Table:
     def named_tables(self, key: str, pattern: re.Pattern[str] = NAME_PATTERN) -> dict[str, Table]:
         """The tables inside a table, by name: `[memory.dtcm]`."""
         tables: dict[str, Table] = {}
-        for name, value in self.table_at(key).items():
+        members = self.table_at(key)
+        for name, value in members.items() if self._has_few(key, len(members)) else ():
             path = (*self.path, key, name)
             if not pattern.fullmatch(name):
-                message = f"{name!r} is not a name; names are a letter, then letters, digits, '_' and '-'"
+                message = (
+                    f"{shown(name)} is not a name; names are a letter, then letters, digits, '_' and '-'"
+                )
                 self._problems.append(Problem(path, message))
             elif not isinstance(value, Mapping):
                 self._problems.append(Problem(path, f"{name!r} must be a table, not {kind_of(value)}"))

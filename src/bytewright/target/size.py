@@ -25,23 +25,28 @@ def parse_size(value: object, *, zero_allowed: bool = False) -> int:
         SizeError: Not a size, negative, zero without `zero_allowed`, or beyond 64 bits.
     """
     if isinstance(value, bool) or not isinstance(value, int | str):
-        raise SizeError(f'{value!r} is not a size; write an integer or a string such as "64KiB"')
+        raise SizeError(f'{_shown(value)} is not a size; write an integer or a string such as "64KiB"')
     size_bytes = value if isinstance(value, int) else _parse_text(value)
     if size_bytes < 0:
-        raise SizeError(f"a size cannot be negative: {value}")
+        raise SizeError(f"a size cannot be negative: {str(value)[:40]}")
     if size_bytes == 0 and not zero_allowed:
         raise SizeError("a size of zero is not allowed here")
     if size_bytes > _LARGEST_SIZE_BYTES:
-        raise SizeError(f"{value} is larger than 64 bits can count")
+        raise SizeError(f"{str(value)[:40]} is larger than 64 bits can count")
     return size_bytes
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}..."
 
 
 def _parse_text(text: str) -> int:
     match = _PATTERN.fullmatch(text.strip())
     if match is None:
         if text.strip().startswith("-"):
-            raise SizeError(f"a size cannot be negative: {text.strip()}")
-        raise SizeError(f"{text!r} is not a size; write digits and, if you like, B, KiB, MiB or GiB")
+            raise SizeError(f"a size cannot be negative: {text.strip()[:40]}")
+        raise SizeError(f"{_shown(text)} is not a size; write digits and, if you like, B, KiB, MiB or GiB")
     digits, unit = match.group(1), match.group(2) or "B"
     if len(digits.lstrip("0")) > _MOST_DIGITS:  # Python refuses to convert very long digit strings
         raise SizeError(f"{text[:40]!r} is larger than 64 bits can count")

@@ -12,6 +12,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 from bytewright.diagnostics import CompileError, Diagnostic, InternalError
 
@@ -50,7 +51,11 @@ def format_path(path: Path) -> str:
     """A path as people write it: `memory.dtcm.size`, `workspace[0].name`."""
     text = ""
     for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            name = part if part.isprintable() and len(part) <= 80 else repr(part[:80])
+            text += f".{name}" if text else name
     return text
 
 
@@ -64,6 +69,8 @@ def parse_source(text: str, file: str) -> Source:
         if text.lstrip().startswith("{"):
             values: dict[str, object] = json.loads(text, object_pairs_hook=_refuse_repeated_keys)
             return Source(file, values, _LineWalk(text).json_document())
+        if _LONG_KEY.search(_STRING_OR_COMMENT.sub("s", text)):
+            raise _malformed(file, None, f"a key has more than {_MOST_KEY_PARTS} parts")
         values = tomllib.loads(text)
         return Source(file, values, _LineWalk(text.replace("\r\n", "\n")).toml_document())
     except json.JSONDecodeError as error:
@@ -73,8 +80,35 @@ def parse_source(text: str, file: str) -> Source:
         raise _malformed(file, line, f"not valid TOML: {message}") from None
     except _RepeatedKeyError as error:
         raise _malformed(file, None, f"not valid JSON: the key {error.args[0]!r} stands twice") from None
+    except ValueError as error:
+        if "integer string conversion" not in str(error):
+            raise
+        raise _malformed(file, None, "an integer has more than 4300 digits") from None
     except RecursionError:
         raise _malformed(file, None, "the values are nested too deeply") from None
+
+
+def refuse_vast_integers(source: Source) -> None:
+    """Refuses integers far beyond every size and address, which Python cannot even print.
+
+    Raises:
+        CompileError: BW202 with the place of the first one.
+    """
+    waiting: list[tuple[Path, object]] = [((), source.values)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+            message = f"an integer has {value.bit_length()} bits, but nothing here needs more than 64"
+            raise CompileError(Diagnostic("BW202", message, where=source.where(path)))
+        if isinstance(value, Mapping):
+            members = cast("Mapping[str, object]", value).items()
+        elif isinstance(value, list):
+            members = enumerate(cast("list[object]", value))
+        else:
+            continue
+        if len(path) >= _MOST_DEPTH:
+            raise CompileError(Diagnostic("BW202", "the values are nested too deeply", where=source.file))
+        waiting.extend(((*path, key), member) for key, member in reversed([*members]))
 
 
 class _RepeatedKeyError(Exception):
@@ -103,6 +137,13 @@ def _split_position(message: str, text: str) -> tuple[str, int]:
     return match.group(1), int(match.group(2)) if match.group(2) else last_line
 
 
+_MOST_BITS = 128
+_MOST_DEPTH = 64
+_MOST_KEY_PARTS = 64  # tomllib's memory grows with the square of them
+_STRING_OR_COMMENT = re.compile(
+    r'"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'|#[^\n]*', re.DOTALL
+)
+_LONG_KEY = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{_MOST_KEY_PARTS},}}")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _SCALAR = re.compile(r"[^,\]}\s#]+(?: [0-9][^,\]}\s#]*)?")  # a date and its time may be parted by a space
 _STRINGS = (  # the longest delimiter first

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.target.importers.board import FoundBoard, FoundMemory, refusal
+from bytewright.target.importers.limits import LimitError, run_limited
 from bytewright.target.importers.names import memory_name, target_name
 from bytewright.target.importers.preprocess import preprocess
 from bytewright.target.importers.source_map import SourceMap
@@ -56,8 +57,19 @@ def read_devicetree(path: Path, text: str, include: Sequence[Path], define: Sequ
         CompileError: BW202 with file and line; BW501 without the package or a preprocessor.
     """
     text = preprocess(path, text, include, define)
-    source = SourceMap(path, text, include)
-    return _Tree(_parse(path, text, include, source), source, path).board()
+    try:
+        return run_limited(lambda: _read_tree(path, text, include))
+    except LimitError as error:
+        raise refusal(f"the tree cannot be evaluated: {error}", str(path)) from None
+
+
+def _read_tree(path: Path, text: str, include: Sequence[Path]) -> FoundBoard:
+    try:
+        source = SourceMap(path, text, include)
+        return _Tree(_parse(path, text, include, source), source, path).board()
+    except RecursionError:
+        message = "the tree is nested too deeply, or includes itself"
+        raise refusal(message, str(path)) from None
 
 
 def _parse(path: Path, text: str, include: Sequence[Path], source: SourceMap) -> DT:
@@ -74,6 +86,8 @@ def _parse(path: Path, text: str, include: Sequence[Path], source: SourceMap) ->
             return DT(str(copy), [str(path.parent), *map(str, include)])
         except DTError as error:
             raise _refused(str(error).replace(str(copy), str(path)), source) from None
+        except (RecursionError, MemoryError):
+            raise
         except Exception as error:  # the parser trips over some mistakes, such as the number 09
             raise refusal(f"the tree cannot be parsed: {type(error).__name__}: {error}", str(path)) from None
 

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from bytewright.diagnostics import CompileError, Diagnostic, InternalError
+from bytewright.diagnostics import CompileError, InternalError
 from bytewright.target.importers.compose import compose
 from bytewright.target.importers.devicetree import read_devicetree
 from bytewright.target.importers.linker_script import read_linker_script
 from bytewright.target.load import load_text
 from bytewright.target.model import Target
+from bytewright.target.text_file import read_text
 
 _DEVICETREE_SUFFIXES = (".dts", ".dtsi")
 _LINKER_SCRIPT_SUFFIXES = (".ld", ".lds", ".x", ".cmd", ".lcf")
@@ -57,7 +58,7 @@ def import_target(path: str | PathLike[str], options: ImportOptions | None = Non
             and BW502 for the linker, the preprocessor and the package `devicetree`.
     """
     path, options = Path(path), options or ImportOptions()
-    text = _read(path)
+    text = read_text(path)
     include = (*(Path(folder) for folder in options.include), path.parent)
     if _is_devicetree(path, text):
         board = read_devicetree(path, text, include, options.define)
@@ -76,17 +77,3 @@ def _is_devicetree(path: Path, text: str) -> bool:
     if suffix in _LINKER_SCRIPT_SUFFIXES:
         return False
     return suffix in _DEVICETREE_SUFFIXES or "/dts-v1/" in text
-
-
-def _read(path: Path) -> str:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        message = f"cannot read {str(path)!r}: {error.strerror or error}"
-        raise CompileError(Diagnostic("BW201", message)) from None
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        message = f"cannot read {str(path)!r}: it is not UTF-8 text"
-        raise CompileError(Diagnostic("BW201", message, where=f"{path}:{line}")) from None

@@ -6,11 +6,12 @@ import os
 import shlex
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
+from typing import IO
 
 from bytewright.diagnostics import CompileError, Diagnostic
-
-_TIMEOUT_SECONDS = 60.0
+from bytewright.target.importers import limits
 
 
 def find_program(variable: str, names: Sequence[str], package: str, purpose: str) -> list[str]:
@@ -40,21 +41,40 @@ def run_program(command: Sequence[str], what: str) -> subprocess.CompletedProces
     """Runs a program to its end, whatever its exit status; its messages are in English.
 
     Raises:
-        CompileError: BW502 if it cannot be started or does not end in time.
+        CompileError: BW502 if it cannot be started, does not end in time, writes without end, or dies of a signal.
     """
-    try:
-        return subprocess.run(
-            list(command),
-            timeout=_TIMEOUT_SECONDS,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            stdin=subprocess.DEVNULL,
-            env={**os.environ, "LC_ALL": "C"},
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        message = f"{what} did not end within {_TIMEOUT_SECONDS:g} s and was stopped"
-        raise CompileError(Diagnostic("BW502", message)) from None
-    except OSError as error:
-        raise CompileError(Diagnostic("BW502", f"{what} could not be started: {error.strerror}")) from None
+    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as complained:
+        try:
+            done = subprocess.run(
+                list(command),
+                timeout=limits.TIMEOUT_SECONDS,
+                stdout=said,
+                stderr=complained,
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, "LC_ALL": "C"},
+                check=False,
+                preexec_fn=_limited if os.name == "posix" else None,
+            )
+        except subprocess.TimeoutExpired:
+            message = f"{what} did not end within {limits.TIMEOUT_SECONDS:g} s and was stopped"
+            raise CompileError(Diagnostic("BW502", message)) from None
+        except OSError as error:
+            message = f"{what} could not be started: {error.strerror}"
+            raise CompileError(Diagnostic("BW502", message)) from None
+        if max(file.seek(0, os.SEEK_END) for file in (said, complained)) >= limits.OUTPUT_BYTES:
+            message = f"{what} wrote {limits.OUTPUT_BYTES >> 20} MiB of output and was stopped"
+            raise CompileError(Diagnostic("BW502", message))
+        texts = [_text(file) for file in (said, complained)]
+    if done.returncode < 0:
+        message = f"{what} was ended by signal {-done.returncode}"
+        raise CompileError(Diagnostic("BW502", message, tuple(texts[1].splitlines()[:4])))
+    return subprocess.CompletedProcess(command, done.returncode, *texts)
+
+
+def _limited() -> None:
+    limits.limit_this_process(limits.MEMORY_BYTES)
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode("utf-8", "replace")

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from bytewright.target.text_file import read_text
+
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
 _INCLUDE = re.compile(r'(?<![\w.])INCLUDE\s+"?([^\s";]+)')
 
@@ -25,7 +27,7 @@ class ScriptText:
         for name in _INCLUDE.findall(self._texts[file]):
             found = next((folder / name for folder in folders if (folder / name).is_file()), None)
             if found is not None and str(found) not in self._texts:
-                self._add(str(found), found.read_bytes().decode("utf-8", "replace"), folders)
+                self._add(str(found), read_text(found), folders)
 
     def full_name(self, file: str) -> str:
         """The path of a file that the linker calls as the script does, which is relative to some folder."""

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bytewright.target.text_file import read_text
+
 _MARKER = re.compile(r'#(?:line)?[ \t]+([0-9]+)[ \t]+"([^"]+)"')
 _INCLUDE = re.compile(r'[ \t]*/include/[ \t]+"([^"]+)"')
 _HIDDEN = re.compile(r'/\*.*?(?:\*/|\Z)|//[^\n]*|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
@@ -56,8 +58,7 @@ class SourceMap:
             found = [folder / included.group(1) for folder in folders] if included else []
             found = [other for other in found if other.is_file()]
             if found and self._num_files < _MOST_INCLUDED_FILES:
-                content = found[0].read_bytes().decode("utf-8", "replace")
-                lines += self._read(str(found[0]), content, folders)
+                lines += self._read(str(found[0]), read_text(found[0]), folders)
         return lines
 
     def _walk(self) -> None:

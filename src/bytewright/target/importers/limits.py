@@ -1,0 +1,118 @@
+"""Limits for what evaluates other people's files: programs, and a parser that computes whatever it is told to.
+
+A linker script, a macro or an expression in a devicetree can ask for any amount of time and memory. What it may have
+is far more than any real file needs.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+_Result = TypeVar("_Result")
+
+TIMEOUT_SECONDS = 20.0
+MEMORY_BYTES = 1 << 30  # of address space, above what the process has when it begins
+OUTPUT_BYTES = 64 << 20  # of any file that is written
+
+
+class LimitError(Exception):
+    """What was run took more than it may have, or died; the text says what."""
+
+
+def limit_this_process(memory_bytes: int) -> None:
+    """Sets the limits for this process and those that it starts. Where the system has none, it does nothing."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    for kind, limit in (
+        (resource.RLIMIT_AS, memory_bytes),
+        (resource.RLIMIT_CPU, int(TIMEOUT_SECONDS) + 1),
+        (resource.RLIMIT_FSIZE, OUTPUT_BYTES),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        hard = resource.getrlimit(kind)[1]
+        with suppress(ValueError, OSError):  # a system that does not take it
+            resource.setrlimit(kind, (limit if hard < 0 else min(limit, hard), hard))
+
+
+def run_limited(function: Callable[[], _Result]) -> _Result:
+    """What a function returns or raises, worked out in a process of its own that has limits.
+
+    Its result and its exceptions are pickled. Without `fork` it runs here.
+
+    Raises:
+        LimitError: It took more time or memory than it may have.
+    """
+    if not hasattr(os, "fork"):
+        return function()
+    reading, writing = os.pipe()
+    process = os.fork()
+    if process == 0:
+        os.close(reading)
+        _answer(function, writing)
+    os.close(writing)
+    try:
+        answer = _read_to_end(reading)
+    finally:
+        os.close(reading)
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+    if answer is None:
+        raise LimitError(f"it did not end within {TIMEOUT_SECONDS:g} s")
+    if not answer:
+        raise LimitError(
+            f"it needs more than {MEMORY_BYTES >> 20} MiB of memory, or more than {TIMEOUT_SECONDS:g} s"
+        )
+    has_failed, value = pickle.loads(answer)  # written by this very program
+    if has_failed:
+        raise value
+    return value
+
+
+def _answer(function: Callable[[], Any], writing: int) -> None:
+    """The child's part: never returns, and never reaches what the parent would do at its end."""
+    try:
+        limit_this_process(_own_memory_bytes() + MEMORY_BYTES)
+        try:
+            answer = pickle.dumps((False, function()))
+        except MemoryError:
+            answer = b""
+        except Exception as error:
+            answer = pickle.dumps((True, error))
+        with os.fdopen(writing, "wb") as pipe:
+            pipe.write(answer)
+    finally:
+        os._exit(0)
+
+
+def _own_memory_bytes() -> int:
+    """The address space that this process has already; a guess where the system does not say."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 1 << 30
+
+
+def _read_to_end(reading: int) -> bytes | None:
+    """All that is written to a pipe; None if that takes too long."""
+    end = time.monotonic() + TIMEOUT_SECONDS
+    chunks: list[bytes] = []
+    while True:
+        ready, _, _ = select.select([reading], [], [], max(end - time.monotonic(), 0))
+        if not ready:
+            return None
+        chunk = os.read(reading, 1 << 16)
+        if not chunk:
+            return b"".join(chunks)
+        chunks.append(chunk)
