@@ -60,6 +60,16 @@ def walk_expression(expression: Expr) -> Iterator[Expr]:
         pending.extend(reversed(operands(node)))
 
 
+def expression_depth(expression: Expr) -> int:
+    """How many operations lie inside each other at most; 0 for a constant or a variable."""
+    deepest, pending = 0, [(expression, 0)]
+    while pending:
+        node, depth = pending.pop()
+        deepest = max(deepest, depth)
+        pending.extend((operand, depth + 1) for operand in operands(node))
+    return deepest
+
+
 def blocks(statement: Statement) -> tuple[Seq, ...]:
     """The sequences directly inside a statement; a `Seq` is its own."""
     match statement:

@@ -6,6 +6,7 @@ result from the template, and loads everything else.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
@@ -14,9 +15,11 @@ from bytewright.diagnostics import InternalError
 from bytewright.ir.builder import load
 from bytewright.ir.expr import (
     Buffer,
+    Const,
     Expr,
     MathCall,
     MathFunction,
+    Var,
     cast,
     clamp,
     const,
@@ -26,6 +29,7 @@ from bytewright.ir.expr import (
 )
 from bytewright.ir.graph import Array, Constant, Node
 from bytewright.ir.types import DType, TensorType
+from bytewright.ir.walk import expression_depth
 from bytewright.lower.fuse import Group
 from bytewright.lower.kernel import KernelBuilder
 from bytewright.lower.rescale import ScaleOperands, double_round, linear, single_round, split_exponents
@@ -49,6 +53,8 @@ from bytewright.ops.elementwise import (
 from bytewright.ops.rescale import Rescale, TflRealRescale
 
 Coordinates = tuple[Expr, ...]
+# Of an expression that goes on into the next operator; what is deeper gets a name. C99 grants 63 levels.
+_MAX_DEPTH = 24
 I32, F32 = DType.I32, DType.F32
 
 
@@ -74,6 +80,7 @@ class Epilogue:
         self.types = types
         self.constants = constants
         self._producer = {node.outputs[0].name: node for node in group.elementwise}
+        self._num_uses = Counter(name for node in group.elementwise for name in node.inputs)
         self.output: Buffer = kernel.output(group.output.name, types[group.output.name])
 
     def store(self, coordinates: Coordinates, anchor: Scalar | None = None) -> None:
@@ -83,26 +90,46 @@ class Epilogue:
             if anchor is None:
                 raise InternalError("the template gave no value for the anchor")
             values[self.group.anchor.outputs[0].name] = anchor
-        value = self._value(self.group.output.name, coordinates, values)
+        self._compute(coordinates, values)
+        value = values[self.group.output.name]
         self.kernel.body.store(self.output, coordinates, cast(value.expr, self.output.dtype))
 
     def array(self, name: str) -> Array:
         """The values of an operand that is a constant."""
         return self.constants[name].data.array
 
-    def _value(self, name: str, coordinates: Coordinates, values: dict[str, Scalar]) -> Scalar:
-        """One element of any tensor that the group reads or computes; each is computed once."""
-        if name not in values:
-            type_ = self.types[name]
-            own = _broadcast(coordinates, type_)
+    def _compute(self, coordinates: Coordinates, values: dict[str, Scalar]) -> None:
+        """One element of every tensor that the group reads or computes, operands first, in the order of their use."""
+        pending = [self.group.output.name]
+        while pending:
+            name = pending[-1]
             node = self._producer.get(name)
-            if node is not None:
-                values[name] = self._apply(node, own, values)
-            elif name in self.constants:
-                values[name] = self._constant(name, own)
+            missing = [] if node is None else [o for o in _elementwise_operands(node) if o not in values]
+            if name not in values and not missing:
+                values[name] = self._value(name, coordinates, values)
+            if missing:
+                pending.append(missing[0])
             else:
-                values[name] = element(load(self.kernel.input(name, type_), *own))
-        return values[name]
+                pending.pop()
+
+    def _value(self, name: str, coordinates: Coordinates, values: Mapping[str, Scalar]) -> Scalar:
+        """One element of a tensor whose operands are computed."""
+        type_ = self.types[name]
+        own = _broadcast(coordinates, type_)
+        node = self._producer.get(name)
+        if node is not None:
+            return self._named(name, self._apply(node, own, values))
+        if name in self.constants:
+            return self._constant(name, own)
+        return element(load(self.kernel.input(name, type_), *own))
+
+    def _named(self, name: str, value: Scalar) -> Scalar:
+        """The value under a name where it is used twice, so that the text does not double, or nests deeply."""
+        if isinstance(value.expr, Const | Var):
+            return value
+        if self._num_uses[name] < 2 and expression_depth(value.expr) <= _MAX_DEPTH:
+            return value
+        return Scalar(self.kernel.body.let("element", value.expr), value.low, value.high)
 
     def _constant(self, name: str, coordinates: Coordinates) -> Scalar:
         array = self.array(name)
@@ -119,17 +146,15 @@ class Epilogue:
             return loaded
         return Scalar(loaded.expr, int(array.min()), int(array.max()))
 
-    def _apply(self, node: Node, coordinates: Coordinates, values: dict[str, Scalar]) -> Scalar:
+    def _apply(self, node: Node, coordinates: Coordinates, values: Mapping[str, Scalar]) -> Scalar:
         operation = node.operation
+        operands = [values[name] for name in _elementwise_operands(node)]
         if isinstance(operation, Rescale | TflRealRescale):
-            value = self._value(node.inputs[0], coordinates, values)
-            return self._rescaled(node, operation, value, coordinates)
+            return self._rescaled(node, operation, operands[0], coordinates)
         if isinstance(operation, Table):
-            value = self._value(node.inputs[0], coordinates, values)
             table = self.array(node.inputs[1])
-            entry = load(self.kernel.constant("table", table, DType.I8), value.expr + 128)
+            entry = load(self.kernel.constant("table", table, DType.I8), operands[0].expr + 128)
             return Scalar(cast(entry, I32), int(table.min()), int(table.max()))
-        operands = [self._value(name, coordinates, values) for name in node.inputs]
         if self.types[node.inputs[0]].dtype is F32:
             return self._float(node, operands)
         return self._integer(node, operands)
@@ -298,6 +323,11 @@ class Epilogue:
         rest = body.let("rest", scaled - cast(whole, DType.F64))
         rounded = whole + select(rest >= 0.5, const(1), const(0)) - select(rest <= -0.5, const(1), const(0))
         return Scalar(rounded, low, high)
+
+
+def _elementwise_operands(node: Node) -> tuple[str, ...]:
+    """The operands of which an element is needed; the others are read as a whole, when the kernel is written."""
+    return node.inputs[:1] if isinstance(node.operation, Rescale | TflRealRescale | Table) else node.inputs
 
 
 def _fit(scale: float, accumulators: tuple[int, int], outputs: tuple[int, int]) -> LinearRescale | None:

@@ -3,14 +3,17 @@
 An element-wise operator joins the group that produces one of its operands when nothing else reads that operand,
 so the intermediate tensor never exists. Reshapes are free: they become aliases. The result is plain data that
 `lower_graph` turns into PrimFuncs.
+
+A group has a limited size, so that no kernel grows with the model. A chain of more element-wise operators is cut where
+its tensors are narrow; the 32-bit ones in the middle of a quantised operator are cut only beyond twice the limit.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bytewright.ir.graph import Function, Node, Value
-from bytewright.ir.types import TensorType
+from bytewright.ir.types import DType, TensorType
 from bytewright.ops.data import Reshape
 from bytewright.ops.elementwise import (
     Add,
@@ -43,6 +46,8 @@ ELEMENTWISE = (
     TflQuantize,
     TflRealRescale,
 )
+# Element-wise operators of one kernel: more than any network has in a row, few enough for every C compiler.
+MAX_ELEMENTWISE = 128
 # Anchors whose kernels work on whole rows of elements and store them themselves.
 UNFUSABLE = (TflSoftmax,)
 
@@ -72,25 +77,29 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class FusedGraph:
-    """The groups in execution order, and the names that are only other shapes of a tensor."""
+    """The groups in execution order, and the tensor of each name that is only another shape of one."""
 
     groups: tuple[Group, ...]
     aliases: dict[str, str]
 
     def root(self, name: str) -> str:
         """The tensor whose memory a name denotes."""
-        while name in self.aliases:
-            name = self.aliases[name]
-        return name
+        return self.aliases.get(name, name)
 
 
 @dataclass(slots=True)
 class _Open:
-    """A group while it grows; `order` is the position of its last operator. Another one may absorb it."""
+    """A group while it grows; another one may absorb it.
+
+    Attributes:
+        order: The position of its last operator.
+        anchored: Operands whose groups have an anchor that may join, as long as this one has none.
+    """
 
     anchor: Node | None
     elementwise: list[Node]
     order: int
+    anchored: list[str] = field(default_factory=list[str])
     is_absorbed: bool = False
 
 
@@ -103,7 +112,7 @@ def fuse(function: Function) -> FusedGraph:
     aliases: dict[str, str] = {}
     for order, node in enumerate(function.nodes):
         if isinstance(node.operation, Reshape):
-            aliases[node.outputs[0].name] = node.inputs[0]
+            aliases[node.outputs[0].name] = aliases.get(node.inputs[0], node.inputs[0])
             continue
         if isinstance(node.operation, ELEMENTWISE):
             group = _join(node, order, group_of, groups, consumers, types)
@@ -137,38 +146,47 @@ def _join(
 ) -> _Open:
     """Puts an element-wise operator into the groups of its operands, merged, or into a new one.
 
-    Element-wise groups merge freely. One anchored group at most joins, the latest; an operator that widens its
-    operand joins none, but waits for its consumer, so that the narrow tensor is the one that is stored.
+    Element-wise groups merge as far as the limit admits. One anchored group at most joins, the latest; an operator that
+    widens its operand joins none, but waits for its consumer, so that the narrow tensor is the one that is stored.
     """
     merged = _Open(None, [], order)
 
     def absorb(producer: _Open) -> None:
         merged.anchor = merged.anchor or producer.anchor
         merged.elementwise = [*producer.elementwise, *merged.elementwise]
+        merged.anchored = [*producer.anchored, *merged.anchored]
         producer.is_absorbed = True
         for owned in (producer.anchor, *producer.elementwise):
             if owned is not None:
                 group_of.update((value.name, merged) for value in owned.outputs)
 
-    def producers(names: list[str]) -> list[_Open]:
-        """Groups that nothing but the merged group reads, the latest first."""
+    def producers(names: list[str]) -> list[tuple[_Open, str]]:
+        """Groups that nothing but the merged group reads, the latest first, each with what is read of it."""
         found = {
-            id(group_of[name]): group_of[name] for name in names if name in group_of and consumers[name] == 1
+            id(group_of[name]): (group_of[name], name)
+            for name in names
+            if name in group_of and consumers[name] == 1
         }
-        return sorted(found.values(), key=lambda group: -group.order)
+        return sorted(found.values(), key=lambda pair: -pair[0].order)
 
-    for producer in producers(list(node.inputs)):
-        if producer.anchor is None:
+    def admits(producer: _Open, name: str) -> bool:
+        limit = MAX_ELEMENTWISE * (2 if types[name].dtype is DType.I32 else 1)
+        return len(merged.elementwise) + len(producer.elementwise) < limit
+
+    for producer, name in producers(list(node.inputs)):
+        if producer.anchor is not None:
+            if not isinstance(producer.anchor.operation, UNFUSABLE):
+                merged.anchored.append(name)
+        elif admits(producer, name):
             absorb(producer)
     merged.elementwise.append(node)
     output = node.outputs[0].type
     if not _widens(node, types):
-        own = {value.name for member in merged.elementwise for value in member.outputs}
-        external = [name for member in merged.elementwise for name in member.inputs if name not in own]
-        fitting = [name for name in external if name in types and types[name].shape == output.shape]
-        for producer in producers(fitting):
-            if producer.anchor is not None and not isinstance(producer.anchor.operation, UNFUSABLE):
+        fitting = [name for name in merged.anchored if types[name].shape == output.shape]
+        for producer, name in producers(fitting):
+            if admits(producer, name):
                 absorb(producer)
+                merged.anchored = []
                 break
     groups.append(merged)
     return merged

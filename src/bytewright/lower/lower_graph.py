@@ -55,16 +55,15 @@ def lower_graph(module: Module, target: Target) -> Module:
 def _with_copies(function: Function, constants: tuple[Constant, ...], model: str) -> Function:
     """Adds a copy for each result that has no memory of its own to be written to."""
     types = value_types(function, constants)
-    origin = {
-        node.outputs[0].name: node.inputs[0] for node in function.nodes if isinstance(node.operation, Reshape)
-    }
+    origin: dict[str, str] = {}
+    for node in function.nodes:
+        if isinstance(node.operation, Reshape):
+            origin[node.outputs[0].name] = origin.get(node.inputs[0], node.inputs[0])
     where = {value.name: node.where for node in function.nodes for value in node.outputs}
     taken = {value.name for value in function.parameters} | {constant.name for constant in constants}
     nodes, results = list(function.nodes), list(function.results)
     for index, name in enumerate(results):
-        root = name
-        while root in origin:
-            root = origin[root]
+        root = origin.get(name, name)
         if root in taken:
             copy = Value(f"{name}_copy{index}", types[name])
             nodes.append(Node(Identity(), (name,), (copy,), where.get(name, Where(model, tensor=name))))
