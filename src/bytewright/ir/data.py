@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +24,12 @@ class TensorData:
 
     @staticmethod
     def from_array(array: NDArray[np.generic], dtype: DType) -> TensorData:
-        """Takes the values of `array`, which must fit `dtype` exactly."""
+        """Takes the values of `array`, which must fit `dtype` exactly; bytes that it shows as a whole are shared."""
         converted = np.ascontiguousarray(array, dtype=dtype.numpy)
-        return TensorData(tuple(int(n) for n in array.shape), dtype, converted.tobytes())
+        content = _bytes_shown(converted)
+        return TensorData(
+            tuple(int(n) for n in array.shape), dtype, converted.tobytes() if content is None else content
+        )
 
     @property
     def array(self) -> NDArray[np.generic]:
@@ -41,3 +45,11 @@ class TensorData:
     def digest(self) -> str:
         """The first 12 digits of the sha256 of the bytes: what printed IR shows instead of weights."""
         return hashlib.sha256(self.content).hexdigest()[:DIGEST_DIGITS]
+
+
+def _bytes_shown(array: NDArray[np.generic]) -> bytes | None:
+    """The bytes object whose bytes, all and in order, are those of a contiguous array; None if there is none."""
+    owner: object = array
+    while isinstance(owner, np.ndarray):
+        owner = cast(object, owner.base)
+    return owner if isinstance(owner, bytes) and len(owner) == array.nbytes else None

@@ -80,6 +80,7 @@ class Epilogue:
         self.types = types
         self.constants = constants
         self._producer = {node.outputs[0].name: node for node in group.elementwise}
+        self._fits: dict[tuple[float, tuple[int, int], tuple[int, int]], LinearRescale | None] = {}
         self._num_uses = Counter(name for node in group.elementwise for name in node.inputs)
         self.output: Buffer = kernel.output(group.output.name, types[group.output.name])
 
@@ -283,7 +284,7 @@ class Epilogue:
         scales = self.array(node.inputs[1]).reshape(-1)
         zero_point = operation.output_zero_point
         low, high = (bound - zero_point for bound in operation.dtype.bounds)
-        found = [_fit(float(s), (value.low, value.high), (low, high)) for s in scales]
+        found = [self._fit(float(s), (value.low, value.high), (low, high)) for s in scales]
         fits = [fit for fit in found if fit is not None]
         if len(fits) < len(found):
             return self._scaled_in_double(scales, value, (low, high), coordinates)
@@ -303,6 +304,15 @@ class Epilogue:
         ]
         require_i32(min(bounds), max(bounds), "the scaled accumulator", node.where)
         return linear(value, multiplier, addend, shift, min(bounds), max(bounds))
+
+    def _fit(
+        self, scale: float, accumulators: tuple[int, int], outputs: tuple[int, int]
+    ) -> LinearRescale | None:
+        """The linear form of a scale, looked for once in a kernel, however many elements its text stores."""
+        key = (scale, accumulators, outputs)
+        if key not in self._fits:
+            self._fits[key] = _fit(scale, accumulators, outputs)
+        return self._fits[key]
 
     def _scaled_in_double(
         self, scales: Array, value: Scalar, outputs: tuple[int, int], coordinates: Coordinates

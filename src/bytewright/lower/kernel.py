@@ -66,16 +66,24 @@ class KernelBuilder:
         where: The operator that the kernel comes from.
         device: The device that executes the kernel.
         symbols: Extents known only at run time; the kernel takes the values of those that its operands have.
+        shared: Constants of all kernels so far, each once, so that kernels share the bytes of equal ones.
     """
 
     def __init__(
-        self, name: str, style: KernelStyle, where: Where, device: str, symbols: tuple[Symbol, ...] = ()
+        self,
+        name: str,
+        style: KernelStyle,
+        where: Where,
+        device: str,
+        symbols: tuple[Symbol, ...] = (),
+        shared: dict[TensorData, TensorData] | None = None,
     ) -> None:
         self.name = name
         self.style = style
         self.where = where
         self.device = device
         self.symbols = symbols
+        self._shared = {} if shared is None else shared
         self.body = BodyBuilder(("row_begin", "row_end", *(symbol.name for symbol in symbols)))
         self._inputs: list[tuple[BufferParameter, Argument]] = []
         self._constants: list[tuple[BufferParameter, ConstantArgument]] = []
@@ -100,6 +108,7 @@ class KernelBuilder:
     def constant(self, hint: str, values: NDArray[np.generic], dtype: DType) -> Buffer:
         """A parameter for an array that is known at compile time; equal arrays share one parameter."""
         data = TensorData.from_array(values, dtype)
+        data = self._shared.setdefault(data, data)
         for parameter, argument in self._constants:
             if argument.data == data:
                 return parameter.buffer

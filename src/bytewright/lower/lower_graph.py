@@ -49,7 +49,9 @@ def lower_graph(module: Module, target: Target) -> Module:
     function = _with_copies(module.graph, module.constants, module.name)
     types = value_types(function, module.constants)
     constants = {constant.name: constant for constant in module.constants}
-    return _Lowering(module, function, fuse(function), target, types, constants).run()
+    extents = [extent for value in function.parameters for extent in value.type.shape]
+    symbols = tuple(dict.fromkeys(extent for extent in extents if isinstance(extent, Symbol)))
+    return _Lowering(module, function, fuse(function), target, types, constants, symbols).run()
 
 
 def _with_copies(function: Function, constants: tuple[Constant, ...], model: str) -> Function:
@@ -74,7 +76,7 @@ def _with_copies(function: Function, constants: tuple[Constant, ...], model: str
 
 @dataclass(slots=True)
 class _Lowering:
-    """One run of the pass."""
+    """One run of the pass; `symbols` are extents of the inputs, scalar parameters of the entry."""
 
     module: Module
     function: Function
@@ -82,17 +84,13 @@ class _Lowering:
     target: Target
     types: dict[str, TensorType]
     constants: dict[str, Constant]
+    symbols: tuple[Symbol, ...]
     constant_buffers: dict[TensorData, ConstantBuffer] = field(
         default_factory=dict[TensorData, ConstantBuffer]
     )
+    shared_data: dict[TensorData, TensorData] = field(default_factory=dict[TensorData, TensorData])
     constant_names: set[str] = field(default_factory=set[str])
     kernel_names: set[str] = field(default_factory=set[str])
-
-    @property
-    def symbols(self) -> tuple[Symbol, ...]:
-        """Extents of the inputs that are known only at run time: scalar parameters of the entry."""
-        extents = [extent for value in self.function.parameters for extent in value.type.shape]
-        return tuple(dict.fromkeys(extent for extent in extents if isinstance(extent, Symbol)))
 
     def run(self) -> Module:
         collector = Collector()
@@ -115,7 +113,8 @@ class _Lowering:
         device = self._device(group)
         style = style_for(self.target.device(device).isa)
         first = group.nodes[0]
-        kernel = KernelBuilder(self._kernel_name(first), style, first.where, device, self.symbols)
+        name = self._kernel_name(first)
+        kernel = KernelBuilder(name, style, first.where, device, self.symbols, self.shared_data)
         epilogue = Epilogue(kernel, group, self.types, self.constants)
         if group.anchor is None:
             lower_elementwise(kernel, epilogue)

@@ -25,6 +25,7 @@ from bytewright.ops.arithmetic.multiplier import (
     quantize_multiplier,
 )
 from bytewright.ops.arithmetic.numerics import Rounding, convolution_rounding
+from bytewright.ops.arithmetic.sums import sums_by_sign
 from bytewright.ops.elementwise import Clamp
 from bytewright.ops.rescale import Rescale, TflRealRescale
 
@@ -41,16 +42,19 @@ class Affine:
     zero_point: int
 
 
-def accumulator_ranges(at: Conversion, weights: Int64, bias: Int64, zero_point: int) -> tuple[Int64, Int64]:
+def accumulator_ranges(
+    at: Conversion, weights: NDArray[np.generic], bias: Int64, zero_point: int
+) -> tuple[Int64, Int64]:
     """Least and greatest accumulator of each channel, over all int8 inputs; `weights` is [channels, taps].
 
     Raises:
         CompileError: BW110, a partial sum can leave 32 bits.
     """
     low, high = INT8_MIN - zero_point, INT8_MAX - zero_point
-    magnitude = np.abs(weights).sum(axis=1)
+    positive, negative = sums_by_sign(weights)
+    magnitude = positive - negative
     centred = np.abs(bias) + magnitude * max(-low, high)
-    folded = np.abs(bias - zero_point * weights.sum(axis=1)) + magnitude * -INT8_MIN
+    folded = np.abs(bias - zero_point * (positive + negative)) + magnitude * -INT8_MIN
     worst = np.maximum(centred, folded)
     channel = int(worst.argmax())
     if worst[channel] > INT32_MAX:
@@ -59,7 +63,6 @@ def accumulator_ranges(at: Conversion, weights: Int64, bias: Int64, zero_point: 
             code="BW110",
             help="train or quantise the model so that bias and weights of this layer are smaller",
         )
-    positive, negative = np.maximum(weights, 0).sum(axis=1), np.minimum(weights, 0).sum(axis=1)
     return bias + positive * low + negative * high, bias + positive * high + negative * low
 
 

@@ -192,8 +192,6 @@ def _finish(at: Conversion, layer: _Layer, accumulator: str, activation: str) ->
         return clamp_float(at, accumulator, activation)
     source = Affine(*at.affine(layer.source.tensor))
     target = Affine(*at.affine(at.output_tensor()))
-    ranges = accumulator_ranges(
-        at, layer.taps.astype(np.int64), layer.bias_values.astype(np.int64), source.zero_point
-    )
+    ranges = accumulator_ranges(at, layer.taps, layer.bias_values.astype(np.int64), source.zero_point)
     scales = (source, layer.weight_scales, target)
     return rescale_accumulator(at, accumulator, ranges, scales, activation)

@@ -41,11 +41,13 @@ def port_names(tensors: tuple[tuple[int, str], ...], role: str) -> tuple[str, ..
         CompileError: BW109, two tensors become the same identifier.
     """
     owners: dict[str, tuple[int, str]] = {}
+    times_stated: dict[int, int] = {}
     for position, (index, tensor_name) in enumerate(tensors):
         stem = c_identifier(tensor_name.lower(), f"{role}_{position}")
-        name, number = stem, 1
-        while name in owners and any(owner == index for owner, _ in owners.values()):
+        name, number = stem, times_stated.get(index, 0)
+        while name in owners and number:
             name, number = f"{stem}_{number}", number + 1
+        times_stated[index] = max(number, 1)
         if name in owners:
             raise CompileError(
                 Diagnostic(

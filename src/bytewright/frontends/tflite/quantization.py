@@ -45,6 +45,8 @@ def _dequantized_channels(at: Conversion) -> str:
     at.require(fits, f"{len(record.scales)} scales along axis {record.axis} of {list(operand.shape)}")
     along = tuple(-1 if axis == record.axis else 1 for axis in range(rank))
     scales = np.array(record.scales, dtype=np.float32).reshape(along)
-    zero_points = np.array(record.zero_points, dtype=np.int64).reshape(along)
-    real = (values.astype(np.int64) - zero_points).astype(np.float32) * scales
+    zero_points = np.array(record.zero_points, dtype=np.float32).reshape(
+        along
+    )  # as exact as integers, and shorter
+    real = (values.astype(np.float32) - zero_points) * scales
     return at.constant("result", real, DType.F32)

@@ -211,9 +211,9 @@ def _operator(index: int, table: Table, codes: list[str]) -> OperatorRecord:
 def _check_references(model: ModelRecord) -> None:
     """Every tensor index exists; only operands may be left out."""
     for operator in model.operators:
-        for index in (*operator.inputs, *operator.outputs):
-            absent = index == ABSENT and index not in operator.outputs
-            if not absent and not 0 <= index < len(model.tensors):
+        operands = [index for index in operator.inputs if index != ABSENT]
+        for index in (*operands, *operator.outputs):
+            if not 0 <= index < len(model.tensors):
                 raise DamagedError(f"operator {operator.label} uses tensor {index} of {len(model.tensors)}")
     for role, indices in (("input", model.inputs), ("output", model.outputs)):
         for index in indices:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from bytewright.ir.where import Where
 from bytewright.lower.scalar import require_i32
+from bytewright.ops.arithmetic.sums import sums_by_sign
 
 Int64 = NDArray[np.int64]
 
@@ -28,12 +29,12 @@ class Folded:
 
 
 def fold_zero_point(
-    weights: Int64, bias: Int64, zero_point: int, offset: int, where: Where, what: str
+    weights: NDArray[np.generic], bias: Int64, zero_point: int, offset: int, where: Where, what: str
 ) -> Folded:
     """Folds `- zero_point * sum(w)` into the bias, for activations that are read as `x + offset`.
 
     Args:
-        weights: Per output channel, i64[OC, K].
+        weights: Per output channel, [OC, K], of any integer type.
         bias: i64[OC].
         zero_point: Of the input; padded taps hold it too.
         offset: What the kernel adds to every activation, 0 or 128.
@@ -43,13 +44,11 @@ def fold_zero_point(
     Raises:
         CompileError: BW110 if a partial sum could leave 32 bits.
     """
-    folded = bias - (zero_point + offset) * weights.sum(axis=1)
+    positive, negative = sums_by_sign(weights)
+    folded = bias - (zero_point + offset) * (positive + negative)
     first, last = -128 + offset, 127 + offset
-    rising = np.where(weights > 0, weights * last, weights * first)
-    falling = np.where(weights > 0, weights * first, weights * last)
     # Partial sums, in whatever order, stay between the sums of the negative and of the positive products.
-    lowest = folded + np.minimum(falling, 0).sum(axis=1)
-    highest = folded + np.maximum(rising, 0).sum(axis=1)
+    lowest, highest = folded + positive * first + negative * last, folded + positive * last + negative * first
     low, high = int(min(lowest.min(), folded.min())), int(max(highest.max(), folded.max()))
     require_i32(low, high, what, where)
-    return Folded(folded, int((folded + falling.sum(axis=1)).min()), int((folded + rising.sum(axis=1)).max()))
+    return Folded(folded, int(lowest.min()), int(highest.max()))

@@ -29,7 +29,7 @@ Products = Callable[[Pixel, Buffer, list[Buffer]], None]
 
 def folded_bias(convolution: Convolution, offset: int) -> Folded:
     """The bias of a dense convolution whose activations are read as `x + offset`."""
-    flat = convolution.weights.astype(np.int64).reshape(convolution.out_channels, -1)
+    flat = convolution.weights.reshape(convolution.out_channels, -1)
     template = convolution.template
     bias = template.constant(2).astype(np.int64)
     return fold_zero_point(

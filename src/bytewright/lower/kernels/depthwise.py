@@ -40,7 +40,7 @@ def lower_depthwise_conv2d(template: Template, operation: DepthwiseConv2d) -> No
         bias = kernel.constant("bias", template.constant(2), F32)
     else:
         folded = fold_zero_point(
-            flat.astype(np.int64).T,
+            flat.T,
             template.constant(2).astype(np.int64),
             convolution.zero_point,
             0,
