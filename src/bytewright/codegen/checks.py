@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from bytewright.codegen.expressions import memory_type
 from bytewright.codegen.interface import Interface, PoolInterface
+from bytewright.codegen.overlaps import (
+    Table,
+    parameter_table,
+    run_table,
+    workspace_table,
+    write_span_type,
+    write_table,
+)
 from bytewright.codegen.writer import Writer
-from bytewright.ir.module import Port
-from bytewright.ir.types import Symbol
 
 
 def write_helpers(writer: Writer, interface: Interface) -> None:
@@ -24,6 +28,9 @@ def write_helpers(writer: Writer, interface: Interface) -> None:
         writer.line()
     if _looks_for_overlaps(interface):
         _write_share_bytes(writer, interface)
+        for table in tables(interface):
+            if table.has_pairs:
+                write_table(writer, interface, table)
 
 
 def _write_share_bytes(writer: Writer, interface: Interface) -> None:
@@ -39,13 +46,20 @@ def _write_share_bytes(writer: Writer, interface: Interface) -> None:
             writer.line("#endif")
             writer.line("return (uintptr_t)memory;")
         writer.line()
+    write_span_type(writer)
+    writer.comment("Whether a memory runs over the end of the address space.")
+    with writer.block("static int wraps(memory_span memory)"):
+        writer.line("return memory.size_bytes - 1 > UINTPTR_MAX - (uintptr_t)memory.address;")
+    writer.line()
     writer.comment("Whether two memories share a byte.")
-    head = "static int share_bytes(const void *first, size_t first_bytes, const void *second, size_t second_bytes)"
     address_of = "first_address({})" if interface.aliases else "(uintptr_t){}"
-    with writer.block(head):
-        writer.line(f"const uintptr_t a = {address_of.format('first')};")
-        writer.line(f"const uintptr_t b = {address_of.format('second')};")
-        writer.line("return a < b ? b - a < first_bytes : a - b < second_bytes;")
+    with writer.block("static int share_bytes(memory_span first, memory_span second)"):
+        writer.line(f"const uintptr_t a = {address_of.format('first.address')};")
+        writer.line(f"const uintptr_t b = {address_of.format('second.address')};")
+        writer.line()
+        with writer.block("if (second.address == NULL)"):
+            writer.line("return 0;")
+        writer.line("return a < b ? b - a < first.size_bytes : a - b < second.size_bytes;")
     writer.line()
 
 
@@ -68,10 +82,27 @@ def _compares_addresses(interface: Interface) -> bool:
 
 
 def _looks_for_overlaps(interface: Interface) -> bool:
-    """Whether two memories meet of which one is written."""
-    lent = (*interface.caller_workspaces, *interface.caller_parameters)
-    num_lent = len([pool for pool in lent if pool.used_bytes])
-    return num_lent > 1 or bool(interface.caller_copies) or not interface.io_in_workspace
+    """Whether a function is given memory that could meet other memory."""
+    return any(table.has_pairs for table in tables(interface))
+
+
+def tables(interface: Interface) -> tuple[Table, ...]:
+    """The tables of the functions that are given memory."""
+    found: list[Table] = []
+    if interface.caller_workspaces:
+        found.append(workspace_table(interface))
+    if interface.caller_parameters:
+        found.append(parameter_table(interface))
+    if not interface.io_in_workspace:
+        found.append(run_table(interface))
+    return tuple(found)
+
+
+def write_overlap_check(writer: Writer, interface: Interface, table: Table) -> None:
+    """The call of a table's check, and the end of the function if it fails."""
+    if table.has_pairs:
+        writer.line(f"const int32_t shared = {table.call};")
+        write_refusal(writer, f"shared != {interface.prefix}_OK", "shared")
 
 
 def write_set_workspaces(writer: Writer, interface: Interface) -> None:
@@ -84,15 +115,7 @@ def write_set_workspaces(writer: Writer, interface: Interface) -> None:
         write_refusal(writer, "context == NULL || workspaces == NULL", f"{prefix}_ERROR_NULL")
         for pool in used:
             write_memory_checks(writer, interface, pool, f"workspaces->{pool.identifier}")
-        for index, first in enumerate(used):
-            for second in used[index + 1 :]:
-                a, b = (f"workspaces->{pool.identifier}" for pool in (first, second))
-                shared = f"share_bytes({a}.base, {a}.size_bytes, {b}.base, {b}.size_bytes)"
-                write_refusal(writer, shared, f"{prefix}_ERROR_OVERLAP")
-        for pool in used:
-            member = f"workspaces->{pool.identifier}"
-            for other in interface.caller_parameters:
-                write_refusal_of_set(writer, interface, other, f"{member}.base, {member}.size_bytes")
+        write_overlap_check(writer, interface, workspace_table(interface))
         for pool in pools:
             writer.line(f"context->{pool.identifier} = (uint8_t *)workspaces->{pool.identifier}.base;")
         writer.line(f"return {prefix}_OK;")
@@ -122,17 +145,6 @@ def write_range_check(writer: Writer, interface: Interface, pool: PoolInterface,
     writer.line("#endif")
 
 
-def write_refusal_of_set(writer: Writer, interface: Interface, pool: PoolInterface, memory: str) -> None:
-    """Refuses memory, as address and size, that meets what the context holds for a pool already.
-
-    Workspaces and parameters are set in any order, so whichever comes second is compared with the first.
-    """
-    if pool.used_bytes:
-        member = f"context->{pool.identifier}"
-        shared = f"share_bytes({memory}, {member}, {interface.macro(pool, 'SIZE')})"
-        write_refusal(writer, f"{member} != NULL && {shared}", f"{interface.prefix}_ERROR_OVERLAP")
-
-
 def write_run_checks(writer: Writer, interface: Interface) -> None:
     """What `<model>_run` checks before it computes anything."""
     prefix = interface.prefix
@@ -156,37 +168,7 @@ def write_run_checks(writer: Writer, interface: Interface) -> None:
         if port.type.dtype.size_bytes > 1:
             misaligned = f"(uintptr_t){kind}->{port.name} % sizeof({memory_type(port.type.dtype)}) != 0"
             write_refusal(writer, misaligned, f"{prefix}_ERROR_ALIGN")
-    _write_overlap_checks(writer, interface, tensors)
-
-
-def _write_overlap_checks(writer: Writer, interface: Interface, tensors: list[tuple[str, Port]]) -> None:
-    """Tensors against each other, and against what was set, where one of the two is written.
-
-    Inputs and parameters are only read, so those may share bytes. What was set was compared when it was set.
-    """
-    memories = [(f"{kind}->{port.name}", _size_text(port), kind) for kind, port in tensors]
-    for kind, pools in (
-        ("workspace", interface.caller_workspaces),
-        ("parameters", interface.caller_parameters),
-    ):
-        memories += [
-            (f"context->{pool.identifier}", interface.macro(pool, "SIZE"), kind)
-            for pool in pools
-            if pool.used_bytes
-        ]
-    for index, (first, first_bytes, first_kind) in enumerate(memories[: len(tensors)]):
-        for second, second_bytes, second_kind in memories[index + 1 :]:
-            if {first_kind, second_kind} <= {"inputs", "parameters"}:
-                continue
-            shared = f"share_bytes({first}, {first_bytes}, {second}, {second_bytes})"
-            write_refusal(writer, shared, f"{interface.prefix}_ERROR_OVERLAP")
-
-
-def _size_text(port: Port) -> str:
-    """The bytes of an input or output as C text: a number, times each extent that the run is given."""
-    symbols = [extent.name for extent in port.type.shape if isinstance(extent, Symbol)]
-    fixed = prod(extent for extent in port.type.shape if isinstance(extent, int)) * port.type.dtype.size_bytes
-    return " * ".join([*(f"(size_t){name}" for name in symbols), str(fixed)])
+    write_overlap_check(writer, interface, run_table(interface))
 
 
 def write_refusal(writer: Writer, condition: str, error: str) -> None:

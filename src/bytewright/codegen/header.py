@@ -24,7 +24,7 @@ ERRORS = (
     ("SIZE", "an arena is too small"),
     ("ALIGN", "an address is not aligned as the macros ask"),
     ("OVERLAP", "two memories share bytes"),
-    ("RANGE", "an arena lies outside of the memory that the target states for it"),
+    ("RANGE", "memory lies outside of what the target states for it, or runs over the last address"),
     ("HASH", "parameters are not the ones that this code was generated with"),
     ("NOT_SET", "workspaces or parameters were not set before run"),
     ("DEVICE", "a device refused"),
@@ -208,7 +208,10 @@ def _write_functions(writer: Writer, module: Module, interface: Interface) -> No
             "run.\nOutputs hold until the next run, or until inputs are written: the two may share bytes.\n"
         )
     else:
-        what = "Outputs and workspaces share no bytes with each other, with inputs, or with parameters"
+        what = (
+            "Outputs and workspaces share no bytes with each other, with inputs, with parameters, or with what the "
+            "arguments point to"
+        )
         contract = f"{_what_runs(interface)}. {what}. Inputs are not changed.\n"
     write_arena_prototypes(writer, interface)
     writer.comment(

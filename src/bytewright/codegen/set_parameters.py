@@ -5,15 +5,14 @@ Every check comes before the first copy, so that a refusal leaves the memory and
 
 from __future__ import annotations
 
-from itertools import combinations
-
 from bytewright.codegen.checks import (
     write_memory_checks,
+    write_overlap_check,
     write_range_check,
     write_refusal,
-    write_refusal_of_set,
 )
 from bytewright.codegen.interface import Interface, PoolInterface, blob_header
+from bytewright.codegen.overlaps import parameter_table
 from bytewright.codegen.writer import Writer
 from bytewright.target.model import PARAMETER_HEADER_BYTES
 
@@ -36,7 +35,8 @@ def write_set_parameters(writer: Writer, interface: Interface) -> None:
         write_refusal(writer, missing, f"{interface.prefix}_ERROR_NULL")
         for pool in interface.caller_parameters:
             _write_checks(writer, interface, pool)
-        _write_overlap_checks(writer, interface)
+        if interface.caller_parameters:
+            write_overlap_check(writer, interface, parameter_table(interface))
         for pool in pools:
             _write_setting(writer, interface, pool)
         writer.line(f"return {interface.prefix}_OK;")
@@ -72,30 +72,6 @@ def _write_checks(writer: Writer, interface: Interface, pool: PoolInterface) -> 
         write_range_check(writer, interface, pool, blob)
     differs = f"memcmp({blob}, {header}, sizeof {header}) != 0"
     write_refusal(writer, differs, f"{prefix}_ERROR_HASH")
-
-
-def _write_overlap_checks(writer: Writer, interface: Interface) -> None:
-    """No pool shares a byte with another, nor what is written with a blob, nor anything with the workspaces."""
-    held, copied = [_held(interface, pool) for pool in interface.caller_parameters], interface.caller_copies
-    pairs = list(combinations(held, 2))
-    pairs += [
-        (_held(interface, written), f"{_source(read)}, {interface.macro(read, 'SIZE')}")
-        for written in copied
-        for read in copied
-    ]
-    for first, second in pairs:
-        write_refusal(writer, f"share_bytes({first}, {second})", f"{interface.prefix}_ERROR_OVERLAP")
-    for memory in held:
-        for workspace in interface.caller_workspaces:
-            write_refusal_of_set(writer, interface, workspace, memory)
-
-
-def _held(interface: Interface, pool: PoolInterface) -> str:
-    """The memory that holds a pool's parameters once they are set: the blob, or what it is copied to."""
-    if not pool.is_copied:
-        return f"{_source(pool)}, {interface.macro(pool, 'SIZE')}"
-    memory = f"parameters->{pool.identifier}.to"
-    return f"{memory}.base, {memory}.size_bytes"
 
 
 def _write_setting(writer: Writer, interface: Interface, pool: PoolInterface) -> None:

@@ -11,14 +11,9 @@ int32_t two_run(two_context *context, const two_inputs *inputs, const two_output
     if (outputs->y == NULL) {
         return TWO_ERROR_NULL;
     }
-    if (share_bytes(inputs->x, 4, outputs->y, 3)) {
-        return TWO_ERROR_OVERLAP;
-    }
-    if (share_bytes(inputs->x, 4, context->dtcm, TWO_DTCM_WORKSPACE_SIZE)) {
-        return TWO_ERROR_OVERLAP;
-    }
-    if (share_bytes(outputs->y, 3, context->dtcm, TWO_DTCM_WORKSPACE_SIZE)) {
-        return TWO_ERROR_OVERLAP;
+    const int32_t shared = check_tensors(context, inputs, outputs);
+    if (shared != TWO_OK) {
+        return shared;
     }
     uint8_t *const dtcm = context->dtcm;
     const uint8_t *const flash = two_flash_parameters;

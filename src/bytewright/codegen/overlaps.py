@@ -1,0 +1,259 @@
+"""Which memories may not share a byte, and the C that refuses those that do: a table of memories, and a loop over it.
+
+Each function that is given memory has its own table, with all that the memory could meet: what else it is given, what
+the context holds, the context, and the arrays of the generated code. The text grows with the memories, not with pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from bytewright.codegen.interface import Interface, PoolInterface
+from bytewright.codegen.writer import Writer
+from bytewright.ir.module import Port
+from bytewright.ir.types import Symbol
+
+_SPAN = "memory_span"
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Some bytes, as C text; an address of NULL is no memory."""
+
+    address: str
+    size: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What one function compares: each memory of `read` and `written` with those that it may not meet.
+
+    Attributes:
+        name: Of the function of the C code that a memory is looked up with.
+        parameters, arguments: What the function needs, as it declares and as its caller passes it.
+        read: What is only read: it may not meet `written` and `changing`; nor each other, if they are `apart`.
+        written: What is written: it may not meet anything else in the table.
+        changing: What was compared before, of which bytes change.
+        constant: What was compared before, of which no bytes change.
+    """
+
+    name: str
+    parameters: tuple[str, ...]
+    arguments: tuple[str, ...]
+    read: tuple[Memory, ...]
+    written: tuple[Memory, ...]
+    changing: tuple[Memory, ...]
+    constant: tuple[Memory, ...]
+    apart: bool = False
+
+    @property
+    def memories(self) -> tuple[Memory, ...]:
+        """All of them, by number."""
+        return (*self.read, *self.written, *self.changing, *self.constant)
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether there is anything to compare."""
+        others = len(self.changing) + len(self.written) + (len(self.read) if self.apart else 0)
+        if self.read and others > (1 if self.apart else 0):
+            return True
+        return bool(self.written) and len(self.memories) > 1
+
+    @property
+    def check(self) -> str:
+        """The function of the C code that compares."""
+        return f"check_{self.name}"
+
+    @property
+    def call(self) -> str:
+        """The call of it."""
+        return f"{self.check}({', '.join(self.arguments)})"
+
+
+def workspace_table(interface: Interface) -> Table:
+    """What `<model>_set_workspaces` compares."""
+    model = interface.model
+    lent = tuple(
+        Memory(f"workspaces->{pool.identifier}.base", f"workspaces->{pool.identifier}.size_bytes")
+        for pool in interface.caller_workspaces
+        if pool.used_bytes
+    )
+    return Table(
+        "workspaces",
+        (f"const {model}_context *context", f"const {model}_workspaces *workspaces"),
+        ("context", "workspaces"),
+        read=(),
+        written=lent,
+        changing=(_CONTEXT, *_arrays_that_change(interface)),
+        constant=(*_of_context(interface, interface.caller_parameters), *_constant_arrays(interface)),
+    )
+
+
+def parameter_table(interface: Interface) -> Table:
+    """What `<model>_set_parameters` compares: no pool with another, nor what is copied to with what is copied."""
+    model, caller = interface.model, interface.caller_parameters
+    lent = [pool for pool in caller if not pool.is_copied and pool.used_bytes]
+    return Table(
+        "parameters",
+        (f"const {model}_context *context", f"const {model}_parameters *parameters"),
+        ("context", "parameters"),
+        read=tuple(Memory(f"parameters->{pool.identifier}", interface.macro(pool, "SIZE")) for pool in lent),
+        written=tuple(
+            Memory(f"parameters->{pool.identifier}.to.base", f"parameters->{pool.identifier}.to.size_bytes")
+            for pool in interface.caller_copies
+        ),
+        changing=(
+            _CONTEXT,
+            *_of_context(interface, interface.caller_workspaces),
+            *_arrays_that_change(interface),
+        ),
+        constant=(
+            *(
+                Memory(f"parameters->{pool.identifier}.from", interface.macro(pool, "SIZE"))
+                for pool in interface.caller_copies
+            ),
+            *_constant_arrays(interface),
+        ),
+        apart=True,
+    )
+
+
+def run_table(interface: Interface) -> Table:
+    """What `<model>_run` compares: inputs and outputs, and the structures that bring them."""
+    model = interface.model
+    extents = [extent for port in (*interface.inputs, *interface.outputs) for extent in port.type.shape]
+    symbols = [symbol.name for symbol in interface.symbols if symbol in extents]
+    inputs, outputs = (
+        tuple(Memory(f"{kind}->{port.name}", _port_size(port)) for port in ports)
+        for kind, ports in (("inputs", interface.inputs), ("outputs", interface.outputs))
+    )
+    structures = tuple(Memory(name, f"sizeof *{name}") for name in ("inputs", "outputs"))
+    return Table(
+        "tensors",
+        (
+            f"const {model}_context *context",
+            f"const {model}_inputs *inputs",
+            f"const {model}_outputs *outputs",
+            *(f"int32_t {name}" for name in symbols),
+        ),
+        ("context", "inputs", "outputs", *symbols),
+        read=(*structures, *inputs),
+        written=outputs,
+        changing=(
+            _CONTEXT,
+            *_of_context(interface, interface.caller_workspaces),
+            *_arrays_that_change(interface),
+        ),
+        constant=(*_of_context(interface, interface.caller_parameters), *_constant_arrays(interface)),
+    )
+
+
+_CONTEXT = Memory("context", "sizeof *context")
+
+
+def _of_context(interface: Interface, pools: tuple[PoolInterface, ...]) -> list[Memory]:
+    """What was set: workspaces and parameters are set in any order, so whichever comes second meets the first."""
+    return [
+        Memory(f"context->{pool.identifier}", interface.macro(pool, "SIZE"))
+        for pool in pools
+        if pool.used_bytes
+    ]
+
+
+def _arrays_that_change(interface: Interface) -> list[Memory]:
+    pools = (*interface.workspaces, *interface.own_copies)
+    return [
+        Memory(interface.array_name(pool), interface.macro(pool, "SIZE"))
+        for pool in pools
+        if not pool.is_caller and pool.used_bytes
+    ]
+
+
+def _constant_arrays(interface: Interface) -> list[Memory]:
+    return [
+        Memory(
+            interface.load_array_name(pool) if pool.is_copied else interface.array_name(pool),
+            interface.macro(pool, "SIZE"),
+        )
+        for pool in interface.parameters
+        if not pool.is_caller and pool.used_bytes
+    ]
+
+
+def _port_size(port: Port) -> str:
+    """The bytes of an input or output as C text: a number, times each extent that the run is given."""
+    symbols = [extent.name for extent in port.type.shape if isinstance(extent, Symbol)]
+    fixed = prod(extent for extent in port.type.shape if isinstance(extent, int)) * port.type.dtype.size_bytes
+    return " * ".join([*(f"(size_t){name}" for name in symbols), str(fixed)])
+
+
+def write_span_type(writer: Writer) -> None:
+    """The type of an entry of the tables."""
+    writer.comment("Some memory; one at NULL has no bytes.")
+    writer.line("typedef struct {")
+    with writer.indented():
+        writer.line("const void *address;")
+        writer.line("size_t size_bytes;")
+    writer.line(f"}} {_SPAN};")
+    writer.line()
+
+
+def write_table(writer: Writer, interface: Interface, table: Table) -> None:
+    """The lookup and the loop of a table."""
+    writer.comment(_described(table))
+    writer.listed(f"static {_SPAN} {table.name}_at", [*table.parameters, "size_t index"], " {")
+    with writer.indented(), writer.block("switch (index)"):
+        for number, memory in enumerate(table.memories):
+            writer.line(f"case {number}: return ({_SPAN}){{{memory.address}, {memory.size}}};")
+        writer.line(f"default: return ({_SPAN}){{NULL, 0}};")
+    writer.line("}")
+    writer.line()
+    writer.listed(f"static int32_t {table.check}", list(table.parameters), " {")
+    with writer.indented():
+        _write_loops(writer, interface, table)
+    writer.line("}")
+    writer.line()
+
+
+def _write_loops(writer: Writer, interface: Interface, table: Table) -> None:
+    num_read, num_given = len(table.read), len(table.read) + len(table.written)
+    num_changing = num_given + len(table.changing)
+    num_all = len(table.memories)
+    begin, end = "first + 1", str(num_all)
+    if num_read and num_given > num_read:
+        begin = "first + 1" if table.apart else f"first < {num_read} ? {num_read} : first + 1"
+        end = end if num_changing == num_all else f"first < {num_read} ? {num_changing} : {num_all}"
+    elif num_read:
+        begin, end = "first + 1" if table.apart else str(num_read), str(num_changing)
+    lookup = f"{table.name}_at({', '.join(table.arguments)}, "
+    with writer.block(f"for (size_t first = 0; first < {num_given}; ++first)"):
+        writer.line(f"const {_SPAN} memory = {lookup}first);")
+        writer.line(f"const size_t begin = {begin};")
+        writer.line(f"const size_t end = {end};")
+        writer.line()
+        with writer.block("if (wraps(memory))"):
+            writer.line(f"return {interface.prefix}_ERROR_RANGE;")
+        with (
+            writer.block("for (size_t second = begin; second < end; ++second)"),
+            writer.block(f"if (share_bytes(memory, {lookup}second)))"),
+        ):
+            writer.line(f"return {interface.prefix}_ERROR_OVERLAP;")
+    writer.line(f"return {interface.prefix}_OK;")
+
+
+def _described(table: Table) -> str:
+    """Which numbers are what."""
+    parts: list[str] = []
+    number = 0
+    for memories, what in (
+        (table.read, "given to be read"),
+        (table.written, "given to be written"),
+        (table.changing, "there already, changing"),
+        (table.constant, "there already, constant"),
+    ):
+        if memories:
+            last = number + len(memories) - 1
+            parts.append(f"{number}{f' to {last}' if last > number else ''}: {what}")
+            number = last + 1
+    return "Memory by number. " + "; ".join(parts) + "."
