@@ -135,9 +135,10 @@ class PlannedStep:
     Attributes:
         ticks: Half-open interval on the clock: reading, the body, writing.
         operators: Those of the model that became this call.
-        reads: Buffers that it reads; they live until its body ends.
-        writes: Buffers that it writes; they live from its body on.
-        scratch: Buffers that live in its body alone.
+        reads: Buffers that it reads.
+        writes: Buffers that it writes.
+        scratch: Buffers that it works in.
+        alive: For each of them the ticks, half-open, in which the call needs its bytes: from the first use to the last.
     """
 
     index: int
@@ -148,6 +149,7 @@ class PlannedStep:
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     scratch: tuple[str, ...]
+    alive: Mapping[str, tuple[int, int]]
 
     @property
     def touched(self) -> tuple[str, ...]:
@@ -482,6 +484,7 @@ def _stack(entry: _Record) -> PlannedStack:
 
 
 def _step(entry: _Record) -> PlannedStep:
+    alive = entry.record("alive")
     return PlannedStep(
         index=entry.integer("index"),
         ticks=entry.interval("ticks"),
@@ -491,4 +494,5 @@ def _step(entry: _Record) -> PlannedStep:
         reads=entry.texts("reads"),
         writes=entry.texts("writes"),
         scratch=entry.texts("scratch"),
+        alive=MappingProxyType({name: alive.interval(name) for name in alive.keys}),
     )

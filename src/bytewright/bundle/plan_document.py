@@ -147,6 +147,7 @@ def _tensor_buffers(planned: PlannedModel) -> list[dict[str, Any]]:
     }
     ports = border_ports(planned.module)
     arenas = set(_arena_of(timeline).values())
+    scratch = _scratch(planned)
     documents: list[dict[str, Any]] = []
     touching = _touching_steps(timeline)
     for live in timeline.buffers:
@@ -162,7 +163,12 @@ def _tensor_buffers(planned: PlannedModel) -> list[dict[str, Any]]:
         place = {"kind": kind, "name": scope.pool if scope else None, "offset": offset}
         candidates = live.allocation.annotation(CANDIDATE_POOLS)
         names = candidates if isinstance(candidates, tuple) else ()
-        role = "arena" if live.buffer.name in arenas else _role(live, ports)
+        if live.buffer.name in ports:
+            role = ports[live.buffer.name][0].value
+        elif live.buffer.name in arenas:
+            role = "arena"
+        else:
+            role = "scratch" if live.buffer.name in scratch else "tensor"
         documents.append(_buffer(live, role, place, steps, names) | {"scope": str(scope)})
     return documents
 
@@ -185,11 +191,11 @@ def _arena_of(timeline: Timeline) -> dict[str, str]:
     }
 
 
-def _role(live: LiveBuffer, ports: dict[str, tuple[Border, Port]]) -> str:
-    """What a buffer in a workspace is for. Scratch lives in the body of one call alone."""
-    if live.buffer.name in ports:
-        return ports[live.buffer.name][0].value
-    return "scratch" if live.upper - live.lower == 1 else "tensor"
+def _scratch(planned: PlannedModel) -> set[str]:
+    """Buffers that are given to kernels as scratch, and as nothing else."""
+    steps = _steps(planned)
+    others = {name for step in steps for kind in ("reads", "writes") for name in step[kind]}
+    return {name for step in steps for name in step["scratch"]} - others
 
 
 def _buffer(
@@ -291,6 +297,7 @@ def _steps(planned: PlannedModel) -> list[dict[str, Any]]:
             "device": step.device,
             "operators": list(step.call.operators),
             **_accesses(step, kernels[step.call.callee], arena_of),
+            "alive": {name: list(interval) for name, interval in step.needed},
         }
         for step in planned.timeline.steps
     ]

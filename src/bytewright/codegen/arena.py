@@ -181,12 +181,9 @@ def write_arena_resets(writer: Writer, interface: Interface) -> None:
 def requests_of(
     call: Call, arena_of: Mapping[str, ArenaInterface]
 ) -> tuple[tuple[Buffer, ArenaInterface], ...]:
-    """What a call needs that is requested at run time, in order, and from which arena."""
-    return tuple(
-        (argument.buffer, arena_of[argument.buffer.name])
-        for argument in call.arguments
-        if isinstance(argument, Region) and argument.buffer.name in arena_of
-    )
+    """What a call needs that is requested at run time, in order and once each, and from which arena."""
+    buffers = dict.fromkeys(a.buffer for a in call.arguments if isinstance(a, Region))
+    return tuple((buffer, arena_of[buffer.name]) for buffer in buffers if buffer.name in arena_of)
 
 
 def describe_requests(requests: Sequence[tuple[Buffer, ArenaInterface]]) -> str:

@@ -2,8 +2,8 @@
 
 Both follow from the lifetimes and offsets in plan.json alone, never from the generated C, which is what is being
 watched. A byte may change in a step if a buffer that the step writes has it, and no other buffer that lives while
-the step writes: in a plan that verifies the second half says nothing, and in one that does not it finds the
-overlap.
+that one does: in a plan that verifies the second half says nothing, and in one that does not it finds the overlap.
+A buffer that dies in the middle of a step may lose its bytes there, but only to one that the step writes.
 """
 
 from __future__ import annotations
@@ -115,13 +115,14 @@ def _still(
 ) -> Iterator[WatchedRange]:
     """What a step may not change in a pool, with the buffer that would suffer; guards included."""
     size, guard = watched.pool.used_bytes, watched.guard_bytes
-    writing = (step.ticks[0] + 1, step.ticks[1])  # it reads in the first tick, then writes
     writable = {*step.writes, *step.scratch}
-    concerned = [b for b in buffers if b.name in writable or _overlaps(_live(b), writing)]
+    concerned = [b for b in buffers if b.name in writable or _overlaps(_live(b), step.ticks)]
     for first, end, owners in _pieces(watched.pool, concerned):
-        others = [b.name for b in owners if b.name not in writable]
-        if others or not owners:
-            yield WatchedRange(step.index, index, first, end, others[0] if others else None)
+        written = [b for b in owners if b.name in writable]
+        others = [b for b in owners if b.name not in writable]
+        suffering = [b for b in others if not written or any(_overlaps(_live(b), _live(w)) for w in written)]
+        if suffering or not written:
+            yield WatchedRange(step.index, index, first, end, suffering[0].name if suffering else None)
     if guard:
         yield WatchedRange(step.index, index, -guard, 0)
         yield WatchedRange(step.index, index, size, size + guard)

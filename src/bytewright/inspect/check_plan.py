@@ -56,6 +56,20 @@ def _faults_of_steps(plan: Plan) -> Iterator[str]:
         for name in step.touched:
             if name not in plan.buffers:
                 yield f"step {step.index} touches '{name}', which is no buffer of the plan"
+        yield from _faults_of_ticks(step)
+
+
+def _faults_of_ticks(step: PlannedStep) -> Iterator[str]:
+    """A step says for all that it touches, and for nothing else, when it needs it, in ticks of its own."""
+    for name in dict.fromkeys((*step.touched, *step.alive)):
+        interval = step.alive.get(name)
+        if interval is None or name not in step.touched:
+            yield f"step {step.index} touches '{name}' and does not say when, or does not and says when"
+        elif not step.ticks[0] <= interval[0] < interval[1] <= step.ticks[1]:
+            yield (
+                f"step {step.index} needs '{name}' from tick {interval[0]} to {interval[1]}, and has the ticks "
+                f"{step.ticks[0]} to {step.ticks[1]}"
+            )
 
 
 def _faults_of_pools(plan: Plan) -> Iterator[str]:
@@ -164,7 +178,7 @@ def _faults_of_lifetimes(plan: Plan) -> Iterator[str]:
             if name not in written:
                 yield f"step {step.index} reads '{name}', which no step before it has written"
         written.update(step.writes)
-        for name, (lower, upper) in _intervals(step):
+        for name, (lower, upper) in step.alive.items():
             buffer = plan.buffers[name]
             if buffer.place.kind == "stack" or buffer.live is None:
                 yield f"step {step.index} touches '{name}', which exists in a kernel only"
@@ -177,17 +191,6 @@ def _faults_of_lifetimes(plan: Plan) -> Iterator[str]:
             yield f"input '{buffer.name}' does not live from the start"
         if buffer.role == "output" and buffer.live is not None and buffer.live[1] < plan.num_ticks:
             yield f"output '{buffer.name}' does not live to the end"
-
-
-def _intervals(step: PlannedStep) -> Iterator[tuple[str, tuple[int, int]]]:
-    """When a step needs its buffers: inputs until the body ends, results from the body on, scratch in the body."""
-    first, last = step.ticks
-    for name in step.reads:
-        yield name, (first, last - 1)
-    for name in step.writes:
-        yield name, (first + 1, last)
-    for name in step.scratch:
-        yield name, (first + 1, last - 1)
 
 
 def _faults_of_offsets(plan: Plan) -> Iterator[str]:

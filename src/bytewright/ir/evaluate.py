@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bytewright.diagnostics import InternalError
 from bytewright.ir.address import num_elements, size_bytes, storage_shape
 from bytewright.ir.evaluate_runtime import Pair, Pools, allocate, given, namespace, recast
-from bytewright.ir.evaluate_source import FORMATS, function_name, translate
+from bytewright.ir.evaluate_source import FORMATS, function_name, translate, written_mark
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import (
@@ -66,6 +66,7 @@ class Evaluator:
             constants[constant.buffer.name] = (constant.buffer, python)
             pair = given(constant.data.content, FORMATS[constant.buffer.dtype])
             self._namespace[python], self._namespace[f"{python}_s"] = pair
+            self._namespace[f"{python}_w"] = written_mark(constant.buffer.dtype)
         for function in functions:
             self._reserve_pools(function.body)
             source = translate(function, self._functions, constants)
@@ -110,7 +111,7 @@ class Evaluator:
                 case BufferParameter():
                     shape = _shape(parameter.buffer, arguments)
                     pair = _memory(parameter, shape, arguments, name)
-                    values.extend(pair)
+                    values.extend((*pair, written_mark(parameter.buffer.dtype)))
                     if parameter.access is not Access.READ and parameter.role is not Role.SCRATCH:
                         written.append((parameter, shape, pair))
                 case _:

@@ -1,7 +1,8 @@
 """What translated PrimFuncs call while they run: memory, arithmetic that Python lacks, and refusals.
 
 Memory is bytes, as in C, so that buffers that share a pool overwrite each other when their plan is wrong. Beside
-every memory lies one of the same size whose bytes are 1 where something was written.
+every memory lies one of the same size that holds the mark of the buffer that wrote there, so that one that reads what
+another one left is found, also where both are alive in one call.
 """
 
 from __future__ import annotations
@@ -96,6 +97,13 @@ def rt_unset(function: str, buffer: str, index: int) -> NoReturn:
     raise InternalError(f"'{function}': element {index} of '{buffer}' is read before it is written")
 
 
+def rt_forget(shadow: Memory, mark: int) -> None:
+    """What a buffer wrote counts as not written from here on."""
+    if shadow.nbytes:
+        elements = np.frombuffer(shadow, dtype=f"u{shadow.itemsize}")
+        elements[elements == mark] = 0
+
+
 def rt_unknown(function: str, callee: str) -> NoReturn:
     """A call of something that is not a PrimFunc of the module."""
     raise InternalError(f"'{function}' calls '{callee}', which is not a function of the module")
@@ -123,8 +131,8 @@ def _slice(data: Memory, shadow: Memory, index: int, length: int, kind: str) -> 
 
 
 def rt_view(
-    data: Memory, shadow: Memory, index: int, length: int, kind: str, function: str, view: str
-) -> Pair:
+    data: Memory, shadow: Memory, mark: int, index: int, length: int, kind: str, function: str, view: str
+) -> tuple[Memory, Memory, int]:
     """A view of `length` elements of format `kind` that lie from `index` on; read only."""
     available = (len(data) - index) * data.itemsize // np.dtype(kind).itemsize
     if index < 0 or available < length:
@@ -132,18 +140,19 @@ def rt_view(
             f"'{function}': view '{view}' of {length} elements starts at element {index} of {len(data)}"
         )
     viewed, written = _slice(data, shadow, index, length, kind)
-    return viewed.toreadonly(), written
+    return viewed.toreadonly(), written, mark
 
 
 def rt_region(
     data: Memory,
     shadow: Memory,
+    mark: int,
     index: int,
     length: int | None,
     readonly: bool,
     function: str,
     parameter: str,
-) -> Pair:
+) -> tuple[Memory, Memory, int]:
     """A pointer argument: the elements from `index` on, as many as the parameter has (None: all)."""
     wanted = len(data) - index if length is None else length
     if index < 0 or wanted < 0 or index + wanted > len(data):
@@ -151,7 +160,7 @@ def rt_region(
             f"'{function}' passes elements from {index} of {len(data)} to '{parameter}', which has {wanted}"
         )
     passed, written = data[index : index + wanted], shadow[index : index + wanted]
-    return (passed.toreadonly() if readonly else passed), written
+    return (passed.toreadonly() if readonly else passed), written, mark
 
 
 def _round(value: float) -> float:
@@ -191,14 +200,14 @@ class Pools:
         data.extend(_GARBAGE * max(0, size_bytes - len(data)))
         shadow.extend(bytes(max(0, size_bytes - len(shadow))))
 
-    def place(self, pool: str, offset: int, num_elements: int, kind: str) -> Pair:
-        """The elements of a planned buffer; what another buffer left there counts as not written."""
+    def place(self, pool: str, offset: int, num_elements: int, kind: str, mark: int) -> Pair:
+        """The elements of a planned buffer; what it left there when it was last allocated counts as not written."""
         size = np.dtype(kind).itemsize
         end = offset + num_elements * size
         data, shadow = self._pools[pool]
-        written = memoryview(shadow)[offset:end]
-        written[:] = bytes(len(written))
-        return recast(memoryview(data)[offset:end], kind), recast(written, SHADOW_FORMATS[size])
+        written = recast(memoryview(shadow)[offset:end], SHADOW_FORMATS[size])
+        rt_forget(written, mark)
+        return recast(memoryview(data)[offset:end], kind), written
 
 
 def namespace(pools: Pools) -> dict[str, object]:
@@ -214,6 +223,7 @@ def namespace(pools: Pools) -> dict[str, object]:
         "rt_overflow": rt_overflow,
         "rt_outside": rt_outside,
         "rt_unset": rt_unset,
+        "rt_forget": rt_forget,
         "rt_unknown": rt_unknown,
         "rt_allocate": allocate,
         "rt_pool": pools.place,

@@ -1,9 +1,9 @@
 """Translates PrimFuncs to Python source for the evaluator, with every check of the IR's rules written out.
 
-A buffer becomes two Python names: a memoryview of its elements, and one of the same shape whose bytes are 1 where
-memory was written. Checks that interval arithmetic proves needless (the index of a loop within its extent, the
-product of two bytes) are left out, which is what makes the evaluator quick enough for tests. Helpers named `rt_`
-stand in `evaluate_runtime`.
+A buffer becomes three Python names: a memoryview of its elements, one of the same shape that says which buffer wrote
+each element, and the mark of this buffer there; an element with another mark counts as not written. Checks that
+interval arithmetic proves needless (the index of a loop within its extent, the product of two bytes) are left out,
+which is what makes the evaluator quick enough for tests. Helpers named `rt_` stand in `evaluate_runtime`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ FORMATS = {
     DType.F32: "f",
     DType.F64: "d",
 }
-WRITTEN = {1: 0x01, 2: 0x0101, 4: 0x01010101, 8: 0x0101010101010101}
+_NUM_MARKS = 255  # a mark is a byte that is not 0, repeated; planned buffers take them in turn
 ARITHMETIC = frozenset({DType.I16, DType.I32, DType.I64, DType.F32, DType.F64})
 _LONG_TEXT = 600  # Python's parser allows 200 nested parentheses; long operands become statements
 _PYTHON_OPERATORS = {
@@ -65,6 +65,11 @@ _PYTHON_OPERATORS = {
     BinaryOperator.LOGICAL_AND: "and",
     BinaryOperator.LOGICAL_OR: "or",
 }
+
+
+def written_mark(dtype: DType, number: int = 0) -> int:
+    """What stands beside an element that a buffer wrote: the buffers of a pool differ in their numbers."""
+    return int.from_bytes(bytes([1 + number % _NUM_MARKS]) * dtype.size_bytes, "little")
 
 
 def function_name(name: str) -> str:
@@ -94,6 +99,7 @@ class _Translator:
         self.lines: list[str] = []
         self.depth = 1
         self.num_temporaries = 0
+        self.num_planned = 0
         self.variables: dict[str, str] = {}
         self.intervals: dict[str, Interval] = {}
         self.known: dict[int, Interval | None] = {}  # by identity of nodes, until a variable is defined
@@ -106,7 +112,7 @@ class _Translator:
             match parameter:
                 case BufferParameter():
                     python = self.buffers[parameter.buffer.name] = f"b{len(self.buffers)}"
-                    parameters.extend((python, f"{python}_s"))
+                    parameters.extend((python, f"{python}_s", f"{python}_w"))
                 case ScalarParameter():
                     parameters.append(self.define(parameter.variable))
                 case _:
@@ -185,6 +191,9 @@ class _Translator:
         low, high = self.interval(loop.begin), self.interval(loop.end)
         interval = (low[0], high[1] - 1) if low is not None and high is not None else None
         self.line(f"for {self.define(loop.variable, interval)} in range({begin}, {end}):")
+        for buffer in loop.private:
+            python = self.buffer(buffer)
+            self.line(f"    rt_forget({python}_s, {python}_w)")
         self.indented(loop.body)
 
     def allocate(self, statement: Allocate) -> None:
@@ -198,10 +207,14 @@ class _Translator:
         kind = FORMATS[buffer.dtype]
         if offset is None or pool is None:
             self.line(f"{python}, {python}_s = rt_allocate({self.length(buffer)}, {kind!r})")
+            self.line(f"{python}_w = {written_mark(buffer.dtype)}")
         else:
+            mark = written_mark(buffer.dtype, self.num_planned)
+            self.num_planned += 1
             self.line(
-                f"{python}, {python}_s = rt_pool({pool!r}, {offset!r}, {self.length(buffer)}, {kind!r})"
+                f"{python}, {python}_s = rt_pool({pool!r}, {offset!r}, {self.length(buffer)}, {kind!r}, {mark})"
             )
+            self.line(f"{python}_w = {mark}")
 
     def store(self, statement: Store) -> None:
         buffer, value = statement.buffer, self.value(statement.value)
@@ -215,7 +228,7 @@ class _Translator:
         index = self.temporary()
         self.line(f"{index} = {flat}")
         self.line(f"{python}[{index}] = {value}")
-        self.line(f"{python}_s[{index}] = {WRITTEN[buffer.dtype.size_bytes]}")
+        self.line(f"{python}_s[{index}] = {python}_w")
 
     def view(self, statement: View) -> None:
         python = f"b{len(self.buffers)}"
@@ -224,7 +237,8 @@ class _Translator:
 
         def assign(source: Region) -> str:
             pointed, index = self.buffer(source.buffer), self.region_index(source)
-            return f"{python}, {python}_s = rt_view({pointed}, {pointed}_s, {index}, {length}, {kind!r}, {where})"
+            shown = f"rt_view({pointed}, {pointed}_s, {pointed}_w, {index}, {length}, {kind!r}, {where})"
+            return f"{python}, {python}_s, {python}_w = {shown}"
 
         if statement.condition is None or statement.otherwise is None:
             self.line(assign(statement.source))
@@ -272,7 +286,8 @@ class _Translator:
         length = None if symbolic else num_elements(buffer)
         python, index = self.buffer(argument.buffer), self.region_index(argument)
         readonly = parameter.access is Access.READ
-        return f"*rt_region({python}, {python}_s, {index}, {length}, {readonly}, {self.place(buffer.name)})"
+        memory = f"{python}, {python}_s, {python}_w"
+        return f"*rt_region({memory}, {index}, {length}, {readonly}, {self.place(buffer.name)})"
 
     # Addresses
 
@@ -366,9 +381,8 @@ class _Translator:
             return f"({python} if {python} is not None else rt_unset({self.place(node.buffer.name)}, 0))"
         checks, flat = self.flat(node.buffer, node.indices)
         index = self.temporary()
-        written = WRITTEN[node.buffer.dtype.size_bytes]
         unset = f"rt_unset({self.place(node.buffer.name)}, {index})"
-        checks.append(f"({python}_s[({index} := {flat})] == {written} or {unset})")
+        checks.append(f"({python}_s[({index} := {flat})] == {python}_w or {unset})")
         return f"({python}[{index}] if {' and '.join(checks)} else None)"
 
     def binary(self, node: Binary, strict: bool) -> str:

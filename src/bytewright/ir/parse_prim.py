@@ -252,9 +252,13 @@ def _read_for(reader: Reader, names: Names) -> For:
     reader.expect("..")
     end = read_expression(reader, names)
     kind = next((kind for kind in LoopKind if reader.accept(kind.value)), LoopKind.SERIAL)
+    private: tuple[Buffer, ...] = ()
+    if reader.accept("private"):
+        reader.expect("(")
+        private = reader.items(")", lambda: _buffer(reader, names, reader.prim_name()))
     inner = names.inner()
     inner.variables[variable.name] = variable
-    return For(variable, begin, end, read_block(reader, inner), kind)
+    return For(variable, begin, end, read_block(reader, inner), kind, private)
 
 
 def _read_if(reader: Reader, names: Names) -> If:

@@ -63,13 +63,19 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """`variable` runs from `begin` to before `end`, in steps of one."""
+    """`variable` runs from `begin` to before `end`, in steps of one.
+
+    Attributes:
+        private: Scratch parameters that are used in this loop alone and carry nothing from turn to turn: what was
+            allocated in the body before it became the caller's to provide.
+    """
 
     variable: Var
     begin: Expr
     end: Expr
     body: Seq
     kind: LoopKind = LoopKind.SERIAL
+    private: tuple[Buffer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,7 +141,9 @@ def format_statement(statement: Statement) -> str:
         case For():
             begin, end = format_expression(statement.begin), format_expression(statement.end)
             kind = "" if statement.kind is LoopKind.SERIAL else f" {statement.kind.value}"
-            return f"for {_variable(statement.variable)} in {begin} .. {end}{kind} {{"
+            names = ", ".join(prim_name(buffer.name) for buffer in statement.private)
+            private = f" private({names})" if names else ""
+            return f"for {_variable(statement.variable)} in {begin} .. {end}{kind}{private} {{"
         case If():
             return f"if {format_expression(statement.condition)} {{"
         case Let():

@@ -132,7 +132,10 @@ def _rebuild(statement: Statement, rewriting: Rewriting) -> Statement:
         case For():
             body = rewrite_sequence(statement.body, rewriting)
             variable = _defined(statement.variable, rewriting)
-            return For(variable, inside(statement.begin), inside(statement.end), body, statement.kind)
+            private = tuple(map(rewriting.buffer, statement.private))
+            return For(
+                variable, inside(statement.begin), inside(statement.end), body, statement.kind, private
+            )
         case Allocate():
             return replace(statement, buffer=rewriting.buffer(statement.buffer))
         case View():

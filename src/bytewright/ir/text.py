@@ -28,7 +28,21 @@ KEYWORDS = frozenset(
         *(function.value for function in MathFunction),
         *(kind.value for kind in CallKind),
         *("min", "max", "select", "true", "false", "inf", "nan"),
-        *("for", "in", "let", "allocate", "view", "if", "else", "on", "noalias", "buffer", "tensor", "data"),
+        *(
+            "for",
+            "in",
+            "let",
+            "allocate",
+            "view",
+            "if",
+            "else",
+            "on",
+            "noalias",
+            "private",
+            "buffer",
+            "tensor",
+            "data",
+        ),
     }
 )
 PRIM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:/[A-Za-z_][A-Za-z0-9_]*)*")

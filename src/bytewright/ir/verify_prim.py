@@ -23,6 +23,7 @@ from bytewright.ir.prim import (
     LoopKind,
     PrimFunc,
     Region,
+    Role,
     ScalarParameter,
     Seq,
     Statement,
@@ -34,7 +35,7 @@ from bytewright.ir.symbols import buffers_of
 from bytewright.ir.types import DType, Symbol, format_shape
 from bytewright.ir.verify_call import Denoted, check_call
 from bytewright.ir.violation import Context
-from bytewright.ir.walk import as_any, regions
+from bytewright.ir.walk import as_any, num_uses, regions
 
 ARITHMETIC = frozenset({DType.I16, DType.I32, DType.I64, DType.F32, DType.F64})
 _INTEGER_ONLY = frozenset({BinaryOperator.MOD, BinaryOperator.SHL, BinaryOperator.SHR, BinaryOperator.AND})
@@ -223,10 +224,24 @@ class _Checker:
                 self.report(f"unrolled loop over '{loop.variable.name}' has a bound that is not constant")
         if loop.variable.dtype not in _INDEX_TYPES:
             self.report(f"loop variable '{loop.variable.name}' is {loop.variable.dtype.value}")
+        for buffer in loop.private:
+            self.private(loop, buffer)
         count = len(self.hidden)
         self.define_variable(loop.variable)
         self.sequence(loop.body)
         self.reveal(count)
+
+    def private(self, loop: For, buffer: Buffer) -> None:
+        """What carries nothing from turn to turn is scratch that no statement outside of the loop uses."""
+        self.defined(buffer)
+        scratch = [p.buffer for p in self.function.buffer_parameters if p.role is Role.SCRATCH]
+        what = f"'{buffer.name}' is private to the loop over '{loop.variable.name}'"
+        if buffer not in scratch:
+            self.report(f"{what}, but is no scratch parameter")
+        if loop.kind is LoopKind.PARALLEL:
+            self.report(f"{what}, whose threads would share it")
+        if num_uses(self.function.body, buffer) != num_uses(loop.body, buffer):
+            self.report(f"{what}, but used outside of it")
 
     def allocation(self, statement: Allocate) -> None:
         buffer, scope = statement.buffer, statement.buffer.scope

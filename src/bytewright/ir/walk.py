@@ -179,6 +179,17 @@ def free_buffers(statement: Statement) -> tuple[Buffer, ...]:
     return tuple(buffer for buffer in used if buffer not in defined)
 
 
+def num_uses(statement: Statement, buffer: Buffer) -> int:
+    """How often a buffer is named in the statement and in the statements inside it: read, written, shown or passed."""
+    total = 0
+    for inner in walk_statements(statement):
+        total += sum(region.buffer == buffer for region in regions(inner))
+        total += isinstance(inner, Store) and inner.buffer == buffer
+        for expression in expressions(inner):
+            total += sum(isinstance(e, Load) and e.buffer == buffer for e in walk_expression(expression))
+    return total
+
+
 @dataclass(frozen=True, slots=True)
 class BufferUse:
     """Buffers that a statement reads and writes, each in order of first use."""

@@ -1,8 +1,10 @@
 """The clock: program points of the entry, with calls inlined, and the lifetime of every buffer on it.
 
-A call occupies three ticks: read, body, write. Its inputs die after the body, its results are born in the body, its
-scratch lives in the body alone. A buffer that a loop uses but that was born outside lives for the whole loop.
-An arena lives in the bodies of the calls that request from it, and from the first to the last of them.
+A call occupies a tick for reading, those of its body, and one for writing. Within the body each argument is needed
+from its first to its last use there (`body_clock.py`), whatever it is to the kernel; so an input may die, and scratch
+take its bytes, in the middle of a call. A buffer lives from the first tick that needs it to the last. One that a loop
+uses but that was born outside lives for the whole loop. An arena, and what is requested from it, lives for the whole
+bodies of the calls that request from it, and the arena from the first to the last of them.
 Inputs of the model live from the start, because the application has already written them, and outputs to the end.
 Lifetimes are half-open. Beside them stands which devices touch each buffer (`touch.py`).
 """
@@ -16,7 +18,6 @@ from bytewright.ir.border import Border, border_of
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import (
-    Access,
     Allocate,
     BufferParameter,
     Call,
@@ -26,16 +27,14 @@ from bytewright.ir.prim import (
     LoopKind,
     PrimFunc,
     Region,
-    Role,
     Seq,
     Statement,
     Store,
     View,
 )
+from bytewright.storage.body_clock import BodyClock, Interval, body_clocks
 from bytewright.storage.touch import Touch, Touches, TouchTable, touch_table, united
 from bytewright.target.model import Target
-
-TICKS_PER_CALL = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +43,19 @@ class Step:
 
     Attributes:
         ticks: Half-open interval on the clock.
-        touched: Names of the entry's buffers that the call touches.
+        needed: The entry's buffers that the call is given, each with the ticks in which it needs them.
     """
 
     index: int
     ticks: tuple[int, int]
     call: Call
     device: str
-    touched: tuple[str, ...]
+    needed: tuple[tuple[str, Interval], ...]
+
+    @property
+    def touched(self) -> tuple[str, ...]:
+        """Names of the entry's buffers that the call is given."""
+        return tuple(name for name, _ in self.needed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +105,7 @@ def read_clock(module: Module, target: Target) -> Timeline:
     """Numbers the program points of the module's entry; the target says which devices there are."""
     entry = module.main
     kernels = {kernel.name: kernel for kernel in module.kernels}
-    reader = _Reader(kernels, entry.device, touch_table(module, target))
+    reader = _Reader(kernels, body_clocks(module, target), entry.device, touch_table(module, target))
     reader.sequence(entry.body)
     parameters = entry.buffer_parameters
     allocations = {allocation.buffer.name: allocation for allocation in reader.allocations}
@@ -124,6 +128,7 @@ def read_clock(module: Module, target: Target) -> Timeline:
 @dataclass(slots=True)
 class _Reader:
     kernels: dict[str, PrimFunc]
+    clocks: dict[str, BodyClock]
     device: str
     table: TouchTable
     tick: int = 0
@@ -169,23 +174,26 @@ class _Reader:
                 self.lifetimes[name] = (min(lower, first), max(upper, self.tick))
 
     def _call(self, call: Call) -> None:
-        kernel = self.kernels.get(call.callee)
-        parameters = kernel.parameters if kernel else ()
-        touched: list[str] = []
+        kernel, clock = self.kernels.get(call.callee), self.clocks.get(call.callee)
+        num_ticks = 1 if clock is None else clock.num_ticks
+        ticks = (self.tick, self.tick + 1 + num_ticks + 1)
+        needed: dict[str, Interval] = {}
         for index, argument in enumerate(call.arguments):
             if not isinstance(argument, Region):
                 continue
-            parameter = parameters[index] if index < len(parameters) else None
             name = argument.buffer.name
-            lower, upper = _interval(parameter if isinstance(parameter, BufferParameter) else None)
+            interval = ticks if clock is None else _in_call(clock.intervals[index], ticks)
             touches = self.table.of_argument(call, index)
-            for reached in (name, *self.arena_of.get(name, ())):
-                self._touch(reached, self.tick + lower, self.tick + upper)
+            arenas = self.arena_of.get(name, ())
+            for reached in (name, *arenas):
+                if arenas:  # held throughout, whenever it is used
+                    interval = (ticks[0] + 1, ticks[1] - 1)
+                needed[reached] = _hull(needed.get(reached, interval), interval)
                 self.touches[reached] = united(self.touches.get(reached, ()), touches)
-                touched.append(reached)
-        ticks = (self.tick, self.tick + TICKS_PER_CALL)
+        for name, (lower, upper) in needed.items():
+            self._touch(name, lower, upper)
         device = kernel.device if kernel else self.device
-        self.steps.append(Step(len(self.steps), ticks, call, device, tuple(dict.fromkeys(touched))))
+        self.steps.append(Step(len(self.steps), ticks, call, device, tuple(needed.items())))
         self.tick = ticks[1]
 
     def extend(self, definition: BufferParameter | Allocate) -> None:
@@ -202,20 +210,14 @@ class _Reader:
         self.touches[name] = united(self.touches.get(name, ()), (own,))
 
     def _touch(self, name: str, lower: int, upper: int) -> None:
-        known = self.lifetimes.get(name, (lower, upper))
-        self.lifetimes[name] = (min(known[0], lower), max(known[1], upper))
+        self.lifetimes[name] = _hull(self.lifetimes.get(name, (lower, upper)), (lower, upper))
 
 
-def _interval(parameter: BufferParameter | None) -> tuple[int, int]:
-    """When, within the three ticks of a call, an argument is alive; unknown parameters live throughout."""
-    if parameter is None:
-        return 0, TICKS_PER_CALL
-    if parameter.role is Role.SCRATCH:
-        return 1, 2
-    match parameter.access:
-        case Access.READ:
-            return 0, 2
-        case Access.WRITE:
-            return 1, TICKS_PER_CALL
-        case Access.READ_WRITE:
-            return 0, TICKS_PER_CALL
+def _in_call(interval: Interval | None, ticks: Interval) -> Interval:
+    """When an argument is needed; what the body never touches still has an address, and bytes while it is read."""
+    first = ticks[0]
+    return (first, first + 1) if interval is None else (first + 1 + interval[0], first + 1 + interval[1])
+
+
+def _hull(first: Interval, second: Interval) -> Interval:
+    return min(first[0], second[0]), max(first[1], second[1])

@@ -5,6 +5,8 @@ call lie in it one above the other, and are all released when the call has ended
 most that any call needs: sizes and padding only grow with the extents, so the upper bounds are the worst case, and it
 is reached.
 
+Requests of one call that never need to hold at once are one request (`share_requests.py`).
+
 At most one arena ends in a pool. Requests with the fewest candidate pools come first and keep them; another one joins
 an arena whose pools are all among its own and hold its call, and else gets an arena in the pools that are left to it.
 Runs after `attach_candidates`. Other allocations of the entry are planned at their upper bounds: the lifetimes of
@@ -13,28 +15,24 @@ tensors are not nested, so no arena could serve them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from bytewright.ir.address import has_constant_size, size_bytes
+from bytewright.ir.address import size_bytes
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import (
     ARENA,
     CANDIDATE_POOLS,
     Allocate,
-    BufferParameter,
-    Call,
     PrimFunc,
-    Region,
-    Role,
     Seq,
     Statement,
 )
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import WORKSPACE, Scope, join_scopes, pool_scope
 from bytewright.ir.types import DType
-from bytewright.ir.walk import names_in, walk_statements
+from bytewright.ir.walk import names_in
+from bytewright.storage.share_requests import requests_by_call, share_requests
 from bytewright.target.model import Target
 
 _MOST_NAMES = 4  # of requests that the provenance of an arena lists
@@ -90,7 +88,8 @@ class _Arena:
 
 def make_arenas(module: Module, target: Target) -> Module:
     """Returns the module whose entry has arenas, and an arena for each request."""
-    return replace(module, entries=tuple(_with_arenas(entry, module, target) for entry in module.entries))
+    shared = share_requests(module, target)
+    return replace(shared, entries=tuple(_with_arenas(entry, shared, target) for entry in shared.entries))
 
 
 def top_bytes(requests: tuple[Buffer, ...]) -> int:
@@ -121,7 +120,7 @@ def _with_arenas(entry: PrimFunc, module: Module, target: Target) -> PrimFunc:
 
 
 def _arenas(entry: PrimFunc, module: Module, target: Target) -> list[_Arena]:
-    calls = list(_requests_by_call(entry, module))
+    calls = [requests for _, requests in requests_by_call(entry, module)]
     arenas: list[_Arena] = []
     taken = {*names_in(entry), *(constant.buffer.name for constant in module.constant_buffers)}
     arena_of: dict[Buffer, _Arena] = {}
@@ -174,41 +173,6 @@ def _pools(request: Allocate) -> tuple[str, ...]:
     pools = request.annotation(CANDIDATE_POOLS)
     assert isinstance(pools, tuple), "attach_candidates has been here"
     return pools
-
-
-def _requests_by_call(entry: PrimFunc, module: Module) -> Iterator[list[Allocate]]:
-    """What each call needs as scratch of a size known at run time, in the order of its arguments."""
-    allocations = {
-        s.buffer: s
-        for s in walk_statements(entry.body)
-        if isinstance(s, Allocate)
-        and not has_constant_size(s.buffer)
-        and s.annotation(CANDIDATE_POOLS) is not None
-    }
-    calls = [statement for statement in walk_statements(entry.body) if isinstance(statement, Call)]
-    num_uses: dict[Buffer, int] = {}
-    for call in calls:
-        for argument in call.arguments:
-            if isinstance(argument, Region):
-                num_uses[argument.buffer] = num_uses.get(argument.buffer, 0) + 1
-    for call in calls:
-        scratch = [buffer for buffer in _scratch(call, module) if num_uses[buffer] == 1]
-        requests = [allocations[buffer] for buffer in scratch if buffer in allocations]
-        if requests:
-            yield requests
-
-
-def _scratch(call: Call, module: Module) -> list[Buffer]:
-    kernel = module.kernel(call.callee)
-    if kernel is None:
-        return []
-    return [
-        argument.buffer
-        for parameter, argument in zip(kernel.parameters, call.arguments, strict=True)
-        if isinstance(parameter, BufferParameter)
-        and parameter.role is Role.SCRATCH
-        and isinstance(argument, Region)
-    ]
 
 
 def _free_name(taken: set[str]) -> str:

@@ -3,7 +3,8 @@
 `local` stays private to the kernel. `global` becomes a local array where the device's limits admit it, so that the
 C compiler may keep it in registers; otherwise, like anything that asks for a workspace, it becomes a parameter of
 the kernel and an allocation of the entry at each call, which the planner then places among the tensors. A kernel that
-calls another one passes such scratch through from its own caller. Arrays that only `global` put on the stack move
+calls another one is given such scratch for each of its calls and passes it on; so what the calls of one body need may
+share bytes. What was allocated in a loop stays private to its turns. Arrays that only `global` put on the stack move
 away again, largest first, while the worst call path of a context exceeds its limit. What carries a tag that some pass
 lowers is that pass's business and stays as it is. The scopes say afterwards what was decided, the provenance why.
 
@@ -13,6 +14,7 @@ call passes constants, else one of the entry's symbols, which `make_arenas.py` d
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -38,7 +40,7 @@ from bytewright.ir.prim import (
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import GLOBAL, STACK, WORKSPACE, Rank, Scope
 from bytewright.ir.types import Symbol
-from bytewright.ir.walk import names_in, walk_statements
+from bytewright.ir.walk import blocks, names_in, walk_statements
 from bytewright.storage.account_stack import StackUse, stack_uses
 from bytewright.storage.candidates import is_left_to_a_pass
 from bytewright.storage.touch import Touch, Touches, TouchTable
@@ -111,37 +113,29 @@ class _Hoisted:
 
 
 def _receive_scratch(kernel: PrimFunc, hoisted: dict[str, _Hoisted]) -> PrimFunc:
-    """Allocates what the kernel's callees need and passes it at each call; calls that need the same share it."""
-    taken, known = set(names_in(kernel)), known_of(kernel)
-    allocations: list[Allocate] = []
-    passed: dict[tuple[str, tuple[Allocate, ...]], tuple[Region, ...]] = {}
-    for statement in walk_statements(kernel.body):
-        if isinstance(statement, Call):
-            scratch = _scratch_of(statement, known, hoisted)
-            if (statement.callee, scratch) in passed:
-                continue
-            regions: list[Region] = []
-            for allocation in scratch:
-                name = _unique_name(f"{statement.callee}_{allocation.buffer.name}", taken)
-                taken.add(name)
-                allocations.append(replace(allocation, buffer=replace(allocation.buffer, name=name)))
-                regions.append(Region(allocations[-1].buffer))
-            passed[statement.callee, scratch] = tuple(regions)
-    if not allocations:
-        return kernel
-
+    """Allocates what the kernel's callees need right before each call, and passes it."""
+    known = known_of(kernel)
     for call in _in_parallel_loops(kernel, Call):
         for allocation in _scratch_of(call, known, hoisted):
             raise _shared_by_threads(allocation.buffer, kernel, f"'{call.callee}' asks for it")
+    taken = set(names_in(kernel))
+
+    def own_of(allocation: Allocate, callee: str) -> Allocate:
+        name = _unique_name(f"{callee}_{allocation.buffer.name}", taken)
+        taken.add(name)
+        return replace(allocation, buffer=replace(allocation.buffer, name=name))
 
     def expand(statement: Statement) -> tuple[Statement, ...]:
         if not isinstance(statement, Call):
             return (statement,)
-        regions = passed[statement.callee, _scratch_of(statement, known, hoisted)]
-        return (replace(statement, arguments=(*statement.arguments, *regions)),)
+        own = tuple(own_of(a, statement.callee) for a in _scratch_of(statement, known, hoisted))
+        return (*own, _with_scratch(statement, own))
 
-    body = rewrite_sequence(kernel.body, Rewriting(statement=expand))
-    return replace(kernel, body=Seq((*allocations, *body.statements)))
+    return replace(kernel, body=rewrite_sequence(kernel.body, Rewriting(statement=expand)))
+
+
+def _with_scratch(call: Call, scratch: tuple[Allocate, ...]) -> Call:
+    return replace(call, arguments=(*call.arguments, *(Region(allocation.buffer) for allocation in scratch)))
 
 
 def _hoist(
@@ -177,7 +171,15 @@ def _hoist(
     names = {allocation.buffer.name for allocation in scratch}
     reasons = {buffer.name: reason for buffer, (_, reason) in decided.items()}
 
+    private: dict[str, list[Buffer]] = {}
+    for buffer, loop in _innermost_loops(kernel.body):
+        if buffer.name in names:
+            private.setdefault(loop, []).append(rename(buffer))
+
     def drop(statement: Statement) -> tuple[Statement, ...]:
+        if isinstance(statement, For):
+            own = private.get(statement.variable.name, [])
+            return (replace(statement, private=(*statement.private, *own)),)
         if not isinstance(statement, Allocate):
             return (statement,)
         if statement.buffer.name in names:
@@ -193,6 +195,16 @@ def _hoist(
     )
     placed = replace(kernel, parameters=(*kernel.parameters, *parameters), body=body)
     return _Hoisted(known_of(placed), tuple(scratch))
+
+
+def _innermost_loops(statement: Statement, loop: str | None = None) -> Iterator[tuple[Buffer, str]]:
+    """What is allocated in loops, each with the variable of the innermost one: every turn has it anew."""
+    if isinstance(statement, Allocate) and loop is not None:
+        yield statement.buffer, loop
+    inside = statement.variable.name if isinstance(statement, For) else loop
+    for block in blocks(statement):
+        for inner in block.statements:
+            yield from _innermost_loops(inner, inside)
 
 
 def _in_parallel_loops(kernel: PrimFunc, kind: type[_Inner]) -> list[_Inner]:
@@ -339,8 +351,7 @@ def _pass_scratch(entry: PrimFunc, hoisted: dict[str, _Hoisted]) -> PrimFunc:
             return (statement,)
         stem = _call_stem(statement)
         own = tuple(own_of(allocation, stem) for allocation in scratch)
-        arguments = (*statement.arguments, *(Region(allocation.buffer) for allocation in own))
-        return (Seq((*own, replace(statement, arguments=arguments))),)
+        return (Seq((*own, _with_scratch(statement, own))),)
 
     return replace(entry, body=rewrite_sequence(entry.body, Rewriting(statement=expand)))
 

@@ -95,17 +95,17 @@ def test_lifetimes_and_steps() -> None:
     found = buffers()
     assert {name: (b["live"], b["first_step"], b["last_step"]) for name, b in found.items()} == {
         "x": ([0, 2], 0, 0),
-        "y": ([7, 9], 2, 2),
-        "one/out": ([1, 5], 0, 1),
-        "one/scratch0": ([1, 2], 0, 0),
-        "two/out": ([4, 8], 1, 2),
+        "y": ([9, 11], 2, 2),
+        "one/out": ([2, 6], 0, 1),
+        "one/scratch0": ([1, 3], 0, 0),
+        "two/out": ([6, 10], 1, 2),
         "m_two/scratch0": (None, None, None),
-        "three/addend": ([0, 9], 2, 2),
+        "three/addend": ([0, 11], 2, 2),
     }
     assert [(s["index"], s["ticks"], s["kernel"], s["operators"]) for s in document()["steps"]] == [
-        (0, [0, 3], "m_one", ["0 (REVERSE)"]),
-        (1, [3, 6], "m_two", ["1 (REVERSE)", "2 (RELU)"]),
-        (2, [6, 9], "m_add", ["3 (ADD)"]),
+        (0, [0, 4], "m_one", ["0 (REVERSE)"]),
+        (1, [4, 8], "m_two", ["1 (REVERSE)", "2 (RELU)"]),
+        (2, [8, 11], "m_add", ["3 (ADD)"]),
     ]
 
 
@@ -114,6 +114,15 @@ def test_steps_say_what_they_read_and_write() -> None:
         (["x"], ["one/out"], ["one/scratch0"]),
         (["one/out"], ["two/out"], []),
         (["two/out", "three/addend"], ["y"], []),
+    ]
+
+
+def test_steps_say_when_they_need_what_they_touch() -> None:
+    """The first two copy their input to scratch in one tick of the body, and from it in the other."""
+    assert [s["alive"] for s in document()["steps"]] == [
+        {"x": [1, 2], "one/out": [2, 3], "one/scratch0": [1, 3]},
+        {"one/out": [5, 6], "two/out": [6, 7]},
+        {"two/out": [9, 10], "three/addend": [9, 10], "y": [9, 10]},
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -36,7 +37,7 @@ from bytewright.ir.expr import (
     select,
 )
 from bytewright.ir.module import ConstantBuffer, Module
-from bytewright.ir.prim import Access, BufferParameter, LoopKind, PrimFunc, Role, ScalarParameter
+from bytewright.ir.prim import Access, BufferParameter, For, LoopKind, PrimFunc, Role, ScalarParameter, Seq
 from bytewright.ir.rewrite import expand_unrolled
 from bytewright.ir.scope import LOCAL, WORKSPACE, pool_scope
 from bytewright.ir.types import DType, Symbol
@@ -417,7 +418,7 @@ def test_ring_keeps_the_last_rows():
     assert result.tolist() == [[40, 41], [50, 51]]
 
 
-def test_buffers_at_overlapping_offsets_overwrite_each_other():
+def test_what_another_buffer_wrote_over_is_not_read():
     out = Buffer("out", (2,), DType.I32)
 
     def run(second_offset: int) -> list[int]:
@@ -433,7 +434,27 @@ def test_buffers_at_overlapping_offsets_overwrite_each_other():
         return run_primfunc(function(b, BufferParameter(out, Access.WRITE)), {})["out"].tolist()
 
     assert run(8) == [5, 5]
-    assert run(4) == [5, 6]
+    with pytest.raises(InternalError, match="element 1 of 'first' is read before it is written"):
+        run(4)
+
+
+def test_private_scratch_holds_nothing_of_the_turn_before():
+    """Two loops that differ in nothing but what the second one says of its scratch."""
+    scratch, out = Buffer("scratch", (4,), DType.I32), Buffer("out", (4,), DType.I32)
+    b = BodyBuilder(("scratch", "out"))
+    with b.for_("i", 0, 4) as i:
+        with b.if_(i < 1):
+            b.store(scratch, 0, 7)
+        b.store(out, i, load(scratch, 0))
+    kept = function(
+        b, BufferParameter(scratch, Access.READ_WRITE, Role.SCRATCH), BufferParameter(out, Access.WRITE)
+    )
+    assert run_primfunc(kept, {})["out"].tolist() == [7, 7, 7, 7]
+    (loop,) = kept.body.statements
+    assert isinstance(loop, For)
+    private = replace(kept, body=Seq((replace(loop, private=(scratch,)),)))
+    with pytest.raises(InternalError, match="element 0 of 'scratch' is read before it is written"):
+        run_primfunc(private, {})
 
 
 def test_symbolic_extents_come_from_scalar_parameters():

@@ -41,8 +41,10 @@ def tensor(
 
 
 def step(index: int, reads: tuple[str, ...], writes: tuple[str, ...], device: str = "cpu") -> PlannedStep:
+    tick = 3 * index
+    alive = dict.fromkeys(reads, (tick, tick + 2)) | dict.fromkeys(writes, (tick + 1, tick + 3))
     return PlannedStep(
-        index, (3 * index, 3 * index + 3), f"m_k{index}", device, (f"{index} (ADD)",), reads, writes, ()
+        index, (tick, tick + 3), f"m_k{index}", device, (f"{index} (ADD)",), reads, writes, (), alive
     )
 
 

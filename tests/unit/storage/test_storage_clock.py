@@ -44,7 +44,7 @@ def test_scratch_lives_in_the_body_alone() -> None:
     kernel = reverse_kernel("k", SIZE, WORKSPACE)
     module = place_scratch(chain("m", [kernel] * 2, SIZE), load_target("host"))
     found = lifetimes(read_clock(module, HOST))
-    assert (found["t0/scratch0"], found["y/scratch0"]) == ((1, 2), (4, 5))
+    assert (found["t0/scratch0"], found["y/scratch0"]) == ((1, 3), (5, 7))
 
 
 def test_a_buffer_lives_from_its_first_to_its_last_call() -> None:
@@ -99,7 +99,7 @@ def test_what_a_loop_does_not_touch_is_not_widened() -> None:
     with body.for_("turn", 0, 4):
         body.call("k", region(first), region(last), where=WHERE)
     found = lifetimes(read_clock(module_of("m", [KERNEL], body.finish(), first, last), HOST))
-    assert found["early"] == (1, 3)
+    assert found["early"] == (1, 2)
     assert found["x"] == (0, 6)
 
 

@@ -91,7 +91,7 @@ def test_inputs_live_from_the_start_and_outputs_to_the_end() -> None:
     entry = replace(module.main, parameters=parameters, body=body.finish())
     ports = [Port(name, TensorType((SIZE,), DType.I8)) for name in ("x", "late", "early", "y")]
     module = replace(module, entries=(entry,), inputs=tuple(ports[:2]), outputs=tuple(ports[2:]))
-    expected = {"x": (0, 5), "late": (0, 8), "early": (1, 9), "y": (7, 9), "middle": (4, 6)}
+    expected = {"x": (0, 5), "late": (0, 8), "early": (1, 9), "y": (7, 9), "middle": (4, 5)}
     for seen in (module, place_io(module)):
         assert {b.buffer.name: (b.lower, b.upper) for b in read_clock(seen, HOST).buffers} == expected
 

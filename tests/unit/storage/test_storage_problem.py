@@ -156,9 +156,14 @@ def test_the_workspace_problem_has_tensors_and_scratch_with_their_lifetimes() ->
     module = stored(chain("m", [reverse_kernel("k", SIZE)] * 2, SIZE), target())
     problem = build_workspace_problem(module, read_clock(module, target()), target())
     assert [(b.name, b.size_bytes, b.lifetimes, b.alignment) for b in problem.buffers] == [
-        ("t0/out", SIZE, ((1, 5),), 16),
-        ("t0/scratch0", SIZE, ((1, 2),), 16),
-        ("y/scratch0", SIZE, ((4, 5),), 16),
+        (
+            "t0/out",
+            SIZE,
+            ((2, 6),),
+            16,
+        ),  # written in the second tick of one body, read in the first of the next
+        ("t0/scratch0", SIZE, ((1, 3),), 16),
+        ("y/scratch0", SIZE, ((5, 7),), 16),
     ]
     assert [[c.pool for c in b.candidates] for b in problem.buffers] == [["fast", "slow", "shared"]] * 3
     assert [(p.name, p.capacity_bytes) for p in problem.pools] == [
@@ -233,12 +238,15 @@ def noalias(kernel: PrimFunc) -> set[frozenset[str]]:
 
 
 def test_parameters_that_never_overlap_are_noalias() -> None:
+    """The source has died when the result is written, so the plan may give both the same bytes, and does."""
     result = planned(chain("m", [reverse_kernel("k", SIZE)] * 3, SIZE), target())
     (kernel,) = result.module.kernels
-    pairs = {
-        frozenset(pair) for pair in (("source", "result"), ("source", "scratch0"), ("result", "scratch0"))
-    }
-    assert noalias(kernel) == pairs
+    places = result.workspace.placement_of
+    assert (places["t0/out"].pool, places["t0/out"].offset) == (
+        places["t1/out"].pool,
+        places["t1/out"].offset,
+    )
+    assert noalias(kernel) == {frozenset(pair) for pair in (("source", "scratch0"), ("result", "scratch0"))}
 
 
 def test_a_kernel_that_is_called_in_place_once_loses_restrict_for_all() -> None:

@@ -1,0 +1,193 @@
+"""When a kernel needs what it is given: the ticks of its body, with the bodies of its callees in their places.
+
+A statement that touches memory is a tick, and what it reads and writes coexists in it. A callee's ticks stand where
+it is called, to any depth. What a loop uses is needed for the whole loop, because another turn may come round; scratch
+that the loop calls private is not, because each turn begins without it. Both branches of a condition take time, one
+after the other. A parameter is needed from the first to the last tick that touches it: before the first one nothing
+of it can be lost that the kernel needs, and what its caller still needs afterwards is the caller's own touch. So
+partial writes, and writes in one branch, need no rule of their own.
+
+Ticks that tell nothing apart are left out: there is one for each set of parameters that are needed at once, and a
+kernel of one loop nest has a single one. What cannot be looked into needs all it is given throughout: functions that
+the module does not hold, and kernels of devices that run no C, where the order of the statements promises nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from bytewright.ir.expr import Expr, Load
+from bytewright.ir.module import Module
+from bytewright.ir.prim import (
+    Allocate,
+    BufferParameter,
+    Call,
+    For,
+    If,
+    Let,
+    PrimFunc,
+    Region,
+    Seq,
+    Statement,
+    Store,
+    View,
+)
+from bytewright.ir.walk import expressions, regions, walk_expression
+from bytewright.target.model import Target
+
+Interval = tuple[int, int]  # half-open
+
+
+@dataclass(frozen=True, slots=True)
+class BodyClock:
+    """The ticks of one kernel's body.
+
+    Attributes:
+        num_ticks: At least one.
+        intervals: For each parameter when it is needed; None for scalars, and for what the body never touches.
+    """
+
+    num_ticks: int
+    intervals: tuple[Interval | None, ...]
+
+
+def body_clocks(module: Module, target: Target) -> dict[str, BodyClock]:
+    """The clocks of all kernels of a module, by name."""
+    clocks: dict[str, BodyClock] = {}
+    for kernel in module.kernels:  # callees stand before their callers
+        device = target.find_device(kernel.device)
+        if device is None or not device.runs_c:
+            clocks[kernel.name] = _throughout(kernel)
+        else:
+            clocks[kernel.name] = _clock_of(kernel, clocks)
+    return clocks
+
+
+def are_apart(first: Interval, second: Interval) -> bool:
+    """Whether no tick is in both."""
+    return first[1] <= second[0] or second[1] <= first[0]
+
+
+def _throughout(kernel: PrimFunc) -> BodyClock:
+    return BodyClock(1, tuple((0, 1) if isinstance(p, BufferParameter) else None for p in kernel.parameters))
+
+
+def _clock_of(kernel: PrimFunc, clocks: Mapping[str, BodyClock]) -> BodyClock:
+    names = [parameter.buffer.name for parameter in kernel.buffer_parameters]
+    reader = _BodyReader(clocks)
+    reader.sequence(kernel.body)
+    num_ticks, intervals = _condensed(
+        {name: reader.intervals[name] for name in names if name in reader.intervals}
+    )
+    return BodyClock(
+        num_ticks,
+        tuple(
+            intervals.get(parameter.buffer.name) if isinstance(parameter, BufferParameter) else None
+            for parameter in kernel.parameters
+        ),
+    )
+
+
+def _condensed(intervals: Mapping[str, Interval]) -> tuple[int, dict[str, Interval]]:
+    """The same order in the fewest ticks: a new one begins only where something begins after something has ended."""
+    ends, begins = 0, 1  # what ends at a tick has gone when something begins there
+    events = sorted(
+        [(upper, ends, name) for name, (_, upper) in intervals.items()]
+        + [(lower, begins, name) for name, (lower, _) in intervals.items()]
+    )
+    tick, has_ended = 0, False
+    lowers: dict[str, int] = {}
+    found: dict[str, Interval] = {}
+    for _, kind, name in events:
+        if kind == ends:
+            has_ended = True
+            found[name] = (lowers[name], tick + 1)
+        else:
+            tick += has_ended
+            has_ended = False
+            lowers[name] = tick
+    return tick + 1, found
+
+
+@dataclass(slots=True)
+class _BodyReader:
+    """Numbers the statements of one body; names are those of its buffers, whatever they are."""
+
+    clocks: Mapping[str, BodyClock]
+    tick: int = 0
+    intervals: dict[str, Interval] = field(default_factory=dict[str, Interval])
+    shown: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    private: set[str] = field(
+        default_factory=set[str]
+    )  # to loops that were read: nothing outside of them uses it
+
+    def sequence(self, sequence: Seq) -> None:
+        for statement in sequence.statements:
+            self._statement(statement)
+
+    def _statement(self, statement: Statement) -> None:
+        loaded = [e.buffer.name for e in _operands(statement) if isinstance(e, Load)]
+        match statement:
+            case Seq():
+                self.sequence(statement)
+            case For():
+                self._loop(statement, loaded)
+            case If():
+                self._tick(loaded)
+                self.sequence(statement.then)
+                if statement.otherwise is not None:
+                    self.sequence(statement.otherwise)
+            case Store():
+                self._tick((*loaded, statement.buffer.name))
+            case View():
+                self._tick(loaded)
+                names = (name for region in regions(statement) for name in self._roots(region.buffer.name))
+                self.shown[statement.buffer.name] = tuple(dict.fromkeys(names))
+            case Let():
+                self._tick(loaded)
+            case Call():
+                self._tick(loaded)
+                self._call(statement)
+            case Allocate():
+                pass
+
+    def _loop(self, loop: For, loaded: list[str]) -> None:
+        first = self.tick
+        self._tick(loaded)  # in C, the end is computed again before each turn
+        self.sequence(loop.body)
+        self.private.update(buffer.name for buffer in loop.private)
+        for name, (lower, upper) in self.intervals.items():
+            if upper > first and name not in self.private:
+                self.intervals[name] = (min(lower, first), max(upper, self.tick))
+
+    def _call(self, call: Call) -> None:
+        clock = self.clocks.get(call.callee)
+        for index, argument in enumerate(call.arguments):
+            if not isinstance(argument, Region):
+                continue
+            interval = (0, 1) if clock is None else clock.intervals[index]
+            if interval is not None:
+                self._touch(argument.buffer.name, self.tick + interval[0], self.tick + interval[1])
+        self.tick += 1 if clock is None else clock.num_ticks
+
+    def _tick(self, names: Iterable[str]) -> None:
+        """One tick that touches these buffers; none if there are none."""
+        touched = tuple(names)
+        for name in touched:
+            self._touch(name, self.tick, self.tick + 1)
+        self.tick += bool(touched)
+
+    def _touch(self, name: str, lower: int, upper: int) -> None:
+        for root in self._roots(name):
+            known = self.intervals.get(root, (lower, upper))
+            self.intervals[root] = (min(known[0], lower), max(known[1], upper))
+
+    def _roots(self, name: str) -> tuple[str, ...]:
+        """What a name stands for: what a view shows, or the buffer itself."""
+        return self.shown.get(name, (name,))
+
+
+def _operands(statement: Statement) -> Iterator[Expr]:
+    for expression in expressions(statement):
+        yield from walk_expression(expression)

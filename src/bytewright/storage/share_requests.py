@@ -1,0 +1,123 @@
+"""One request in the place of several that a callee uses in turn: memory requested at run time, shared within a call.
+
+What is requested lies in a stack of blocks for the whole call, so that buffers of a callee's callees that are never
+needed at once would each have bytes of their own. Where two of them ask for the same (shape, type, alignment, pools),
+one block serves both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from bytewright.ir.address import has_constant_size
+from bytewright.ir.expr import Buffer
+from bytewright.ir.module import Module
+from bytewright.ir.prim import (
+    CANDIDATE_POOLS,
+    Allocate,
+    BufferParameter,
+    Call,
+    PrimFunc,
+    Region,
+    Role,
+    Statement,
+)
+from bytewright.ir.rewrite import Rewriting, rewrite_sequence
+from bytewright.ir.walk import walk_statements
+from bytewright.storage.body_clock import BodyClock, Interval, are_apart, body_clocks
+from bytewright.target.model import Target
+
+
+def share_requests(module: Module, target: Target) -> Module:
+    """Returns the module whose entry allocates less of what is requested at run time."""
+    clocks = body_clocks(module, target)
+    return replace(module, entries=tuple(_shared(entry, module, clocks) for entry in module.entries))
+
+
+def _shared(entry: PrimFunc, module: Module, clocks: dict[str, BodyClock]) -> PrimFunc:
+    instead = {
+        request: other
+        for call, requests in requests_by_call(entry, module)
+        for request, other in _in_turn(call, requests, clocks[call.callee])
+    }
+    if not instead:
+        return entry
+    also: dict[Buffer, list[str]] = {}
+    for request, other in instead.items():
+        also.setdefault(other, []).append(request.name)
+
+    def share(statement: Statement) -> tuple[Statement, ...]:
+        match statement:
+            case Allocate(buffer=buffer) if buffer in instead:
+                return ()
+            case Allocate(buffer=buffer) if buffer in also:
+                return (statement.because(f"share_requests: serves {', '.join(also[buffer])} in turn"),)
+            case Call(arguments=arguments):
+                chosen = (
+                    replace(a, buffer=instead.get(a.buffer, a.buffer)) if isinstance(a, Region) else a
+                    for a in arguments
+                )
+                return (replace(statement, arguments=tuple(chosen)),)
+            case _:
+                return (statement,)
+
+    return replace(entry, body=rewrite_sequence(entry.body, Rewriting(statement=share)))
+
+
+def _in_turn(call: Call, requests: list[Allocate], clock: BodyClock) -> Iterator[tuple[Buffer, Buffer]]:
+    """Requests of a call that another one serves, each with that one."""
+    kept: list[tuple[Allocate, list[Interval]]] = []
+    for request in requests:
+        passed = [
+            interval or (0, 1)
+            for argument, interval in zip(call.arguments, clock.intervals, strict=True)
+            if isinstance(argument, Region) and argument.buffer == request.buffer
+        ]
+        needed = (min(lower for lower, _ in passed), max(upper for _, upper in passed))
+        for other, intervals in kept:
+            if _ask_for_the_same(other, request) and all(are_apart(needed, i) for i in intervals):
+                intervals.append(needed)
+                yield request.buffer, other.buffer
+                break
+        else:
+            kept.append((request, [needed]))
+
+
+def _ask_for_the_same(first: Allocate, second: Allocate) -> bool:
+    pools = (first.annotation(CANDIDATE_POOLS), second.annotation(CANDIDATE_POOLS))
+    return replace(first.buffer, name="") == replace(second.buffer, name="") and pools[0] == pools[1]
+
+
+def requests_by_call(entry: PrimFunc, module: Module) -> Iterator[tuple[Call, list[Allocate]]]:
+    """What each call needs as scratch of a size known at run time, in the order of its arguments."""
+    allocations = {
+        s.buffer: s
+        for s in walk_statements(entry.body)
+        if isinstance(s, Allocate)
+        and not has_constant_size(s.buffer)
+        and s.annotation(CANDIDATE_POOLS) is not None
+    }
+    calls = [statement for statement in walk_statements(entry.body) if isinstance(statement, Call)]
+    num_calls: dict[Buffer, int] = {}
+    for call in calls:
+        for buffer in dict.fromkeys(a.buffer for a in call.arguments if isinstance(a, Region)):
+            num_calls[buffer] = num_calls.get(buffer, 0) + 1
+    for call in calls:
+        scratch = [buffer for buffer in dict.fromkeys(_scratch(call, module)) if num_calls[buffer] == 1]
+        requests = [allocations[buffer] for buffer in scratch if buffer in allocations]
+        if requests:
+            yield call, requests
+
+
+def _scratch(call: Call, module: Module) -> list[Buffer]:
+    kernel = module.kernel(call.callee)
+    if kernel is None:
+        return []
+    return [
+        argument.buffer
+        for parameter, argument in zip(kernel.parameters, call.arguments, strict=True)
+        if isinstance(parameter, BufferParameter)
+        and parameter.role is Role.SCRATCH
+        and isinstance(argument, Region)
+    ]
