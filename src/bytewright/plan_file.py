@@ -494,5 +494,5 @@ def _step(entry: _Record) -> PlannedStep:
         reads=entry.texts("reads"),
         writes=entry.texts("writes"),
         scratch=entry.texts("scratch"),
-        alive=MappingProxyType({name: alive.interval(name) for name in alive.keys}),
+        alive=FrozenMapping({name: alive.interval(name) for name in alive.keys}),
     )

@@ -278,9 +278,9 @@ def _statement(draw: st.DrawFn, scope: _Scope, depth: int) -> Statement:
             inner = scope.inner()
             variable = Var(scope.fresh(draw), DType.I32)
             inner.variables += (variable,)
-            return For(
-                variable, begin, end, _sequence(draw, inner, depth - 1), draw(st.sampled_from(LoopKind))
-            )
+            body, kind = _sequence(draw, inner, depth - 1), draw(st.sampled_from(LoopKind))
+            private = draw(st.lists(st.sampled_from(scope.known), max_size=2)) if scope.known else []
+            return For(variable, begin, end, body, kind, tuple(private))
         case "if":
             condition = scope.expression(draw)
             otherwise = _sequence(draw, scope.inner(), depth - 1) if draw(st.booleans()) else None

@@ -169,10 +169,14 @@ def _meant(name: str, known: Mapping[str, object]) -> str | None:
     return f"did you mean '{close[0]}'?" if close else None
 
 
+def _read_buffer_name(reader: Reader, names: Names) -> Buffer:
+    start = reader.position
+    return _buffer(reader, names, reader.prim_name(), start)
+
+
 def _read_region(reader: Reader, names: Names) -> Region:
     reader.expect("&")
-    start = reader.position
-    buffer = _buffer(reader, names, reader.prim_name(), start)
+    buffer = _read_buffer_name(reader, names)
     if not reader.accept("["):
         return Region(buffer)
     return Region(buffer, _read_indices(reader, names))
@@ -255,7 +259,7 @@ def _read_for(reader: Reader, names: Names) -> For:
     private: tuple[Buffer, ...] = ()
     if reader.accept("private"):
         reader.expect("(")
-        private = reader.items(")", lambda: _buffer(reader, names, reader.prim_name()))
+        private = reader.items(")", lambda: _read_buffer_name(reader, names))
     inner = names.inner()
     inner.variables[variable.name] = variable
     return For(variable, begin, end, read_block(reader, inner), kind, private)
@@ -288,9 +292,14 @@ def _read_allocate(reader: Reader, names: Names) -> Allocate:
     return Allocate(buffer, read_annotations(reader))
 
 
+def _accepts_attributes(reader: Reader) -> bool:
+    """Reads the brace before attributes, and not one that opens the next statement, a block."""
+    return not reader.sees_match(_BLOCK) and reader.accept("{")
+
+
 def read_annotations(reader: Reader) -> Annotations:
     """`{key=value, ...}`, or nothing."""
-    if not reader.accept("{"):
+    if not _accepts_attributes(reader):
         return ()
     start = reader.position
     found = reader.keywords("}", {})
@@ -325,6 +334,13 @@ _STATEMENTS: tuple[tuple[str, Callable[[Reader, Names], Statement]], ...] = (
 )
 
 
+# What a block begins with, which attributes do not: another brace, a statement's word, or an element that is stored to.
+_BLOCK = re.compile(
+    r"\{(?:\s+|#[^\n]*)*(?:[{}]|(?:for|if|let|allocate|view|call_extern|call_cpacked|call_packed)\b(?!\s*=)"
+    r'|(?:"(?:\\.|[^"\\])*"|[\w/]+)\s*\[)'
+)
+
+
 def _read_call(reader: Reader, names: Names, kind: CallKind) -> Call:
     callee = reader.prim_name()
     reader.expect("(")
@@ -332,7 +348,7 @@ def _read_call(reader: Reader, names: Names, kind: CallKind) -> Call:
         ")", lambda: _read_region(reader, names) if reader.sees("&") else read_expression(reader, names)
     )
     start = reader.position
-    attributes = reader.keywords("}", {}) if reader.accept("{") else {}
+    attributes = reader.keywords("}", {}) if _accepts_attributes(reader) else {}
     operators, touched_by = attributes.pop("operators", ()), attributes.pop("touched_by", None)
     for name in attributes:
         reader.refuse(f"a call has no attribute '{name}', only operators and touched_by", start)

@@ -160,6 +160,10 @@ class Reader:
         is_word = token[-1].isalnum() or token[-1] == "_"
         return not (is_word and re.match(r"[\w/]", self._text[end : end + 1]))
 
+    def sees_match(self, pattern: re.Pattern[str]) -> bool:
+        """True if the pattern matches here."""
+        return pattern.match(self._text, self.position) is not None
+
     def accept(self, token: str) -> bool:
         """Reads the token if it stands here."""
         if not self.sees(token):

@@ -14,7 +14,18 @@ from bytewright.ir.expr import Binary, BinaryOperator, Buffer, Const, Expr, Sele
 from bytewright.ir.graph import Constant, Function, Node, Quantization, Value
 from bytewright.ir.module import ConstantBuffer, Module, Port
 from bytewright.ir.parse import ParseError, parse_expression, parse_module, parse_primfunc
-from bytewright.ir.prim import Access, BufferParameter, LoopKind, PrimFunc, Role, ScalarParameter
+from bytewright.ir.prim import (
+    Access,
+    Allocate,
+    BufferParameter,
+    Call,
+    LoopKind,
+    PrimFunc,
+    Role,
+    ScalarParameter,
+    Seq,
+    Store,
+)
 from bytewright.ir.print_graph import print_function
 from bytewright.ir.print_module import module_data, print_module
 from bytewright.ir.print_prim import format_expression, print_primfunc
@@ -254,3 +265,15 @@ def test_what_is_no_module_is_refused(before: str, after: str, message: str):
 def test_attributes_of_unknown_kinds_are_refused():
     with pytest.raises(InternalError, match="a value of type list cannot be an attribute"):
         format_value([1])
+
+
+def test_a_block_after_a_statement_is_not_taken_for_its_attributes():
+    """Braces follow a call or an allocation in both cases."""
+    inner = Buffer("s", (2,), DType.I8, GLOBAL)
+    stores = (Store(inner, (const(0),), const(1, DType.I8)), Allocate(Buffer("t", (2,), DType.I8, GLOBAL)))
+    blocks = [Seq(()), Seq((Seq(()),)), *(Seq((store,)) for store in stores), Seq((Call("f", ()),))]
+    for block in blocks:
+        for before in (Call("g", ()), Call("g", (), operators=("0 (ADD)",))):
+            body = Seq((Allocate(inner), block, before, block, before))
+            module = Module("m", kernels=(PrimFunc("k", (), body),))
+            assert parse_module(print_module(module), {}, {}) == module
