@@ -59,13 +59,17 @@ class CompiledModel:
         """Without the compiled library, which a copy builds for itself when it runs."""
         return {"plan": self.plan, "files": self.files}
 
-    def write(self, directory: str | PathLike[str]) -> Path:
+    def write(self, directory: str | PathLike[str], *, force: bool = False) -> Path:
         """Writes the bundle into a new or empty folder, or in place of an older bundle; returns the folder.
+
+        Args:
+            directory: Other files in it stay.
+            force: Replaces files of the older bundle that were edited, too.
 
         Raises:
             CompileError: BW206; then the folder is as it was.
         """
-        write_bundle(self.files, directory)
+        write_bundle(self.files, directory, force=force)
         return Path(directory)
 
     def run(self, *inputs: Array) -> Array | tuple[Array, ...]:

@@ -22,8 +22,8 @@ from bytewright.target.model import Target
 
 PLAN_FILE = "plan.json"
 SCHEMA = 1
-# What the plan's hash leaves out: itself, and the digests of files that contain it.
-UNHASHED_KEYS = ("plan_hash", "files")
+# What the plan's hash leaves out: itself, and the digests of files that contain it, which `files_hash` covers.
+UNHASHED_KEYS = ("plan_hash", "files", "files_hash")
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +241,11 @@ def hash_document(document: Mapping[str, Any]) -> str:
     """The plan's hash: sha256 of the document without the keys that depend on it."""
     content = {key: value for key, value in document.items() if key not in UNHASHED_KEYS}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def hash_files(plan_hash: str, files: Mapping[str, str]) -> str:
+    """The hash of the list of files: sha256 of the plan's hash and of all paths with their digests."""
+    return hashlib.sha256(json.dumps([plan_hash, sorted(files.items())]).encode()).hexdigest()
 
 
 def read_document(directory: str | PathLike[str]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bytewright.codegen.interface import offset_macro
-from bytewright.plan_file import Plan, PlannedBuffer, hash_document, read_plan
+from bytewright.plan_file import Plan, PlannedBuffer, hash_document, hash_files, read_plan
 
 
 def overlapping_pair(plan: Plan, first_role: str = "tensor") -> tuple[PlannedBuffer, PlannedBuffer]:
@@ -72,3 +72,4 @@ def _make_consistent(folder: Path, document: dict[str, Any]) -> None:
         content = path.read_bytes().replace(old_hash.encode(), document["plan_hash"].encode())
         path.write_bytes(content)
         document["files"][name] = hashlib.sha256(content).hexdigest()
+    document["files_hash"] = hash_files(document["plan_hash"], document["files"])

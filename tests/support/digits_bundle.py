@@ -13,7 +13,7 @@ import numpy as np
 
 from bytewright.bundle.write import write_bundle
 from bytewright.pipeline import compile_model
-from bytewright.plan_file import Plan, hash_document, plan_of
+from bytewright.plan_file import Plan, hash_document, hash_files, plan_of
 from bytewright.target import Overrides, ProviderOption, apply_overrides, load_target
 from bytewright.target.model import Provider
 from tflite_writer import ModelBuilder
@@ -48,9 +48,11 @@ def write_digits(directory: Path, target: str = "mps3-an547", caller_parameters:
 
 
 def write_document(directory: Path, document: dict[str, Any], rehash: bool = True) -> None:
-    """Puts a changed plan.json into a bundle, with the hash that its new content has."""
+    """Puts a changed plan.json into a bundle, with the hashes that its new content and its list of files have."""
     if rehash:
         document["plan_hash"] = hash_document(document)
+    if isinstance(document.get("files"), dict):
+        document["files_hash"] = hash_files(document["plan_hash"], document["files"])
     (directory / "plan.json").write_text(json.dumps(document), encoding="utf-8")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bytewright.bundle.write import write_bundle
 from bytewright.diagnostics import CompileError
 from bytewright.execute.description import read_bundle
 from bytewright.execute.tools import compile_c, find_tool
@@ -82,6 +83,12 @@ def failing_solver() -> None:
         del SOLVERS["mine"]
 
 
+def other_files() -> None:
+    Path("out").mkdir()
+    Path("out", "thesis.txt").write_text("years of work")
+    write_bundle({"plan.json": b"{}"}, Path("out"))
+
+
 def failing_compiler() -> None:
     compile_c([sys.executable, "-c", FAILING_COMPILER], directory=Path(), what="the C compiler")
 
@@ -94,6 +101,7 @@ PROVOKED: dict[str, Callable[[], object]] = {
     "BW202": misspelt_key,
     "BW203": lambda: load_target("mps3-an574"),
     "BW204": misspelt_pool,
+    "BW206": other_files,
     "BW207": lambda: read_bundle(Path("out")),
     "BW301": lambda: solve(PROBLEM).require(),
     "BW401": wrong_plan,

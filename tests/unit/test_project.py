@@ -25,6 +25,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"ops"}),
     frozenset({"frontends", "place", "lower", "storage", "plan", "codegen"}),
     frozenset({"plan_file"}),
+    frozenset({"bundle_folder"}),
     frozenset({"bundle", "execute", "inspect", "report"}),
     frozenset({"pipeline"}),
     frozenset({"model"}),

@@ -1,20 +1,18 @@
-"""Writes a bundle: all files or none."""
+"""What a bundle consists of, and writing it: all files or none."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from bytewright.bundle.install import install
 from bytewright.bundle.plan_document import BUILD_FLAGS
-from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.plan_file import PLAN_FILE
+from bytewright.bundle.standing import look_at, refused
+from bytewright.plan_file import PLAN_FILE, hash_files
 
 
 def bundle_files(
@@ -22,59 +20,36 @@ def bundle_files(
 ) -> dict[str, bytes]:
     """Path -> content of everything in the bundle, in the order of the paths.
 
-    The document gets the digest of every other file, as `files`.
+    The document gets the digest of every other file, as `files`, and as `files_hash` that of their list.
     """
     files = dict(c_files)
     sources = [path for path in c_files if path.endswith(".c")]
     files["CMakeLists.txt"] = _cmake(model, sources, uses_math).encode()
     document["files"] = {path: hashlib.sha256(files[path]).hexdigest() for path in sorted(files)}
+    document["files_hash"] = hash_files(document["plan_hash"], document["files"])
     files[PLAN_FILE] = (json.dumps(document, indent=1) + "\n").encode()
     return dict(sorted(files.items()))
 
 
-def write_bundle(files: Mapping[str, bytes], directory: str | PathLike[str]) -> None:
-    """Writes the files into the directory, replacing a bundle that is there.
+def write_bundle(files: Mapping[str, bytes], directory: str | PathLike[str], *, force: bool = False) -> None:
+    """Writes the files into the directory, replacing a bundle that is there; other files in it stay.
 
-    The files are written beside the directory first, so a failure leaves what was there before.
+    At every moment the old bundle or the new one is whole (`install` says how); a failure leaves what was there before.
+
+    Args:
+        files: As `bundle_files` gives them.
+        directory: New, empty, or a bundle's; a link to a folder is followed.
+        force: Also replaces files of the bundle that were edited since.
 
     Raises:
-        CompileError: BW206 if the directory cannot be written, or holds something that is not a bundle.
+        CompileError: BW206 if the directory cannot be written, holds something that is not a bundle, a bundle that was
+            edited, or something else where a file must be.
     """
-    directory = Path(directory).absolute()
-    if directory.exists() and not directory.is_dir():
-        raise _refused(directory, "is not a folder")
-    if directory.is_dir() and any(directory.iterdir()) and not (directory / PLAN_FILE).is_file():
-        raise _refused(directory, "is not empty and holds no bundle")
+    directory = Path(directory)
     try:
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".bytewright-", dir=directory.parent) as temporary:
-            fresh = Path(temporary) / "bundle"
-            for path, content in files.items():
-                target = fresh / path
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(content)
-            _replace(fresh, directory, Path(temporary) / "old")
+        install(files, look_at(directory, files, force=force))
     except OSError as error:
-        raise _refused(directory, f"cannot be written: {error.strerror}") from error
-
-
-def _replace(fresh: Path, directory: Path, old: Path) -> None:
-    if directory.exists():
-        os.replace(directory, old)
-        try:
-            os.replace(fresh, directory)
-        except OSError:
-            os.replace(old, directory)
-            raise
-        shutil.rmtree(old)
-    else:
-        os.replace(fresh, directory)
-
-
-def _refused(directory: Path, reason: str) -> CompileError:
-    return CompileError(
-        Diagnostic("BW206", f"'{directory}' {reason}", help="name a new or empty folder, or an older bundle")
-    )
+        raise refused(directory, f"cannot be written: {error.strerror or error}") from error
 
 
 def _cmake(model: str, sources: list[str], uses_math: bool) -> str:

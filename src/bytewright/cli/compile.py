@@ -37,8 +37,9 @@ from bytewright.target import (
     type=click.Path(path_type=Path),
     required=True,
     metavar="DIR",
-    help="The bundle's folder: new, empty, or an older bundle, which is replaced.",
+    help="The bundle's folder: new, empty, or an older bundle, which is replaced; other files in it stay.",
 )
+@click.option("--force", is_flag=True, help="Replace an older bundle even if its files were edited.")
 @click.option("--name", metavar="NAME", help="C identifier of the model; else from the file's name.")
 @click.option("--target", default="host", metavar="NAME|FILE", help="What to compile for.  [default: host]")
 @click.option(
@@ -117,6 +118,7 @@ from bytewright.target import (
 def compile_command(
     model: Path,
     directory: Path,
+    force: bool,
     name: str | None,
     target: str,
     workspace: tuple[PoolOption, ...],
@@ -166,7 +168,7 @@ def compile_command(
             batch_max=batch_max,
             progress=progress,
         )
-        write_bundle(compiled.files, directory)
+        write_bundle(compiled.files, directory, force=force)
     if as_json:
         click.echo(json.dumps(compiled.document, indent=1))
     else:

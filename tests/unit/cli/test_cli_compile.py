@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bytewright.cli.main import bytewright
+from support.bundle_files import tree
 from support.digits_bundle import DIGITS, two_by_two, unsupported
 
 
@@ -276,3 +277,56 @@ def test_several_inputs_and_outputs_keep_their_order(tmp_path: Path) -> None:
     assert [tensor["name"] for tensor in document["outputs"]] == ["total", "difference"]
     roles = {b["place"]["name"]: b["role"] for b in document["buffers"] if b["place"]["kind"] == "caller"}
     assert roles == {"left": "input", "right": "input", "total": "output", "difference": "output"}
+
+
+# --- what is in the folder already
+
+
+def test_a_repository_with_a_plan_of_its_own_is_left_alone(tmp_path: Path) -> None:
+    """A file called plan.json does not make a folder a bundle."""
+    out = tmp_path / "out"
+    (out / ".git").mkdir(parents=True)
+    (out / ".git" / "HEAD").write_text("ref: refs/heads/main")
+    (out / "plan.json").write_text('{"version": 4, "resource_changes": []}')
+    before = tree(out)
+    for options in ((), ("--force",)):
+        result = invoke("compile", DIGITS, "-o", out, *options)
+        assert result.exit_code == 1
+        assert "error[BW206]" in result.stderr
+        assert tree(out) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_bundle_in_a_repository_is_replaced_and_the_repository_stays(tmp_path: Path) -> None:
+    compiled(tmp_path)
+    (tmp_path / "out" / ".git").mkdir()
+    (tmp_path / "out" / ".git" / "HEAD").write_text("ref: refs/heads/main")
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    compiled(tmp_path, "--name", "other")
+    found = tree(tmp_path / "out")
+    assert (found[".git/HEAD"], found["notes.txt"]) == (b"ref: refs/heads/main", b"mine")
+    assert "src/other.c" in found
+    assert "src/digits.c" not in found
+
+
+def test_what_was_edited_needs_force_and_the_help_works(tmp_path: Path) -> None:
+    compiled(tmp_path)
+    source = tmp_path / "out" / "src" / "digits_kernels.c"
+    written = source.read_bytes()
+    source.write_bytes(written + b"/* tuned by hand */\n")
+    result = invoke("compile", DIGITS, "-o", tmp_path / "out")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "holds a bundle that was edited since: src/digits_kernels.c" in result.stderr
+    assert "help: --force overwrites" in result.stderr
+    assert source.read_bytes() != written
+    compiled(tmp_path, "--force")
+    assert source.read_bytes() == written
+
+
+def test_a_link_to_a_bundle_stays_a_link(tmp_path: Path) -> None:
+    compiled(tmp_path)
+    (tmp_path / "out").rename(tmp_path / "real")
+    (tmp_path / "out").symlink_to("real")
+    compiled(tmp_path, "--name", "other")
+    assert (tmp_path / "out").is_symlink()
+    assert (tmp_path / "real" / "src" / "other.c").is_file()

@@ -1,0 +1,117 @@
+"""Which files of a folder are a bundle's own: those that its plan.json lists, with the digests that it lists.
+
+Whoever replaces a bundle, checks or builds it decides by this list alone. The list is sealed: `files_hash` covers it
+and the plan's hash, so that a file that is struck off it is missed. Everything else in the folder is foreign,
+whatever it is called, and links are foreign even where they lead to what is listed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import stat
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from bytewright.plan_file import PLAN_FILE, SCHEMA, hash_document, hash_files
+
+_DIGEST = re.compile(r"[0-9a-f]{64}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class FileList:
+    """What a bundle's plan.json says of the folder.
+
+    Attributes:
+        digests: Path in the folder, with slashes -> sha256 of every file but plan.json.
+        is_sealed: Whether plan and list are those that the two hashes of plan.json are of.
+        plan_digest: sha256 of plan.json itself.
+    """
+
+    digests: Mapping[str, str]
+    is_sealed: bool
+    plan_digest: str
+
+
+def read_file_list(directory: Path) -> FileList | None:
+    """The list of a folder's plan.json; None if that is no plan.json that Bytewright wrote."""
+    path = directory / PLAN_FILE
+    if not _is_regular(path):
+        return None
+    try:
+        content = path.read_bytes()
+        found = json.loads(content.decode("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict):
+        return None
+    document = cast("dict[str, Any]", found)
+    digests, plan_hash = document.get("files"), document.get("plan_hash")
+    if document.get("schema") != SCHEMA or not isinstance(plan_hash, str) or not isinstance(digests, dict):
+        return None
+    listed = cast("dict[str, object]", digests)
+    if not all(is_inside(name) and _is_digest(digest) for name, digest in listed.items()):
+        return None
+    files = cast("dict[str, str]", listed)
+    seals = (plan_hash, document.get("files_hash"))
+    is_sealed = seals == (hash_document(document), hash_files(plan_hash, files))
+    return FileList(files, is_sealed, hashlib.sha256(content).hexdigest())
+
+
+def is_inside(path: str) -> bool:
+    """Whether this is the plain path of a file in the folder, and not that of plan.json."""
+    parts = path.split("/")
+    plain = all(part not in ("", ".", "..") and not set(part) & {"\0", "\\"} for part in parts)
+    return plain and path != PLAN_FILE
+
+
+def digest_of(path: Path) -> str | None:
+    """sha256 of a regular file that is no link; None for everything else.
+
+    Raises:
+        OSError: It is one, and cannot be read.
+    """
+    if not _is_regular(path):
+        return None
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def foreign_entries(directory: Path, listed: Iterable[str]) -> list[str]:
+    """What is in the folder and not listed: files, links, and folders that hold nothing listed, with a slash.
+
+    Raises:
+        OSError: A folder cannot be read.
+    """
+    files = set(listed)
+    folders = {"/".join(name.split("/")[:depth]) for name in files for depth in range(1, name.count("/") + 1)}
+    return list(_walk(directory, "", files, folders))
+
+
+def _walk(directory: Path, prefix: str, files: set[str], folders: set[str]) -> Generator[str, None, None]:
+    with os.scandir(directory / prefix) as entries:
+        found = sorted(entries, key=lambda entry: entry.name)
+    for entry in found:
+        name = prefix + entry.name
+        if entry.is_dir(follow_symlinks=False):
+            if name in folders:
+                yield from _walk(directory, f"{name}/", files, folders)
+            else:
+                yield f"{name}/"
+        elif name not in files or not entry.is_file(follow_symlinks=False):
+            yield name
+
+
+def _is_regular(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def _is_digest(value: object) -> bool:
+    return isinstance(value, str) and _DIGEST.match(value) is not None
