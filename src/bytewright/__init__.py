@@ -29,6 +29,7 @@ def compile(  # noqa: A001
     io: str = "caller",
     batch_max: int | None = None,
     numerics: str = "litert-ref",
+    embed: str = "auto",
     solver: str = "auto",
     max_stack_size: int | str | None = None,
     max_stack_alloca_size: int | str | None = None,
@@ -50,6 +51,8 @@ def compile(  # noqa: A001
         io: "caller", or "workspace" to have inputs and outputs in workspace pools.
         batch_max: Samples that one run computes at most; None for a run of exactly one, without a batch.
         numerics: "litert-ref" or "tflm": the reference that the output equals bit for bit.
+        embed: How the bytes of parameter pools come into the program: as C "numbers", by the assembler's "incbin", or
+            "auto" for the latter beyond 1 MiB.
         solver: The planner's algorithm, by name; "auto", another built-in one, or one that was registered.
         max_stack_size: Limit of the stack along any call path, in bytes or as "8KiB" or "unlimited".
         max_stack_alloca_size: Largest scratch that may be a local array.
@@ -75,6 +78,7 @@ def compile(  # noqa: A001
         io=io,
         batch_max=batch_max,
         numerics=numerics,
+        embed=embed,
         solver=solver,
         max_stack_size=max_stack_size,
         max_stack_alloca_size=max_stack_alloca_size,

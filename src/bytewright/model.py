@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bytewright.bundle.write import write_bundle
+from bytewright.codegen.interface import Embedding
 from bytewright.execute.host import HostModel
 from bytewright.frozen_mapping import FrozenMapping
 from bytewright.ir.border import Io
@@ -111,6 +112,7 @@ def compile_to_model(
     io: str,
     batch_max: int | None,
     numerics: str,
+    embed: str,
     solver: str,
     max_stack_size: int | str | None,
     max_stack_alloca_size: int | str | None,
@@ -142,6 +144,7 @@ def compile_to_model(
         "numerics": _choice("numerics", numerics, Numerics),
         "pins": _options("pins", pins, parse_pin_option),
         "batch_max": _checked_batch(batch_max),
+        "embedding": _choice("embed", embed, Embedding),
         "solver": _checked("solver", solver, (str,), "a text"),
     }
     find_solver(solver)  # before the model is read

@@ -14,6 +14,7 @@ from bytewright.bundle.write import bundle_files
 from bytewright.codegen.generate import generate_c
 from bytewright.codegen.includes import uses_math
 from bytewright.codegen.interface import (
+    Embedding,
     Interface,
     PoolInterface,
     arena_interfaces,
@@ -80,6 +81,7 @@ def compile_model(
     pins: tuple[Pin, ...] = (),
     batch_max: int | None = None,
     solver: str = "auto",
+    embedding: Embedding = Embedding.AUTO,
     progress: Progress | None = None,
 ) -> Compiled:
     """Compiles a model file for a target; nothing is written.
@@ -93,6 +95,7 @@ def compile_model(
         pins: Buffers that belong in a pool by name.
         batch_max: Samples that one run computes at most; None for a run of one sample, without a batch.
         solver: Of the planner, by name.
+        embedding: How the bytes of parameter pools come into the program.
         progress: Told the name of each stage as it begins.
 
     Raises:
@@ -112,7 +115,14 @@ def compile_model(
     module = _checked(lower_graph(module, target), Stage.LOWERED, target, module, "lower_graph")
     module = _checked(share_kernels(module), Stage.LOWERED, target, module, "share_kernels")
     return compile_lowered(
-        module, target, numerics=numerics, io=io, pins=pins, solver=solver, progress=progress
+        module,
+        target,
+        numerics=numerics,
+        io=io,
+        pins=pins,
+        solver=solver,
+        embedding=embedding,
+        progress=progress,
     )
 
 
@@ -124,6 +134,7 @@ def compile_lowered(
     io: Io = Io.CALLER,
     pins: tuple[Pin, ...] = (),
     solver: str = "auto",
+    embedding: Embedding = Embedding.AUTO,
     progress: Progress | None = None,
 ) -> Compiled:
     """The part of `compile_model` behind lowering, for a module of kernels and an entry from wherever.
@@ -133,7 +144,14 @@ def compile_lowered(
     """
     progress = progress or _silent
     planned = plan_lowered(
-        module, target, numerics=numerics, io=io, pins=pins, solver=solver, progress=progress
+        module,
+        target,
+        numerics=numerics,
+        io=io,
+        pins=pins,
+        solver=solver,
+        embedding=embedding,
+        progress=progress,
     )
     progress("codegen")  # C text
     document = plan_document(planned)
@@ -151,6 +169,7 @@ def plan_lowered(
     io: Io = Io.CALLER,
     pins: tuple[Pin, ...] = (),
     solver: str = "auto",
+    embedding: Embedding = Embedding.AUTO,
     progress: Progress | None = None,
 ) -> PlannedModel:
     """Stores and plans a lowered module; see `compile_lowered`."""
@@ -170,7 +189,7 @@ def plan_lowered(
         workspace,
         parameters,
         trial.stack,
-        _pools(module, target, Role.PARAMETERS, parameters),
+        _pools(module, target, Role.PARAMETERS, parameters, embedding),
     )
 
 
@@ -218,10 +237,16 @@ def _checked(module: Module, stage: Stage, target: Target, previous: Module, pas
     return module
 
 
-def _pools(module: Module, target: Target, role: Role, solution: Solution) -> tuple[PoolInterface, ...]:
+def _pools(
+    module: Module,
+    target: Target,
+    role: Role,
+    solution: Solution,
+    embedding: Embedding = Embedding.AUTO,
+) -> tuple[PoolInterface, ...]:
     used_bytes = {use.pool: use.top_bytes for use in solution.pools}
     alignments = {use.pool: use.alignment for use in solution.pools}
-    return pool_interfaces(module, target, role, used_bytes, alignments)
+    return pool_interfaces(module, target, role, used_bytes, alignments, embedding)
 
 
 def _interface(planned: PlannedModel, plan_hash: str) -> Interface:

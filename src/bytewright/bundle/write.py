@@ -24,7 +24,7 @@ def bundle_files(
     """
     files = dict(c_files)
     sources = [path for path in c_files if path.endswith(".c")]
-    files["CMakeLists.txt"] = _cmake(model, sources, uses_math).encode()
+    files["CMakeLists.txt"] = _cmake(model, sources, _included(files), uses_math).encode()
     document["files"] = {path: hashlib.sha256(files[path]).hexdigest() for path in sorted(files)}
     document["files_hash"] = hash_files(document["plan_hash"], document["files"])
     files[PLAN_FILE] = (json.dumps(document, indent=1) + "\n").encode()
@@ -52,7 +52,20 @@ def write_bundle(files: Mapping[str, bytes], directory: str | PathLike[str], *, 
         raise refused(directory, f"cannot be written: {error.strerror or error}") from error
 
 
-def _cmake(model: str, sources: list[str], uses_math: bool) -> str:
+def _included(files: Mapping[str, bytes]) -> list[str]:
+    """Files that the assembler includes."""
+    return sorted(path for path in files if path.startswith("include/") and path.endswith(".bin"))
+
+
+def _cmake(model: str, sources: list[str], included: list[str], uses_math: bool) -> str:
+    depends = " ".join(f"${{CMAKE_CURRENT_SOURCE_DIR}}/{path}" for path in included)
+    binaries = (
+        "# The assembler includes files, for which link-time optimisation would look in vain.\n"
+        f"set_source_files_properties(src/{model}_parameters.c PROPERTIES\n"
+        f'  COMPILE_OPTIONS "-fno-lto" OBJECT_DEPENDS "{depends}")\n'
+        if included
+        else ""
+    )
     flags = " ".join(BUILD_FLAGS[1:])
     libraries = f"target_link_libraries({model} PUBLIC m)\n" if uses_math else ""
     return (
@@ -63,5 +76,5 @@ def _cmake(model: str, sources: list[str], uses_math: bool) -> str:
         f"set_target_properties({model} PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)\n"
         "# Bytes of a pool are reused with other element types.\n"
         f"target_compile_options({model} PRIVATE {flags})\n"
-        f"{libraries}"
+        f"{binaries}{libraries}"
     )

@@ -96,6 +96,14 @@ from bytewright.target import (
     default="litert-ref",
     help="The reference that the output equals bit for bit.  [default: litert-ref]",
 )
+@click.option(
+    "--embed",
+    "embedding",
+    type=click.Choice(["auto", "numbers", "incbin"]),
+    default="auto",
+    help="How the bytes of parameter pools come into the program: as C numbers, or by the assembler's .incbin, which "
+    "auto takes beyond 1 MiB.  [default: auto]",
+)
 @click.option("--solver", default="auto", metavar="NAME", help="The planner's algorithm.  [default: auto]")
 @click.option(
     "--max-stack-size",
@@ -129,6 +137,7 @@ def compile_command(
     io: str,
     batch_max: int | None,
     numerics: str,
+    embedding: str,
     solver: str,
     max_stack_size: int | Unlimited | None,
     max_stack_alloca_size: int | Unlimited | None,
@@ -140,6 +149,7 @@ def compile_command(
     Sizes are limits: what does not fit is refused, with the bytes that are missing. Nothing is written then.
     """
     from bytewright.bundle.write import write_bundle
+    from bytewright.codegen.interface import Embedding
     from bytewright.ir.border import Io
     from bytewright.ops.arithmetic.numerics import Numerics
     from bytewright.pipeline import compile_model
@@ -162,6 +172,7 @@ def compile_command(
             resolved,
             name=name,
             numerics=Numerics(numerics),
+            embedding=Embedding(embedding),
             solver=solver,
             io=Io(io),
             pins=pins,

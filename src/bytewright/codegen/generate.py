@@ -7,7 +7,7 @@ from bytewright.codegen.entry import entry_source
 from bytewright.codegen.header import header_text
 from bytewright.codegen.interface import Interface
 from bytewright.codegen.kernels import kernels_header, kernels_source
-from bytewright.codegen.parameters import initialiser_name, initialiser_text, parameters_source
+from bytewright.codegen.parameters import embedded_files, parameters_source
 from bytewright.ir.module import Module
 
 
@@ -23,9 +23,4 @@ def generate_c(module: Module, interface: Interface) -> dict[str, bytes]:
     }
     if interface.arenas:
         texts[f"src/{model}_backend.c"] = backend_source(interface)
-    for pool in interface.parameters:
-        texts[f"include/{initialiser_name(interface, pool)}"] = initialiser_text(pool)
-    files = {path: text.encode() for path, text in texts.items()}
-    for pool in interface.caller_parameters:
-        files[f"parameters/{pool.pool.name}.bin"] = pool.content
-    return files
+    return {path: text.encode() for path, text in texts.items()} | embedded_files(interface)

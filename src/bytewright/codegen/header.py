@@ -12,7 +12,7 @@ from bytewright.codegen.arena import (
 )
 from bytewright.codegen.expressions import memory_type
 from bytewright.codegen.interface import Interface, PoolInterface
-from bytewright.codegen.parameters import initialiser_name
+from bytewright.codegen.parameters import embedded_name
 from bytewright.codegen.set_parameters import set_parameters_head
 from bytewright.codegen.writer import Writer
 from bytewright.ir.border import Border, border_buffers, border_ports
@@ -83,14 +83,15 @@ def _write_sizes(writer: Writer, interface: Interface) -> None:
             f"The run is given '{symbol.name}': {symbol.lower} to this. All sizes are for the largest."
         )
         writer.line(f"#define {interface.bound_macro(symbol)} {symbol.upper}")
-    if interface.parameters:
+    as_numbers = [pool for pool in interface.parameters if pool.as_numbers]
+    if as_numbers:
         writer.comment(
             "The bytes of each parameter pool, for an array of the application's own:\n"
             "const uint8_t mine[] = {\n#include THE_MACRO\n};"
         )
-    for pool in interface.parameters:
+    for pool in as_numbers:
         macro = interface.macro(pool, "INITIALIZER")
-        writer.line(f'#define {macro} "{initialiser_name(interface, pool)}"')
+        writer.line(f'#define {macro} "{embedded_name(interface, pool)}"')
     writer.line()
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
+from bytewright.codegen.fnv1a import OFFSET_BASIS, fnv1a_64
 from bytewright.diagnostics import InternalError
 from bytewright.ir.address import size_bytes
 from bytewright.ir.border import Border, Io
@@ -16,8 +19,25 @@ from bytewright.ir.walk import walk_statements
 from bytewright.target.model import PARAMETER_HEADER_BYTES, Pool, Provider, Role, Target
 
 MAGIC = b"BYTEWRT1"
+# Larger parameter pools are not written as numbers unless asked for: compilers take a hundred bytes for each of them.
+MAX_TEXT_BYTES = 1 << 20
 # Variables of the run function that hold what it requested begin with this.
 REQUEST = "request_"
+
+
+class Embedding(Enum):
+    """How the bytes of a parameter pool come into the program.
+
+    As C numbers, which every compiler takes, or with the assembler's `.incbin`, which costs nothing.
+    """
+
+    AUTO = "auto"
+    NUMBERS = "numbers"
+    INCBIN = "incbin"
+
+    def as_numbers(self, size_bytes: int) -> bool:
+        """Whether a pool of a size becomes numbers; an empty one always does."""
+        return self is Embedding.NUMBERS or size_bytes <= (MAX_TEXT_BYTES if self is Embedding.AUTO else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +50,7 @@ class PoolInterface:
         ranges: Address ranges `[first, last)` of the pool's memory, aliases included; empty if unknown.
         content: The bytes of a parameter pool, its header included if it has one.
         load_section: Of the array from which `<model>_set_parameters` copies a generated parameter pool.
+        as_numbers: The bytes are in the bundle as C numbers; else as they are, for the assembler.
     """
 
     pool: Pool
@@ -39,6 +60,7 @@ class PoolInterface:
     ranges: tuple[tuple[int, int], ...]
     content: bytes = b""
     load_section: str | None = None
+    as_numbers: bool = True
 
     @property
     def identifier(self) -> str:
@@ -307,7 +329,12 @@ def arena_interfaces(module: Module, workspaces: tuple[PoolInterface, ...]) -> t
 
 
 def pool_interfaces(
-    module: Module, target: Target, role: Role, used_bytes: dict[str, int], alignments: dict[str, int]
+    module: Module,
+    target: Target,
+    role: Role,
+    used_bytes: dict[str, int],
+    alignments: dict[str, int],
+    embedding: Embedding = Embedding.AUTO,
 ) -> tuple[PoolInterface, ...]:
     """The pools of one role; parameter pools with their bytes.
 
@@ -317,6 +344,7 @@ def pool_interfaces(
         role: WORKSPACE or PARAMETERS.
         used_bytes: Top of each pool, by name.
         alignments: What the buffers in each pool ask of its base, by name.
+        embedding: How the bytes of parameter pools come into the program.
     """
     interfaces: list[PoolInterface] = []
     for pool in target.pools_of(role):
@@ -325,30 +353,42 @@ def pool_interfaces(
         content = _content(module, pool, used) if role is Role.PARAMETERS else b""
         section, ranges = target.section_of(pool), memory.address_ranges()
         load_section = target.memory(pool.load_memory).section if pool.load_memory is not None else None
-        interfaces.append(PoolInterface(pool, used, alignment, section, ranges, content, load_section))
+        interfaces.append(
+            PoolInterface(
+                pool, used, alignment, section, ranges, content, load_section, embedding.as_numbers(used)
+            )
+        )
     return tuple(interfaces)
 
 
 def _content(module: Module, pool: Pool, used_bytes: int) -> bytes:
-    content = bytearray(used_bytes)
-    for constant in module.constant_buffers:
-        scope = constant.buffer.scope
-        if scope is not None and scope.pool == pool.name and constant.pool_offset is not None:
-            data = constant.data.content
-            content[constant.pool_offset : constant.pool_offset + len(data)] = data
-    if pool.provider is Provider.CALLER:
-        content[:PARAMETER_HEADER_BYTES] = blob_header(bytes(content[PARAMETER_HEADER_BYTES:]))
-    return bytes(content)
+    """The bytes of a parameter pool, gathered once: a pool may be as large as all the rest together."""
+    placed = [
+        (constant.pool_offset, constant.data.content)
+        for constant in module.constant_buffers
+        if constant.buffer.scope is not None
+        and constant.buffer.scope.pool == pool.name
+        and constant.pool_offset is not None
+    ]
+    has_header = pool.provider is Provider.CALLER
+    top = PARAMETER_HEADER_BYTES if has_header else 0
+    pieces: list[bytes] = []
+    for offset, content in sorted(placed, key=lambda item: item[0]):
+        if offset < top:
+            raise InternalError(f"constants of pool '{pool.name}' overlap at {offset}")
+        pieces += [bytes(offset - top), content]
+        top = offset + len(content)
+    pieces.append(bytes(used_bytes - top))
+    return b"".join([blob_header(pieces), *pieces] if has_header else pieces)
 
 
-def blob_header(body: bytes) -> bytes:
-    """32 bytes before a blob: magic, size of the body, FNV-1a 64 of the body, zeros; little-endian."""
-    return MAGIC + len(body).to_bytes(8, "little") + fnv1a_64(body).to_bytes(8, "little") + bytes(8)
+def blob_header(body: Sequence[bytes]) -> bytes:
+    """32 bytes before a blob: magic, size of the body, FNV-1a 64 of the body, zeros; little-endian.
 
-
-def fnv1a_64(data: bytes) -> int:
-    """FNV-1a, 64 bits (Fowler, Noll, Vo)."""
-    digest = 0xCBF29CE484222325
-    for byte in data:
-        digest = ((digest ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
-    return digest
+    Args:
+        body: The body's bytes in pieces.
+    """
+    digest, size_bytes = OFFSET_BASIS, 0
+    for piece in body:
+        digest, size_bytes = fnv1a_64(piece, digest), size_bytes + len(piece)
+    return MAGIC + size_bytes.to_bytes(8, "little") + digest.to_bytes(8, "little") + bytes(8)

@@ -23,7 +23,7 @@ def write_set_parameters(writer: Writer, interface: Interface) -> None:
     if not pools:
         return
     for pool in pools:
-        header = ", ".join(str(byte) for byte in blob_header(pool.content[pool.header_bytes :]))
+        header = ", ".join(str(byte) for byte in _expected_header(pool))
         begin = "Header of the blob for" if pool.is_caller else "What a blob would begin with for"
         writer.comment(f"{begin} '{pool.identifier}': magic, size, FNV-1a 64.")
         name = _header_name(interface, pool)
@@ -49,6 +49,10 @@ def set_parameters_head(interface: Interface) -> str:
     model = interface.model
     given = f", const {model}_parameters *parameters" if interface.caller_parameters else ""
     return f"int32_t {model}_set_parameters({model}_context *context{given})"
+
+
+def _expected_header(pool: PoolInterface) -> bytes:
+    return pool.content[: pool.header_bytes] if pool.header_bytes else blob_header((pool.content,))
 
 
 def _header_name(interface: Interface, pool: PoolInterface) -> str:

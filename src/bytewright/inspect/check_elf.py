@@ -368,7 +368,10 @@ def _difference(directory: Path, plan: Plan, pool: PlannedPool, content: bytes) 
     """How many bytes differ, and the first, if the bundle still has the plan's bytes."""
     path = directory / "include" / f"{plan.model}_{pool.c_name}_parameters.inc"
     try:
-        expected = read_bytes(path.read_text(encoding="utf-8"))
+        is_text = path.exists()
+        expected = (
+            read_bytes(path.read_text(encoding="utf-8")) if is_text else path.with_suffix(".bin").read_bytes()
+        )
     except (OSError, ValueError):
         return ""
     if len(expected) != len(content) or hashlib.sha256(expected).hexdigest() != pool.sha256:

@@ -200,24 +200,34 @@ def _name_in_c(plan: Plan, buffer: PlannedBuffer) -> str:
 
 
 def _faults_of_parameters(directory: Path, plan: Plan) -> Iterator[str]:
-    """The bytes of each parameter pool, as numbers in C and as a blob."""
+    """The bytes of each parameter pool, as numbers in C, or as they are, and as a blob."""
     for pool in plan.pools.values():
         if pool.role != "parameters":
             continue
-        path = f"include/{plan.model}_{pool.c_name}_parameters.inc"
-        try:
-            content = read_bytes(_read(directory, path))
-        except ValueError:
-            yield f"{path} does not hold numbers from 0 to 255"
-            continue
-        yield from _faults_of_content(path, content, pool)
+        stem = f"include/{plan.model}_{pool.c_name}_parameters"
+        if f"{stem}.inc" in plan.files:
+            yield from _faults_of_numbers(directory, f"{stem}.inc", pool)
+        elif pool.provider != "caller":
+            yield from _faults_of_blob(directory, f"{stem}.bin", pool)
         if pool.provider == "caller":
-            path = f"parameters/{pool.c_name}.bin"
-            try:
-                content = (directory / path).read_bytes()
-            except OSError:
-                content = b""
-            yield from _faults_of_content(path, content, pool)
+            yield from _faults_of_blob(directory, f"parameters/{pool.c_name}.bin", pool)
+
+
+def _faults_of_numbers(directory: Path, path: str, pool: PlannedPool) -> Iterator[str]:
+    try:
+        content = read_bytes(_read(directory, path))
+    except ValueError:
+        yield f"{path} does not hold numbers from 0 to 255"
+        return
+    yield from _faults_of_content(path, content, pool)
+
+
+def _faults_of_blob(directory: Path, path: str, pool: PlannedPool) -> Iterator[str]:
+    try:
+        content = (directory / path).read_bytes()
+    except OSError:
+        content = b""
+    yield from _faults_of_content(path, content, pool)
 
 
 def _faults_of_content(path: str, content: bytes, pool: PlannedPool) -> Iterator[str]:

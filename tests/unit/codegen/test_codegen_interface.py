@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bytewright.codegen.interface import blob_header, fnv1a_64, offset_macro, planned_offsets
+from bytewright.codegen.fnv1a import fnv1a_64
+from bytewright.codegen.interface import blob_header, offset_macro, planned_offsets
 from bytewright.diagnostics import InternalError
 from bytewright.ir.border import Io
 from bytewright.ir.expr import Buffer
@@ -51,7 +52,7 @@ def test_fnv(data: bytes, digest: int) -> None:
 
 
 def test_the_header_of_a_blob_is_32_bytes() -> None:
-    header = blob_header(b"foobar")
+    header = blob_header((b"foo", b"bar"))
     assert len(header) == 32
     assert header == b"BYTEWRT1" + bytes([6, *7 * [0]]) + 0x85944171F73967E8.to_bytes(8, "little") + bytes(8)
 
