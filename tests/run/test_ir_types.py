@@ -39,6 +39,8 @@ entry main(
         ("f32", "0.3", np.float32),
         ("f64", "0.1", np.float64),
         ("f64", "-1e+300", np.float64),
+        ("f32", "-inf", np.float32),
+        ("f64", "inf", np.float64),
         ("i64", "5000000000", np.int64),
         ("i32", "-70000", np.int32),
         ("i16", "300", np.int16),

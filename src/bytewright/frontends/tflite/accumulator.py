@@ -30,6 +30,7 @@ from bytewright.ops.elementwise import Clamp
 from bytewright.ops.rescale import Rescale, TflRealRescale
 
 Int64 = NDArray[np.int64]
+_MAX_F32 = float(np.finfo(np.float32).max)
 HEADROOM = 256
 """What the output's zero point may add to a scaled accumulator without leaving 32 bits."""
 
@@ -157,8 +158,15 @@ def clamp_activation(at: Conversion, value: str, activation: str, target: Affine
 
 
 def clamp_float(at: Conversion, value: str, activation: str) -> str:
-    """The fused activation of a float32 result."""
+    """The fused activation of a float32 result.
+
+    The reference has no infinite bounds. That costs two comparisons a value, and no result of finite numbers that is
+    not an overflow differs, so it is done where the model itself has numbers that are infinite or none.
+    """
     at.require(activation not in ("TANH", "SIGN_BIT"), f"the fused activation {activation} is not supported")
-    if activation == "NONE":
+    low, high = float_activation_range(activation)
+    if at.graph.has_infinities:
+        low, high = max(low, -_MAX_F32), min(high, _MAX_F32)
+    elif activation == "NONE":
         return value
-    return at.emit(Clamp(*float_activation_range(activation)), (value,), "clamped")
+    return at.emit(Clamp(low, high), (value,), "clamped")

@@ -54,6 +54,14 @@ class GraphBuilder:
     failed: set[int] = field(default_factory=set[int])
     buffers: dict[int, bytes] = field(default_factory=dict[int, bytes])
     folding_budget: int = FOLDING_BUDGET
+    _has_infinities: bool | None = None
+
+    @property
+    def has_infinities(self) -> bool:
+        """Whether a float32 constant of the model is infinite or not a number."""
+        if self._has_infinities is None:
+            self._has_infinities = any(_is_not_finite(self.model, tensor) for tensor in self.model.tensors)
+        return self._has_infinities
 
     def content(self, tensor: TensorRecord) -> TensorData:
         """The values of a constant tensor."""
@@ -62,6 +70,12 @@ class GraphBuilder:
             self.model.file.charge(len(view))
             self.buffers[tensor.buffer] = bytes(view)
         return TensorData(tensor.shape, DTYPES[tensor.element_type], self.buffers[tensor.buffer])
+
+
+def _is_not_finite(model: ModelRecord, tensor: TensorRecord) -> bool:
+    if tensor.element_type != "FLOAT32" or not tensor.has_values:
+        return False
+    return not np.isfinite(np.frombuffer(model.buffers[tensor.buffer], "<f4")).all()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,136 @@
+"""Constants and inputs that are infinite or not a number: what LiteRT computes, is computed.
+
+What is compared is every value, the sign of zeros included; one NaN is as good as another.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from bytewright.bundle.write import write_bundle
+from bytewright.diagnostics import CompileError
+from bytewright.execute.build import BuildOptions
+from bytewright.execute.run import run_bundle
+from bytewright.pipeline import compile_model
+from bytewright.target.registry import load_target
+from support.c_program import LANGUAGE, WARNINGS, run_command
+from support.reference import LiteRt
+from tflite_writer import ModelBuilder
+
+Array = NDArray[np.float32]
+THOROUGH = os.environ.get("BYTEWRIGHT_TESTS") == "thorough"
+SPECIAL = np.array([[1.5, -2.0, 0.0, -0.0, np.inf, -np.inf, np.nan, 1e-42]], np.float32)
+SANITIZED = BuildOptions(flags=("-O1",), sanitize=True)
+
+
+def assert_as_litert(content: bytes, folder: Path, *inputs: Array) -> None:
+    model = folder / "model.tflite"
+    model.write_bytes(content)
+    write_bundle(compile_model(model, load_target("host")).files, folder / "bundle")
+    flags = (*LANGUAGE, *WARNINGS, "-pedantic", "-fsyntax-only", "-Iinclude")
+    for compiler in ("gcc", "clang"):
+        run_command([compiler, *flags, "src/model_kernels.c", "src/model.c"], folder / "bundle")
+    actual = run_bundle(folder / "bundle", list(inputs), options=SANITIZED).outputs
+    for ours, theirs in zip(actual, LiteRt(content).run(*inputs), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+        if ours.dtype.kind == "f":
+            known = ~np.isnan(theirs)
+            np.testing.assert_array_equal(np.signbit(ours[known]), np.signbit(theirs[known]))
+
+
+def pad_then(operator: str | None, value: float) -> bytes:
+    """PADV2 of a 3x3 image, and a window over it."""
+    builder = ModelBuilder()
+    x = builder.tensor("x", [1, 3, 3, 2], "float32")
+    p = builder.tensor("p", [1, 5, 5, 2], "float32")
+    widths = builder.constant("widths", np.array([[0, 0], [1, 1], [1, 1], [0, 0]], np.int32))
+    fill = builder.constant("fill", np.array([value], np.float32))
+    builder.operator("PADV2", [x, widths, fill], [p])
+    if operator is None:
+        return builder.build([x], [p])
+    y = builder.tensor("y", [1, 3, 3, 2], "float32")
+    inputs, options = [p], {"filter_width": 3, "filter_height": 3}
+    if operator in ("CONV_2D", "DEPTHWISE_CONV_2D"):
+        shape = (2, 3, 3, 2) if operator == "CONV_2D" else (1, 3, 3, 2)
+        weights = np.linspace(-1, 1, int(np.prod(shape)), dtype=np.float32).reshape(shape)
+        inputs += [builder.constant("w", weights), builder.constant("b", np.zeros(2, np.float32))]
+        options = {}
+    builder.operator(operator, inputs, [y], padding="VALID", **options)
+    return builder.build([x], [y])
+
+
+WINDOWS = (None, "MAX_POOL_2D", "AVERAGE_POOL_2D", "CONV_2D", "DEPTHWISE_CONV_2D")
+IMAGE = np.array([1.5, -2.0, 3.0, 0.25, -7.5, 8.0, 0.5, -0.75, 2.0] * 2, np.float32).reshape(1, 3, 3, 2)
+
+
+@pytest.mark.parametrize("value", [-np.inf, np.inf, -0.0, np.nan])
+@pytest.mark.parametrize("operator", [None, "MAX_POOL_2D", "AVERAGE_POOL_2D", "CONV_2D", "DEPTHWISE_CONV_2D"])
+def test_padding_with(operator: str | None, value: float, tmp_path: Path) -> None:
+    assert_as_litert(pad_then(operator, value), tmp_path, IMAGE)
+
+
+def with_constant(operator: str, values: Array, activation: str = "NONE") -> bytes:
+    """An operator of an input and a constant, a scalar or one number a column."""
+    builder = ModelBuilder()
+    x, y = (builder.tensor(name, [1, 8], "float32") for name in "xy")
+    builder.operator(operator, [x, builder.constant("c", values)], [y], activation=activation)
+    return builder.build([x], [y])
+
+
+SCALARS = [np.array([v], np.float32) for v in (np.inf, -np.inf, np.nan, -0.0)] + [SPECIAL.reshape(8)[::-1]]
+
+
+@pytest.mark.parametrize("operator", ["ADD", "SUB", "MUL"])
+@pytest.mark.parametrize("values", SCALARS if THOROUGH else SCALARS[-2:], ids=str)
+def test_constants_of(operator: str, values: Array, tmp_path: Path) -> None:
+    inputs = SPECIAL if not np.isfinite(values).all() else np.where(np.isfinite(SPECIAL), SPECIAL, 3)
+    assert_as_litert(with_constant(operator, np.ascontiguousarray(values)), tmp_path, inputs)
+
+
+@pytest.mark.parametrize("activation", ["RELU", "RELU6", "RELU_N1_TO_1"])
+def test_fused_activations_of_infinities(activation: str, tmp_path: Path) -> None:
+    content = with_constant("ADD", SPECIAL.reshape(8)[::-1].copy(), activation)
+    assert_as_litert(content, tmp_path, SPECIAL)
+
+
+def leaky_relu(alpha: float) -> bytes:
+    builder = ModelBuilder()
+    x, y = (builder.tensor(name, [1, 8], "float32") for name in "xy")
+    builder.operator("LEAKY_RELU", [x], [y], alpha=alpha)
+    return builder.build([x], [y])
+
+
+@pytest.mark.parametrize("alpha", [-0.0, 0.0, -2.5])
+def test_leaky_relu_with(alpha: float, tmp_path: Path) -> None:
+    assert_as_litert(leaky_relu(alpha), tmp_path, SPECIAL)
+
+
+@pytest.mark.parametrize("alpha", [np.inf, -np.inf, np.nan])
+def test_leaky_relu_has_a_slope(alpha: float, tmp_path: Path) -> None:
+    (tmp_path / "model.tflite").write_bytes(leaky_relu(alpha))
+    with pytest.raises(CompileError, match=r"the slope -?(inf|nan) is not a number"):
+        compile_model(tmp_path / "model.tflite", load_target("host"))
+
+
+@pytest.mark.parametrize("operator", ["RELU", "RELU6", "RELU_N1_TO_1", "TANH", "LOGISTIC", "HARD_SWISH"])
+def test_inputs_of(operator: str, tmp_path: Path) -> None:
+    builder = ModelBuilder()
+    x, y = (builder.tensor(name, [1, 8], "float32") for name in "xy")
+    builder.operator(operator, [x], [y])
+    assert_as_litert(builder.build([x], [y]), tmp_path, SPECIAL)
+
+
+def test_weights_and_biases(tmp_path: Path) -> None:
+    builder = ModelBuilder()
+    x, y = builder.tensor("x", [1, 8], "float32"), builder.tensor("y", [1, 4], "float32")
+    weights = np.ones((4, 8), np.float32)
+    weights[0, 3], weights[1, 2], weights[2, 7] = np.inf, -np.inf, np.nan
+    bias = np.array([-np.inf, 1.0, 2.0, np.inf], np.float32)
+    operands = [x, builder.constant("w", weights), builder.constant("b", bias)]
+    builder.operator("FULLY_CONNECTED", operands, [y])
+    assert_as_litert(builder.build([x], [y]), tmp_path, np.arange(1, 9, dtype=np.float32).reshape(1, 8))
