@@ -41,6 +41,7 @@ from bytewright.storage.account_stack import stack_uses
 from bytewright.storage.apply_solution import apply_solution
 from bytewright.storage.attach_candidates import attach_candidates
 from bytewright.storage.build_problem import build_parameter_problem, build_workspace_problem
+from bytewright.storage.check_addresses import check_addresses
 from bytewright.storage.check_scopes import check_scopes
 from bytewright.storage.clock import read_clock
 from bytewright.storage.make_arenas import make_arenas
@@ -209,6 +210,7 @@ def store(
     target, progress = conditions.target, progress or _silent
     progress("storage")  # stack or pool, for each allocation
     check_scopes(module, target)
+    check_addresses(module, target)
     if conditions.io is Io.WORKSPACE:
         module = _checked(place_io(module), Stage.LOWERED, target, module, "place_io")
     module = _checked(place_scratch(module, target), Stage.LOWERED, target, module, "place_scratch")

@@ -46,7 +46,7 @@ def build_workspace_problem(module: Module, timeline: Timeline, target: Target) 
         and live.allocation.arena is None
         and not is_left_to_a_pass(live.buffer, target)
     )
-    return plan.Problem(buffers, tuple(_pool(pool) for pool in target.workspace_pools))
+    return plan.Problem(buffers, tuple(_pool(pool, target) for pool in target.workspace_pools))
 
 
 def _traffic(module: Module) -> TrafficByName:
@@ -101,9 +101,9 @@ def build_parameter_problem(module: Module, target: Target) -> plan.Problem:
         for constant in module.constant_buffers
         if not is_left_to_a_pass(constant.buffer, target)
     )
-    return plan.Problem((*headers, *buffers), tuple(_pool(pool) for pool in target.parameter_pools))
+    return plan.Problem((*headers, *buffers), tuple(_pool(pool, target) for pool in target.parameter_pools))
 
 
-def _pool(pool: Pool) -> plan.Pool:
+def _pool(pool: Pool, target: Target) -> plan.Pool:
     """Offsets count from the pool's start, which the caller or the linker aligns; no more is known of it."""
-    return plan.Pool(pool.name, pool.size_bytes)
+    return plan.Pool(pool.name, target.capacity_bytes(pool))

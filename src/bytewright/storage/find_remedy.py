@@ -18,7 +18,7 @@ from bytewright.ir.border import Io
 from bytewright.storage.pin_buffers import Pin
 from bytewright.storage.remedy import ReachEdit, Remedy, replaced_pins, role_of_pin
 from bytewright.storage.trial import Attempt, Conditions, Trial
-from bytewright.target.check import bytes_left, with_remainders
+from bytewright.target.check import bytes_left, room_for, with_remainders
 from bytewright.target.model import DEFAULT_PROVIDER, Memory, Pool, Role, Target
 from bytewright.target.options import Overrides, PoolOption, ResizeOption
 
@@ -374,18 +374,20 @@ def _shrunk(target: Target, kept: set[str], tops: dict[str, int]) -> dict[str, i
             if not pool.takes_remainder and pool.size_bytes is not None:
                 least_bytes = max(tops.get(pool.name, 0), _LEAST_BYTES)
                 if least_bytes < pool.size_bytes:
-                    shrunk[pool.name] = max(pool.size_bytes - missing_bytes, least_bytes)
+                    room = room_for(_resized(target, shrunk), pool, tops)
+                    shrunk[pool.name] = max(pool.size_bytes if room is None else room, least_bytes)
         if _missing_bytes(_resized(target, shrunk), memory, tops) > 0:
             return None
     return shrunk
 
 
 def _missing_bytes(target: Target, memory: Memory, tops: dict[str, int]) -> int:
-    left_bytes = bytes_left(target, memory)
-    if left_bytes is None:
-        return 0
-    open_pools = [pool for pool in target.pools_in(memory.name) if pool.takes_remainder]
-    return sum(max(tops.get(pool.name, 0), 1) for pool in open_pools) - left_bytes
+    fixed = {
+        pool.name: replace(pool, size_bytes=max(tops.get(pool.name, 0), 1), takes_remainder=False)
+        for pool in target.pools_in(memory.name)
+        if pool.takes_remainder
+    }
+    return -(bytes_left(_with_pools(target, fixed), memory) or 0)
 
 
 def _pool_list(target: Target, role: Role, added: set[str], sizes: dict[str, int]) -> tuple[PoolOption, ...]:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ir.module import Module
+from bytewright.ir.symbols import scalar_symbols
 from bytewright.plan.problem import Buffer, Problem
 from bytewright.plan.solution import Shortage, Solution, Status
 from bytewright.storage.account_stack import stack_refusals
@@ -47,7 +48,7 @@ def require_fit(module: Module, conditions: Conditions, attempt: Attempt, quick_
     else:
         if trial.fits:
             return trial
-        diagnostics, otherwise = refusals(trial), _no_room(conditions.target)
+        diagnostics, otherwise = refusals(trial), _no_room(conditions.target, module)
     remedy = find_remedy(conditions, tuple(undeclared_tags(module, conditions.target)), quick_attempt)
     text = otherwise if remedy is None else remedy.text(conditions.target)
     if remedy is None or remedy.without:  # what was meant is better than nothing, where each error can say it
@@ -59,11 +60,11 @@ def require_fit(module: Module, conditions: Conditions, attempt: Attempt, quick_
 _NO_PLACE = "no option helps: the program asks for a place that the target does not have"
 
 
-def _no_room(target: Target) -> str:
+def _no_room(target: Target, module: Module) -> str:
     device = target.default_device
     return (
         f"no option helps: all that device '{device.name}' reaches ({', '.join(device.reached_memories)}) was tried; "
-        "take a smaller model, or a target with more memory"
+        f"take a smaller {'batch or ' if scalar_symbols(module.main) else ''}model, or a target with more memory"
     )
 
 

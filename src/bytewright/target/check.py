@@ -9,7 +9,7 @@ that were left open their size. The single values (types, signs, units) were che
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bytewright.target.model import (
@@ -23,6 +23,7 @@ from bytewright.target.model import (
     Target,
     c_identifier,
 )
+from bytewright.target.packing import Part, packed_bytes, room_bytes
 from bytewright.target.problem import (
     Problem,
     closest,
@@ -37,6 +38,7 @@ from bytewright.target.source import Path
 
 FORBIDDEN_POOL_NAMES = ("workspace", "stack")  # `global.workspace` and `global.stack` are scopes of their own
 _END_OF_ADDRESSES = 1 << 64
+STACK_ALIGNMENT = 8  # at least, in every calling convention
 _MOST_OVERLAPS = 100  # pairs that are looked at closely
 C_KEYWORD = re.compile(
     "auto|break|case|char|const|continue|default|do|double|else|enum|extern|float|for|goto|if|inline|int|long|"
@@ -84,6 +86,7 @@ def find_problems(target: Target, pool_paths: Sequence[Path]) -> list[Problem]:
     problems: list[Problem] = []
     for memory in target.memories:
         problems.extend(_memory_problems(memory))
+        problems.extend(_alignment_problems(target, memory))
     problems.extend(_overlap_problems(target))
     for device in target.devices:
         problems.extend(_device_problems(target, device))
@@ -92,6 +95,7 @@ def find_problems(target: Target, pool_paths: Sequence[Path]) -> list[Problem]:
     for pool, path in pools:
         problems.extend(_pool_problems(target, pool, path))
         problems.extend(_load_problems(target, pool, path))
+        problems.extend(_object_problems(target, pool, path))
     problems.extend(_section_problems(target, pools))
     for memory in target.memories:
         problems.extend(_capacity_problems(target, memory, pools))
@@ -108,6 +112,30 @@ def _memory_problems(memory: Memory) -> Iterator[Problem]:
         if last > _END_OF_ADDRESSES:
             message = f"memory {memory.name!r} at {first:#x} would end behind the last 64-bit address"
             yield Problem((*path, "size"), message)
+
+
+def _alignment_problems(target: Target, memory: Memory) -> Iterator[Problem]:
+    """A linker aligns addresses: a pool at the start of a memory is aligned if the memory is, in every view of it."""
+    strictest = max(target.pools_in(memory.name), key=lambda pool: pool.alignment, default=None)
+    if strictest is None or strictest.alignment == 1:
+        return
+    views: list[tuple[Path, str, int]] = (
+        [] if memory.base is None else [(("memory", memory.name, "base"), "is", memory.base)]
+    )
+    views += [(("memory", memory.name, "aliases"), "has an alias", alias) for alias in memory.aliases]
+    for device in target.devices:
+        seen = [
+            entry.base for entry in device.reach if entry.memory == memory.name and entry.base is not None
+        ]
+        path: Path = ("device", device.name, "reach")
+        views += [(path, f"is, as device {device.name!r} sees it,", base) for base in seen]
+    for path, what, address in views:
+        if address % strictest.alignment:
+            message = (
+                f"memory {memory.name!r} {what} at {address:#x}, {address % strictest.alignment} B past a multiple of "
+                f"{strictest.alignment}, the alignment of pool {strictest.name!r} in it"
+            )
+            yield Problem(path, message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +207,46 @@ def _device_problems(target: Target, device: Device) -> Iterator[Problem]:
             yield Problem((*path, "reach"), message, (listing("memories", names),), suggestion)
         if entry.memory in device.reached_memories[:position]:
             yield Problem((*path, "reach"), f"memory {entry.memory!r} stands twice in 'reach'")
+    yield from _width_problems(target, device)
     for context in device.contexts:
         yield from _stack_problems(target, device, context)
+
+
+def _width_problems(target: Target, device: Device) -> Iterator[Problem]:
+    """Memories, pools and stacks that need wider addresses than a device has."""
+    bits, end = device.address_bits, 1 << device.address_bits
+    addresses = f"device {device.name!r} has {bits}-bit addresses"
+    for entry in device.reach:
+        memory = target.find_memory(entry.memory)
+        if memory is None or memory.size_bytes is None:
+            continue
+        first = next((base for base in (entry.base, memory.base) if base is not None), 0)
+        is_said = entry.base is None and first + memory.size_bytes > _END_OF_ADDRESSES
+        if first + memory.size_bytes > end and not is_said:
+            message = f"memory {memory.name!r} ends at {first + memory.size_bytes - 1:#x}, but {addresses}"
+            key = "size" if entry.base is None and not memory.base else "base"
+            path: Path = ("memory", memory.name, key)
+            yield Problem(path if entry.base is None else ("device", device.name, "reach"), message)
+    for context in device.contexts:
+        size_bytes = context.max_stack_size_bytes or context.stack_reserve_bytes
+        if size_bytes > device.largest_object_bytes:
+            key = "max-stack-size" if context.max_stack_size_bytes else "stack-reserve"
+            message = f"the stack of {context.name!r} has {size_bytes} B, but {addresses}"
+            yield Problem((*context_path(device, context), key), message)
+
+
+def _object_problems(target: Target, pool: Pool, path: Path) -> Iterator[Problem]:
+    """An array that is larger than what one of its devices can count."""
+    devices = [device for name in pool.devices if (device := target.find_device(name)) is not None]
+    narrowest = min(devices, key=lambda device: device.address_bits, default=None)
+    if narrowest is None or pool.size_bytes is None or pool.takes_remainder:
+        return
+    if pool.size_bytes > narrowest.largest_object_bytes:
+        message = (
+            f"pool {pool.name!r} has {pool.size_bytes} B, but device {narrowest.name!r} has {narrowest.address_bits}-"
+            f"bit addresses, so the largest array has {narrowest.largest_object_bytes} B"
+        )
+        yield Problem((*path, "size"), message)
 
 
 def context_path(device: Device, context: ExecutionContext) -> Path:
@@ -414,40 +480,77 @@ def _size_bytes(target: Target, pool: Pool) -> int | None:
     return None if left_bytes is None else max(left_bytes, 0)
 
 
-def _fixed_parts(target: Target, memory: Memory) -> list[tuple[str, int]]:
-    """Stacks and pools of known size in a memory, and what it keeps for pools of others, with their bytes.
+def _fixed_parts(target: Target, memory: Memory) -> list[tuple[str, Part]]:
+    """Stacks and pools of known size in a memory, and what it keeps for pools of others.
 
     A stack without a limit counts with its reserve, which is the part that is known to be needed. Bytes are loaded
     from read-only memories into others, so the size of what a memory keeps never depends on its own remainder.
     """
     parts = [
-        (f"stack of {context.name!r}", context.max_stack_size_bytes or context.stack_reserve_bytes)
+        (
+            f"stack of {context.name!r}",
+            Part(context.max_stack_size_bytes or context.stack_reserve_bytes, STACK_ALIGNMENT),
+        )
         for context in target.contexts
         if context.memory == memory.name
     ]
     for pool in target.pools_in(memory.name):
         if not pool.takes_remainder and pool.size_bytes is not None:
-            parts.append((f"{pool.role.value} pool {pool.name!r}", pool.size_bytes))
+            part = Part(pool.size_bytes, pool.alignment)
+            parts.append((f"{pool.role.value} pool {pool.name!r}", part))
     for pool in () if memory.is_writable else target.pools_loaded_from(memory.name):
         destination = target.find_memory(pool.memory)
         if destination is not None and destination.is_writable:
             kept_bytes = _size_bytes(target, pool) or 0
-            parts.append((f"the bytes that {pool.role.value} pool {pool.name!r} is loaded from", kept_bytes))
+            what = f"the bytes that {pool.role.value} pool {pool.name!r} is loaded from"
+            parts.append((what, Part(kept_bytes, 1 if pool.is_copied else pool.alignment)))
     return parts
 
 
 def bytes_left(target: Target, memory: Memory) -> int | None:
-    """What stacks and pools of known size leave of a memory, below 0 if it is less than nothing; None for no limit."""
+    """What stacks and pools of known size leave of a memory, below 0 if it is less than nothing; None for no limit.
+
+    Where a pool takes the remainder, it is the size that this pool can have at its alignment.
+    """
     if memory.size_bytes is None:
         return None
-    return memory.size_bytes - sum(size_bytes for _, size_bytes in _fixed_parts(target, memory))
+    parts = [part for _, part in _fixed_parts(target, memory)]
+    open_pools = [pool for pool in target.pools_in(memory.name) if pool.takes_remainder]
+    if open_pools:
+        return room_bytes(parts, max(pool.alignment for pool in open_pools), memory.size_bytes)
+    return memory.size_bytes - packed_bytes(parts)
+
+
+def room_for(target: Target, pool: Pool, least_bytes: Mapping[str, int]) -> int | None:
+    """The largest size that a pool can have beside what else its memory holds; None for no limit.
+
+    Args:
+        target: The target.
+        pool: One of its pools.
+        least_bytes: What other pools of the memory keep that take what is left of it; 1 B where it says nothing.
+    """
+    others = tuple(
+        replace(p, size_bytes=None, takes_remainder=True)
+        if p.name == pool.name
+        else replace(p, size_bytes=max(least_bytes.get(p.name, 0), 1), takes_remainder=False)
+        if p.takes_remainder and p.memory == pool.memory
+        else p
+        for p in target.pools
+    )
+    return bytes_left(replace(target, pools=others), target.memory(pool.memory))
+
+
+def _described(part: Part) -> str:
+    """With the alignment where it leaves a gap behind."""
+    aligned = f", aligned to {part.alignment}" if part.size_bytes % part.alignment else ""
+    return f"{part.size_bytes} B{aligned}"
 
 
 def _capacity_problems(target: Target, memory: Memory, pools: list[tuple[Pool, Path]]) -> Iterator[Problem]:
     left_bytes = bytes_left(target, memory)
     open_pools = [(p, path) for p, path in pools if p.memory == memory.name and p.takes_remainder]
     notes = tuple(
-        f"{what}: {size_bytes} B" for what, size_bytes in _fixed_parts(target, memory) if size_bytes
+        f"{what}: {_described(part)}" for what, part in _fixed_parts(target, memory) if part.size_bytes
     )
     if left_bytes is not None and left_bytes < 0:
         message = (

@@ -98,6 +98,7 @@ def _dump_device(device: Device) -> dict[str, object]:
     values["use-backend-alloc-workspace"] = device.use_backend_alloc_workspace
     values["stack-allowance-per-call"] = device.stack_allowance_per_call_bytes
     values["ranks"] = [rank.value for rank in device.ranks]
+    values["address-bits"] = device.address_bits
     if own_tables:
         values["context"] = own_tables
     return values

@@ -15,6 +15,7 @@ from pathlib import Path as FilePath
 
 from bytewright.diagnostics import CompileError
 from bytewright.target.check import find_problems, with_default_devices, with_remainders
+from bytewright.target.isa import find_isa, isa_help, isa_note
 from bytewright.target.model import (
     DEFAULT_PROVIDER,
     UNLIMITED,
@@ -169,7 +170,7 @@ def _read_device(name: str, table: Table, *, is_micro: bool) -> Device:
     default_alloca_bytes = 0 if is_micro else DEFAULT_HOST_ALLOCA_SIZE_BYTES
     device = Device(
         name=name,
-        isa=table.text("isa", "unknown", _TARGET_NAME, "the name of an instruction set"),
+        isa=_read_isa(table),
         reach=_read_reach(table),
         contexts=_read_contexts(name, table),
         max_stack_alloca_size_bytes=table.limit(
@@ -181,11 +182,25 @@ def _read_device(name: str, table: Table, *, is_micro: bool) -> Device:
             "stack-allowance-per-call", DEFAULT_STACK_ALLOWANCE_BYTES, zero_allowed=True
         ),
         ranks=_read_ranks(table),
+        address_bits=table.integer("address-bits", _address_bits(table), 16, 64),
     )
     if table.has("reach") and not device.reach and not table.has_failed:
         table.fail("reach", f"device {name!r} reaches no memory")
     table.finish()
     return device
+
+
+def _read_isa(table: Table) -> str:
+    name = table.text("isa", "unknown", None, "the name of an instruction set")
+    if table.has("isa") and not table.has_failed and find_isa(name) is None:
+        table.fail("isa", f"there is no instruction set {shown(name)}", isa_note(), suggestion=isa_help(name))
+    return name
+
+
+def _address_bits(table: Table) -> int:
+    """The width that goes with the ISA."""
+    isa = find_isa(table.text("isa", "", None, "")) if not table.has_failed else None
+    return 64 if isa is None else isa.address_bits
 
 
 def _read_reach(table: Table) -> tuple[Reach, ...]:

@@ -172,6 +172,7 @@ class Device:
         stack_allowance_per_call_bytes: What one call level may need beyond its explicit arrays (saved
             registers, spills, the return address).
         ranks: The ranks of scopes that exist on it.
+        address_bits: The width of its addresses.
     """
 
     name: str
@@ -183,6 +184,12 @@ class Device:
     use_backend_alloc_workspace: bool = False
     stack_allowance_per_call_bytes: int = 256
     ranks: tuple[Rank, ...] = (Rank.GLOBAL, Rank.LOCAL)
+    address_bits: int = 64
+
+    @property
+    def largest_object_bytes(self) -> int:
+        """The size of the largest array: C counts the distance between two of its elements with a sign."""
+        return (1 << (self.address_bits - 1)) - 1
 
     @property
     def runs_c(self) -> bool:
@@ -283,6 +290,8 @@ class ExternalStack:
     symbol: str
     size_bytes: int
 
+
+_BEYOND_ALL_BYTES = 1 << 62  # what no sum of sizes reaches
 
 _Named = TypeVar("_Named", Memory, Device, Pool, ExecutionContext, ScopeTag)
 
@@ -410,6 +419,16 @@ class Target:
     def devices_reaching(self, memory_name: str) -> tuple[Device, ...]:
         """The devices that can access a memory."""
         return tuple(device for device in self.devices if device.reaches(memory_name))
+
+    def capacity_bytes(self, pool: Pool) -> int | None:
+        """What can be used of a pool: its size, and no more than an array that its devices can address; None for no
+        limit that matters.
+        """
+        limits = [self.device(name) for name in pool.devices] or [self.default_device]
+        largest_bytes = min(device.largest_object_bytes for device in limits)
+        if pool.size_bytes is None:
+            return None if largest_bytes >= _BEYOND_ALL_BYTES else largest_bytes
+        return min(pool.size_bytes, largest_bytes)
 
     def address_seen_by(self, device_name: str, memory_name: str) -> int | None:
         """Where a device sees a memory begin; `None` if it does not reach it or no base is known."""

@@ -16,6 +16,7 @@ from bytewright.target.check import (
     bytes_left,
     context_path,
     find_problems,
+    room_for,
     with_default_devices,
     with_remainders,
 )
@@ -274,15 +275,16 @@ def _fitted(target: Target, overrides: Overrides) -> Overrides:
     for memory in target.memories:
         changed = _changed(target, overrides)[0]
         pools = changed.pools_in(memory.name)
+        for pool in reversed(pools):
+            room = room_for(_changed(target, overrides)[0], pool, {})
+            if pool.takes_remainder or pool.size_bytes is None or room is None or room >= pool.size_bytes:
+                continue
+            overrides = _with_size(overrides, pool, max(room, min(pool.size_bytes, _LEAST_BYTES)))
+        changed = _changed(target, overrides)[0]
         left_bytes = bytes_left(changed, memory)
         if left_bytes is None:
             continue
         missing_bytes = sum(1 for pool in pools if pool.takes_remainder) - left_bytes
-        for pool in reversed(pools):
-            if missing_bytes > 0 and not pool.takes_remainder and pool.size_bytes is not None:
-                size_bytes = max(pool.size_bytes - missing_bytes, min(pool.size_bytes, _LEAST_BYTES))
-                missing_bytes -= pool.size_bytes - size_bytes
-                overrides = _with_size(overrides, pool, size_bytes)
         for context in changed.contexts:
             limit = context.max_stack_size_bytes
             if context.memory == memory.name and limit is not None and 0 < missing_bytes < limit:

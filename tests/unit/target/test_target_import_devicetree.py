@@ -187,7 +187,7 @@ def test_the_merged_tree_of_a_build_needs_no_preprocessor(
 	memory@100000000 { device_type = "memory"; reg = <0x1 0x0 0x0 0x10000>; };
 	cpus { #address-cells = <1>; #size-cells = <0>;
 		cpu@0 { compatible = "arm,cortex-a53"; reg = <0>; status = "disabled"; };
-		cpu@1 { compatible = "sifive,e31", "riscv"; riscv,isa = "rv32imac_zicsr"; reg = <1>; };
+		cpu@1 { compatible = "sifive,e31", "riscv"; riscv,isa = "rv64imac_zicsr"; reg = <1>; };
 		cpu@2 { compatible = "arm,cortex-m0+"; reg = <2>; };
 	};
 };
@@ -195,7 +195,7 @@ def test_the_merged_tree_of_a_build_needs_no_preprocessor(
     imported = _imported(tmp_path, text)
     (memory,) = imported.target.memories
     assert (memory.name, memory.base, memory.size_bytes) == ("memory", 0x100000000, 0x10000)
-    assert imported.target.default_device.isa == "rv32imac"
+    assert imported.target.default_device.isa == "rv64imac"
     assert imported.remarks == ("/cpus/cpu@2 is left out: only the first processor becomes a device",)
     with pytest.raises(CompileError) as caught:
         import_target(_write(tmp_path))

@@ -149,7 +149,7 @@ SINGLE_MISTAKES = [
     ("base = 0x20000000\n", "", 4, "memory.dtcm.aliases", "has aliases, so it needs a base"),
     ("base = 0x20000000", "base = 0xFFFFFFFFFFFF0000", 6, "memory.dtcm.size", "behind the last 64-bit address"),
     ("aliases = [0x30000000]", "aliases = [0x20040000]", 5, "memory.dtcm.aliases", "'dtcm' with itself, by 262144 B"),
-    ("base = 0x21000000", "base = 0x2007FFFF", 9, "memory.isram.base", "'dtcm' and 'isram', by 1 B"),
+    ("base = 0x21000000", "base = 0x2007FFF0", 9, "memory.isram.base", "'dtcm' and 'isram', by 16 B"),
     ("base = 0x21000000", "base = 0x30000010", 9, "memory.isram.base", "'dtcm' and 'isram', by 524272 B"),
     ('".dtcm"', '".dt\\"cm"', 7, "memory.dtcm.section", "is not a linker section"),
     ("read-cost = 2", "read-cost = 0", 11, "memory.isram.read-cost", "smallest allowed is 1"),
@@ -168,11 +168,11 @@ SINGLE_MISTAKES = [
     ('stack = "dtcm"', 'stack = "far"', 21, "device.cpu.stack", "which 'cpu' does not reach"),
     ('max-stack-size = "8KiB"', "max-stack-size = 0", 22, "device.cpu.max-stack-size", "zero"),
     ('max-stack-size = "8KiB"', "max-stack-size = 1024", 23, "device.cpu.stack-reserve", "leaves nothing"),
-    ('isa = "ethos-u55"', 'isa = "u55"\nstack-reserve = 1', 26, "device.npu.stack-reserve", "but no stack"),
-    ('isa = "ethos-u55"', 'isa = "u55"\nranks = ["global"]', 26, "device.npu.ranks", "rank 'local' is missing"),
-    ('isa = "ethos-u55"', 'isa = "u55"\nranks = ["global", "local", "globl"]', 26,
+    ('isa = "ethos-u55"', 'isa = "ethos-u55"\nstack-reserve = 1', 26, "device.npu.stack-reserve", "but no stack"),
+    ('isa = "ethos-u55"', 'isa = "ethos-u55"\nranks = ["global"]', 26, "device.npu.ranks", "rank 'local' is missing"),
+    ('isa = "ethos-u55"', 'isa = "ethos-u55"\nranks = ["global", "local", "globl"]', 26,
      "device.npu.ranks", "unknown rank 'globl'"),
-    ('isa = "ethos-u55"', 'isa = "u55"\nuse-backend-alloc-workspace = 1', 26,
+    ('isa = "ethos-u55"', 'isa = "ethos-u55"\nuse-backend-alloc-workspace = 1', 26,
      "device.npu.use-backend-alloc-workspace", "must be true or false, not an integer"),
     ("[device.npu]", "[device.CPU]", 24, "device.CPU", "devices 'cpu' and 'CPU' become the same name in C: CPU"),
     ('name = "dtcm"', 'name = "stack"', 28, "workspace[0].name", "another storage scope"),
@@ -273,7 +273,7 @@ ADDED_MISTAKES = [
         "nothing can be loaded into pool 'f': its memory 'flash' is read-only",
     ),
     (
-        '[memory.npus]\nsize = "unlimited"\n[device.other]\nisa = "x"\nreach = ["npus", "flash"]\n'
+        '[memory.npus]\nsize = "unlimited"\n[device.other]\nisa = "npu"\nreach = ["npus", "flash"]\n'
         '[[parameters]]\nname = "f"\nmemory = "npus"\nsize = 1\nfrom = "flash"\nload = "copy"\n',
         "parameters[1].memory",
         "device 'cpu', which copies pool 'f', does not reach memory 'npus'",
@@ -284,7 +284,7 @@ ADDED_MISTAKES = [
         "device 'cpu', which copies pool 'fast', does not reach memory 'npus'",
     ),
     (
-        '[memory.many]\nsize = "unlimited"\n[device.other]\nisa = "x"\nreach = ["many"]\n'
+        '[memory.many]\nsize = "unlimited"\n[device.other]\nisa = "npu"\nreach = ["many"]\n'
         '[[parameters]]\nname = "f"\nmemory = "many"\nfrom = "flash"\n',
         "parameters[1].size",
         "pool 'f' has no limit, but memory 'flash', from which it is loaded, has 8MiB",

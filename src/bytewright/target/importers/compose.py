@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from bytewright.target.check import C_KEYWORD, FORBIDDEN_POOL_NAMES
 from bytewright.target.importers.board import FoundBoard, FoundMemory, refusal
 from bytewright.target.importers.names import target_name
+from bytewright.target.isa import Isa, find_isa, isa_note
+from bytewright.target.problem import shown
 from bytewright.target.size import format_size
 
 DEFAULT_ISA = "cortex-m"
@@ -62,12 +64,17 @@ def compose(board: FoundBoard, source: str, isa: str | None, name: str | None) -
     Raises:
         CompileError: BW202 for a board on which nothing can be written.
     """
-    memories, dropped = _without_overlaps(board.memories)
-    remarks = (*board.remarks, *dropped)
+    chosen_isa = isa or board.isa or DEFAULT_ISA
+    known_isa = find_isa(chosen_isa)
+    if known_isa is None:
+        message = f"the processor is a {shown(chosen_isa)}, which is no known instruction set"
+        raise refusal(message, source, isa_note(), help_text="say which one is nearest with --isa NAME")
+    reached, unreached = _within_reach(board.memories, known_isa)
+    memories, dropped = _without_overlaps(reached)
+    remarks = (*board.remarks, *unreached, *dropped)
     stack = _choose_stack(board, memories, source)
     parameters = _choose_parameters(memories, stack)
     workspaces = _choose_workspaces(memories, stack, parameters)
-    chosen_isa = isa or board.isa or DEFAULT_ISA
     reason = "given with --isa" if isa else "" if board.isa else "assumed; --isa NAME says which"
     lines = [
         f"# Imported from {_one_line(source)}. Addresses, sizes and access were read there; stack and pools are",
@@ -86,6 +93,18 @@ def compose(board: FoundBoard, source: str, isa: str | None, name: str | None) -
         lines += ["", *_pool_lines("workspace", pool)]
     lines += ["", *_pool_lines("parameters", parameters)]
     return Composed("\n".join(lines) + "\n", remarks)
+
+
+def _within_reach(memories: Sequence[FoundMemory], isa: Isa) -> tuple[list[FoundMemory], list[str]]:
+    """The memories whose every byte the processor can address."""
+    kept = [memory for memory in memories if memory.end <= 1 << isa.address_bits]
+    remarks = [
+        f"{memory.name} ({memory.base:#010x}, {memory.size_bytes} B, {memory.where}) is left out: it ends behind the "
+        f"last {isa.address_bits}-bit address"
+        for memory in memories
+        if memory not in kept
+    ]
+    return kept, remarks
 
 
 def _without_overlaps(memories: Sequence[FoundMemory]) -> tuple[list[FoundMemory], list[str]]:
@@ -186,6 +205,9 @@ def _pool_lines(role: str, pool: _Pool) -> list[str]:
     lines = [f"[[{role}]]", f'name = "{pool.name}"', f'memory = "{pool.memory.name}"']
     if pool.size_bytes is not None:
         lines.append(_commented(f'size = "{format_size(pool.size_bytes)}"', pool.comment))
+    base_alignment = pool.memory.base & -pool.memory.base
+    if 0 < base_alignment < _POOL_ALIGNMENT:
+        lines.append(_commented(f"alignment = {base_alignment}", f"as {pool.memory.name} is"))
     return lines
 
 

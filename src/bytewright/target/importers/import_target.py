@@ -10,6 +10,7 @@ from bytewright.diagnostics import CompileError, InternalError
 from bytewright.target.importers.compose import compose
 from bytewright.target.importers.devicetree import read_devicetree
 from bytewright.target.importers.linker_script import read_linker_script
+from bytewright.target.isa import require_isa
 from bytewright.target.load import load_text
 from bytewright.target.model import Target
 from bytewright.target.text_file import read_text
@@ -54,10 +55,12 @@ def import_target(path: str | PathLike[str], options: ImportOptions | None = Non
     """Imports a GNU linker script or a Zephyr devicetree, told apart by suffix, else by `/dts-v1/`.
 
     Raises:
-        CompileError: BW201 if a file cannot be read, BW202 for what is wrong in it, with file and line; BW501
-            and BW502 for the linker, the preprocessor and the package `devicetree`.
+        CompileError: BW201 if a file cannot be read, BW204 for an ISA that nobody knows, BW202 for what is wrong in the
+            file, with file and line; BW501 and BW502 for the linker, the preprocessor and the package `devicetree`.
     """
     path, options = Path(path), options or ImportOptions()
+    if options.isa is not None:
+        require_isa(options.isa)
     text = read_text(path)
     include = (*(Path(folder) for folder in options.include), path.parent)
     if _is_devicetree(path, text):
