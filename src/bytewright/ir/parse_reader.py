@@ -18,6 +18,7 @@ import numpy as np
 
 from bytewright.ir.attribute_types import attribute_faults
 from bytewright.ir.data import TensorData
+from bytewright.ir.depth import MAX_DEPTH
 from bytewright.ir.scope import Scope, parse_scope
 from bytewright.ir.text import GRAPH_NAME, KEYWORDS, PRIM_NAME, parse_where
 from bytewright.ir.types import DType, Extent, Symbol, TensorType, VirtualDevice
@@ -25,8 +26,6 @@ from bytewright.ir.where import NOWHERE, Where
 
 Item = TypeVar("Item")
 
-# Blocks, parentheses and operators that one thing in the text may be deep, so that no pass runs out of stack.
-MAX_DEPTH = 160
 _MOST_DIGITS = 400
 
 _SPACE = re.compile(r"(?:\s+|#[^\n]*)*")

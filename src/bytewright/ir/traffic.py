@@ -2,6 +2,8 @@
 
 Loops count as often as they turn. A branch counts as if it were always taken, the costlier side of two; so the
 figures are upper bounds, and close ones for kernels, whose bounds are constants.
+
+Calls of a kernel with the same scalars cost the same, so each such case is counted once, callees before their callers.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from bytewright.ir.prim import (
 from bytewright.ir.rewrite import substitute_expression
 from bytewright.ir.symbols import symbols_of
 from bytewright.ir.types import DType
-from bytewright.ir.walk import expressions, walk_expression
+from bytewright.ir.walk import expressions, walk_expression, walk_statements
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +58,66 @@ def entry_traffic(entry: PrimFunc, kernels: Mapping[str, PrimFunc]) -> TrafficBy
     largest: dict[Var, Expr] = {
         Var(name, DType.I32): const(symbol.upper) for name, symbol in symbols_of(entry).items()
     }
-    return _of_statement(entry.body, largest, {}, kernels)
+    known: _TrafficByCase = {}
+    for kernel, scalars in reversed(_cases(entry, largest, kernels)):
+        known[kernel.name, scalars] = _of_statement(kernel.body, dict(scalars), {}, _Callees(kernels, known))
+    return _of_statement(entry.body, largest, {}, _Callees(kernels, known))
+
+
+# What a kernel's scalar parameters are at a call.
+_Scalars = tuple[tuple[Var, Expr], ...]
+_TrafficByCase = dict[tuple[str, _Scalars], TrafficByName]
+
+
+@dataclass(frozen=True, slots=True)
+class _Callees:
+    """The kernels, and the traffic of each with the scalars that it is called with."""
+
+    kernels: Mapping[str, PrimFunc]
+    known: _TrafficByCase
+
+
+def _cases(
+    entry: PrimFunc, largest: Mapping[Var, Expr], kernels: Mapping[str, PrimFunc]
+) -> list[tuple[PrimFunc, _Scalars]]:
+    """Each kernel with the scalars of its calls, callers before callees."""
+    found: dict[str, dict[_Scalars, None]] = {}
+    cases: list[tuple[PrimFunc, _Scalars]] = []
+    _find_calls(entry, dict(largest), kernels, found)
+    for name in reversed(tuple(kernels)):  # callers stand behind their callees
+        for scalars in found.get(name, {}):
+            cases.append((kernels[name], scalars))
+            _find_calls(kernels[name], dict(scalars), kernels, found)
+    return cases
+
+
+def _find_calls(
+    function: PrimFunc,
+    values: dict[Var, Expr],
+    kernels: Mapping[str, PrimFunc],
+    found: dict[str, dict[_Scalars, None]],
+) -> None:
+    for statement in walk_statements(function.body):
+        if isinstance(statement, Let):
+            values[statement.variable] = substitute_expression(statement.value, values)
+        elif isinstance(statement, Call) and statement.callee in kernels:
+            scalars = _scalars(kernels[statement.callee], statement, values)
+            found.setdefault(statement.callee, {})[scalars] = None
+
+
+def _scalars(kernel: PrimFunc, call: Call, values: dict[Var, Expr]) -> _Scalars:
+    return tuple(
+        (parameter.variable, substitute_expression(argument, values))
+        for parameter, argument in zip(kernel.parameters, call.arguments, strict=True)
+        if isinstance(parameter, ScalarParameter) and isinstance(argument, Expr)
+    )
 
 
 def _of_statement(
     statement: Statement,
     values: dict[Var, Expr],
     sources: dict[str, tuple[str, ...]],
-    kernels: Mapping[str, PrimFunc],
+    callees: _Callees,
 ) -> TrafficByName:
     """Traffic of one statement.
 
@@ -71,20 +125,20 @@ def _of_statement(
         statement: The statement.
         values: What is known of variables; `Let`s are added to it.
         sources: What views stand for; views are added to it.
-        kernels: Callees by name.
+        callees: What calls cost.
     """
     total = _loads(statement, sources)
     match statement:
         case Seq():
             for inner in statement.statements:
-                _merge(total, _of_statement(inner, values, sources, kernels))
+                _merge(total, _of_statement(inner, values, sources, callees))
         case For():
-            body = _of_statement(statement.body, values, sources, kernels)
+            body = _of_statement(statement.body, values, sources, callees)
             _merge(total, body, _num_turns(statement, values))
         case If():
-            then = _of_statement(statement.then, values, sources, kernels)
+            then = _of_statement(statement.then, values, sources, callees)
             other = (
-                _of_statement(statement.otherwise, values, sources, kernels) if statement.otherwise else {}
+                _of_statement(statement.otherwise, values, sources, callees) if statement.otherwise else {}
             )
             _merge(total, _costlier(then, other))
         case Store(buffer=buffer):
@@ -99,7 +153,7 @@ def _of_statement(
             # The first source is read where the view is inside its input, which is nearly always.
             sources[statement.buffer.name] = tuple(names[:1])
         case Call():
-            _merge(total, _of_call(statement, values, kernels))
+            _merge(total, _of_call(statement, values, callees))
         case Allocate():
             pass
     return total
@@ -115,21 +169,18 @@ def _loads(statement: Statement, sources: dict[str, tuple[str, ...]]) -> Traffic
     return total
 
 
-def _of_call(call: Call, values: dict[Var, Expr], kernels: Mapping[str, PrimFunc]) -> TrafficByName:
+def _of_call(call: Call, values: dict[Var, Expr], callees: _Callees) -> TrafficByName:
     """Traffic of the callee under the names of the arguments; of unknown functions nothing is known."""
-    kernel = kernels.get(call.callee)
+    kernel = callees.kernels.get(call.callee)
     if kernel is None:
         return {}
-    names: dict[str, str] = {}
-    scalars: dict[Var, Expr] = {}
-    for parameter, argument in zip(kernel.parameters, call.arguments, strict=True):
-        if isinstance(parameter, BufferParameter) and isinstance(argument, Region):
-            names[parameter.buffer.name] = argument.buffer.name
-        elif isinstance(parameter, ScalarParameter) and isinstance(argument, Expr):
-            scalars[parameter.variable] = substitute_expression(argument, values)
-    inner = _of_statement(kernel.body, scalars, {}, kernels)
+    names = {
+        parameter.buffer.name: argument.buffer.name
+        for parameter, argument in zip(kernel.parameters, call.arguments, strict=True)
+        if isinstance(parameter, BufferParameter) and isinstance(argument, Region)
+    }
     total: TrafficByName = {}
-    for name, traffic in inner.items():
+    for name, traffic in callees.known[kernel.name, _scalars(kernel, call, values)].items():
         if name in names:
             _merge(total, {names[name]: traffic})
     return total

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from bytewright.diagnostics import InternalError
+from bytewright.ir.depth import MAX_DEPTH, depth_of
 from bytewright.ir.graph import Function
 from bytewright.ir.module import Module
 from bytewright.ir.prim import PrimFunc
@@ -100,6 +101,11 @@ def find_violations(
     pass_name: str | None = None,
 ) -> tuple[Violation, ...]:
     """Every rule that the module breaks; see `verify`."""
+    too_deep = tuple(
+        _too_deep(function) for function in (*module.kernels, *module.entries) if _is_too_deep(function)
+    )
+    if too_deep:
+        return too_deep  # nothing else may look at it
     rules = RULES[stage]
     context = Context(
         module,
@@ -126,6 +132,17 @@ def find_violations(
     if previous is not None:
         check_changes(context, previous, pass_name or "the last pass")
     return tuple(context.violations)
+
+
+def _is_too_deep(function: PrimFunc) -> bool:
+    return depth_of(function) > MAX_DEPTH
+
+
+def _too_deep(function: PrimFunc) -> Violation:
+    text = (
+        f"'{function.name}' nests {depth_of(function)} levels of blocks and operations, more than {MAX_DEPTH}"
+    )
+    return Violation(None, function, text)
 
 
 def _message(module: Module, stage: Stage, pass_name: str | None, violations: tuple[Violation, ...]) -> str:

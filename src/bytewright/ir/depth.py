@@ -1,0 +1,25 @@
+"""How deep functions nest, which has a limit: passes follow blocks and expressions by recursion, and nothing else.
+
+What grows with a model, its graph, its entry and its chains of calls, is walked without recursion, whatever its length.
+"""
+
+from __future__ import annotations
+
+from bytewright.ir.prim import PrimFunc, Seq, Statement
+from bytewright.ir.walk import blocks, expression_depth, expressions
+
+# Levels of blocks and of operations inside each other. No compiler of C has to take as many.
+MAX_DEPTH = 160
+
+
+def depth_of(function: PrimFunc) -> int:
+    """The most blocks and operations of a function that lie inside each other."""
+    deepest = 0
+    pending: list[tuple[Statement, int]] = [(function.body, 0)]
+    while pending:
+        statement, depth = pending.pop()
+        own = max((expression_depth(expression) for expression in expressions(statement)), default=0)
+        deepest = max(deepest, depth + own)
+        inner = statement.statements if isinstance(statement, Seq) else blocks(statement)
+        pending.extend((child, depth + isinstance(child, Seq)) for child in inner)
+    return deepest
