@@ -68,6 +68,8 @@ class BinaryOperator(Enum):
     LOGICAL_AND = "&&"
     LOGICAL_OR = "||"
 
+    __hash__ = object.__hash__  # as that of `DType`
+
     @property
     def is_comparison(self) -> bool:
         """True if the result is a truth value."""

@@ -99,10 +99,17 @@ def _find_calls(
 ) -> None:
     for statement in walk_statements(function.body):
         if isinstance(statement, Let):
-            values[statement.variable] = substitute_expression(statement.value, values)
+            _learn(statement, values)
         elif isinstance(statement, Call) and statement.callee in kernels:
             scalars = _scalars(kernels[statement.callee], statement, values)
             found.setdefault(statement.callee, {})[scalars] = None
+
+
+def _learn(let: Let, values: dict[Var, Expr]) -> None:
+    """Remembers a name that stands for a number; others would grow into all that they are computed from."""
+    value = substitute_expression(let.value, values)
+    if isinstance(value, Const):
+        values[let.variable] = value
 
 
 def _scalars(kernel: PrimFunc, call: Call, values: dict[Var, Expr]) -> _Scalars:
@@ -144,7 +151,7 @@ def _of_statement(
         case Store(buffer=buffer):
             _merge(total, {buffer.name: Traffic(0, buffer.dtype.size_bytes)})
         case Let():
-            values[statement.variable] = substitute_expression(statement.value, values)
+            _learn(statement, values)
         case View():
             regions = [statement.source, *([statement.otherwise] if statement.otherwise else [])]
             names = [

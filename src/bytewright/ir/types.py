@@ -23,6 +23,9 @@ class DType(Enum):
     F32 = "f32"
     F64 = "f64"
 
+    # Nodes are hashed in great numbers. Members exist once; `Enum` would hash their names, in Python.
+    __hash__ = object.__hash__
+
     @property
     def size_bytes(self) -> int:
         """Bytes of one element."""
@@ -41,8 +44,7 @@ class DType(Enum):
     @property
     def bounds(self) -> tuple[int, int]:
         """Least and greatest value of an integer type."""
-        info = np.iinfo(_NUMPY[self])
-        return int(info.min), int(info.max)
+        return _BOUNDS[self]
 
 
 _SIZE_BYTES = {
@@ -64,6 +66,10 @@ _NUMPY = {
     DType.I64: "<i8",
     DType.F32: "<f4",
     DType.F64: "<f8",
+}
+_BOUNDS = {
+    dtype: (int(np.iinfo(_NUMPY[dtype]).min), int(np.iinfo(_NUMPY[dtype]).max))
+    for dtype in (DType.I8, DType.U8, DType.I16, DType.I32, DType.I64)
 }
 
 
