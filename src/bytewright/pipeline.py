@@ -11,6 +11,7 @@ from typing import Any
 from bytewright import __version__
 from bytewright.bundle.plan_document import PlannedModel, plan_document
 from bytewright.bundle.write import bundle_files
+from bytewright.codegen.check_indices import check_indices
 from bytewright.codegen.generate import generate_c
 from bytewright.codegen.includes import uses_math
 from bytewright.codegen.interface import (
@@ -174,6 +175,7 @@ def plan_lowered(
     progress: Progress | None = None,
 ) -> PlannedModel:
     """Stores and plans a lowered module; see `compile_lowered`."""
+    check_indices(module)
     attempt = partial(store, module, solver=solver, progress=progress)  # `storage` and `plan`
     quick_attempt = partial(attempt, node_budget=REMEDY_NODES)
     trial = require_fit(module, Conditions(target, pins, io), attempt, quick_attempt)

@@ -503,23 +503,8 @@ class _Translator:
         left, right = self.interval(node.left), self.interval(node.right)
         if left is None or right is None or left[0] > left[1] or right[0] > right[1]:
             return None
-        match node.operator:
-            case BinaryOperator.MOD if left[0] >= 0 and right[0] > 0:
-                return 0, min(left[1], right[1] - 1)
-            case BinaryOperator.DIV if left[0] >= 0 and right[0] > 0:
-                return left[0] // right[1], left[1] // right[0]
-            case BinaryOperator.AND if left[0] >= 0 or right[0] >= 0:
-                return 0, min(bound[1] for bound in (left, right) if bound[0] >= 0)
-            case BinaryOperator.AND:
-                return node.left.dtype.bounds
-            case BinaryOperator.SHR if 0 <= right[0] == right[1]:
-                return left[0] >> right[0], left[1] >> right[0]
-            case BinaryOperator.SHR:
-                return min(left[0], 0), max(left[1], -1)
-            case BinaryOperator.SHL if 0 <= right[0] == right[1] < 64:
-                return left[0] << right[0], left[1] << right[0]
-            case _:
-                return combined_range(node.operator, left, right)
+        found = combined_range(node.operator, left, right)
+        return node.left.dtype.bounds if node.operator is BinaryOperator.AND and found is None else found
 
 
 def _plain_scalars(body: Seq) -> frozenset[str]:

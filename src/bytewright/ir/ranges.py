@@ -47,7 +47,7 @@ def range_of(expression: Expr, known: Mapping[str, Range]) -> Range | None:
 
 
 def combined_range(operator: BinaryOperator, left: Range, right: Range) -> Range | None:
-    """The range of a sum, difference, product, minimum or maximum of two ranges; None for other operators."""
+    """The range of an operation on two ranges; None for operators and operands of which nothing is said."""
     match operator:
         case BinaryOperator.ADD:
             return left[0] + right[0], left[1] + right[1]
@@ -60,5 +60,17 @@ def combined_range(operator: BinaryOperator, left: Range, right: Range) -> Range
             return min(left[0], right[0]), min(left[1], right[1])
         case BinaryOperator.MAX:
             return max(left[0], right[0]), max(left[1], right[1])
+        case BinaryOperator.MOD if left[0] >= 0 and right[0] > 0:
+            return 0, min(left[1], right[1] - 1)
+        case BinaryOperator.DIV if left[0] >= 0 and right[0] > 0:
+            return left[0] // right[1], left[1] // right[0]
+        case BinaryOperator.AND if left[0] >= 0 or right[0] >= 0:
+            return 0, min(bound[1] for bound in (left, right) if bound[0] >= 0)
+        case BinaryOperator.SHR if 0 <= right[0] == right[1]:
+            return left[0] >> right[0], left[1] >> right[0]
+        case BinaryOperator.SHR:
+            return min(left[0], 0), max(left[1], -1)
+        case BinaryOperator.SHL if 0 <= right[0] == right[1] < 64:
+            return left[0] << right[0], left[1] << right[0]
         case _:
             return None

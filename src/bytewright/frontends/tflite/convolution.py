@@ -27,7 +27,7 @@ from bytewright.frontends.tflite.options import (
     depthwise_options,
     fully_connected_options,
 )
-from bytewright.frontends.tflite.windows import spatial_padding
+from bytewright.frontends.tflite.windows import MAX_STEP, spatial_padding
 from bytewright.ir.types import DType
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
@@ -123,6 +123,10 @@ def _padding(
     """Padding around the input for the option's scheme."""
     at.require(min(options.stride) >= 1, f"stride {options.stride} is not positive")
     at.require(min(options.dilation) >= 1, f"dilation {options.dilation} is not positive")
+    steps = (*options.stride, *options.dilation)
+    at.require(
+        max(steps) <= MAX_STEP, f"a stride or dilation is {max(steps)}, the references take {MAX_STEP}"
+    )
     return spatial_padding(options, shape, (kernel[0], kernel[1]))
 
 

@@ -1,0 +1,278 @@
+"""Proves that the index arithmetic of a module fits the types that C computes it with.
+
+Indices, bounds of loops and conditions on them are computed from loops, extents and constants, so their ranges are
+known: every step of such arithmetic must fit its type wherever it is evaluated. What depends on data is not looked at:
+lowering proves that, and the evaluator checks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import assert_never
+
+from bytewright.diagnostics import Collector, CompileError, Diagnostic
+from bytewright.ir.address import flat_index, region_index
+from bytewright.ir.expr import (
+    Binary,
+    BinaryOperator,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    MathCall,
+    Select,
+    Var,
+)
+from bytewright.ir.module import Module
+from bytewright.ir.prim import (
+    Allocate,
+    Call,
+    For,
+    If,
+    Let,
+    PrimFunc,
+    Region,
+    ScalarParameter,
+    Seq,
+    Statement,
+    Store,
+    View,
+)
+from bytewright.ir.print_prim import format_expression
+from bytewright.ir.ranges import Range, combined_range
+from bytewright.ir.symbols import symbols_of
+from bytewright.ir.walk import as_any
+
+# What each function is passed in all calls, by the position of a parameter; None if that is not known.
+Given = dict[str, dict[int, Range | None]]
+_LONGEST_TEXT = 80
+# The comparison that holds where another does not, and the one with its sides swapped.
+_NEGATED = {
+    BinaryOperator.LT: BinaryOperator.GE,
+    BinaryOperator.LE: BinaryOperator.GT,
+    BinaryOperator.GT: BinaryOperator.LE,
+    BinaryOperator.GE: BinaryOperator.LT,
+}
+_MIRRORED = {
+    BinaryOperator.LT: BinaryOperator.GT,
+    BinaryOperator.LE: BinaryOperator.GE,
+    BinaryOperator.GT: BinaryOperator.LT,
+    BinaryOperator.GE: BinaryOperator.LE,
+    BinaryOperator.EQ: BinaryOperator.EQ,
+}
+
+
+def check_indices(module: Module) -> None:
+    """Refuses a module with index arithmetic that can leave its type.
+
+    Raises:
+        CompileError: BW110, with the first such expression of each kernel.
+    """
+    given: Given = {}
+    found = Collector()
+    for function in (*module.entries, *reversed(module.kernels)):  # callers before callees
+        checker = _Checker(function, given)
+        checker.sequence(function.body)
+        if checker.fault is not None:
+            with found.catch():
+                raise CompileError(_refused(function, *checker.fault))
+    found.stop_if_any()
+
+
+def _refused(function: PrimFunc, node: Expr, reached: Range) -> Diagnostic:
+    text = format_expression(node)
+    text = text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}..."
+    extreme = reached[1] if reached[1] > node.dtype.bounds[1] else reached[0]
+    bits = 8 * node.dtype.size_bytes
+    message = f"kernel '{function.name}': an index can be {extreme}, which {bits} bits do not hold: {text}"
+    where = function.where
+    return Diagnostic("BW110", message, where=str(where) if where.model else None)
+
+
+class _Checker:
+    """One function: the ranges of what is defined at the present statement, where they are known."""
+
+    def __init__(self, function: PrimFunc, given: Given) -> None:
+        self.given = given
+        self.known: dict[str, Range] = {}
+        self.fault: tuple[Expr, Range] | None = None
+        passed = given.get(function.name, {})
+        for position, parameter in enumerate(function.parameters):
+            if isinstance(parameter, ScalarParameter):
+                self.define(parameter.variable, passed.get(position))
+        for name, symbol in symbols_of(function).items():
+            self.known[name] = symbol.lower, symbol.upper
+
+    # Statements
+
+    def sequence(self, sequence: Seq) -> None:
+        for statement in sequence.statements:
+            self.statement(statement)
+
+    def statement(self, statement: Statement) -> None:
+        match statement:
+            case Seq():
+                self.sequence(statement)
+            case For():
+                self.loop(statement)
+            case If():
+                self.range(statement.condition)
+                with self.where(statement.condition) as reachable:
+                    if reachable:
+                        self.sequence(statement.then)
+                if statement.otherwise is not None:
+                    with self.where(statement.condition, False) as reachable:
+                        if reachable:
+                            self.sequence(statement.otherwise)
+            case Let():
+                self.define(statement.variable, self.range(statement.value))
+            case Allocate():
+                pass
+            case View():
+                self.view(statement)
+            case Store():
+                self.range(flat_index(statement.buffer, statement.indices))
+                self.range(statement.value)
+            case Call():
+                self.call(statement)
+            case _:
+                assert_never(statement)
+
+    def define(self, variable: Var, found: Range | None) -> None:
+        if found is not None:
+            self.known[variable.name] = found
+
+    def loop(self, loop: For) -> None:
+        begin, end = self.range(loop.begin), self.range(loop.end)
+        if begin is not None and end is not None:
+            if begin[0] >= end[1]:
+                return  # it never runs
+            self.define(loop.variable, (begin[0], end[1] - 1))
+        self.sequence(loop.body)
+
+    def view(self, view: View) -> None:
+        if view.condition is None or view.otherwise is None:
+            self.range(region_index(view.source))
+            return
+        self.range(view.condition)
+        for region, holds in ((view.source, True), (view.otherwise, False)):
+            with self.where(view.condition, holds) as reachable:
+                if reachable:
+                    self.range(region_index(region))
+
+    def call(self, call: Call) -> None:
+        """Checks the arguments, and adds what scalars can be to what the callee is known to be given."""
+        callee = self.given.setdefault(call.callee, {})
+        for position, argument in enumerate(call.arguments):
+            if isinstance(argument, Region):
+                self.range(region_index(argument))
+                continue
+            found = self.range(argument)
+            before = callee.get(position, found)
+            callee[position] = None if found is None or before is None else _hull(found, before)
+
+    # Expressions
+
+    def range(self, expression: Expr) -> Range | None:
+        """The range, where it is known; what leaves its type is noted, and then unknown."""
+        node = as_any(expression)
+        match node:
+            case Const():
+                return (int(node.value), int(node.value)) if node.dtype.is_integer else None
+            case Var():
+                return self.known.get(node.name)
+            case Load():
+                self.range(flat_index(node.buffer, node.indices))
+                return None
+            case Binary():
+                return self.binary(node)
+            case Cast():
+                found = self.range(node.operand)
+                return found if found is not None and _fits(found, node) else None
+            case MathCall():
+                self.range(node.operand)
+                return None
+            case Select():
+                return self.select(node)
+            case _:
+                assert_never(node)
+
+    def binary(self, node: Binary) -> Range | None:
+        left = self.range(node.left)
+        if node.operator in (BinaryOperator.LOGICAL_AND, BinaryOperator.LOGICAL_OR):
+            with self.where(node.left, node.operator is BinaryOperator.LOGICAL_AND) as reachable:
+                if reachable:
+                    self.range(node.right)
+            return None
+        right = self.range(node.right)
+        if left is None or right is None or not node.dtype.is_integer:
+            return None
+        found = combined_range(node.operator, left, right)
+        if found is not None and not _fits(found, node):
+            self.fault = self.fault or (node, found)
+            return None
+        return found
+
+    def select(self, node: Select) -> Range | None:
+        self.range(node.condition)
+        found: list[Range | None] = []
+        for side, holds in ((node.if_true, True), (node.if_false, False)):
+            with self.where(node.condition, holds) as reachable:
+                if reachable:
+                    found.append(self.range(side))
+        known = [item for item in found if item is not None]
+        return None if len(known) < len(found) or not known else _hull(known[0], known[-1])
+
+    @contextmanager
+    def where(self, condition: Expr, holds: bool = True) -> Generator[bool, None, None]:
+        """Within the block variables are as a condition leaves them; yields False if it leaves them nothing."""
+        before = dict(self.known)
+        yield self.assume(condition, holds)
+        self.known = before
+
+    def assume(self, condition: Expr, holds: bool) -> bool:
+        """Narrows variables to what a condition leaves them; False if that is nothing."""
+        if not isinstance(condition, Binary):
+            return True
+        operator = condition.operator
+        if operator is (BinaryOperator.LOGICAL_AND if holds else BinaryOperator.LOGICAL_OR):
+            return self.assume(condition.left, holds) and self.assume(condition.right, holds)
+        if operator not in _MIRRORED or (not holds and operator not in _NEGATED):
+            return True
+        operator = operator if holds else _NEGATED[operator]
+        sides = (
+            (condition.left, operator, condition.right),
+            (condition.right, _MIRRORED[operator], condition.left),
+        )
+        return all(self.compare(left, comparison, right) for left, comparison, right in sides)
+
+    def compare(self, left: Expr, operator: BinaryOperator, right: Expr) -> bool:
+        own, bound = self.range(left), self.range(right)
+        if not isinstance(left, Var) or own is None or bound is None:
+            return True
+        low, high = own
+        match operator:
+            case BinaryOperator.LT:
+                high = min(high, bound[1] - 1)
+            case BinaryOperator.LE:
+                high = min(high, bound[1])
+            case BinaryOperator.GT:
+                low = max(low, bound[0] + 1)
+            case BinaryOperator.GE:
+                low = max(low, bound[0])
+            case _:
+                low, high = max(low, bound[0]), min(high, bound[1])
+        self.known[left.name] = low, high
+        return low <= high
+
+
+def _fits(found: Range, node: Expr) -> bool:
+    if not node.dtype.is_integer:
+        return False
+    low, high = node.dtype.bounds
+    return low <= found[0] and found[1] <= high
+
+
+def _hull(first: Range, second: Range) -> Range:
+    return min(first[0], second[0]), max(first[1], second[1])
