@@ -7,15 +7,17 @@ own, on that device's stack. Nothing says which of a device's contexts runs a ke
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from bytewright.diagnostics import Diagnostic
 from bytewright.ir.address import size_bytes
 from bytewright.ir.backend import backend_functions
+from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
-from bytewright.ir.prim import Allocate, Call, For, If, PrimFunc, Seq, Statement
+from bytewright.ir.prim import Allocate, Call, PrimFunc, Seq, Statement
 from bytewright.ir.scope import STACK, Rank
-from bytewright.ir.walk import walk_statements
+from bytewright.ir.walk import blocks, walk_statements
 from bytewright.target.model import Device, ExecutionContext, Target
 
 
@@ -170,24 +172,31 @@ def _callees(function: PrimFunc) -> list[str]:
 
 def array_bytes(function: PrimFunc) -> int:
     """Bytes of a function's arrays that exist at once."""
-    return _array_bytes(function.body)
+    return sum(size_bytes(allocation.buffer) for allocation in worst_arrays(function))
 
 
-def _array_bytes(statement: Statement) -> int:
-    """Those of a sequence together, those of separate blocks in turn."""
-    match statement:
-        case Seq():
-            own = sum(_array_bytes(s) for s in statement.statements if isinstance(s, Allocate))
-            nested = (_array_bytes(s) for s in statement.statements if not isinstance(s, Allocate))
-            return own + max(nested, default=0)
-        case Allocate():
-            scope = statement.buffer.scope
-            on_stack = scope is not None and (scope == STACK or scope.rank is Rank.LOCAL)
-            return size_bytes(statement.buffer) if on_stack and statement.buffer.shape else 0
-        case For():
-            return _array_bytes(statement.body)
-        case If():
-            other = _array_bytes(statement.otherwise) if statement.otherwise else 0
-            return max(_array_bytes(statement.then), other)
-        case _:
-            return 0
+def worst_arrays(function: PrimFunc, moved: Collection[str] = ()) -> tuple[Allocate, ...]:
+    """The arrays of a function that exist at once and take the most bytes, where those named take none."""
+    return _worst_arrays(function.body, moved)[1]
+
+
+def _worst_arrays(statement: Statement, moved: Collection[str]) -> tuple[int, tuple[Allocate, ...]]:
+    """Those of a sequence together, those of separate blocks in turn; with the bytes that count."""
+    if isinstance(statement, Allocate):
+        if not _is_array_on_stack(statement.buffer):
+            return 0, ()
+        return 0 if statement.buffer.name in moved else size_bytes(statement.buffer), (statement,)
+    inside = [_worst_of_sequence(block, moved) for block in blocks(statement)]
+    return max(inside, key=lambda worst: worst[0], default=(0, ()))
+
+
+def _worst_of_sequence(sequence: Seq, moved: Collection[str]) -> tuple[int, tuple[Allocate, ...]]:
+    own = [_worst_arrays(s, moved) for s in sequence.statements if isinstance(s, Allocate)]
+    nested = [_worst_arrays(s, moved) for s in sequence.statements if not isinstance(s, Allocate)]
+    together = [*own, max(nested, key=lambda worst: worst[0], default=(0, ()))]
+    return sum(num for num, _ in together), tuple(array for _, arrays in together for array in arrays)
+
+
+def _is_array_on_stack(buffer: Buffer) -> bool:
+    scope = buffer.scope
+    return bool(buffer.shape) and scope is not None and (scope == STACK or scope.rank is Rank.LOCAL)

@@ -5,8 +5,9 @@ C compiler may keep it in registers; otherwise, like anything that asks for a wo
 the kernel and an allocation of the entry at each call, which the planner then places among the tensors. A kernel that
 calls another one is given such scratch for each of its calls and passes it on; so what the calls of one body need may
 share bytes. What was allocated in a loop stays private to its turns. Arrays that only `global` put on the stack move
-away again, largest first, while the worst call path of a context exceeds its limit. What carries a tag that some pass
-lowers is that pass's business and stays as it is. The scopes say afterwards what was decided, the provenance why.
+away again where the worst call path of a context exceeds its limit, as few bytes as suffice (`choose_moves.py`). What
+carries a tag that some pass lowers is that pass's business and stays as it is. The scopes say afterwards what was
+decided, the provenance why.
 
 Scratch whose size is known only at run time has at each call the size that the call gives it: a constant one where the
 call passes constants, else one of the entry's symbols, which `make_arenas.py` deals with.
@@ -14,7 +15,7 @@ call passes constants, else one of the entry's symbols, which `make_arenas.py` d
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -41,8 +42,9 @@ from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import GLOBAL, STACK, WORKSPACE, Rank, Scope
 from bytewright.ir.types import Symbol
 from bytewright.ir.walk import blocks, names_in, walk_statements
-from bytewright.storage.account_stack import StackUse, stack_uses
+from bytewright.storage.account_stack import StackUse, stack_uses, worst_arrays
 from bytewright.storage.candidates import is_left_to_a_pass
+from bytewright.storage.choose_moves import Array, Demand, choose_moves
 from bytewright.storage.touch import Touch, Touches, TouchTable
 from bytewright.target.model import Device, Target
 from bytewright.target.problem import in_target_file
@@ -59,17 +61,66 @@ def place_scratch(module: Module, target: Target) -> Module:
         CompileError: BW302 for what asks for the stack by name, or is private, and cannot be there.
     """
     _check_locals(module, target)
-    moved: frozenset[tuple[str, str]] = frozenset()
-    while True:
+    whole = placed = _place(module, target, {})
+    demands: list[Demand] = []
+    moved: dict[Array, str] = {}
+    while exceeded := [use for use in stack_uses(placed, target) if use.excess_bytes > 0]:
+        found = [_demand(module, whole, use, moved) for use in exceeded]
+        demands += [demand for demand in found if demand.can_be_met]
+        hopeless = [demand for demand in found if not demand.can_be_met]
+        chosen = {*choose_moves(demands), *(array for demand in hopeless for array in demand.arrays)}
+        if chosen <= set(moved):
+            break
+        moved = _reasons(sorted(chosen), [*demands, *hopeless])
         placed = _place(module, target, moved)
-        exceeded = [use for use in stack_uses(placed, target) if use.excess_bytes > 0]
-        movable = [array for use in exceeded for array in _movable(module, placed, use)]
-        if not movable:
-            return placed
-        moved |= {max(movable)[1:]}
+    return placed
 
 
-def _place(module: Module, target: Target, moved: frozenset[tuple[str, str]]) -> Module:
+def _demand(module: Module, whole: Module, use: StackUse, moved: Collection[Array]) -> Demand:
+    """What a path asks for that is too long although some arrays have moved, in terms of the program without moves."""
+    arrays: dict[Array, int] = {}
+    back_bytes = 0
+    for name in use.path:
+        before, kernel = module.kernel(name), whole.kernel(name)
+        if before is None or kernel is None:
+            continue
+        movable = _movable(before)
+        for allocation in worst_arrays(kernel, {array for owner, array in moved if owner == name}):
+            array = (name, allocation.buffer.name)
+            if array[1] in movable and allocation.buffer.scope == STACK:
+                arrays[array] = size_bytes(allocation.buffer)
+            if array in moved:
+                back_bytes += size_bytes(allocation.buffer)
+    needed = use.excess_bytes + back_bytes
+    reason = (
+        f"{' -> '.join(use.path)} would take {use.size_bytes + back_bytes} B of the stack of '{use.context}', "
+        f"{needed} B more than its limit"
+    )
+    return Demand(arrays, needed, reason)
+
+
+def _movable(kernel: PrimFunc) -> set[str]:
+    """Arrays of a kernel that no scope asked to have on the stack, and that are not one for each thread."""
+    per_thread = {allocation.buffer.name for allocation in _in_parallel_loops(kernel, Allocate)}
+    return {
+        s.buffer.name
+        for s in walk_statements(kernel.body)
+        if isinstance(s, Allocate) and s.buffer.scope in (None, GLOBAL)
+    } - per_thread
+
+
+def _reasons(chosen: Sequence[Array], demands: Sequence[Demand]) -> dict[Array, str]:
+    """Each array that moves, with the first path that asks for it, and what moves for that one altogether."""
+    reasons: dict[Array, str] = {}
+    for array in chosen:
+        demand = next(demand for demand in demands if array in demand.arrays)
+        together = [demand.arrays[other] for other in chosen if other in demand.arrays]
+        least = ", the fewest that suffice" if demand.can_be_met else ", all that may move"
+        reasons[array] = f"{demand.reason}; of its arrays {sum(together)} B move{least}"
+    return reasons
+
+
+def _place(module: Module, target: Target, moved: Mapping[Array, str]) -> Module:
     hoisted: dict[str, _Hoisted] = {}
     touched = TouchTable(target)
     for kernel in module.kernels:  # callees stand before their callers
@@ -81,22 +132,6 @@ def _place(module: Module, target: Target, moved: frozenset[tuple[str, str]]) ->
         _check_entry(entry)
     entries = tuple(_pass_scratch(entry, hoisted) for entry in module.entries)
     return replace(module, kernels=kernels, entries=entries)
-
-
-def _movable(module: Module, placed: Module, stack: StackUse) -> list[tuple[int, str, str]]:
-    """Arrays on the worst path that no scope asked to have there: (bytes, kernel, name)."""
-    found: list[tuple[int, str, str]] = []
-    for name in stack.path:
-        before, after = module.kernel(name), placed.kernel(name)
-        if before is None or after is None:
-            continue
-        now = {s.buffer.name: s.buffer for s in walk_statements(after.body) if isinstance(s, Allocate)}
-        for statement in walk_statements(before.body):
-            if isinstance(statement, Allocate) and statement.buffer.scope in (None, GLOBAL):
-                buffer = statement.buffer
-                if buffer.name in now and now[buffer.name].scope == STACK:
-                    found.append((size_bytes(buffer), name, buffer.name))
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +174,7 @@ def _with_scratch(call: Call, scratch: tuple[Allocate, ...]) -> Call:
 
 
 def _hoist(
-    kernel: PrimFunc, target: Target, moved: frozenset[tuple[str, str]], touched: dict[str, Touches]
+    kernel: PrimFunc, target: Target, moved: Mapping[Array, str], touched: dict[str, Touches]
 ) -> _Hoisted:
     device = target.device(kernel.device)
     per_thread = {allocation.buffer.name for allocation in _in_parallel_loops(kernel, Allocate)}
@@ -148,9 +183,9 @@ def _hoist(
     for statement in walk_statements(kernel.body):
         if isinstance(statement, Allocate) and not is_left_to_a_pass(statement.buffer, target):
             buffer = statement.buffer
-            is_moved = (kernel.name, buffer.name) in moved
+            why_moved = moved.get((kernel.name, buffer.name))
             others = tuple(t for t in touched.get(buffer.name, ()) if t.device != kernel.device)
-            decided[buffer] = _decide(buffer, device, kernel, is_moved, others[0] if others else None)
+            decided[buffer] = _decide(buffer, device, kernel, why_moved, others[0] if others else None)
             scope, reason = decided[buffer]
             if not _is_on_stack(scope):
                 if buffer.name in per_thread:
@@ -232,7 +267,7 @@ def _is_on_stack(scope: Scope) -> bool:
 
 
 def _decide(
-    buffer: Buffer, device: Device, kernel: PrimFunc, is_moved: bool, other: Touch | None
+    buffer: Buffer, device: Device, kernel: PrimFunc, why_moved: str | None, other: Touch | None
 ) -> tuple[Scope, str]:
     """The scope that says where the buffer goes, and why; `other` is another device that touches it, if any."""
     scope = buffer.scope or GLOBAL
@@ -247,8 +282,8 @@ def _decide(
         return WORKSPACE, "its size is known only at run time"
     if other is not None:
         return WORKSPACE, f"{other.reason}, and device '{other.device}' reaches no stack of '{device.name}'"
-    if is_moved:
-        return WORKSPACE, f"the stack of device '{device.name}' has no room for it"
+    if why_moved is not None:
+        return WORKSPACE, why_moved
     if device.use_backend_alloc_workspace:
         return WORKSPACE, "use-backend-alloc-workspace keeps scratch off the stack"
     if device.admits_stack_allocation(size_bytes(buffer)):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.expr import Buffer, Var
 from bytewright.ir.module import Module
-from bytewright.ir.prim import Access, BufferParameter, PrimFunc, Role, ScalarParameter, View
+from bytewright.ir.prim import Access, BufferParameter, LoopKind, PrimFunc, Role, ScalarParameter, View
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
 from bytewright.ir.types import DType, Symbol
 from bytewright.ir.walk import walk_statements
+from bytewright.pipeline import plan_lowered
 from bytewright.storage.account_stack import stack_use
 from bytewright.storage.place_scratch import place_scratch
 from bytewright.target.model import UNLIMITED, Target, Unlimited
@@ -177,7 +180,7 @@ def test_the_stack_by_name_contradicts_the_backend_workspace() -> None:
     assert "use-backend-alloc-workspace" in diagnostic.message
 
 
-def test_what_may_move_makes_room_on_the_stack_largest_first() -> None:
+def test_what_may_move_makes_room_on_the_stack() -> None:
     """Two calls deep: beside their allowance 100 B are left for arrays."""
     kernels = [reverse_kernel("small", 60), reverse_kernel("large", 64, num_scratch=2)]
     body = BodyBuilder(("x", "y"))
@@ -195,6 +198,49 @@ def test_what_may_move_makes_room_on_the_stack_largest_first() -> None:
     moved = [a.buffer for a in allocations(placed.main.body)]
     assert [buffer.shape for buffer in moved] == [(64,)]
     assert moved[0].scope == WORKSPACE
+
+
+def with_arrays(*sizes: int) -> Module:
+    """One call of a kernel with local arrays of these sizes."""
+    source, result = (Buffer(name, (8,), DType.I8, GLOBAL, 1) for name in ("source", "result"))
+    body = BodyBuilder(("source", "result"))
+    for index, size in enumerate(sizes):
+        array = body.allocate(Buffer(f"a{index}", (size,), DType.I8, GLOBAL, 1))
+        body.store(array, 0, load(source, 0))
+        body.store(result, index, load(array, 0))
+    parameters = (BufferParameter(source, Access.READ), BufferParameter(result, Access.WRITE))
+    return chain("m", [PrimFunc("k", parameters, body.finish(), where=WHERE)], 8)
+
+
+def test_as_few_bytes_move_as_suffice() -> None:
+    """Of 200 and 900 B with room for 1000 the 200 move, and the plan fits a pool that would not hold the 900."""
+    allowance_bytes = target_of().default_device.stack_allowance_per_call_bytes
+    tight = target_of(1024, max_stack=2 * allowance_bytes + 1000)
+    placed = place_scratch(with_arrays(200, 900), tight)
+    (moved,) = allocations(placed.main.body)
+    assert moved.buffer.shape == (200,)
+    text = (
+        "of the stack of 'cpu', 100 B more than its limit; of its arrays 200 B move, the fewest that suffice"
+    )
+    assert any(text in line and "main -> k would take" in line for line in moved.provenance)
+    assert stack_use(placed, tight).planned_bytes == 900
+    pool = replace(tight.workspace_pools[0], size_bytes=300)
+    plan_lowered(with_arrays(200, 900), replace(tight, pools=(pool, *tight.parameter_pools)))
+
+
+def test_an_array_of_each_thread_does_not_move_where_another_one_suffices() -> None:
+    source, result = (Buffer(name, (8,), DType.I8, GLOBAL, 1) for name in ("source", "result"))
+    body = BodyBuilder(("source", "result"))
+    array = body.allocate(Buffer("outside", (80,), DType.I8, GLOBAL, 1))
+    body.store(array, 0, load(source, 0))
+    with body.for_("i", 0, 8, LoopKind.PARALLEL) as i:
+        inner = body.allocate(Buffer("inner", (60,), DType.I8, GLOBAL, 1))
+        body.store(inner, 0, load(array, 0))
+        body.store(result, i, load(inner, 0))
+    parameters = (BufferParameter(source, Access.READ), BufferParameter(result, Access.WRITE))
+    module = chain("m", [PrimFunc("k", parameters, body.finish(), where=WHERE)], 8)
+    tight = target_of(max_stack=2 * target_of().default_device.stack_allowance_per_call_bytes + 100)
+    assert [a.buffer.name for a in allocations(place_scratch(module, tight).main.body)] == ["y/outside"]
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(LIMIT, STACK), (0, WORKSPACE)])
