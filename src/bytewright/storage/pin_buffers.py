@@ -8,7 +8,14 @@ from fnmatch import fnmatchcase
 from bytewright.diagnostics import Collector, CompileError, Diagnostic
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import ConstantBuffer, Module
-from bytewright.ir.prim import Allocate, PrimFunc, Statement, with_reason
+from bytewright.ir.prim import (
+    CANDIDATE_POOLS,
+    Allocate,
+    AnnotationValue,
+    PrimFunc,
+    Statement,
+    with_reason,
+)
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import Scope, join_scopes, pool_scope
 from bytewright.ir.walk import walk_statements
@@ -51,8 +58,13 @@ def pin_buffers(module: Module, target: Target, pins: tuple[Pin, ...]) -> Module
     """
     if not pins:
         return module
-    allocations = [s.buffer for s in walk_statements(module.main.body) if isinstance(s, Allocate)]
+    allocated = [s for s in walk_statements(module.main.body) if isinstance(s, Allocate)]
+    allocations = [allocation.buffer for allocation in allocated]
     constants = [constant.buffer for constant in module.constant_buffers]
+    listed: dict[str, AnnotationValue | None] = {
+        **{a.buffer.name: a.annotation(CANDIDATE_POOLS) for a in allocated},
+        **{constant.buffer.name: constant.candidates for constant in module.constant_buffers},
+    }
     collector = Collector()
     scopes: dict[str, Scope | None] = {b.name: b.scope for b in (*allocations, *constants)}
     reasons: dict[str, list[str]] = {}
@@ -67,6 +79,7 @@ def pin_buffers(module: Module, target: Target, pins: tuple[Pin, ...]) -> Module
             for name in matching:
                 earlier = reasons.setdefault(name, [])
                 scopes[name] = _joined(pin, name, scopes[name], earlier)
+                _check_candidates(pin, name, listed[name])
                 earlier.append(f"--pin '{pin}'")
     collector.stop_if_any()
     return replace(
@@ -105,6 +118,16 @@ def _joined(pin: Pin, name: str, scope: Scope | None, earlier: list[str]) -> Sco
         other = earlier[-1] if earlier else "the program"
         what = f"contradicts {other}: '{name}' has the scope {scope} already"
         raise _refused(pin, what) from None
+
+
+def _check_candidates(pin: Pin, name: str, pools: AnnotationValue | None) -> None:
+    if isinstance(pools, tuple) and pin.pool not in pools:
+        one = pools[0] if len(pools) == 1 else f"one of {', '.join(pools)}"
+        raise _refused(
+            pin,
+            f"contradicts the program: the {CANDIDATE_POOLS} of '{name}' are {', '.join(pools)}",
+            f"pin it to {one}, or change {CANDIDATE_POOLS} in the program",
+        )
 
 
 def _refused(pin: Pin, what: str, help_text: str | None = None, where: str | None = None) -> CompileError:

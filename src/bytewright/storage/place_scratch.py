@@ -25,8 +25,10 @@ from bytewright.ir.bind_symbols import Binding, Known, binding_at, bound_buffer,
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import (
+    CANDIDATE_POOLS,
     Access,
     Allocate,
+    AnnotationValue,
     BufferParameter,
     Call,
     For,
@@ -185,7 +187,8 @@ def _hoist(
             buffer = statement.buffer
             why_moved = moved.get((kernel.name, buffer.name))
             others = tuple(t for t in touched.get(buffer.name, ()) if t.device != kernel.device)
-            decided[buffer] = _decide(buffer, device, kernel, why_moved, others[0] if others else None)
+            other = others[0] if others else None
+            decided[buffer] = _decide(statement, device, kernel, why_moved, other)
             scope, reason = decided[buffer]
             if not _is_on_stack(scope):
                 if buffer.name in per_thread:
@@ -267,14 +270,15 @@ def _is_on_stack(scope: Scope) -> bool:
 
 
 def _decide(
-    buffer: Buffer, device: Device, kernel: PrimFunc, why_moved: str | None, other: Touch | None
+    allocation: Allocate, device: Device, kernel: PrimFunc, why_moved: str | None, other: Touch | None
 ) -> tuple[Scope, str]:
     """The scope that says where the buffer goes, and why; `other` is another device that touches it, if any."""
-    scope = buffer.scope or GLOBAL
+    buffer, scope = allocation.buffer, allocation.buffer.scope or GLOBAL
+    pools = allocation.annotation(CANDIDATE_POOLS)
     if scope.rank is Rank.LOCAL:
         return scope, "private to the kernel"
     if scope == STACK:
-        _check_stack(buffer, device, kernel, other)
+        _check_stack(buffer, device, kernel, other, pools)
         return scope, "asks for the stack by name"
     if scope != GLOBAL:
         return scope, f"asks for {scope}"
@@ -282,6 +286,8 @@ def _decide(
         return WORKSPACE, "its size is known only at run time"
     if other is not None:
         return WORKSPACE, f"{other.reason}, and device '{other.device}' reaches no stack of '{device.name}'"
+    if isinstance(pools, tuple):
+        return WORKSPACE, f"its candidate pools are {', '.join(pools)}, and no stack is one"
     if why_moved is not None:
         return WORKSPACE, why_moved
     if device.use_backend_alloc_workspace:
@@ -324,7 +330,16 @@ def _is_private(buffer: Buffer) -> bool:
     return buffer.scope is not None and buffer.scope.rank is Rank.LOCAL
 
 
-def _check_stack(buffer: Buffer, device: Device, kernel: PrimFunc, other: Touch | None) -> None:
+def _check_stack(
+    buffer: Buffer, device: Device, kernel: PrimFunc, other: Touch | None, pools: AnnotationValue | None
+) -> None:
+    if isinstance(pools, tuple):
+        raise _refused(
+            kernel,
+            f"'{buffer.name}' of kernel '{kernel.name}' asks for global.stack, and its {CANDIDATE_POOLS} are "
+            f"{', '.join(pools)}: a list of pools leaves no stack",
+            f"in the kernel: leave out one of the two, the scope or {CANDIDATE_POOLS}",
+        )
     if other is not None:
         raise _refused(
             kernel,

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from bytewright.diagnostics import CompileError
-from bytewright.pipeline import compile_model
+from bytewright.pipeline import compile_model, plan_lowered
 from bytewright.storage.pin_buffers import Pin, parse_pin_option
 from bytewright.target import OptionSyntaxError, Overrides, apply_overrides, load_target, parse_pool_option
+from support.ir_program import read_module
 
 DIGITS = Path(__file__).parents[3] / "examples" / "digits" / "digits.tflite"
 
@@ -73,3 +74,38 @@ def test_a_pinned_pool_that_is_too_small() -> None:
 def test_malformed(text: str) -> None:
     with pytest.raises(OptionSyntaxError):
         parse_pin_option(text)
+
+
+MODULE = """module m
+input %x : tensor<8xi8>
+output %y : tensor<8xi8>
+kernel k(x : buffer<8xi8, "global", align=1> r activation, y : buffer<8xi8, "global", align=1> w activation) on cpu {
+  allocate s : buffer<8xi8, "global", align=1> {candidate_memory_pools=("isram",)}
+  for i : i32 in 0 .. 8 { s[i] = x[i] }
+  for j : i32 in 0 .. 8 { y[j] = s[j] }
+}
+entry main(
+    x : buffer<8xi8, "global", align=1> r activation, y : buffer<8xi8, "global", align=1> w activation
+) on cpu {
+  allocate t : buffer<8xi8, "global.workspace", align=1> {candidate_memory_pools=("isram", "dtcm")}
+  call_extern k(&x, &t)
+  call_extern k(&t, &y)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "pool", "pools"), [("y/s", "dtcm", "isram"), ("t", "ddr_workspace", "isram, dtcm")]
+)
+def test_a_pin_against_a_list_of_candidates_names_both(name: str, pool: str, pools: str) -> None:
+    overrides = Overrides(workspace=tuple(map(parse_pool_option, ("dtcm", "isram", "ddr_workspace@ddr"))))
+    target = apply_overrides(load_target("mps3-an547"), overrides)
+    module = read_module(MODULE)
+    with pytest.raises(CompileError, match="BW204") as caught:
+        plan_lowered(module, target, pins=(Pin(name, pool),))
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.message == (
+        f"--pin '{name}={pool}' contradicts the program: the candidate_memory_pools of '{name}' are {pools}"
+    )
+    fits = plan_lowered(module, target, pins=(Pin(name, "isram"),))
+    assert fits.workspace.placement_of[name].pool == "isram"

@@ -10,7 +10,19 @@ from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.expr import Buffer, Var
 from bytewright.ir.module import Module
-from bytewright.ir.prim import Access, BufferParameter, LoopKind, PrimFunc, Role, ScalarParameter, View
+from bytewright.ir.prim import (
+    CANDIDATE_POOLS,
+    Access,
+    Allocate,
+    BufferParameter,
+    LoopKind,
+    PrimFunc,
+    Role,
+    ScalarParameter,
+    Statement,
+    View,
+)
+from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
 from bytewright.ir.types import DType, Symbol
 from bytewright.ir.walk import walk_statements
@@ -259,3 +271,32 @@ def test_a_view_of_scratch_has_the_scope_that_the_scratch_gets(limit: int, expec
     (placed,) = stored(chain("m", [kernel], 8), target_of(limit)).kernels
     views = [s.buffer.scope for s in walk_statements(placed.body) if isinstance(s, View)]
     assert views == [expected, expected]
+
+
+def with_candidates(scope: Scope | None) -> Module:
+    module = one(8, scope)
+    (kernel,) = module.kernels
+
+    def annotate(statement: Statement) -> tuple[Statement, ...]:
+        is_ours = isinstance(statement, Allocate)
+        return (statement.annotated(CANDIDATE_POOLS, ("ram",)) if is_ours else statement,)
+
+    body = rewrite_sequence(kernel.body, Rewriting(statement=annotate))
+    return replace(module, kernels=(replace(kernel, body=body),))
+
+
+@pytest.mark.parametrize("scope", [None, GLOBAL, WORKSPACE])
+def test_a_list_of_pools_leaves_no_stack(scope: Scope | None) -> None:
+    """Although the array is within every limit of the stack."""
+    placed = place_scratch(with_candidates(scope), target_of())
+    (moved,) = allocations(placed.main.body)
+    assert moved.buffer.scope == WORKSPACE
+    assert moved.annotation(CANDIDATE_POOLS) == ("ram",)
+    reason = "place_scratch: its candidate pools are ram, and no stack is one"
+    assert (reason in moved.provenance) is (scope != WORKSPACE)
+
+
+def test_a_list_of_pools_contradicts_the_stack_by_name() -> None:
+    diagnostic = refusal(with_candidates(STACK), target_of())
+    assert diagnostic.code == "BW302"
+    assert "asks for global.stack, and its candidate_memory_pools are ram" in diagnostic.message
