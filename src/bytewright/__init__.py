@@ -28,7 +28,8 @@ def compile(  # noqa: A001
     pins: str | Iterable[str] = (),
     io: str = "caller",
     batch_max: int | None = None,
-    numerics: str = "litert-ref",
+    constants: str | PathLike[str] | None = None,
+    numerics: str | None = None,
     embed: str = "auto",
     solver: str = "auto",
     max_stack_size: int | str | None = None,
@@ -39,7 +40,7 @@ def compile(  # noqa: A001
     """Compiles a model; the arguments are the options of the command line.
 
     Args:
-        model: A .tflite file.
+        model: A .tflite file, or a .bw file of IR text.
         target: A built-in target, a target file, or a `bytewright.target.Target`.
         name: C identifier of the model; else from the file's name.
         workspace: `NAME[=SIZE][@MEMORY]` each: replaces all workspace pools, preferred first. Of this and the next
@@ -50,7 +51,8 @@ def compile(  # noqa: A001
         pins: `PATTERN=POOL` each.
         io: "caller", or "workspace" to have inputs and outputs in workspace pools.
         batch_max: Samples that one run computes at most; None for a run of exactly one, without a batch.
-        numerics: "litert-ref" or "tflm": the reference that the output equals bit for bit.
+        constants: The .npz file with the constants of a .bw file; the one beside it if None.
+        numerics: "litert-ref" or "tflm": the reference that the output equals bit for bit; "litert-ref" if None.
         embed: How the bytes of parameter pools come into the program: as C "numbers", by the assembler's "incbin", or
             "auto" for the latter beyond 1 MiB.
         solver: The planner's algorithm, by name; "auto", another built-in one, or one that was registered.
@@ -77,6 +79,7 @@ def compile(  # noqa: A001
         pins=pins,
         io=io,
         batch_max=batch_max,
+        constants=constants,
         numerics=numerics,
         embed=embed,
         solver=solver,

@@ -39,6 +39,8 @@ CODES: dict[str, str] = {
     "BW109": "two names become the same C identifier",
     "BW110": "the arithmetic of an operator cannot be proved free of overflow",
     "BW111": "the batch of the model cannot be opened",
+    "BW112": "the text of a module is not IR",
+    "BW113": "the text of a module describes no valid program",
     # 2xx: targets and options
     "BW201": "the target file cannot be read",
     "BW202": "the target file is not valid",

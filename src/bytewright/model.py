@@ -111,7 +111,8 @@ def compile_to_model(
     pins: str | Iterable[str],
     io: str,
     batch_max: int | None,
-    numerics: str,
+    constants: str | PathLike[str] | None,
+    numerics: str | None,
     embed: str,
     solver: str,
     max_stack_size: int | str | None,
@@ -141,7 +142,10 @@ def compile_to_model(
     options: dict[str, Any] = {
         "name": _checked("name", name, (str, type(None)), "a text or None"),
         "io": _choice("io", io, Io),
-        "numerics": _choice("numerics", numerics, Numerics),
+        "constants": None
+        if constants is None
+        else Path(_checked("constants", constants, (str, PathLike), "a path")),
+        "numerics": None if numerics is None else _choice("numerics", numerics, Numerics),
         "pins": _options("pins", pins, parse_pin_option),
         "batch_max": _checked_batch(batch_max),
         "embedding": _choice("embed", embed, Embedding),

@@ -24,7 +24,10 @@ from bytewright.codegen.interface import (
     planned_offsets,
     pool_interfaces,
 )
+from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.frontends.open_batch import open_batch
+from bytewright.frontends.text import SUFFIX as TEXT_SUFFIX
+from bytewright.frontends.text import import_text
 from bytewright.frontends.tflite import import_tflite
 from bytewright.ir.border import Io
 from bytewright.ir.module import Module
@@ -54,6 +57,9 @@ from bytewright.storage.trial import Conditions, Trial
 from bytewright.target.model import Role, Target
 
 Progress = Callable[[str], None]
+AfterPass = Callable[[str, Module], None]
+# What a module is bit for bit that was written by hand: itself, as the evaluator runs it.
+OWN_NUMERICS = "ir"
 # What each of the attempts may cost that look for a way out when a model does not fit: a fraction of a second.
 REMEDY_NODES = 20_000
 
@@ -78,66 +84,105 @@ def compile_model(
     target: Target,
     *,
     name: str | None = None,
-    numerics: Numerics = Numerics.LITERT_REF,
+    constants: Path | None = None,
+    numerics: Numerics | None = None,
     io: Io = Io.CALLER,
     pins: tuple[Pin, ...] = (),
     batch_max: int | None = None,
     solver: str = "auto",
     embedding: Embedding = Embedding.AUTO,
     progress: Progress | None = None,
+    after_pass: AfterPass | None = None,
 ) -> Compiled:
     """Compiles a model file for a target; nothing is written.
 
     Args:
-        model: A .tflite file.
+        model: A .tflite file, or a module of IR text, which is a .bw file.
         target: What to compile for.
-        name: A C identifier; the file's stem if None.
-        numerics: The kernel set that the output must equal bit for bit.
+        name: A C identifier; if None, the file's stem, or what the text states.
+        constants: The .npz file with the constants of a text; the one beside it if None.
+        numerics: The kernel set that the output must equal bit for bit; LITERT_REF if None. A text states its own.
         io: Whether the application brings inputs and outputs to each run, or they lie in the workspace.
         pins: Buffers that belong in a pool by name.
         batch_max: Samples that one run computes at most; None for a run of one sample, without a batch.
         solver: Of the planner, by name.
         embedding: How the bytes of parameter pools come into the program.
         progress: Told the name of each stage as it begins.
+        after_pass: Given the name of each pass as it ends, and the module that it returned.
 
     Raises:
         CompileError: The model is wrong or does not fit.
     """
-    progress = progress or _silent
-    progress("frontends")  # bytes of the file -> graph
-    module = import_tflite(model, name=name, numerics=numerics)
-    verify(module, Stage.IMPORTED, target, pass_name="import_tflite")
-    if batch_max is not None:
-        module = open_batch(module, batch_max)
-        verify(module, Stage.IMPORTED, target, pass_name="open_batch")
-    progress("place")  # every value gets a virtual device
-    module = _checked(plan_devices(module, target), Stage.PLACED, target, module, "plan_devices")
-    progress("lower")  # operators are fused into kernels
-    module = _checked(fold_pad(module), Stage.PLACED, target, module, "fold_pad")
-    module = _checked(lower_graph(module, target), Stage.LOWERED, target, module, "lower_graph")
-    module = _checked(share_kernels(module), Stage.LOWERED, target, module, "share_kernels")
+    module = lower_model(
+        model,
+        target,
+        name=name,
+        constants=constants,
+        numerics=numerics,
+        batch_max=batch_max,
+        progress=progress,
+        after_pass=after_pass,
+    )
     return compile_lowered(
         module,
         target,
-        numerics=numerics,
         io=io,
         pins=pins,
         solver=solver,
         embedding=embedding,
         progress=progress,
+        after_pass=after_pass,
     )
+
+
+def lower_model(
+    model: Path,
+    target: Target,
+    *,
+    name: str | None = None,
+    constants: Path | None = None,
+    numerics: Numerics | None = None,
+    batch_max: int | None = None,
+    progress: Progress | None = None,
+    after_pass: AfterPass | None = None,
+) -> Module:
+    """The part of `compile_model` before storage: kernels and an entry."""
+    progress = progress or _silent
+    checked = partial(_checked, target=target, after_pass=after_pass)
+    progress("frontends")  # bytes of the file -> graph, or what a text says
+    if model.suffix == TEXT_SUFFIX:
+        _check_text_options(model, numerics, constants)
+        text = import_text(model, target, name=name, constants=constants)
+        module = checked(text.module, text.stage, None, "import_text")
+        if text.stage is Stage.LOWERED:
+            if batch_max is not None:
+                raise _lowered_batch(model, batch_max)
+            return module
+    else:
+        if constants is not None:
+            raise _no_constants(model)
+        imported = import_tflite(model, name=name, numerics=numerics or Numerics.LITERT_REF)
+        module = checked(imported, Stage.IMPORTED, None, "import_tflite")
+    if batch_max is not None:
+        module = checked(open_batch(module, batch_max), Stage.IMPORTED, None, "open_batch")
+    progress("place")  # every value gets a virtual device
+    module = checked(plan_devices(module, target), Stage.PLACED, module, "plan_devices")
+    progress("lower")  # operators are fused into kernels
+    module = checked(fold_pad(module), Stage.PLACED, module, "fold_pad")
+    module = checked(lower_graph(module, target), Stage.LOWERED, module, "lower_graph")
+    return checked(share_kernels(module), Stage.LOWERED, module, "share_kernels")
 
 
 def compile_lowered(
     module: Module,
     target: Target,
     *,
-    numerics: Numerics = Numerics.LITERT_REF,
     io: Io = Io.CALLER,
     pins: tuple[Pin, ...] = (),
     solver: str = "auto",
     embedding: Embedding = Embedding.AUTO,
     progress: Progress | None = None,
+    after_pass: AfterPass | None = None,
 ) -> Compiled:
     """The part of `compile_model` behind lowering, for a module of kernels and an entry from wherever.
 
@@ -148,12 +193,12 @@ def compile_lowered(
     planned = plan_lowered(
         module,
         target,
-        numerics=numerics,
         io=io,
         pins=pins,
         solver=solver,
         embedding=embedding,
         progress=progress,
+        after_pass=after_pass,
     )
     progress("codegen")  # C text
     document = plan_document(planned)
@@ -167,25 +212,25 @@ def plan_lowered(
     module: Module,
     target: Target,
     *,
-    numerics: Numerics = Numerics.LITERT_REF,
     io: Io = Io.CALLER,
     pins: tuple[Pin, ...] = (),
     solver: str = "auto",
     embedding: Embedding = Embedding.AUTO,
     progress: Progress | None = None,
+    after_pass: AfterPass | None = None,
 ) -> PlannedModel:
     """Stores and plans a lowered module; see `compile_lowered`."""
     check_indices(module)
-    attempt = partial(store, module, solver=solver, progress=progress)  # `storage` and `plan`
-    quick_attempt = partial(attempt, node_budget=REMEDY_NODES)
+    quiet = partial(store, module, solver=solver, progress=progress)  # `storage` and `plan`
+    attempt, quick_attempt = partial(quiet, after_pass=after_pass), partial(quiet, node_budget=REMEDY_NODES)
     trial = require_fit(module, Conditions(target, pins, io), attempt, quick_attempt)
     module, workspace, parameters = trial.module, trial.workspace, trial.parameters
     placed = apply_solution(module, workspace, parameters)
-    module = _checked(placed, Stage.PLANNED, target, module, "apply_solution")
+    module = _checked(placed, Stage.PLANNED, module, "apply_solution", target, after_pass)
     return PlannedModel(
         module,
         target,
-        numerics.value,
+        module.numerics or OWN_NUMERICS,
         io,
         __version__,
         trial.timeline,
@@ -203,6 +248,7 @@ def store(
     solver: str = "auto",
     progress: Progress | None = None,
     node_budget: int = DEFAULT_NODE_BUDGET,
+    after_pass: AfterPass | None = None,
 ) -> Trial:
     """Decides every allocation of a lowered module, and plans what goes to pools; whether it fits is in the trial.
 
@@ -210,16 +256,17 @@ def store(
         CompileError: The conditions contradict each other or the module.
     """
     target, progress = conditions.target, progress or _silent
+    checked = partial(_checked, target=target, after_pass=after_pass)
     progress("storage")  # stack or pool, for each allocation
     check_scopes(module, target)
     check_addresses(module, target)
     if conditions.io is Io.WORKSPACE:
-        module = _checked(place_io(module), Stage.LOWERED, target, module, "place_io")
-    module = _checked(place_scratch(module, target), Stage.LOWERED, target, module, "place_scratch")
+        module = checked(place_io(module), Stage.LOWERED, module, "place_io")
+    module = checked(place_scratch(module, target), Stage.LOWERED, module, "place_scratch")
     pinned = pin_buffers(module, target, conditions.pins)
-    module = _checked(pinned, Stage.LOWERED, target, module, "pin_buffers")
-    module = _checked(attach_candidates(module, target), Stage.STORED, target, module, "attach_candidates")
-    module = _checked(make_arenas(module, target), Stage.STORED, target, module, "make_arenas")
+    module = checked(pinned, Stage.LOWERED, module, "pin_buffers")
+    module = checked(attach_candidates(module, target), Stage.STORED, module, "attach_candidates")
+    module = checked(make_arenas(module, target), Stage.STORED, module, "make_arenas")
     timeline = read_clock(module, target)
     stack = stack_uses(module, target)
     progress("plan")  # offsets
@@ -236,9 +283,48 @@ def _silent(stage: str) -> None:
     del stage
 
 
-def _checked(module: Module, stage: Stage, target: Target, previous: Module, pass_name: str) -> Module:
+def _checked(
+    module: Module,
+    stage: Stage,
+    previous: Module | None,
+    pass_name: str,
+    target: Target,
+    after_pass: AfterPass | None = None,
+) -> Module:
+    """What a pass returned, shown to whoever watches and then verified."""
+    if after_pass is not None:
+        after_pass(pass_name, module)
     verify(module, stage, target, previous, pass_name)
     return module
+
+
+def _check_text_options(model: Path, numerics: Numerics | None, constants: Path | None) -> None:
+    """Options that are not for a text."""
+    if numerics is not None:
+        raise CompileError(
+            Diagnostic(
+                "BW204",
+                f"'{model}' is IR text, whose arithmetic is written out: no reference can be chosen for it",
+                help="leave out --numerics",
+            )
+        )
+    if constants is not None and not constants.exists():
+        raise CompileError(Diagnostic("BW204", f"there is no file '{constants}' with constants"))
+
+
+def _lowered_batch(model: Path, batch_max: int) -> CompileError:
+    return CompileError(
+        Diagnostic(
+            "BW111",
+            f"'{model}' is lowered already, so its batch cannot be opened",
+            help=f"leave out --batch-max, and give the tensors of the text an extent such as batch[1..{batch_max}]",
+        )
+    )
+
+
+def _no_constants(model: Path) -> CompileError:
+    message = f"'{model}' is no IR text ('{TEXT_SUFFIX}'), and has its constants in itself"
+    return CompileError(Diagnostic("BW204", message, help="leave out --constants"))
 
 
 def _pools(

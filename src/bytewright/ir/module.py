@@ -59,6 +59,8 @@ class Module:
         constant_buffers: Constants that PrimFuncs read by name.
         inputs, outputs: The model's border, in its order.
         state: Values that survive between runs.
+        numerics: The reference that the module's arithmetic equals bit for bit, by name; None for what was written by
+            hand, which is its own reference.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Module:
     inputs: tuple[Port, ...] = ()
     outputs: tuple[Port, ...] = ()
     state: tuple[Port, ...] = ()
+    numerics: str | None = None
 
     @property
     def main(self) -> PrimFunc:

@@ -72,10 +72,11 @@ def parse_text(text: str, constants: Constants, operations: Mapping[str, type[Op
 def _read_module(reader: Reader, operations: Mapping[str, type[Operation]]) -> Module:
     reader.expect("module")
     name = reader.prim_name()
+    numerics = _read_numerics(reader)
     inputs, outputs, state = (_read_ports(reader, word) for word in ("input", "output", "state"))
     constants: list[Constant] = []
     buffers: list[ConstantBuffer] = []
-    while (start := reader.position) >= 0 and reader.accept("constant"):
+    while (start := reader.start_of("constant")) is not None:
         if reader.sees("%"):
             constant_name = reader.graph_name()
             reader.expect("=")
@@ -104,14 +105,24 @@ def _read_module(reader: Reader, operations: Mapping[str, type[Operation]]) -> M
         inputs,
         outputs,
         state,
+        numerics,
     )
+
+
+def _read_numerics(reader: Reader) -> str | None:
+    start = reader.position
+    attributes = reader.keywords("}", {}) if reader.accept("{") else {}
+    numerics = attributes.pop("numerics", None)
+    if attributes or not (numerics is None or isinstance(numerics, str)):
+        reader.refuse("the only attribute of a module is numerics, a text", start)
+    return numerics
 
 
 def _read_ports(reader: Reader, word: str) -> tuple[Port, ...]:
     ports: list[Port] = []
-    while reader.accept(word):
+    while (start := reader.start_of(word)) is not None:
         value = read_typed(reader)
-        ports.append(Port(value.name, value.type, value.quantization))
+        ports.append(reader.mark(start, Port(value.name, value.type, value.quantization)))
     return tuple(ports)
 
 

@@ -171,6 +171,11 @@ class Reader:
         self._skip()
         return True
 
+    def start_of(self, token: str) -> int | None:
+        """Reads the token and tells where it began; None if another stands here."""
+        start = self.position
+        return start if self.accept(token) else None
+
     def expect(self, token: str) -> None:
         """Reads the token."""
         if not self.accept(token):

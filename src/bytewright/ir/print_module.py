@@ -10,6 +10,7 @@ from dataclasses import fields, is_dataclass
 
 from bytewright.ir.data import TensorData
 from bytewright.ir.module import ConstantBuffer, Module, Port
+from bytewright.ir.prim import Annotations
 from bytewright.ir.print_graph import format_typed, print_constants, print_function
 from bytewright.ir.print_prim import format_annotations, format_buffer_type, print_primfunc
 from bytewright.ir.text import format_data, prim_name, wrapped
@@ -21,7 +22,7 @@ def print_module(module: Module) -> str:
     border = [line for word, group in ports for port in group for line in _port(word, port)]
     buffers = [line for constant in module.constant_buffers for line in _constant_buffer(constant)]
     sections = [
-        f"module {prim_name(module.name)}",
+        f"module {prim_name(module.name)}{format_annotations(_attributes(module))}",
         "\n".join(border),
         print_constants(module.constants),
         "\n".join(buffers),
@@ -42,6 +43,10 @@ def module_data(module: Module) -> dict[str, TensorData]:
                 attributes = (getattr(node.operation, field.name) for field in fields(node.operation))
                 found.extend(value for value in attributes if isinstance(value, TensorData))
     return {data.digest: data for data in found}
+
+
+def _attributes(module: Module) -> Annotations:
+    return () if module.numerics is None else (("numerics", module.numerics),)
 
 
 def _port(word: str, port: Port) -> list[str]:

@@ -30,7 +30,7 @@ def check_function(context: Context, function: Function) -> None:
 def _check_types(context: Context, function: Function, node: Node, operands: tuple[TensorType, ...]) -> None:
     try:
         inferred = node.operation.infer(operands)
-    except ValueError as error:
+    except (ValueError, ArithmeticError, IndexError, TypeError) as error:
         context.report(function, node, f"operands do not fit: {error}")
         return
     if len(inferred) != len(node.outputs):

@@ -71,6 +71,7 @@ def import_content(
             Port(port, graph.types[result], _quantization(model.tensors[index]))
             for port, result, index in zip(outputs, results, model.outputs, strict=True)
         ),
+        numerics=numerics.value,
     )
 
 

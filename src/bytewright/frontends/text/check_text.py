@@ -1,0 +1,98 @@
+"""Whether a text describes a program that can be compiled: the rules of the verifier, as mistakes of the text.
+
+Between passes a broken rule is a bug of a pass. Here it is the user's mistake, so it has a code, and line and column of
+the function, parameter or statement that breaks the rule.
+"""
+
+from __future__ import annotations
+
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.frontends.tflite.names import c_identifier
+from bytewright.ir.border import Border, border_buffers
+from bytewright.ir.module import Module, Port
+from bytewright.ir.parse import ParsedModule
+from bytewright.ir.types import format_shape
+from bytewright.ir.verify import Stage, find_violations
+from bytewright.target.model import Target
+
+MOST_SHOWN = 20
+_TOO_FAR = "the module was printed too late: print it after share_kernels, or take out the offsets"
+
+
+def check_text(parsed: ParsedModule, target: Target, file_name: str) -> Stage:
+    """The stage that the module of a text is at.
+
+    Raises:
+        CompileError: BW113, all mistakes at once.
+    """
+    module = parsed.module
+    stage = Stage.IMPORTED if module.functions else Stage.LOWERED
+    faults: list[tuple[object, str]] = [(module, text) for text in _faults_of_module(module)]
+    if not faults:
+        faults = [(violation.node, violation.text) for violation in find_violations(module, stage, target)]
+    if not faults and stage is Stage.LOWERED:
+        faults = _faults_of_ports(module)
+    if not faults:
+        return stage
+    shown = list(dict.fromkeys((_place(parsed, node, file_name), text) for node, text in faults))
+    diagnostics = [
+        Diagnostic("BW113", text, help=_help(text), where=place) for place, text in shown[:MOST_SHOWN]
+    ]
+    if len(shown) > MOST_SHOWN:
+        last = diagnostics[-1]
+        more = f"and {len(shown) - MOST_SHOWN} more mistakes in '{file_name}'"
+        diagnostics[-1] = Diagnostic(last.code, last.message, (more,), last.help, last.where)
+    raise CompileError(diagnostics)
+
+
+def _place(parsed: ParsedModule, node: object, file_name: str) -> str:
+    place = parsed.place_of(node)
+    return file_name if place is None else f"{file_name}:{place.line}:{place.column}"
+
+
+def _help(text: str) -> str | None:
+    return _TOO_FAR if text.endswith("before planning") else None
+
+
+def _faults_of_module(module: Module) -> list[str]:
+    faults: list[str] = []
+    if module.name != c_identifier(module.name, ""):
+        meant = c_identifier(module.name, "model")
+        faults.append(f"the module's name '{module.name}' is not a C identifier, such as '{meant}'")
+    if module.functions and module.entries:
+        faults.append("a module that is compiled has a graph function or an entry, not both")
+    for what, group in (("graph function", module.functions), ("entry", module.entries)):
+        if len(group) > 1:
+            faults.append(f"a module that is compiled has one {what}, not {len(group)}")
+    if not module.functions and not module.entries:
+        faults.append("the module has neither an entry nor a graph function, so there is nothing to compile")
+    if module.state:
+        faults.append("state that survives between runs is not supported yet")
+    return faults
+
+
+def _faults_of_ports(module: Module) -> list[tuple[object, str]]:
+    """Ports that are stated must be what the entry has, in its order."""
+    if not module.inputs and not module.outputs:
+        return []
+    faults: list[tuple[object, str]] = []
+    for border, ports in ((Border.INPUT, module.inputs), (Border.OUTPUT, module.outputs)):
+        buffers = border_buffers(module.main, border)
+        if len(buffers) != len(ports):
+            count = f"the module states {len(ports)} {border.value}s, its entry has {len(buffers)}"
+            faults.append((module.main, count))
+            continue
+        for port, buffer in zip(ports, buffers, strict=True):
+            if (port.type.shape, port.type.dtype) != (buffer.shape, buffer.dtype):
+                of_port = f"{border.value} '{port.name}' is {_described(port)}"
+                shape = f"{format_shape(buffer.shape)}x{buffer.dtype.value}".removeprefix("x")
+                faults.append((port, f"{of_port}, '{buffer.name}' of the entry is {shape}"))
+    for port in (*module.inputs, *module.outputs):
+        if port.name != c_identifier(port.name, ""):
+            meant = c_identifier(port.name, "port")
+            faults.append((port, f"the port's name '{port.name}' is not a C identifier, such as '{meant}'"))
+    return faults
+
+
+def _described(port: Port) -> str:
+    return f"{format_shape(port.type.shape)}x{port.type.dtype.value}".removeprefix("x")

@@ -1,0 +1,160 @@
+"""From a .bw file to a module: the text is parsed, given its constants, and verified, with the place of each mistake.
+
+What the text leaves open is filled in: the ports of a module that states none are those of its entry, and functions,
+calls and operators that come from no model get the line of the text as their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.frontends.text.check_text import check_text
+from bytewright.frontends.text.constants_file import SUFFIX as CONSTANTS_SUFFIX
+from bytewright.frontends.text.constants_file import read_constants
+from bytewright.frontends.tflite.names import c_identifier
+from bytewright.ir.border import Border, border_buffers
+from bytewright.ir.graph import Function
+from bytewright.ir.module import Module, Port
+from bytewright.ir.parse import Constants, ParsedModule, ParseError, parse_text
+from bytewright.ir.prim import Call, PrimFunc, Statement
+from bytewright.ir.rewrite import Rewriting, rewrite_sequence
+from bytewright.ir.types import TensorType
+from bytewright.ir.verify import Stage
+from bytewright.ir.where import NOWHERE, Where
+from bytewright.ops.registry import OPERATIONS
+from bytewright.target.model import Target
+
+SUFFIX = ".bw"
+
+
+@dataclass(frozen=True, slots=True)
+class TextModule:
+    """What a text describes, and how far it is compiled already: IMPORTED for a graph, LOWERED for an entry."""
+
+    module: Module
+    stage: Stage
+
+
+def import_text(
+    path: Path, target: Target, *, name: str | None = None, constants: Path | None = None
+) -> TextModule:
+    """The module of a .bw file.
+
+    Args:
+        path: The text.
+        target: What it is compiled for: scopes and devices must exist there.
+        name: A C identifier; the one that the text states if None.
+        constants: The .npz file with its constants; the one beside the text if None.
+
+    Raises:
+        CompileError: BW101, BW112, BW113 or BW204.
+    """
+    text = _read(path)
+    known = _constants(path, constants)
+    try:
+        parsed = parse_text(text, known, OPERATIONS)
+    except ParseError as error:
+        place = f"{path.name}:{error.position.line}:{error.position.column}"
+        raise CompileError(
+            Diagnostic("BW112", error.reason, help=error.help or _help(error, path, constants), where=place)
+        ) from error
+    stage = check_text(parsed, target, path.name)
+    module = _with_ports(_with_places(parsed, path.name))
+    if name is not None:
+        if name != c_identifier(name, ""):
+            help_text = f"--name {c_identifier(name, 'model')}"
+            raise CompileError(Diagnostic("BW204", f"'{name}' is not a C identifier", help=help_text))
+        module = replace(module, name=name)
+    return TextModule(module, stage)
+
+
+def _read(path: Path) -> str:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise CompileError(Diagnostic("BW101", f"cannot read '{path}': {error.strerror or error}")) from error
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise CompileError(
+            Diagnostic("BW112", f"byte {error.start} is no text in UTF-8", where=f"{path.name}:{line}")
+        ) from error
+
+
+def _constants(path: Path, constants: Path | None) -> Constants:
+    if constants is not None:
+        return read_constants(constants)
+    beside = path.with_suffix(CONSTANTS_SUFFIX)
+    return read_constants(beside) if beside.exists() else Constants()
+
+
+def _help(error: ParseError, path: Path, constants: Path | None) -> str | None:
+    """Where constants that the text names are looked for."""
+    if "was given" not in error.reason:
+        return None
+    beside = path.with_suffix(CONSTANTS_SUFFIX)
+    if constants is None and not beside.exists():
+        return (
+            f"put its arrays into '{beside.name}' beside the text, or name a file with --constants FILE.npz"
+        )
+    return f"'{constants or beside}' has no such array"
+
+
+def _with_places(parsed: ParsedModule, file_name: str) -> Module:
+    """The module with a line of the text as the place of everything that states none."""
+
+    def where(node: Function | PrimFunc | object, stated: Where) -> Where:
+        place = parsed.place_of(node)
+        return stated if stated != NOWHERE or place is None else Where(f"{file_name}:{place.line}")
+
+    def located(statement: Statement) -> tuple[Statement, ...]:
+        if isinstance(statement, Call):
+            return (replace(statement, where=where(statement, statement.where)),)
+        return (statement,)
+
+    def function(primfunc: PrimFunc) -> PrimFunc:
+        body = rewrite_sequence(primfunc.body, Rewriting(statement=located))
+        return replace(primfunc, body=body, where=where(primfunc, primfunc.where))
+
+    module = parsed.module
+    graphs = (
+        replace(graph, nodes=tuple(replace(node, where=where(node, node.where)) for node in graph.nodes))
+        for graph in module.functions
+    )
+    return replace(
+        module,
+        functions=tuple(graphs),
+        kernels=tuple(map(function, module.kernels)),
+        entries=tuple(map(function, module.entries)),
+    )
+
+
+def _with_ports(module: Module) -> Module:
+    """The module with the ports of its entry, or of its graph function, if it states none."""
+    if module.inputs or module.outputs:
+        return module
+    if module.entries:
+        ports = partial(_ports_of_entry, module.main)
+        return replace(module, inputs=ports(Border.INPUT), outputs=ports(Border.OUTPUT))
+    graph = module.graph
+    types = {value.name: value for value in graph.parameters}
+    types |= {value.name: value for node in graph.nodes for value in node.outputs}
+    port: Callable[[str], Port] = lambda name: Port(  # noqa: E731
+        c_identifier(name, "value"), types[name].type, types[name].quantization
+    )
+    inputs = tuple(port(value.name) for value in graph.parameters)
+    return replace(
+        module, inputs=inputs, outputs=tuple(port(name) for name in graph.results if name in types)
+    )
+
+
+def _ports_of_entry(entry: PrimFunc, border: Border) -> tuple[Port, ...]:
+    return tuple(
+        Port(c_identifier(buffer.name, f"{border.value}_{index}"), TensorType(buffer.shape, buffer.dtype))
+        for index, buffer in enumerate(border_buffers(entry, border))
+    )
