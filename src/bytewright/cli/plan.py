@@ -1,18 +1,18 @@
-"""`bytewright plan`: the planner by itself, on a CSV file of buffers."""
+"""`bytewright plan`: the planner by itself, on a CSV file of buffers; or on a model, whose plan is shown."""
 
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 from rich.console import Console
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.cli.model_options import MODEL_SUFFIXES, ModelOptions, given_model_options, model_options
+from bytewright.cli.plan_model import ModelPlanFiles, plan_model
+from bytewright.cli.write_files import write_files
 from bytewright.plan.drawing import draw
 from bytewright.plan.problem import Pool, Problem
 from bytewright.plan.request import DEFAULT_NODE_BUDGET, Goal, Progress, Report
@@ -23,42 +23,59 @@ from bytewright.plan.table import read_buffers, write_buffers
 POOL_NAME = "memory"
 
 
-@click.command(short_help="Place the buffers of a CSV file.")
-@click.argument("buffers", type=click.Path(path_type=Path))
+@click.command(short_help="Place the buffers of a CSV file or of a model.")
+@click.argument("buffers", metavar="BUFFERS.csv|MODEL", type=click.Path(path_type=Path))
 @click.option("--capacity", type=click.IntRange(min=0), metavar="BYTES", help="Stop at a plan of this size.")
 @click.option("--solver", default="auto", show_default=True, metavar="NAME", help="The algorithm.")
 @click.option(
     "--budget",
     type=click.IntRange(min=1),
-    default=DEFAULT_NODE_BUDGET,
-    show_default=True,
     metavar="NODES",
-    help="How many search nodes may be visited.",
+    help=f"How many search nodes may be visited.  [default: {DEFAULT_NODE_BUDGET}]",
 )
 @click.option(
     "-o", "output", type=click.Path(path_type=Path), metavar="OUT.csv", help="Write the offsets here."
 )
 @click.option("--svg", type=click.Path(path_type=Path), metavar="FILE", help="Draw the plan.")
+@model_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
+@click.pass_context
 def plan(
+    context: click.Context,
     buffers: Path,
     capacity: int | None,
     solver: str,
-    budget: int,
+    budget: int | None,
     output: Path | None,
     svg: Path | None,
+    options: ModelOptions,
     as_json: bool,
 ) -> None:
-    """Place the buffers of a CSV file in one memory, as low as possible.
+    """Place the buffers of a CSV file in one memory, as low as possible, or those of a model in its target's pools.
 
-    BUFFERS has the columns id, lower, upper, size (lifetimes are half-open) and optionally alignment and offset (a
-    fixed one). With --capacity the question is whether they fit; if they do not, the exit status is 3.
+    BUFFERS.csv has the columns id, lower, upper, size (lifetimes are half-open) and optionally alignment and offset (a
+    fixed one). With --capacity the question is whether they fit; if they do not, the exit status is 3. A MODEL ends
+    with .tflite or .bw; the options from --name on are those of compile.
     """
+    if buffers.suffix in MODEL_SUFFIXES:
+        if capacity is not None:
+            raise click.UsageError(
+                "--capacity is for a CSV file; a model's pools have sizes: --resize POOL=SIZE"
+            )
+        if budget is not None:
+            raise click.UsageError("--budget is for a CSV file")
+        plan_model(buffers, options, solver, ModelPlanFiles(output, svg), as_json)
+        return
+    given = given_model_options(context)
+    if given:
+        raise click.UsageError(
+            f"{given[0]} is for a model, whose file ends with {' or '.join(MODEL_SUFFIXES)}"
+        )
     table = read_buffers(buffers)
     problem = Problem(table.buffers, (Pool(POOL_NAME, capacity),))
     goal = Goal.MINIMISE if capacity is None else Goal.DECIDE
     with _progress_display() as progress:
-        solution = solve(problem, solver, budget, goal, progress)
+        solution = solve(problem, solver, budget or DEFAULT_NODE_BUDGET, goal, progress)
     if not solution.has_plan:
         if as_json:
             click.echo(json.dumps(_as_json(solution, capacity), indent=2))
@@ -68,7 +85,7 @@ def plan(
         files.append((output, write_buffers(table, solution)))
     if svg is not None:
         files.append((svg, draw(problem, solution)))
-    _write_files(files)
+    write_files(files)
     click.echo(
         json.dumps(_as_json(solution, capacity), indent=2) if as_json else _as_text(solution, capacity)
     )
@@ -125,31 +142,3 @@ def _as_text(solution: Solution, capacity: int | None) -> str:
         gap = 100 * (use.top_bytes - use.lower_bound_bytes) / max(use.lower_bound_bytes, 1)
         verdict = f"{bound}, gap {gap:.2f} %"
     return f"{len(solution.placements)} buffers, {use.top_bytes} B: {verdict} ({solution.statistics.nodes} nodes)"
-
-
-def _write_files(files: list[tuple[Path, str]]) -> None:
-    """Writes all files or none: each is complete beside its destination before the first is moved there."""
-    ready: list[tuple[str, Path]] = []
-    try:
-        for path, text in files:
-            with tempfile.NamedTemporaryFile(
-                "w", encoding="utf-8", newline="", dir=path.parent, prefix=f".{path.name}.", delete=False
-            ) as file:
-                ready.append((file.name, path))
-                file.write(text)
-        for name, path in ready:
-            os.chmod(name, 0o666 & ~_umask())
-            os.replace(name, path)
-    except OSError as error:
-        for name, _ in ready:
-            with suppress(OSError):
-                os.unlink(name)
-        raise CompileError(
-            Diagnostic("BW206", f"'{error.filename}' cannot be written: {error.strerror}")
-        ) from error
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

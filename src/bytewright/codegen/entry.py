@@ -256,5 +256,5 @@ def _describe(call: Call, kernel: PrimFunc, names: _Names) -> str:
         shape = format_shape(parameter.buffer.shape).replace("x", ",")
         text = f"{buffer.dtype.value}[{shape}] {names.place(buffer)}"
         (reads if parameter.access is Access.READ else writes).append(text)
-    operators = " + ".join(call.operators)
+    operators = " + ".join(call.operators) or call.callee
     return f"{operators}: {', '.join(reads)} -> {', '.join(writes)}"

@@ -35,14 +35,22 @@ def print_module(module: Module) -> str:
 
 def module_data(module: Module) -> dict[str, TensorData]:
     """The constants of a module by digest: what `parse_module` needs beside the text."""
-    found = [constant.data for constant in module.constants]
-    found.extend(constant.data for constant in module.constant_buffers)
+    return {data.digest: data for data in named_constants(module).values()}
+
+
+def named_constants(module: Module) -> dict[str, TensorData]:
+    """Each of the module's constants once, by the first of its names; those in attributes by their digests."""
+    found = [(constant.name, constant.data) for constant in module.constants]
+    found.extend((constant.buffer.name, constant.data) for constant in module.constant_buffers)
     for function in module.functions:
         for node in function.nodes:
             if is_dataclass(node.operation):
                 attributes = (getattr(node.operation, field.name) for field in fields(node.operation))
-                found.extend(value for value in attributes if isinstance(value, TensorData))
-    return {data.digest: data for data in found}
+                found.extend((value.digest, value) for value in attributes if isinstance(value, TensorData))
+    first_names: dict[TensorData, str] = {}
+    for name, data in found:
+        first_names.setdefault(data, name)
+    return {name: data for data, name in first_names.items()}
 
 
 def _attributes(module: Module) -> Annotations:

@@ -16,7 +16,8 @@ from bytewright.ir.verify import Stage, find_violations
 from bytewright.target.model import Target
 
 MOST_SHOWN = 20
-_TOO_FAR = "the module was printed too late: print it after share_kernels, or take out the offsets"
+_PLANNED = "before planning"
+_TOO_FAR = "print the module after share_kernels, before it is planned"
 
 
 def check_text(parsed: ParsedModule, target: Target, file_name: str) -> Stage:
@@ -34,10 +35,11 @@ def check_text(parsed: ParsedModule, target: Target, file_name: str) -> Stage:
         faults = _faults_of_ports(module)
     if not faults:
         return stage
+    if any(text.endswith(_PLANNED) for _, text in faults):
+        message = "the text has offsets in pools already, and planning is still to come"
+        raise CompileError(Diagnostic("BW113", message, help=_TOO_FAR, where=file_name))
     shown = list(dict.fromkeys((_place(parsed, node, file_name), text) for node, text in faults))
-    diagnostics = [
-        Diagnostic("BW113", text, help=_help(text), where=place) for place, text in shown[:MOST_SHOWN]
-    ]
+    diagnostics = [Diagnostic("BW113", text, where=place) for place, text in shown[:MOST_SHOWN]]
     if len(shown) > MOST_SHOWN:
         last = diagnostics[-1]
         more = f"and {len(shown) - MOST_SHOWN} more mistakes in '{file_name}'"
@@ -48,10 +50,6 @@ def check_text(parsed: ParsedModule, target: Target, file_name: str) -> Stage:
 def _place(parsed: ParsedModule, node: object, file_name: str) -> str:
     place = parsed.place_of(node)
     return file_name if place is None else f"{file_name}:{place.line}:{place.column}"
-
-
-def _help(text: str) -> str | None:
-    return _TOO_FAR if text.endswith("before planning") else None
 
 
 def _faults_of_module(module: Module) -> list[str]:

@@ -29,6 +29,8 @@ from bytewright.ops.registry import OPERATIONS
 from bytewright.target.model import Target
 
 SUFFIX = ".bw"
+# The constants of all texts of a folder that have no file of their own.
+SHARED_CONSTANTS = "constants.npz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +91,10 @@ def _read(path: Path) -> str:
 def _constants(path: Path, constants: Path | None) -> Constants:
     if constants is not None:
         return read_constants(constants)
-    beside = path.with_suffix(CONSTANTS_SUFFIX)
-    return read_constants(beside) if beside.exists() else Constants()
+    for found in (path.with_suffix(CONSTANTS_SUFFIX), path.with_name(SHARED_CONSTANTS)):
+        if found.exists():
+            return read_constants(found)
+    return Constants()
 
 
 def _help(error: ParseError, path: Path, constants: Path | None) -> str | None:

@@ -1,0 +1,107 @@
+"""`bytewright plan MODEL`: where a model's buffers would lie on a target, without the C."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bytewright.cli.model_options import ModelOptions
+from bytewright.cli.progress import shown_progress
+from bytewright.cli.summary import plan_summary
+from bytewright.cli.write_files import write_files
+from bytewright.plan_file import Plan, PlannedBuffer, plan_of
+
+if TYPE_CHECKING:
+    from bytewright.bundle.plan_document import PlannedModel
+
+_COLUMNS = ("id", "lower", "upper", "size", "alignment", "kind", "place", "offset")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPlanFiles:
+    """What is written besides: a table of the buffers, and a drawing of the workspace."""
+
+    table: Path | None
+    svg: Path | None
+
+
+def plan_model(model: Path, options: ModelOptions, solver: str, files: ModelPlanFiles, as_json: bool) -> None:
+    """Plans a model and shows pools, stack and buffers.
+
+    Raises:
+        CompileError: The model is wrong or does not fit; nothing is written then.
+    """
+    from bytewright.bundle.plan_document import plan_document
+    from bytewright.pipeline import lower_model, plan_lowered
+    from bytewright.plan.solve import find_solver
+
+    find_solver(solver)
+    with shown_progress(f"planning {model.name}") as progress:
+        target = options.resolved_target()
+        module = lower_model(model, target, **options.for_lowering(), progress=progress)
+        planned = plan_lowered(module, target, **options.for_storage(), solver=solver, progress=progress)
+        document = plan_document(planned) | {"files": {}}  # there are none yet
+    plan = plan_of(document)
+    wanted: list[tuple[Path, str]] = []
+    if files.table is not None:
+        wanted.append((files.table, _table(plan)))
+    if files.svg is not None:
+        wanted.append((files.svg, _drawing(planned)))
+    write_files(wanted)
+    click.echo(json.dumps(document, indent=1) if as_json else _text(plan))
+
+
+def _text(plan: Plan) -> str:
+    lines = [f"model '{plan.model}' for {plan.target}", *plan_summary(plan)]
+    if not plan.buffers:
+        return "\n".join(lines)
+    width = max(len(name) for name in plan.buffers)
+    lines.append("buffers")
+    for buffer in plan.buffers.values():
+        size = f"{buffer.size_bytes} B"
+        alive = "" if buffer.live is None else f"ticks {buffer.live[0]}..{buffer.live[1]}"
+        lines.append(f"  {buffer.name:{width}}  {size:>12}  {_place(buffer):24}  {alive}".rstrip())
+    return "\n".join(lines)
+
+
+def _place(buffer: PlannedBuffer) -> str:
+    place = buffer.place
+    if place.offset is None:
+        return f"{place.kind} {place.name}"
+    return f"{place.name}+{place.offset}"
+
+
+def _table(plan: Plan) -> str:
+    """CSV that the planner reads too: every buffer with a lifetime, and where it lies."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    for buffer in plan.buffers.values():
+        if buffer.live is not None:
+            place = buffer.place
+            offset = "" if place.offset is None else place.offset
+            row = (
+                buffer.name,
+                *buffer.live,
+                buffer.size_bytes,
+                buffer.alignment,
+                place.kind,
+                place.name,
+                offset,
+            )
+            writer.writerow(row)
+    return stream.getvalue()
+
+
+def _drawing(planned: PlannedModel) -> str:
+    from bytewright.plan.drawing import draw
+    from bytewright.storage.build_problem import build_workspace_problem
+
+    problem = build_workspace_problem(planned.module, planned.timeline, planned.target)
+    return draw(problem, planned.workspace)
