@@ -39,7 +39,7 @@ def module_data(module: Module) -> dict[str, TensorData]:
 
 
 def named_constants(module: Module) -> dict[str, TensorData]:
-    """Each of the module's constants once, by the first of its names; those in attributes by their digests."""
+    """Each of the module's constants once, by the first of its names; without one of its own, by its digest."""
     found = [(constant.name, constant.data) for constant in module.constants]
     found.extend((constant.buffer.name, constant.data) for constant in module.constant_buffers)
     for function in module.functions:
@@ -47,10 +47,14 @@ def named_constants(module: Module) -> dict[str, TensorData]:
             if is_dataclass(node.operation):
                 attributes = (getattr(node.operation, field.name) for field in fields(node.operation))
                 found.extend((value.digest, value) for value in attributes if isinstance(value, TensorData))
-    first_names: dict[TensorData, str] = {}
+    named: dict[str, TensorData] = {}
+    digests: set[str] = set()
     for name, data in found:
-        first_names.setdefault(data, name)
-    return {name: data for data, name in first_names.items()}
+        digest = data.digest
+        if digest not in digests:
+            digests.add(digest)
+            named[digest if name in named else name] = data
+    return named
 
 
 def _attributes(module: Module) -> Annotations:
