@@ -63,6 +63,8 @@ CODES: dict[str, str] = {
     # 5xx: tools
     "BW501": "a tool that is needed is missing",
     "BW502": "a tool failed",
+    "BW503": "a pass of a plug-in is missing",
+    "BW504": "a pass of a plug-in failed",
     # 6xx: planning problems given as numbers
     "BW601": "the buffers file cannot be read",
     "BW602": "the buffers file is not valid",

@@ -48,6 +48,7 @@ from bytewright.storage.build_problem import build_parameter_problem, build_work
 from bytewright.storage.check_addresses import check_addresses
 from bytewright.storage.check_scopes import check_scopes
 from bytewright.storage.clock import read_clock
+from bytewright.storage.lower_tags import lower_tags
 from bytewright.storage.make_arenas import make_arenas
 from bytewright.storage.pin_buffers import Pin, pin_buffers
 from bytewright.storage.place_io import place_io
@@ -220,6 +221,7 @@ def plan_lowered(
     after_pass: AfterPass | None = None,
 ) -> PlannedModel:
     """Stores and plans a lowered module; see `compile_lowered`."""
+    module = _lowered_tags(module, target, after_pass)
     check_indices(module)
     quiet = partial(store, module, solver=solver, progress=progress)  # `storage` and `plan`
     attempt, quick_attempt = partial(quiet, after_pass=after_pass), partial(quiet, node_budget=REMEDY_NODES)
@@ -296,6 +298,14 @@ def _checked(
         after_pass(pass_name, module)
     verify(module, stage, target, previous, pass_name)
     return module
+
+
+def _lowered_tags(module: Module, target: Target, after_pass: AfterPass | None) -> Module:
+    """The module after the passes of plug-ins; their results are verified where they run."""
+    lowered = lower_tags(module, target)
+    if after_pass is not None and lowered is not module:
+        after_pass("lower_tags", lowered)
+    return lowered
 
 
 def _check_text_options(model: Path, numerics: Numerics | None, constants: Path | None) -> None:

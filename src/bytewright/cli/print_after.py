@@ -33,6 +33,7 @@ PASSES = (
     "fold_pad",
     "lower_graph",
     "share_kernels",
+    "lower_tags",
     "place_io",
     "place_scratch",
     "pin_buffers",

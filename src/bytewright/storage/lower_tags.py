@@ -1,0 +1,165 @@
+"""Runs the passes that lower a target's tags: each comes from a plug-in, under the name that the target gives it.
+
+A tag of a target may name the pass that lowers it (`lowered-by`), and every other pass leaves buffers with such a scope
+alone. The pass is found among the entry points of the group `bytewright.passes`, which any installed distribution may
+have. It runs first of the stage, only if the module has the tag, and what it returns is verified as if it were one of
+Bytewright's own; but what is wrong with it is the plug-in's fault, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.ir.expr import Buffer
+from bytewright.ir.module import Module
+from bytewright.ir.prim import Allocate, BufferParameter, PrimFunc
+from bytewright.ir.rewrite import Rewriting, rewrite_sequence
+from bytewright.ir.scope import GLOBAL
+from bytewright.ir.verify import Stage, find_violations
+from bytewright.ir.walk import walk_statements
+from bytewright.storage.candidates import is_left_to_a_pass
+from bytewright.target.model import Target
+
+GROUP = "bytewright.passes"
+_MOST_NOTES = 10
+
+
+def lower_tags(module: Module, target: Target) -> Module:
+    """Returns the module without the tags that passes lower; itself if it has none.
+
+    Raises:
+        CompileError: BW503 if a pass is missing; BW504 if it fails, or returns what does not verify.
+    """
+    for name in dict.fromkeys(tag.lowering_pass for tag in target.scope_tags if tag.lowering_pass):
+        tagged = tuple(_tagged(module, target, name))
+        if tagged:
+            module = _run(name, module, target, tagged)
+    return module
+
+
+def _tagged(module: Module, target: Target, name: str) -> Iterator[str]:
+    """The buffers that a pass has to lower, each with its function."""
+    functions = (*module.kernels, *module.entries)
+    buffers = [(c.buffer, "among the constants") for c in module.constant_buffers]
+    for function in functions:
+        place = "of the entry" if function in module.entries else f"of kernel '{function.name}'"
+        buffers += [(parameter.buffer, place) for parameter in function.buffer_parameters]
+        allocations = (s for s in walk_statements(function.body) if isinstance(s, Allocate))
+        buffers += [(allocation.buffer, place) for allocation in allocations]
+    for buffer, place in buffers:
+        if _pass_of(buffer, target) == name:
+            yield f"'{buffer.name}' {place} has the scope {buffer.scope}"
+
+
+def _pass_of(buffer: Buffer, target: Target) -> str | None:
+    tag = target.scope_tag(buffer.scope.tag) if buffer.scope is not None and buffer.scope.tag else None
+    return tag.lowering_pass if tag is not None and is_left_to_a_pass(buffer, target) else None
+
+
+def _run(name: str, module: Module, target: Target, tagged: tuple[str, ...]) -> Module:
+    point = _find(name, target, tagged)
+    what = f"pass '{name}' of {_owner(point)}"
+    try:
+        lower: Any = point.load()
+    except Exception as error:  # whatever importing a plug-in may raise
+        raise _failed(f"{what} cannot be loaded", (f"{type(error).__name__}: {error}",)) from error
+    if not callable(lower):
+        raise _failed(f"{what} is no function", (f"'{point.value}' is a {type(lower).__name__}",))
+    try:
+        lowered: object = lower(module, target)
+    except CompileError:
+        raise  # what the plug-in has against the program
+    except Exception as error:
+        raise _failed(f"{what} failed", (f"{type(error).__name__}: {error}",)) from error
+    if not isinstance(lowered, Module):
+        raise _failed(f"{what} returned no module", (f"it returned a {type(lowered).__name__}",))
+    faults = _faults(lowered, module, target, name)
+    if faults:
+        shown = faults[:_MOST_NOTES]
+        more = (f"and {len(faults) - len(shown)} more",) if len(faults) > len(shown) else ()
+        raise _failed(f"{what} returned a module that does not verify", (*shown, *more))
+    return lowered
+
+
+def _find(name: str, target: Target, tagged: tuple[str, ...]) -> EntryPoint:
+    found = sorted(entry_points(group=GROUP), key=lambda point: (point.name, _owner(point)))
+    fitting = [point for point in found if point.name == name]
+    owners = list(dict.fromkeys(map(_owner, fitting)))
+    if len(owners) == 1:
+        return fitting[0]
+    if owners:
+        raise CompileError(
+            Diagnostic(
+                "BW503",
+                f"{len(owners)} plug-ins have a pass '{name}': {', '.join(owners)}",
+                help="uninstall all of them but one",
+            )
+        )
+    known = ", ".join(dict.fromkeys(point.name for point in found)) or "none"
+    raise CompileError(
+        Diagnostic(
+            "BW503",
+            f"no plug-in has the pass '{name}', which lowers a tag of target '{target.name}'",
+            (*tagged[:_MOST_NOTES], f"passes of plug-ins that are installed: {known}"),
+            f"install the package that brings it, in the entry point group '{GROUP}'",
+        )
+    )
+
+
+def _owner(point: EntryPoint) -> str:
+    """The distribution that a pass comes from, with its version."""
+    return "an unknown plug-in" if point.dist is None else f"'{point.dist.name} {point.dist.version}'"
+
+
+def _failed(message: str, notes: tuple[str, ...]) -> CompileError:
+    lines = tuple(line for note in notes for line in note.splitlines())
+    return CompileError(Diagnostic("BW504", message, lines, "report it to the authors of the plug-in"))
+
+
+def _faults(lowered: Module, module: Module, target: Target, name: str) -> list[str]:
+    """What is wrong with the module that a pass returned."""
+    try:
+        left = [f"{text}, which this pass lowers" for text in _tagged(lowered, target, name)]
+        border = ("name", "inputs", "outputs", "numerics")
+        changed = [f"it changed the module's {what}" for what in border if _differs(lowered, module, what)]
+        before = _without_tags(module, target, name)
+        known = {violation.text for violation in find_violations(module, Stage.LOWERED, target)}
+        violations = find_violations(lowered, Stage.LOWERED, target, before, name)
+    except Exception as error:  # nodes that are none, which no check expects
+        return [f"it cannot be read: {type(error).__name__}: {error}"]
+    named = (
+        violation.text if violation.function is None else f"in '{violation.function.name}': {violation.text}"
+        for violation in violations
+        if violation.text not in known
+    )
+    return list(dict.fromkeys((*left, *changed, *named)))
+
+
+def _differs(first: Module, second: Module, what: str) -> bool:
+    return getattr(first, what) != getattr(second, what)
+
+
+def _without_tags(module: Module, target: Target, name: str) -> Module:
+    """The module as it was, but a pass may give any global scope to what has its tag: it knows what that means."""
+
+    def widen(buffer: Buffer) -> Buffer:
+        return replace(buffer, scope=GLOBAL) if _pass_of(buffer, target) == name else buffer
+
+    def function(primfunc: PrimFunc) -> PrimFunc:
+        parameters = tuple(
+            replace(p, buffer=widen(p.buffer)) if isinstance(p, BufferParameter) else p
+            for p in primfunc.parameters
+        )
+        body = rewrite_sequence(primfunc.body, Rewriting(buffer=widen))
+        return replace(primfunc, parameters=parameters, body=body)
+
+    return replace(
+        module,
+        kernels=tuple(map(function, module.kernels)),
+        entries=tuple(map(function, module.entries)),
+        constant_buffers=tuple(replace(c, buffer=widen(c.buffer)) for c in module.constant_buffers),
+    )
