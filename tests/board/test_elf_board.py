@@ -100,6 +100,21 @@ def test_a_stack_over_an_array(vww: Path, tmp_path: Path) -> None:
     assert "shares 192 B with the stack (_Min_Stack_Size below _estack) at 0x30006b40..0x30006c3f" in message
 
 
+def test_a_stack_that_is_smaller_than_promised(vww: Path, tmp_path: Path) -> None:
+    promised = read_plan(vww).stack["cpu"].size_bytes
+    for size, is_enough in ((0x100, False), (0, False), (promised + 1023, False), (promised + 1024, True)):
+        flags = (f"-Wl,--defsym=_Min_Stack_Size={size}", "-Wl,--defsym=_estack=__StackTop")
+        elf = link_again(vww, tmp_path / f"stack{size}.elf", *flags)
+        if is_enough:
+            assert check(vww, elf, *NAMES).exit_code == 0
+        else:
+            message = refusal(vww, elf, *NAMES)
+            assert (
+                f"the stack (_Min_Stack_Size below _estack) has {size} B, but the model is promised {promised} B and "
+                f"the target reserves 1024 B: {promised + 1024 - size} B too few" in message
+            )
+
+
 def test_a_heap_over_an_array(vww: Path, tmp_path: Path) -> None:
     flags = ("-Wl,--defsym=__HeapBase=0x2100d7f0", "-Wl,--defsym=__HeapLimit=0x21010000")
     message = refusal(vww, link_again(vww, tmp_path / "heap.elf", *flags), *NAMES)

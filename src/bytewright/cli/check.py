@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from bytewright.execute.call_graph import compile_call_graphs
+from bytewright.execute.call_graph import compile_call_graphs, cores_of
 from bytewright.execute.description import read_bundle
 from bytewright.inspect.check import check_bundle
 from bytewright.inspect.check_elf import ImageVerdict, check_elf
@@ -47,7 +47,7 @@ def check(
     """
     verdict = check_bundle(directory)
     plan = verdict.plan
-    proof = _prove_stack(directory, plan, tuple(shlex.split(cflags))) if with_stack else None
+    proof = prove_stack(directory, plan, tuple(shlex.split(cflags))) if with_stack else None
     image = check_elf(directory, plan, elf, _array_names(symbols)) if elf is not None else None
     if as_json:
         document: dict[str, Any] = {
@@ -119,9 +119,14 @@ def _show_image(image: ImageVerdict) -> None:
         click.echo(f"  pool '{name}' is not in the image: it is flashed for itself")
 
 
-def _prove_stack(directory: Path, plan: Plan, flags: tuple[str, ...]) -> StackProof:
+def prove_stack(directory: Path, plan: Plan, flags: tuple[str, ...]) -> StackProof:
+    """The proof for the core on which the most stack is needed; the plan must hold on each that may be meant."""
     bundle = read_bundle(directory)
-    return check_stack(plan, lambda own: compile_call_graphs(bundle, own).texts, flags)
+    proofs = [
+        check_stack(plan, lambda own, core=core: compile_call_graphs(bundle, own, core=core).texts, flags)
+        for core in cores_of(bundle.target.default_device.isa)
+    ]
+    return max(proofs, key=lambda proof: proof.measured.total_bytes)
 
 
 def _stack_document(proof: StackProof) -> dict[str, Any]:

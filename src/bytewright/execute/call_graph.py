@@ -6,6 +6,7 @@ inline across sources, and the files say what each source's functions need.
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 from collections.abc import Sequence
@@ -16,9 +17,11 @@ from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.execute.boards.facts import BOARDS
 from bytewright.execute.build import LANGUAGE_FLAGS, include_flags
 from bytewright.execute.description import Bundle
-from bytewright.execute.tools import compile_c, find_host_compiler, find_tool
+from bytewright.execute.tools import compile_c, execute, find_host_compiler, find_tool
 
 _GRAPH_FLAGS = ("-fno-lto", "-fstack-usage", "-fcallgraph-info=su")
+# One for each architecture, and for each scheduling that gcc tells apart.
+_ANY_CORTEX_M = ("cortex-m0", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m23", "cortex-m33", "cortex-m55")
 _OTHER_CORE = re.compile(r"cortex-m\d+(plus)?\Z")
 
 
@@ -35,8 +38,13 @@ class CallGraphFiles:
     texts: dict[str, str]
 
 
+def cores_of(isa: str) -> tuple[str, ...]:
+    """The cores that code for an ISA may run on, for each of which the compiler makes other code."""
+    return _ANY_CORTEX_M if isa == "cortex-m" else (isa,)
+
+
 def compile_call_graphs(
-    bundle: Bundle, flags: Sequence[str] = ("-O2",), compiler: str | None = None
+    bundle: Bundle, flags: Sequence[str] = ("-O2",), compiler: str | None = None, core: str | None = None
 ) -> CallGraphFiles:
     """Compiles every source of a bundle that has functions with the compiler and flags of its target.
 
@@ -44,11 +52,13 @@ def compile_call_graphs(
         bundle: The bundle; the ISA of its target's default device chooses compiler and core.
         flags: After those that every build of a bundle has.
         compiler: The compiler's command; `None` for the usual one.
+        core: One of `cores_of`; `None` for the first.
 
     Raises:
         CompileError: BW204 if the ISA names no core that a compiler is known for, BW501 or BW502 for the compiler.
     """
-    command = [*_compiler(bundle.target.default_device.isa, compiler), *LANGUAGE_FLAGS, *flags]
+    core = core or cores_of(bundle.target.default_device.isa)[0]
+    command = [*_compiler(core, compiler), *LANGUAGE_FLAGS, *flags]
     texts: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="bytewright-") as name:
         folder = Path(name)
@@ -65,7 +75,7 @@ def compile_call_graphs(
 def _compiler(isa: str, chosen: str | None) -> list[str]:
     """The compiler's command, with the flags that choose the core."""
     if isa == "host":
-        return find_host_compiler(chosen)
+        return _with_whole_frames(find_host_compiler(chosen))
     flags = next((board.compiler_flags for board in BOARDS.values() if board.isa == isa), None)
     if flags is None and _OTHER_CORE.match(isa):
         flags = (f"-mcpu={isa}", "-mthumb")
@@ -78,3 +88,18 @@ def _compiler(isa: str, chosen: str | None) -> list[str]:
             )
         )
     return [find_tool(chosen or "arm-none-eabi-gcc", "gcc-arm-none-eabi"), *flags]
+
+
+def _with_whole_frames(compiler: list[str]) -> list[str]:
+    """The compiler, told to count what leaf functions have below the stack pointer.
+
+    On x86-64 the calling convention lends 128 B there, the red zone, and gcc states frames without it. The option makes
+    the same frame explicit; code that is compiled without it needs no byte more.
+    """
+    macros = execute(
+        [*compiler, "-dM", "-E", "-x", "c", os.devnull],
+        directory=Path(),
+        timeout_seconds=60,
+        what=f"'{compiler[0]}'",
+    ).stdout
+    return [*compiler, "-mno-red-zone"] if "#define __x86_64__ 1" in macros else compiler

@@ -160,6 +160,7 @@ def check_elf(directory: Path, plan: Plan, path: Path, symbols: Mapping[str, str
         else:
             faults.append(_not_found(array, name, len(matching)))
     reserved = _reserved(image)
+    faults += _faults_of_stack(plan, image)
     for array in found:
         faults += _faults_of_array(plan, image, array)
         faults += _faults_of_neighbours(plan.hardware, image, array, found, reserved)
@@ -279,20 +280,46 @@ def _shared_bytes(target: Target, first: Interval, second: Interval) -> int:
 
 def _reserved(image: Image) -> list[Interval]:
     """Stack and heap that the linker script reserves, where it says so by a name that is known."""
+    return [interval for _, interval in _stacks_and_heaps(image) if 0 <= interval.first < interval.end]
+
+
+def _faults_of_stack(plan: Plan, image: Image) -> Iterator[str]:
+    """Whether the stack that is there has what the model was promised, and what the target keeps for others."""
+    context = plan.hardware.default_device.contexts[0]
+    stack = plan.stack.get(context.name)
+    if stack is None:
+        return
+    needed_bytes = stack.size_bytes + context.stack_reserve_bytes
+    for what, interval in _stacks_and_heaps(image):
+        size_bytes = interval.end - interval.first
+        if what == "stack" and 0 <= size_bytes < needed_bytes:
+            reserve = (
+                f" and the target reserves {context.stack_reserve_bytes} B"
+                if context.stack_reserve_bytes
+                else ""
+            )
+            yield (
+                f"{interval.name} has {size_bytes} B, but the model is promised {stack.size_bytes} B{reserve}: "
+                f"{needed_bytes - size_bytes} B too few"
+            )
+
+
+def _stacks_and_heaps(image: Image) -> list[tuple[str, Interval]]:
+    """What each is, and its place by the symbols; sound or not."""
     addresses = {symbol.name: symbol.address for symbol in image.symbols}
-    found: list[Interval] = []
+    found: list[tuple[str, Interval]] = []
     for what, first, end in RESERVED_BETWEEN:
         if first in addresses and end in addresses:
-            found.append(Interval(f"the {what} ({first} to {end})", addresses[first], addresses[end]))
+            found.append((what, Interval(f"the {what} ({first} to {end})", addresses[first], addresses[end])))
     for what, end, size in RESERVED_BELOW:
         if end in addresses and size in addresses:
             top = addresses[end]
-            found.append(Interval(f"the {what} ({size} below {end})", top - addresses[size], top))
+            found.append((what, Interval(f"the {what} ({size} below {end})", top - addresses[size], top)))
     for what, first, size in RESERVED_ABOVE:
         if first in addresses and size in addresses:
             base = addresses[first]
-            found.append(Interval(f"the {what} ({size} from {first})", base, base + addresses[size]))
-    return [interval for interval in found if 0 <= interval.first < interval.end]
+            found.append((what, Interval(f"the {what} ({size} from {first})", base, base + addresses[size])))
+    return found
 
 
 def _faults_of_load(target: Target, image: Image, array: PoolArray) -> Iterator[str]:

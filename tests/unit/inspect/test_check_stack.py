@@ -9,13 +9,15 @@ from types import MappingProxyType
 import pytest
 from click.testing import CliRunner
 
+from bytewright import compile as compile_model_file
 from bytewright.cli.main import bytewright
 from bytewright.diagnostics import CompileError
 from bytewright.inspect.call_graph import find_cycle, reachable, read_call_graph, worst_path
 from bytewright.inspect.check_stack import IN_MEMORY, StackProof, check_stack
 from bytewright.plan_file import Plan
+from bytewright.target import load_target
 from bytewright.target.model import ExternalStack
-from support.digits_bundle import digits_plan, write_digits
+from support.digits_bundle import DIGITS, digits_plan, write_digits
 
 
 def graph_text(frames: dict[str, int | str], calls: list[tuple[str, str]]) -> str:
@@ -204,7 +206,9 @@ def test_the_command_proves_the_stack_of_a_bundle(
 
 @pytest.mark.run
 def test_an_isa_that_names_no_core_is_refused(tmp_path: Path) -> None:
-    bundle = write_digits(tmp_path / "digits", "generic-cortex-m")
+    target = load_target("generic-cortex-m")
+    target = replace(target, devices=(replace(target.devices[0], isa="rv32imac"),))
+    bundle = compile_model_file(DIGITS, target=target).write(tmp_path / "digits")
     refused = CliRunner().invoke(bytewright, ["check", str(bundle), "--stack"])
     assert refused.exit_code == 1
-    assert "'cortex-m' names none" in refused.output
+    assert "'rv32imac' names none" in refused.output

@@ -99,7 +99,13 @@ def test_the_documents_example_is_what_comes_out(tmp_path: Path, monkeypatch: py
     )
     (tmp_path / "app.ld").write_text(example[0], encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    assert _run("import", "app.ld", "--isa", "cortex-m7").stdout == example[1]
+    shown, dots, rest = example[1].partition("...\n")
+    assert (dots, rest) == ("...\n", "")
+    text = _run("import", "app.ld", "--isa", "cortex-m7").stdout
+    assert text.startswith(shown)
+    assert shown.endswith(
+        "[stack.external]                # of newlib 3.3 and libgcc 12.2; other libraries differ\nmemcpy = 32\n"
+    )
 
 
 def test_the_document_names_every_option() -> None:

@@ -142,7 +142,7 @@ def test_a_board_becomes_a_target(tmp_path: Path) -> None:
         ("itcm", 0x10000000, 0x8000, Access.READ_WRITE, "ITCM"),
         ("sram0", 0x20000000, 0x40000, Access.READ_WRITE, None),
         ("packet_ram", 0x60001000, 0x2000, Access.READ_WRITE, "Packet_RAM"),
-        ("flash0", 0x00000000, 0x100000, Access.READ_ONLY, None),
+        ("flash0", 0x00010000, 0x70000, Access.READ_ONLY, None),
         ("banks", 0x60100000, 0x100000, Access.READ_WRITE, ".banks"),
         ("banks_2", 0x60400000, 0x100000, Access.READ_WRITE, ".banks_2"),
     ]
@@ -152,6 +152,42 @@ def test_a_board_becomes_a_target(tmp_path: Path) -> None:
     names = [pool.name for pool in target.workspace_pools]
     assert names == ["sram0", "packet_ram", "banks", "banks_2", "itcm"]
     assert [(pool.name, pool.size_bytes) for pool in target.parameter_pools] == [("flash0", 0x70000)]
+
+
+@pytest.mark.parametrize(
+    ("flash", "partitions", "expected"),
+    [
+        ("", "", (0x08030000, 0x40000)),  # counted from the flash
+        ("", "ranges;", (0x08030000, 0x40000)),  # the flash does not translate
+        (
+            "ranges = <0 0x08010000 0x80000>; #address-cells = <1>; #size-cells = <1>;",
+            "ranges;",
+            (0x08030000, 0x40000),
+        ),
+        (
+            "ranges; #address-cells = <1>; #size-cells = <1>;",
+            "ranges;",
+            (0x08010000, 0x80000),
+        ),  # 0x20000: outside
+    ],
+)
+def test_the_code_partition_is_the_memory(
+    flash: str, partitions: str, expected: tuple[int, int], tmp_path: Path
+) -> None:
+    path = tmp_path / "board.dts"
+    path.write_text(
+        "/dts-v1/; / { #address-cells = <1>; #size-cells = <1>;"
+        "chosen { zephyr,sram = &ram; zephyr,flash = &flash; zephyr,code-partition = &slot; };"
+        'ram: ram@20000000 { compatible = "mmio-sram"; reg = <0x20000000 0x10000>; };'
+        f'flash: flash@8010000 {{ compatible = "soc-nv-flash"; reg = <0x08010000 0x80000>; {flash}'
+        f"partitions {{ #address-cells = <1>; #size-cells = <1>; {partitions}"
+        "slot: partition@20000 { reg = <0x20000 0x40000>; }; }; }; };"
+    )
+    imported = import_target(path)
+    memory = imported.target.memory("flash")
+    assert (memory.base, memory.size_bytes) == expected
+    assert imported.target.pool("flash").size_bytes == expected[1]
+    assert ("is no part of" in imported.text) == (expected[1] == 0x80000)
 
 
 def test_the_text_says_what_was_read_and_loads(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bytewright.diagnostics import CompileError, Diagnostic, ExitCode
-from bytewright.target import Access, Provider, load_file
+from bytewright.target import Access, Provider, load_file, load_target
 from bytewright.target.importers import ImportedTarget, ImportOptions, import_target
 
 needs_arm_linker = pytest.mark.skipif(
@@ -285,3 +285,43 @@ def test_a_linker_that_is_missing_or_is_none(tmp_path: Path, monkeypatch: pytest
 
 def test_the_import_is_the_same_each_time(board: Path) -> None:
     assert import_target(board).text == import_target(board).text
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("_Min_Stack_Size = 0x400;", 1024),
+        ("PROVIDE(__stack_size = 3000);", 3000),
+        ("__STACK_SIZE = 2K;", 2048),
+        ("_Min_Stack_Size = 0;", 8192),  # says nothing
+        ("", 8192),
+    ],
+)
+def test_the_stack_has_the_size_that_the_script_gives_it(line: str, expected: int, tmp_path: Path) -> None:
+    script = tmp_path / "app.ld"
+    script.write_text(
+        "MEMORY { RAM (rw) : ORIGIN = 0x20000000, LENGTH = 64K\nFLASH (rx) : ORIGIN = 0x08000000, LENGTH = 512K }\n"
+        f"_estack = ORIGIN(RAM) + LENGTH(RAM);\n{line}\n"
+    )
+    context = import_target(script).target.contexts[0]
+    assert context.max_stack_size_bytes == expected
+    assert context.stack_reserve_bytes == expected // 8
+
+
+def test_a_stack_that_its_memory_has_no_room_for_is_refused(tmp_path: Path) -> None:
+    script = tmp_path / "app.ld"
+    script.write_text("MEMORY { RAM (rw) : ORIGIN = 0x20000000, LENGTH = 4K }\n_Min_Stack_Size = 0x2000;\n")
+    with pytest.raises(CompileError) as caught:
+        import_target(script)
+    assert "8192 B (the script's _Min_Stack_Size), but ram has 4096 B" in str(caught.value)
+
+
+def test_known_cores_get_the_stacks_of_library_functions(tmp_path: Path) -> None:
+    script = tmp_path / "app.ld"
+    script.write_text("MEMORY { RAM (rw) : ORIGIN = 0x20000000, LENGTH = 64K }\n")
+    for isa in ("cortex-m0", "cortex-m4", "cortex-m33", "cortex-m"):
+        target = import_target(script, ImportOptions(isa=isa)).target
+        for builtin in ("mps2-an386", "mps2-an500", "mps3-an547"):
+            for stack in load_target(builtin).external_stacks:
+                assert (target.external_stack_bytes(stack.symbol) or 0) >= stack.size_bytes, stack
+    assert import_target(script, ImportOptions(isa="rv32imac")).target.external_stacks == ()

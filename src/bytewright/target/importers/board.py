@@ -21,8 +21,6 @@ class FoundMemory:
         origin: What the source calls it, and with which properties, for a comment.
         where: File and line.
         is_preferred: The source names it as the memory for data or code; it wins where memories overlap.
-        parameters_limit: The bytes that the source reserves for the program's image, with the reason; `None`
-            for the whole memory.
     """
 
     name: str
@@ -33,7 +31,6 @@ class FoundMemory:
     origin: str
     where: str
     is_preferred: bool = False
-    parameters_limit: tuple[int, str] | None = None
 
     @property
     def is_writable(self) -> bool:
@@ -56,6 +53,7 @@ class FoundBoard:
         isa: The processor's instruction set, if the source says.
         memories: In the source's order.
         stack_memory: The name of the memory that holds the stack, if the source says, with how it says so.
+        stack_bytes: The size of the stack, if the source says, with how it says so.
         remarks: What was left out or decided, for comments and for the user.
     """
 
@@ -65,6 +63,7 @@ class FoundBoard:
     memories: tuple[FoundMemory, ...]
     stack_memory: tuple[str, str] | None = None
     remarks: tuple[str, ...] = ()
+    stack_bytes: tuple[int, str] | None = None
 
 
 def refusal(message: str, where: str, *notes: str, help_text: str | None = None) -> CompileError:

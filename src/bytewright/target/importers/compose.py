@@ -19,6 +19,7 @@ from bytewright.target.check import C_KEYWORD, FORBIDDEN_POOL_NAMES
 from bytewright.target.importers.board import FoundBoard, FoundMemory, refusal
 from bytewright.target.importers.names import target_name
 from bytewright.target.isa import Isa, find_isa, isa_note
+from bytewright.target.library_stacks import library_stacks
 from bytewright.target.problem import shown
 from bytewright.target.size import format_size
 
@@ -52,6 +53,7 @@ class _Stack:
     memory: FoundMemory
     size_bytes: int
     comment: str
+    size_comment: str = "assumed; the startup code knows"
 
     @property
     def reserve_bytes(self) -> int:
@@ -92,6 +94,10 @@ def compose(board: FoundBoard, source: str, isa: str | None, name: str | None) -
     for pool in workspaces:
         lines += ["", *_pool_lines("workspace", pool)]
     lines += ["", *_pool_lines("parameters", parameters)]
+    stacks = library_stacks(chosen_isa)
+    if stacks:
+        lines += ["", _commented("[stack.external]", "of newlib 3.3 and libgcc 12.2; other libraries differ")]
+        lines += [f"{symbol} = {size_bytes}" for symbol, size_bytes in stacks.items()]
     return Composed("\n".join(lines) + "\n", remarks)
 
 
@@ -134,6 +140,14 @@ def _choose_stack(board: FoundBoard, memories: Sequence[FoundMemory], source: st
     for candidate in roomy:
         if board.stack_memory is not None and candidate.name == board.stack_memory[0]:
             memory, comment = candidate, board.stack_memory[1]
+    if board.stack_bytes is not None:
+        size_bytes, size_comment = board.stack_bytes
+        if size_bytes > memory.size_bytes:
+            message = (
+                f"the stack has {size_bytes} B ({size_comment}), but {memory.name} has {memory.size_bytes} B"
+            )
+            raise refusal(message, memory.where)
+        return _Stack(memory, size_bytes, comment, size_comment)
     limit_bytes = memory.size_bytes // _STACK_PART // _POOL_ALIGNMENT * _POOL_ALIGNMENT
     return _Stack(memory, min(_DEFAULT_STACK_BYTES, limit_bytes), comment)
 
@@ -143,8 +157,7 @@ def _choose_parameters(memories: Sequence[FoundMemory], stack: _Stack) -> _Pool:
     read_only = [memory for memory in memories if not memory.is_writable]
     if read_only:
         memory = next((memory for memory in read_only if memory.is_preferred), read_only[0])
-        size_bytes, comment = memory.parameters_limit or (None, "")
-        return _Pool(_pool_name(memory, memories), memory, size_bytes, comment)
+        return _Pool(_pool_name(memory, memories), memory, None, "")
     memory = [memory for memory in memories if memory.size_bytes >= _LEAST_STACK_MEMORY_BYTES][-1]
     left_bytes = memory.size_bytes - (stack.size_bytes if memory is stack.memory else 0)
     size_bytes = left_bytes // 2 // _POOL_ALIGNMENT * _POOL_ALIGNMENT
@@ -194,7 +207,7 @@ def _device_lines(isa: str, reason: str, memories: Sequence[FoundMemory], stack:
         _commented(f'isa = "{isa}"', reason),
         f"reach = [{reach}]",
         _commented(f'stack = "{stack.memory.name}"', stack.comment),
-        _commented(f'max-stack-size = "{format_size(stack.size_bytes)}"', "assumed; the startup code knows"),
+        _commented(f'max-stack-size = "{format_size(stack.size_bytes)}"', stack.size_comment),
         _commented(
             f'stack-reserve = "{format_size(stack.reserve_bytes)}"', "interrupts, linked libraries; assumed"
         ),

@@ -215,12 +215,16 @@ class _Tree:
         choice = chosen.get(node.path)
         region = next(iter(self._texts(node, _MEMORY_REGION)), "")
         foreign_name = region or (node.labels[0] if node.labels else node.name.partition("@")[0])
-        origin = node.path if choice is None else f"{node.path}, {choice}"
-        for base, size_bytes in self._ranges_of(node):
-            if size_bytes == 0:
+        called = node.path if choice is None else f"{node.path}, {choice}"
+        for whole in self._ranges_of(node):
+            if whole[1] == 0:
                 self._remarks.append(f"{node.path} is left out: its size is 0")
                 continue
             name = memory_name(foreign_name, taken)
+            is_program = choice == _PROGRAM
+            base, size_bytes, origin = (
+                self._image_part(node, *whole, called) if is_program else (*whole, called)
+            )
             yield FoundMemory(
                 name=name,
                 base=base,
@@ -230,7 +234,6 @@ class _Tree:
                 origin=origin,
                 where=self._place(node, "reg"),
                 is_preferred=choice in (_DATA, _PROGRAM),
-                parameters_limit=self._image_limit(base, size_bytes) if choice == _PROGRAM else None,
             )
 
     def _ranges_of(self, node: Node) -> list[tuple[int, int]]:
@@ -288,18 +291,21 @@ class _Tree:
                 return self._translated(parent_base + address - child_base, bus)
         return address
 
-    def _image_limit(self, base: int, size_bytes: int) -> tuple[int, str] | None:
-        """The size of the partition that holds the program's image, if it is a part of this flash."""
+    def _image_part(self, flash: Node, base: int, size_bytes: int, origin: str) -> tuple[int, int, str]:
+        """Address, size and origin of the part of a flash that is the program's: its partition, where one is chosen.
+
+        What else is in the flash, such as the boot loader and the other image, is not the program's to fill.
+        """
         name = "zephyr,code-partition"
         partition = self._chosen_node(name)
         if partition is None or "reg" not in partition.props:
-            return None
-        offset, partition_bytes = self._ranges_of(partition)[0]
-        if offset >= base:
-            offset -= base
-        if offset + partition_bytes > size_bytes or partition_bytes == 0:
-            return None
-        return partition_bytes, f"{name} is {partition.path}"
+            return base, size_bytes, origin
+        first, partition_bytes = self._ranges_of(partition)[0]
+        first += 0 if _is_translated(partition, flash) else base
+        if first < base or first + partition_bytes > base + size_bytes or partition_bytes == 0:
+            self._remarks.append(f"{partition.path} is not used: it is no part of {flash.path}")
+            return base, size_bytes, origin
+        return first, partition_bytes, f"{origin}; {name} is {partition.path}"
 
     def _isa(self) -> str | None:
         """The instruction set of the first enabled processor."""
@@ -331,6 +337,18 @@ def _is_enabled(node: Node) -> bool:
     if status is not None and status.value.rstrip(b"\0") not in (b"okay", b"ok"):
         return False
     return node.parent is None or _is_enabled(node.parent)
+
+
+def _is_translated(partition: Node, flash: Node) -> bool:
+    """Whether a partition's address is the processor's; without `ranges` on the way it counts from its flash."""
+    above = partition.parent
+    while above is not None:
+        if "ranges" not in above.props:
+            return False
+        if above is flash:
+            return True
+        above = above.parent
+    return True
 
 
 def _is_processor(node: Node) -> bool:

@@ -32,6 +32,7 @@ _MOST_LINKS = 64  # each but the last names something that is missing
 _TWO_VALUES = (0, 0x51A3C0)
 _EMPTY_ARCHIVE = b"!<arch>\n"
 _STACK_SYMBOLS = ("_estack", "__StackTop", "__stack_top", "_stack_top", "__stack", "__initial_sp")
+_STACK_SIZE_SYMBOLS = ("_Min_Stack_Size", "__stack_size", "__STACK_SIZE", "__StackSize", "_stack_size")
 _NOT_MEMORIES = {"IDT_LIST": "Zephyr's list of interrupts, which exists while linking only"}
 
 _TABLE = re.compile(r"^Memory Configuration$(.*?)^Linker script and memory map$", re.MULTILINE | re.DOTALL)
@@ -122,7 +123,7 @@ class _Laboratory:
         # Folders come before the script, which is read as soon as it is named.
         self._options = [f"-L{directory}" for directory in (*include, self._stand_ins)]
         self._options += ["-nostdlib", "--noinhibit-exec", "-T", str(script), "-o", os.devnull]
-        self._options += [f"--undefined={symbol}" for symbol in _STACK_SYMBOLS]
+        self._options += [f"--undefined={symbol}" for symbol in (*_STACK_SYMBOLS, *_STACK_SIZE_SYMBOLS)]
         self._definitions = [f"--defsym={definition}" for definition in define]
 
     def link(self, guess: int) -> _Link:
@@ -298,7 +299,9 @@ def _board(
             "the script describes no memory: there is no MEMORY block with regions in it", script.file
         )
     stack = _stack_memory(map_text, memories)
-    return FoundBoard(target_name(path.stem), "", None, tuple(memories), stack, tuple(remarks))
+    return FoundBoard(
+        target_name(path.stem), "", None, tuple(memories), stack, tuple(remarks), _stack_bytes(map_text)
+    )
 
 
 def _access(region: _Region) -> tuple[Access, str]:
@@ -328,13 +331,25 @@ def _access(region: _Region) -> tuple[Access, str]:
 def _stack_memory(map_text: str, memories: Sequence[FoundMemory]) -> tuple[str, str] | None:
     """The memory below the address that the script calls the top of the stack, if it does."""
     for symbol in _STACK_SYMBOLS:
-        match = re.search(
-            rf"^\s+0x([0-9a-f]+)\s+(?:PROVIDE \()?{re.escape(symbol)} = ", map_text, re.MULTILINE
-        )
-        if match is None:
+        top = _value_in(map_text, symbol)
+        if top is None:
             continue
-        top = int(match.group(1), 16)
         for memory in memories:
             if memory.is_writable and memory.base < top <= memory.end:
                 return memory.name, f"the script's {symbol} is {top:#x}"
     return None
+
+
+def _stack_bytes(map_text: str) -> tuple[int, str] | None:
+    """The size that the script gives the stack, if it does."""
+    for symbol in _STACK_SIZE_SYMBOLS:
+        size_bytes = _value_in(map_text, symbol)
+        if size_bytes:
+            return size_bytes, f"the script's {symbol}"
+    return None
+
+
+def _value_in(map_text: str, symbol: str) -> int | None:
+    """What a script assigns to a symbol, as the map has it."""
+    match = re.search(rf"^\s+0x([0-9a-f]+)\s+(?:PROVIDE \()?{re.escape(symbol)} = ", map_text, re.MULTILINE)
+    return None if match is None else int(match.group(1), 16)

@@ -1,0 +1,51 @@
+"""Stack that functions of the C library and of the compiler's own need on Arm's microcontroller cores.
+
+Read from the code of newlib 3.3 and libgcc 12.2 as Debian has them: every push and every `sub sp` on the worst path of
+calls, for the cores that gcc 12.2 knows, without floating-point unit; then rounded up over each group of functions, so
+that a neighbouring version fits too. A target file that has other libraries declares its own.
+"""
+
+from __future__ import annotations
+
+
+def _aeabi(names: str) -> tuple[str, ...]:
+    return tuple(f"__aeabi_{name}" for name in names.split())
+
+
+_MEMORY = ("memcpy", "memmove", "memset", "memcmp")
+_MATH = ("expf", "tanhf", "sqrtf", "roundf", "floorf")
+_AEABI_MEMORY = _aeabi(
+    "memcpy memcpy4 memcpy8 memmove memmove4 memmove8 memset memset4 memset8 memclr memclr4 memclr8"
+)
+_AEABI_INTEGERS = _aeabi("ldivmod uldivmod lmul llsl llsr lasr lcmp ulcmp idiv uidiv idivmod uidivmod")
+_AEABI_FLOATS = _aeabi(
+    "fadd fsub frsub fmul fdiv fcmpeq fcmplt fcmple fcmpge fcmpgt fcmpun f2iz f2uiz f2lz f2ulz i2f ui2f l2f ul2f f2d "
+    "dadd dsub drsub dmul ddiv dcmpeq dcmplt dcmple dcmpge dcmpgt dcmpun d2f d2iz d2uiz d2lz d2ulz i2d ui2d l2d ul2d"
+)
+_SWITCHES = tuple(f"__gnu_thumb1_case_{kind}" for kind in ("sqi", "uqi", "shi", "uhi", "si"))
+_GROUPS = (_MEMORY, _AEABI_MEMORY, _AEABI_INTEGERS, _AEABI_FLOATS, _MATH, _SWITCHES)
+
+# Bytes for each group: Armv6-M and Armv8-M baseline have few registers and no division, the others are alike.
+_BASELINE = (40, 40, 112, 112, 128, 24)
+_MAINLINE = (32, 32, 64, 64, 96, 24)
+_BASELINE_CORES = ("cortex-m", "cortex-m0", "cortex-m0plus", "cortex-m1", "cortex-m23")
+_MAINLINE_CORES = (
+    "cortex-m3",
+    "cortex-m4",
+    "cortex-m7",
+    "cortex-m33",
+    "cortex-m35p",
+    "cortex-m52",
+    "cortex-m55",
+)
+
+
+def library_stacks(isa: str) -> dict[str, int]:
+    """Bytes by function for a core, callees included; empty for one of which nothing is known."""
+    if isa in _BASELINE_CORES:
+        sizes = _BASELINE
+    elif isa in _MAINLINE_CORES:
+        sizes = _MAINLINE
+    else:
+        return {}
+    return {name: size for group, size in zip(_GROUPS, sizes, strict=True) for name in group}
