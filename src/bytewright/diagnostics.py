@@ -41,6 +41,7 @@ CODES: dict[str, str] = {
     "BW111": "the batch of the model cannot be opened",
     "BW112": "the text of a module is not IR",
     "BW113": "the text of a module describes no valid program",
+    "BW114": "compiling the model would cost more than files of its size may",
     # 2xx: targets and options
     "BW201": "the target file cannot be read",
     "BW202": "the target file is not valid",

@@ -19,6 +19,7 @@ from bytewright.plan.solution import Placement
 from bytewright.plan.solve import SOLVERS, register_solver, solve
 from bytewright.target import load_target
 from bytewright.target.options import Overrides, apply_overrides, parse_resize_option
+from support.costly_models import pools
 
 ROOT = Path(__file__).resolve().parents[2]
 BUFFERS = (
@@ -52,6 +53,11 @@ def truncated_model() -> None:
     content = (ROOT / "examples" / "digits" / "digits.tflite").read_bytes()
     Path("digits.tflite").write_bytes(content[:4000])
     import_tflite(Path("digits.tflite"))
+
+
+def too_many_operators() -> None:
+    Path("pools.tflite").write_bytes(pools(12000))
+    import_tflite(Path("pools.tflite"))
 
 
 def misspelt_key() -> None:
@@ -97,6 +103,7 @@ PROVOKED: dict[str, Callable[[], object]] = {
     "BW101": lambda: import_tflite(Path("kws.tflite")),
     "BW102": not_a_model,
     "BW103": truncated_model,
+    "BW114": too_many_operators,
     "BW201": lambda: load_target("boards/mine.toml"),
     "BW202": misspelt_key,
     "BW203": lambda: load_target("mps3-an574"),

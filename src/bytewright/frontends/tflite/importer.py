@@ -18,6 +18,7 @@ from bytewright.frontends.tflite.conversion import (
     constants_in_order,
 )
 from bytewright.frontends.tflite.flatbuffer import DamagedError
+from bytewright.frontends.tflite.limits import check_cost
 from bytewright.frontends.tflite.model import ABSENT, OperatorRecord, TensorRecord
 from bytewright.frontends.tflite.names import c_identifier, port_names
 from bytewright.frontends.tflite.reader import load_file, read_model
@@ -53,6 +54,7 @@ def import_content(
         )
     model = read_model(content, file_name)
     survey(model, file_name)
+    check_cost(model, file_name)
     inputs = port_names(tuple((index, model.tensors[index].name) for index in model.inputs), "input")
     outputs = port_names(tuple((index, model.tensors[index].name) for index in model.outputs), "output")
     graph = GraphBuilder(model, file_name, numerics)

@@ -1,0 +1,93 @@
+"""What compiling a file may cost, which is estimated from its records before anything is converted.
+
+Each operator costs a known time, about the same whatever its tensors: loops are written once, and weights are moved as
+a whole. So a file that asks for more than files of its size may is refused at once, and not after minutes. The figures
+are milliseconds on the machine of docs/benchmarks.md, rounded up; what they must keep is their proportion.
+"""
+
+from __future__ import annotations
+
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.frontends.tflite.model import ModelRecord, OperatorRecord
+
+# Operands or results of one operator: each is a parameter or a kernel of its own.
+MAX_OPERANDS = 1024
+# Of a file of up to a mebibyte; larger ones may cost as much for each.
+MAX_COST_MS = 10_000
+_MEBIBYTE = 1 << 20
+
+_INT8_COSTS_MS = {
+    "ADD": 1.4,
+    "HARD_SWISH": 0.6,
+    "LEAKY_RELU": 0.4,
+    "LOGISTIC": 5.0,
+    "MUL": 1.2,
+    "SUB": 1.4,
+    "TANH": 5.0,
+}
+_COSTS_MS = {
+    "AVERAGE_POOL_2D": 2.0,
+    "CONCATENATION": 1.5,
+    "CONV_2D": 2.5,
+    "DEPTHWISE_CONV_2D": 2.5,
+    "FULLY_CONNECTED": 2.5,
+    "MAX_POOL_2D": 2.0,
+    "MEAN": 2.0,
+    "PAD": 1.5,
+    "PADV2": 1.5,
+    "SLICE": 1.5,
+    "SOFTMAX": 2.5,
+    "SPLIT": 1.5,
+    "STRIDED_SLICE": 1.5,
+    "TRANSPOSE": 1.5,
+}
+_ELEMENTWISE_MS = 0.15
+_OPERAND_MS = 0.6
+_RESULT_MS = 1.5
+_PORT_MS = 0.7
+_SCALE_MS = 0.7  # of FULLY_CONNECTED, where each one is fitted to double precision
+_FREE_OPERANDS = 3
+
+
+def check_cost(model: ModelRecord, file_name: str) -> None:
+    """Refuses a file that asks for more than files of its size may.
+
+    Raises:
+        CompileError: BW114, an operator has too many operands or results, or compiling all would take too long.
+    """
+    for operator in model.operators:
+        for what, indices in (("operands", operator.inputs), ("results", operator.outputs)):
+            if len(indices) > MAX_OPERANDS:
+                raise CompileError(
+                    Diagnostic(
+                        "BW114",
+                        f"{operator.kind} has {len(indices)} {what}; an operator may have {MAX_OPERANDS}",
+                        help=f"split it into operators of at most {MAX_OPERANDS}",
+                        where=f"{file_name}, operator {operator.label}",
+                    )
+                )
+    num_ports = len(model.inputs) + len(model.outputs)
+    cost_ms = num_ports * _PORT_MS + sum(_cost_ms(model, operator) for operator in model.operators)
+    num_bytes = len(model.file.content)
+    limit_ms = MAX_COST_MS * max(1.0, num_bytes / _MEBIBYTE)
+    if cost_ms > limit_ms:
+        raise CompileError(
+            Diagnostic(
+                "BW114",
+                f"compiling {len(model.operators)} operators with {num_ports} inputs and outputs would take about "
+                f"{cost_ms / 1000:.0f} s; for a file of {num_bytes} bytes the limit is {limit_ms / 1000:.0f} s",
+                help="cut the model into several files and compile each",
+                where=file_name,
+            )
+        )
+
+
+def _cost_ms(model: ModelRecord, operator: OperatorRecord) -> float:
+    """What one operator costs, roughly."""
+    extra = max(0, len(operator.inputs) - _FREE_OPERANDS) * _OPERAND_MS
+    extra += max(0, len(operator.outputs) - 1) * _RESULT_MS
+    if operator.kind == "FULLY_CONNECTED" and len(operator.inputs) > 1 and operator.inputs[1] >= 0:
+        extra += len(model.tensors[operator.inputs[1]].quantization.scales) * _SCALE_MS
+    is_int8 = any(model.tensors[index].element_type == "INT8" for index in operator.outputs)
+    own = _COSTS_MS.get(operator.kind) or (_INT8_COSTS_MS.get(operator.kind) if is_int8 else None)
+    return (_ELEMENTWISE_MS if own is None else own) + extra

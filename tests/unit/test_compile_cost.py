@@ -1,0 +1,189 @@
+"""What compiling costs: function calls in proportion to the model, at a depth that does not grow with it.
+
+Counts do not depend on the machine. `BYTEWRIGHT_TESTS=thorough` goes on to sizes that matter, with a clock.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import numpy as np
+import pytest
+
+from bytewright.diagnostics import CompileError
+from bytewright.frontends.tflite.importer import import_content
+from bytewright.frontends.tflite.limits import MAX_COST_MS, MAX_OPERANDS
+from bytewright.ir.depth import MAX_DEPTH, depth_of
+from bytewright.lower.fuse import MAX_ELEMENTWISE, fuse
+from bytewright.pipeline import Compiled, compile_model
+from bytewright.target.registry import load_target
+from support.costly_models import FAMILIES, additions_of_input, doublings, elementwise_chain
+from tflite_writer import OPTIONAL, ModelBuilder
+
+THOROUGH = os.environ.get("BYTEWRIGHT_TESTS") == "thorough"
+# The smallest of three sizes, each the double of the one before.
+SIZES = {
+    "layers": 8,
+    "residual": 8,
+    "pools": 8,
+    "additions of the input": 30,
+    "doublings": 150,
+    "element-wise chain": 150,
+    "one output stated often": 16,
+}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Function calls, and the deepest of them."""
+
+    num_calls: int
+    depth: int
+
+
+def compiled(content: bytes) -> Compiled:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "m.tflite"
+        path.write_bytes(content)
+        return compile_model(path, load_target("host"))
+
+
+def cost_of(content: bytes) -> Cost:
+    num_calls = depth = deepest = 0
+
+    def watch(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal num_calls, depth, deepest
+        del frame, argument
+        if event == "call":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif event == "return":
+            depth -= 1
+        num_calls += event in ("call", "c_call")
+
+    sys.setprofile(watch)
+    try:
+        compiled(content)
+    finally:
+        sys.setprofile(None)
+    return Cost(num_calls, deepest)
+
+
+@pytest.mark.parametrize("family", list(SIZES))
+def test_calls_grow_with_the_model_and_their_depth_does_not(family: str) -> None:
+    cost_of(FAMILIES[family](SIZES[family]))  # modules are loaded, tables made
+    small, middle, large = (cost_of(FAMILIES[family](SIZES[family] * factor)) for factor in (1, 2, 4))
+    # A linear cost grows by twice as much at the second doubling, a quadratic one by four times as much.
+    assert large.num_calls - middle.num_calls <= 2.4 * (middle.num_calls - small.num_calls)
+    assert large.depth == middle.depth
+
+
+def test_a_long_chain_becomes_kernels_of_limited_size() -> None:
+    """Also one of int8 operators, each of which is several in the graph."""
+    for content, narrow in ((elementwise_chain(1000), 1), (additions_of_input(200), 2)):
+        graph = import_content(content, "m.tflite").graph
+        groups = fuse(graph).groups
+        assert sorted(value.name for group in groups for node in group.nodes for value in node.outputs) == (
+            sorted(value.name for node in graph.nodes for value in node.outputs)
+        )
+        assert max(len(group.nodes) for group in groups) <= narrow * MAX_ELEMENTWISE
+        assert len(groups) <= 2 + 2 * len(graph.nodes) // MAX_ELEMENTWISE
+
+
+def test_cuts_are_where_the_tensor_is_narrow() -> None:
+    groups = fuse(import_content(additions_of_input(200), "m.tflite").graph).groups
+    assert len(groups) > 1
+    assert {group.output.type.dtype.value for group in groups} == {"i8"}
+
+
+def test_text_does_not_double_where_an_operand_is_used_twice() -> None:
+    sizes = [len(compiled(doublings(count)).files["src/m_kernels.c"]) for count in (10, 20, 40)]
+    assert sizes[2] - sizes[1] <= 2.5 * (sizes[1] - sizes[0])
+
+
+def test_expressions_stay_shallow_in_a_long_chain() -> None:
+    for content in (elementwise_chain(120), additions_of_input(120)):
+        depths = [depth_of(kernel) for kernel in compiled(content).planned.module.kernels]
+        assert max(depths) <= 60 < MAX_DEPTH  # C99 grants 63 levels of parentheses
+
+
+def test_layers_that_share_weights_share_their_bytes() -> None:
+    one, many = (compiled(FAMILIES["shared weights"](count)) for count in (1, 20))
+    sizes = [
+        sum(len(constant.data.content) for constant in c.planned.module.constant_buffers) for c in (one, many)
+    ]
+    assert sizes[1] <= sizes[0] + 20 * 64
+    contents = [
+        id(c.data.content) for c in many.planned.module.constant_buffers if len(c.data.content) >= 1 << 20
+    ]
+    assert len(contents) == 1
+
+
+def concatenation(count: int) -> bytes:
+    builder = ModelBuilder()
+    x, y = builder.tensor("x", [1, 1], "float32"), builder.tensor("y", [1, count], "float32")
+    builder.operator("CONCATENATION", [x] * count, [y], axis=1)
+    return builder.build([x], [y])
+
+
+def many_scales(count: int) -> bytes:
+    builder = ModelBuilder()
+    x = builder.tensor("x", [1, 1], "int8", scale=0.5)
+    y = builder.tensor("y", [1, count], "int8", scale=0.5)
+    scales = np.linspace(0.001, 0.002, count, dtype=np.float32)
+    weights = builder.constant("w", np.ones((count, 1), np.int8), scale=scales)
+    builder.operator("FULLY_CONNECTED", [x, weights, OPTIONAL], [y])
+    return builder.build([x], [y])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (concatenation(MAX_OPERANDS + 1), f"CONCATENATION has {MAX_OPERANDS + 1} operands"),
+        (FAMILIES["absent operands"](60_000), "ADD has 60002 operands"),
+        (FAMILIES["pools"](MAX_COST_MS // 2 + 1), f"compiling {MAX_COST_MS // 2 + 1} operators"),
+        (many_scales(20_000), "compiling 1 operators"),
+        (FAMILIES["one output stated often"](100_000), "with 100001 inputs and outputs"),
+    ],
+    ids=["operands", "absent", "operators", "scales", "outputs"],
+)
+def test_a_small_file_that_asks_for_much_is_refused_at_once(content: bytes, message: str) -> None:
+    assert len(content) < 1 << 20
+    with pytest.raises(CompileError) as refusal:
+        import_content(content, "m.tflite")
+    assert [diagnostic.code for diagnostic in refusal.value.diagnostics] == ["BW114"]
+    assert message in str(refusal.value)
+
+
+def test_what_is_at_the_limit_is_compiled() -> None:
+    assert compiled(concatenation(MAX_OPERANDS)).files
+    import_content(FAMILIES["pools"](MAX_COST_MS // 2 - 1), "m.tflite")
+
+
+@pytest.mark.skipif(not THOROUGH, reason="minutes: BYTEWRIGHT_TESTS=thorough")
+@pytest.mark.parametrize(
+    ("family", "size", "limit_seconds"),
+    [
+        ("element-wise chain", 100_000, 60),
+        ("additions of the input", 5_000, 30),
+        ("doublings", 20_000, 30),
+        ("layers", 4000, 40),
+        ("residual", 4000, 50),
+        ("pools", 4000, 30),
+        ("one output stated often", 2000, 10),
+        ("constant pad", 33_000_000, 10),
+        ("shared weights", 500, 20),
+        ("heavy", 100_000_000, 10),
+    ],
+)
+def test_sizes_that_matter_end_in_time(family: str, size: int, limit_seconds: float) -> None:
+    content = FAMILIES[family](size)
+    begin = time.process_time()
+    assert compiled(content).files
+    assert time.process_time() - begin <= limit_seconds
