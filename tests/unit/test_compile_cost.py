@@ -75,7 +75,13 @@ def cost_of(content: bytes) -> Cost:
     return Cost(num_calls, deepest)
 
 
-@pytest.mark.parametrize("family", list(SIZES))
+@pytest.mark.parametrize(
+    "family",
+    [
+        pytest.param(f, marks=pytest.mark.slow) if f in ("additions of the input", "doublings") else f
+        for f in SIZES
+    ],
+)
 def test_calls_grow_with_the_model_and_their_depth_does_not(family: str) -> None:
     cost_of(FAMILIES[family](SIZES[family]))  # modules are loaded, tables made
     small, middle, large = (cost_of(FAMILIES[family](SIZES[family] * factor)) for factor in (1, 2, 4))
