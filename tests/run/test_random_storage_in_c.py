@@ -1,0 +1,46 @@
+"""Random programs whose buffers share bytes inside of calls, compiled: the C gives what the program means.
+
+Different compilers and levels, because what is at stake is what they may conclude of pointers to shared bytes.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bytewright.bundle.write import write_bundle
+from bytewright.execute.build import BuildOptions
+from bytewright.execute.paranoid import run_paranoid
+from bytewright.execute.run import run_bundle
+from bytewright.inspect.check import check_bundle
+from bytewright.pipeline import compile_lowered
+from bytewright.target.options import Overrides, apply_overrides
+from bytewright.target.registry import load_target
+from support.ir_program import expected_outputs, read_module
+from support.random_storage import ir_text, random_program
+
+pytestmark = [pytest.mark.run, pytest.mark.slow]
+
+NO_STACK = apply_overrides(load_target("host"), Overrides(max_stack_alloca_size=0))
+SEEDS = range(400) if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else (3, 24, 46)
+OPTIONS = [BuildOptions(flags=("-O3",)), BuildOptions(flags=("-O1",), sanitize=True)]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_shared_bytes_keep_their_values_in_c(seed: int, tmp_path: Path) -> None:
+    program = random_program(seed, 12)
+    module = read_module(ir_text(program))
+    dtype = module.inputs[0].type.dtype.numpy
+    x = np.random.default_rng(seed).integers(-50, 50, program.source.length).astype(dtype)
+    (expected,) = expected_outputs(module, [x])
+    folder = tmp_path / "bundle"
+    write_bundle(compile_lowered(module, NO_STACK).files, folder)
+    check_bundle(folder)
+    for options in OPTIONS:
+        (actual,) = run_bundle(folder, [x], options=options).outputs
+        np.testing.assert_array_equal(actual, expected)
+    (watched,) = run_paranoid(folder, [x]).result.outputs
+    np.testing.assert_array_equal(watched, expected)

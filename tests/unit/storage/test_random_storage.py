@@ -1,0 +1,98 @@
+"""Random programs: the workspace is the smallest that any plan could have, and values survive in it.
+
+What the smallest is comes from `support/random_storage.py`, which runs the program step by step and tries every order.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bytewright.diagnostics import InternalError
+from bytewright.ir.border import Io
+from bytewright.ir.evaluate import Evaluator
+from bytewright.ir.module import Module
+from bytewright.ir.prim import For, PrimFunc
+from bytewright.pipeline import plan_lowered
+from bytewright.storage import body_clock
+from bytewright.target.options import Overrides, apply_overrides
+from bytewright.target.registry import load_target
+from support.ir_program import expected_outputs, read_module
+from support.random_storage import Program, ir_text, least_workspace, random_program
+
+NO_STACK = apply_overrides(load_target("host"), Overrides(max_stack_alloca_size=0))
+NUM_PROGRAMS = 5000 if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else 30
+
+
+def inputs_of(program: Program, module: Module, seed: int) -> list[np.ndarray]:
+    dtype = module.inputs[0].type.dtype.numpy
+    return [np.random.default_rng(seed).integers(-50, 50, program.source.length).astype(dtype)]
+
+
+def differs(seed: int) -> str | None:
+    """What is wrong with the plan of a program."""
+    program = random_program(seed)
+    module = read_module(ir_text(program))
+    for io in Io:
+        planned = plan_lowered(module, NO_STACK, io=io)
+        top = sum(pool.top_bytes for pool in planned.workspace.pools)
+        least = least_workspace(program, io is Io.WORKSPACE)
+        if least is not None and top != least:
+            return f"{io}: {top} B, {least} B would do"
+        if io is Io.CALLER:
+            inputs = inputs_of(program, module, seed)
+            values = Evaluator(planned.module).run("main", {"source": inputs[0]})["result"]
+            (expected,) = expected_outputs(module, inputs)
+            if values.tobytes() != expected.tobytes():
+                return f"{values} is not {expected}"
+    return None
+
+
+def test_no_workspace_could_be_smaller() -> None:
+    assert {seed: fault for seed in range(NUM_PROGRAMS) if (fault := differs(seed)) is not None} == {}
+
+
+def test_the_programs_have_what_they_are_to_show() -> None:
+    """Most are small enough to be tried, and without liveness inside calls many would take more."""
+    programs = [random_program(seed) for seed in range(40)]
+    assert sum(least_workspace(program, False) is not None for program in programs) > 20
+    texts = [ir_text(program) for program in programs]
+    for word in ("if ", "for n", "call_extern m_k", "} else {"):
+        assert sum(word in text for text in texts) > 8
+
+
+@pytest.mark.parametrize("mutant", ["no widening", "nothing private", "calls as one moment"])
+def test_a_wrong_clock_is_noticed(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a value that was overwritten, or by bytes that were not needed."""
+    reader = body_clock._BodyReader
+    original = reader._loop
+
+    def not_widened(self: object, loop: For, loaded: list[str]) -> None:
+        del loaded
+        reader.sequence(self, loop.body)
+
+    def without_private(self: object, loop: For, loaded: list[str]) -> None:
+        original(self, replace(loop, private=()), loaded)
+
+    def one_moment(kernel: PrimFunc, clocks: object) -> body_clock.BodyClock:
+        del clocks
+        return body_clock._throughout(kernel)
+
+    match mutant:
+        case "no widening":
+            monkeypatch.setattr(reader, "_loop", not_widened)
+        case "nothing private":
+            monkeypatch.setattr(reader, "_loop", without_private)
+        case _:
+            monkeypatch.setattr(body_clock, "_clock_of", one_moment)
+    assert any(is_noticed(seed) for seed in range(60))
+
+
+def is_noticed(seed: int) -> bool:
+    try:
+        return differs(seed) is not None
+    except InternalError:
+        return True
