@@ -9,6 +9,7 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -19,9 +20,15 @@ import pytest
 from bytewright.diagnostics import CompileError
 from bytewright.frontends.tflite.importer import import_content
 from bytewright.frontends.tflite.limits import MAX_COST_MS, MAX_OPERANDS
+from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.depth import MAX_DEPTH, depth_of
+from bytewright.ir.expr import Buffer
+from bytewright.ir.module import Module, Port
+from bytewright.ir.prim import Access, BufferParameter, PrimFunc
+from bytewright.ir.scope import GLOBAL
+from bytewright.ir.types import DType, TensorType
 from bytewright.lower.fuse import MAX_ELEMENTWISE, fuse
-from bytewright.pipeline import Compiled, compile_model
+from bytewright.pipeline import Compiled, compile_lowered, compile_model
 from bytewright.target.registry import load_target
 from support.costly_models import FAMILIES, additions_of_input, doublings, elementwise_chain
 from tflite_writer import OPTIONAL, ModelBuilder
@@ -54,7 +61,7 @@ def compiled(content: bytes) -> Compiled:
         return compile_model(path, load_target("host"))
 
 
-def cost_of(content: bytes) -> Cost:
+def cost_of(compile_something: Callable[[], object]) -> Cost:
     num_calls = depth = deepest = 0
 
     def watch(frame: FrameType, event: str, argument: object) -> None:
@@ -69,7 +76,7 @@ def cost_of(content: bytes) -> Cost:
 
     sys.setprofile(watch)
     try:
-        compiled(content)
+        compile_something()
     finally:
         sys.setprofile(None)
     return Cost(num_calls, deepest)
@@ -83,11 +90,49 @@ def cost_of(content: bytes) -> Cost:
     ],
 )
 def test_calls_grow_with_the_model_and_their_depth_does_not(family: str) -> None:
-    cost_of(FAMILIES[family](SIZES[family]))  # modules are loaded, tables made
-    small, middle, large = (cost_of(FAMILIES[family](SIZES[family] * factor)) for factor in (1, 2, 4))
+    contents = [FAMILIES[family](SIZES[family] * factor) for factor in (1, 2, 4)]
+    compiled(contents[0])  # modules are loaded, tables made
+    small, middle, large = (cost_of(lambda c=content: compiled(c)) for content in contents)
     # A linear cost grows by twice as much at the second doubling, a quadratic one by four times as much.
     assert large.num_calls - middle.num_calls <= 2.4 * (middle.num_calls - small.num_calls)
     assert large.depth == middle.depth
+
+
+def calls_in_calls(count: int) -> Module:
+    """Kernels of which each calls the one before, and an entry that calls the last."""
+    kernels: list[PrimFunc] = []
+    for number in range(count):
+        source, result = (Buffer(name, (8,), DType.I32, GLOBAL, 4) for name in ("source", "result"))
+        body = BodyBuilder(("source", "result"))
+        if number:
+            body.call(f"m_{number - 1}", region(source), region(result))
+        else:
+            with body.for_("i", 0, 8) as i:
+                body.store(result, i, load(source, i) + 1)
+        parameters = (BufferParameter(source, Access.READ), BufferParameter(result, Access.WRITE))
+        kernels.append(PrimFunc(f"m_{number}", parameters, body.finish()))
+    x, y = (Buffer(name, (8,), DType.I32, GLOBAL, 4) for name in "xy")
+    body = BodyBuilder("xy")
+    body.call(kernels[-1].name, region(x), region(y))
+    ports = (BufferParameter(x, Access.READ), BufferParameter(y, Access.WRITE))
+    entry = PrimFunc("main", ports, body.finish())
+    type_ = TensorType((8,), DType.I32)
+    return Module(
+        "m",
+        kernels=tuple(kernels),
+        entries=(entry,),
+        inputs=(Port("x", type_),),
+        outputs=(Port("y", type_),),
+    )
+
+
+def test_calls_inside_calls_cost_no_depth() -> None:
+    target = load_target("host")
+    costs = [cost_of(lambda n=n: compile_lowered(calls_in_calls(n), target)) for n in (40, 40, 80, 160)]
+    small, middle, large = costs[1:]
+    assert large.num_calls - middle.num_calls <= 2.4 * (middle.num_calls - small.num_calls)
+    assert large.depth == middle.depth
+    assert compile_lowered(calls_in_calls(2000), target).files
 
 
 def test_a_long_chain_becomes_kernels_of_limited_size() -> None:

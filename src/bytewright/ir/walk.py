@@ -57,7 +57,8 @@ def walk_expression(expression: Expr) -> Iterator[Expr]:
     while pending:
         node = pending.pop()
         yield node
-        pending.extend(reversed(operands(node)))
+        if not isinstance(node, Const | Var):
+            pending.extend(reversed(operands(node)))
 
 
 def expression_depth(expression: Expr) -> int:
@@ -65,8 +66,10 @@ def expression_depth(expression: Expr) -> int:
     deepest, pending = 0, [(expression, 0)]
     while pending:
         node, depth = pending.pop()
-        deepest = max(deepest, depth)
-        pending.extend((operand, depth + 1) for operand in operands(node))
+        inner = operands(node)
+        if not inner:
+            deepest = max(deepest, depth)
+        pending.extend([(operand, depth + 1) for operand in inner])
     return deepest
 
 
@@ -91,7 +94,10 @@ def walk_statements(statement: Statement) -> Iterator[Statement]:
     while pending:
         node = pending.pop()
         yield node
-        pending.extend(reversed(node.statements if isinstance(node, Seq) else blocks(node)))
+        if isinstance(node, Seq):
+            pending.extend(reversed(node.statements))
+        elif isinstance(node, For | If):
+            pending.extend(reversed(blocks(node)))
 
 
 def names_in(function: PrimFunc) -> tuple[str, ...]:
