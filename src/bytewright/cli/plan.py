@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import click
 from rich.console import Console
@@ -79,7 +81,7 @@ def plan(
     if not solution.has_plan:
         if as_json:
             click.echo(json.dumps(_as_json(solution, capacity), indent=2))
-        solution.require()
+        _refuse(solution)
     files: list[tuple[Path, str]] = []
     if output is not None:
         files.append((output, write_buffers(table, solution)))
@@ -89,6 +91,14 @@ def plan(
     click.echo(
         json.dumps(_as_json(solution, capacity), indent=2) if as_json else _as_text(solution, capacity)
     )
+
+
+def _refuse(solution: Solution) -> NoReturn:
+    """Raises why there is no plan, with a capacity that works."""
+    diagnostic, change = solution.diagnose(), solution.smallest_change
+    if change is not None:
+        diagnostic = replace(diagnostic, help=f"--capacity {change.fitting_bytes}")
+    raise CompileError(diagnostic)
 
 
 @contextmanager
@@ -123,10 +133,12 @@ def _as_json(solution: Solution, capacity: int | None) -> dict[str, object]:
             "offsets": {placement.buffer: placement.offset for placement in solution.placements},
         }
     else:
+        change = solution.smallest_change
         answer |= {
             "infeasible_set": list(solution.infeasible_set),
             "irreducible": solution.irreducible,
             "needed_bytes": max((shortage.needed_bytes for shortage in solution.shortages), default=None),
+            "fitting_bytes": None if change is None else change.fitting_bytes,
         }
     return answer
 

@@ -37,6 +37,7 @@ typedef struct {
     int64_t node_budget; /* of the whole call */
     int64_t node_limit;  /* of the present run, in the same count */
     int64_t num_nodes;
+    int64_t work, work_budget; /* items looked at, and how many may be */
     /* By buffer. `minimum` is the lowest offset that the placed neighbours leave; with contracts a buffer may
      * also be allowed exactly at the frontier while everything above it up to `late` is forbidden. `release` is
      * what inference knows about the final offset, never below `minimum`. */
@@ -91,7 +92,7 @@ static void undo_to(search *s, int64_t length)
             for (int64_t k = in->section_row[b]; k < in->section_row[b + 1]; k++) {
                 int64_t t = in->section[k];
                 s->member[s->member_row[t] + s->num_members[t]++] = b;
-                s->load[t] += in->size[b];
+                s->load[t] += in->room[b];
             }
             for (int32_t t = s->first_section[b] + 1; t <= s->last_section[b]; t++)
                 s->cut[t]++;
@@ -110,17 +111,18 @@ static void push(search *s, int32_t buffer, int32_t kind, int64_t old)
 /* The lowest offset the buffer can be placed at now, given that nothing goes below the frontier any more. */
 static int64_t lowest(const search *s, int32_t buffer, int64_t frontier)
 {
-    if (!s->in->has_contracts || s->minimum[buffer] == frontier)
+    if (!s->in->has_contracts || s->in->fixed[buffer] >= 0 || s->minimum[buffer] == frontier)
         return s->minimum[buffer];
     return s->late[buffer];
 }
 
 /* A buffer that is behind the frontier must be lifted by an unplaced neighbour that gets in its way. Returns the
  * least offset it can then have, or FAR if nothing can lift it. */
-static int64_t bumped(const search *s, int32_t b, int64_t at, int64_t frontier)
+static int64_t bumped(search *s, int32_t b, int64_t at, int64_t frontier)
 {
     const exact_instance *in = s->in;
     int64_t best = FAR;
+    s->work += in->neighbour_row[b + 1] - in->neighbour_row[b];
     for (int64_t k = in->neighbour_row[b]; k < in->neighbour_row[b + 1]; k++) {
         int32_t x = in->neighbour[k];
         if (s->placed[x])
@@ -148,6 +150,7 @@ static int64_t net_size(search *s, int32_t b)
     int64_t size = in->size[b];
     if (!in->has_contracts)
         return size;
+    s->work += in->neighbour_row[b + 1] - in->neighbour_row[b];
     for (int64_t k = in->neighbour_row[b]; k < in->neighbour_row[b + 1]; k++)
         if (in->shared[k] > 0 && s->mark[in->neighbour[k]] == s->mark_stamp)
             size -= in->shared[k];
@@ -157,23 +160,10 @@ static int64_t net_size(search *s, int32_t b)
     return size;
 }
 
-/* Whether the section's unplaced buffers can still end below the capacity: for every release r, those released
- * no earlier need their sizes' sum above r. */
-static int section_fits(search *s, int32_t t)
+/* Sorts by release, then buffer, descending. Members stay nearly sorted from node to node. */
+static void sort_members(search *s, int32_t *member, int32_t count)
 {
-    int32_t *member = s->member + s->member_row[t];
-    int32_t count = s->num_members[t];
-    int64_t least = FAR, greatest = 0;
-    for (int32_t i = 0; i < count; i++) {
-        int64_t r = s->release[member[i]];
-        least = r < least ? r : least;
-        greatest = r > greatest ? r : greatest;
-    }
-    if (greatest + s->load[t] <= s->capacity)
-        return 1;
-    if (!s->in->has_contracts && least + s->load[t] > s->capacity)
-        return 0;
-    for (int32_t i = 1; i < count; i++) { /* by release, then buffer, descending; mostly sorted already */
+    for (int32_t i = 1; i < count; i++) {
         int32_t b = member[i], j = i;
         int64_t r = s->release[b];
         for (; j > 0; j--) {
@@ -183,12 +173,66 @@ static int section_fits(search *s, int32_t t)
             member[j] = member[j - 1];
         }
         member[j] = b;
+        s->work += i - j;
     }
+}
+
+/* What alignment wastes among buffers of one section, for each level of `in->level`: see docs/planner.md. */
+typedef struct {
+    int64_t losses, largest, residues, num_odd; /* as in plan/waste.py */
+} waste;
+
+/* Adds a buffer to the waste at an alignment; returns the least number of bytes wasted so far. */
+static int64_t add_waste(waste *w, int64_t size, int64_t alignment, int64_t level)
+{
+    int64_t residue = size & (level - 1);
+    if (alignment >= level) {
+        int64_t loss = residue ? level - residue : 0;
+        w->losses += loss;
+        w->largest = loss > w->largest ? loss : w->largest;
+    } else if (residue) {
+        w->residues += residue;
+        w->num_odd++;
+    }
+    int64_t filled = w->residues;
+    if (w->num_odd > 0 && w->largest <= w->residues / w->num_odd)
+        filled = w->num_odd * w->largest;
+    return w->losses - w->largest - filled;
+}
+
+/* Whether the section's unplaced buffers can still end below the capacity: for every release r, those released
+ * no earlier need above r the sum of their sizes and what alignment wastes between them. */
+static int section_fits(search *s, int32_t t)
+{
+    const exact_instance *in = s->in;
+    int32_t *member = s->member + s->member_row[t];
+    int32_t count = s->num_members[t];
+    int64_t least = FAR, greatest = 0;
+    for (int32_t i = 0; i < count; i++) {
+        int64_t r = s->release[member[i]];
+        least = r < least ? r : least;
+        greatest = r > greatest ? r : greatest;
+    }
+    s->work += count;
+    if (greatest + s->load[t] <= s->capacity)
+        return 1;
+    if (!in->has_contracts && !in->num_levels && least + s->load[t] > s->capacity)
+        return 0;
+    sort_members(s, member, count);
+    s->work += (int64_t)count * (1 + in->num_levels);
     s->mark_stamp++;
+    waste levels[EXACT_MAX_LEVELS];
+    memset(levels, 0, (size_t)in->num_levels * sizeof *levels);
     int64_t sum = 0;
     for (int32_t i = 0; i < count; i++) {
-        sum += net_size(s, member[i]);
-        if (s->release[member[i]] + sum > s->capacity)
+        int32_t b = member[i];
+        int64_t wasted = 0;
+        sum += net_size(s, b);
+        for (int32_t k = 0; k < in->num_levels; k++) {
+            int64_t more = add_waste(&levels[k], in->size[b], in->alignment[b], in->level[k]);
+            wasted = more > wasted ? more : wasted;
+        }
+        if (s->release[b] + sum + wasted > s->capacity)
             return 0;
     }
     return 1;
@@ -231,11 +275,14 @@ static int infer(search *s, int32_t begin, int32_t end, int64_t frontier, int64_
             r = in->fixed[b] >= 0 ? FAR : bumped(s, b, r, frontier);
             if (r == FAR)
                 return 0;
+        } else if (r > frontier && s->minimum[b] < frontier) {
+            r = frontier; /* with contracts: another buffer may still lift it to just there */
         }
         if (r > s->release[b] && s->num_releases < s->max_releases) {
             push(s, b, UNDO_RELEASE, s->release[b]);
             s->num_releases++;
             s->release[b] = r;
+            s->work += in->section_row[b + 1] - in->section_row[b];
             for (int64_t k = in->section_row[b]; k < in->section_row[b + 1]; k++) {
                 int64_t t = in->section[k];
                 if (s->dirty_stamp[t] != s->stamp) {
@@ -291,12 +338,29 @@ static int leave_sections(search *s, int32_t b)
             i++;
         int32_t count = --s->num_members[t];
         memmove(member + i, member + i + 1, (size_t)(count - i) * sizeof *member);
-        s->load[t] -= in->size[b];
+        s->load[t] -= in->room[b];
     }
     for (int32_t t = s->first_section[b] + 1; t <= s->last_section[b]; t++)
         if (--s->cut[t] == 0)
             split = 1;
     return split;
+}
+
+/* With contracts: what the placed neighbours leave a buffer at the frontier itself, where those may be beside it that
+ * are there, too. That is of use up to the frontier; else `late` counts, where all of them lift it. */
+static int64_t lowest_beside(search *s, int32_t b, int64_t frontier)
+{
+    const exact_instance *in = s->in;
+    int64_t found = in->fixed[b] >= 0 ? in->fixed[b] : align_up(s, b, 0);
+    s->work += in->neighbour_row[b + 1] - in->neighbour_row[b];
+    for (int64_t k = in->neighbour_row[b]; k < in->neighbour_row[b + 1]; k++) {
+        int32_t x = in->neighbour[k];
+        if (!s->placed[x] || (s->offset[x] == frontier && in->gap_above[k] == 0))
+            continue;
+        int64_t lifted = align_up(s, b, s->offset[x] + in->gap_below[k]);
+        found = lifted > found ? lifted : found;
+    }
+    return found <= frontier ? found : s->late[b];
 }
 
 /* Places the buffer and lifts its neighbours. Returns the number of unplaced neighbours, or -1 if one of them is
@@ -308,6 +372,7 @@ static int32_t place(search *s, int32_t b, int64_t at, int *split)
     s->placed[b] = 1;
     s->offset[b] = at;
     push(s, b, UNDO_PLACE, 0);
+    s->work += in->neighbour_row[b + 1] - in->neighbour_row[b] + s->last_section[b] - s->first_section[b] + 1;
     *split = leave_sections(s, b);
     for (int64_t k = in->neighbour_row[b]; k < in->neighbour_row[b + 1]; k++) {
         int32_t y = in->neighbour[k];
@@ -315,15 +380,14 @@ static int32_t place(search *s, int32_t b, int64_t at, int *split)
             continue;
         num_unplaced++;
         int64_t lifted = align_up(s, y, at + (in->has_contracts ? in->gap_above[k] : in->size[b]));
-        int may_stay = 0;
         if (in->has_contracts) {
-            may_stay = in->gap_below[k] == 0 && s->minimum[y] <= at;
             if (lifted > s->late[y]) {
                 push(s, y, UNDO_LATE, s->late[y]);
                 s->late[y] = lifted;
             }
+            lifted = s->late[y] > at ? lowest_beside(s, y, at) : s->late[y];
         }
-        if (may_stay || lifted <= s->minimum[y])
+        if (lifted <= s->minimum[y])
             continue;
         if (in->fixed[y] >= 0 && lifted > in->fixed[y])
             return -1;
@@ -346,6 +410,7 @@ static int solve_split(search *s, int32_t begin, int32_t end, int64_t frontier, 
     }
     if (high < 0)
         return EXACT_SOLVED;
+    s->work += end - begin + high - low + 1;
     memset(s->bucket + low, 0, (size_t)(high - low + 1) * sizeof *s->bucket);
     for (int32_t i = begin; i < end; i++)
         s->bucket[s->first_section[s->items[i]]]++;
@@ -377,9 +442,10 @@ static int solve_part(search *s, int32_t begin, int32_t end, int64_t frontier, i
 {
     if (begin == end)
         return EXACT_SOLVED;
-    if (s->num_nodes >= s->node_limit)
+    if (s->num_nodes >= s->node_limit || s->work >= s->work_budget)
         return EXACT_UNKNOWN;
     s->num_nodes++;
+    s->work += end - begin;
     if (s->poll && s->num_nodes % EXACT_POLL_NODES == 0 && s->poll(s->poll_context, s->num_nodes)) {
         s->node_limit = s->node_budget = 0;
         return EXACT_UNKNOWN;
@@ -393,6 +459,7 @@ static int solve_part(search *s, int32_t begin, int32_t end, int64_t frontier, i
     int64_t length = s->trail_length, offset = frontier, index = frontier_index;
     for (;;) {
         int32_t i = next_candidate(s, begin, end, frontier, offset, index);
+        s->work += end - begin;
         if (i < 0)
             break;
         int32_t b = s->items[i];
@@ -474,11 +541,12 @@ static void start(search *s)
         for (int64_t k = in->section_row[b]; k < in->section_row[b + 1]; k++) {
             int64_t t = in->section[k];
             s->member[s->member_row[t] + s->num_members[t]++] = b;
-            s->load[t] += in->size[b];
+            s->load[t] += in->room[b];
         }
         for (int32_t t = s->first_section[b] + 1; t <= s->last_section[b]; t++)
             s->cut[t]++;
     }
+    s->work += in->num_buffers + in->section_row[in->num_buffers];
 }
 
 static void prepare(search *s)
@@ -515,18 +583,18 @@ static int run_portfolio(search *s, int32_t *order, int32_t *other, int64_t *key
             int64_t left = s->node_budget - s->num_nodes;
             s->node_limit = s->num_nodes + (left < limit ? left : limit);
             int result = solve_split(s, 0, n, 0, -1);
-            if (result != EXACT_UNKNOWN || s->num_nodes >= s->node_budget)
+            if (result != EXACT_UNKNOWN || s->num_nodes >= s->node_budget || s->work >= s->work_budget)
                 return result;
         }
     }
 }
 
-int exact_search(const exact_instance *in, int64_t capacity, int64_t node_budget, exact_poll poll, void *context,
-                 int64_t *offsets, int64_t *num_nodes)
+int exact_search(const exact_instance *in, int64_t capacity, int64_t node_budget, int64_t work_budget, exact_poll poll,
+                 void *context, int64_t *offsets, int64_t *num_nodes, int64_t *work)
 {
     search s;
     memset(&s, 0, sizeof s);
-    *num_nodes = 0;
+    *num_nodes = *work = 0;
     if (in->num_buffers == 0)
         return EXACT_SOLVED;
     size_t n = (size_t)in->num_buffers, m = (size_t)in->num_sections;
@@ -537,6 +605,7 @@ int exact_search(const exact_instance *in, int64_t capacity, int64_t node_budget
     s.poll_context = context;
     s.capacity = capacity;
     s.node_budget = node_budget;
+    s.work_budget = work_budget;
     s.max_releases = pairs + RELEASES_PER_BUFFER * (int64_t)n;
     size_t trail = (size_t)(s.max_releases + (in->has_contracts ? 2 * pairs : pairs)) + n;
     s.minimum = malloc(n * sizeof *s.minimum);
@@ -575,6 +644,7 @@ int exact_search(const exact_instance *in, int64_t capacity, int64_t node_budget
         if (result == EXACT_SOLVED)
             memcpy(offsets, s.offset, n * sizeof *offsets);
         *num_nodes = s.num_nodes;
+        *work = s.work;
     }
     free(s.minimum), free(s.late), free(s.release), free(s.offset), free(s.reach), free(s.index), free(s.placed);
     free(s.salt), free(s.first_section), free(s.last_section), free(s.items), free(s.scratch), free(s.bucket);

@@ -66,17 +66,24 @@ static PyObject *native_search(PyObject *self, PyObject *args)
     (void)self;
     PyObject *arrays, *progress;
     int num_buffers, num_sections, num_orders, has_contracts;
-    long long base, capacity, node_budget;
-    if (!PyArg_ParseTuple(args, "iiipLLLOO!", &num_buffers, &num_sections, &num_orders, &has_contracts, &base,
-                          &capacity, &node_budget, &progress, &PyTuple_Type, &arrays))
+    long long base, capacity, node_budget, work_budget;
+    if (!PyArg_ParseTuple(args, "iiipLLLLOO!", &num_buffers, &num_sections, &num_orders, &has_contracts, &base,
+                          &capacity, &node_budget, &work_budget, &progress, &PyTuple_Type, &arrays))
         return NULL;
     views v;
-    if (open_views(arrays, 11, &v) < 0)
+    if (open_views(arrays, 13, &v) < 0)
         return NULL;
+    Py_ssize_t num_levels = v.view[12].len / (Py_ssize_t)sizeof(int64_t);
+    if (num_levels > EXACT_MAX_LEVELS) {
+        release_views(&v);
+        PyErr_SetString(PyExc_ValueError, "too many levels");
+        return NULL;
+    }
     exact_instance in = {.num_buffers = num_buffers,
                          .num_sections = num_sections,
                          .num_orders = num_orders,
                          .has_contracts = has_contracts,
+                         .num_levels = (int32_t)num_levels,
                          .size = v.view[0].buf,
                          .alignment = v.view[1].buf,
                          .fixed = v.view[2].buf,
@@ -88,23 +95,26 @@ static PyObject *native_search(PyObject *self, PyObject *args)
                          .section_row = v.view[8].buf,
                          .section = v.view[9].buf,
                          .orders = v.view[10].buf,
+                         .room = v.view[11].buf,
+                         .level = v.view[12].buf,
                          .base = base};
     PyObject *offsets = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)num_buffers * (Py_ssize_t)sizeof(int64_t));
     if (offsets == NULL) {
         release_views(&v);
         return NULL;
     }
-    int64_t num_nodes = 0;
+    int64_t num_nodes = 0, work = 0;
     poll_state state = {progress, PyEval_SaveThread(), 0};
-    int result = exact_search(&in, capacity, node_budget, poll_python, &state,
-                              (int64_t *)(void *)PyBytes_AS_STRING(offsets), &num_nodes);
+    int result = exact_search(&in, capacity, node_budget, work_budget, poll_python, &state,
+                              (int64_t *)(void *)PyBytes_AS_STRING(offsets), &num_nodes, &work);
     PyEval_RestoreThread(state.thread);
     release_views(&v);
     if (state.failed || result == EXACT_NO_MEMORY) {
         Py_DECREF(offsets);
         return state.failed ? NULL : PyErr_NoMemory();
     }
-    PyObject *answer = Py_BuildValue("iOL", result, result == EXACT_SOLVED ? offsets : Py_None, (long long)num_nodes);
+    PyObject *answer = Py_BuildValue("iOLL", result, result == EXACT_SOLVED ? offsets : Py_None, (long long)num_nodes,
+                                     (long long)work);
     Py_DECREF(offsets);
     return answer;
 }
@@ -201,7 +211,7 @@ static PyObject *native_first_fit(PyObject *self, PyObject *args)
 }
 
 static PyMethodDef methods[] = {
-    {"search", native_search, METH_VARARGS, "Offsets for one pool below a capacity: (result, offsets, nodes)."},
+    {"search", native_search, METH_VARARGS, "Offsets for one pool below a capacity: (result, offsets, nodes, work)."},
     {"first_fit", native_first_fit, METH_VARARGS, "First fit in one order: (pairs, pools, offsets)."},
     {NULL, NULL, 0, NULL},
 };

@@ -19,9 +19,10 @@ from bytewright.plan.conflict import shrink
 from bytewright.plan.first_fit import first_fit
 from bytewright.plan.flat import Choice, FlatProblem
 from bytewright.plan.knapsack import KnapsackTables
-from bytewright.plan.minimise import PoolPlan, solve_pool
+from bytewright.plan.minimise import PoolPlan, question_steps, solve_pool
 from bytewright.plan.relaxation import Relaxation
 from bytewright.plan.request import Goal, Meter
+from bytewright.plan.sweep import count_meetings
 
 # Share of the budget that one pool of one leaf may use, so that a single hard leaf does not eat it all.
 LEAF_SHARE = 16
@@ -29,6 +30,15 @@ LEAF_SHARE = 16
 DECISION_NODES = 16
 IMPOSSIBLE = 1 << 80  # a cost beyond any
 SHRINK_NODES = 2000
+# Lists by pool and section, and members of remembered leaves, that the search may keep.
+MAX_CELLS = 1 << 22
+MAX_REMEMBERED = 1 << 20
+
+
+def is_assignable(flat: FlatProblem) -> bool:
+    """Whether the search can hold the problem: its pools and the buffers of its sections."""
+    _, num_memberships = count_meetings(flat, range(flat.num_buffers))
+    return len(flat.capacity) * (num_memberships + 2 * flat.num_buffers) <= MAX_CELLS
 
 
 @dataclass(slots=True)
@@ -111,6 +121,8 @@ class _Assign:
         self.least_cost = sum(flat.choices[i][0].cost for i in self.members if flat.choices[i])
         self.best: Assignment | None = None
         self.complete = True
+        self.num_steps = 0  # of loops, since they were last charged
+        self.num_remembered = 0
         self.leaf_nodes = max(meter.left // LEAF_SHARE, 1)
         # Buffers whose choice matters most are decided first; those without a choice before all.
         self.order = sorted(self.members, key=self._priority)
@@ -202,6 +214,7 @@ class _Assign:
             index = self.order[position]
             extra = choice.cost - self.flat.choices[index][0].cost
             self.meter.spend(DECISION_NODES)
+            self._charge_steps()
             if self.best is not None and cost + extra > self.best.cost:
                 continue
             saved = self._assign(index, choice)
@@ -215,6 +228,14 @@ class _Assign:
             path.append((position, choice, saved))
             cost += extra
             pending.append(self._choices_at(position + 1))
+
+    def _charge_steps(self) -> None:
+        """Takes what was done since the last time off the budget."""
+        if self.relaxation is not None:
+            self.num_steps += self.relaxation.num_steps
+            self.relaxation.num_steps = 0
+        self.meter.charge(self.num_steps)
+        self.num_steps = 0
 
     def _choices_at(self, position: int) -> list[Choice]:
         if position == len(self.order):
@@ -244,6 +265,7 @@ class _Assign:
         """Puts the buffer into the pool; None, and nothing done, if that pool cannot hold it."""
         pool = choice.pool
         self.assigned[pool].add(index)
+        self.num_steps += len(self.nogoods[pool]) + 2 * len(self.sections_of_buffer[index]) + len(self.highest)
         for nogood in self.nogoods[pool]:
             if index in nogood and nogood <= self.assigned[pool]:
                 self.assigned[pool].discard(index)
@@ -255,6 +277,7 @@ class _Assign:
         for t in sections:
             self.in_section[pool][t].append(index)
             if self.flat.contract_gaps:
+                self.num_steps += 4 * len(self.in_section[pool][t])
                 loads[t] = union_of(self.flat, self.in_section[pool][t])
             else:
                 loads[t] += self.flat.size_bytes[index]
@@ -317,6 +340,11 @@ class _Assign:
         key = (pool, frozenset(self.assigned[pool]))
         if key not in self.known:
             members = sorted(self.assigned[pool])
+            self.meter.charge(question_steps(self.flat, members))
+            self.num_remembered += len(members)
+            if self.num_remembered > MAX_REMEMBERED:
+                self.known.clear()
+                self.num_remembered = len(members)
             self.known[key] = solve_pool(self.flat, pool, members, self.meter, self.goal, self.leaf_nodes)
         return self.known[key]
 
@@ -327,6 +355,9 @@ class _Assign:
             return
 
         def fits(members: Sequence[int]) -> bool | None:
+            if not self.meter.left:
+                return None
+            self.meter.charge(question_steps(self.flat, members))
             part = solve_pool(self.flat, pool, members, self.meter, Goal.DECIDE, SHRINK_NODES)
             if part.offsets is not None:
                 return True

@@ -1,18 +1,27 @@
 """Lower bounds: how low the top of a pool can be at best, whatever the plan.
 
-At every time the buffers alive in a pool take at least the size of the union of their bytes. Without
-contracts that is the sum of their sizes. With contracts only contracted pairs can share bytes, so by the
-second Bonferroni inequality the union is at least the sum of sizes less what each contracted pair can share
-at most; and since the union of fewer buffers is no larger, a buffer that would take more off than it adds is
-left out. Both statements hold however many contracts meet in one buffer.
+At every time the buffers alive in a pool take at least the size of the union of their bytes, and what alignment wastes
+between them (`waste.py`). Without contracts the union is the sum of their sizes. With contracts only contracted pairs
+can share bytes, so by the second Bonferroni inequality the union is at least the sum of sizes less what each contracted
+pair can share at most; and since the union of fewer buffers is no larger, a buffer that would take more off than it
+adds is left out. Both statements hold however many contracts meet in one buffer.
+
+Buffers of no bytes take no part: all that is known of one is that the pool reaches up to its offset.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heapreplace
 
 from bytewright.plan.flat import FlatProblem, align_up
+from bytewright.plan.sweep import Moment, moments
+from bytewright.plan.waste import SlidingWaste, levels_of_loss
+
+# Contracts make a time expensive to judge. After so many buffers with contracts, counted over all times, the times that
+# are left are not judged: the bound stays true, and may be lower than it could be.
+MAX_JUDGED = 1 << 21
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,109 +32,116 @@ class Bound:
     tick: int | None
 
 
-def largest_shared(size_first: int, size_second: int, below: int, above: int) -> int:
-    """How many bytes two buffers under a contract can have in common at most."""
-    second_above = min(size_first - above, size_second)
-    second_below = min(size_second - below, size_first)
-    return max(second_above, second_below, 0)
-
-
 def union_of(flat: FlatProblem, alive: Iterable[int]) -> int:
     """A lower bound on the bytes that these coexisting buffers of one pool take together."""
-    members = sorted(alive)
-    gaps = flat.contract_gaps
-    if not gaps:
-        return sum(flat.size_bytes[i] for i in members)
-    shared: dict[int, dict[int, int]] = {i: {} for i in members}
-    for position, first in enumerate(members):
-        for second in members[position + 1 :]:
-            if (first, second) in gaps:
-                sizes = flat.size_bytes[first], flat.size_bytes[second]
-                amount = largest_shared(*sizes, gaps[second, first], gaps[first, second])
-                if amount:
-                    shared[first][second] = shared[second][first] = amount
-    kept = list(members)
-    while kept:
-        loss, worst = max((sum(shared[i].values()) - flat.size_bytes[i], -i) for i in kept)
-        if loss <= 0:
-            break
-        kept.remove(-worst)
-        for other in shared.pop(-worst):
-            del shared[other][-worst]
-    total = sum(flat.size_bytes[i] for i in kept)
+    members = set(alive)
+    total = sum(flat.size_bytes[i] for i in members)
+    if not flat.sharing:
+        return total
+    shared = {
+        i: {j: amount for j, amount in flat.sharing[i].items() if j in members}
+        for i in sorted(members & flat.sharing.keys())
+    }
+    # Takes out, again and again, the buffer that takes off most. What a buffer takes off beyond its size only falls as
+    # others leave, so that an entry of the queue may be too high, never too low.
+    excess = {i: sum(row.values()) - flat.size_bytes[i] for i, row in shared.items()}
+    queue = [(-value, i) for i, value in excess.items() if value > 0]
+    heapify(queue)
+    while queue:
+        value, i = queue[0]
+        if -value != excess[i]:
+            heapreplace(queue, (-excess[i], i)) if excess[i] > 0 else heappop(queue)
+            continue
+        heappop(queue)
+        total -= flat.size_bytes[i]
+        for j, amount in shared.pop(i).items():
+            del shared[j][i]
+            excess[j] -= amount
     return total - sum(sum(row.values()) for row in shared.values()) // 2
 
 
-def sections_of(flat: FlatProblem, members: Sequence[int]) -> list[tuple[int, list[int]]]:
+def sections_of(flat: FlatProblem, members: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
     """(tick, buffers alive) for each time at which a birth is followed by a death.
 
     No other time has buffers alive together that are not together in one of these, so every pair of the
     members that coexists is in at least one section. Buffers of no bytes are in none.
     """
-    events: list[tuple[int, int, int]] = []  # (tick, 0 death or 1 birth, buffer)
-    for index in members:
-        if flat.size_bytes[index]:
-            for lower, upper in merged_lifetimes(flat.buffers[index].lifetimes):
-                events.append((lower, 1, index))
-                events.append((upper, 0, index))
-    events.sort()
     alive: dict[int, None] = {}
-    sections: list[tuple[int, list[int]]] = []
-    born_at: int | None = None
-    for tick, birth, index in events:
-        if birth:
-            alive[index] = None
-            born_at = tick
-        else:
-            if born_at is not None:
-                sections.append((born_at, sorted(alive)))
-                born_at = None
+    for moment in moments(flat, members):
+        for index in moment.deaths:
             del alive[index]
-    return sections
+        for index in moment.births:
+            alive[index] = None
+        if moment.is_section:
+            yield moment.tick, sorted(alive)
 
 
-def merged_lifetimes(lifetimes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same ticks as disjoint intervals that do not touch, ascending."""
-    merged: list[tuple[int, int]] = []
-    for lower, upper in sorted(lifetimes):
-        if merged and lower <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], upper))
-        else:
-            merged.append((lower, upper))
-    return merged
+def lowest_top(flat: FlatProblem, pool: int, index: int) -> int:
+    """Where a buffer ends that has a pool for itself."""
+    fixed = flat.fixed[index]
+    start = fixed if fixed >= 0 else align_up(0, flat.alignment_in(index, pool), flat.base[pool])
+    return start + flat.size_bytes[index]
 
 
 def pool_bound(flat: FlatProblem, pool: int, members: Sequence[int]) -> Bound:
     """The least top of a pool that holds these buffers, as far as single times and buffers tell."""
-    best = Bound(0, None)
-    for index in members:
-        alignment = flat.alignment_in(index, pool)
-        start = flat.fixed[index] if flat.fixed[index] >= 0 else align_up(0, alignment, flat.base[pool])
-        best = max(best, Bound(start + flat.size_bytes[index], None), key=_size)
-    for tick, load in loads_of(flat, members):
-        best = max(best, Bound(load, tick), key=_size)
+    best = Bound(max((lowest_top(flat, pool, index) for index in members), default=0), None)
+    load = _Load(flat, pool, members)
+    for moment in moments(flat, members):
+        load.advance(moment)
+        if moment.is_section and load.most_bytes > best.lower_bound_bytes:
+            least = load.least_bytes()
+            if least > best.lower_bound_bytes:
+                best = Bound(least, moment.tick)
     return best
 
 
-def loads_of(flat: FlatProblem, members: Sequence[int]) -> Iterable[tuple[int, int]]:
-    """(tick, bytes that must be in use) at every section."""
-    if flat.contract_gaps:
-        for tick, alive in sections_of(flat, members):
-            yield tick, union_of(flat, alive)
-        return
-    # Without contracts a running sum does, so that 100,000 buffers cost no more than their sorting.
-    events: list[tuple[int, int]] = []
-    for index in members:
-        for lower, upper in merged_lifetimes(flat.buffers[index].lifetimes):
-            events.append((lower, flat.size_bytes[index]))
-            events.append((upper, -flat.size_bytes[index]))
-    events.sort()
-    load = 0
-    for tick, change in events:
-        load += change
-        if change > 0:
-            yield tick, load
+class _Load:
+    """What one pool holds as time goes on."""
 
+    def __init__(self, flat: FlatProblem, pool: int, members: Sequence[int]) -> None:
+        self.flat = flat
+        self.alignment = {i: flat.alignment_in(i, pool) for i in members}
+        self.alone_bytes = 0  # of buffers that share bytes with nobody
+        self.sharers: dict[int, None] = {}
+        self.num_judged = 0
+        levels = levels_of_loss(
+            (flat.size_bytes[i], self.alignment[i])
+            for i in members
+            if flat.size_bytes[i] and i not in flat.sharing
+        )
+        self.wastes = [SlidingWaste(level, align_up(0, level, flat.base[pool])) for level in levels]
+        # Never below `least_bytes()`, and quick.
+        self.most_bytes = max((waste.first for waste in self.wastes), default=0)
 
-def _size(bound: Bound) -> int:
-    return bound.lower_bound_bytes
+    def advance(self, moment: Moment) -> None:
+        """Takes out who dies, and puts in who is born."""
+        for index in moment.deaths:
+            self._change(index, -1)
+        for index in moment.births:
+            self._change(index, 1)
+
+    def _change(self, index: int, sign: int) -> None:
+        size, alignment = self.flat.size_bytes[index], self.alignment[index]
+        self.most_bytes += sign * (size + (-size & (alignment - 1)))
+        if index in self.flat.sharing:
+            if sign > 0:
+                self.sharers[index] = None
+            else:
+                del self.sharers[index]
+            return
+        self.alone_bytes += sign * size
+        for waste in self.wastes:
+            if sign > 0:
+                waste.enter(size, alignment)
+            else:
+                waste.leave(size, alignment)
+
+    def least_bytes(self) -> int:
+        """A bound on the top at this moment."""
+        wasted = max((waste.wasted() for waste in self.wastes), default=0)
+        least = self.alone_bytes + max(wasted, 0)
+        if self.sharers and self.num_judged < MAX_JUDGED:
+            self.num_judged += len(self.sharers)
+            least = max(least, self.alone_bytes + union_of(self.flat, self.sharers))
+        return least

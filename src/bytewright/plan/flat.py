@@ -17,6 +17,13 @@ from bytewright.plan.solution import Placement
 NO_LIMIT = 1 << 62
 
 
+def largest_shared(size_first: int, size_second: int, below: int, above: int) -> int:
+    """How many bytes two buffers under a contract can have in common at most."""
+    second_above = min(size_first - above, size_second)
+    second_below = min(size_second - below, size_first)
+    return max(second_above, second_below, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """One pool a buffer may end in: indices and numbers only."""
@@ -85,6 +92,18 @@ class FlatProblem:
                 gaps[first, second] = contract.above_bytes
                 gaps[second, first] = contract.below_bytes
         return gaps
+
+    @cached_property
+    def sharing(self) -> dict[int, dict[int, int]]:
+        """By buffer: those that may share bytes with it under a contract, and how many at most."""
+        gaps = self.contract_gaps
+        sharing: dict[int, dict[int, int]] = {}
+        for (first, second), above in gaps.items():
+            sizes = self.size_bytes[first], self.size_bytes[second]
+            amount = largest_shared(*sizes, gaps[second, first], above)
+            if amount:
+                sharing.setdefault(first, {})[second] = amount
+        return sharing
 
     def separation(self, lower: int, upper: int) -> int:
         """The least offset difference if buffer `upper` is to lie above buffer `lower`."""

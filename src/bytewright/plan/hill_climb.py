@@ -11,10 +11,14 @@ from collections.abc import Sequence
 
 from bytewright.plan.first_fit import Attempt, placer, standard_orders
 from bytewright.plan.flat import FlatProblem
+from bytewright.plan.problem import coexist
 from bytewright.plan.request import Meter
+from bytewright.plan.sweep import count_meetings
 
 # A move costs one node for each buffer placed; this many moves without any gain end the climb.
 PATIENCE = 400
+PAIR_WORK = 8
+STEPS_PER_BUFFER = 4
 
 
 def hill_climb(flat: FlatProblem, meter: Meter) -> Attempt:
@@ -24,12 +28,15 @@ def hill_climb(flat: FlatProblem, meter: Meter) -> Attempt:
     best, order = min(attempts, key=lambda pair: pair[0].rank)
     current = best
     generator = _Generator()
+    # What a move costs besides its nodes: a look at each pair that coexists, in C, and three at each buffer in Python.
+    num_pairs, _ = count_meetings(flat, range(flat.num_buffers))
     idle = 0
     while idle < PATIENCE and meter.left >= flat.num_buffers > 1:
         candidate = _move(flat, current, order, generator)
         if candidate is None:
             break
-        meter.spend(flat.num_buffers)
+        meter.spend(flat.num_buffers, PAIR_WORK * num_pairs)
+        meter.charge(STEPS_PER_BUFFER * flat.num_buffers)
         attempt = place(candidate)
         idle = 0 if attempt.rank < best.rank else idle + 1
         if attempt.rank <= current.rank:
@@ -59,13 +66,14 @@ def _move(
         i
         for i in order
         if attempt.pools[i] < 0
-        or (attempt.offsets[i] + flat.size_bytes[i] == attempt.tops[attempt.pools[i]] and flat.neighbours[i])
+        or (flat.size_bytes[i] and attempt.offsets[i] + flat.size_bytes[i] == attempt.tops[attempt.pools[i]])
     ]
     if not critical:
         return None
     buffer = critical[generator.below(len(critical))]
     position = {index: at for at, index in enumerate(order)}
-    earlier = [i for i in flat.neighbours[buffer] if position[i] < position[buffer]]
+    before = sorted(order[: position[buffer]])
+    earlier = [i for i in before if coexist(flat.buffers[i], flat.buffers[buffer])]
     if not earlier:
         # Already the first of its neighbourhood: move one of the neighbours away instead.
         earlier = [order[generator.below(len(order))]]

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
 
-from bytewright.plan.bounds import largest_shared, sections_of
+from bytewright.plan.bounds import sections_of
 from bytewright.plan.flat import FlatProblem, align_up
+from bytewright.plan.waste import levels_of_loss
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class Instance:
     section_rows: array[int]
     sections: array[int]
     orders: tuple[array[int], ...]
+    rooms: array[int]
+    levels: array[int]
 
     @property
     def num_buffers(self) -> int:
@@ -62,7 +65,7 @@ def build_instance(flat: FlatProblem, pool: int, members: Sequence[int]) -> Inst
         for i in sorted(members)
         if not flat.size_bytes[i]
     )
-    sections = sections_of(flat, real)
+    sections = list(sections_of(flat, real))
     rows: list[list[int]] = [[] for _ in real]
     for number, (_, alive) in enumerate(sections):
         for index in alive:
@@ -77,12 +80,13 @@ def build_instance(flat: FlatProblem, pool: int, members: Sequence[int]) -> Inst
                 up, down = flat.separation(i, j), flat.separation(j, i)
                 above.append(up)
                 below.append(down)
-                shared.append(
-                    largest_shared(flat.size_bytes[i], flat.size_bytes[j], down, up) if (i, j) in gaps else 0
-                )
+                shared.append(flat.sharing.get(i, {}).get(j, 0))
     sizes = array("q", (flat.size_bytes[i] for i in real))
     alignments = array("q", (alignment_of[i] for i in real))
     fixed = array("q", (flat.fixed[i] for i in real))
+    # What alignment wastes is known of buffers that share no bytes.
+    levels = () if has_contracts else levels_of_loss(zip(sizes, alignments, strict=True))
+    rooms = [size + (-size & (a - 1)) if levels else size for size, a in zip(sizes, alignments, strict=True)]
     loads = [sum(flat.size_bytes[i] for i in alive) for _, alive in sections]
     return Instance(
         members=tuple(real),
@@ -103,6 +107,8 @@ def build_instance(flat: FlatProblem, pool: int, members: Sequence[int]) -> Inst
         section_rows=_row_starts(rows),
         sections=array("i", (number for row in rows for number in row)),
         orders=_orders(flat, real, rows, loads),
+        rooms=array("q", rooms),
+        levels=array("q", levels),
     )
 
 

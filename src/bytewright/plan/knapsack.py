@@ -17,7 +17,7 @@ from bytewright.plan.flat import FlatProblem
 from bytewright.plan.levels import Level, levels_of
 
 NUM_UNITS = 16384
-MAX_CELLS = 1 << 22  # of one table: 32 MiB
+MAX_CELLS = 1 << 22  # of all tables: 32 MiB
 _IMPOSSIBLE = 1 << 60
 
 
@@ -30,8 +30,8 @@ class KnapsackTables:
     """
 
     def __init__(self, flat: FlatProblem, order: Sequence[int]) -> None:
-        num_units = min(NUM_UNITS, MAX_CELLS // (len(order) + 1))
         self.levels = [level for level in levels_of(flat, sorted(order)) if _is_of_use(flat, level)]
+        num_units = min(NUM_UNITS, MAX_CELLS // ((len(order) + 1) * max(len(self.levels), 1)))
         self.unit_bytes = [max(1, -(-level.capacity // max(num_units, 1))) for level in self.levels]
         self.tables = [
             _table(flat, order, level, unit) for level, unit in zip(self.levels, self.unit_bytes, strict=True)

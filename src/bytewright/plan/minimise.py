@@ -12,15 +12,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bytewright.plan import native
-from bytewright.plan.bounds import pool_bound
+from bytewright.plan.bounds import lowest_top, pool_bound
 from bytewright.plan.first_fit import first_fit
 from bytewright.plan.flat import NO_LIMIT, FlatProblem
 from bytewright.plan.instance import Instance, build_instance
 from bytewright.plan.request import Goal, Meter
 from bytewright.plan.search import Result
+from bytewright.plan.sweep import count_meetings
 
 FIRST_ROUND_NODES = 8192
 ROUND_GROWTH = 4
+# Pairs of buffers that coexist, and buffers counted in each section, that the search is given at most.
+MAX_SEARCH_PAIRS = 1 << 22
 # The lower bound is attainable more often than not, so early rounds try it longer than other capacities; when
 # it has withstood that long, the rest of the budget is better spent above it.
 BOUND_NODES = (8 * 8192, 32 * 8192, 128 * 8192)
@@ -65,7 +68,7 @@ def solve_pool(
     bound = pool_bound(flat, pool, members).lower_bound_bytes
     if bound > capacity:
         return PoolPlan(None, 0, bound)
-    searchable = len(members) <= native.MAX_SEARCH_BUFFERS
+    searchable = is_searchable(flat, members)
     plan = None
     if start_with_first_fit or not searchable:
         plan = first_fit_pool(flat, pool, members, meter.request.native)
@@ -74,8 +77,6 @@ def solve_pool(
     if not searchable:
         return PoolPlan(None, 0, bound) if plan is None or plan[1] > capacity else PoolPlan(*plan, bound)
     job = _Job(flat, pool, members, meter, slice_nodes)
-    job.lower = max(bound, 0)
-    job.lower = -(-job.lower // job.instance.step) * job.instance.step
     if plan is not None and plan[1] <= capacity:
         job.offsets, job.upper = plan
     job.report()
@@ -83,7 +84,19 @@ def solve_pool(
         job.ask(capacity, job.left())
     else:
         job.minimise()
-    return PoolPlan(job.offsets, job.upper if job.offsets is not None else 0, job.lower)
+    return PoolPlan(job.offsets, job.top_bytes() if job.offsets is not None else 0, job.bound_bytes())
+
+
+def is_searchable(flat: FlatProblem, members: Sequence[int]) -> bool:
+    """Whether the exact search can hold these buffers: few enough, with few enough alive together."""
+    if len(members) > native.MAX_SEARCH_BUFFERS:
+        return False
+    return max(count_meetings(flat, members)) <= MAX_SEARCH_PAIRS
+
+
+def question_steps(flat: FlatProblem, members: Sequence[int]) -> int:
+    """How many steps of Python go into asking whether some buffers fit a pool, besides the search itself."""
+    return 8 * len(members) + sum(count_meetings(flat, members))
 
 
 def first_fit_pool(
@@ -97,7 +110,11 @@ def first_fit_pool(
 
 
 class _Job:
-    """The state of one minimisation."""
+    """The state of one minimisation.
+
+    `lower` and `upper` are about the buffers that have bytes, whose tops are multiples of the step. Those of no bytes
+    have their places, and the highest of them is a floor under the top: what is below it is not asked for.
+    """
 
     def __init__(
         self, flat: FlatProblem, pool: int, members: Sequence[int], meter: Meter, slice_nodes: int | None
@@ -110,26 +127,39 @@ class _Job:
         self.spent = 0
         self.offsets: dict[int, int] | None = None
         self.upper = -1
-        self.lower = 0
+        step = self.instance.step
+        self.floor = max((lowest_top(flat, pool, i) for i, _ in self.instance.empty), default=0)
+        bound = pool_bound(flat, pool, self.instance.members).lower_bound_bytes
+        self.lower = max(-(-bound // step), self.floor // step) * step
 
     def left(self) -> int:
-        return self.stop_at - self.spent
+        return min(self.stop_at - self.spent, self.meter.left)
+
+    def top_bytes(self) -> int:
+        return max(self.upper, self.floor)
+
+    def bound_bytes(self) -> int:
+        return max(self.lower, self.floor)
 
     def report(self) -> None:
-        self.meter.best_bytes = self.upper if self.offsets is not None else None
-        self.meter.lower_bound_bytes = self.lower
+        self.meter.best_bytes = self.top_bytes() if self.offsets is not None else None
+        self.meter.lower_bound_bytes = self.bound_bytes()
         self.meter.poll(0)
 
     def ask(self, capacity: int, node_limit: int) -> Result:
         """One run of the exact search; keeps what it finds or proves."""
-        limit = min(node_limit, self.left())
-        answer = native.search(self.instance, capacity, limit, self.meter.poll, self.meter.request.native)
+        limit, work = min(node_limit, self.left()), self.meter.work_left
+        answer = native.search(
+            self.instance, capacity, limit, self.meter.poll, self.meter.request.native, work
+        )
         self.spent += answer.num_nodes
-        self.meter.spend(answer.num_nodes)
+        self.meter.spend(answer.num_nodes, answer.work)
         if answer.result is Result.SOLVED:
             self.offsets = dict(self.instance.empty)
             self.offsets.update(zip(self.instance.members, answer.offsets, strict=True))
-            self.upper = max((at + self.flat.size_bytes[i] for i, at in self.offsets.items()), default=0)
+            self.upper = max(
+                (self.offsets[i] + self.flat.size_bytes[i] for i in self.instance.members), default=0
+            )
         elif answer.result is Result.INFEASIBLE:
             self.lower = max(self.lower, (capacity // self.instance.step + 1) * self.instance.step)
         self.report()
@@ -139,9 +169,12 @@ class _Job:
         limit = FIRST_ROUND_NODES
         bound_limits = list(BOUND_NODES)
         while self._open() and self.left() > 0:
-            asked = min(self.lower, self.capacity)
+            asked, spent = min(self.lower, self.capacity), self.spent
             unknown = not bound_limits or self.ask(asked, bound_limits.pop(0)) is Result.UNKNOWN
             self._bisect(limit, asked + self.instance.step if unknown else self.lower)
+            if self.spent == spent:  # nothing is open but the bound itself, so it gets what is left
+                self.ask(asked, self.left())
+                return
             limit *= ROUND_GROWTH
             if not self.instance.exhaustive:
                 return  # what has failed would fail again
@@ -150,7 +183,7 @@ class _Job:
         """Whether there may be a better plan than the best one known."""
         if self.offsets is None:
             return self.lower <= self.capacity
-        return self.lower < self.upper
+        return self.bound_bytes() < self.top_bytes()
 
     def _bisect(self, limit: int, hopeless: int) -> None:
         """Halves the range between the bound and the best plan, giving each capacity `limit` nodes.
@@ -172,6 +205,6 @@ class _Job:
 
     def _middle(self, floor: int, ceiling: int) -> int:
         if ceiling >= NO_LIMIT:
-            return max(2 * floor, self.instance.step)  # no plan yet and no capacity: gallop
+            return min(max(2 * floor, self.instance.step), NO_LIMIT)  # no plan yet and no capacity: gallop
         step = self.instance.step
         return max(floor, (floor + ceiling) // 2 // step * step)

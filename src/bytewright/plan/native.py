@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bytewright.plan import search as python_search
-from bytewright.plan.bounds import merged_lifetimes
 from bytewright.plan.flat import FlatProblem
 from bytewright.plan.instance import Instance
 from bytewright.plan.search import Answer, Result
+from bytewright.plan.sweep import merged_lifetimes
 
 _native: Any
 try:
@@ -21,6 +21,7 @@ except ImportError:  # installed without a C compiler
 AVAILABLE = _native is not None
 # The search recurses once for each buffer placed; beyond this many it is not tried, in either language.
 MAX_SEARCH_BUFFERS = 8000
+MOST_WORK = (1 << 63) - 1
 
 
 def search(
@@ -29,19 +30,24 @@ def search(
     node_budget: int,
     poll: Callable[[int], None] | None = None,
     native: bool = True,
+    work_budget: int = MOST_WORK,
 ) -> Answer:
     """The exact search: in C if that is wanted and there, else in Python."""
     if instance.num_buffers > MAX_SEARCH_BUFFERS:
         return Answer(Result.UNKNOWN, (), 0)
     run = _search_natively if native and AVAILABLE else python_search.search
-    answer = run(instance, capacity, node_budget, poll)
+    answer = run(instance, capacity, node_budget, work_budget, poll)
     if answer.result is Result.INFEASIBLE and not instance.exhaustive:
-        return Answer(Result.UNKNOWN, (), answer.num_nodes)
+        return Answer(Result.UNKNOWN, (), answer.num_nodes, answer.work)
     return answer
 
 
 def _search_natively(
-    instance: Instance, capacity: int, node_budget: int, poll: Callable[[int], None] | None
+    instance: Instance,
+    capacity: int,
+    node_budget: int,
+    work_budget: int,
+    poll: Callable[[int], None] | None,
 ) -> Answer:
     orders = array("i")
     for order in instance.orders:
@@ -58,8 +64,10 @@ def _search_natively(
         instance.section_rows,
         instance.sections,
         orders,
+        instance.rooms,
+        instance.levels,
     )
-    result, offsets, num_nodes = _native.search(
+    result, offsets, num_nodes, work = _native.search(
         instance.num_buffers,
         instance.num_sections,
         len(instance.orders),
@@ -67,13 +75,14 @@ def _search_natively(
         instance.base,
         capacity,
         node_budget,
+        work_budget,
         poll,
         arrays,
     )
     found: array[int] = array("q")
     if offsets is not None:
         found.frombytes(offsets)
-    return Answer(Result(result), tuple(found), num_nodes)
+    return Answer(Result(result), tuple(found), num_nodes, work)
 
 
 class NativeFirstFit:

@@ -25,18 +25,22 @@ class Relaxation:
     def __init__(self, flat: FlatProblem, sections: Sequence[Sequence[int]]) -> None:
         self.flat = flat
         self.is_open = [True] * flat.num_buffers
+        self.num_steps = 0  # of loops, for whoever keeps a budget
         self.levels = levels_of(flat, sorted({index for alive in sections for index in alive}))
         # By level and section: bytes of undecided buffers, and those that may go beyond, cheapest per byte first.
         self.open_bytes = [[self._bytes_in(level, alive) for alive in sections] for level in self.levels]
-        self.movable = [[self._movable(level, alive) for alive in sections] for level in self.levels]
+        self.movable = [self._movable(level, sections) for level in self.levels]
 
     def _bytes_in(self, level: Level, alive: Sequence[int]) -> int:
         return sum(self.flat.size_bytes[index] for index in alive if index in level.step)
 
-    def _movable(self, level: Level, alive: Sequence[int]) -> list[tuple[int, int]]:
-        steps = [(index, cost) for index in alive if (cost := level.step.get(index)) is not None]
+    def _movable(self, level: Level, sections: Sequence[Sequence[int]]) -> list[list[tuple[int, int]]]:
+        """By section: what may go beyond, and at which cost, the cheapest per byte first."""
         sizes = self.flat.size_bytes
-        return sorted(steps, key=lambda item: (Fraction(item[1], max(sizes[item[0]], 1)), item[0]))
+        steps = [(index, cost) for index, cost in level.step.items() if cost is not None and sizes[index]]
+        steps.sort(key=lambda item: (Fraction(item[1], sizes[item[0]]), item[0]))
+        rank = {index: position for position, (index, _) in enumerate(steps)}
+        return [[steps[k] for k in sorted(rank[i] for i in alive if i in rank)] for alive in sections]
 
     def decide(self, index: int, sections: Sequence[int]) -> None:
         """A buffer has got a pool."""
@@ -51,6 +55,7 @@ class Relaxation:
     def _count(self, index: int, sections: Sequence[int], num_bytes: int) -> None:
         for level, open_bytes in zip(self.levels, self.open_bytes, strict=True):
             if index in level.step:
+                self.num_steps += len(sections)
                 for section in sections:
                     open_bytes[section] += num_bytes
 
@@ -62,6 +67,7 @@ class Relaxation:
             sections: Those to look at.
         """
         worst = 0
+        self.num_steps += len(sections) * len(self.levels)
         for section in sections:
             total = 0
             for number, level in enumerate(self.levels):
@@ -79,6 +85,7 @@ class Relaxation:
             return 0
         total = 0
         for index, step in movable:
+            self.num_steps += 1
             if not self.is_open[index]:
                 continue
             size_bytes = self.flat.size_bytes[index]

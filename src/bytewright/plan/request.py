@@ -10,6 +10,22 @@ from bytewright.plan.solution import Placement
 
 # Nodes over all searches of one `solve`. The native core visits 100,000 to 1,000,000 a second.
 DEFAULT_NODE_BUDGET = 4_000_000
+# A budget of nodes also bounds the work, in items looked at: neighbours, members of a section, candidates. Where a node
+# looks at many, as among a thousand buffers that all coexist, the work ends first. What the default budget grants takes
+# some seconds; a smaller budget grants no more than so many items for each node, a larger one grows evenly.
+WORK_PER_NODE = 8000
+DEFAULT_WORK = 4_000_000_000
+# A step of a loop in Python takes about as long as this many items in C.
+PYTHON_STEP = 64
+LARGEST_BUDGET = 1 << 50
+
+
+def work_budget(node_budget: int) -> int:
+    """How many items may be looked at under a budget of nodes."""
+    return min(
+        node_budget * WORK_PER_NODE,
+        max(DEFAULT_WORK, node_budget * (DEFAULT_WORK // DEFAULT_NODE_BUDGET)),
+    )
 
 
 class Goal(Enum):
@@ -42,23 +58,48 @@ class Request:
 
 
 class Meter:
-    """Counts the nodes of all searches of one `solve` against its budget, and reports progress."""
+    """Counts the nodes of all searches of one `solve`, and their work, against its budget, and reports progress."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
         self.num_nodes = 0
+        self.work = 0
+        self._max_nodes = min(max(request.node_budget, 0), LARGEST_BUDGET)
+        self._max_work = work_budget(self._max_nodes)
         self.best_bytes: int | None = None
         self.lower_bound_bytes = 0
 
     @property
     def left(self) -> int:
-        """Nodes that may still be visited."""
-        return max(self.request.node_budget - self.num_nodes, 0)
+        """Nodes that may still be visited; none when the work has used the budget up."""
+        return max(self._max_nodes - self.num_nodes, 0) if self.work_left else 0
 
-    def spend(self, num_nodes: int) -> None:
-        """Takes nodes off the budget."""
+    @property
+    def work_left(self) -> int:
+        """Items that may still be looked at."""
+        return max(self._max_work - self.work, 0)
+
+    def part(self, num_nodes: int, least_work: int = 0) -> Meter:
+        """A meter of its own for one question; what it counts is to be spent here afterwards.
+
+        Args:
+            num_nodes: What the question may cost, if that much is left.
+            least_work: What it may look at even if nothing is left.
+        """
+        num_nodes = min(num_nodes, self.left)
+        part = Meter(Request(num_nodes, self.request.goal, None, self.request.native))
+        part._max_work = max(min(work_budget(num_nodes), self.work_left), least_work)
+        return part
+
+    def spend(self, num_nodes: int, work: int = 0) -> None:
+        """Takes nodes, and the items that they looked at, off the budget."""
         self.num_nodes += num_nodes
+        self.work += work
         self.poll(0)
+
+    def charge(self, num_steps: int) -> None:
+        """Takes steps of loops in Python off the budget."""
+        self.work += PYTHON_STEP * num_steps
 
     def poll(self, num_nodes_of_search: int) -> None:
         """Reports progress; a search calls it now and then with its own count."""

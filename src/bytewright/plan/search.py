@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from bytewright.plan.instance import Instance
+from bytewright.plan.waste import Waste
 
 TABLE_SIZE = 1 << 16
 RELEASES_PER_BUFFER = 64
@@ -34,20 +35,25 @@ class Result(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The end of a search: offsets by local buffer if solved, and how many nodes it visited."""
+    """The end of a search: offsets by local buffer if solved, and how many nodes and items it looked at."""
 
     result: Result
     offsets: tuple[int, ...]
     num_nodes: int
+    work: int = 0
 
 
 def search(
-    instance: Instance, capacity: int, node_budget: int, poll: Callable[[int], None] | None = None
+    instance: Instance,
+    capacity: int,
+    node_budget: int,
+    work_budget: int,
+    poll: Callable[[int], None] | None = None,
 ) -> Answer:
     """Looks for offsets with every buffer ending at or below `capacity`."""
     if not instance.num_buffers:
         return Answer(Result.SOLVED, (), 0)
-    state = _Search(instance, capacity, node_budget, poll)
+    state = _Search(instance, capacity, node_budget, work_budget, poll)
     # Two calls for each buffer placed; Python's own calls need no C stack.
     recursion_limit = sys.getrecursionlimit()
     sys.setrecursionlimit(recursion_limit + 2 * instance.num_buffers)
@@ -56,7 +62,7 @@ def search(
     finally:
         sys.setrecursionlimit(recursion_limit)
     offsets = tuple(state.offset) if result is Result.SOLVED else ()
-    return Answer(result, offsets, state.num_nodes)
+    return Answer(result, offsets, state.num_nodes, state.work)
 
 
 def _mix(value: int) -> int:
@@ -71,7 +77,12 @@ class _Search:
     """The state of one search; attributes as in the C struct of the same name."""
 
     def __init__(
-        self, instance: Instance, capacity: int, node_budget: int, poll: Callable[[int], None] | None
+        self,
+        instance: Instance,
+        capacity: int,
+        node_budget: int,
+        work_budget: int,
+        poll: Callable[[int], None] | None,
     ) -> None:
         n, m = instance.num_buffers, instance.num_sections
         self.instance = instance
@@ -80,7 +91,11 @@ class _Search:
         self.node_budget = node_budget
         self.node_limit = 0
         self.num_nodes = 0
+        self.work = 0
+        self.work_budget = work_budget
         self.size = list(instance.sizes)
+        self.room = list(instance.rooms)
+        self.levels = list(instance.levels)
         self.alignment = list(instance.alignments)
         self.fixed = list(instance.fixed)
         self.base = instance.base
@@ -130,6 +145,8 @@ class _Search:
                     result = self._solve_split(0, len(order), 0, -1)
                     if result is not Result.UNKNOWN or self.num_nodes >= self.node_budget:
                         return result
+                    if self.work >= self.work_budget:
+                        return result
             limit *= 2
 
     def _start(self, order: list[int]) -> None:
@@ -148,6 +165,7 @@ class _Search:
             self.minimum[b] = self.late[b] = lowest
             self.release[b] = -1
             self._join_sections(b)
+        self.work += len(order) + len(self.instance.sections)
 
     # State changes and their undoing.
 
@@ -158,7 +176,7 @@ class _Search:
     def _join_sections(self, b: int) -> None:
         for t in self.sections[b]:
             self.members[t].append(b)
-            self.load[t] += self.size[b]
+            self.load[t] += self.room[b]
         for t in range(self.first_section[b] + 1, self.last_section[b] + 1):
             self.cut[t] += 1
 
@@ -167,7 +185,7 @@ class _Search:
         split = False
         for t in self.sections[b]:
             self.members[t].remove(b)
-            self.load[t] -= self.size[b]
+            self.load[t] -= self.room[b]
         for t in range(self.first_section[b] + 1, self.last_section[b] + 1):
             self.cut[t] -= 1
             split = split or self.cut[t] == 0
@@ -188,6 +206,20 @@ class _Search:
                 self.placed[b] = False
                 self._join_sections(b)
 
+    def _lowest_beside(self, b: int, frontier: int) -> int:
+        """With contracts: what the placed neighbours leave a buffer at the frontier itself.
+
+        Those that are there, too, may be beside it. That is of use up to the frontier; else `late` counts, where all of
+        them lift it.
+        """
+        found = self.fixed[b] if self.fixed[b] >= 0 else self._align_up(b, 0)
+        self.work += len(self.neighbours[b])
+        gaps_above, gaps_below = self.instance.gaps_above, self.instance.gaps_below
+        for k, x in enumerate(self.neighbours[b], self.row_start[b]):
+            if self.placed[x] and (self.offset[x] != frontier or gaps_above[k] != 0):
+                found = max(found, self._align_up(b, self.offset[x] + gaps_below[k]))
+        return found if found <= frontier else self.late[b]
+
     def _place(self, b: int, at: int) -> tuple[int, bool]:
         """Places the buffer and lifts its neighbours.
 
@@ -198,20 +230,20 @@ class _Search:
         self.placed[b] = True
         self.offset[b] = at
         self.trail.append((_PLACE, b, 0))
+        self.work += len(self.neighbours[b]) + self.last_section[b] - self.first_section[b] + 1
         split = self._leave_sections(b)
-        gaps_above, gaps_below = self.instance.gaps_above, self.instance.gaps_below
+        gaps_above = self.instance.gaps_above
         for k, y in enumerate(self.neighbours[b], self.row_start[b]):
             if self.placed[y]:
                 continue
             num_unplaced += 1
             lifted = self._align_up(y, at + (gaps_above[k] if self.contracts else self.size[b]))
-            may_stay = False
             if self.contracts:
-                may_stay = gaps_below[k] == 0 and self.minimum[y] <= at
                 if lifted > self.late[y]:
                     self.trail.append((_LATE, y, self.late[y]))
                     self.late[y] = lifted
-            if may_stay or lifted <= self.minimum[y]:
+                lifted = self._lowest_beside(y, at) if self.late[y] > at else self.late[y]
+            if lifted <= self.minimum[y]:
                 continue
             if 0 <= self.fixed[y] < lifted:
                 return -1, split
@@ -223,13 +255,14 @@ class _Search:
 
     def _lowest(self, b: int, frontier: int) -> int:
         """The lowest offset for the buffer now, given that nothing goes below the frontier any more."""
-        if not self.contracts or self.minimum[b] == frontier:
+        if not self.contracts or self.fixed[b] >= 0 or self.minimum[b] == frontier:
             return self.minimum[b]
         return self.late[b]
 
     def _bumped(self, b: int, at: int, frontier: int) -> int:
         """The least offset of a buffer that an unplaced neighbour must lift over the frontier, or FAR."""
         best = FAR
+        self.work += len(self.neighbours[b])
         gaps_above, gaps_below = self.instance.gaps_above, self.instance.gaps_below
         for k, x in enumerate(self.neighbours[b], self.row_start[b]):
             if self.placed[x]:
@@ -243,26 +276,50 @@ class _Search:
                 best = x_at + top_of_x
         return FAR if best == FAR else self._align_up(b, best)
 
+    def _sort_members(self, members: list[int]) -> None:
+        """By release, then buffer, descending; moved one by one because every move counts as work."""
+        release = self.release
+        for i in range(1, len(members)):
+            b, j = members[i], i
+            key = (release[b], b)
+            while j > 0 and (release[members[j - 1]], members[j - 1]) < key:
+                members[j] = members[j - 1]
+                j -= 1
+            members[j] = b
+            self.work += i - j
+
+    def _net_size(self, b: int, marked: set[int]) -> int:
+        """What the buffer adds to the union of the marked ones of its section."""
+        net = self.size[b]
+        if not self.contracts:
+            return net
+        self.work += len(self.neighbours[b])
+        for k, x in enumerate(self.neighbours[b], self.row_start[b]):
+            if x in marked:
+                net -= self.instance.shared[k]
+        if net <= 0:
+            return 0
+        marked.add(b)
+        return net
+
     def _section_fits(self, t: int) -> bool:
         """Whether the section's unplaced buffers can still end below the capacity."""
         members, release = self.members[t], self.release
-        if not members:
+        self.work += len(members)
+        if not members or max(release[b] for b in members) + self.load[t] <= self.capacity:
             return True
-        if max(release[b] for b in members) + self.load[t] <= self.capacity:
-            return True
+        if not self.contracts and not self.levels:
+            if min(release[b] for b in members) + self.load[t] > self.capacity:
+                return False
+        self._sort_members(members)
+        self.work += len(members) * (1 + len(self.levels))
         marked: set[int] = set()
+        wastes = [Waste(level) for level in self.levels]
         total = 0
-        for b in sorted(members, key=lambda b: (-release[b], -b)):
-            net = self.size[b]
-            if self.contracts:
-                for k, x in enumerate(self.neighbours[b], self.row_start[b]):
-                    if x in marked:
-                        net -= self.instance.shared[k]
-                if net <= 0:
-                    continue
-                marked.add(b)
-            total += net
-            if release[b] + total > self.capacity:
+        for b in members:
+            total += self._net_size(b, marked)
+            wasted = max((waste.add(self.size[b], self.alignment[b]) for waste in wastes), default=0)
+            if release[b] + total + max(wasted, 0) > self.capacity:
                 return False
         return True
 
@@ -287,10 +344,13 @@ class _Search:
                 r = FAR if self.fixed[b] >= 0 else self._bumped(b, r, frontier)
                 if r == FAR:
                     return None
+            elif r > frontier and self.minimum[b] < frontier:
+                r = frontier  # with contracts: another buffer may still lift it to just there
             if r > self.release[b] and self.num_releases < self.max_releases:
                 self.trail.append((_RELEASE, b, self.release[b]))
                 self.num_releases += 1
                 self.release[b] = r
+                self.work += len(self.sections[b])
                 for t in self.sections[b]:
                     dirty[t] = None
         key &= MASK
@@ -320,6 +380,9 @@ class _Search:
 
     def _solve_split(self, begin: int, end: int, frontier: int, frontier_index: int) -> Result:
         """Sorts the stretch by first section and solves each part that shares no section with the next."""
+        first = [self.first_section[b] for b in self.items[begin:end]]
+        if first:
+            self.work += end - begin + max(first) - min(first) + 1
         self.items[begin:end] = sorted(self.items[begin:end], key=lambda b: self.first_section[b])
         start = begin
         while start < end:
@@ -338,9 +401,10 @@ class _Search:
         """Places items[begin:end], none before (frontier, frontier_index). Undoes everything on failure."""
         if begin == end:
             return Result.SOLVED
-        if self.num_nodes >= self.node_limit:
+        if self.num_nodes >= self.node_limit or self.work >= self.work_budget:
             return Result.UNKNOWN
         self.num_nodes += 1
+        self.work += end - begin
         if self.poll is not None and self.num_nodes % POLL_NODES == 0:
             self.poll(self.num_nodes)
         length_on_entry = len(self.trail)
@@ -352,6 +416,7 @@ class _Search:
         length, offset, index = len(self.trail), frontier, frontier_index
         while True:
             i = self._next_candidate(begin, end, frontier, offset, index)
+            self.work += end - begin
             if i < 0:
                 break
             b = self.items[i]

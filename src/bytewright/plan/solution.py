@@ -75,12 +75,15 @@ class Shortage:
         needed_bytes: A capacity that is known to be necessary for the buffers of the infeasible set, if they
             all went to this pool.
         tick: A time at which that much is alive, or None if the bound does not come from one time.
+        fitting_bytes: A capacity with which everything fits, the other pools as they are: there is a plan. None if none
+            was found.
     """
 
     pool: str
     capacity_bytes: int
     needed_bytes: int
     tick: int | None
+    fitting_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -144,7 +147,7 @@ class Solution:
                 "BW301",
                 f"within {self.statistics.nodes} search nodes there was neither a plan nor a proof",
                 tuple(notes),
-                "raise the search budget or the capacity",
+                self._help() or "raise the search budget or the capacity",
             )
         names = [f"'{name}'" for name in self.infeasible_set]
         shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
@@ -157,11 +160,19 @@ class Solution:
         return Diagnostic("BW301", message, tuple(notes), self._help())
 
     def _help(self) -> str | None:
-        least = [s for s in self.shortages if s.needed_bytes > s.capacity_bytes]
-        if not least:
-            return "give one of the pools more bytes" if self.shortages else None
-        smallest = min(least, key=lambda s: s.needed_bytes - s.capacity_bytes)
-        return f"'{smallest.pool}' needs at least {smallest.needed_bytes} B for these buffers"
+        smallest = self.smallest_change
+        if smallest is None:
+            return None
+        return f"give '{smallest.pool}' {smallest.fitting_bytes} B: there is a plan of that size"
+
+    @property
+    def smallest_change(self) -> Shortage | None:
+        """The pool that needs fewest bytes more for everything to fit, as far as plans were found."""
+        return min(
+            (shortage for shortage in self.shortages if shortage.fitting_bytes is not None),
+            key=lambda shortage: (shortage.fitting_bytes or 0) - shortage.capacity_bytes,
+            default=None,
+        )
 
 
 def _shortage_text(shortage: Shortage) -> str:

@@ -18,9 +18,10 @@ from bytewright.plan import solvers
 from bytewright.plan.bounds import pool_bound
 from bytewright.plan.flat import NO_LIMIT, FlatProblem, flatten
 from bytewright.plan.problem import Problem, required_alignment
-from bytewright.plan.request import DEFAULT_NODE_BUDGET, Goal, Outcome, Progress, Request
+from bytewright.plan.request import DEFAULT_NODE_BUDGET, Goal, Meter, Outcome, Progress, Request
 from bytewright.plan.solution import Placement, PoolUse, Shortage, Solution, Statistics, Status
 from bytewright.plan.validate import validate
+from bytewright.plan.what_fits import sizes_that_fit
 
 SolverFunction = Callable[[FlatProblem, Request], Outcome]
 UserSolver = Callable[[Problem, int], Sequence[Placement] | None]
@@ -114,11 +115,11 @@ def solve(
     """
     function = find_solver(solver)
     flat = flatten(problem)
-    outcome = function(flat, Request(node_budget, goal, progress, native))
-    statistics = Statistics(solver, outcome.num_nodes, outcome.native)
+    request = Request(node_budget, goal, progress, native)
+    outcome = function(flat, request)
     if outcome.placements is None:
-        return _without_plan(flat, outcome, statistics)
-    return _with_plan(flat, outcome, statistics)
+        return _without_plan(flat, outcome, solver, request)
+    return _with_plan(flat, outcome, Statistics(solver, outcome.num_nodes, outcome.native))
 
 
 def _with_plan(flat: FlatProblem, outcome: Outcome, statistics: Statistics) -> Solution:
@@ -133,12 +134,19 @@ def _with_plan(flat: FlatProblem, outcome: Outcome, statistics: Statistics) -> S
         raise CompileError(Diagnostic("BW401", text, notes))
     place_of = {placement.buffer: placement for placement in outcome.placements}
     placements = tuple(place_of[buffer.name] for buffer in problem.buffers)
-    uses = tuple(_use(flat, index, placements, outcome) for index in range(len(problem.pools)))
+    members: dict[str, list[int]] = {}
+    for index, placement in enumerate(placements):
+        members.setdefault(placement.pool, []).append(index)
+    uses = tuple(
+        _use(flat, index, members.get(pool.name, []), placements, outcome)
+        for index, pool in enumerate(problem.pools)
+    )
     cost = _cost(flat, placements)
     cost_bound = max(outcome.cost_lower_bound, sum(row[0].cost for row in flat.choices))
     tops_bound = outcome.tops_lower_bound
     if len(uses) == 1:
         tops_bound = max(tops_bound, uses[0].lower_bound_bytes)
+    _refuse_less_than_the_bounds(uses, cost, cost_bound, tops_bound, statistics)
     optimal = cost == cost_bound and sum(use.top_bytes for use in uses) == tops_bound
     return Solution(
         status=Status.OPTIMAL if optimal else Status.GAP,
@@ -151,10 +159,29 @@ def _with_plan(flat: FlatProblem, outcome: Outcome, statistics: Statistics) -> S
     )
 
 
-def _use(flat: FlatProblem, index: int, placements: Sequence[Placement], outcome: Outcome) -> PoolUse:
+def _refuse_less_than_the_bounds(
+    uses: Sequence[PoolUse], cost: int, cost_bound: int, tops_bound: int, statistics: Statistics
+) -> None:
+    """A plan better than what is proved to be the best is no plan, or the proof is none: a bug in either case."""
+    faults = [
+        f"pool '{use.pool}' ends at {use.top_bytes} B, below its bound of {use.lower_bound_bytes} B"
+        for use in uses
+        if use.top_bytes < use.lower_bound_bytes
+    ]
+    if cost < cost_bound:
+        faults.append(f"the cost {cost} is below its bound of {cost_bound}")
+    tops = sum(use.top_bytes for use in uses)
+    if cost == cost_bound and tops < tops_bound:
+        faults.append(f"the tops sum to {tops} B, below their bound of {tops_bound} B")
+    if faults:
+        raise InternalError("; ".join((f"the plan of solver '{statistics.solver}' is impossible", *faults)))
+
+
+def _use(
+    flat: FlatProblem, index: int, members: Sequence[int], placements: Sequence[Placement], outcome: Outcome
+) -> PoolUse:
     problem = flat.problem
     pool = problem.pools[index]
-    members = [i for i, placement in enumerate(placements) if placement.pool == pool.name]
     tops = [placements[i].offset + flat.size_bytes[i] for i in members]
     bound = pool_bound(flat, index, members).lower_bound_bytes
     return PoolUse(
@@ -169,17 +196,20 @@ def _use(flat: FlatProblem, index: int, placements: Sequence[Placement], outcome
 
 
 def _cost(flat: FlatProblem, placements: Sequence[Placement]) -> int:
-    total = 0
-    for index, placement in enumerate(placements):
-        total += next(
-            c.cost for c in flat.choices[index] if flat.problem.pools[c.pool].name == placement.pool
-        )
-    return total
+    number_of = {pool.name: number for number, pool in enumerate(flat.problem.pools)}
+    return sum(
+        next(choice.cost for choice in choices if choice.pool == number_of[placement.pool])
+        for choices, placement in zip(flat.choices, placements, strict=True)
+    )
 
 
-def _without_plan(flat: FlatProblem, outcome: Outcome, statistics: Statistics) -> Solution:
+def _without_plan(flat: FlatProblem, outcome: Outcome, solver: str, request: Request) -> Solution:
     problem = flat.problem
     members = sorted(outcome.infeasible_set) or range(flat.num_buffers)
+    meter = Meter(request)
+    meter.spend(outcome.num_nodes)
+    fitting = sizes_that_fit(flat, solver, meter)
+    statistics = Statistics(solver, meter.num_nodes, outcome.native)
     shortages: list[Shortage] = []
     for index, pool in enumerate(problem.pools):
         inside = [i for i in members if any(choice.pool == index for choice in flat.choices[i])]
@@ -188,7 +218,7 @@ def _without_plan(flat: FlatProblem, outcome: Outcome, statistics: Statistics) -
             needed, tick = bound.lower_bound_bytes, bound.tick
             if outcome.infeasible_set and len(problem.pools) == 1 and needed <= capacity:
                 needed, tick = capacity + 1, None  # proved by search
-            shortages.append(Shortage(pool.name, capacity, needed, tick))
+            shortages.append(Shortage(pool.name, capacity, needed, tick, fitting.get(index)))
     return Solution(
         status=Status.INFEASIBLE if outcome.infeasible_set else Status.UNKNOWN,
         infeasible_set=tuple(problem.buffers[i].name for i in sorted(outcome.infeasible_set)),

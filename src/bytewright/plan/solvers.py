@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 from bytewright.plan import native
-from bytewright.plan.assign import Assignment, assign
+from bytewright.plan.assign import Assignment, assign, is_assignable
 from bytewright.plan.bounds import pool_bound
 from bytewright.plan.conflict import Conflict, shrink
 from bytewright.plan.first_fit import Attempt
 from bytewright.plan.first_fit import first_fit as run_first_fit
 from bytewright.plan.flat import FlatProblem
 from bytewright.plan.hill_climb import hill_climb as run_hill_climb
-from bytewright.plan.minimise import solve_pool
+from bytewright.plan.minimise import is_searchable, question_steps, solve_pool
 from bytewright.plan.request import Goal, Meter, Outcome, Request
 
-# What one question on the way to a small conflicting set may cost at most.
+# What one question on the way to a small conflicting set may cost at most, and what all may look at even if the budget is
+# used up: the set is evidence about a problem that is settled already.
 CONFLICT_NODES = 20_000
+CONFLICT_WORK = 1_000_000_000
 # Larger problems get no conflicting set by search, only one from a bound.
 MAX_CONFLICT_BUFFERS = 600
 
@@ -33,14 +36,12 @@ def hill_climb(flat: FlatProblem, request: Request) -> Outcome:
 
 
 def exact(flat: FlatProblem, request: Request) -> Outcome:
-    """The exact search with the whole budget, from nothing."""
+    """The exact search with the whole budget, from nothing; first fit where that cannot be."""
     return _solve_exactly(flat, Meter(request), start_with_first_fit=False)
 
 
 def auto(flat: FlatProblem, request: Request) -> Outcome:
     """Bound, first fit, then the exact search as far as the budget goes; first fit alone for huge problems."""
-    if flat.num_buffers > native.MAX_SEARCH_BUFFERS:
-        return first_fit(flat, request)
     return _solve_exactly(flat, Meter(request))
 
 
@@ -61,6 +62,8 @@ def _from_attempt(flat: FlatProblem, attempt: Attempt, meter: Meter) -> Outcome:
 
 def _solve_exactly(flat: FlatProblem, meter: Meter, start_with_first_fit: bool = True) -> Outcome:
     used_native = meter.request.native and native.AVAILABLE
+    if not is_searchable(flat, range(flat.num_buffers)) or not is_assignable(flat):
+        return first_fit(flat, meter.request)
     if len(flat.capacity) == 1 and all(len(row) == 1 for row in flat.choices):
         plan = solve_pool(
             flat,
@@ -103,13 +106,17 @@ def _conflict_of_bounds(flat: FlatProblem) -> Conflict:
     alone = [i for i in everything if not _has_room(flat, i)]
     if alone:
         return Conflict((alone[0],), True)
-    if len(flat.capacity) > 1 or _fits_by_load(flat, everything) is None:
+    if len(flat.capacity) > 1 or not _is_too_much(flat, everything):
         return Conflict((), False)
-    return shrink(_alive_at_peak(flat), lambda members: _fits_by_load(flat, members))
+    peak = _largest_at_peak(flat)
+    if len(peak) > MAX_CONFLICT_BUFFERS:
+        return Conflict(tuple(sorted(peak)), False)
+    return shrink(peak, lambda members: False if _is_too_much(flat, members) else None)
 
 
-def _fits_by_load(flat: FlatProblem, members: Sequence[int]) -> bool | None:
-    return False if pool_bound(flat, 0, members).lower_bound_bytes > flat.capacity[0] else None
+def _is_too_much(flat: FlatProblem, members: Sequence[int]) -> bool:
+    """Whether the load alone shows that these do not fit the only pool."""
+    return pool_bound(flat, 0, members).lower_bound_bytes > flat.capacity[0]
 
 
 def _has_room(flat: FlatProblem, index: int) -> bool:
@@ -120,44 +127,49 @@ def _has_room(flat: FlatProblem, index: int) -> bool:
     )
 
 
-def _alive_at_peak(flat: FlatProblem) -> list[int]:
-    """The buffers that are alive when a single pool's load is highest, if that is above the capacity."""
-    bound = pool_bound(flat, 0, range(flat.num_buffers))
-    if bound.tick is None:
-        return list(range(flat.num_buffers))
-    tick = bound.tick
-    return [
+def _largest_at_peak(flat: FlatProblem) -> list[int]:
+    """As few as possible of the largest buffers alive when the only pool's load is highest, still too many for it.
+
+    Their load must be too much as a whole.
+    """
+    tick = pool_bound(flat, 0, range(flat.num_buffers)).tick
+    peak = [
         i
         for i, buffer in enumerate(flat.buffers)
-        if any(lower <= tick < upper for lower, upper in buffer.lifetimes)
+        if flat.size_bytes[i]
+        and (tick is None or any(lower <= tick < upper for lower, upper in buffer.lifetimes))
     ]
+    peak.sort(key=lambda i: (-flat.size_bytes[i], i))
+    # The load grows with the members, but for what alignment wastes; so the answer is checked.
+    count = bisect_left(range(len(peak)), True, key=lambda k: _is_too_much(flat, peak[:k]))
+    return peak[:count] if _is_too_much(flat, peak[:count]) else peak
 
 
 def _find_conflict(flat: FlatProblem, meter: Meter) -> Conflict:
-    """An irreducible conflicting set of a problem that is proved to have no plan.
-
-    Each question has its own budget, for the set is evidence about a problem that is settled already.
-    """
+    """An irreducible conflicting set of a problem that is proved to have no plan, as far as the budget tells."""
     alone = [i for i in range(flat.num_buffers) if not _has_room(flat, i)]
     if alone:
         return Conflict((alone[0],), True)
     everything = list(range(flat.num_buffers))
     single = len(flat.capacity) == 1
-    if single and pool_bound(flat, 0, everything).lower_bound_bytes > flat.capacity[0]:
-        everything = _alive_at_peak(flat)
+    if single and _is_too_much(flat, everything):
+        everything = _largest_at_peak(flat)
+    extra = Meter(Request(0, Goal.DECIDE)).part(0, CONFLICT_WORK)
 
     def fits(members: Sequence[int]) -> bool | None:
-        question_nodes = max(min(CONFLICT_NODES, meter.request.node_budget), 1)
-        own = Meter(Request(question_nodes, Goal.DECIDE, None, meter.request.native))
+        if not extra.work_left:
+            return None
+        part = meter.part(CONFLICT_NODES)
         if single:
-            plan = solve_pool(flat, 0, members, own, Goal.DECIDE)
+            plan = solve_pool(flat, 0, members, part, Goal.DECIDE)
             answer, impossible = plan.offsets is not None, plan.lower_bound_bytes > flat.capacity[0]
         else:
-            result = assign(flat, own, members, Goal.DECIDE)
+            result = assign(flat, part, members, Goal.DECIDE)
             answer, impossible = result.best is not None, result.infeasible
-        meter.spend(own.num_nodes)
+        meter.spend(part.num_nodes, part.work)
+        extra.charge(question_steps(flat, members))
         return True if answer else False if impossible else None
 
     if len(everything) > MAX_CONFLICT_BUFFERS:
-        return Conflict(tuple(everything), False)
-    return shrink(everything, fits)
+        return Conflict(tuple(sorted(everything)), False)
+    return shrink(sorted(everything), fits)

@@ -1,17 +1,22 @@
 """The validator: whether placements are a plan for a problem, decided without any solver's help.
 
-It shares no code with the solvers, is short enough to be read in one go, and looks at every pair of
-buffers that could coexist: quadratic at worst. It runs on every plan that `solve` returns.
+It knows the problem and the places and nothing else of the planner: when buffers meet, how far apart they must be and
+what an address is a multiple of are worked out here once more, from the fields alone. It is short enough to be read in
+one go, goes through time once, and runs on every plan that `solve` returns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from bytewright.plan.problem import Buffer, Problem, coexist
+from bytewright.plan.problem import Buffer, Pool, Problem
 from bytewright.plan.solution import Placement
+
+# After so many pairs that are too near each other the rest is not looked for.
+MAX_PAIRS = 1000
 
 
 class Reason(Enum):
@@ -42,9 +47,13 @@ class Violation:
 
 
 def validate(problem: Problem, placements: Sequence[Placement]) -> tuple[Violation, ...]:
-    """Every fault of the placements; none means that they are a plan for the problem."""
+    """The faults of the placements; none means that they are a plan for the problem.
+
+    All faults of single buffers are found, and of pairs the first `MAX_PAIRS`.
+    """
     violations: list[Violation] = []
     buffers = {buffer.name: buffer for buffer in problem.buffers}
+    pools = {pool.name: pool for pool in problem.pools}
     place_of: dict[str, Placement] = {}
     for placement in placements:
         if placement.buffer not in buffers:
@@ -55,55 +64,131 @@ def validate(problem: Problem, placements: Sequence[Placement]) -> tuple[Violati
             place_of[placement.buffer] = placement
     for buffer in problem.buffers:
         if buffer.name in place_of:
-            reasons = _faults_alone(problem, buffer, place_of[buffer.name])
+            placement = place_of[buffer.name]
+            reasons = _faults_alone(pools.get(placement.pool), buffer, placement.offset)
             violations.extend(Violation(reason, (buffer.name,)) for reason in reasons)
         else:
             violations.append(Violation(Reason.MISSING, (buffer.name,)))
-    placed = [buffer for buffer in problem.buffers if buffer.name in place_of]
-    violations.extend(_faults_of_pairs(problem, placed, place_of))
+    for count, violation in enumerate(_faults_of_pairs(problem, place_of)):
+        if count == MAX_PAIRS:
+            break
+        violations.append(violation)
     return tuple(violations)
 
 
-def _faults_alone(problem: Problem, buffer: Buffer, placement: Placement) -> list[Reason]:
-    pools = [pool for pool in problem.pools if pool.name == placement.pool]
-    if not pools:
-        return [Reason.UNKNOWN_POOL]
-    pool, offset = pools[0], placement.offset
-    reasons: list[Reason] = []
+def _faults_alone(pool: Pool | None, buffer: Buffer, offset: int) -> Iterator[Reason]:
+    if pool is None:
+        yield Reason.UNKNOWN_POOL
+        return
     if buffer.candidates and pool.name not in [candidate.pool for candidate in buffer.candidates]:
-        reasons.append(Reason.NOT_A_CANDIDATE)
+        yield Reason.NOT_A_CANDIDATE
     if offset < 0:
-        reasons.append(Reason.NEGATIVE_OFFSET)
+        yield Reason.NEGATIVE_OFFSET
     if pool.capacity_bytes is not None and offset + buffer.size_bytes > pool.capacity_bytes:
-        reasons.append(Reason.PAST_CAPACITY)
+        yield Reason.PAST_CAPACITY
     address = pool.base_address + offset
     if address % buffer.alignment != 0 or address % pool.alignment != 0:
-        reasons.append(Reason.MISALIGNED)
+        yield Reason.MISALIGNED
     if buffer.fixed_offset is not None and offset != buffer.fixed_offset:
-        reasons.append(Reason.MOVED_FIXED)
-    return reasons
+        yield Reason.MOVED_FIXED
 
 
-def _faults_of_pairs(
-    problem: Problem, placed: list[Buffer], place_of: dict[str, Placement]
-) -> list[Violation]:
-    contract_of = {frozenset((contract.first, contract.second)): contract for contract in problem.contracts}
-    violations: list[Violation] = []
-    rows = [(buffer.first_tick, buffer.last_tick, buffer, place_of[buffer.name]) for buffer in placed]
-    rows.sort(key=lambda row: row[0])
-    for index, (_, end, a, at_a) in enumerate(rows):
-        top = at_a.offset + a.size_bytes
-        for later in range(index + 1, len(rows)):
-            start, _, b, at_b = rows[later]
-            if start >= end:
-                break  # neither b nor any later one has begun before a has ended for good
-            if at_a.pool != at_b.pool:
-                continue
-            contract = contract_of.get(frozenset((a.name, b.name))) if contract_of else None
-            if contract is not None:
-                distance = place_of[contract.second].offset - place_of[contract.first].offset
-                if -contract.below_bytes < distance < contract.above_bytes and coexist(a, b):
-                    violations.append(Violation(Reason.BROKEN_CONTRACT, (a.name, b.name)))
-            elif at_a.offset < at_b.offset + b.size_bytes and at_b.offset < top and coexist(a, b):
-                violations.append(Violation(Reason.OVERLAP, (a.name, b.name)))
-    return violations
+def _faults_of_pairs(problem: Problem, place_of: dict[str, Placement]) -> Iterator[Violation]:
+    buffers = {b.name: b for b in problem.buffers if b.size_bytes and b.name in place_of}
+    agreed: set[frozenset[str]] = set()
+    for contract in problem.contracts:
+        pair = frozenset((contract.first, contract.second))
+        agreed.add(pair)
+        if not pair <= buffers.keys() or place_of[contract.first].pool != place_of[contract.second].pool:
+            continue
+        distance = place_of[contract.second].offset - place_of[contract.first].offset
+        if -contract.below_bytes < distance < contract.above_bytes and _meet(
+            buffers[contract.first], buffers[contract.second]
+        ):
+            yield Violation(Reason.BROKEN_CONTRACT, _by_birth(buffers, pair))
+    seen: set[frozenset[str]] = set()
+    for first, second in _overlaps(buffers, place_of, {name for pair in agreed for name in pair}):
+        pair = frozenset((first, second))
+        if pair not in agreed and pair not in seen:
+            seen.add(pair)
+            yield Violation(Reason.OVERLAP, _by_birth(buffers, pair))
+
+
+def _by_birth(buffers: dict[str, Buffer], names: frozenset[str]) -> tuple[str, ...]:
+    """The names, who begins first in front."""
+    return tuple(sorted(names, key=lambda name: (min(buffers[name].lifetimes), name)))
+
+
+def _meet(first: Buffer, second: Buffer) -> bool:
+    """Whether some tick lies in a lifetime of each."""
+    return any(
+        max(lower, other_lower) < min(upper, other_upper)
+        for lower, upper in first.lifetimes
+        for other_lower, other_upper in second.lifetimes
+    )
+
+
+def _overlaps(
+    buffers: dict[str, Buffer], place_of: dict[str, Placement], contracted: set[str]
+) -> Iterator[tuple[str, str]]:
+    """Pairs that share bytes at some tick, contract or not, in order of time; some of them more than once."""
+    ends: list[tuple[int, bool, int, str]] = []  # tick, whether it begins, position, name: ends come first
+    for position, (name, buffer) in enumerate(buffers.items()):
+        for lower, upper in _joined(buffer.lifetimes):
+            ends += [(lower, True, position, name), (upper, False, position, name)]
+    alive: dict[str, tuple[_Row, _Row]] = {}
+    for _, begins, _, name in sorted(ends):
+        place, size = place_of[name], buffers[name].size_bytes
+        plain, crowd = alive.setdefault(place.pool, (_Row(), _Row()))
+        if not begins:
+            (plain if plain.holds(place.offset, name) else crowd).remove(place.offset, name)
+            continue
+        found = [*plain.overlapping(place.offset, size, True), *crowd.overlapping(place.offset, size, False)]
+        yield from ((other, name) for other in found)
+        # What may lie over others is kept apart, so that those in the plain row never overlap each other.
+        (crowd if found or name in contracted else plain).add(place.offset, size, name)
+
+
+def _joined(lifetimes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same ticks, each once."""
+    joined: list[tuple[int, int]] = []
+    for lower, upper in sorted(lifetimes):
+        if joined and lower <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(upper, joined[-1][1]))
+        else:
+            joined.append((lower, upper))
+    return joined
+
+
+class _Row:
+    """Buffers that are alive in one pool, by offset."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[int, str, int]] = []  # offset, name, size
+        self.largest = 0
+
+    def add(self, offset: int, size: int, name: str) -> None:
+        insort(self.rows, (offset, name, size))
+        self.largest = max(self.largest, size)
+
+    def holds(self, offset: int, name: str) -> bool:
+        at = bisect_left(self.rows, (offset, name))
+        return at < len(self.rows) and self.rows[at][:2] == (offset, name)
+
+    def remove(self, offset: int, name: str) -> None:
+        del self.rows[bisect_left(self.rows, (offset, name))]
+
+    def overlapping(self, offset: int, size: int, are_apart: bool) -> Iterator[str]:
+        """Who shares bytes with `[offset, offset + size)`; of buffers that lie apart only one reaches in from below."""
+        above = bisect_left(self.rows, (offset,))
+        for at in range(above - 1, -1, -1):
+            other, name, other_size = self.rows[at]
+            if other + other_size > offset:
+                yield name
+            if are_apart or other + self.largest <= offset:
+                break
+        for at in range(above, len(self.rows)):
+            other, name, _ = self.rows[at]
+            if other >= offset + size:
+                break
+            yield name

@@ -22,11 +22,22 @@ int main(void)
     int64_t size[] = {10, 20, 10}, alignment[] = {1, 4, 1}, fixed[] = {-1, -1, -1};
     int64_t neighbour_row[] = {0, 1, 3, 4}, section_row[] = {0, 1, 3, 4};
     int32_t neighbour[] = {1, 0, 2, 1}, section[] = {0, 0, 1, 1}, orders[] = {0, 1, 2, 2, 1, 0};
-    exact_instance in = {3, 2, 2, 0, size, alignment, fixed, neighbour_row, neighbour, NULL, NULL, NULL,
-                         section_row, section, orders, 0};
-    int64_t offsets[3], nodes;
-    int fits = exact_search(&in, 30, 1000, NULL, NULL, offsets, &nodes);
-    int fails = exact_search(&in, 29, 1000, NULL, NULL, offsets, &nodes);
+    int64_t room[] = {10, 20, 12}, level[] = {2, 4}, aligned[] = {2, 4, 4};
+    exact_instance in = {3, 2, 2, 0, 0, size, size, alignment, fixed, neighbour_row, neighbour, NULL, NULL, NULL,
+                         section_row, section, orders, NULL, 0};
+    int64_t offsets[3], nodes, work;
+    int fits = exact_search(&in, 30, 1000, 1 << 20, NULL, NULL, offsets, &nodes, &work);
+    int fails = exact_search(&in, 29, 1000, 1 << 20, NULL, NULL, offsets, &nodes, &work);
+    int tired = exact_search(&in, 29, 1000, 1, NULL, NULL, offsets, &nodes, &work);
+    in.alignment = aligned;
+    in.room = room;
+    in.level = level;
+    in.num_levels = 2;
+    int wasted = exact_search(&in, 29, 1000, 1 << 20, NULL, NULL, offsets, &nodes, &work);
+    in.num_levels = 0;
+    in.room = size;
+    in.alignment = alignment;
+    exact_search(&in, 30, 1000, 1 << 20, NULL, NULL, offsets, &nodes, &work);
     int64_t lifetime_row[] = {0, 1, 2, 3}, lifetime[] = {0, 2, 1, 3, 2, 4}, choice_row[] = {0, 1, 2, 3};
     int32_t choice_pool[] = {0, 0, 0}, pools[3];
     int64_t choice_alignment[] = {1, 4, 1}, capacity[] = {100}, base[] = {2}, contract_row[] = {0, 0, 0, 0};
@@ -34,7 +45,8 @@ int main(void)
                                  capacity, base, contract_row, NULL, NULL, NULL};
     first_fit_pairs pairs;
     int failed = first_fit_find_pairs(&problem, &pairs) || first_fit_place(&problem, &pairs, orders, pools, offsets);
-    printf("%d %d %d %d %d %d\n", fits, fails, failed, (int)offsets[0], (int)offsets[1], (int)offsets[2]);
+    printf("%d %d %d %d %d", fits, fails, tired, wasted, failed);
+    printf(" %d %d %d\n", (int)offsets[0], (int)offsets[1], (int)offsets[2]);
     free(pairs.row);
     free(pairs.neighbour);
     return 0;
@@ -54,7 +66,7 @@ def test_the_core_compiles_without_warnings_and_runs_clean(compiler, tmp_path):
     sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"] if compiler == "gcc" else []
     subprocess.run([compiler, *FLAGS, *sanitizers, f"-I{SOURCES}", *files, "-o", str(program)], check=True)
     output = subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout
-    assert output == "1 2 0 0 10 0\n"
+    assert output == "1 2 0 2 0 0 10 0\n"
 
 
 @pytest.mark.run
