@@ -265,7 +265,9 @@ class _Assign:
         """Puts the buffer into the pool; None, and nothing done, if that pool cannot hold it."""
         pool = choice.pool
         self.assigned[pool].add(index)
-        self.num_steps += len(self.nogoods[pool]) + 2 * len(self.sections_of_buffer[index]) + len(self.highest)
+        self.num_steps += (
+            len(self.nogoods[pool]) + 2 * len(self.sections_of_buffer[index]) + len(self.highest)
+        )
         for nogood in self.nogoods[pool]:
             if index in nogood and nogood <= self.assigned[pool]:
                 self.assigned[pool].discard(index)

@@ -24,6 +24,8 @@ FIRST_ROUND_NODES = 8192
 ROUND_GROWTH = 4
 # Pairs of buffers that coexist, and buffers counted in each section, that the search is given at most.
 MAX_SEARCH_PAIRS = 1 << 22
+# Bounds, five runs of first fit and the rest of what is done once for each buffer.
+STEPS_PER_BUFFER = 400
 # The lower bound is attainable more often than not, so early rounds try it longer than other capacities; when
 # it has withstood that long, the rest of the budget is better spent above it.
 BOUND_NODES = (8 * 8192, 32 * 8192, 128 * 8192)
@@ -96,7 +98,7 @@ def is_searchable(flat: FlatProblem, members: Sequence[int]) -> bool:
 
 def question_steps(flat: FlatProblem, members: Sequence[int]) -> int:
     """How many steps of Python go into asking whether some buffers fit a pool, besides the search itself."""
-    return 8 * len(members) + sum(count_meetings(flat, members))
+    return STEPS_PER_BUFFER * len(members) + sum(count_meetings(flat, members))
 
 
 def first_fit_pool(

@@ -122,6 +122,7 @@ class Outcome:
         irreducible: Whether each proper subset of it is proved to fit.
         num_nodes: Search nodes visited.
         native: Whether the C core was used.
+        work: Items looked at.
     """
 
     placements: tuple[Placement, ...] | None
@@ -133,3 +134,4 @@ class Outcome:
     irreducible: bool = False
     num_nodes: int = 0
     native: bool = False
+    work: int = 0

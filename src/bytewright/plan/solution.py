@@ -58,11 +58,19 @@ class PoolUse:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What the solver did: never any time, so that equal runs give equal solutions."""
+    """What the solver did: never any time, so that equal runs give equal solutions.
+
+    Attributes:
+        solver: Its name.
+        nodes: Search nodes visited.
+        native: Whether the C core was used.
+        work: Items that loops looked at on account of the budget, see docs/planner.md.
+    """
 
     solver: str
     nodes: int = 0
     native: bool = False
+    work: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,7 @@ def solve(
     outcome = function(flat, request)
     if outcome.placements is None:
         return _without_plan(flat, outcome, solver, request)
-    return _with_plan(flat, outcome, Statistics(solver, outcome.num_nodes, outcome.native))
+    return _with_plan(flat, outcome, Statistics(solver, outcome.num_nodes, outcome.native, outcome.work))
 
 
 def _with_plan(flat: FlatProblem, outcome: Outcome, statistics: Statistics) -> Solution:
@@ -207,9 +207,9 @@ def _without_plan(flat: FlatProblem, outcome: Outcome, solver: str, request: Req
     problem = flat.problem
     members = sorted(outcome.infeasible_set) or range(flat.num_buffers)
     meter = Meter(request)
-    meter.spend(outcome.num_nodes)
+    meter.spend(outcome.num_nodes, outcome.work)
     fitting = sizes_that_fit(flat, solver, meter)
-    statistics = Statistics(solver, meter.num_nodes, outcome.native)
+    statistics = Statistics(solver, meter.num_nodes, outcome.native, meter.work)
     shortages: list[Shortage] = []
     for index, pool in enumerate(problem.pools):
         inside = [i for i in members if any(choice.pool == index for choice in flat.choices[i])]

@@ -49,7 +49,7 @@ def _from_attempt(flat: FlatProblem, attempt: Attempt, meter: Meter) -> Outcome:
     used_native = meter.request.native and native.AVAILABLE
     if not attempt.num_unplaced:
         placements = flat.placements(attempt.pools, attempt.offsets)
-        return Outcome(placements, num_nodes=meter.num_nodes, native=used_native)
+        return Outcome(placements, num_nodes=meter.num_nodes, native=used_native, work=meter.work)
     conflict = _conflict_of_bounds(flat)
     return Outcome(
         None,
@@ -57,6 +57,7 @@ def _from_attempt(flat: FlatProblem, attempt: Attempt, meter: Meter) -> Outcome:
         irreducible=conflict.irreducible,
         num_nodes=meter.num_nodes,
         native=used_native,
+        work=meter.work,
     )
 
 
@@ -97,6 +98,7 @@ def _solve_exactly(flat: FlatProblem, meter: Meter, start_with_first_fit: bool =
         irreducible=conflict.irreducible,
         num_nodes=meter.num_nodes,
         native=used_native,
+        work=meter.work,
     )
 
 

@@ -121,6 +121,62 @@ def minimise_with_rectangles(
     return (unit * solver.value(top) if found else None), status == cp_model.OPTIMAL
 
 
+def varied_problem(seed: int) -> Problem:
+    """A third with mixed alignments and odd sizes, a third of everything at once, a third crowded in one pool."""
+    if seed % 3 == 1:
+        return random_problem(seed)
+    rng = random.Random(seed)
+    draw = _odd_problem if seed % 3 == 0 else _crowded_problem
+    while True:
+        try:
+            return draw(rng)
+        except CompileError:
+            continue  # contradictory fixed buffers: draw again
+
+
+def _odd_problem(rng: random.Random) -> Problem:
+    alignments = rng.choice([[1, 16], [8, 16], [1, 2, 4, 8, 16], [4, 64], [16]])
+    horizon = rng.randint(1, 6)
+    buffers = []
+    for k in range(rng.randint(2, 9)):
+        lower = rng.randrange(horizon)
+        alignment = rng.choice(alignments)
+        buffers.append(
+            Buffer(
+                f"b{k}",
+                0 if rng.random() < 0.08 else rng.randint(1, 100),
+                ((lower, lower + rng.randint(1, horizon)),),
+                alignment,
+                rng.randrange(20) * rng.choice([alignment, 16]) if rng.random() < 0.12 else None,
+            )
+        )
+    contracts: dict[tuple[int, int], Contract] = {}
+    for _ in range(rng.randint(1, 4) if rng.random() < 0.3 else 0):
+        first, second = rng.sample(range(len(buffers)), 2)
+        below, above = (rng.choice([0, rng.randint(0, 40), rng.randint(0, 150)]) for _ in range(2))
+        contracts[min(first, second), max(first, second)] = Contract(f"b{first}", f"b{second}", below, above)
+    pools = tuple(
+        Pool(
+            f"p{k}",
+            rng.choice([None, rng.randint(20, 400)]),
+            rng.choice([1, 1, 8]),
+            rng.choice([0, 0, 4, 12]),
+        )
+        for k in range(rng.choice([1, 1, 1, 2]))
+    )
+    return Problem(tuple(buffers), pools, tuple(contracts.values()))
+
+
+def _crowded_problem(rng: random.Random) -> Problem:
+    horizon = rng.randint(2, 12)
+    buffers = []
+    for k in range(rng.randint(6, 10)):
+        lower = rng.randrange(horizon)
+        buffers.append(Buffer(f"b{k}", rng.randint(1, 30), ((lower, lower + rng.randint(1, horizon)),)))
+    load = max(sum(b.size_bytes for b in buffers if t in range(*b.lifetimes[0])) for t in range(2 * horizon))
+    return Problem(tuple(buffers), (Pool("p", rng.choice([None, load, load + 3])),))
+
+
 def random_problem(seed: int, max_buffers: int = 9) -> Problem:
     """A small problem: tight or loose, aligned, fixed, gapped, with contracts, in one to three pools."""
     rng = random.Random(seed)

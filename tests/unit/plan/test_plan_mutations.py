@@ -148,7 +148,11 @@ C_FAULTS = {
     "alignment": ("_first_fit.c", "~(alignment - 1)) - base", "~(int64_t)0) - base"),
     "search alignment": ("_exact.c", "& ~low_bits) - s->in->base", "& ~(int64_t)0) - s->in->base"),
     "search separation": ("_exact.c", ": in->size[b]));", ": in->size[b] / 2));"),
-    "search contracts": ("_exact.c", "return s->late[buffer];", "return s->minimum[buffer];"),
+    "search contracts": (
+        "_exact.c",
+        "lifted = s->late[y] > at ? lowest_beside(s, y, at) : s->late[y];",
+        "lifted = 0;",
+    ),
 }
 
 
