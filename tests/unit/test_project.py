@@ -165,6 +165,15 @@ def test_the_validator_imports_only_what_it_judges() -> None:
     source = (PACKAGE / "plan" / "validate.py").read_text(encoding="utf-8")
     inside = {module for module in imported_modules(source) if module.startswith("bytewright")}
     assert inside <= {"bytewright.plan.problem", "bytewright.plan.solution"}
+    names = {
+        alias.name
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bytewright")
+        for alias in node.names
+    }
+    # Types alone: a function of theirs would be an opinion that the solvers share.
+    assert names <= {"Buffer", "Candidate", "Contract", "Placement", "Pool", "Problem"}
+    assert not re.search(r"^\s*import bytewright", source, re.MULTILINE)
 
 
 def modules_loaded_by(statement: str) -> set[str]:

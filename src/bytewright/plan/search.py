@@ -308,9 +308,9 @@ class _Search:
         self.work += len(members)
         if not members or max(release[b] for b in members) + self.load[t] <= self.capacity:
             return True
-        if not self.contracts and not self.levels:
-            if min(release[b] for b in members) + self.load[t] > self.capacity:
-                return False
+        is_plain = not self.contracts and not self.levels
+        if is_plain and min(release[b] for b in members) + self.load[t] > self.capacity:
+            return False
         self._sort_members(members)
         self.work += len(members) * (1 + len(self.levels))
         marked: set[int] = set()

@@ -16,8 +16,8 @@ from bytewright.plan.hill_climb import hill_climb as run_hill_climb
 from bytewright.plan.minimise import is_searchable, question_steps, solve_pool
 from bytewright.plan.request import Goal, Meter, Outcome, Request
 
-# What one question on the way to a small conflicting set may cost at most, and what all may look at even if the budget is
-# used up: the set is evidence about a problem that is settled already.
+# What one question on the way to a small conflicting set may cost at most, and what all of them may look at even if the
+# budget is used up: the set is evidence about a problem that is settled already.
 CONFLICT_NODES = 20_000
 CONFLICT_WORK = 1_000_000_000
 # Larger problems get no conflicting set by search, only one from a bound.

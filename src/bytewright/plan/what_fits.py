@@ -1,7 +1,7 @@
 """What a pool that is too small would have to hold, found by planning and not by a bound.
 
-A bound says what is necessary; whoever follows it may find that it is not enough. So the size that is advised is one for
-which the same solver was seen to find a plan, with no more than its budget.
+A bound says what is necessary; whoever follows it may find that it is not enough. So the size that is advised is one
+for which the same solver was seen to find a plan, with no more than its budget.
 """
 
 from __future__ import annotations

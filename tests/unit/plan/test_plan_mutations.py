@@ -77,11 +77,11 @@ def everything_byte_aligned(_buffer: Buffer, _pool: Pool) -> int:
     return 1
 
 
-def too_near(self: FlatProblem, lower: int, upper: int) -> int:
+def too_near(self: FlatProblem, lower: int, _upper: int) -> int:
     return max(self.size_bytes[lower] - 1, 0)
 
 
-def far_too_near(_self: FlatProblem, _lower: int, _upper: int) -> int:
+def far_too_near(_self: object, _lower: object, _upper: object) -> int:
     return 0
 
 
@@ -94,7 +94,7 @@ FAULTS: dict[str, list[tuple[object, str, Callable[..., object]]]] = {
     "required_alignment": [(flat, "required_alignment", everything_byte_aligned)],
     "separation by a byte": [(FlatProblem, "separation", too_near)],
     "separation": [(FlatProblem, "separation", far_too_near)],
-    "separation of the problem": [(Problem, "separation", lambda _self, _lower, _upper: 0)],
+    "separation of the problem": [(Problem, "separation", far_too_near)],
     "align_up": [(module, "align_up", not_aligned) for module in (flat, first_fit, instance)],
 }
 
