@@ -15,6 +15,7 @@ from rich.console import Console
 from bytewright.cli.model_options import MODEL_SUFFIXES, ModelOptions, given_model_options, model_options
 from bytewright.cli.plan_model import ModelPlanFiles, plan_model
 from bytewright.cli.write_files import write_files
+from bytewright.diagnostics import CompileError
 from bytewright.plan.drawing import draw
 from bytewright.plan.problem import Pool, Problem
 from bytewright.plan.request import DEFAULT_NODE_BUDGET, Goal, Progress, Report
