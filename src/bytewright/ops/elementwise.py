@@ -15,6 +15,7 @@ from bytewright.ir.types import DType, TensorType
 from bytewright.ops.arithmetic.float32 import leaky_relu
 from bytewright.ops.arithmetic.tables import dequantize, quantize_float
 from bytewright.ops.checks import broadcast, require, require_count, require_dtype
+from bytewright.ops.result import shaped_like
 
 _SUMS = (DType.I32, DType.F32)
 
@@ -41,7 +42,7 @@ class Clamp(Operation):
     def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
         """Exact."""
         (x,) = inputs
-        return (np.clip(x, x.dtype.type(self.minimum), x.dtype.type(self.maximum)),)
+        return shaped_like(x, np.clip(x, x.dtype.type(self.minimum), x.dtype.type(self.maximum)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,7 @@ class Table(Operation):
     def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
         """Exact."""
         x, table = inputs
-        return (table[x.astype(np.int64) + 128],)
+        return shaped_like(x, table[x.astype(np.int64) + 128])
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ class Sigmoid(Operation):
         # tanh(x/2)/2 + 1/2 loses the small values; the quotient with exp(-|x|) never overflows.
         x = inputs[0].astype(np.float64)
         small = np.exp(-np.abs(x))
-        return ((np.where(x >= 0, 1.0, small) / (1.0 + small)).astype(np.float32),)
+        return shaped_like(x, (np.where(x >= 0, 1.0, small) / (1.0 + small)).astype(np.float32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ class Tanh(Operation):
 
     def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
         """In float64, then rounded."""
-        return (np.tanh(inputs[0].astype(np.float64)).astype(np.float32),)
+        return shaped_like(inputs[0], np.tanh(inputs[0].astype(np.float64)).astype(np.float32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,7 @@ class TflHardSwish(Operation):
     def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
         """In float64, then rounded."""
         x = inputs[0].astype(np.float64)
-        return ((x * np.clip(x + 3.0, 0.0, 6.0) / 6.0).astype(np.float32),)
+        return shaped_like(x, (x * np.clip(x + 3.0, 0.0, 6.0) / 6.0).astype(np.float32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +173,7 @@ class TflLeakyRelu(Operation):
     def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
         """One float32 product."""
         x = inputs[0].astype(np.float32)
-        return (leaky_relu(x, self.alpha),)
+        return shaped_like(x, leaky_relu(x, self.alpha))
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +193,8 @@ class TflQuantize(Operation):
 
     def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
         """Exact: a float32 quotient, then one rounding."""
-        return (quantize_float(inputs[0].astype(np.float32), self.scale, self.zero_point),)
+        (x,) = inputs
+        return shaped_like(x, quantize_float(x.astype(np.float32), self.scale, self.zero_point))
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +214,8 @@ class TflDequantize(Operation):
 
     def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
         """One float32 product."""
-        return (dequantize(inputs[0].astype(np.int8), self.scale, self.zero_point),)
+        (x,) = inputs
+        return shaped_like(x, dequantize(x.astype(np.int8), self.scale, self.zero_point))
 
 
 def _infer_binary(inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
@@ -245,6 +248,7 @@ def _fitting(result: Array, inputs: tuple[Array, ...]) -> Array:
     Raises:
         OverflowError: An integer does not fit 32 bits; importing proves that this cannot happen.
     """
+    result = np.asarray(result)  # numpy makes a scalar of what has no axes
     if inputs[0].dtype == np.float32:
         return result.astype(np.float32)
     bounds = np.iinfo(np.int32)

@@ -13,6 +13,7 @@ from bytewright.ir.types import DType, TensorType, format_shape
 from bytewright.ops.arithmetic.numerics import Rounding
 from bytewright.ops.arithmetic.rescale import double_round, real_round, single_round
 from bytewright.ops.checks import require, require_count, require_dtype
+from bytewright.ops.result import shaped_like
 
 __all__ = ["Rescale", "Rounding", "TflRealRescale"]
 
@@ -66,7 +67,7 @@ class Rescale(Operation):
                 scaled = single_round(x, multiplier, 31 - exponent)
             case Rounding.REAL_ROUND:
                 raise InternalError("a rescale with integer multipliers cannot round as REAL_ROUND does")
-        return (_saturate(scaled + self.output_zero_point, self.dtype),)
+        return shaped_like(operand, _saturate(scaled + self.output_zero_point, self.dtype))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,8 @@ class TflRealRescale(Operation):
     def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
         """Exact: a float64 product and one rounding, as the reference has it."""
         operand, scale = inputs
-        return (_saturate(real_round(operand, scale) + self.output_zero_point, self.dtype),)
+        scaled = real_round(operand, scale)
+        return shaped_like(operand, _saturate(scaled + self.output_zero_point, self.dtype))
 
 
 def _saturate(values: Array, dtype: DType) -> Array:

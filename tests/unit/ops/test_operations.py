@@ -16,7 +16,7 @@ from bytewright.ir.graph import Array, Operation
 from bytewright.ir.types import DType, TensorType
 from bytewright.ops.arithmetic.numerics import Rounding
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
-from bytewright.ops.data import Concat, Pad, Reshape, Slice, Transpose
+from bytewright.ops.data import Concat, Identity, Pad, Reshape, Slice, Transpose
 from bytewright.ops.elementwise import (
     Add,
     Clamp,
@@ -278,3 +278,72 @@ def test_moves_by_hand() -> None:
     scalar = typed(7, I8)
     assert evaluated(Slice((), (), ()), scalar) == 7
     assert evaluated(Pad((), (), 0), scalar) == 7
+
+
+# One of each operator that admits a tensor without axes, with the operands that it is given.
+WITHOUT_AXES: tuple[tuple[Operation, tuple[Array, ...], Any], ...] = (
+    (
+        Rescale(Rounding.DOUBLE_ROUND, 1, 2, 0, I8),
+        (typed(9, I32), typed([1 << 30], I32), typed([1], I8)),
+        10,
+    ),
+    (
+        Rescale(Rounding.SINGLE_ROUND, 1, 2, 0, I32),
+        (typed(9, I8), typed([1 << 30], I32), typed([1], I8)),
+        10,
+    ),
+    (TflRealRescale(3, I8), (typed(9, I32), typed([0.5], F64)), 8),
+    (Clamp(0, 5), (typed(9, I8),), 5),
+    (Clamp(0, 5), (typed(-9, I32),), 0),
+    (Clamp(0.0, 5.0), (typed(9, F32),), 5),
+    (Add(), (typed(4, I32), typed(5, I32)), 9),
+    (Add(), (typed(4, F32), typed(5, F32)), 9),
+    (Sub(), (typed(4, I32), typed(5, I32)), -1),
+    (Sub(), (typed(4, F32), typed(5, F32)), -1),
+    (Mul(), (typed(4, I32), typed(5, I32)), 20),
+    (Mul(), (typed(4, F32), typed(5, F32)), 20),
+    (Table(), (typed(3, I8), typed(np.arange(-128, 128), I8)), 3),
+    (Sigmoid(), (typed(0, F32),), 0.5),
+    (Tanh(), (typed(0, F32),), 0),
+    (TflHardSwish(), (typed(3, F32),), 3),
+    (TflLeakyRelu(0.5), (typed(-4, F32),), -2),
+    (TflQuantize(0.5, 1), (typed(4, F32),), 9),
+    (TflDequantize(0.5, 1), (typed(9, I8),), 4),
+    (TflMean((), False, 0, 0, 1 << 30, 1), (typed(7, I8),), 7),
+    (TflMean((), True), (typed(7, F32),), 7),
+    (TflMean((0,), False, 0, 0, 1 << 30, 0), (typed([7, 9], I8),), 8),
+    (TflMean((0,), False), (typed([7, 9], F32),), 8),
+    (Pad((), (), 0), (typed(7, I8),), 7),
+    (Reshape(()), (typed([[7]], I8),), 7),
+    (Reshape(()), (typed(7, I8),), 7),
+    (Transpose(()), (typed(7, I8),), 7),
+    (Slice((), (), ()), (typed(7, I8),), 7),
+    (Identity(), (typed(7, I8),), 7),
+)
+
+
+@pytest.mark.parametrize(("operation", "inputs", "expected"), WITHOUT_AXES)
+def test_tensors_without_axes_stay_so(operation: Operation, inputs: tuple[Array, ...], expected: Any) -> None:
+    """An array of no axes, of the type that `infer` states; numpy makes scalars of such arrays by itself."""
+    result = evaluated(operation, *inputs)
+    assert isinstance(result, np.ndarray)
+    assert result.shape == ()
+    assert result == expected
+
+
+def test_every_operator_without_axes_is_tried() -> None:
+    """Those that are left out need axes: they refuse operands that have none."""
+    tried = {operation.name for operation, _, _ in WITHOUT_AXES}
+    needing_axes: tuple[tuple[Operation, int], ...] = (
+        (Conv2d(**CONVOLUTION), 3),
+        (DepthwiseConv2d(**CONVOLUTION), 3),
+        (MaxPool2d((1, 1), (1, 1), NO_PADDING), 1),
+        (TflAveragePool2d((1, 1), (1, 1), NO_PADDING), 1),
+        (TflSoftmax(1.0), 1),
+        (Concat(0), 2),
+    )
+    assert tried | {operation.name for operation, _ in needing_axes} == set(OPERATIONS)
+    for operation, count in needing_axes:
+        for dtype in (I8, F32):
+            with pytest.raises(ValueError, match=r"axes|axis|scalar"):
+                operation.infer((kind(dtype),) * count)
