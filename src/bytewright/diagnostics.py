@@ -40,8 +40,10 @@ CODES: dict[str, str] = {
     "BW110": "the arithmetic of an operator cannot be proved free of overflow",
     "BW111": "the batch of the model cannot be opened",
     "BW112": "the text of a module is not IR",
-    "BW113": "the text of a module describes no valid program",
+    "BW113": "the module describes no valid program",
     "BW114": "compiling the model would cost more than files of its size may",
+    "BW115": "memory is read before anything wrote it",
+    "BW116": "the program asks for what cannot be compiled yet",
     # 2xx: targets and options
     "BW201": "the target file cannot be read",
     "BW202": "the target file is not valid",

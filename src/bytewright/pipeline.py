@@ -29,6 +29,7 @@ from bytewright.frontends.open_batch import open_batch
 from bytewright.frontends.text import SUFFIX as TEXT_SUFFIX
 from bytewright.frontends.text import import_text
 from bytewright.frontends.tflite import import_tflite
+from bytewright.ir.admit import admit, admit_to_codegen
 from bytewright.ir.border import Io
 from bytewright.ir.module import Module
 from bytewright.ir.symbols import scalar_symbols
@@ -46,10 +47,12 @@ from bytewright.storage.apply_solution import apply_solution
 from bytewright.storage.attach_candidates import attach_candidates
 from bytewright.storage.build_problem import build_parameter_problem, build_workspace_problem
 from bytewright.storage.check_addresses import check_addresses
-from bytewright.storage.check_scopes import check_scopes
+from bytewright.storage.check_scopes import check_scopes, undeclared_tags
 from bytewright.storage.clock import read_clock
+from bytewright.storage.drop_unused_buffers import drop_unused_buffers
 from bytewright.storage.lower_tags import lower_tags
 from bytewright.storage.make_arenas import make_arenas
+from bytewright.storage.pass_constants import pass_constants
 from bytewright.storage.pin_buffers import Pin, pin_buffers
 from bytewright.storage.place_io import place_io
 from bytewright.storage.place_scratch import place_scratch
@@ -133,6 +136,7 @@ def compile_model(
         embedding=embedding,
         progress=progress,
         after_pass=after_pass,
+        is_admitted=True,
     )
 
 
@@ -184,11 +188,16 @@ def compile_lowered(
     embedding: Embedding = Embedding.AUTO,
     progress: Progress | None = None,
     after_pass: AfterPass | None = None,
+    is_admitted: bool = False,
 ) -> Compiled:
     """The part of `compile_model` behind lowering, for a module of kernels and an entry from wherever.
 
+    Args:
+        module: The program. It is verified here, unless a frontend or lowering has seen to that (`is_admitted`).
+        target: What to compile for; this and the rest as for `compile_model`.
+
     Raises:
-        CompileError: It does not fit.
+        CompileError: It is no valid program, or does not fit.
     """
     progress = progress or _silent
     planned = plan_lowered(
@@ -200,7 +209,9 @@ def compile_lowered(
         embedding=embedding,
         progress=progress,
         after_pass=after_pass,
+        is_admitted=is_admitted,
     )
+    admit_to_codegen(module)
     progress("codegen")  # C text
     document = plan_document(planned)
     c_files = generate_c(planned.module, _interface(planned, document["plan_hash"]))
@@ -219,8 +230,15 @@ def plan_lowered(
     embedding: Embedding = Embedding.AUTO,
     progress: Progress | None = None,
     after_pass: AfterPass | None = None,
+    is_admitted: bool = False,
 ) -> PlannedModel:
     """Stores and plans a lowered module; see `compile_lowered`."""
+    if not undeclared_tags(module, target):  # or storage refuses it, and looks for a target that has them
+        if not is_admitted:
+            admit(module, target)
+        checked = partial(_checked, target=target, after_pass=after_pass)
+        module = checked(pass_constants(module), Stage.LOWERED, module, "pass_constants")
+        module = checked(drop_unused_buffers(module), Stage.LOWERED, module, "drop_unused_buffers")
     module = _lowered_tags(module, target, after_pass)
     check_indices(module)
     quiet = partial(store, module, solver=solver, progress=progress)  # `storage` and `plan`

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from bytewright.bundle.plan_document import plan_document
-from bytewright.bundle.write import write_bundle
 from bytewright.diagnostics import CompileError
-from bytewright.inspect.check import check_bundle
 from bytewright.inspect.check_plan import faults_of_plan
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.expr import Buffer
@@ -22,7 +18,7 @@ from bytewright.ir.print_module import module_data, print_module
 from bytewright.ir.scope import GLOBAL, STACK, WORKSPACE, Scope, pool_scope
 from bytewright.ir.types import DType
 from bytewright.ir.walk import walk_statements
-from bytewright.plan_file import plan_of, read_plan
+from bytewright.plan_file import plan_of
 from bytewright.report.explain import explain, explanation_lines
 from bytewright.storage.attach_candidates import attach_candidates
 from bytewright.storage.pin_buffers import Pin, pin_buffers
@@ -351,24 +347,32 @@ def test_s15_a_constant_pinned_where_a_device_does_not_reach_is_refused() -> Non
     )
 
 
-def test_s15_explain_says_why_and_check_proves_it_again(tmp_path: Path) -> None:
+def test_s15_explain_says_why_and_check_proves_it_again() -> None:
     """A nested kernel of the other device, which no step of the plan names."""
     kernels = [
         replace(reverse_kernel("m_inner", SIZE, num_scratch=0), device="npu"),
         handing("m_outer", "m_inner"),
     ]
-    module = between_cpu(*kernels)
-    write_bundle(files_of(module, target()), tmp_path / "out")
-    plan = read_plan(tmp_path / "out")
+    document = plan_document(planned(between_cpu(*kernels), target())) | {"files": {}}
+    plan = plan_of(document)
     text = "\n".join(explanation_lines(plan, explain(plan, "b")))
     assert "in kernel 'm_outer', kernel 'm_inner' of device 'npu' touches it" in text
     assert "device 'npu', which touches it, may not use this pool" in text
-    assert check_bundle(tmp_path / "out").num_steps == 3
-    document = json.loads((tmp_path / "out" / "plan.json").read_text())
+    assert faults_of_plan(plan) == []
     assert {step["device"] for step in document["steps"]} == {"cpu"}
     by_name = {buffer["name"]: buffer for buffer in document["buffers"]}
     assert by_name["b"]["devices"] == ["cpu", "npu"]
     assert by_name["b"]["place"]["name"] == "shared"
+
+
+def test_s15_no_c_is_written_that_runs_a_kernel_on_the_wrong_device() -> None:
+    """The plan is one for both devices; nothing hands work from one to the other yet."""
+    inner = replace(reverse_kernel("m_inner", SIZE, num_scratch=0), device="npu")
+    with pytest.raises(CompileError) as caught:
+        files_of(between_cpu(inner, handing("m_outer", "m_inner")), target())
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.code == "BW116"
+    assert diagnostic.message == "kernel 'm_inner' is for device 'npu', the entry runs on 'cpu'"
 
 
 def test_s15_a_device_alone_narrows_nothing() -> None:

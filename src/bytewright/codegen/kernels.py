@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from bytewright.codegen.c_form import c_form
 from bytewright.codegen.expressions import C_TYPES, helper_name, memory_type
 from bytewright.codegen.includes import needs_bool_header, needs_math_header
@@ -49,12 +51,7 @@ def kernels_source(module: Module) -> str:
     if needs_math_header(module.kernels):
         writer.line()
         writer.line("#include <math.h>")
-    for operator, dtype in _helpers(module):
-        c_type = C_TYPES[dtype]
-        writer.line()
-        head = f"static inline {c_type} {helper_name(operator, dtype)}({c_type} first, {c_type} second)"
-        with writer.block(head):
-            writer.line(_HELPERS[operator])
+    write_operator_functions(writer, module.kernels)
     for kernel in module.kernels:
         writer.line()
         _write_kernel(writer, kernel)
@@ -99,12 +96,22 @@ def _is_restrict(kernel: PrimFunc, parameter: BufferParameter) -> bool:
     )
 
 
-def _helpers(module: Module) -> list[tuple[BinaryOperator, DType]]:
-    """The min and max functions that the kernels call, in a fixed order."""
+def write_operator_functions(writer: Writer, functions: Iterable[PrimFunc]) -> None:
+    """Writes the functions for operators that C has none for, of those that kernels or the entry use."""
+    for operator, dtype in _helpers(functions):
+        c_type = C_TYPES[dtype]
+        writer.line()
+        head = f"static inline {c_type} {helper_name(operator, dtype)}({c_type} first, {c_type} second)"
+        with writer.block(head):
+            writer.line(_HELPERS[operator])
+
+
+def _helpers(functions: Iterable[PrimFunc]) -> list[tuple[BinaryOperator, DType]]:
+    """The min and max functions that are called, in a fixed order."""
     used = {
         (node.operator, node.dtype)
-        for kernel in module.kernels
-        for node in walk_all_expressions(kernel.body)
+        for function in functions
+        for node in walk_all_expressions(function.body)
         if isinstance(node, Binary) and node.operator in _HELPERS
     }
     return sorted(used, key=lambda item: (item[0].value, item[1].value))

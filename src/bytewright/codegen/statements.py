@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeGuard, assert_never
 
 from bytewright.codegen.expressions import (
@@ -20,9 +21,17 @@ from bytewright.ir.expr import Binary, BinaryOperator, Const, Expr, Load
 from bytewright.ir.prim import Allocate, Call, CallKind, For, If, Let, Region, Seq, Statement, Store, View
 from bytewright.ir.scope import STACK, Rank
 
+WriteCall = Callable[[Writer, Call], None]
 
-def write_sequence(writer: Writer, sequence: Seq) -> None:
-    """Writes statements in order."""
+
+def write_sequence(writer: Writer, sequence: Seq, write_call: WriteCall | None = None) -> None:
+    """Writes statements in order.
+
+    Args:
+        writer: What to write with.
+        sequence: The statements.
+        write_call: Writes calls, if it is not as one kernel calls another.
+    """
     statements = list(sequence.statements)
     while statements:
         statement = statements.pop(0)
@@ -30,7 +39,7 @@ def write_sequence(writer: Writer, sequence: Seq) -> None:
             statements.pop(0)
             _write_initialised(writer, statement, following)
         else:
-            write_statement(writer, statement)
+            write_statement(writer, statement, write_call)
 
 
 def _initialises(statement: Statement, following: Statement) -> TypeGuard[Allocate]:
@@ -50,14 +59,14 @@ def _write_initialised(writer: Writer, allocation: Allocate, store: Statement) -
     writer.wrapped(f"{c_element_type(buffer)} {buffer.name} = {c_value(store.value)};")
 
 
-def write_statement(writer: Writer, statement: Statement) -> None:
-    """Writes one statement."""
+def write_statement(writer: Writer, statement: Statement, write_call: WriteCall | None = None) -> None:
+    """Writes one statement; see `write_sequence`."""
     match statement:
         case Seq():
             with writer.block(""):
-                write_sequence(writer, statement)
+                write_sequence(writer, statement, write_call)
         case For():
-            _write_loop(writer, statement)
+            _write_loop(writer, statement, write_call)
         case Allocate():
             _write_allocation(writer, statement)
         case View():
@@ -65,22 +74,22 @@ def write_statement(writer: Writer, statement: Statement) -> None:
         case Store():
             _write_store(writer, statement)
         case If():
-            _write_if(writer, statement)
+            _write_if(writer, statement, write_call)
         case Let():
             variable = statement.variable
             value = c_value(statement.value)
             writer.wrapped(f"const {C_TYPES[variable.dtype]} {variable.name} = {value};")
         case Call():
-            _write_call(writer, statement)
+            (write_call or _write_call)(writer, statement)
         case _:
             assert_never(statement)
 
 
-def _write_loop(writer: Writer, loop: For) -> None:
+def _write_loop(writer: Writer, loop: For, write_call: WriteCall | None) -> None:
     name, begin, end = loop.variable.name, c_expression(loop.begin), c_expression(loop.end)
     c_type = C_TYPES[loop.variable.dtype]
     with writer.block(f"for ({c_type} {name} = {begin}; {name} < {end}; ++{name})"):
-        write_sequence(writer, loop.body)
+        write_sequence(writer, loop.body, write_call)
 
 
 def _write_allocation(writer: Writer, allocation: Allocate) -> None:
@@ -129,17 +138,17 @@ def _increment(store: Store) -> Expr | None:
     return None
 
 
-def _write_if(writer: Writer, statement: If) -> None:
+def _write_if(writer: Writer, statement: If, write_call: WriteCall | None) -> None:
     head = f"if ({c_expression(statement.condition)})"
     otherwise = statement.otherwise
     if otherwise is None or not otherwise.statements:
         with writer.block(head):
-            write_sequence(writer, statement.then)
+            write_sequence(writer, statement.then, write_call)
         return
     with writer.block(head, "} else {"):
-        write_sequence(writer, statement.then)
+        write_sequence(writer, statement.then, write_call)
     with writer.indented():
-        write_sequence(writer, otherwise)
+        write_sequence(writer, otherwise, write_call)
     writer.line("}")
 
 

@@ -165,7 +165,8 @@ def table_header(watch: Watch) -> str:
         f"ENTRY({index}, {entry.guard_bytes}, {entry.pool.used_bytes + 2 * entry.guard_bytes})"
         for index, entry in enumerate(watch.pools)
     ]
-    return "".join(
+    steps = f"#define PARANOID_NUM_STEPS {len(watch.plan.steps)}\n"
+    return steps + "".join(
         f"#define {name}(ENTRY) {' '.join(entries)}".rstrip() + "\n"
         for name, entries in (
             ("PARANOID_POOLS", pools),

@@ -1,7 +1,8 @@
 """How many bytes a PrimFunc reads and writes of each buffer: what it costs to have a buffer in a slow memory.
 
 Loops count as often as they turn. A branch counts as if it were always taken, the costlier side of two; so the
-figures are upper bounds, and close ones for kernels, whose bounds are constants.
+figures are upper bounds, and close ones for kernels, whose bounds are constants. A loop whose bounds follow from those
+of others counts as often as it can turn; one whose bounds depend on data, of which nothing is known, counts once.
 
 Calls of a kernel with the same scalars cost the same, so each such case is counted once, callees before their callers.
 """
@@ -9,9 +10,8 @@ Calls of a kernel with the same scalars cost the same, so each such case is coun
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from bytewright.diagnostics import InternalError
 from bytewright.ir.expr import Const, Expr, Load, Var, const
 from bytewright.ir.prim import (
     Allocate,
@@ -28,6 +28,7 @@ from bytewright.ir.prim import (
     Store,
     View,
 )
+from bytewright.ir.ranges import Range, range_of
 from bytewright.ir.rewrite import substitute_expression
 from bytewright.ir.symbols import symbols_of
 from bytewright.ir.types import DType
@@ -71,10 +72,15 @@ _TrafficByCase = dict[tuple[str, _Scalars], TrafficByName]
 
 @dataclass(frozen=True, slots=True)
 class _Callees:
-    """The kernels, and the traffic of each with the scalars that it is called with."""
+    """The kernels, and the traffic of each with the scalars that it is called with.
+
+    Attributes:
+        ranges: Of the loops around the present statement of the caller.
+    """
 
     kernels: Mapping[str, PrimFunc]
     known: _TrafficByCase
+    ranges: dict[str, Range] = field(default_factory=dict[str, Range])
 
 
 def _cases(
@@ -113,11 +119,13 @@ def _learn(let: Let, values: dict[Var, Expr]) -> None:
 
 
 def _scalars(kernel: PrimFunc, call: Call, values: dict[Var, Expr]) -> _Scalars:
-    return tuple(
+    """Those that are numbers: of others the callee knows nothing."""
+    passed = (
         (parameter.variable, substitute_expression(argument, values))
         for parameter, argument in zip(kernel.parameters, call.arguments, strict=True)
         if isinstance(parameter, ScalarParameter) and isinstance(argument, Expr)
     )
+    return tuple((variable, value) for variable, value in passed if isinstance(value, Const))
 
 
 def _of_statement(
@@ -140,8 +148,8 @@ def _of_statement(
             for inner in statement.statements:
                 _merge(total, _of_statement(inner, values, sources, callees))
         case For():
-            body = _of_statement(statement.body, values, sources, callees)
-            _merge(total, body, _num_turns(statement, values))
+            num_turns = _num_turns(statement, values, callees.ranges)
+            _merge(total, _of_statement(statement.body, values, sources, callees), num_turns)
         case If():
             then = _of_statement(statement.then, values, sources, callees)
             other = (
@@ -193,11 +201,14 @@ def _of_call(call: Call, values: dict[Var, Expr], callees: _Callees) -> TrafficB
     return total
 
 
-def _num_turns(loop: For, values: dict[Var, Expr]) -> int:
-    begin, end = (substitute_expression(bound, values) for bound in (loop.begin, loop.end))
-    if not isinstance(begin, Const) or not isinstance(end, Const):
-        raise InternalError(f"the number of turns of loop '{loop.variable.name}' is not known")
-    return max(0, int(end.value) - int(begin.value))
+def _num_turns(loop: For, values: dict[Var, Expr], ranges: dict[str, Range]) -> int:
+    """How often a loop turns at most; what is known of its variable is added to the ranges."""
+    begin, end = (range_of(substitute_expression(bound, values), ranges) for bound in (loop.begin, loop.end))
+    if begin is None or end is None:
+        ranges.pop(loop.variable.name, None)
+        return 1
+    ranges[loop.variable.name] = (begin[0], max(begin[0], end[1] - 1))
+    return max(0, end[1] - begin[0])
 
 
 def _merge(total: TrafficByName, other: TrafficByName, count: int = 1) -> None:

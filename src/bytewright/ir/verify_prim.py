@@ -431,6 +431,16 @@ class _Checker:
             admitted = left in ARITHMETIC and (left.is_integer or operator not in _INTEGER_ONLY)
         if not admitted:
             self.report(f"'{operator.value}' is not defined on {left.value}")
+        elif left.is_integer and isinstance(node.right, Const):
+            self.constant_operand(node, int(node.right.value))
+
+    def constant_operand(self, node: Binary, value: int) -> None:
+        """A right operand that no left one goes with."""
+        if node.operator in (BinaryOperator.DIV, BinaryOperator.MOD) and value == 0:
+            self.report(f"'{node.operator.value}' divides by the constant 0")
+        width = 8 * node.dtype.size_bytes
+        if node.operator in (BinaryOperator.SHL, BinaryOperator.SHR) and not 0 <= value < width:
+            self.report(f"'{node.operator.value}' shifts {node.dtype.value} by {value} bits")
 
 
 _Value = TypeVar("_Value")

@@ -13,6 +13,9 @@ from bytewright.ir.prim import PrimFunc
 from bytewright.ir.scope import STACK_TAG, WORKSPACE_TAG, Rank, Scope
 from bytewright.target.model import Target
 
+# Codes of what may be wrong with a program: it breaks a rule, reads what nothing wrote, or has no C text yet.
+INVALID, UNWRITTEN, NOT_YET = "BW113", "BW115", "BW116"
+
 
 @dataclass(frozen=True, slots=True)
 class Violation:
@@ -22,11 +25,15 @@ class Violation:
         function: The function that it is in; None for the module itself.
         node: The statement, node, parameter or function that the remark stands under.
         text: What is wrong, in one line.
+        help: What to do, where it comes from a program that somebody wrote.
+        code: The diagnostic that it is in such a program.
     """
 
     function: Function | PrimFunc | None
     node: object
     text: str
+    help: str | None = None
+    code: str = INVALID
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +77,11 @@ class Context:
     devices: bool
     violations: list[Violation] = field(default_factory=list[Violation])
 
-    def report(self, function: Function | PrimFunc | None, node: object, text: str) -> None:
+    def report(
+        self, function: Function | PrimFunc | None, node: object, text: str, help_text: str | None = None
+    ) -> None:
         """Remembers a violation."""
-        self.violations.append(Violation(function, node, text))
+        self.violations.append(Violation(function, node, text, help_text))
 
     def scope_fault(self, scope: Scope | None, device: str | None) -> str | None:
         """What the target has against a scope on a device, or None."""

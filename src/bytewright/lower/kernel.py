@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from bytewright.ir.builder import BodyBuilder, Index, as_expr
 from bytewright.ir.data import TensorData
+from bytewright.ir.drop_unused import drop_unused
 from bytewright.ir.expr import Buffer, Expr, Var, const, maximum, minimum
 from bytewright.ir.prim import Access, BufferParameter, Parameter, PrimFunc, Role, ScalarParameter
 from bytewright.ir.scope import GLOBAL, LOCAL
 from bytewright.ir.types import DType, Extent, Symbol, TensorType
 from bytewright.ir.walk import free_buffers, free_variables
 from bytewright.ir.where import Where
-from bytewright.lower.drop_unused import drop_unused
 from bytewright.lower.style import KernelStyle
 
 # Scratch up to this size is asked for by name as `local`: registers or stack, on every target.

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
-from bytewright.diagnostics import InternalError
 from bytewright.ir.builder import BodyBuilder, load, region
-from bytewright.ir.expr import Buffer, Var, const, maximum
+from bytewright.ir.expr import Buffer, Var, const, maximum, minimum
 from bytewright.ir.prim import Access, BufferParameter, PrimFunc, ScalarParameter
 from bytewright.ir.scope import GLOBAL
 from bytewright.ir.traffic import Traffic, entry_traffic
@@ -77,10 +74,19 @@ def test_of_two_branches_the_costlier() -> None:
     assert _entry(_kernel(write)) == {"x": Traffic(8 * 2 * 4, 0), "y": Traffic(0, 8 * 4)}
 
 
-def test_unknown_bounds_are_a_bug() -> None:
+def test_a_loop_whose_bounds_are_data_counts_once() -> None:
+    """What its bounds read counts, too."""
+
     def write(body: BodyBuilder, source: Buffer, result: Buffer) -> None:
         with body.for_("y", 0, load(source, 0, 0)) as y:
             body.store(result, (y, 0), const(1))
 
-    with pytest.raises(InternalError, match="turns of loop 'y'"):
-        _entry(_kernel(write))
+    assert _entry(_kernel(write)) == {"x": Traffic(4, 0), "y": Traffic(0, 4)}
+
+
+def test_a_loop_whose_bounds_follow_from_another_counts_as_often_as_it_can_turn() -> None:
+    def write(body: BodyBuilder, source: Buffer, result: Buffer) -> None:
+        with body.for_("y", 0, 8) as y, body.for_("x", 0, minimum(y, 3)) as x:
+            body.store(result, (y, x), load(source, y, x))
+
+    assert _entry(_kernel(write)) == {"x": Traffic(8 * 3 * 4, 0), "y": Traffic(0, 8 * 3 * 4)}

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from bytewright.ir.drop_unused import drop_unused
 from bytewright.ir.types import DType
-from bytewright.lower.drop_unused import drop_unused
 from bytewright.ops.data import Transpose
 from bytewright.ops.elementwise import (
     Add,

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.frontends.tflite.names import c_identifier
+from bytewright.ir.admit import refuse
 from bytewright.ir.border import Border, border_buffers
 from bytewright.ir.module import Module, Port
 from bytewright.ir.parse import ParsedModule
 from bytewright.ir.types import format_shape
 from bytewright.ir.verify import Stage, find_violations
+from bytewright.ir.verify_program import program_violations
+from bytewright.ir.violation import Violation
+from bytewright.ir.written import unwritten
 from bytewright.target.model import Target
 
-MOST_SHOWN = 20
 _PLANNED = "before planning"
 _TOO_FAR = "print the module after share_kernels, before it is planned"
 
@@ -38,13 +41,27 @@ def check_text(parsed: ParsedModule, target: Target, file_name: str) -> Stage:
     if any(text.endswith(_PLANNED) for _, text in faults):
         message = "the text has offsets in pools already, and planning is still to come"
         raise CompileError(Diagnostic("BW113", message, help=_TOO_FAR, where=file_name))
-    shown = list(dict.fromkeys((_place(parsed, node, file_name), text) for node, text in faults))
-    diagnostics = [Diagnostic("BW113", text, where=place) for place, text in shown[:MOST_SHOWN]]
-    if len(shown) > MOST_SHOWN:
-        last = diagnostics[-1]
-        more = f"and {len(shown) - MOST_SHOWN} more mistakes in '{file_name}'"
-        diagnostics[-1] = Diagnostic(last.code, last.message, (more,), last.help, last.where)
-    raise CompileError(diagnostics)
+    refuse(
+        [Violation(None, node, text) for node, text in faults],
+        lambda violation: _place(parsed, violation.node, file_name),
+    )
+    return stage
+
+
+def check_program(parsed: ParsedModule, program: Module, target: Target, file_name: str) -> None:
+    """Refuses a text that keeps to the rules of the verifier, and yet is no program (`ir/admit.py`).
+
+    Args:
+        parsed: The text.
+        program: Its module, with all ports.
+        target: What it is compiled for.
+        file_name: Of the text.
+
+    Raises:
+        CompileError: BW113 or BW115, all mistakes at once.
+    """
+    violations = program_violations(program, target) or unwritten(program)
+    refuse(violations, lambda violation: _place(parsed, violation.node, file_name))
 
 
 def _place(parsed: ParsedModule, node: object, file_name: str) -> str:

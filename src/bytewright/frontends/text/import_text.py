@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.frontends.text.check_text import check_text
+from bytewright.frontends.text.check_text import check_program, check_text
 from bytewright.frontends.text.constants_file import SUFFIX as CONSTANTS_SUFFIX
 from bytewright.frontends.text.constants_file import read_constants
 from bytewright.frontends.tflite.names import c_identifier
@@ -53,7 +53,7 @@ def import_text(
         constants: The .npz file with its constants; the one beside the text if None.
 
     Raises:
-        CompileError: BW101, BW112, BW113 or BW204.
+        CompileError: BW101, BW112, BW113, BW115 or BW204.
     """
     text = _read(path)
     known = _constants(path, constants)
@@ -65,6 +65,8 @@ def import_text(
             Diagnostic("BW112", error.reason, help=error.help or _help(error, path, constants), where=place)
         ) from error
     stage = check_text(parsed, target, path.name)
+    if stage is Stage.LOWERED:
+        check_program(parsed, _with_ports(parsed.module), target, path.name)
     module = _with_ports(_with_places(parsed, path.name))
     if name is not None:
         if name != c_identifier(name, ""):

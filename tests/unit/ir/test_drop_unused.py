@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from bytewright.ir.builder import BodyBuilder, load, region
+from bytewright.ir.drop_unused import drop_unused
 from bytewright.ir.expr import Buffer
 from bytewright.ir.prim import Seq
 from bytewright.ir.print_prim import format_statement
 from bytewright.ir.scope import GLOBAL
 from bytewright.ir.types import DType
 from bytewright.ir.walk import walk_statements
-from bytewright.lower.drop_unused import drop_unused
 
 I32 = DType.I32
 SOURCE = Buffer("source", (4,), I32, GLOBAL, 4)

@@ -1,0 +1,52 @@
+"""Drops what no run uses: kernels that nothing calls, allocations that nothing reads, constants that nobody is given.
+
+First of the passes that decide where things go, so that none of them meets a buffer without a use: it has no lifetime,
+no device touches it, and a byte for it would be lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bytewright.ir.drop_unused import drop_unused
+from bytewright.ir.module import Module
+from bytewright.ir.prim import IO, Allocate, Call, PrimFunc, Statement
+from bytewright.ir.rewrite import Rewriting, rewrite_sequence
+from bytewright.ir.walk import regions, walk_statements
+
+
+def drop_unused_buffers(module: Module) -> Module:
+    """Returns the module without kernels, allocations, names and constants that have no effect on a run."""
+    entries = tuple(_without_allocations(entry) for entry in module.entries)
+    called = {callee for entry in entries for callee in _callees(entry)}
+    kernels: list[PrimFunc] = []
+    for kernel in reversed(module.kernels):  # callers stand behind their callees
+        if kernel.name in called:
+            kept = replace(kernel, body=drop_unused(kernel.body))
+            called.update(_callees(kept))
+            kernels.append(kept)
+    named = {
+        region.buffer.name
+        for function in (*entries, *kernels)
+        for statement in walk_statements(function.body)
+        for region in regions(statement)
+    }
+    constants = tuple(constant for constant in module.constant_buffers if constant.buffer.name in named)
+    smaller = replace(module, entries=entries, kernels=tuple(reversed(kernels)), constant_buffers=constants)
+    return module if smaller == module else smaller
+
+
+def _callees(function: PrimFunc) -> list[str]:
+    return [s.callee for s in walk_statements(function.body) if isinstance(s, Call)]
+
+
+def _without_allocations(entry: PrimFunc) -> PrimFunc:
+    """Calls may have effects that the module does not show, so of the entry only allocations go."""
+    used = {region.buffer for statement in walk_statements(entry.body) for region in regions(statement)}
+
+    def keep(statement: Statement) -> tuple[Statement, ...]:
+        if not isinstance(statement, Allocate) or statement.annotation(IO) is not None:
+            return (statement,)
+        return (statement,) if statement.buffer in used else ()
+
+    return replace(entry, body=rewrite_sequence(entry.body, Rewriting(statement=keep)))
