@@ -179,6 +179,19 @@ class PlannedTensor:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedLoop:
+    """Steps that come again.
+
+    Attributes:
+        steps: The first of them and the last.
+        inside: Buffers that are born in the loop; others that its steps touch live from its first tick to its last.
+    """
+
+    steps: tuple[int, int]
+    inside: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Everything that plan.json holds.
 
@@ -208,6 +221,7 @@ class Plan:
     buffers: Mapping[str, PlannedBuffer]
     stack: Mapping[str, PlannedStack]
     steps: tuple[PlannedStep, ...]
+    loops: tuple[PlannedLoop, ...]
     hardware: Target
     files: Mapping[str, str]
 
@@ -322,6 +336,9 @@ def plan_of(document: dict[str, Any]) -> Plan:
         ),
         stack=FrozenMapping({name: _stack(stack.record(name)) for name in stack.keys}),
         steps=tuple(_step(entry) for entry in whole.records("steps")),
+        loops=tuple(
+            PlannedLoop(entry.interval("steps"), entry.texts("inside")) for entry in whole.records("loops")
+        ),
         hardware=load_description(whole.record("target_description").values, PLAN_FILE),
         files=FrozenMapping({name: files.text(name) for name in files.keys}),
     )

@@ -95,6 +95,9 @@ def plan_document(planned: PlannedModel) -> dict[str, Any]:
             for use in planned.stack
         },
         "steps": _steps(planned),
+        "loops": [
+            {"steps": list(loop.steps), "inside": list(loop.inside)} for loop in planned.timeline.loops
+        ],
         "target_description": dump(target),
     }
     document["plan_hash"] = hash_document(document)

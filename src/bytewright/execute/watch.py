@@ -80,8 +80,11 @@ def watch_plan(plan: Plan, guard_bytes: int) -> Watch:
     for index, watched in enumerate(pools):
         buffers = [b for b in plan.buffers.values() if _lies_in(b, watched.pool)]
         boundaries = [*(step.ticks[0] for step in plan.steps), plan.num_ticks]
+        again = {
+            loop.steps[0] for loop in plan.loops
+        }  # what is carried into the next turn is alive before it, too
         for number, tick in enumerate(boundaries):
-            alive = [b for b in buffers if _lower(b) < tick < _upper(b, plan)]
+            alive = [b for b in buffers if _lower(b) < tick + (number in again) and tick < _upper(b, plan)]
             dead += [
                 WatchedRange(number, index, first, end)
                 for first, end, owners in _pieces(watched.pool, alive)

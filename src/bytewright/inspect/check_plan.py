@@ -37,6 +37,7 @@ def faults_of_plan(plan: Plan) -> list[str]:
     if not faults:  # otherwise the numbers below may not exist
         faults = [
             *_faults_of_lifetimes(plan),
+            *_faults_of_loops(plan),
             *_faults_of_offsets(plan),
             *_faults_of_tops(plan),
             *_faults_of_arenas(plan),
@@ -184,6 +185,10 @@ def _faults_of_lifetimes(plan: Plan) -> Iterator[str]:
                 yield f"step {step.index} touches '{name}', which exists in a kernel only"
             elif lower < buffer.live[0] or upper > buffer.live[1]:
                 yield f"step {step.index} touches '{name}', which lives from {buffer.live[0]} to {buffer.live[1]}"
+    writing = {name for step in plan.steps for name in step.writes}
+    for tensor in plan.outputs:
+        if tensor.buffer not in writing:
+            yield f"output '{tensor.name}' is written by no step"
     for buffer in plan.buffers.values():
         if buffer.live is not None and not 0 <= buffer.live[0] <= buffer.live[1] <= plan.num_ticks:
             yield f"'{buffer.name}' lives from {buffer.live[0]} to {buffer.live[1]}, the clock ends at {plan.num_ticks}"
@@ -191,6 +196,25 @@ def _faults_of_lifetimes(plan: Plan) -> Iterator[str]:
             yield f"input '{buffer.name}' does not live from the start"
         if buffer.role == "output" and buffer.live is not None and buffer.live[1] < plan.num_ticks:
             yield f"output '{buffer.name}' does not live to the end"
+
+
+def _faults_of_loops(plan: Plan) -> Iterator[str]:
+    """What a loop uses and does not make lives for all of its turns."""
+    for loop in plan.loops:
+        first, last = loop.steps
+        if not 0 <= first <= last < len(plan.steps):
+            yield f"a loop has the steps {first} to {last}, which do not exist"
+            continue
+        steps, inside = plan.steps[first : last + 1], set(loop.inside)
+        lower, upper = steps[0].ticks[0], steps[-1].ticks[1]
+        for name in dict.fromkeys(name for step in steps for name in step.touched):
+            live = plan.buffers[name].live
+            if name not in inside and live is not None and (live[0] > lower or live[1] < upper):
+                yield f"'{name}' lives from {live[0]} to {live[1]}, a loop that uses it from {lower} to {upper}"
+        for name in loop.inside:
+            outside = (*plan.steps[:first], *plan.steps[last + 1 :])
+            if any(name in step.touched for step in outside):
+                yield f"'{name}' is born in the loop of steps {first} to {last}, and touched outside of it"
 
 
 def _faults_of_offsets(plan: Plan) -> Iterator[str]:

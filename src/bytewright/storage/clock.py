@@ -75,6 +75,19 @@ class LiveBuffer:
 
 
 @dataclass(frozen=True, slots=True)
+class Loop:
+    """Steps of the entry that come again.
+
+    Attributes:
+        steps: The first of them and the last.
+        inside: Names of buffers that are born in it, and carry nothing from turn to turn.
+    """
+
+    steps: tuple[int, int]
+    inside: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Timeline:
     """All steps, and all buffers of the entry that are used, in order of allocation; parameters first.
 
@@ -83,6 +96,7 @@ class Timeline:
 
     steps: tuple[Step, ...]
     buffers: tuple[LiveBuffer, ...]
+    loops: tuple[Loop, ...] = ()
 
     @property
     def num_ticks(self) -> int:
@@ -122,7 +136,7 @@ def read_clock(module: Module, target: Target) -> Timeline:
         for buffer in buffers
         if buffer.name in reader.lifetimes
     ]
-    return Timeline(tuple(reader.steps), tuple(live))
+    return Timeline(tuple(reader.steps), tuple(live), tuple(reader.loops))
 
 
 @dataclass(slots=True)
@@ -133,6 +147,7 @@ class _Reader:
     table: TouchTable
     tick: int = 0
     steps: list[Step] = field(default_factory=list[Step])
+    loops: list[Loop] = field(default_factory=list[Loop])
     allocations: list[Allocate] = field(default_factory=list[Allocate])
     arena_of: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     lifetimes: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
@@ -164,9 +179,12 @@ class _Reader:
                 raise InternalError("the entry touches memory outside of a call")
 
     def _loop(self, loop: For) -> None:
-        first, num_allocations = self.tick, len(self.allocations)
+        first, num_allocations, num_steps = self.tick, len(self.allocations), len(self.steps)
         self.sequence(loop.body)
-        born_inside = {allocation.buffer.name for allocation in self.allocations[num_allocations:]}
+        inside = tuple(allocation.buffer.name for allocation in self.allocations[num_allocations:])
+        born_inside = set(inside)
+        if len(self.steps) > num_steps:
+            self.loops.append(Loop((num_steps, len(self.steps) - 1), inside))
         if loop.kind is LoopKind.PARALLEL and born_inside:
             raise InternalError(f"buffers are allocated inside the parallel loop '{loop.variable.name}'")
         for name, (lower, upper) in self.lifetimes.items():

@@ -145,6 +145,34 @@ def test_reading_before_writing_is_found(bundle: Path) -> None:
     assert "which no step before it has written" in plan_faults(bundle, unwrite)
 
 
+def test_an_output_that_no_step_writes_is_found(bundle: Path) -> None:
+    def unwrite(document: Document) -> None:
+        step = document["steps"][-1]
+        for name in step["writes"]:
+            del step["alive"][name]
+        step["writes"] = []
+
+    assert "is written by no step" in plan_faults(bundle, unwrite)
+
+
+def test_what_a_loop_uses_lives_for_all_of_its_turns(bundle: Path) -> None:
+    """The same steps, said to come again: what is handed from one to the next dies too early then."""
+
+    def turn(document: Document) -> None:
+        document["loops"] = [{"steps": [0, len(document["steps"]) - 1], "inside": []}]
+
+    assert "'conv2d_0/out' lives from" in plan_faults(bundle, turn)
+
+
+def test_what_is_born_in_a_loop_is_used_there_alone(bundle: Path) -> None:
+    def turn(document: Document) -> None:
+        document["loops"] = [{"steps": [0, 0], "inside": ["conv2d_0/out"]}, {"steps": [5, 900], "inside": []}]
+
+    faults = plan_faults(bundle, turn)
+    assert "'conv2d_0/out' is born in the loop of steps 0 to 0, and touched outside of it" in faults
+    assert "a loop has the steps 5 to 900, which do not exist" in faults
+
+
 def test_a_place_outside_of_the_candidates_is_found(bundle: Path) -> None:
     def forbid(document: Document) -> None:
         buffer(document, "conv2d_0/out")["candidates"] = ["isram"]
