@@ -192,9 +192,7 @@ def compile_lowered(
 ) -> Compiled:
     """The part of `compile_model` behind lowering, for a module of kernels and an entry from wherever.
 
-    Args:
-        module: The program. It is verified here, unless a frontend or lowering has seen to that (`is_admitted`).
-        target: What to compile for; this and the rest as for `compile_model`.
+    It is verified as a program, unless a frontend or lowering has seen to that (`is_admitted`).
 
     Raises:
         CompileError: It is no valid program, or does not fit.

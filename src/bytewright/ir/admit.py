@@ -62,7 +62,7 @@ def refuse(violations: Sequence[Violation], place_of: PlaceOf) -> None:
     more = len(diagnostics) - MOST_SHOWN
     if more > 0:
         last = diagnostics[MOST_SHOWN - 1]
-        notes = (f"and {more} more of the same kind",)
+        notes = (f"and {more} more mistakes",)
         diagnostics[MOST_SHOWN - 1 :] = [Diagnostic(last.code, last.message, notes, last.help, last.where)]
     raise CompileError(diagnostics)
 

@@ -251,4 +251,4 @@ def test_of_many_mistakes_the_first_are_shown_and_the_rest_counted() -> None:
     with pytest.raises(CompileError) as caught:
         plan_lowered(parsed(text_of(f"{body}\n{CALL}")), HOST)
     assert len(caught.value.diagnostics) == MOST_SHOWN
-    assert caught.value.diagnostics[-1].notes == ("and 5 more of the same kind",)
+    assert caught.value.diagnostics[-1].notes == ("and 5 more mistakes",)

@@ -68,6 +68,7 @@ def plan(**changes: Any) -> Plan:
         buffers={buffer.name: buffer for buffer in buffers},
         stack={},
         steps=(step(0, (), ("a",)), step(1, ("a",), ("b",)), step(2, ("b",), ("c",)), step(3, ("c",), ())),
+        loops=(),
         hardware=digits_plan().hardware,
         files={},
     )
