@@ -113,7 +113,9 @@ def figures(host: Run, board: Run, labels: Array) -> Table:
         "RAM: workspace", f"{host.result.workspace_bytes:,} B", f"{board.result.workspace_bytes:,} B"
     )
     table.add_row("RAM: stack, measured", "", f"{stack_bytes:,} B")
-    table.add_row("RAM: together", "", f"{board.result.workspace_bytes + stack_bytes:,} B")
+    table.add_row(
+        "RAM: together", "", f"{board.result.workspace_bytes + stack_bytes:,} B"
+    )  # parameters lie in flash
     table.add_row("flash: code and weights", "", f"{board.result.flash_bytes or 0:,} B")
     return table
 

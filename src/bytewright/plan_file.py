@@ -241,9 +241,24 @@ class Plan:
         return sum(pool.used_bytes for pool in self.pools.values() if pool.role == "parameters")
 
     @property
+    def stack_bytes(self) -> int:
+        """What all stacks are promised together."""
+        return sum(stack.size_bytes for stack in self.stack.values())
+
+    @property
+    def ram_parameter_bytes(self) -> int:
+        """Bytes of the parameter pools that lie in memory that can be written, however they come there."""
+        writable = {memory.name for memory in self.hardware.memories if memory.is_writable}
+        pools = (pool for pool in self.pools.values() if pool.role == "parameters")
+        return sum(pool.used_bytes for pool in pools if pool.memory in writable)
+
+    @property
     def ram_bytes(self) -> int:
-        """Workspace and planned stack; inputs and outputs count where they are in the workspace."""
-        return self.workspace_bytes + sum(stack.planned_bytes for stack in self.stack.values())
+        """Workspace, stacks as promised, and parameters in memory that can be written.
+
+        Inputs and outputs count where they are in the workspace.
+        """
+        return self.workspace_bytes + self.stack_bytes + self.ram_parameter_bytes
 
     @property
     def num_ticks(self) -> int:

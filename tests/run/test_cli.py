@@ -70,6 +70,7 @@ def test_json_has_the_documented_keys_and_nothing_else_is_printed(
         "microseconds",
         "workspace_bytes",
         "stack_bytes",
+        "ram_bytes",
     ]
     assert document["outputs"] == [run_litert(DIGITS.read_bytes(), [image])[0].tolist()]
     assert (document["target"], document["on"]) == ("mps3-an547", "host")

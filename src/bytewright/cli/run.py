@@ -103,7 +103,7 @@ def run(
     if output_files:
         _write_arrays(result.outputs, output_files)
     if as_json:
-        click.echo(json.dumps(_document(result)))
+        click.echo(json.dumps(_document(result, bundle)))
         return
     click.echo(_summary(result, bundle))
     if watched is not None:
@@ -180,7 +180,7 @@ def _write_arrays(arrays: Sequence[Array], files: Sequence[Path]) -> None:
             temporary.replace(path)
 
 
-def _document(result: RunResult) -> dict[str, Any]:
+def _document(result: RunResult, bundle: Bundle) -> dict[str, Any]:
     return {
         "outputs": [_plain(output.tolist()) for output in result.outputs],
         "target": result.target,
@@ -189,7 +189,15 @@ def _document(result: RunResult) -> dict[str, Any]:
         "microseconds": result.microseconds,
         "workspace_bytes": result.workspace_bytes,
         "stack_bytes": result.stack_bytes,
+        "ram_bytes": _ram_bytes(result, bundle),
     }
+
+
+def _ram_bytes(result: RunResult, bundle: Bundle) -> int | None:
+    """Workspace, stack as measured, and parameters in memory that can be written; None where nothing was measured."""
+    if result.stack_bytes is None:
+        return None
+    return result.workspace_bytes + result.stack_bytes + bundle.ram_parameter_bytes
 
 
 def _plain(value: Any) -> Any:
@@ -215,4 +223,5 @@ def _summary(result: RunResult, bundle: Bundle) -> str:
     lines.append(f"{result.workspace_bytes} B of workspace")
     if result.stack_bytes is not None:
         lines.append(f"{result.stack_bytes} B of stack, measured")
+        lines.append(f"{_ram_bytes(result, bundle)} B of RAM with it")
     return "\n".join(lines)

@@ -140,6 +140,13 @@ class Bundle:
         """Bytes of all workspace pools that the model uses."""
         return sum(pool.used_bytes for pool in self.pools if pool.role is Role.WORKSPACE)
 
+    @property
+    def ram_parameter_bytes(self) -> int:
+        """Bytes of the parameter pools that lie in memory that can be written."""
+        writable = {memory.name for memory in self.target.memories if memory.is_writable}
+        pools = (pool for pool in self.pools if pool.role is Role.PARAMETERS)
+        return sum(pool.used_bytes for pool in pools if pool.memory in writable)
+
     def blob(self, pool: PoolUse) -> Path:
         """The file with a caller-provided parameter pool."""
         return self.directory / "parameters" / f"{pool.name}.bin"

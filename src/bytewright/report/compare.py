@@ -53,6 +53,7 @@ def compare(old: Plan, new: Plan) -> Comparison:
         Change("RAM", old.ram_bytes, new.ram_bytes),
         Change("workspace", old.workspace_bytes, new.workspace_bytes),
         Change("parameters", old.parameter_bytes, new.parameter_bytes),
+        Change("parameters in RAM", old.ram_parameter_bytes, new.ram_parameter_bytes),
         *_changes(
             {f"stack {name}": stack.size_bytes for name, stack in old.stack.items()},
             {f"stack {name}": stack.size_bytes for name, stack in new.stack.items()},

@@ -21,7 +21,9 @@ def report_document(plan: Plan) -> dict[str, Any]:
         "plan_hash": plan.plan_hash,
         "ram_bytes": plan.ram_bytes,
         "workspace_bytes": plan.workspace_bytes,
+        "stack_bytes": plan.stack_bytes,
         "parameter_bytes": plan.parameter_bytes,
+        "ram_parameter_bytes": plan.ram_parameter_bytes,
         "pools": [_pool(plan, name) for name in plan.pools],
         "memories": [
             {

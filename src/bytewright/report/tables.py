@@ -21,10 +21,10 @@ NUM_CHANGES_SHOWN = 20
 def print_report(plan: Plan, console: Console) -> None:
     """Prints everything, from the total to the single step."""
     console.print(Text(f"{plan.model} for {plan.target}, bit for bit {plan.numerics}", style="bold"))
-    stack_bytes = plan.ram_bytes - plan.workspace_bytes
+    written = f", parameters in RAM {plan.ram_parameter_bytes} B" if plan.ram_parameter_bytes else ""
     console.print(
-        f"RAM {plan.ram_bytes} B: workspace {plan.workspace_bytes} B and planned stack {stack_bytes} B; "
-        f"parameters {plan.parameter_bytes} B; inputs and outputs {_border(plan)}",
+        f"RAM {plan.ram_bytes} B: workspace {plan.workspace_bytes} B, stack {plan.stack_bytes} B{written}; "
+        f"all parameters {plan.parameter_bytes} B; inputs and outputs {_border(plan)}",
         soft_wrap=True,
     )
     facts = [f"each run takes {plan.extents_text}"] if plan.symbols else []

@@ -9,15 +9,17 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+import bytewright
 from bytewright.diagnostics import CompileError
 from bytewright.ir.types import Symbol
 from bytewright.plan_file import Place, Plan, PlannedBuffer, PlannedPool, PlannedStep, plan_of
 from bytewright.report.chart import chart
+from bytewright.report.compare import compare
 from bytewright.report.document import report_document
 from bytewright.report.explain import explain, explanation_document, explanation_lines
 from bytewright.report.memory import PoolUse, step_ranges, use_over_time
 from bytewright.report.tables import print_report
-from support.digits_bundle import digits_document, digits_plan
+from support.digits_bundle import DIGITS, digits_document, digits_plan
 
 
 def pool(
@@ -217,13 +219,36 @@ def test_the_document_has_the_same_figures() -> None:
     assert [b["name"] for b in document["buffers"]] == ["b", "a", "c"]
 
 
-def test_ram_is_workspace_and_planned_stack() -> None:
+def test_ram_is_workspace_and_the_promised_stack() -> None:
     whole = digits_plan()
     document = digits_document()
-    stack = document["stack"]["cpu"]["planned_bytes"]
+    stack = document["stack"]["cpu"]["size_bytes"]
     workspace = sum(p["used_bytes"] for p in document["pools"] if p["role"] == "workspace")
     assert stack > 0
     assert (whole.ram_bytes, whole.workspace_bytes) == (workspace + stack, workspace)
+    assert (whole.stack_bytes, whole.ram_parameter_bytes) == (stack, 0)
+
+
+def test_parameters_in_memory_that_can_be_written_are_ram() -> None:
+    """However they come there: linked into it, loaded from flash, or copied."""
+    plain = bytewright.compile(DIGITS, target="mps3-an547").plan
+    moved = bytewright.compile(DIGITS, target="mps3-an547", parameters="weights=100KiB@isram").plan
+    assert moved.ram_parameter_bytes == moved.parameter_bytes > 0
+    assert moved.ram_bytes == plain.ram_bytes + moved.parameter_bytes
+    split = bytewright.compile(
+        DIGITS,
+        target="mps3-an547",
+        parameters=["weights=1KiB@isram", "flash@flash"],
+        provider="weights=caller",
+    ).plan
+    assert split.ram_parameter_bytes == split.pools["weights"].used_bytes > 0
+    assert split.pools["flash"].used_bytes > 0
+    assert split.ram_bytes == plain.ram_bytes + split.pools["weights"].used_bytes
+    (ram,) = [total for total in compare(plain, moved).totals if total.name == "RAM"]
+    assert (ram.old_bytes, ram.new_bytes) == (plain.ram_bytes, moved.ram_bytes)
+    assert f"RAM {moved.ram_bytes} B" in text_of(moved)
+    assert f"parameters in RAM {moved.parameter_bytes} B" in text_of(moved)
+    assert report_document(moved)["ram_bytes"] == moved.ram_bytes
 
 
 def elsewhere(whole: Plan, name: str) -> dict[str, str]:
