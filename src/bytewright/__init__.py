@@ -48,7 +48,7 @@ def compile(  # noqa: A001
         parameters: The same for parameter pools.
         resize: `POOL=SIZE` each.
         provider: `POOL=caller` or `POOL=generated` each.
-        pins: `PATTERN=POOL` each.
+        pins: `PATTERN=POOL` each; `PATTERN=POOL,POOL` in order of preference, `PATTERN=POOL+OFFSET` at an offset.
         io: "caller", or "workspace" to have inputs and outputs in workspace pools.
         batch_max: Samples that one run computes at most; None for a run of exactly one, without a batch.
         constants: The .npz file with the constants of a .bw file; the one beside it if None.

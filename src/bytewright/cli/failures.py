@@ -6,6 +6,7 @@ that means something else.
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
 import traceback
@@ -16,6 +17,7 @@ from rich.text import Text
 
 from bytewright.diagnostics import CompileError, Diagnostic, ExitCode
 
+_ALIKE, _ALIKE_IF_SHORT, _SHORT = 0.8, 0.66, 4  # parts of a name's letters, of names of so many letters
 _INTERRUPTED = 130  # what shells report for SIGINT
 _BROKEN_PIPE = 141  # and for SIGPIPE
 
@@ -23,12 +25,21 @@ _BROKEN_PIPE = 141  # and for SIGPIPE
 class CommandLine(click.Group):
     """A group whose commands fail as the exit codes of the project say; usage errors stay click's."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parses the group's own options."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise _with_what_was_meant(error) from None
+
     def invoke(self, ctx: click.Context) -> object:
         """Runs the command; whatever it raises ends as an exit status."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
             return result
+        except click.NoSuchOption as error:
+            raise _with_what_was_meant(error) from None
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except CompileError as error:
@@ -46,6 +57,21 @@ class CommandLine(click.Group):
             _show_bug(error)
             _show_traceback(ctx)
         return ctx.exit(status)
+
+
+def _with_what_was_meant(error: click.NoSuchOption) -> click.NoSuchOption:
+    """The usage error with the one option that is nearly what was written, or with none."""
+    parameters = [] if error.ctx is None else error.ctx.command.params
+    names = {
+        name.lstrip("-"): name
+        for p in parameters
+        for name in (*p.opts, *p.secondary_opts)
+        if name[:2] == "--"
+    }
+    written = error.option_name.lstrip("-").lower()
+    cutoff = _ALIKE if len(written) > _SHORT else _ALIKE_IF_SHORT
+    error.possibilities = [names[name] for name in difflib.get_close_matches(written, names, 1, cutoff)]
+    return error
 
 
 def show(diagnostics: tuple[Diagnostic, ...]) -> None:

@@ -23,6 +23,8 @@ PROVENANCE = "provenance"
 ARENA = "arena"
 # Marks an allocation of the entry as an input or output of the model; its value is that of a `Border`.
 IO = "io"
+# On an allocation of the entry or a constant: the offset in its pool that the user wants it at.
+PINNED_OFFSET = "pinned_offset"
 
 
 def annotated(annotations: Annotations, key: str, value: AnnotationValue) -> Annotations:

@@ -7,11 +7,11 @@ where the preferred pool is too small for all, it gets the buffers that are touc
 
 from __future__ import annotations
 
-from bytewright.diagnostics import InternalError
+from bytewright.diagnostics import CompileError, Diagnostic, InternalError
 from bytewright.ir.address import size_bytes
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
-from bytewright.ir.prim import CANDIDATE_POOLS, AnnotationValue
+from bytewright.ir.prim import CANDIDATE_POOLS, PINNED_OFFSET, Allocate, Annotations, AnnotationValue
 from bytewright.ir.traffic import Traffic, TrafficByName, entry_traffic
 from bytewright.plan import problem as plan
 from bytewright.storage.candidates import is_left_to_a_pass
@@ -27,6 +27,7 @@ def build_workspace_problem(module: Module, timeline: Timeline, target: Target) 
     traffic = _traffic(module)
     for request in (live.allocation for live in timeline.buffers):
         if request is not None and request.arena is not None:
+            _refuse_offset(request)
             own = traffic.get(request.buffer.name, Traffic())
             traffic[request.arena] = traffic.get(request.arena, Traffic()) + own
     buffers = tuple(
@@ -35,6 +36,7 @@ def build_workspace_problem(module: Module, timeline: Timeline, target: Target) 
             size_bytes(live.buffer),
             ((live.lower, live.upper),),
             live.buffer.alignment,
+            fixed_offset=_offset(live.allocation.annotations),
             candidates=_priced(
                 _candidates(live.buffer, live.allocation.annotation(CANDIDATE_POOLS)),
                 traffic.get(live.buffer.name, Traffic()),
@@ -46,7 +48,21 @@ def build_workspace_problem(module: Module, timeline: Timeline, target: Target) 
         and live.allocation.arena is None
         and not is_left_to_a_pass(live.buffer, target)
     )
-    return plan.Problem(buffers, tuple(_pool(pool, target) for pool in target.workspace_pools))
+    return _problem(buffers, target.workspace_pools, target)
+
+
+def _offset(annotations: Annotations) -> int | None:
+    """Where the user wants it."""
+    offset = dict(annotations).get(PINNED_OFFSET)
+    return offset if isinstance(offset, int) else None
+
+
+def _refuse_offset(request: Allocate) -> None:
+    """What is requested at run time lies where its arena has room."""
+    offset = _offset(request.annotations)
+    if offset is not None:
+        message = f"'{request.buffer.name}' cannot be pinned to offset {offset}: it is requested at run time"
+        raise CompileError(Diagnostic("BW204", message, help="pin it to a pool, without an offset"))
 
 
 def _traffic(module: Module) -> TrafficByName:
@@ -92,6 +108,7 @@ def build_parameter_problem(module: Module, target: Target) -> plan.Problem:
             len(constant.data.content),
             ((0, 1),),
             constant.buffer.alignment,
+            fixed_offset=_offset(constant.annotations),
             candidates=_priced(
                 _candidates(constant.buffer, constant.candidates),
                 traffic.get(constant.buffer.name, Traffic()),
@@ -101,7 +118,20 @@ def build_parameter_problem(module: Module, target: Target) -> plan.Problem:
         for constant in module.constant_buffers
         if not is_left_to_a_pass(constant.buffer, target)
     )
-    return plan.Problem((*headers, *buffers), tuple(_pool(pool, target) for pool in target.parameter_pools))
+    return _problem((*headers, *buffers), target.parameter_pools, target)
+
+
+def _problem(buffers: tuple[plan.Buffer, ...], pools: tuple[Pool, ...], target: Target) -> plan.Problem:
+    """The problem; offsets of pins that no plan can keep are the user's mistake, and no fault of a problem."""
+    try:
+        return plan.Problem(buffers, tuple(_pool(pool, target) for pool in pools))
+    except CompileError as error:
+        if any(diagnostic.code != "BW603" for diagnostic in error.diagnostics):
+            raise
+        raise CompileError(
+            Diagnostic("BW204", f"pins to offsets contradict each other: {diagnostic.message}")
+            for diagnostic in error.diagnostics
+        ) from None
 
 
 def _pool(pool: Pool, target: Target) -> plan.Pool:

@@ -80,7 +80,7 @@ def _changes(conditions: Conditions) -> Iterator[_Change]:
     for pin in reversed(conditions.pins):
         for pool in target.pools_of(role_of_pin(pin, target)):
             if pool.name != pin.pool:
-                yield _Change(pins=(replace(pin, pool=pool.name),))
+                yield _Change(pins=(pin.moved_to(pool.name),))
     for pool in target.pools if conditions.pins else ():
         yield _Change(pins=_all_pinned(conditions, pool))
     for pin in reversed(conditions.pins):
@@ -107,7 +107,7 @@ def _most_generous(conditions: Conditions) -> Iterator[_Change]:
 def _all_pinned(conditions: Conditions, pool: Pool) -> tuple[Pin, ...]:
     """Every pin to a pool of the same role, or to none, led to this one."""
     pins = [pin for pin in conditions.pins if role_of_pin(pin, conditions.target) is pool.role]
-    return tuple(replace(pin, pool=pool.name) for pin in pins)
+    return tuple(pin.moved_to(pool.name) for pin in pins)
 
 
 def _addable(target: Target, roles: tuple[Role, ...], memory: Memory) -> tuple[Pool, ...]:

@@ -1,8 +1,12 @@
-"""The user's pins: `PATTERN=POOL` narrows the scope of every buffer whose name matches to that pool."""
+"""The user's pins: `PATTERN=POOL` narrows the scope of every buffer whose name matches to that pool.
+
+Several pools become the buffer's candidates, in their order; an offset goes to the planner.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
 from bytewright.diagnostics import Collector, CompileError, Diagnostic
@@ -10,10 +14,13 @@ from bytewright.ir.expr import Buffer
 from bytewright.ir.module import ConstantBuffer, Module
 from bytewright.ir.prim import (
     CANDIDATE_POOLS,
+    PINNED_OFFSET,
     Allocate,
+    Annotations,
     AnnotationValue,
     PrimFunc,
     Statement,
+    annotated,
     with_reason,
 )
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
@@ -22,140 +29,255 @@ from bytewright.ir.walk import walk_statements
 from bytewright.target.model import Role, Target
 from bytewright.target.options import OptionSyntaxError
 from bytewright.target.problem import closest_names
+from bytewright.target.size import SizeError, parse_size
 
 _ROLES = (Role.WORKSPACE, Role.PARAMETERS)
 
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """One pin: buffers whose name matches the shell pattern belong in the pool."""
+    """One pin: buffers whose name matches the shell pattern belong in the pool, or in the first that has room.
+
+    Attributes:
+        pool: The one that is preferred.
+        others: Those that come after it.
+        offset: Where in the pool the buffers are, in bytes; then there are no others.
+    """
 
     pattern: str
     pool: str
+    others: tuple[str, ...] = ()
+    offset: int | None = None
+
+    @property
+    def pools(self) -> tuple[str, ...]:
+        """All of them, the preferred one first."""
+        return (self.pool, *self.others)
+
+    def moved_to(self, pool: str) -> Pin:
+        """The pattern pinned to another pool, anywhere in it."""
+        return Pin(self.pattern, pool)
 
     def __str__(self) -> str:
-        return f"{self.pattern}={self.pool}"
+        offset = "" if self.offset is None else f"+{self.offset}"
+        return f"{self.pattern}={','.join(self.pools)}{offset}"
 
 
 def parse_pin_option(text: str) -> Pin:
-    """Reads `PATTERN=POOL`.
+    """Reads `PATTERN=POOL`, `PATTERN=POOL,POOL` in order of preference, or `PATTERN=POOL+OFFSET`.
 
     Raises:
         OptionSyntaxError: It is not of that form.
     """
-    pattern, separator, pool = text.rpartition("=")
-    if not separator or not pattern or not pool:
+    pattern, separator, place = text.rpartition("=")
+    names, plus, offset = place.partition("+")
+    pools = tuple(names.split(","))
+    if not separator or not pattern or not all(pools):
         raise OptionSyntaxError(f"'{text}' is not PATTERN=POOL")
-    return Pin(pattern, pool)
+    if len(set(pools)) < len(pools):
+        raise OptionSyntaxError(f"'{text}' names a pool twice")
+    if not plus:
+        return Pin(pattern, pools[0], pools[1:])
+    if len(pools) > 1:
+        raise OptionSyntaxError(f"'{text}': an offset is that in one pool, not in {len(pools)}")
+    try:
+        return Pin(pattern, pools[0], offset=parse_size(offset, zero_allowed=True))
+    except SizeError as error:
+        raise OptionSyntaxError(f"'{text}': {error}") from None
+
+
+@dataclass(slots=True)
+class _Pinned:
+    """What the pins make of one buffer.
+
+    Attributes:
+        buffer: As it is in the module.
+        scope: Joined with the pins so far.
+        pools: That it may be in, in order; None for all that the scope has.
+        offset: In its pool; None for any.
+        reasons: The pins so far.
+    """
+
+    buffer: Buffer
+    scope: Scope | None
+    pools: tuple[str, ...] | None
+    offset: int | None = None
+    reasons: list[str] = field(default_factory=list[str])
+
+    def annotate(self, annotations: Annotations) -> Annotations:
+        """With what is to be known later, where pins say anything."""
+        if not self.reasons:
+            return annotations
+        if self.pools is not None:
+            annotations = annotated(annotations, CANDIDATE_POOLS, self.pools)
+        if self.offset is not None:
+            annotations = annotated(annotations, PINNED_OFFSET, self.offset)
+        for reason in self.reasons:
+            annotations = with_reason(annotations, f"pin_buffers: {reason}")
+        return annotations
 
 
 def pin_buffers(module: Module, target: Target, pins: tuple[Pin, ...]) -> Module:
-    """Narrows scopes of the entry's allocations and of constants.
+    """Narrows scopes and candidates of the entry's allocations and of constants.
 
     Raises:
-        CompileError: BW204 for a pool that does not exist or has another role, a pattern that matches nothing,
-            or two pins that contradict each other; all at once.
+        CompileError: BW204 for a pool that does not exist or has another role, a pattern that matches nothing, an
+            offset that is not aligned as a buffer must be, or two pins that contradict each other; all at once.
     """
     if not pins:
         return module
-    allocated = [s for s in walk_statements(module.main.body) if isinstance(s, Allocate)]
-    allocations = [allocation.buffer for allocation in allocated]
-    constants = [constant.buffer for constant in module.constant_buffers]
-    listed: dict[str, AnnotationValue | None] = {
-        **{a.buffer.name: a.annotation(CANDIDATE_POOLS) for a in allocated},
-        **{constant.buffer.name: constant.candidates for constant in module.constant_buffers},
-    }
+    allocations = [
+        _pinned(s.buffer, s.annotation(CANDIDATE_POOLS))
+        for s in walk_statements(module.main.body)
+        if isinstance(s, Allocate)
+    ]
+    constants = [_pinned(c.buffer, c.candidates) for c in module.constant_buffers]
     collector = Collector()
-    scopes: dict[str, Scope | None] = {b.name: b.scope for b in (*allocations, *constants)}
-    reasons: dict[str, list[str]] = {}
     for pin in pins:
         with collector.catch():
             role = _role(pin, target)
-            buffers = allocations if role is Role.WORKSPACE else constants
-            matching = [buffer.name for buffer in buffers if fnmatchcase(buffer.name, pin.pattern)]
+            both = (allocations, constants) if role is Role.WORKSPACE else (constants, allocations)
+            matching = [entry for entry in both[0] if fnmatchcase(entry.buffer.name, pin.pattern)]
             if not matching:
-                what, place = f"matches no {_noun(role)}; {_some_names(buffers)}", f"--pin '{pin}'"
-                raise _refused(pin, what, _other_pattern(pin, buffers), place)
-            for name in matching:
-                earlier = reasons.setdefault(name, [])
-                scopes[name] = _joined(pin, name, scopes[name], earlier)
-                _check_candidates(pin, name, listed[name])
-                earlier.append(f"--pin '{pin}'")
+                raise _nothing_matches(pin, role, both, target)
+            for entry in matching:
+                _narrow(entry, pin)
     collector.stop_if_any()
+    pinned = {entry.buffer.name: entry for entry in (*allocations, *constants)}
     return replace(
         module,
-        entries=tuple(_pin_entry(entry, scopes, reasons) for entry in module.entries),
-        constant_buffers=tuple(_pin_constant(c, scopes, reasons) for c in module.constant_buffers),
+        entries=tuple(_pin_entry(entry, pinned) for entry in module.entries),
+        constant_buffers=tuple(_pin_constant(c, pinned[c.buffer.name]) for c in module.constant_buffers),
     )
 
 
+def _pinned(buffer: Buffer, pools: AnnotationValue | None) -> _Pinned:
+    return _Pinned(buffer, buffer.scope, pools if isinstance(pools, tuple) else None)
+
+
+def _narrow(entry: _Pinned, pin: Pin) -> None:
+    """Joins one pin with what is known of a buffer."""
+    name = entry.buffer.name
+    within = [pool for pool in pin.pools if _join(entry.scope, pool) is not None]
+    if not within:
+        other = entry.reasons[-1] if entry.reasons else "the program"
+        raise _refused(pin, f"contradicts {other}: '{name}' has the scope {entry.scope} already")
+    _check_candidates(pin, within, entry)
+    left = tuple(pool for pool in within if entry.pools is None or pool in entry.pools)
+    if len(left) == 1:
+        entry.scope = _join(entry.scope, left[0])
+    entry.pools = left if len(pin.pools) > 1 or entry.pools is not None else None
+    if pin.offset is not None:
+        if entry.offset not in (None, pin.offset):
+            raise _refused(
+                pin, f"contradicts {entry.reasons[-1]}: '{name}' is at offset {entry.offset} already"
+            )
+        if pin.offset % entry.buffer.alignment:
+            nearest = pin.offset // entry.buffer.alignment * entry.buffer.alignment
+            what = f"is not a multiple of {entry.buffer.alignment}, the alignment of '{name}'"
+            raise _refused(pin, what, f"--pin '{replace(pin, offset=nearest)}'")
+        entry.offset = pin.offset
+    entry.reasons.append(f"--pin '{pin}'")
+
+
+def _join(scope: Scope | None, pool: str) -> Scope | None:
+    """The scope joined with a pool; None where they contradict each other."""
+    try:
+        return join_scopes(scope, pool_scope(pool))
+    except ValueError:
+        return None
+
+
 def _role(pin: Pin, target: Target) -> Role:
-    pool = target.find_pool(pin.pool)
-    if pool is None or pool.role not in _ROLES:
-        names = ", ".join(p.name for role in _ROLES for p in target.pools_of(role))
-        raise _refused(pin, f"names the pool '{pin.pool}', which does not exist; the pools are {names}")
-    return pool.role
+    known = {pool.name: pool.role for role in _ROLES for pool in target.pools_of(role)}
+    for name in pin.pools:
+        if name not in known:
+            raise _no_pool(pin, name, known, target)
+    roles = {known[name] for name in pin.pools}
+    if len(roles) > 1:
+        raise _refused(pin, "names pools of the workspace and of parameters, and no buffer may be in both")
+    return known[pin.pool]
+
+
+def _no_pool(pin: Pin, name: str, known: Mapping[str, Role], target: Target) -> CompileError:
+    pool = target.find_pool(name)
+    if pool is not None and pool.role is Role.IO:
+        what = f"names the pool '{name}', which is for inputs and outputs, and those are the application's"
+        return _refused(pin, what, "--io workspace")
+    what = f"names the pool '{name}', which does not exist; the pools are {', '.join(known)}"
+    meant = [other for other in known if other.lower() == name.lower()] or closest_names(name, known)
+    others = tuple(meant[0] if p == name else p for p in pin.pools) if meant else ()
+    if not others or len(set(others)) < len(others):
+        return _refused(pin, what)
+    return _refused(pin, what, f"--pin '{replace(pin, pool=others[0], others=others[1:])}'")
 
 
 def _noun(role: Role) -> str:
     return "tensor or scratch of the workspace" if role is Role.WORKSPACE else "constant"
 
 
-def _other_pattern(pin: Pin, buffers: list[Buffer]) -> str | None:
-    meant = closest_names(pin.pattern, [buffer.name for buffer in buffers])
-    return f"--pin '{replace(pin, pattern=meant[0])}'" if meant else None
+def _nothing_matches(
+    pin: Pin, role: Role, both: tuple[list[_Pinned], list[_Pinned]], target: Target
+) -> CompileError:
+    """The refusal of a pattern, with what was meant: the same in another case, another pool, or a similar name."""
+    own, foreign = ([entry.buffer.name for entry in entries] for entries in both)
+    place = f"--pin '{pin}'"
+    wrong = [name for name in foreign if fnmatchcase(name, pin.pattern)]
+    if wrong:
+        other_role = Role.PARAMETERS if role is Role.WORKSPACE else Role.WORKSPACE
+        pools = target.pools_of(other_role)
+        what = f"names a {role.value} pool, but '{wrong[0]}' is no {_noun(role)}"
+        return _refused(pin, what, f"--pin '{pin.moved_to(pools[0].name)}'" if pools else None, place)
+    what = f"matches no {_noun(role)}; {_some_names(own)}"
+    lower = pin.pattern.lower()
+    same = [name for name in own if fnmatchcase(name.lower(), lower)]
+    if same:
+        is_lower = any(fnmatchcase(name, lower) for name in own)
+        return _refused(pin, what, f"--pin '{replace(pin, pattern=lower if is_lower else same[0])}'", place)
+    meant = [] if any(c in pin.pattern for c in "*?[") else closest_names(pin.pattern, (*own, *foreign))
+    is_own = bool(meant) and meant[0] in own
+    return _refused(pin, what, f"--pin '{replace(pin, pattern=meant[0])}'" if is_own else None, place)
 
 
-def _some_names(buffers: list[Buffer]) -> str:
-    shown = ", ".join(buffer.name for buffer in buffers[:8])
-    return f"names are {shown}{', ...' if len(buffers) > 8 else ''}"
+def _some_names(names: list[str]) -> str:
+    return f"names are {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}"
 
 
-def _joined(pin: Pin, name: str, scope: Scope | None, earlier: list[str]) -> Scope | None:
-    try:
-        return join_scopes(scope, pool_scope(pin.pool))
-    except ValueError:
-        other = earlier[-1] if earlier else "the program"
-        what = f"contradicts {other}: '{name}' has the scope {scope} already"
-        raise _refused(pin, what) from None
-
-
-def _check_candidates(pin: Pin, name: str, pools: AnnotationValue | None) -> None:
-    if isinstance(pools, tuple) and pin.pool not in pools:
-        one = pools[0] if len(pools) == 1 else f"one of {', '.join(pools)}"
-        raise _refused(
-            pin,
-            f"contradicts the program: the {CANDIDATE_POOLS} of '{name}' are {', '.join(pools)}",
-            f"pin it to {one}, or change {CANDIDATE_POOLS} in the program",
-        )
+def _check_candidates(pin: Pin, within: list[str], entry: _Pinned) -> None:
+    pools, name = entry.pools, entry.buffer.name
+    if pools is None or any(pool in pools for pool in within):
+        return
+    if entry.reasons:
+        raise _refused(pin, f"contradicts {entry.reasons[-1]}: '{name}' may be in {', '.join(pools)} alone")
+    one = pools[0] if len(pools) == 1 else f"one of {', '.join(pools)}"
+    raise _refused(
+        pin,
+        f"contradicts the program: the {CANDIDATE_POOLS} of '{name}' are {', '.join(pools)}",
+        f"pin it to {one}, or change {CANDIDATE_POOLS} in the program",
+    )
 
 
 def _refused(pin: Pin, what: str, help_text: str | None = None, where: str | None = None) -> CompileError:
     return CompileError(Diagnostic("BW204", f"--pin '{pin}' {what}", help=help_text, where=where))
 
 
-def _pin_entry(entry: PrimFunc, scopes: dict[str, Scope | None], reasons: dict[str, list[str]]) -> PrimFunc:
+def _pin_entry(entry: PrimFunc, pinned: Mapping[str, _Pinned]) -> PrimFunc:
     parameters = {parameter.buffer.name for parameter in entry.buffer_parameters}
 
     def narrow(buffer: Buffer) -> Buffer:
-        if buffer.name in parameters or buffer.name not in scopes:
+        if buffer.name in parameters or buffer.name not in pinned:
             return buffer
-        return replace(buffer, scope=scopes[buffer.name])
+        return replace(buffer, scope=pinned[buffer.name].scope)
 
     def explain(statement: Statement) -> tuple[Statement, ...]:
-        if isinstance(statement, Allocate):
-            for reason in reasons.get(statement.buffer.name, []):
-                statement = statement.because(f"pin_buffers: {reason}")
+        if isinstance(statement, Allocate) and statement.buffer.name in pinned:
+            annotations = pinned[statement.buffer.name].annotate(statement.annotations)
+            statement = replace(statement, annotations=annotations)
         return (statement,)
 
     return replace(entry, body=rewrite_sequence(entry.body, Rewriting(buffer=narrow, statement=explain)))
 
 
-def _pin_constant(
-    constant: ConstantBuffer, scopes: dict[str, Scope | None], reasons: dict[str, list[str]]
-) -> ConstantBuffer:
-    annotations = constant.annotations
-    for reason in reasons.get(constant.buffer.name, []):
-        annotations = with_reason(annotations, f"pin_buffers: {reason}")
-    buffer = replace(constant.buffer, scope=scopes[constant.buffer.name])
-    return replace(constant, buffer=buffer, annotations=annotations)
+def _pin_constant(constant: ConstantBuffer, pinned: _Pinned) -> ConstantBuffer:
+    buffer = replace(constant.buffer, scope=pinned.scope)
+    return replace(constant, buffer=buffer, annotations=pinned.annotate(constant.annotations))

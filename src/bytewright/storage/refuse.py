@@ -6,6 +6,7 @@ were tried with success (`find_remedy.py`), or that there are none.
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 
 from bytewright.diagnostics import CompileError, Diagnostic
@@ -17,6 +18,7 @@ from bytewright.storage.account_stack import stack_refusals
 from bytewright.storage.check_scopes import undeclared_tags
 from bytewright.storage.clock import Timeline
 from bytewright.storage.find_remedy import find_remedy
+from bytewright.storage.pin_buffers import parse_pin_option
 from bytewright.storage.trial import Attempt, Conditions, Trial
 from bytewright.target.model import Target
 from bytewright.target.size import format_size
@@ -49,12 +51,36 @@ def require_fit(module: Module, conditions: Conditions, attempt: Attempt, quick_
         if trial.fits:
             return trial
         diagnostics, otherwise = refusals(trial), _no_room(conditions.target, module)
+    meant = _meant_pins(conditions, diagnostics, quick_attempt)
+    if meant is not None:
+        raise CompileError(replace(diagnostic, help=meant) for diagnostic in diagnostics)
     remedy = find_remedy(conditions, tuple(undeclared_tags(module, conditions.target)), quick_attempt)
     text = otherwise if remedy is None else remedy.text(conditions.target)
     if remedy is None or remedy.without:  # what was meant is better than nothing, where each error can say it
         is_said = all(diagnostic.help for diagnostic in diagnostics)
         raise CompileError(d if is_said else replace(d, help=text) for d in diagnostics)
     raise CompileError(replace(diagnostic, help=text) for diagnostic in diagnostics)
+
+
+def _meant_pins(conditions: Conditions, diagnostics: tuple[Diagnostic, ...], attempt: Attempt) -> str | None:
+    """The pins that the refusals themselves advise, where all of them do and the compile succeeds with them.
+
+    They keep to what was meant; a search for any options that work does not.
+    """
+    pins = conditions.pins
+    advised: list[str] = []
+    for diagnostic in diagnostics:
+        words = shlex.split(diagnostic.help or "") if (diagnostic.help or "").startswith("--pin ") else []
+        wrong = [pin for pin in pins if diagnostic.message.startswith(f"--pin '{pin}' ")]
+        if len(words) != 2 or not wrong:
+            return None
+        advised.append(diagnostic.help or "")
+        pins = (*(pin for pin in pins if pin != wrong[0]), parse_pin_option(words[1]))
+    try:
+        trial = attempt(replace(conditions, pins=pins))
+    except CompileError:
+        return None
+    return " ".join(dict.fromkeys(advised)) if advised and trial.fits else None
 
 
 _NO_PLACE = "no option helps: the program asks for a place that the target does not have"

@@ -25,6 +25,7 @@ from bytewright.target.model import (
     UNLIMITED,
     Device,
     Load,
+    Memory,
     Pool,
     Provider,
     Role,
@@ -373,7 +374,7 @@ def _replacement(target: Target, role: Role, option: PoolOption, given: tuple[Po
     if memory_name is None or memory_name not in names:
         unknown = option.name if memory_name is None else memory_name
         message = f"there is no memory {unknown!r} for pool {option.name!r}"
-        meant = closest_names(unknown, names)
+        meant = closest_names(unknown, [m.name for m in target.memories if _suits(m, role)])
         if meant and option.memory is None:
             other = replace(option, name=meant[0])
         else:
@@ -407,6 +408,10 @@ def _replacement(target: Target, role: Role, option: PoolOption, given: tuple[Po
         provider=DEFAULT_PROVIDER[role],
         takes_remainder=takes_remainder,
     )
+
+
+def _suits(memory: Memory, role: Role) -> bool:
+    return memory.is_writable or role is Role.PARAMETERS
 
 
 def _suitable_memory(target: Target, role: Role) -> str:

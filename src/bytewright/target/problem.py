@@ -32,8 +32,16 @@ class Problem:
 
 
 def closest_names(name: str, existing: Iterable[str]) -> list[str]:
-    """The names that look most like a mistyped one, the likest first; none if none does."""
-    return difflib.get_close_matches(name, list(existing), n=3, cutoff=0.6)
+    """The names that look most like a mistyped one, the likest first; none if none does.
+
+    Names that differ in the case of letters alone come first, and they alone.
+    """
+    names = list(existing)
+    same = [other for other in names if other.lower() == name.lower() and other != name]
+    if same:
+        return same[:3]
+    lower = {other.lower(): other for other in reversed(names)}
+    return [lower[match] for match in difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.6)]
 
 
 def closest(name: str, existing: Iterable[str]) -> str | None:
