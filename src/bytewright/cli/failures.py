@@ -70,8 +70,8 @@ def _with_what_was_meant(error: click.NoSuchOption) -> click.NoSuchOption:
     }
     written = error.option_name.lstrip("-").lower()
     cutoff = _ALIKE if len(written) > _SHORT else _ALIKE_IF_SHORT
-    error.possibilities = [names[name] for name in difflib.get_close_matches(written, names, 1, cutoff)]
-    return error
+    meant = [names[name] for name in difflib.get_close_matches(written, names, 1, cutoff)]
+    return click.NoSuchOption(error.option_name, possibilities=meant, ctx=error.ctx)
 
 
 def show(diagnostics: tuple[Diagnostic, ...]) -> None:

@@ -124,8 +124,8 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         "pins",
         callback=parsed_by(parse_pin_option),
         multiple=True,
-        metavar="PATTERN=POOL",
-        help="Put every buffer whose name matches into a pool.",
+        metavar="PATTERN=POOL[,POOL...|+OFFSET]",
+        help="Put every buffer whose name matches into a pool: the first of several, or at an offset.",
     ),
     click.option(
         "--io",

@@ -71,17 +71,18 @@ def parse_pin_option(text: str) -> Pin:
     """
     pattern, separator, place = text.rpartition("=")
     names, plus, offset = place.partition("+")
-    pools = tuple(names.split(","))
+    first, *others = names.split(",")
+    pools = (first, *others)
     if not separator or not pattern or not all(pools):
         raise OptionSyntaxError(f"'{text}' is not PATTERN=POOL")
     if len(set(pools)) < len(pools):
         raise OptionSyntaxError(f"'{text}' names a pool twice")
     if not plus:
-        return Pin(pattern, pools[0], pools[1:])
+        return Pin(pattern, first, tuple(others))
     if len(pools) > 1:
         raise OptionSyntaxError(f"'{text}': an offset is that in one pool, not in {len(pools)}")
     try:
-        return Pin(pattern, pools[0], offset=parse_size(offset, zero_allowed=True))
+        return Pin(pattern, first, offset=parse_size(offset, zero_allowed=True))
     except SizeError as error:
         raise OptionSyntaxError(f"'{text}': {error}") from None
 

@@ -129,9 +129,7 @@ def test_advice_keeps_to_what_was_meant() -> None:
     assert help_of("Conv2D_*/out=dtcm+64") == "--pin 'conv2d_*/out=dtcm+64'"
     assert help_of("conv2d_0/oot=dtcm") == "--pin 'conv2d_0/out=dtcm'"
     assert help_of("conv2d_0/weights=dtcm") == "--pin 'conv2d_0/weights=flash'"  # the same weights
-    assert (
-        help_of("conv2d_0/weihgts=dtcm") == "leave out --pin conv2d_0/weihgts=dtcm"
-    )  # not a tensor that looks like it
+    assert help_of("conv2d_0/weihgts=dtcm") == "leave out --pin conv2d_0/weihgts=dtcm"  # no tensor
     assert (
         help_of("conv2d_9*=dtcm") == "leave out --pin 'conv2d_9*=dtcm'"
     )  # a pattern is not mended into one name
