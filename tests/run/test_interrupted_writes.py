@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.cli.write_files import write_files
 from support.bundle_files import sealed, with_folders
 from support.interrupted import FAIL_ONCE, FULL, KILL, Outcome, Tree, interruptions, run_interrupted
 
@@ -43,6 +44,37 @@ def test_one_of_the_two_bundles_is_whole_whatever_call_is_the_last(
     tmp_path: Path, scene: str, mode: str
 ) -> None:
     run_interrupted(Path(__file__), scene, mode, folder=tmp_path)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_each_file_that_a_command_writes_is_the_old_one_or_the_new_one(tmp_path: Path, mode: str) -> None:
+    run_interrupted(Path(__file__), "files", mode, folder=tmp_path)
+
+
+def _main_of_files(mode_name: str) -> None:
+    scene = Path("scene").absolute()
+    first, second, fresh = (scene / name for name in ("first.csv", "second.svg", "fresh.csv"))
+    mode, number = MODES[mode_name]
+
+    def prepare() -> None:
+        first.write_bytes(b"old")
+        second.symlink_to("real.svg")
+        (scene / "real.svg").write_bytes(b"old")
+
+    def work() -> None:
+        write_files([(first, b"new"), (second, b"new"), (fresh, b"new")])
+
+    old: Tree = {"first.csv": b"old", "real.svg": b"old", "second.svg": "real.svg"}
+    new: Tree = {"first.csv": b"new", "fresh.csv": b"new", "real.svg": b"new", "second.svg": "real.svg"}
+    outcomes = list(interruptions(scene, prepare, work, mode, number))
+    assert len(outcomes) > 15, len(outcomes)
+    for outcome in outcomes:
+        left = {path: what for path, what in outcome.left.items() if not path.startswith(".bytewright-")}
+        if outcome.ending == "killed":
+            assert {*old} <= {*left} <= {*new}, left
+            assert all(what in (old.get(path), new[path]) for path, what in left.items()), left
+        else:
+            assert left == (new if outcome.ending == "done" else old), outcome
 
 
 def _main(scene_name: str, mode_name: str) -> None:
@@ -138,4 +170,7 @@ def test_the_judge_objects() -> None:
 
 
 if __name__ == "__main__":
-    _main(*sys.argv[1:])
+    if sys.argv[1] == "files":
+        _main_of_files(sys.argv[2])
+    else:
+        _main(*sys.argv[1:])

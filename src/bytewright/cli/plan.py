@@ -88,7 +88,7 @@ def plan(
         files.append((output, write_buffers(table, solution)))
     if svg is not None:
         files.append((svg, draw(problem, solution)))
-    write_files(files)
+    write_files(files, [buffers])
     click.echo(
         json.dumps(_as_json(solution, capacity), indent=2) if as_json else _as_text(solution, capacity)
     )

@@ -53,7 +53,7 @@ def plan_model(model: Path, options: ModelOptions, solver: str, files: ModelPlan
         wanted.append((files.table, _table(plan)))
     if files.svg is not None:
         wanted.append((files.svg, _drawing(planned)))
-    write_files(wanted)
+    write_files(wanted, [model])
     click.echo(json.dumps(document, indent=1) if as_json else _text(plan))
 
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import errno
+import io
 import json
 import math
-import os
 import tempfile
 from collections.abc import Generator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 
 from bytewright.cli.progress import shown_progress
-from bytewright.diagnostics import Collector, CompileError, Diagnostic
+from bytewright.cli.write_files import write_files
+from bytewright.diagnostics import CompileError, Diagnostic
 
 if TYPE_CHECKING:
     from bytewright.execute.description import Array, Bundle
@@ -101,7 +101,8 @@ def run(
                 watched = None
                 result = run_bundle(directory, inputs, seed=seed, on=place, repeat=repeat)
     if output_files:
-        _write_arrays(result.outputs, output_files)
+        contents = [(path, _npy(array)) for path, array in zip(output_files, result.outputs, strict=True)]
+        write_files(contents, [source, *input_files])
     if as_json:
         click.echo(json.dumps(_document(result, bundle)))
         return
@@ -159,25 +160,12 @@ def _check_number_of_outputs(bundle: Bundle, files: Sequence[Path]) -> None:
         )
 
 
-def _write_arrays(arrays: Sequence[Array], files: Sequence[Path]) -> None:
-    """All files or none: each is written beside its place first."""
+def _npy(array: Array) -> bytes:
     import numpy as np
 
-    problems = Collector()
-    fresh: list[Path] = []
-    with ExitStack() as stack:
-        for array, path in zip(arrays, files, strict=True):
-            try:
-                if path.is_dir():
-                    raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-                folder = tempfile.TemporaryDirectory(prefix=".bytewright-", dir=path.parent)
-                fresh.append(Path(stack.enter_context(folder)) / "output.npy")
-                np.save(fresh[-1], array)
-            except OSError as error:
-                problems.add(Diagnostic("BW206", f"cannot write '{path}': {error.strerror or error}"))
-        problems.stop_if_any()
-        for temporary, path in zip(fresh, files, strict=True):
-            temporary.replace(path)
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
 
 
 def _document(result: RunResult, bundle: Bundle) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.cli.write_files import write_files
 from bytewright.target import (
     BUILTIN_TARGETS,
     Access,
@@ -136,12 +136,7 @@ def _import(
     if output is None:
         click.echo(imported.text, nl=False)
         return
-    try:
-        output.write_text(imported.text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise CompileError(
-            Diagnostic("BW206", f"cannot write '{output}': {error.strerror or error}")
-        ) from None
+    write_files([(output, imported.text)], [file])
 
 
 def _print_list(as_json: bool) -> None:

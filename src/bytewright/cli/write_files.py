@@ -1,38 +1,115 @@
-"""Writes the files that a command was asked for: all of them, or none."""
+"""Files that a command writes where the user says: all of them or none, and never over what it has read.
+
+Each is complete beside its destination before the first one is moved there, so an interrupt leaves each file as it was
+or as it is to be. A link is followed; what is no regular file (a device, a pipe) is refused, because moving a file
+there would replace it.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import Collector, Diagnostic
 
 
-def write_files(files: list[tuple[Path, str]]) -> None:
-    """Writes all files or none: each is complete beside its destination before the first is moved there."""
-    ready: list[tuple[str, Path]] = []
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A file that is complete beside its destination."""
+
+    fresh: Path
+    old: Path
+    destination: Path
+
+
+def write_files(contents: Sequence[tuple[Path, bytes | str]], read: Iterable[Path] = ()) -> None:
+    """Writes files.
+
+    Args:
+        contents: Where to, and what.
+        read: The command's inputs.
+
+    Raises:
+        CompileError: BW206 for each file that cannot be written; then none is.
+    """
+    problems = Collector()
+    ready: list[_Ready] = []
+    inputs = [path.resolve() for path in read if path.exists()]
+    with ExitStack() as stack:
+        for path, content in contents:
+            try:
+                destination = _destination(path, inputs, [entry.destination for entry in ready])
+                folder = Path(tempfile.mkdtemp(prefix=".bytewright-", dir=destination.parent))
+                stack.callback(_remove, folder)
+                entry = _Ready(folder / "new", folder / "old", destination)
+                entry.fresh.write_bytes(content if isinstance(content, bytes) else content.encode())
+                if destination.exists():
+                    shutil.copymode(destination, entry.fresh)
+                    _keep(destination, entry.old)
+                ready.append(entry)
+            except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: links in a circle
+                problems.add(_refusal(path, error))
+        problems.stop_if_any()
+        try:
+            for entry in ready:
+                os.replace(entry.fresh, entry.destination)
+        except BaseException as error:
+            _put_back(ready)
+            if isinstance(error, OSError):
+                problems.add(_refusal(Path(error.filename2 or error.filename), error))
+                problems.stop_if_any()
+            raise
+
+
+def _destination(path: Path, inputs: Sequence[Path], others: Sequence[Path]) -> Path:
+    """The file itself, links followed.
+
+    Raises:
+        OSError: It is nothing that may be replaced.
+    """
+    destination = path.resolve()
+    if destination in inputs:
+        raise OSError(errno.EINVAL, "it is also an input of this command")
+    if destination in others:
+        raise OSError(errno.EINVAL, "it is named twice")
+    if destination.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if destination.exists() and not destination.is_file():
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    if destination.exists() and not os.access(destination, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    return destination
+
+
+def _keep(destination: Path, old: Path) -> None:
     try:
-        for path, text in files:
-            with tempfile.NamedTemporaryFile(
-                "w", encoding="utf-8", newline="", dir=path.parent, prefix=f".{path.name}.", delete=False
-            ) as file:
-                ready.append((file.name, path))
-                file.write(text)
-        for name, path in ready:
-            os.chmod(name, 0o666 & ~_umask())
-            os.replace(name, path)
-    except OSError as error:
-        for name, _ in ready:
-            with suppress(OSError):
-                os.unlink(name)
-        raise CompileError(
-            Diagnostic("BW206", f"'{error.filename}' cannot be written: {error.strerror}")
-        ) from error
+        os.link(destination, old)
+    except OSError:
+        shutil.copy2(destination, old)
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _remove(folder: Path) -> None:
+    with suppress(OSError):  # what was to be written is, or is refused already
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _put_back(ready: Sequence[_Ready]) -> None:
+    for entry in ready:
+        if entry.fresh.exists():
+            continue  # not moved
+        with suppress(OSError):
+            if entry.old.exists():
+                os.replace(entry.old, entry.destination)
+            else:
+                entry.destination.unlink()
+
+
+def _refusal(path: Path, error: Exception) -> Diagnostic:
+    reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    return Diagnostic("BW206", f"cannot write '{path}': {reason}")
