@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -16,6 +15,7 @@ import numpy as np
 from bytewright.bundle.write import write_bundle
 from bytewright.codegen.interface import Embedding
 from bytewright.execute.host import HostModel
+from bytewright.execute.tools import build_folder
 from bytewright.frozen_mapping import FrozenMapping
 from bytewright.ir.border import Io
 from bytewright.ops.arithmetic.numerics import Numerics
@@ -92,8 +92,8 @@ class CompiledModel:
     @cached_property
     def _host_model(self) -> HostModel:
         """Built once. Its context is opened while the folder is there, because it reads parameter blobs."""
-        with tempfile.TemporaryDirectory(prefix="bytewright-") as name:
-            folder = self.write(Path(name) / "bundle")
+        with build_folder() as temporary:
+            folder = self.write(temporary / "bundle")
             model = HostModel.build(folder)
             model.prepare()
             return model

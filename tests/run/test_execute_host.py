@@ -186,3 +186,21 @@ def test_no_inference_is_not_a_number_of_inferences(tmp_path: Path) -> None:
     with pytest.raises(CompileError) as caught:
         run_bundle(write_tiny_bundle(tmp_path), [ramp()], repeat=0)
     assert caught.value.diagnostics[0].code == "BW204"
+
+
+def test_only_files_that_the_plan_lists_are_built(tmp_path: Path) -> None:
+    """Neither other sources nor headers that would be taken for the system's."""
+    directory = write_tiny_bundle(tmp_path)
+    (directory / "runtime").mkdir()
+    for path in ("src/evil.c", "runtime/evil.c", "include/stdint.h", "include/stddef.h", "src/stdint.h"):
+        (directory / path).write_text("#error this file is not of the bundle\n")
+    for options in (BuildOptions(), SANITIZED):
+        (output,) = run_bundle(directory, [ramp()], options=options).outputs
+        assert np.array_equal(output, expected_sum(ramp()))
+
+
+def test_a_relative_path_to_a_bundle_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_tiny_bundle(tmp_path / "tiny")
+    monkeypatch.chdir(tmp_path)
+    (output,) = run_bundle(Path("tiny"), [ramp()]).outputs
+    assert np.array_equal(output, expected_sum(ramp()))

@@ -226,9 +226,18 @@ def _plan(target: Target, blob: bool, generated_workspace: bool, workspace_bytes
         "scale": 0.5,
         "zero_point": 0,
     }
+    parameters_file = [f"parameters/{parameters.name}.bin"] if blob else []
+    files = [
+        "include/tiny.h",
+        "src/tiny.c",
+        "src/tiny_kernels.c",
+        "src/tiny_kernels.h",
+        "src/tiny_parameters.c",
+    ]
     return {
         "schema": 1,
         "model": "tiny",
+        "files": dict.fromkeys([*files, *parameters_file], "0" * 64),
         "target": target.name,
         "io": "caller",
         "target_description": dump(target),

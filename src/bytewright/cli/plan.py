@@ -15,13 +15,14 @@ from rich.console import Console
 from bytewright.cli.model_options import MODEL_SUFFIXES, ModelOptions, given_model_options, model_options
 from bytewright.cli.plan_model import ModelPlanFiles, plan_model
 from bytewright.cli.write_files import write_files
-from bytewright.diagnostics import CompileError
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.input_file import require_regular
 from bytewright.plan.drawing import draw
 from bytewright.plan.problem import Pool, Problem
 from bytewright.plan.request import DEFAULT_NODE_BUDGET, Goal, Progress, Report
 from bytewright.plan.solution import Solution
 from bytewright.plan.solve import solve
-from bytewright.plan.table import read_buffers, write_buffers
+from bytewright.plan.table import BufferTable, read_buffers, write_buffers
 
 POOL_NAME = "memory"
 
@@ -74,7 +75,7 @@ def plan(
         raise click.UsageError(
             f"{given[0]} is for a model, whose file ends with {' or '.join(MODEL_SUFFIXES)}"
         )
-    table = read_buffers(buffers)
+    table = _read_table(buffers)
     problem = Problem(table.buffers, (Pool(POOL_NAME, capacity),))
     goal = Goal.MINIMISE if capacity is None else Goal.DECIDE
     with _progress_display() as progress:
@@ -100,6 +101,14 @@ def _refuse(solution: Solution) -> NoReturn:
     if change is not None:
         diagnostic = replace(diagnostic, help=f"--capacity {change.fitting_bytes}")
     raise CompileError(diagnostic)
+
+
+def _read_table(path: Path) -> BufferTable:
+    try:
+        require_regular(path)
+    except OSError as error:
+        raise CompileError(Diagnostic("BW601", f"cannot read '{path}': {error.strerror}")) from error
+    return read_buffers(path)
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import tempfile
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,11 +15,13 @@ import click
 from bytewright.cli.progress import shown_progress
 from bytewright.cli.write_files import write_files
 from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.input_file import read_input
 
 if TYPE_CHECKING:
     from bytewright.execute.description import Array, Bundle
     from bytewright.execute.run import RunResult
 
+_MOST_REPETITIONS = 1_000_000
 _TARGETS = {"host": "host", "qemu": "mps3-an547"}
 
 
@@ -56,7 +57,7 @@ _TARGETS = {"host": "host", "qemu": "mps3-an547"}
 )
 @click.option(
     "--repeat",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, _MOST_REPETITIONS),
     default=1,
     metavar="N",
     help="Inferences to run and time.  [default: 1]",
@@ -121,29 +122,26 @@ def _bundle_of(source: Path, on: str) -> Generator[Path, None, None]:
         yield source
         return
     from bytewright.bundle.write import write_bundle
+    from bytewright.execute.tools import build_folder
     from bytewright.pipeline import compile_model
     from bytewright.target import load_target
 
-    with tempfile.TemporaryDirectory(prefix="bytewright-") as name:
+    with build_folder() as folder:
         with shown_progress(f"compiling {source.name}") as progress:
             compiled = compile_model(source, load_target(_TARGETS[on]), progress=progress)
-            write_bundle(compiled.files, Path(name) / "bundle")
-        yield Path(name) / "bundle"
+            write_bundle(compiled.files, folder / "bundle")
+        yield folder / "bundle"
 
 
 def _read_array(path: Path) -> Array:
-    import numpy as np
+    from bytewright.execute.tensors import array_from_npy
 
     try:
-        array = np.load(path, allow_pickle=False)
+        return array_from_npy(read_input(path))
     except OSError as error:
         reason = error.strerror or str(error)
-    except (ValueError, EOFError) as error:
+    except ValueError as error:
         reason = f"it is not a .npy file of numbers ({error})"
-    else:
-        if isinstance(array, np.ndarray):
-            return array
-        reason = "it holds several arrays; give one .npy file for each input"
     raise CompileError(Diagnostic("BW205", f"cannot read input '{path}': {reason}"))
 
 

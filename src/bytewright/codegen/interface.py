@@ -279,6 +279,11 @@ def offset_macro(model: str, pool: str, buffer: str) -> str:
     return re.sub(r"[^A-Za-z0-9_]", "_", plain).upper()
 
 
+def blob_path(pool: str) -> str:
+    """`parameters/ext-flash.bin`: the file in the bundle with the bytes of a parameter pool from the caller."""
+    return f"parameters/{pool}.bin"
+
+
 def request_name(buffer: str) -> str:
     """`request_y__scratch0`: the variable of the run function that holds what was requested for a buffer."""
     return REQUEST + re.sub(r"[^A-Za-z0-9_]", "_", buffer.replace("/", "__"))

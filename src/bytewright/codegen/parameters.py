@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bytewright.codegen.interface import Interface, PoolInterface
+from bytewright.codegen.interface import Interface, PoolInterface, blob_path
 from bytewright.codegen.writer import Writer
 
 BYTES_PER_LINE = 16
@@ -30,7 +30,7 @@ def embedded_files(interface: Interface) -> dict[str, bytes]:
         elif not pool.is_caller:
             files[f"include/{embedded_name(interface, pool)}"] = pool.content
         if pool.is_caller:
-            files[f"parameters/{pool.pool.name}.bin"] = pool.content
+            files[blob_path(pool.pool.name)] = pool.content
     return files
 
 

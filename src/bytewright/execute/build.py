@@ -7,7 +7,7 @@ is written for, because bytes of a pool are reused with different element types.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from math import prod
 from pathlib import Path
@@ -83,9 +83,21 @@ def write_harness(
         (folder / blob_name(index)).write_bytes(bundle.blob(pool).read_bytes())
 
 
+def staged(bundle: Bundle, folder: Path) -> Bundle:
+    """The bundle as links to the files that its plan lists, in a build folder: a compiler finds nothing else there.
+
+    A header that was put beside those of the bundle would else be taken in place of the system's.
+    """
+    directory = folder.resolve() / "bundle"
+    for path in bundle.files:
+        (directory / path).parent.mkdir(parents=True, exist_ok=True)
+        (directory / path).symlink_to((bundle.directory / path).resolve())
+    return replace(bundle, directory=directory)
+
+
 def include_flags(bundle: Bundle, folder: Path) -> list[str]:
     """The compiler's include folders for the bundle and its harness."""
-    return [f"-I{path.resolve()}" for path in (*bundle.include_directories, folder)]
+    return [f"-I{path}" for path in (*bundle.include_directories, folder.resolve())]
 
 
 def blob_name(index: int) -> str:

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.execute.boards.facts import BOARDS
-from bytewright.execute.build import LANGUAGE_FLAGS, include_flags
+from bytewright.execute.build import LANGUAGE_FLAGS, include_flags, staged
 from bytewright.execute.description import Bundle
-from bytewright.execute.tools import compile_c, execute, find_host_compiler, find_tool
+from bytewright.execute.tools import build_folder, compile_c, execute, find_host_compiler, find_tool
 
 _GRAPH_FLAGS = ("-fno-lto", "-fstack-usage", "-fcallgraph-info=su")
 # One for each architecture, and for each scheduling that gcc tells apart.
@@ -60,13 +59,13 @@ def compile_call_graphs(
     core = core or cores_of(bundle.target.default_device.isa)[0]
     command = [*_compiler(core, compiler), *LANGUAGE_FLAGS, *flags]
     texts: dict[str, str] = {}
-    with tempfile.TemporaryDirectory(prefix="bytewright-") as name:
-        folder = Path(name)
+    with build_folder() as folder:
+        bundle = staged(bundle, folder)
         includes = include_flags(bundle, folder)
         for source in bundle.sources:
             if source.stem == f"{bundle.model}_parameters":
                 continue  # a megabyte of numbers and no function; one that it defined would count as undeclared
-            product = [*_GRAPH_FLAGS, *includes, "-c", str(source.resolve()), "-o", f"{source.stem}.o"]
+            product = [*_GRAPH_FLAGS, *includes, "-c", str(source), "-o", f"{source.stem}.o"]
             compile_c([*command, *product], directory=folder, what=f"'{command[0]}' ({source.name})")
             texts[source.stem] = (folder / f"{source.stem}.ci").read_text(encoding="utf-8", errors="replace")
     return CallGraphFiles(" ".join([Path(command[0]).name, *command[1:]]), texts)

@@ -18,6 +18,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from bytewright.bundle_folder import is_inside
+from bytewright.codegen.interface import blob_path
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ir.border import Io
 from bytewright.ir.types import Symbol
@@ -25,6 +27,7 @@ from bytewright.target.load import load_description
 from bytewright.target.model import Load, Provider, Role, Target, c_identifier
 
 Array = np.ndarray[Any, Any]
+_RUNTIME = "runtime"
 
 _DTYPES: dict[str, str] = {
     "i8": "int8",
@@ -96,6 +99,7 @@ class Bundle:
 
     Attributes:
         symbols: Extents that each run is given, in the order that `<model>_run` takes them.
+        files: What plan.json lists and is there, as paths in the folder; nothing else of it is built.
     """
 
     directory: Path
@@ -106,9 +110,20 @@ class Bundle:
     outputs: tuple[Tensor, ...]
     symbols: tuple[Symbol, ...]
     pools: tuple[PoolUse, ...]
-    sources: tuple[Path, ...]
-    include_directories: tuple[Path, ...]
+    files: tuple[str, ...]
     error_names: Mapping[int, str]
+
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        """The C files: those of the model, then those of the runtime."""
+        sources = [path for path in self.files if path.endswith(".c")]
+        return tuple(self.directory / path for path in sorted(sources, key=lambda p: (_is_runtime(p), p)))
+
+    @property
+    def include_directories(self) -> tuple[Path, ...]:
+        """Where the C files look for what they include."""
+        folders = {path.partition("/")[0] for path in self.files if "/" in path}
+        return tuple(self.directory / name for name in ("include", "src", _RUNTIME) if name in folders)
 
     @property
     def caller_workspaces(self) -> tuple[PoolUse, ...]:
@@ -149,7 +164,7 @@ class Bundle:
 
     def blob(self, pool: PoolUse) -> Path:
         """The file with a caller-provided parameter pool."""
-        return self.directory / "parameters" / f"{pool.name}.bin"
+        return self.directory / blob_path(pool.name)
 
     def status_name(self, status: int) -> str:
         """An error code as the header names it, else its number."""
@@ -158,6 +173,10 @@ class Bundle:
 
     def _pools(self, role: Role, provider: Provider) -> tuple[PoolUse, ...]:
         return tuple(pool for pool in self.pools if pool.role is role and pool.provider is provider)
+
+
+def _is_runtime(path: str) -> bool:
+    return path.startswith(f"{_RUNTIME}/")
 
 
 def not_a_bundle(directory: Path, why: str) -> CompileError:
@@ -185,12 +204,15 @@ def read_bundle(directory: str | PathLike[str]) -> Bundle:
     except (KeyError, TypeError, ValueError) as error:
         raise not_a_bundle(directory, f"plan.json cannot be understood ({error!r})") from error
     header = directory / "include" / f"{bundle.model}.h"
-    missing = [header, *(bundle.blob(pool) for pool in bundle.caller_parameters)]
-    for path in missing:
-        if not path.is_file():
-            raise not_a_bundle(directory, f"{path.relative_to(directory)} is missing")
+    blobs = [bundle.blob(pool) for pool in bundle.caller_parameters]
+    for path in (path.relative_to(directory).as_posix() for path in (header, *blobs)):
+        if path not in bundle.files:
+            is_there = (directory / path).is_file()
+            raise not_a_bundle(
+                directory, f"plan.json does not list {path}" if is_there else f"{path} is missing"
+            )
     if not bundle.sources:
-        raise not_a_bundle(directory, "src/ holds no C files")
+        raise not_a_bundle(directory, "plan.json lists no C files")
     return bundle
 
 
@@ -220,7 +242,10 @@ def _understand(directory: Path, plan: dict[str, Any]) -> Bundle:
     symbols = tuple(
         Symbol(str(entry["name"]), int(entry["lower"]), int(entry["upper"])) for entry in plan["symbols"]
     )
-    runtime = directory / "runtime"
+    listed = plan["files"]
+    if not isinstance(listed, dict) or not all(is_inside(path) for path in cast("dict[str, Any]", listed)):
+        raise ValueError("its files are not an object of paths in the folder")
+    files = tuple(path for path in sorted(cast("dict[str, Any]", listed)) if (directory / path).is_file())
     return Bundle(
         directory=directory,
         model=model,
@@ -230,10 +255,7 @@ def _understand(directory: Path, plan: dict[str, Any]) -> Bundle:
         outputs=tuple(_tensor(entry, symbols) for entry in plan["outputs"]),
         symbols=symbols,
         pools=tuple(_pool(entry) for entry in plan["pools"]),
-        sources=tuple(sorted((directory / "src").glob("*.c")) + sorted(runtime.rglob("*.c"))),
-        include_directories=tuple(
-            path for path in (directory / "include", directory / "src", runtime) if path.is_dir()
-        ),
+        files=files,
         error_names=_error_names(header, model),
     )
 

@@ -7,7 +7,6 @@ running Python, and for anything that may crash. Both are timed in C, round the 
 from __future__ import annotations
 
 import ctypes
-import tempfile
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,12 +22,13 @@ from bytewright.execute.build import (
     BuildOptions,
     blob_name,
     include_flags,
+    staged,
     watch_flags,
     write_harness,
 )
 from bytewright.execute.description import Array, Bundle, read_bundle
 from bytewright.execute.tensors import check_inputs, output_array, output_size_bytes, pack, unpack_outputs
-from bytewright.execute.tools import CrashError, compile_c, execute, failure, find_host_compiler
+from bytewright.execute.tools import CrashError, build_folder, compile_c, execute, failure, find_host_compiler
 from bytewright.execute.watch import Watch
 
 _IO_ALIGNMENT = 16
@@ -74,6 +74,7 @@ def _build(
 ) -> Path:
     """Compiles bundle and harness into one file of the folder."""
     compiler = find_host_compiler(options.compiler)
+    bundle = staged(bundle, folder)
     write_harness(bundle, folder, [("harness", main)], watch=watch)
     command = [
         *compiler,
@@ -83,7 +84,7 @@ def _build(
         *extra_flags,
         *include_flags(bundle, folder),
         *watch_flags(watch, folder),
-        *(str(source.resolve()) for source in bundle.sources),
+        *(str(source) for source in bundle.sources),
         "adapter.c",
         *(() if watch is None else ("paranoid.c",)),
         main,
@@ -111,8 +112,7 @@ def run_program(
             stopped by a sanitizer or by the time limit, BW402 if the model returns an error.
     """
     checked = [check_inputs(bundle, inputs) for inputs in batch]
-    with tempfile.TemporaryDirectory(prefix="bytewright-") as name:
-        folder = Path(name)
+    with build_folder() as folder:
         program = _build(
             bundle, folder, options or BuildOptions(), main="host_main.c", product="program", watch=watch
         )
@@ -220,9 +220,9 @@ class HostModel:
             )
         # The file may go once it is loaded: the mapping stays. Hidden symbols let the compiler inline.
         flags = ("-shared", "-fPIC", "-fvisibility=hidden")
-        with tempfile.TemporaryDirectory(prefix="bytewright-") as name:
+        with build_folder() as folder:
             path = _build(
-                bundle, Path(name), options, main="host_library.c", product="library.so", extra_flags=flags
+                bundle, folder, options, main="host_library.c", product="library.so", extra_flags=flags
             )
             try:
                 library = ctypes.CDLL(str(path))

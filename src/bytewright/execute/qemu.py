@@ -8,7 +8,6 @@ instruction to its return.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -47,13 +46,14 @@ from bytewright.execute.build import (
     BoardTable,
     BuildOptions,
     include_flags,
+    staged,
     watch_flags,
     write_harness,
 )
 from bytewright.execute.description import Array, Bundle
 from bytewright.execute.host import model_error
 from bytewright.execute.tensors import check_inputs, output_size_bytes, pack, unpack_outputs
-from bytewright.execute.tools import CrashError, compile_c, execute, failure, find_tool
+from bytewright.execute.tools import CrashError, build_folder, compile_c, execute, failure, find_tool
 from bytewright.execute.watch import Watch
 from bytewright.target.model import Role
 
@@ -124,8 +124,7 @@ def run_on_board(
     checked = [check_inputs(bundle, inputs) for inputs in batch]
     board = board_for(bundle.target)
     qemu = find_tool("qemu-system-arm", "qemu-system-arm")
-    with tempfile.TemporaryDirectory(prefix="bytewright-") as name:
-        folder = Path(name)
+    with build_folder() as folder:
         image = build_image(bundle, board, folder, options or BuildOptions(), watch)
         build_plugin(folder, qemu)
         ranges = _ranges(image, bundle) if measure_memory else []
@@ -164,6 +163,7 @@ def build_image(
     """
     compiler = find_tool(options.compiler or f"{_CROSS_PREFIX}gcc", "gcc-arm-none-eabi")
     what = f"the cross compiler '{Path(compiler).name}'"
+    bundle = staged(bundle, folder)
     layout = lay_out(bundle.target, board)
     table = board_table(layout, bundle)
     write_harness(bundle, folder, [("boards", "startup.S"), ("boards", "board_main.c")], table, watch)
@@ -171,7 +171,7 @@ def build_image(
     includes = [*include_flags(bundle, folder), *watch_flags(watch, folder)]
     objects = [f"bundle_{source.stem}.o" for source in bundle.sources]
     for source, product in zip(bundle.sources, objects, strict=True):
-        command = [compiler, *common, *options.flags, *includes, "-c", str(source.resolve()), "-o", product]
+        command = [compiler, *common, *options.flags, *includes, "-c", str(source), "-o", product]
         compile_c(command, directory=folder, what=what)
     link = ["-nostartfiles", "-Wl,--gc-sections", "-Wl,--no-warn-rwx-segments", "-T", "board.ld"]
     defines = [f"-DHARNESS_RUN={bundle.model}_run", f"-DHARNESS_NUM_REGIONS={board.num_protected_regions}"]

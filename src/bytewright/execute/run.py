@@ -16,6 +16,7 @@ from bytewright.execute.host import HostModel, run_program
 from bytewright.execute.qemu import run_on_board
 from bytewright.execute.tensors import random_inputs
 
+MOST_REPETITIONS = 1_000_000  # each has a time, which is kept
 Place = Literal["host", "qemu"]
 
 
@@ -156,8 +157,9 @@ def _run(
     measure_memory: bool,
     timeout_seconds: float,
 ) -> BatchResult:
-    if repeat < 1:
-        raise CompileError(Diagnostic("BW204", f"an inference can run 1 time or more, not {repeat}"))
+    if not 1 <= repeat <= MOST_REPETITIONS:
+        limits = f"1 to {MOST_REPETITIONS} times"
+        raise CompileError(Diagnostic("BW204", f"an inference can run {limits}, not {repeat}"))
     if on == "qemu":
         run = run_on_board(
             bundle,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +26,29 @@ class Inputs:
 
     arrays: tuple[Array, ...]
     extents: Mapping[str, int]
+
+
+_NPY_MAGIC = b"\x93NUMPY"
+
+
+def array_from_npy(content: bytes) -> Array:
+    """The array of a .npy file.
+
+    Raises:
+        ValueError: It holds none, or only claims to.
+    """
+    if content.startswith(b"PK"):
+        raise ValueError("it holds several arrays; give one .npy file for each input")
+    if not content.startswith(_NPY_MAGIC):
+        raise ValueError("it does not begin as one")
+    try:
+        return cast("Array", np.lib.format.read_array(io.BytesIO(content), allow_pickle=False))
+    except MemoryError as error:
+        raise ValueError(f"it claims more bytes than the {len(content)} that it has") from error
+    except ValueError:
+        raise
+    except Exception as error:  # what numpy trips over in a damaged header can be anything
+        raise ValueError(f"it is damaged: {type(error).__name__}") from error
 
 
 def check_inputs(bundle: Bundle, inputs: Sequence[ArrayLike]) -> Inputs:

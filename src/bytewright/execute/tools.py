@@ -10,7 +10,9 @@ import os
 import shlex
 import shutil
 import subprocess
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from bytewright.diagnostics import CompileError, Diagnostic
@@ -45,6 +47,23 @@ def find_host_compiler(chosen: str | None = None) -> list[str]:
         if path is not None:
             return [path]
     raise _missing("no C compiler is installed (looked for cc, gcc and clang)", "gcc")
+
+
+@contextmanager
+def build_folder() -> Generator[Path, None, None]:
+    """A temporary folder for what is built.
+
+    Raises:
+        CompileError: BW502 if it cannot be made or written: the disk is full, say.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix="bytewright-") as name:
+            yield Path(name)
+    except OSError as error:
+        raise failure(
+            f"the folder to build in cannot be written: {error.strerror or error}",
+            help_text="TMPDIR=FOLDER names another place",
+        ) from error
 
 
 class CrashError(CompileError):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
-from bytewright.codegen.interface import offset_macro, request_name
+from bytewright.bundle_folder import digest_of, foreign_entries, is_inside
+from bytewright.codegen.interface import blob_path, offset_macro, request_name
+from bytewright.input_file import read_input
 from bytewright.inspect.read_c import (
     read_addresses,
     read_arenas,
@@ -18,13 +21,14 @@ from bytewright.inspect.read_c import (
     read_offsets,
     read_requests,
 )
-from bytewright.plan_file import Plan, PlannedBuffer, PlannedPool, hash_document
+from bytewright.plan_file import PLAN_FILE, Plan, PlannedBuffer, PlannedPool, hash_document, hash_files
 
 
 def faults_of_files(directory: Path, document: Mapping[str, Any], plan: Plan) -> list[str]:
     """Every way in which the files differ from the plan, one sentence each."""
     return [
         *_faults_of_hash(document, plan),
+        *_faults_of_list(directory, document, plan),
         *_faults_of_digests(directory, plan),
         *_faults_of_header(directory, plan),
         *_faults_of_source(directory, plan),
@@ -38,29 +42,40 @@ def _faults_of_hash(document: Mapping[str, Any], plan: Plan) -> Iterator[str]:
         yield f"plan.json was changed: it states the hash {plan.plan_hash[:12]}, its content has {actual[:12]}"
 
 
+def _faults_of_list(directory: Path, document: Mapping[str, Any], plan: Plan) -> Iterator[str]:
+    """The list of files is the one that was written, and the folder holds nothing else."""
+    if document.get("files_hash") != hash_files(plan.plan_hash, plan.files):
+        yield "plan.json was changed: its list of files is not the one that 'files_hash' is of"
+    try:
+        foreign = foreign_entries(directory, [*plan.files, PLAN_FILE])
+    except OSError as error:
+        yield f"the folder cannot be read: {error.strerror}"
+        return
+    yield from (f"{path} is not a file of this bundle" for path in foreign)
+
+
 def _faults_of_digests(directory: Path, plan: Plan) -> Iterator[str]:
-    """The files are those that were written, and no other source is among them."""
+    """The files are those that were written."""
     for path, digest in plan.files.items():
-        if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
+        if not is_inside(path):
             yield f"{path} is not a path inside the bundle"
             continue
         try:
-            content = (directory / path).read_bytes()
+            actual = digest_of(directory / path)
         except OSError as error:
             yield f"{path} cannot be read: {error.strerror}"
             continue
-        if hashlib.sha256(content).hexdigest() != digest:
+        if actual is None:
+            is_there = os.path.lexists(directory / path)
+            yield f"{path} cannot be read: {'it is no regular file' if is_there else 'there is no such file'}"
+        elif actual != digest:
             yield f"{path} was changed"
-    for source in sorted((directory / "src").glob("*")):
-        path = source.relative_to(directory).as_posix()
-        if source.suffix in (".c", ".h") and path not in plan.files:
-            yield f"{path} is not a file of this bundle"
 
 
 def _read(directory: Path, path: str) -> str:
     """A text of the bundle; one that is missing is empty, because its digest has been refused already."""
     try:
-        return (directory / path).read_text(encoding="utf-8", errors="replace")
+        return read_input(directory / path).decode("utf-8", "replace")
     except OSError:
         return ""
 
@@ -210,7 +225,7 @@ def _faults_of_parameters(directory: Path, plan: Plan) -> Iterator[str]:
         elif pool.provider != "caller":
             yield from _faults_of_blob(directory, f"{stem}.bin", pool)
         if pool.provider == "caller":
-            yield from _faults_of_blob(directory, f"parameters/{pool.c_name}.bin", pool)
+            yield from _faults_of_blob(directory, blob_path(pool.name), pool)
 
 
 def _faults_of_numbers(directory: Path, path: str, pool: PlannedPool) -> Iterator[str]:
@@ -224,7 +239,7 @@ def _faults_of_numbers(directory: Path, path: str, pool: PlannedPool) -> Iterato
 
 def _faults_of_blob(directory: Path, path: str, pool: PlannedPool) -> Iterator[str]:
     try:
-        content = (directory / path).read_bytes()
+        content = read_input(directory / path)
     except OSError:
         content = b""
     yield from _faults_of_content(path, content, pool)

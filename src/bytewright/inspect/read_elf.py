@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.input_file import require_regular
 
 if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile
@@ -108,6 +109,7 @@ def _read(path: Path) -> Image:
     from elftools.elf.elffile import ELFFile
     from elftools.elf.sections import SymbolTableSection
 
+    require_regular(path)
     with path.open("rb") as stream:
         file_bytes = stream.seek(0, os.SEEK_END)
         stream.seek(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.input_file import require_regular
 from bytewright.target.size import format_size
 
 LARGEST_BYTES = 4 << 20  # the devicetree of a large board has 0.2 MB
@@ -17,6 +18,7 @@ def read_text(path: Path) -> str:
         CompileError: BW201 if it cannot be read, is larger than `LARGEST_BYTES`, or is not UTF-8.
     """
     try:
+        require_regular(path)
         with path.open("rb") as file:
             content = file.read(LARGEST_BYTES + 1)
     except OSError as error:

@@ -103,7 +103,7 @@ def test_a_missing_header_is_named(tmp_path: Path) -> None:
 
 def test_missing_sources_are_refused(tmp_path: Path) -> None:
     names = ["src/tiny.c", "src/tiny_kernels.c", "src/tiny_parameters.c"]
-    assert "src/ holds no C files" in refusal(write_tiny_bundle(tmp_path, left_out=names))
+    assert "plan.json lists no C files" in refusal(write_tiny_bundle(tmp_path, left_out=names))
 
 
 def test_a_missing_blob_is_named(tmp_path: Path) -> None:

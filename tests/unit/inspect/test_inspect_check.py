@@ -1,6 +1,7 @@
 """`check_bundle`: it accepts what was compiled, and finds each kind of change, one test a kind."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -331,6 +332,61 @@ def test_a_missing_file_is_found(bundle: Path) -> None:
 def test_files_of_other_compiles_are_found(bundle: Path) -> None:
     (bundle / "src" / "other.c").write_text("int other;\n")
     assert faults(bundle) == {"BW402": "src/other.c is not a file of this bundle"}
+
+
+FOREIGN = [
+    "runtime/evil.c",
+    "include/string.h",
+    "src/more.h",
+    "src/deep/x.c",
+    "notes.txt",
+    ".hidden",
+    "include/a.inc",
+]
+
+
+@pytest.mark.parametrize("path", FOREIGN)
+def test_every_file_of_the_folder_must_be_listed(bundle: Path, path: str) -> None:
+    (bundle / path).parent.mkdir(exist_ok=True)
+    (bundle / path).write_text("")
+    new_folder = {"runtime/evil.c": "runtime/", "src/deep/x.c": "src/deep/"}.get(path)
+    assert faults(bundle) == {"BW402": f"{new_folder or path} is not a file of this bundle"}
+
+
+def test_links_are_no_files_of_a_bundle(bundle: Path, tmp_path: Path) -> None:
+    (bundle / "include" / "sys").symlink_to(tmp_path)
+    (bundle / "src" / "digits.c").rename(tmp_path / "digits.c")
+    (bundle / "src" / "digits.c").symlink_to(tmp_path / "digits.c")
+    assert set(faults(bundle)["BW402"].split("\n")) == {
+        "include/sys is not a file of this bundle",
+        "src/digits.c is not a file of this bundle",
+        "src/digits.c cannot be read: it is no regular file",
+    }
+
+
+def test_a_pipe_in_place_of_a_source_is_not_waited_for(bundle: Path) -> None:
+    (bundle / "src" / "digits.c").unlink()
+    os.mkfifo(bundle / "src" / "digits.c")
+    assert "src/digits.c cannot be read: it is no regular file" in faults(bundle)["BW402"]
+
+
+def test_a_file_that_is_struck_off_the_list_is_missed(bundle: Path) -> None:
+    """Its edits were to be hidden by it."""
+    document = digits_document()
+    del document["files"]["src/digits_kernels.c"]
+    (bundle / "src" / "digits_kernels.c").write_text("/* edited */")
+    (bundle / "plan.json").write_text(json.dumps(document))
+    assert faults(bundle)["BW402"].split("\n") == [
+        "plan.json was changed: its list of files is not the one that 'files_hash' is of",
+        "src/digits_kernels.c is not a file of this bundle",
+    ]
+
+
+def test_a_list_without_a_digest_of_its_own_is_refused(bundle: Path) -> None:
+    document = digits_document()
+    del document["files_hash"]
+    (bundle / "plan.json").write_text(json.dumps(document))
+    assert "its list of files is not the one" in faults(bundle)["BW402"]
 
 
 def test_a_path_that_leaves_the_bundle_is_refused(bundle: Path) -> None:
