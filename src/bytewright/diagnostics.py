@@ -44,6 +44,7 @@ CODES: dict[str, str] = {
     "BW114": "compiling the model would cost more than files of its size may",
     "BW115": "memory is read before anything wrote it",
     "BW116": "the program asks for what cannot be compiled yet",
+    "BW117": "a name of the program cannot be used in C",
     # 2xx: targets and options
     "BW201": "the target file cannot be read",
     "BW202": "the target file is not valid",

@@ -24,6 +24,7 @@ from bytewright.codegen.interface import (
     planned_offsets,
     pool_interfaces,
 )
+from bytewright.codegen.name_symbols import name_symbols
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.frontends.open_batch import open_batch
 from bytewright.frontends.text import SUFFIX as TEXT_SUFFIX
@@ -238,6 +239,7 @@ def plan_lowered(
         module = checked(pass_constants(module), Stage.LOWERED, module, "pass_constants")
         module = checked(drop_unused_buffers(module), Stage.LOWERED, module, "drop_unused_buffers")
     module = _lowered_tags(module, target, after_pass)
+    module = _checked(name_symbols(module), Stage.LOWERED, None, "name_symbols", target, after_pass)
     check_indices(module)
     quiet = partial(store, module, solver=solver, progress=progress)  # `storage` and `plan`
     attempt, quick_attempt = partial(quiet, after_pass=after_pass), partial(quiet, node_budget=REMEDY_NODES)

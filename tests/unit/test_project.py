@@ -19,7 +19,7 @@ PACKAGE = ROOT / "src" / "bytewright"
 
 # Who may import whom: a part imports itself and the layers before its own.
 LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"diagnostics", "frozen_mapping", "input_file"}),
+    frozenset({"c_names", "diagnostics", "frozen_mapping", "input_file"}),
     frozenset({"target"}),
     frozenset({"ir"}),
     frozenset({"ops"}),

@@ -1,24 +1,68 @@
 """The form of a kernel that prints as C line by line.
 
-Unrolled loops are copies of their bodies, and a buffer has no axes only where it is a variable of the function: what is
-reached through a pointer, or has its address taken, is an array of one element.
+Unrolled loops are copies of their bodies, every name is one of C, and a buffer has no axes only where it is a variable
+of the function: what is reached through a pointer, or has its address taken, is an array of one element.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
-from bytewright.ir.expr import Buffer, Expr, Load, const
-from bytewright.ir.prim import BufferParameter, PrimFunc, Statement, Store, View
+from bytewright.c_names import unique_names
+from bytewright.ir.expr import Buffer, Expr, Load, Var, const
+from bytewright.ir.prim import BufferParameter, Parameter, PrimFunc, Seq, Statement, Store, View
 from bytewright.ir.rewrite import Rewriting, expand_unrolled, rewrite_sequence
-from bytewright.ir.walk import regions, walk_statements
+from bytewright.ir.types import Symbol
+from bytewright.ir.walk import names_in, regions, walk_statements
 
 
-def c_form(kernel: PrimFunc) -> PrimFunc:
-    """The kernel in this form."""
+def c_form(kernel: PrimFunc, taken: Collection[str] = ()) -> PrimFunc:
+    """The kernel in this form.
+
+    Args:
+        kernel: A kernel.
+        taken: What the file calls by name: no parameter or variable is called so.
+    """
     unrolled = replace(kernel, body=expand_unrolled(kernel.body, _parameter_names(kernel)))
-    scalars = _scalars_in_memory(unrolled)
-    return _with_an_axis(unrolled, scalars) if scalars else unrolled
+    names = unique_names(names_in(unrolled), taken)
+    changed = {old: new for old, new in names.items() if old != new}
+    named = _renamed(unrolled, changed) if changed else unrolled
+    scalars = _scalars_in_memory(named)
+    return _with_an_axis(named, scalars) if scalars else named
+
+
+def parameters_in_c(kernel: PrimFunc, taken: Collection[str] = ()) -> PrimFunc:
+    """The kernel without its body, with the parameters of its C form."""
+    return c_form(replace(kernel, body=Seq(())), taken)
+
+
+def _renamed(kernel: PrimFunc, names: dict[str, str]) -> PrimFunc:
+    """The kernel with other names for parameters and variables; an extent is called as the parameter of its value."""
+
+    def expression(node: Expr) -> Expr:
+        return replace(node, name=names.get(node.name, node.name)) if isinstance(node, Var) else node
+
+    def buffer(node: Buffer) -> Buffer:
+        shape = tuple(
+            replace(extent, name=names.get(extent.name, extent.name))
+            if isinstance(extent, Symbol)
+            else extent
+            for extent in node.shape
+        )
+        return replace(node, name=names.get(node.name, node.name), shape=shape)
+
+    def parameter(node: Parameter) -> Parameter:
+        if isinstance(node, BufferParameter):
+            return replace(node, buffer=buffer(node.buffer))
+        return replace(
+            node, variable=replace(node.variable, name=names.get(node.variable.name, node.variable.name))
+        )
+
+    pairs = tuple((names.get(a, a), names.get(b, b)) for a, b in kernel.noalias)
+    parameters = tuple(parameter(node) for node in kernel.parameters)
+    body = rewrite_sequence(kernel.body, Rewriting(expression, buffer))
+    return replace(kernel, parameters=parameters, body=body, noalias=pairs)
 
 
 def _parameter_names(kernel: PrimFunc) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bytewright.codegen.arena import backend_source
+from bytewright.codegen.check_names import check_names
 from bytewright.codegen.entry import entry_source
 from bytewright.codegen.header import header_text
 from bytewright.codegen.interface import Interface
@@ -13,6 +14,7 @@ from bytewright.ir.module import Module
 
 def generate_c(module: Module, interface: Interface) -> dict[str, bytes]:
     """Path in the bundle -> content. The module must be planned."""
+    check_names(module, interface)
     model = module.name
     texts = {
         f"include/{model}.h": header_text(module, interface),

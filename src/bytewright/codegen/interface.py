@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from bytewright.c_names import c_identifier
 from bytewright.codegen.fnv1a import OFFSET_BASIS, fnv1a_64
 from bytewright.diagnostics import InternalError
 from bytewright.ir.address import size_bytes
@@ -21,6 +23,17 @@ from bytewright.target.model import PARAMETER_HEADER_BYTES, Pool, Provider, Role
 MAGIC = b"BYTEWRT1"
 # Larger parameter pools are not written as numbers unless asked for: compilers take a hundred bytes for each of them.
 MAX_TEXT_BYTES = 1 << 20
+_OF_THE_FILE = (
+    "first_error",
+    "shared",
+    "request_status",
+    "memory_span",
+    "wraps",
+    "share_bytes",
+    "lies_within",
+    "first_address",
+)
+_PLAIN_NAME = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*(/[a-z0-9]+(_[a-z0-9]+)*)*")
 # Variables of the run function that hold what it requested begin with this.
 REQUEST = "request_"
 
@@ -221,13 +234,14 @@ class Interface:
     def base_name(self, pool: PoolInterface) -> str:
         """The variable of the run function that holds a pool's base: its name, unless something else may have that.
 
-        Functions and arrays of the C begin with the model's name; of the others, the run function calls one alone.
+        Functions and arrays of the C begin with the model's name, but for a few that the file has for itself.
         """
-        taken = {"context", "inputs", "outputs", "first_error", *(symbol.name for symbol in self.symbols)}
+        taken = {"context", "inputs", "outputs", *_OF_THE_FILE, *(symbol.name for symbol in self.symbols)}
         is_taken = (
             pool.identifier in taken
             or pool.identifier.startswith((REQUEST, f"{self.model}_"))
-            or pool.identifier.endswith("_base")
+            or pool.identifier.startswith("check_")
+            or pool.identifier.endswith(("_base", "_at"))
         )
         return f"{pool.identifier}_base" if is_taken else pool.identifier
 
@@ -270,13 +284,8 @@ class Interface:
 
 
 def offset_macro(model: str, pool: str, buffer: str) -> str:
-    """`KWS_AT_DTCM_CONV2D_3__OUT`: the offset of a buffer in its pool.
-
-    A slash becomes two underscores, which no name of an input or output has, so `pad_0/out` and an input that is
-    called `pad_0_out` stay apart.
-    """
-    plain = f"{model}_at_{pool}_{buffer}".replace("/", "__")
-    return re.sub(r"[^A-Za-z0-9_]", "_", plain).upper()
+    """`KWS_AT_DTCM_CONV2D_3__OUT`: the offset of a buffer in its pool."""
+    return f"{c_identifier(f'{model}_at_{pool}')}_{_part(buffer)}".upper()
 
 
 def blob_path(pool: str) -> str:
@@ -286,7 +295,19 @@ def blob_path(pool: str) -> str:
 
 def request_name(buffer: str) -> str:
     """`request_y__scratch0`: the variable of the run function that holds what was requested for a buffer."""
-    return REQUEST + re.sub(r"[^A-Za-z0-9_]", "_", buffer.replace("/", "__"))
+    return REQUEST + _part(buffer)
+
+
+def _part(buffer: str) -> str:
+    """A buffer's name as a part of a C name, which no other buffer's is, in capitals either.
+
+    A slash becomes two underscores. A name that could then be mistaken for another, because it has capitals,
+    characters that C has not, or underscores next to each other or at an end, gets digits of its hash.
+    """
+    plain = c_identifier(buffer.replace("/", "__"))
+    if _PLAIN_NAME.fullmatch(buffer):
+        return plain
+    return f"{plain}_x{hashlib.sha256(buffer.encode()).hexdigest()[:8]}"
 
 
 def planned_offsets(module: Module) -> tuple[tuple[Buffer, int], ...]:

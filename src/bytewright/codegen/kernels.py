@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bytewright.codegen.c_form import c_form
+from bytewright.codegen.c_form import c_form, parameters_in_c
 from bytewright.codegen.expressions import C_TYPES, helper_name, memory_type
 from bytewright.codegen.includes import needs_bool_header, needs_math_header
 from bytewright.codegen.statements import write_sequence
 from bytewright.codegen.writer import Writer
-from bytewright.ir.expr import Binary, BinaryOperator
+from bytewright.ir.expr import Binary, BinaryOperator, MathFunction
 from bytewright.ir.module import Module
-from bytewright.ir.prim import Access, BufferParameter, Parameter, PrimFunc
+from bytewright.ir.prim import Access, BufferParameter, Call, Parameter, PrimFunc
 from bytewright.ir.types import DType, format_shape
-from bytewright.ir.walk import walk_all_expressions
+from bytewright.ir.walk import walk_all_expressions, walk_statements
 
 _HELPERS = {
     BinaryOperator.MIN: "return second < first ? second : first;",
@@ -33,8 +33,9 @@ def kernels_header(module: Module) -> str:
     if needs_bool_header(module):
         writer.line("#include <stdbool.h>")
     writer.line()
+    taken = _called(module)
     for kernel in module.kernels:
-        _write_prototype(writer, kernel, ";")
+        _write_prototype(writer, parameters_in_c(kernel, taken), ";")
     writer.line()
     writer.line(f"#endif /* {guard} */")
     return writer.text()
@@ -52,13 +53,24 @@ def kernels_source(module: Module) -> str:
         writer.line()
         writer.line("#include <math.h>")
     write_operator_functions(writer, module.kernels)
+    taken = _called(module)
     for kernel in module.kernels:
         writer.line()
-        _write_kernel(writer, kernel)
+        _write_kernel(writer, c_form(kernel, taken))
     return writer.text()
 
 
+def _called(module: Module) -> frozenset[str]:
+    """The functions that kernels may call: no variable of theirs is called so."""
+    calls = (s for kernel in module.kernels for s in walk_statements(kernel.body) if isinstance(s, Call))
+    helpers = (helper_name(operator, dtype) for operator in _HELPERS for dtype in DType)
+    functions = (function.value for function in MathFunction)
+    kernels = (kernel.name for kernel in module.kernels)
+    return frozenset((*kernels, *(call.callee for call in calls), *helpers, *functions))
+
+
 def _write_kernel(writer: Writer, kernel: PrimFunc) -> None:
+    """Writes a kernel in its C form."""
     where = kernel.where
     lines = [f"{where.model}, operator {where.operator}" if where.operator else where.model]
     for parameter in kernel.buffer_parameters:
@@ -67,7 +79,7 @@ def _write_kernel(writer: Writer, kernel: PrimFunc) -> None:
     writer.comment("\n".join(lines))
     _write_prototype(writer, kernel, "")
     with writer.block(""):
-        write_sequence(writer, c_form(kernel).body)
+        write_sequence(writer, kernel.body)
 
 
 def _write_prototype(writer: Writer, kernel: PrimFunc, tail: str) -> None:

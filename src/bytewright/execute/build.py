@@ -12,9 +12,9 @@ from importlib.resources import files
 from math import prod
 from pathlib import Path
 
+from bytewright.c_names import c_identifier
 from bytewright.execute.description import Bundle, PoolUse, Tensor
 from bytewright.execute.watch import Watch, step_header, table_header
-from bytewright.target.model import c_identifier
 
 LANGUAGE_FLAGS = ("-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")
 SANITIZER_FLAGS = (

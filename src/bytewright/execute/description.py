@@ -19,12 +19,13 @@ from typing import Any, cast
 import numpy as np
 
 from bytewright.bundle_folder import is_inside
+from bytewright.c_names import c_identifier
 from bytewright.codegen.interface import blob_path
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ir.border import Io
 from bytewright.ir.types import Symbol
 from bytewright.target.load import load_description
-from bytewright.target.model import Load, Provider, Role, Target, c_identifier
+from bytewright.target.model import Load, Provider, Role, Target
 
 Array = np.ndarray[Any, Any]
 _RUNTIME = "runtime"

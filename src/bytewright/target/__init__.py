@@ -22,7 +22,6 @@ from bytewright.target.model import (
     ScopeTag,
     Target,
     Unlimited,
-    c_identifier,
 )
 from bytewright.target.options import (
     OptionSyntaxError,
@@ -64,7 +63,6 @@ __all__ = [
     "Target",
     "Unlimited",
     "apply_overrides",
-    "c_identifier",
     "dump",
     "dump_toml",
     "format_size",

@@ -8,10 +8,10 @@ that were left open their size. The single values (types, signs, units) were che
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from bytewright.c_names import c_identifier, is_reserved
 from bytewright.target.model import (
     Device,
     ExecutionContext,
@@ -21,7 +21,6 @@ from bytewright.target.model import (
     Provider,
     Role,
     Target,
-    c_identifier,
 )
 from bytewright.target.packing import Part, packed_bytes, room_bytes
 from bytewright.target.problem import (
@@ -37,13 +36,11 @@ from bytewright.target.size import format_size
 from bytewright.target.source import Path
 
 FORBIDDEN_POOL_NAMES = ("workspace", "stack")  # `global.workspace` and `global.stack` are scopes of their own
+# `<model>_set_parameters` is a function; the array of a generated pool is `<model>_<pool>_parameters`.
+FUNCTION_NAMES = ("set", "verify")
 _END_OF_ADDRESSES = 1 << 64
 STACK_ALIGNMENT = 8  # at least, in every calling convention
 _MOST_OVERLAPS = 100  # pairs that are looked at closely
-C_KEYWORD = re.compile(
-    "auto|break|case|char|const|continue|default|do|double|else|enum|extern|float|for|goto|if|inline|int|long|"
-    "register|restrict|return|short|signed|sizeof|static|struct|switch|typedef|union|unsigned|void|volatile|while"
-)
 
 
 def with_default_devices(target: Target) -> Target:
@@ -302,8 +299,13 @@ def _name_problems(target: Target, pools: list[tuple[Pool, Path]]) -> Iterator[P
         if pool.name in FORBIDDEN_POOL_NAMES:
             message = f"a pool cannot be called {pool.name!r}: `global.{pool.name}` is another storage scope"
             yield Problem(path, message)
-        if C_KEYWORD.fullmatch(pool.identifier):
-            message = f"a pool cannot be called {pool.name!r}: it becomes a name in C, where it is a keyword"
+        if is_reserved(pool.identifier):
+            message = f"a pool cannot be called {pool.name!r}: {pool.identifier!r} is reserved in C or C++"
+            yield Problem(path, message)
+        if pool.role is Role.PARAMETERS and pool.identifier in FUNCTION_NAMES:
+            message = (
+                f"parameters cannot be called {pool.name!r}: their array would have the name of a function"
+            )
             yield Problem(path, message)
         if pool.name in tags:
             message = f"{pool.name!r} is a pool and a scope tag, so `global.{pool.name}` would be ambiguous"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeVar
 
+from bytewright.c_names import c_identifier
 from bytewright.diagnostics import InternalError
 
 
@@ -440,9 +441,3 @@ class Target:
     def external_stack_bytes(self, symbol: str) -> int | None:
         """The stack that an external symbol needs; `None` if the target does not declare it."""
         return next((entry.size_bytes for entry in self.external_stacks if entry.symbol == symbol), None)
-
-
-def c_identifier(name: str) -> str:
-    """The name with every character that C identifiers cannot have replaced by an underscore."""
-    text = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name)
-    return f"_{text}" if not text or text[0].isdigit() else text

@@ -24,7 +24,7 @@ from tflite_writer import ModelBuilder
 
 def test_names_of_offsets() -> None:
     assert offset_macro("kws", "dtcm", "conv2d_3/out") == "KWS_AT_DTCM_CONV2D_3__OUT"
-    assert offset_macro("m", "fast-ram", "a.b c") == "M_AT_FAST_RAM_A_B_C"
+    assert offset_macro("m", "fast-ram", "a.b c") == "M_AT_FAST_RAM_A_B_C_X8640D2E2"
 
 
 def test_an_input_that_is_called_like_a_tensor_of_the_graph(tmp_path: Path) -> None:

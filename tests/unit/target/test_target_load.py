@@ -177,7 +177,7 @@ SINGLE_MISTAKES = [
     ("[device.npu]", "[device.CPU]", 24, "device.CPU", "devices 'cpu' and 'CPU' become the same name in C: CPU"),
     ('name = "dtcm"', 'name = "stack"', 28, "workspace[0].name", "another storage scope"),
     ('name = "dtcm"', 'name = "workspace"', 28, "workspace[0].name", "another storage scope"),
-    ('name = "dtcm"', 'name = "int"', 28, "workspace[0].name", "keyword"),
+    ('name = "dtcm"', 'name = "int"', 28, "workspace[0].name", "reserved"),
     ('name = "dtcm"', 'name = "1st"', 28, "workspace[0].name", "is not a name"),
     ('name = "dtcm"', "", 27, "workspace[0]", "the key 'name' is missing"),
     ('name = "isram"', 'name = "dtcm"', 32, "workspace[1].name", "two pools called 'dtcm'"),

@@ -6,10 +6,8 @@ from bytewright.target import (
     Device,
     ExecutionContext,
     Memory,
-    Pool,
     Reach,
     Role,
-    c_identifier,
     load_target,
 )
 
@@ -64,10 +62,3 @@ def test_lookups() -> None:
     assert target.external_stack_bytes("none") is None
     with pytest.raises(InternalError, match="no pool 'none'"):
         target.pool("none")
-
-
-def test_c_identifiers() -> None:
-    assert c_identifier("s-1.b") == "s_1_b"
-    assert c_identifier("1st") == "_1st"
-    assert c_identifier("é") == "_"
-    assert Pool("a-b", "m", Role.WORKSPACE, 1).identifier == "a_b"

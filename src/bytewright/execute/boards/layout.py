@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from string import Template
 
+from bytewright.c_names import c_identifier
 from bytewright.diagnostics import CompileError, Diagnostic, InternalError
 from bytewright.execute.boards.facts import BOARDS, Board
 from bytewright.execute.boards.load_sections import (
@@ -23,7 +24,7 @@ from bytewright.execute.boards.load_sections import (
 from bytewright.execute.boards.protection import GRANULE_BYTES, Access
 from bytewright.execute.build import STACK_OWNER, BoardTable, blob_section, harness_source, memory_section
 from bytewright.execute.description import Bundle
-from bytewright.target.model import Memory, Provider, Role, Target, c_identifier
+from bytewright.target.model import Memory, Provider, Role, Target
 
 DEFAULT_STACK_BYTES = 64 << 10
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from bytewright.c_names import c_identifier
 from bytewright.execute.build import loaded_blob_section
 from bytewright.execute.description import Bundle, PoolUse
-from bytewright.target.model import Provider, c_identifier
+from bytewright.target.model import Provider
 
 
 def loaded_pools(bundle: Bundle) -> list[PoolUse]:

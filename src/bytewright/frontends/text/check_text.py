@@ -6,8 +6,8 @@ the function, parameter or statement that breaks the rule.
 
 from __future__ import annotations
 
+from bytewright.c_names import c_name, is_c_name, model_name
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.frontends.tflite.names import c_identifier
 from bytewright.ir.admit import refuse
 from bytewright.ir.border import Border, border_buffers
 from bytewright.ir.module import Module, Port
@@ -71,8 +71,8 @@ def _place(parsed: ParsedModule, node: object, file_name: str) -> str:
 
 def _faults_of_module(module: Module) -> list[str]:
     faults: list[str] = []
-    if module.name != c_identifier(module.name, ""):
-        meant = c_identifier(module.name, "model")
+    if module.name != model_name(module.name):
+        meant = model_name(module.name)
         faults.append(f"the module's name '{module.name}' is not a C identifier, such as '{meant}'")
     if module.functions and module.entries:
         faults.append("a module that is compiled has a graph function or an entry, not both")
@@ -103,8 +103,8 @@ def _faults_of_ports(module: Module) -> list[tuple[object, str]]:
                 shape = f"{format_shape(buffer.shape)}x{buffer.dtype.value}".removeprefix("x")
                 faults.append((port, f"{of_port}, '{buffer.name}' of the entry is {shape}"))
     for port in (*module.inputs, *module.outputs):
-        if port.name != c_identifier(port.name, ""):
-            meant = c_identifier(port.name, "port")
+        if not is_c_name(port.name):
+            meant = c_name(port.name, "port")
             faults.append((port, f"the port's name '{port.name}' is not a C identifier, such as '{meant}'"))
     return faults
 

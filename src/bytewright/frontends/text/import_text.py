@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from bytewright.c_names import c_name, model_name
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.frontends.text.check_text import check_program, check_text
 from bytewright.frontends.text.constants_file import SUFFIX as CONSTANTS_SUFFIX
 from bytewright.frontends.text.constants_file import read_constants
-from bytewright.frontends.tflite.names import c_identifier
 from bytewright.ir.border import Border, border_buffers
 from bytewright.ir.graph import Function
 from bytewright.ir.module import Module, Port
@@ -69,9 +69,9 @@ def import_text(
         check_program(parsed, _with_ports(parsed.module), target, path.name)
     module = _with_ports(_with_places(parsed, path.name))
     if name is not None:
-        if name != c_identifier(name, ""):
-            help_text = f"--name {c_identifier(name, 'model')}"
-            raise CompileError(Diagnostic("BW204", f"'{name}' is not a C identifier", help=help_text))
+        if name != model_name(name):
+            message = f"a model cannot be called '{name}': files, names and macros in C are called after it"
+            raise CompileError(Diagnostic("BW204", message, help=f"--name {model_name(name)}"))
         module = replace(module, name=name)
     return TextModule(module, stage)
 
@@ -151,7 +151,7 @@ def _with_ports(module: Module) -> Module:
     types = {value.name: value for value in graph.parameters}
     types |= {value.name: value for node in graph.nodes for value in node.outputs}
     port: Callable[[str], Port] = lambda name: Port(  # noqa: E731
-        c_identifier(name, "value"), types[name].type, types[name].quantization
+        c_name(name, "value"), types[name].type, types[name].quantization
     )
     inputs = tuple(port(value.name) for value in graph.parameters)
     return replace(
@@ -161,6 +161,6 @@ def _with_ports(module: Module) -> Module:
 
 def _ports_of_entry(entry: PrimFunc, border: Border) -> tuple[Port, ...]:
     return tuple(
-        Port(c_identifier(buffer.name, f"{border.value}_{index}"), TensorType(buffer.shape, buffer.dtype))
+        Port(c_name(buffer.name, f"{border.value}_{index}"), TensorType(buffer.shape, buffer.dtype))
         for index, buffer in enumerate(border_buffers(entry, border))
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bytewright.c_names import model_name
 from bytewright.diagnostics import Collector, CompileError, Diagnostic
 from bytewright.frontends.tflite.conversion import (
     DTYPES,
@@ -20,7 +21,7 @@ from bytewright.frontends.tflite.conversion import (
 from bytewright.frontends.tflite.flatbuffer import DamagedError
 from bytewright.frontends.tflite.limits import check_cost
 from bytewright.frontends.tflite.model import ABSENT, OperatorRecord, TensorRecord
-from bytewright.frontends.tflite.names import c_identifier, port_names
+from bytewright.frontends.tflite.names import port_names
 from bytewright.frontends.tflite.reader import load_file, read_model
 from bytewright.frontends.tflite.survey import survey
 from bytewright.frontends.tflite.table import CONVERTERS
@@ -43,13 +44,13 @@ def import_content(
     content: bytes, file_name: str, *, name: str | None = None, numerics: Numerics = Numerics.LITERT_REF
 ) -> Module:
     """As `import_tflite`, from the bytes of a file; `file_name` is what diagnostics call it."""
-    module_name = c_identifier(Path(file_name).stem, "model") if name is None else name
-    if module_name != c_identifier(module_name, ""):
+    module_name = model_name(Path(file_name).stem) if name is None else name
+    if module_name != model_name(module_name):
         raise CompileError(
             Diagnostic(
                 "BW204",
-                f"'{name}' is not a C identifier",
-                help=f"--name {c_identifier(module_name, 'model')}",
+                f"a model cannot be called '{name}': files, names and macros in C are called after it",
+                help=f"--name {model_name(module_name)}",
             )
         )
     model = read_model(content, file_name)

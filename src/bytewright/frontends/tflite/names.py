@@ -2,32 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
+from bytewright.c_names import c_name
 from bytewright.diagnostics import CompileError, Diagnostic
-
-# Words that a C or C++ compiler does not take as a member's name; headers are read by both.
-_RESERVED = frozenset(
-    """
-    alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const constexpr
-    const_cast continue decltype default delete do double dynamic_cast else enum explicit export extern false
-    float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq
-    private protected public register reinterpret_cast restrict return short signed sizeof static static_assert
-    static_cast struct switch template this thread_local throw true try typedef typeid typename typeof union
-    unsigned using virtual void volatile wchar_t while xor xor_eq errno main
-    """.split()  # noqa: SIM905
-)
-MAX_IDENTIFIER_LENGTH = 63
-
-
-def c_identifier(text: str, fallback: str) -> str:
-    """`text` as a C identifier: other characters become `_`, digits in front and reserved words are avoided."""
-    name = re.sub(r"[^0-9A-Za-z]+", "_", text).strip("_")[:MAX_IDENTIFIER_LENGTH].rstrip("_")
-    if not name:
-        return fallback
-    if name[0].isdigit():
-        name = f"{fallback}_{name}"[:MAX_IDENTIFIER_LENGTH]
-    return f"{name}_" if name in _RESERVED else name
 
 
 def port_names(tensors: tuple[tuple[int, str], ...], role: str) -> tuple[str, ...]:
@@ -43,7 +19,7 @@ def port_names(tensors: tuple[tuple[int, str], ...], role: str) -> tuple[str, ..
     owners: dict[str, tuple[int, str]] = {}
     times_stated: dict[int, int] = {}
     for position, (index, tensor_name) in enumerate(tensors):
-        stem = c_identifier(tensor_name.lower(), f"{role}_{position}")
+        stem = c_name(tensor_name.lower(), f"{role}_{position}")
         name, number = stem, times_stated.get(index, 0)
         while name in owners and number:
             name, number = f"{stem}_{number}", number + 1

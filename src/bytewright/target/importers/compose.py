@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bytewright.target.check import C_KEYWORD, FORBIDDEN_POOL_NAMES
+from bytewright.c_names import is_reserved
+from bytewright.target.check import FORBIDDEN_POOL_NAMES
 from bytewright.target.importers.board import FoundBoard, FoundMemory, refusal
 from bytewright.target.importers.names import target_name
 from bytewright.target.isa import Isa, find_isa, isa_note
@@ -179,7 +180,7 @@ def _choose_workspaces(memories: Sequence[FoundMemory], stack: _Stack, parameter
 def _pool_name(memory: FoundMemory, memories: Sequence[FoundMemory], suffix: str = "") -> str:
     """The memory's name, unless no pool may be called so; never that of another memory."""
     name = memory.name
-    if name in FORBIDDEN_POOL_NAMES or C_KEYWORD.fullmatch(name):
+    if name in FORBIDDEN_POOL_NAMES or is_reserved(name):
         suffix = f"_memory{suffix}"
     others = [other.name for other in memories if other is not memory]
     while f"{name}{suffix}" in others:

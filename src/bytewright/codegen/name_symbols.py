@@ -1,0 +1,128 @@
+"""Gives kernels and ports the names that they have in C: what links begins with the model's name, and nothing clashes.
+
+Names of a model from a file are like that already. Those of IR by hand may be anything: a kernel called `int` becomes
+`<model>_int`. Buffers keep their names, which pins and reports use; so do the extents that a run is given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bytewright.c_names import c_name, is_c_name, model_name, unique_names
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.ir.backend import backend_functions
+from bytewright.ir.border import Border
+from bytewright.ir.module import Module, Port
+from bytewright.ir.prim import Call, Statement
+from bytewright.ir.rewrite import Rewriting, rewrite_sequence
+from bytewright.ir.symbols import symbols_of
+from bytewright.ir.walk import walk_statements
+
+# What the model's name begins that is no kernel; then what a pool's name stands before.
+_FUNCTIONS = ("run", "set_workspaces", "set_parameters", "verify_parameters")
+_TYPES = ("inputs", "outputs", "context", "memory", "workspaces", "parameters", "copy", "arena")
+_OF_POOLS = ("_workspace", "_parameters", "_parameters_load", "_header")
+# Names of the functions that an extent is an argument of.
+_OF_ARGUMENTS = frozenset(
+    ("context", "inputs", "outputs", "index", "first", "second", "memory", "begin", "end", "shared")
+)
+
+
+def name_symbols(module: Module) -> Module:
+    """The module with the names of C.
+
+    Raises:
+        CompileError: BW109, two inputs or two outputs become one; BW117, the model or an extent cannot be called so.
+    """
+    _check_model(module)
+    ports = {border: _port_names(module, border) for border in Border}
+    named = replace(
+        module,
+        inputs=_renamed(module.inputs, ports[Border.INPUT]),
+        outputs=_renamed(module.outputs, ports[Border.OUTPUT]),
+    )
+    renamed = {old: new for old, new in _kernel_names(named).items() if old != new}
+    return _with_kernels(named, renamed) if renamed else named
+
+
+def _check_model(module: Module) -> None:
+    if module.name != model_name(module.name):
+        message = (
+            f"a model cannot be called '{module.name}': files, names and macros in C are called after it"
+        )
+        raise CompileError(Diagnostic("BW117", message, help=f"module {model_name(module.name)}"))
+    for function in (*module.entries, *module.kernels):
+        if function in module.entries:
+            for name in symbols_of(function):
+                if not is_c_name(name) or name in _OF_ARGUMENTS:
+                    message = (
+                        f"an extent cannot be called '{name}': the run function has an argument of its name"
+                    )
+                    raise CompileError(
+                        Diagnostic("BW117", message, help=f"call it {c_name(name, 'extent')}_extent")
+                    )
+
+
+def _port_names(module: Module, border: Border) -> dict[str, str]:
+    """The member of the structure for each input or output."""
+    ports = module.inputs if border is Border.INPUT else module.outputs
+    found: dict[str, str] = {}
+    for position, port in enumerate(ports):
+        name = port.name if is_c_name(port.name) else c_name(port.name, f"{border.value}_{position}")
+        other = next((old for old, new in found.items() if new == name), None)
+        if other is not None:
+            message = f"the {border.value}s '{other}' and '{port.name}' both become '{name}' in C"
+            raise CompileError(
+                Diagnostic("BW109", message, help=f"rename one of the two {border.value}s in the model")
+            )
+        found[port.name] = name
+    return found
+
+
+def _renamed(ports: tuple[Port, ...], names: dict[str, str]) -> tuple[Port, ...]:
+    return tuple(replace(port, name=names[port.name]) for port in ports)
+
+
+def _kernel_names(module: Module) -> dict[str, str]:
+    """The C function of each kernel; functions that are called and not defined keep their names."""
+    model = module.name
+    known = {kernel.name for kernel in module.kernels}
+    functions = (*module.kernels, *module.entries)
+    calls = (s for function in functions for s in walk_statements(function.body) if isinstance(s, Call))
+    taken = {call.callee for call in calls if call.callee not in known}
+    taken |= {f"{model}_{name}" for name in (*_FUNCTIONS, *_TYPES)} | set(backend_functions(model))
+    taken |= {f"{model}_input_{port.name}" for port in module.inputs}
+    taken |= {f"{model}_output_{port.name}" for port in module.outputs}
+    wanted: dict[str, str] = {}
+    for name in (kernel.name for kernel in module.kernels):
+        is_own = name.startswith(f"{model}_") and is_c_name(name) and not name.endswith(_OF_POOLS)
+        wanted[name] = name if is_own else f"{model}_{c_name(name.removeprefix(f'{model}_'), 'kernel')}"
+        if wanted[name].endswith(_OF_POOLS):
+            wanted[name] += "_kernel"
+    # Those that stay as they are come first, so that no other takes their names.
+    own = [name for name in wanted if wanted[name] == name and name not in taken]
+    others = [name for name in wanted if name not in own]
+    chosen = {name: name for name in own}
+    used = taken | set(own)
+    for name in others:
+        (chosen[name],) = unique_names([wanted[name]], used).values()
+        used.add(chosen[name])
+    return chosen
+
+
+def _with_kernels(module: Module, names: dict[str, str]) -> Module:
+    def statement(node: Statement) -> tuple[Statement, ...]:
+        return (
+            replace(node, callee=names.get(node.callee, node.callee)) if isinstance(node, Call) else node,
+        )
+
+    rewriting = Rewriting(statement=statement)
+    kernels, entries = (
+        tuple(replace(f, body=rewrite_sequence(f.body, rewriting)) for f in functions)
+        for functions in (module.kernels, module.entries)
+    )
+    return replace(
+        module,
+        kernels=tuple(replace(kernel, name=names.get(kernel.name, kernel.name)) for kernel in kernels),
+        entries=entries,
+    )
