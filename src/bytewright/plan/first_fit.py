@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from bytewright.plan import native
 from bytewright.plan.flat import Choice, FlatProblem, align_up
+from bytewright.plan.pile import is_pile, place_pile
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,8 @@ def first_fit(flat: FlatProblem, use_native: bool = True) -> Attempt:
 
 def placer(flat: FlatProblem, use_native: bool = True) -> Callable[[Sequence[int]], Attempt]:
     """A function from an order to the outcome of first fit in it; the C core serves if there is one."""
+    if is_pile(flat):
+        return lambda order: _attempt(flat, *place_pile(flat, order))
     if not use_native or not native.AVAILABLE:
         return lambda order: place_in_order(flat, order)
     prepared = native.NativeFirstFit(flat)
@@ -58,7 +61,10 @@ def standard_orders(flat: FlatProblem) -> list[list[int]]:
         lambda i: (starts[i], -sizes[i]),
         lambda i: (-ends[i], -sizes[i]),
     ]
-    return [sorted(range(flat.num_buffers), key=key) for key in keys]
+    orders = (tuple(sorted(range(flat.num_buffers), key=key)) for key in keys)
+    return [
+        list(order) for order in dict.fromkeys(orders)
+    ]  # of buffers that live equally long, some are the same
 
 
 def place_in_order(flat: FlatProblem, order: Sequence[int]) -> Attempt:
