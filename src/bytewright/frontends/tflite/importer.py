@@ -6,6 +6,8 @@ what the file declares. Operators on which nothing depends are left out.
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +25,7 @@ from bytewright.frontends.tflite.limits import check_cost
 from bytewright.frontends.tflite.model import ABSENT, OperatorRecord, TensorRecord
 from bytewright.frontends.tflite.names import port_names
 from bytewright.frontends.tflite.reader import load_file, read_model
-from bytewright.frontends.tflite.survey import survey
+from bytewright.frontends.tflite.survey import MOST_PLACES, survey
 from bytewright.frontends.tflite.table import CONVERTERS
 from bytewright.ir.graph import Function, Node, Quantization, Value
 from bytewright.ir.module import Module, Port
@@ -115,7 +117,23 @@ def _convert_operators(graph: GraphBuilder) -> None:
             _convert(graph, operator)
         if len(found.diagnostics) > failures:
             graph.failed.update(operator.outputs)
-    found.stop_if_any()
+    if found.diagnostics:
+        raise CompileError(_first_of_each(found.diagnostics))
+
+
+def _first_of_each(diagnostics: list[Diagnostic]) -> list[Diagnostic]:
+    """The first ten places of each cause; the last of them says how many more there are."""
+    of_cause: dict[tuple[str, str], list[Diagnostic]] = {}
+    for diagnostic in diagnostics:
+        cause = re.sub(r"[-+.0-9e]*[0-9]", "0", re.sub(r"'[^']*'", "''", diagnostic.message))
+        of_cause.setdefault((diagnostic.code, cause), []).append(diagnostic)
+    shown: list[Diagnostic] = []
+    for places in of_cause.values():
+        shown += places[:MOST_PLACES]
+        rest = len(places) - MOST_PLACES
+        if rest > 0:
+            shown[-1] = replace(shown[-1], notes=(*shown[-1].notes, f"and {rest} more places of this kind"))
+    return shown
 
 
 def _convert(graph: GraphBuilder, operator: OperatorRecord) -> None:

@@ -21,6 +21,7 @@ from bytewright.frontends.tflite.model import (
     QuantizationRecord,
     TensorRecord,
 )
+from bytewright.frontends.tflite.other_formats import HEAD_BYTES, refuse_other_formats
 from bytewright.ir.types import MAX_ELEMENTS
 
 IDENTIFIER = b"TFL3"
@@ -46,17 +47,26 @@ _ELEMENT_BITS = {
 }
 
 
+_VELA = "CUSTOM 'ethos-u'"
+
+
 def load_file(path: Path) -> bytes:
     """The bytes of a model file.
 
     Raises:
-        CompileError: BW101, the file cannot be read.
+        CompileError: BW101, the file cannot be read; BW102, it is a model of another format.
     """
     try:
         # Pipes and devices may have no end.
+        if path.is_dir():
+            refuse_other_formats(path, b"")
         if path.exists() and not path.is_file():
             raise CompileError(Diagnostic("BW101", f"cannot read '{path}': it is not a file"))
-        content = path.read_bytes()
+        with path.open("rb") as stream:
+            head = stream.read(HEAD_BYTES)
+            if head[4:8] != IDENTIFIER:
+                refuse_other_formats(path, head)
+            content = head + stream.read()
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise CompileError(Diagnostic("BW101", f"cannot read '{path}': {reason}")) from error
@@ -95,6 +105,14 @@ def _read(file: File) -> ModelRecord:
     if version != SCHEMA_VERSION:
         raise DamagedError(f"schema version {version}, only {SCHEMA_VERSION} exists")
     codes = [_operator_kind(code) for code in root.tables(1)]
+    if _VELA in codes:
+        raise CompileError(
+            Diagnostic(
+                "BW104",
+                "the model was compiled for an Ethos-U by Vela: what it computes is a stream of that device's commands",
+                help="give the model that Vela was given",
+            )
+        )
     subgraphs = root.tables(2)
     if not subgraphs:
         raise DamagedError("it has no subgraph")

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bytewright.diagnostics import Collector, Diagnostic
+from bytewright.frontends.tflite.advice import ADVICE, CONTROL_FLOW
 from bytewright.frontends.tflite.conversion import DTYPES
 from bytewright.frontends.tflite.model import ABSENT, ModelRecord, OperatorRecord, TensorRecord
 from bytewright.frontends.tflite.table import CONVERTERS
 
+MOST_PLACES = 10
 _RUN_TIME_TYPES = ("INT8", "FLOAT32")
 _WEIGHTED = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
+_ALL_OPERATORS = "`bytewright ops` lists the operators that are supported"
 _INTEGERS = ("INT8", "UINT8", "INT16", "INT4", "INT2", "UINT4")
 
 
@@ -25,7 +28,13 @@ class _Survey:
     def report(self, code: str, message: str, notes: list[str], help: str) -> None:  # noqa: A002
         """One diagnostic for all places of one kind."""
         if notes:
-            self.found.add(Diagnostic(code, message, tuple(notes), help, self.file_name))
+            self.found.add(Diagnostic(code, message, _shortened(notes), help, self.file_name))
+
+
+def _shortened(notes: list[str]) -> tuple[str, ...]:
+    """The first ten, and how many more there are."""
+    rest = len(notes) - MOST_PLACES
+    return (*notes[:MOST_PLACES], *((f"and {rest} more",) if rest > 0 else ()))
 
 
 def survey(model: ModelRecord, file_name: str) -> None:
@@ -35,8 +44,8 @@ def survey(model: ModelRecord, file_name: str) -> None:
         CompileError: BW104 to BW108, one diagnostic for each kind, with all places.
     """
     whole = _Survey(model, file_name)
-    _check_structure(whole)
     _check_operators(whole)
+    _check_structure(whole)
     _check_hybrid(whole)
     _check_types(whole)
     _check_shapes(whole)
@@ -44,16 +53,17 @@ def survey(model: ModelRecord, file_name: str) -> None:
 
 
 def _check_structure(whole: _Survey) -> None:
-    """One subgraph, with an output, without state."""
+    """One subgraph, with an output, without state; what operators bring that are refused is no fault of its own."""
     model = whole.model
     notes: list[str] = []
-    if model.num_subgraphs > 1:
+    if model.num_subgraphs > 1 and not any(operator.kind in CONTROL_FLOW for operator in model.operators):
         notes.append(f"it has {model.num_subgraphs} subgraphs; one is supported")
     if not model.outputs:
         notes.append("it has no output")
     if not model.inputs:
         notes.append("it has no input")
-    used = _used_tensors(model, model.operators)
+    supported = [operator for operator in model.operators if operator.kind in CONVERTERS]
+    used = _used_tensors(model, supported)
     notes.extend(f"{_name(t)} is a variable that survives between runs" for t in used if t.is_variable)
     notes.extend(f"{_name(tensor)} is sparse" for tensor in used if tensor.is_sparse)
     whole.report(
@@ -76,7 +86,7 @@ def _check_operators(whole: _Survey) -> None:
         "BW104",
         f"the model uses operators that are not supported: {', '.join(kinds)}",
         notes,
-        "`bytewright ops` lists the operators that are supported",
+        "; ".join((*(f"{kind}: {ADVICE[kind]}" for kind in kinds if kind in ADVICE), _ALL_OPERATORS)),
     )
 
 
@@ -109,17 +119,27 @@ def _check_types(whole: _Survey) -> None:
         and len(operator.inputs) >= 2
         and model.tensors[operator.inputs[0]].element_type == "FLOAT32"
     }
-    notes = [
-        f"{_name(tensor)} is {tensor.element_type}"
+    refused = {
+        index for operator in model.operators if operator.kind not in CONVERTERS for index in operator.outputs
+    }
+    wrong = [
+        tensor
         for tensor in _used_tensors(model, supported)
-        if tensor.element_type not in (tuple(DTYPES) if tensor.index in known else _RUN_TIME_TYPES)
+        if tensor.index not in refused
+        and tensor.element_type not in (tuple(DTYPES) if tensor.index in known else _RUN_TIME_TYPES)
         and not (tensor.index in hybrid and tensor.element_type in _INTEGERS)
     ]
+    notes = [f"{_name(tensor)} is {tensor.element_type}" for tensor in wrong]
+    help_text = "quantise the model to int8 (per tensor or per channel), inputs and outputs too, or keep it in float32"
+    if wrong and all(tensor.index in (*model.inputs, *model.outputs) for tensor in wrong):
+        help_text = (
+            f"set the converter's inference_input_type and inference_output_type to int8; or {help_text}"
+        )
     whole.report(
         "BW105",
         "tensors have types that are not supported",
         notes,
-        "quantise the model to int8 (per tensor or per channel), inputs and outputs too, or keep it in float32",
+        help_text,
     )
 
 

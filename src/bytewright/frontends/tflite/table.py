@@ -90,7 +90,7 @@ _LIMITS: dict[str, str] = {
     "FULLY_CONNECTED": f"constant weights, per tensor or per channel, zero point 0, not shuffled; {_CLAMPS}",
     "HARD_SWISH": "int8: input scale at most 128 times the output's",
     "LEAKY_RELU": "",
-    "LOGISTIC": "int8: output scale 1/256, zero point -128",
+    "LOGISTIC": "int8: output scale 1/256 with any zero point (litert-ref), zero point -128 with any scale (tflm)",
     "MAX_POOL_2D": f"tflm: input and output quantised alike; {_CLAMPS}",
     "MEAN": "constant axes",
     "MUL": f"broadcasting; {_CLAMPS}",
