@@ -14,6 +14,7 @@ import numpy as np
 
 from bytewright.bundle.write import write_bundle
 from bytewright.codegen.interface import Embedding
+from bytewright.execute.build import BuildOptions
 from bytewright.execute.host import HostModel
 from bytewright.execute.tools import build_folder
 from bytewright.frozen_mapping import FrozenMapping
@@ -48,17 +49,23 @@ class CompiledModel:
     Attributes:
         plan: Where every buffer lies, with the evidence.
         files: Path in the bundle -> content.
+        sources: C files of the application, with functions that the model calls; for `run` alone.
     """
 
     plan: Plan
     files: Mapping[str, bytes]
+    sources: tuple[Path, ...] = ()
 
     def __repr__(self) -> str:
         return f"CompiledModel({self.plan.model!r} for {self.plan.target}, {len(self.files)} files)"
 
     def __getstate__(self) -> dict[str, object]:
         """Without the compiled library, which a copy builds for itself when it runs."""
-        return {"plan": self.plan, "files": self.files}
+        return {"plan": self.plan, "files": self.files, "sources": self.sources}
+
+    def with_sources(self, *sources: str | PathLike[str]) -> CompiledModel:
+        """The same model, run with C files of the application that define what it calls."""
+        return CompiledModel(self.plan, self.files, tuple(Path(source).absolute() for source in sources))
 
     def write(self, directory: str | PathLike[str], *, force: bool = False) -> Path:
         """Writes the bundle into a new or empty folder, or in place of an older bundle; returns the folder.
@@ -94,7 +101,7 @@ class CompiledModel:
         """Built once. Its context is opened while the folder is there, because it reads parameter blobs."""
         with build_folder() as temporary:
             folder = self.write(temporary / "bundle")
-            model = HostModel.build(folder)
+            model = HostModel.build(folder, BuildOptions(sources=self.sources))
             model.prepare()
             return model
 

@@ -51,6 +51,7 @@ from bytewright.storage.check_addresses import check_addresses
 from bytewright.storage.check_scopes import check_scopes, undeclared_tags
 from bytewright.storage.clock import read_clock
 from bytewright.storage.drop_unused_buffers import drop_unused_buffers
+from bytewright.storage.external_stacks import with_external_stacks
 from bytewright.storage.lower_tags import lower_tags
 from bytewright.storage.make_arenas import make_arenas
 from bytewright.storage.pass_constants import pass_constants
@@ -238,6 +239,7 @@ def plan_lowered(
         checked = partial(_checked, target=target, after_pass=after_pass)
         module = checked(pass_constants(module), Stage.LOWERED, module, "pass_constants")
         module = checked(drop_unused_buffers(module), Stage.LOWERED, module, "drop_unused_buffers")
+    target = with_external_stacks(module, target)
     module = _lowered_tags(module, target, after_pass)
     module = _checked(name_symbols(module), Stage.LOWERED, None, "name_symbols", target, after_pass)
     check_indices(module)

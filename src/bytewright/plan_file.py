@@ -207,6 +207,7 @@ class Plan:
         stack: By execution context, that of the entry first.
         hardware: The target that the plan was made for.
         files: sha256 of every other file of the bundle, by path.
+        externals: Functions of the application that the steps call, or their kernels do.
     """
 
     model: str
@@ -224,6 +225,7 @@ class Plan:
     loops: tuple[PlannedLoop, ...]
     hardware: Target
     files: Mapping[str, str]
+    externals: tuple[str, ...] = ()
 
     @property
     def extents_text(self) -> str:
@@ -356,6 +358,7 @@ def plan_of(document: dict[str, Any]) -> Plan:
         ),
         hardware=load_description(whole.record("target_description").values, PLAN_FILE),
         files=FrozenMapping({name: files.text(name) for name in files.keys}),
+        externals=whole.texts("externals") if "externals" in whole.keys else (),
     )
 
 

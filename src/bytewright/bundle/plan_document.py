@@ -100,6 +100,9 @@ def plan_document(planned: PlannedModel) -> dict[str, Any]:
         ],
         "target_description": dump(target),
     }
+    externals = [kernel.name for kernel in module.kernels if kernel.external is not None]
+    if externals:
+        document["externals"] = externals
     document["plan_hash"] = hash_document(document)
     return document
 

@@ -63,6 +63,14 @@ _TARGETS = {"host": "host", "qemu": "mps3-an547"}
     help="Inferences to run and time.  [default: 1]",
 )
 @click.option(
+    "--source",
+    "sources",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="FILE.c",
+    help="C of the application, with functions that the model calls.",
+)
+@click.option(
     "--paranoid",
     is_flag=True,
     help="Also run it with dead bytes poisoned, and watch every byte of the workspaces.",
@@ -75,6 +83,7 @@ def run(
     seed: int | None,
     on: str,
     repeat: int,
+    sources: tuple[Path, ...],
     paranoid: bool,
     as_json: bool,
 ) -> None:
@@ -83,6 +92,7 @@ def run(
     A model is compiled for the host, or for mps3-an547 with --on qemu. A bundle for a board also runs on the host.
     With --paranoid the exit status is 4 if a step changes bytes that are not its own, or reads dead ones.
     """
+    from bytewright.execute.build import BuildOptions
     from bytewright.execute.description import read_bundle
     from bytewright.execute.paranoid import run_paranoid
     from bytewright.execute.run import run_bundle
@@ -95,12 +105,13 @@ def run(
         _check_number_of_outputs(bundle, output_files)
         with shown_progress(f"running {source.name} on {on}"):
             place = cast("Literal['host', 'qemu']", on)
+            options = BuildOptions(sources=sources)
             if paranoid:
-                watched = run_paranoid(directory, inputs, seed=seed, on=place, repeat=repeat)
+                watched = run_paranoid(directory, inputs, seed=seed, on=place, repeat=repeat, options=options)
                 result = watched.result
             else:
                 watched = None
-                result = run_bundle(directory, inputs, seed=seed, on=place, repeat=repeat)
+                result = run_bundle(directory, inputs, seed=seed, on=place, repeat=repeat, options=options)
     if output_files:
         contents = [(path, _npy(array)) for path, array in zip(output_files, result.outputs, strict=True)]
         write_files(contents, [source, *input_files])

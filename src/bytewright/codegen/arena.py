@@ -201,9 +201,12 @@ def write_requests(
     writer: Writer,
     interface: Interface,
     requests: Sequence[tuple[Buffer, ArenaInterface]],
-    write_call: Callable[[], None],
+    write_call: Callable[[str], None],
 ) -> None:
-    """A call between its requests and their release: one inside the other, so that nothing stays on any way out."""
+    """A call between its requests and their release: one inside the other, so that nothing stays on any way out.
+
+    `write_call` is given the variable that holds the status of the run.
+    """
     prefix = interface.prefix
     with writer.block(""):
         writer.line(f"int32_t {_STATUS} = {prefix}_ERROR_NO_MEMORY;")
@@ -216,11 +219,10 @@ def _write_nested(
     writer: Writer,
     interface: Interface,
     requests: Sequence[tuple[Buffer, ArenaInterface]],
-    write_call: Callable[[], None],
+    write_call: Callable[[str], None],
 ) -> None:
     if not requests:
-        write_call()
-        writer.line(f"{_STATUS} = {interface.prefix}_OK;")
+        write_call(_STATUS)
         return
     (buffer, arena), *others = requests
     name, pool = request_name(buffer.name), interface.pool_macro(arena)

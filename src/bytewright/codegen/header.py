@@ -31,6 +31,7 @@ ERRORS = (
     ("NO_MEMORY", "memory that was requested at run time was refused"),
     ("EXTENT", "an extent that the run is given, such as the batch, is out of its range"),
     ("ORDER", "memory was released that is not what was requested last"),
+    ("EXTERNAL", "a function of the application that the model calls returned an error"),
 )
 
 

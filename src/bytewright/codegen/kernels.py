@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bytewright.codegen.c_form import c_form, parameters_in_c
-from bytewright.codegen.expressions import C_TYPES, helper_name, memory_type
+from bytewright.codegen.expressions import C_TYPES, helper_name
+from bytewright.codegen.externals import externals, externals_header_name, own_kernels
 from bytewright.codegen.includes import needs_bool_header, needs_math_header
+from bytewright.codegen.prototypes import write_prototype
 from bytewright.codegen.statements import write_sequence
 from bytewright.codegen.writer import Writer
 from bytewright.ir.expr import Binary, BinaryOperator, MathFunction
 from bytewright.ir.module import Module
-from bytewright.ir.prim import Access, BufferParameter, Call, Parameter, PrimFunc
+from bytewright.ir.prim import Call, PrimFunc
 from bytewright.ir.types import DType, format_shape
 from bytewright.ir.walk import walk_all_expressions, walk_statements
 
@@ -32,10 +34,13 @@ def kernels_header(module: Module) -> str:
     writer.line("#include <stdint.h>")
     if needs_bool_header(module):
         writer.line("#include <stdbool.h>")
+    if externals(module):
+        writer.line()
+        writer.line(f'#include "{externals_header_name(module.name)}"')
     writer.line()
     taken = _called(module)
-    for kernel in module.kernels:
-        _write_prototype(writer, parameters_in_c(kernel, taken), ";")
+    for kernel in own_kernels(module):
+        write_prototype(writer, parameters_in_c(kernel, taken), ";")
     writer.line()
     writer.line(f"#endif /* {guard} */")
     return writer.text()
@@ -54,7 +59,7 @@ def kernels_source(module: Module) -> str:
         writer.line("#include <math.h>")
     write_operator_functions(writer, module.kernels)
     taken = _called(module)
-    for kernel in module.kernels:
+    for kernel in own_kernels(module):
         writer.line()
         _write_kernel(writer, c_form(kernel, taken))
     return writer.text()
@@ -77,35 +82,9 @@ def _write_kernel(writer: Writer, kernel: PrimFunc) -> None:
         buffer = parameter.buffer
         lines.append(f"  {buffer.name}: {buffer.dtype.value}[{format_shape(buffer.shape)}]")
     writer.comment("\n".join(lines))
-    _write_prototype(writer, kernel, "")
+    write_prototype(writer, kernel, "")
     with writer.block(""):
         write_sequence(writer, kernel.body)
-
-
-def _write_prototype(writer: Writer, kernel: PrimFunc, tail: str) -> None:
-    parameters = [_parameter(kernel, parameter) for parameter in kernel.parameters]
-    writer.listed(f"void {kernel.name}", parameters, tail)
-
-
-def _parameter(kernel: PrimFunc, parameter: Parameter) -> str:
-    if not isinstance(parameter, BufferParameter):
-        return f"{C_TYPES[parameter.variable.dtype]} {parameter.variable.name}"
-    constness = "const " if parameter.access is Access.READ else ""
-    restrict = "restrict " if _is_restrict(kernel, parameter) else ""
-    return f"{constness}{memory_type(parameter.buffer.dtype)} *{restrict}{parameter.buffer.name}"
-
-
-def _is_restrict(kernel: PrimFunc, parameter: BufferParameter) -> bool:
-    """Disjoint from every other parameter; two that are only read may share bytes."""
-    name = parameter.buffer.name
-    apart = {
-        second if first == name else first for first, second in kernel.noalias if name in (first, second)
-    }
-    return all(
-        other.buffer.name in apart
-        for other in kernel.buffer_parameters
-        if other.buffer.name != name and not (parameter.access is Access.READ and other.access is Access.READ)
-    )
 
 
 def write_operator_functions(writer: Writer, functions: Iterable[PrimFunc]) -> None:

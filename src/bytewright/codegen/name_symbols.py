@@ -41,6 +41,7 @@ def name_symbols(module: Module) -> Module:
         inputs=_renamed(module.inputs, ports[Border.INPUT]),
         outputs=_renamed(module.outputs, ports[Border.OUTPUT]),
     )
+    _check_externals(named)
     renamed = {old: new for old, new in _kernel_names(named).items() if old != new}
     return _with_kernels(named, renamed) if renamed else named
 
@@ -61,6 +62,20 @@ def _check_model(module: Module) -> None:
                     raise CompileError(
                         Diagnostic("BW117", message, help=f"call it {c_name(name, 'extent')}_extent")
                     )
+
+
+def _check_externals(module: Module) -> None:
+    """The application's functions are called as they are."""
+    taken = _names_of_model(module)
+    for function in (kernel for kernel in module.kernels if kernel.external is not None):
+        name = function.name
+        if not is_c_name(name) or name in taken:
+            what = "the model has one" if name in taken else "C has another meaning for that name"
+            message = f"a function of the application cannot be called '{name}': {what}"
+            where = str(function.where)
+            raise CompileError(
+                Diagnostic("BW117", message, help=f"call it app_{name.removeprefix('_')}", where=where)
+            )
 
 
 def _port_names(module: Module, border: Border) -> dict[str, str]:
@@ -86,15 +101,12 @@ def _renamed(ports: tuple[Port, ...], names: dict[str, str]) -> tuple[Port, ...]
 def _kernel_names(module: Module) -> dict[str, str]:
     """The C function of each kernel; functions that are called and not defined keep their names."""
     model = module.name
-    known = {kernel.name for kernel in module.kernels}
+    known = {kernel.name for kernel in module.kernels if kernel.external is None}
     functions = (*module.kernels, *module.entries)
     calls = (s for function in functions for s in walk_statements(function.body) if isinstance(s, Call))
-    taken = {call.callee for call in calls if call.callee not in known}
-    taken |= {f"{model}_{name}" for name in (*_FUNCTIONS, *_TYPES)} | set(backend_functions(model))
-    taken |= {f"{model}_input_{port.name}" for port in module.inputs}
-    taken |= {f"{model}_output_{port.name}" for port in module.outputs}
+    taken = {call.callee for call in calls if call.callee not in known} | _names_of_model(module)
     wanted: dict[str, str] = {}
-    for name in (kernel.name for kernel in module.kernels):
+    for name in (kernel.name for kernel in module.kernels if kernel.external is None):
         is_own = name.startswith(f"{model}_") and is_c_name(name) and not name.endswith(_OF_POOLS)
         wanted[name] = name if is_own else f"{model}_{c_name(name.removeprefix(f'{model}_'), 'kernel')}"
         if wanted[name].endswith(_OF_POOLS):
@@ -108,6 +120,14 @@ def _kernel_names(module: Module) -> dict[str, str]:
         (chosen[name],) = unique_names([wanted[name]], used).values()
         used.add(chosen[name])
     return chosen
+
+
+def _names_of_model(module: Module) -> set[str]:
+    """What the generated C declares of its own that links or is a type."""
+    model = module.name
+    names = {f"{model}_{name}" for name in (*_FUNCTIONS, *_TYPES)} | set(backend_functions(model))
+    names |= {f"{model}_input_{port.name}" for port in module.inputs}
+    return names | {f"{model}_output_{port.name}" for port in module.outputs}
 
 
 def _with_kernels(module: Module, names: dict[str, str]) -> Module:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import partial
 
 from bytewright.codegen.arena import describe_requests, requests_of, write_requests
 from bytewright.codegen.expressions import c_expression, c_value, memory_type
@@ -142,12 +143,13 @@ def _write_step(writer: Writer, call: Call, names: Names) -> None:
     described = _describe(call, names.kernels[call.callee], names)
     writer.comment(f"{described}{describe_requests(requests)}")
     if requests:
-        write_requests(writer, names.interface, requests, lambda: _write_call(writer, call, names))
+        write_requests(writer, names.interface, requests, partial(_write_call, writer, call, names))
     else:
         _write_call(writer, call, names)
 
 
-def _write_call(writer: Writer, call: Call, names: Names) -> None:
+def _write_call(writer: Writer, call: Call, names: Names, status: str | None = None) -> None:
+    """Args: `status` is a variable that says how the call ended; without one, an error ends the run."""
     if call.kind is not CallKind.EXTERN:
         raise InternalError(f"calls of kind '{call.kind.value}' have no C text yet")
     kernel = names.kernels[call.callee]
@@ -157,7 +159,20 @@ def _write_call(writer: Writer, call: Call, names: Names) -> None:
         else _argument(argument, True, names)
         for argument, parameter in zip(call.arguments, kernel.parameters, strict=True)
     ]
-    writer.listed(call.callee, arguments, ";")
+    prefix = names.interface.prefix
+    can_fail = kernel.external is not None and kernel.external.returns_status
+    if can_fail and status is not None:
+        outcome = f" == 0 ? {prefix}_OK : {prefix}_ERROR_EXTERNAL;"
+        writer.listed(f"{status} = {call.callee}", arguments, outcome)
+    elif can_fail:
+        writer.listed(f"if ({call.callee}", arguments, " != 0) {")
+        with writer.indented():
+            writer.line(f"return {prefix}_ERROR_EXTERNAL;")
+        writer.line("}")
+    else:
+        writer.listed(call.callee, arguments, ";")
+        if status is not None:
+            writer.line(f"{status} = {prefix}_OK;")
 
 
 def _argument(argument: Region | Expr, is_read_only: bool, names: Names) -> str:

@@ -13,6 +13,7 @@ from math import prod
 from pathlib import Path
 
 from bytewright.c_names import c_identifier
+from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.execute.description import Bundle, PoolUse, Tensor
 from bytewright.execute.watch import Watch, step_header, table_header
 
@@ -33,11 +34,13 @@ class BuildOptions:
         flags: Compiler flags, after those that are always given.
         sanitize: Build with the address and undefined behaviour sanitizers (host only).
         compiler: The compiler's command; `None` for the usual one.
+        sources: C files of the application, which define what the bundle calls of it.
     """
 
     flags: tuple[str, ...] = ("-O2",)
     sanitize: bool = False
     compiler: str | None = None
+    sources: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,27 @@ def staged(bundle: Bundle, folder: Path) -> Bundle:
         (directory / path).parent.mkdir(parents=True, exist_ok=True)
         (directory / path).symlink_to((bundle.directory / path).resolve())
     return replace(bundle, directory=directory)
+
+
+def application_sources(bundle: Bundle, options: BuildOptions) -> list[Path]:
+    """The C files of the application.
+
+    Raises:
+        CompileError: BW204 if one is missing, or none is given and the bundle calls functions of the application.
+    """
+    if bundle.externals and not options.sources:
+        names = ", ".join(f"'{name}'" for name in bundle.externals)
+        raise CompileError(
+            Diagnostic(
+                "BW204",
+                f"model '{bundle.model}' calls functions that the application brings: {names}",
+                help="--source FILE.c",
+            )
+        )
+    for source in options.sources:
+        if not source.is_file():
+            raise CompileError(Diagnostic("BW204", f"there is no C file '{source}'"))
+    return [source.resolve() for source in options.sources]
 
 
 def include_flags(bundle: Bundle, folder: Path) -> list[str]:

@@ -101,6 +101,7 @@ class Bundle:
     Attributes:
         symbols: Extents that each run is given, in the order that `<model>_run` takes them.
         files: What plan.json lists and is there, as paths in the folder; nothing else of it is built.
+        externals: Functions that the application brings.
     """
 
     directory: Path
@@ -113,6 +114,7 @@ class Bundle:
     pools: tuple[PoolUse, ...]
     files: tuple[str, ...]
     error_names: Mapping[int, str]
+    externals: tuple[str, ...] = ()
 
     @property
     def sources(self) -> tuple[Path, ...]:
@@ -258,6 +260,7 @@ def _understand(directory: Path, plan: dict[str, Any]) -> Bundle:
         pools=tuple(_pool(entry) for entry in plan["pools"]),
         files=files,
         error_names=_error_names(header, model),
+        externals=tuple(str(name) for name in plan.get("externals", ())),
     )
 
 

@@ -20,6 +20,7 @@ from bytewright.execute.build import (
     LANGUAGE_FLAGS,
     SANITIZER_FLAGS,
     BuildOptions,
+    application_sources,
     blob_name,
     include_flags,
     staged,
@@ -52,6 +53,15 @@ class HostRun:
 
 def model_error(bundle: Bundle, status: int) -> CompileError:
     """The error for a status that the model returned to a harness that did all its plan asks for."""
+    if bundle.externals and bundle.status_name(status).startswith(f"{bundle.model.upper()}_ERROR_EXTERNAL "):
+        names = ", ".join(f"'{name}'" for name in bundle.externals)
+        return CompileError(
+            Diagnostic(
+                "BW502",
+                f"a function of the application ended the run: {bundle.status_name(status)}",
+                notes=(f"model '{bundle.model}' calls {names}, and one of them did not return 0",),
+            )
+        )
     return CompileError(
         Diagnostic(
             "BW402",
@@ -85,6 +95,7 @@ def _build(
         *include_flags(bundle, folder),
         *watch_flags(watch, folder),
         *(str(source) for source in bundle.sources),
+        *map(str, application_sources(bundle, options)),
         "adapter.c",
         *(() if watch is None else ("paranoid.c",)),
         main,

@@ -45,6 +45,7 @@ from bytewright.execute.build import (
     LANGUAGE_FLAGS,
     BoardTable,
     BuildOptions,
+    application_sources,
     include_flags,
     staged,
     watch_flags,
@@ -178,6 +179,7 @@ def build_image(
     harness = ["-O2", *defines, "startup.S"]
     compile_c([compiler, *common, *harness, "-c", "-o", "startup.o"], directory=folder, what=what)
     sources = ["startup.o", "adapter.c", "board_main.c", *(() if watch is None else ("paranoid.c",))]
+    sources += map(str, application_sources(bundle, options))
     command = [compiler, *common, "-O2", *includes, *link, *sources, *objects, "-lm", "-o", "image.elf"]
     linker = f"{what} (linking for {board.name})"
     if board.num_protected_regions:

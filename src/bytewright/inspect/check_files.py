@@ -122,7 +122,7 @@ def _faults_of_source(directory: Path, plan: Plan) -> Iterator[str]:
     yield from _differences_of_addresses(path, plan, source)
     yield from _differences_of_arenas(path, plan, source)
     yield from _differences_of_requests(path, plan, source)
-    calls = read_calls(source, plan.model)
+    calls = read_calls(source, plan.model, plan.externals)
     if [call.kernel for call in calls] != [step.kernel for step in plan.steps]:
         yield f"{path} calls {len(calls)} kernels, not those of the plan's {len(plan.steps)} steps in order"
         return

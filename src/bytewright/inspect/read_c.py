@@ -6,6 +6,7 @@ The texts are those that Bytewright writes, so patterns suffice; what they do no
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from bytewright.ir.backend import backend_functions
@@ -55,13 +56,16 @@ def read_offsets(source: str, model: str) -> dict[str, int]:
     return {enumerator or macro: int(value) for enumerator, macro, value in pattern.findall(source)}
 
 
-def read_calls(source: str, model: str) -> list[CallText]:
+def read_calls(source: str, model: str, externals: Collection[str] = ()) -> list[CallText]:
     """The kernel calls in the body of the run function, in order.
 
-    An argument is named by its offset's enumerator, by `inputs->x` or `outputs->y`, or by what was requested.
+    `externals` are functions of the application, which have names of their own. An argument is named by its offset's
+    enumerator, by `inputs->x` or `outputs->y`, or by what was requested.
     """
     body = _body_of_run(source, model)
-    call = re.compile(rf"^ +({re.escape(model)}_\w+)\((.*?)\);$", re.MULTILINE | re.DOTALL)
+    kernel = "|".join([rf"{re.escape(model)}_\w+", *map(re.escape, sorted(externals))])
+    before, behind = r"(?:if \(|\w+ = )?", r"(?:;| != 0\) \{| == 0 \? \w+ : \w+;)"
+    call = re.compile(rf"^ +{before}({kernel})\(([^;{{]*?)\){behind}$", re.MULTILINE)
     name = re.compile(rf"\b{re.escape(model.upper())}_AT_\w+|\b(?:inputs|outputs)->\w+|\brequest_\w+")
     return [
         CallText(kernel, frozenset(name.findall(arguments)))

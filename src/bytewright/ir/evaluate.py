@@ -18,6 +18,7 @@ from bytewright.diagnostics import InternalError
 from bytewright.ir.address import num_elements, size_bytes, storage_shape
 from bytewright.ir.evaluate_runtime import Pair, Pools, allocate, given, namespace, recast
 from bytewright.ir.evaluate_source import FORMATS, function_name, translate, written_mark
+from bytewright.ir.evaluate_stand_in import StandIn, stand_in_body
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import (
@@ -53,9 +54,16 @@ class Evaluator:
     Args:
         module: Kernels, entries and constants.
         extra: Further functions that are not in the module.
+        stand_ins: For each function of the application a Python function of the same arguments: arrays, which it
+            writes to as the prototype says, and numbers; a status that it returns must be 0 or None.
     """
 
-    def __init__(self, module: Module, extra: tuple[PrimFunc, ...] = ()) -> None:
+    def __init__(
+        self,
+        module: Module,
+        extra: tuple[PrimFunc, ...] = (),
+        stand_ins: Mapping[str, StandIn] | None = None,
+    ) -> None:
         functions = (*module.kernels, *module.entries, *extra)
         self._functions = {function.name: function for function in functions}
         self._pools = Pools()
@@ -68,6 +76,10 @@ class Evaluator:
             self._namespace[python], self._namespace[f"{python}_s"] = pair
             self._namespace[f"{python}_w"] = written_mark(constant.buffer.dtype)
         for function in functions:
+            if function.external is not None:
+                body = stand_in_body(function, (stand_ins or {}).get(function.name))
+                self._namespace[function_name(function.name)] = body
+                continue
             self._reserve_pools(function.body)
             source = translate(function, self._functions, constants)
             exec(compile(source, f"<{function.name}>", "exec"), self._namespace)

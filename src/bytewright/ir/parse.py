@@ -128,17 +128,18 @@ def _read_ports(reader: Reader, word: str) -> tuple[Port, ...]:
 
 def _read_primfuncs(reader: Reader, word: str, constants: dict[str, Buffer]) -> tuple[PrimFunc, ...]:
     found: list[PrimFunc] = []
-    while reader.accept(word):
-        found.append(read_primfunc(reader, constants))
+    while (is_external := word == "kernel" and reader.accept("extern")) or reader.accept(word):
+        found.append(read_primfunc(reader, constants, is_external))
     return tuple(found)
 
 
 def parse_primfunc(text: str, constants: tuple[Buffer, ...] = ()) -> PrimFunc:
     """The kernel or entry that printed as `text`; `constants` are the module's buffers that it may name."""
     reader = Reader(text, Constants())
-    if not reader.accept("kernel"):
+    is_external = reader.accept("extern")
+    if not is_external and not reader.accept("kernel"):
         reader.expect("entry")
-    function = read_primfunc(reader, {buffer.name: buffer for buffer in constants})
+    function = read_primfunc(reader, {buffer.name: buffer for buffer in constants}, is_external)
     return function if reader.at_end else reader.fail("the end")
 
 

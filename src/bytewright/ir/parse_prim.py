@@ -31,6 +31,7 @@ from bytewright.ir.prim import (
     BufferParameter,
     Call,
     CallKind,
+    External,
     For,
     If,
     Let,
@@ -53,6 +54,7 @@ _CONSTANT = re.compile(
     + "|".join(dtype.value for dtype in DType)
     + r")\b)?"
 )
+_MOST_STACK_BYTES = 1 << 31
 _CALL_WORD = re.compile(r"([a-z]+[a-z0-9]*)\(")
 
 
@@ -379,8 +381,8 @@ def _read_parameter(reader: Reader, names: Names) -> Parameter:
     return reader.mark(start, BufferParameter(buffer, access, role))
 
 
-def read_primfunc(reader: Reader, constants: dict[str, Buffer]) -> PrimFunc:
-    """A function, after the word `kernel` or `entry`."""
+def read_primfunc(reader: Reader, constants: dict[str, Buffer], is_external: bool = False) -> PrimFunc:
+    """A function, after the word `kernel`, `extern` or `entry`."""
     start = reader.position
     name = reader.prim_name()
     names = Names(buffers=dict(constants))
@@ -388,6 +390,7 @@ def read_primfunc(reader: Reader, constants: dict[str, Buffer]) -> PrimFunc:
     parameters = reader.items(")", lambda: _read_parameter(reader, names))
     reader.expect("on")
     device = reader.prim_name()
+    external = _read_external(reader) if is_external else None
     noalias: list[tuple[str, str]] = []
     while reader.accept("noalias"):
         place = reader.position
@@ -397,5 +400,15 @@ def read_primfunc(reader: Reader, constants: dict[str, Buffer]) -> PrimFunc:
             reader.refuse(f"noalias is for a pair of parameters, not {len(pair)}", place)
         noalias.append((pair[0], pair[1]))
     where = reader.where()
-    body = read_block(reader, names)
-    return reader.mark(start, PrimFunc(name, parameters, body, tuple(noalias), device, where))
+    has_body = external is None or reader.sees("{")
+    body = read_block(reader, names) if has_body else Seq(())
+    function = PrimFunc(name, parameters, body, tuple(noalias), device, where, external)
+    return reader.mark(start, function)
+
+
+def _read_external(reader: Reader) -> External:
+    start = reader.position
+    stack_bytes = reader.integer() if reader.accept("stack=") else None
+    if stack_bytes is not None and not 0 <= stack_bytes <= _MOST_STACK_BYTES:
+        reader.refuse(f"a stack of {stack_bytes} B makes no sense", start)
+    return External(stack_bytes, reader.accept("status"))

@@ -215,6 +215,19 @@ Parameter = BufferParameter | ScalarParameter
 
 
 @dataclass(frozen=True, slots=True)
+class External:
+    """That a kernel is a C function of the application: its parameters are a prototype, its body allocates scratch.
+
+    Attributes:
+        stack_bytes: What the function needs of the stack, all that it calls included; None if the target says.
+        returns_status: It returns an `int32_t`, and any but 0 ends the run.
+    """
+
+    stack_bytes: int | None = None
+    returns_status: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class PrimFunc:
     """A kernel or the entry.
 
@@ -222,6 +235,7 @@ class PrimFunc:
         noalias: Pairs of names of buffer parameters that the plan proves disjoint at every call; a parameter is
             printed `restrict` only where it is disjoint from each other one.
         device: The device that executes it.
+        external: Where given, the function is the application's, and the module has its prototype alone.
     """
 
     name: str
@@ -230,6 +244,7 @@ class PrimFunc:
     noalias: tuple[tuple[str, str], ...] = ()
     device: str = "cpu"
     where: Where = NOWHERE
+    external: External | None = None
 
     @property
     def buffer_parameters(self) -> tuple[BufferParameter, ...]:

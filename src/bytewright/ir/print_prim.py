@@ -21,6 +21,7 @@ from bytewright.ir.prim import (
     Annotations,
     BufferParameter,
     Call,
+    External,
     For,
     If,
     Let,
@@ -232,11 +233,21 @@ def print_sequence(sequence: Seq, indent: str = "", notes: Notes | None = None) 
     return lines
 
 
+def _format_external(external: External | None) -> str:
+    if external is None:
+        return ""
+    stack = "" if external.stack_bytes is None else f" stack={external.stack_bytes}"
+    return f"{stack}{' status' if external.returns_status else ''}"
+
+
 def print_primfunc(function: PrimFunc, word: str = "kernel", notes: Notes | None = None) -> str:
     """The function's text, with remarks under the lines that they concern; `word` is `kernel` or `entry`."""
     remarks = notes or {}
+    if function.external is not None:
+        word = "extern"
     pairs = "".join(f" noalias({prim_name(a)}, {prim_name(b)})" for a, b in function.noalias)
-    tail = f") on {prim_name(function.device)}{pairs}{where_suffix(function.where)} {{"
+    external = _format_external(function.external)
+    tail = f") on {prim_name(function.device)}{external}{pairs}{where_suffix(function.where)} {{"
     head = f"{word} {prim_name(function.name)}("
     if not function.parameters:
         lines = wrapped(head + tail, "")

@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from bytewright.ir.address import size_bytes
 from bytewright.ir.expr import Const, Expr, Load, Var, const
 from bytewright.ir.prim import (
+    Access,
     Allocate,
     BufferParameter,
     Call,
@@ -61,8 +63,23 @@ def entry_traffic(entry: PrimFunc, kernels: Mapping[str, PrimFunc]) -> TrafficBy
     }
     known: _TrafficByCase = {}
     for kernel, scalars in reversed(_cases(entry, largest, kernels)):
-        known[kernel.name, scalars] = _of_statement(kernel.body, dict(scalars), {}, _Callees(kernels, known))
+        known[kernel.name, scalars] = (
+            _of_statement(kernel.body, dict(scalars), {}, _Callees(kernels, known))
+            if kernel.external is None
+            else _of_external(kernel)
+        )
     return _of_statement(entry.body, largest, {}, _Callees(kernels, known))
+
+
+def _of_external(kernel: PrimFunc) -> TrafficByName:
+    """Of a function of the application nothing is known but what it is given: each byte of that, once."""
+    return {
+        parameter.buffer.name: Traffic(
+            0 if parameter.access is Access.WRITE else size_bytes(parameter.buffer),
+            0 if parameter.access is Access.READ else size_bytes(parameter.buffer),
+        )
+        for parameter in kernel.buffer_parameters
+    }
 
 
 # What a kernel's scalar parameters are at a call.

@@ -79,6 +79,9 @@ def check_call(
     callee = _callee(context, caller, call)
     if callee is None:
         return
+    if callee.external is not None and callee.external.returns_status and caller in context.module.kernels:
+        text = f"'{callee.name}' returns a status, which the entry alone can act on: call it from there"
+        context.report(caller, call, text)
     if len(callee.parameters) != len(call.arguments):
         expected, found = len(callee.parameters), len(call.arguments)
         context.report(caller, call, f"'{callee.name}' takes {expected} arguments, {found} are given")
@@ -108,7 +111,8 @@ def _check_touched_by(context: Context, caller: PrimFunc, call: Call) -> None:
     if len(call.touched_by) != len(call.arguments):
         found, expected = len(call.touched_by), len(call.arguments)
         context.report(caller, call, f"touched_by names {found} arguments of {expected}")
-    if call.callee in context.index.positions:
+    callee = context.module.kernel(call.callee)
+    if callee is not None and callee.external is None:
         context.report(caller, call, f"touched_by is for opaque calls, and '{call.callee}' is a kernel")
     for device in dict.fromkeys(device for devices in call.touched_by for device in devices):
         fault = context.device_fault(device)

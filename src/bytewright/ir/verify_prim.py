@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TypeVar, assert_never
 
@@ -96,12 +97,31 @@ class _Checker:
                 case _:
                     assert_never(parameter)
         self.node = self.function
+        self.external()
         names = {parameter.buffer.name for parameter in self.function.buffer_parameters}
         for first, second in self.function.noalias:
             if first == second or first not in names or second not in names:
                 self.report(f"noalias({first}, {second}) is not a pair of buffer parameters")
         self.symbols()
         self.sequence(self.function.body)
+
+    def external(self) -> None:
+        """A function of the application has a C name, and of its body the module knows the scratch alone."""
+        function = self.function
+        if function.external is None:
+            return
+        if self.is_entry:
+            self.report("the entry cannot be a function of the application")
+        if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", function.name) is None:
+            self.report(f"'{function.name}' is the application's, but no name that a C function can have")
+        for statement in function.body.statements:
+            self.node = statement
+            if not isinstance(statement, Allocate):
+                self.report(f"'{function.name}' is the application's: its body can only allocate scratch")
+            elif statement.buffer.scope == STACK or _is_local(statement.buffer):
+                scope = f"has scope '{statement.buffer.scope}', but is passed to the application's function"
+                self.report(f"'{statement.buffer.name}' {scope}")
+        self.node = function
 
     def symbols(self) -> None:
         """Symbols are scalar parameters, with the same bounds wherever they stand."""

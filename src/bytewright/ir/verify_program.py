@@ -186,6 +186,8 @@ def missing_text(module: Module) -> tuple[Violation, ...]:
                 found.append(Violation(function, statement, text, "call_extern", NOT_YET))
             elif statement.callee not in kernels:
                 text = f"there is no kernel '{statement.callee}'"
-                help_text = "define it: functions of the application cannot be called yet"
+                help_text = (
+                    f"define it, or declare it: extern {statement.callee}(...) on {device} stack=BYTES"
+                )
                 found.append(Violation(function, statement, text, help_text, NOT_YET))
     return tuple(found)

@@ -105,6 +105,8 @@ class _Program:
     def summary(self, kernel: PrimFunc, scalars: tuple[int | None, ...]) -> _Summary:
         """What a kernel does, given the values of its scalar parameters where they are known."""
         key = (kernel.name, scalars)
+        if key not in self.summaries and kernel.external is not None:
+            self.summaries[key] = _summary_of_external(kernel)
         if key not in self.summaries:
             function = _Function(self, kernel, scalars)
             function.run(kernel.body, {})
@@ -112,6 +114,17 @@ class _Program:
             writes = {name: mask for name, mask in function.written.items() if name in names}
             self.summaries[key] = _Summary(function.needs, frozenset(function.reads), writes)
         return self.summaries[key]
+
+
+def _summary_of_external(kernel: PrimFunc) -> _Summary:
+    """A function of the application reads and writes all elements that its prototype lets it."""
+    parameters = [p for p in kernel.buffer_parameters if p.role is not Role.SCRATCH]
+    masks = {p.buffer.name: np.ones(num_elements(p.buffer), dtype=np.bool_) for p in parameters}
+    read, written = (
+        {p.buffer.name: masks[p.buffer.name].copy() for p in parameters if p.access is not other}
+        for other in (Access.WRITE, Access.READ)
+    )
+    return _Summary(read, frozenset(read), written)
 
 
 @dataclass(frozen=True, slots=True)

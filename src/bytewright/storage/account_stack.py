@@ -63,7 +63,7 @@ def _refusal(use: StackUse, module: Module, target: Target) -> Diagnostic:
     functions = {function.name: function for function in (*module.kernels, *module.entries)}
     steps: list[str] = []
     for name in use.path:
-        if name in functions:
+        if name in functions and functions[name].external is None:
             allowance = target.device(functions[name].device).stack_allowance_per_call_bytes
             steps.append(f"{name} {array_bytes(functions[name])} B + {allowance} B")
         else:
@@ -82,6 +82,11 @@ def stack_uses(module: Module, target: Target) -> tuple[StackUse, ...]:
     kernels = {kernel.name: kernel for kernel in module.kernels}
     # Kernels stand callees first, so each function finds its callees finished; no recursion can be expressed.
     for function in (*module.kernels, module.main):
+        if function.external is not None:
+            worst[function.name] = _Worst(
+                0, target.external_stack_bytes(function.name) or 0, (function.name,)
+            )
+            continue
         worst[function.name] = _worst_of(function, _callees(function), worst, kernels, target)
     pair = _pair(module, target)
     if pair:

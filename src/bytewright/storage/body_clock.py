@@ -9,7 +9,8 @@ partial writes, and writes in one branch, need no rule of their own.
 
 Ticks that tell nothing apart are left out: there is one for each set of parameters that are needed at once, and a
 kernel of one loop nest has a single one. What cannot be looked into needs all it is given throughout: functions that
-the module does not hold, and kernels of devices that run no C, where the order of the statements promises nothing.
+the module does not hold or only declares, and kernels of devices that run no C, where the order of the statements
+promises nothing.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def body_clocks(module: Module, target: Target) -> dict[str, BodyClock]:
     clocks: dict[str, BodyClock] = {}
     for kernel in module.kernels:  # callees stand before their callers
         device = target.find_device(kernel.device)
-        if device is None or not device.runs_c:
+        if device is None or not device.runs_c or kernel.external is not None:
             clocks[kernel.name] = _throughout(kernel)
         else:
             clocks[kernel.name] = _clock_of(kernel, clocks)

@@ -22,7 +22,9 @@ def drop_unused_buffers(module: Module) -> Module:
     kernels: list[PrimFunc] = []
     for kernel in reversed(module.kernels):  # callers stand behind their callees
         if kernel.name in called:
-            kept = replace(kernel, body=drop_unused(kernel.body))
+            kept = kernel  # of the application's functions, the body is the scratch that they are given
+            if kernel.external is None:
+                kept = replace(kernel, body=drop_unused(kernel.body))
             called.update(_callees(kept))
             kernels.append(kept)
     named = {

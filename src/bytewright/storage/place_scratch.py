@@ -172,7 +172,13 @@ def _receive_scratch(kernel: PrimFunc, hoisted: dict[str, _Hoisted]) -> PrimFunc
 
 
 def _with_scratch(call: Call, scratch: tuple[Allocate, ...]) -> Call:
-    return replace(call, arguments=(*call.arguments, *(Region(allocation.buffer) for allocation in scratch)))
+    """The call with scratch; of an opaque one, whoever touches any argument may touch the scratch."""
+    touched_by = call.touched_by
+    if touched_by is not None:
+        devices = tuple(dict.fromkeys(device for devices in touched_by for device in devices))
+        touched_by = (*touched_by, *(devices for _ in scratch))
+    arguments = (*call.arguments, *(Region(allocation.buffer) for allocation in scratch))
+    return replace(call, arguments=arguments, touched_by=touched_by)
 
 
 def _hoist(
@@ -282,6 +288,8 @@ def _decide(
         return scope, "asks for the stack by name"
     if scope != GLOBAL:
         return scope, f"asks for {scope}"
+    if kernel.external is not None:
+        return WORKSPACE, "a function of the application is given its scratch"
     if not has_constant_size(buffer):
         return WORKSPACE, "its size is known only at run time"
     if other is not None:

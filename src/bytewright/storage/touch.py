@@ -36,7 +36,9 @@ class TouchTable:
     parameters: dict[str, tuple[Touches, ...]] = field(default_factory=dict[str, tuple[Touches, ...]])
 
     def add(self, kernel: PrimFunc) -> None:
-        """Learns who touches what a kernel is given."""
+        """Learns who touches what a kernel is given; a function of the application stays opaque."""
+        if kernel.external is not None:
+            return
         passed_on = self.of_buffers(kernel)
         self.parameters[kernel.name] = tuple(
             united((_by_itself(kernel),), _inside(kernel, passed_on.get(parameter.buffer.name, ())))

@@ -1,0 +1,81 @@
+"""`<model>_externals.h`: prototypes of the functions that the application brings, with what each may rely on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bytewright.codegen.c_form import parameters_in_c
+from bytewright.codegen.includes import needs_bool_header
+from bytewright.codegen.interface import Interface
+from bytewright.codegen.prototypes import write_prototype
+from bytewright.codegen.writer import Writer
+from bytewright.ir.module import Module
+from bytewright.ir.prim import PrimFunc, Role
+from bytewright.ir.types import format_shape
+
+_WHAT_IT_IS = {Role.ACTIVATION: "tensor", Role.PARAMETER: "parameters", Role.SCRATCH: "scratch"}
+_ACCESS = {"r": "read", "w": "written", "rw": "read and written"}
+
+
+def externals(module: Module) -> tuple[PrimFunc, ...]:
+    """The functions of the application that the module calls."""
+    return tuple(kernel for kernel in module.kernels if kernel.external is not None)
+
+
+def own_kernels(module: Module) -> tuple[PrimFunc, ...]:
+    """The kernels that the bundle has the C of."""
+    return tuple(kernel for kernel in module.kernels if kernel.external is None)
+
+
+def externals_header_name(model: str) -> str:
+    """The header's file name."""
+    return f"{model}_externals.h"
+
+
+def externals_header(module: Module, interface: Interface) -> str:
+    """The header: the application includes it where it defines the functions, so that the compiler compares."""
+    writer = Writer()
+    guard = f"{interface.prefix}_EXTERNALS_H"
+    writer.comment(
+        f"Functions that model '{module.name}' calls and the application defines. Each touches what it is given and "
+        "nothing else of the model, keeps no pointer, and is called by the thread that runs the model."
+    )
+    writer.line(f"#ifndef {guard}")
+    writer.line(f"#define {guard}")
+    writer.line()
+    writer.line("#include <stdint.h>")
+    if needs_bool_header(module):
+        writer.line("#include <stdbool.h>")
+    writer.line()
+    writer.line("#ifdef __cplusplus")
+    writer.line('extern "C" {')
+    writer.line("#endif")
+    for function in externals(module):
+        writer.line()
+        writer.comment("\n".join(_contract(function, interface)))
+        write_prototype(writer, replace(parameters_in_c(function), noalias=()), ";")
+    writer.line()
+    writer.line("#ifdef __cplusplus")
+    writer.line("}")
+    writer.line("#endif")
+    writer.line()
+    writer.line(f"#endif /* {guard} */")
+    return writer.text()
+
+
+def _contract(function: PrimFunc, interface: Interface) -> list[str]:
+    lines = [function.where.model]
+    for parameter in function.buffer_parameters:
+        buffer = parameter.buffer
+        kind = f"{buffer.dtype.value}[{format_shape(buffer.shape).replace('x', ',')}]"
+        what = f"{_WHAT_IT_IS[parameter.role]}, {_ACCESS[parameter.access.value]}"
+        lines.append(f"  {buffer.name}: {kind}, {what}, aligned to {buffer.alignment}")
+    external = function.external
+    if external is not None and external.stack_bytes is not None:
+        lines.append(
+            f"It may use {external.stack_bytes} bytes of stack, which {interface.prefix}_STACK_SIZE counts."
+        )
+    if external is not None and external.returns_status:
+        error = f"{interface.prefix}_ERROR_EXTERNAL"
+        lines.append(f"Returns 0, or anything else to end the run with {error}.")
+    return lines
