@@ -33,6 +33,7 @@ def entry_source(module: Module, interface: Interface) -> str:
     writer.comment(f"Entry of model '{module.name}'. Every buffer lies where the plan put it.")
     writer.line(f'#include "{module.name}.h"')
     writer.line()
+    _write_byte_order(writer)
     headers = {"math.h": needs_math_header(module.entries), "string.h": bool(interface.set_parameters)}
     for header in (header for header, is_needed in headers.items() if is_needed):
         writer.line(f"#include <{header}>")
@@ -57,6 +58,22 @@ def entry_source(module: Module, interface: Interface) -> str:
         _write_address_functions(writer, module, interface)
     _write_run(writer, module, interface)
     return writer.text()
+
+
+def _write_byte_order(writer: Writer) -> None:
+    """Parameters are bytes that kernels read as numbers: the machine must have the order that they were written in."""
+    big = [
+        "defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__",
+        *(f"defined({name})" for name in ("__BIG_ENDIAN__", "__BIG_ENDIAN", "_BIG_ENDIAN", "__ARMEB__")),
+    ]
+    # C libraries of little-endian machines define names of both orders in <endian.h>, which nothing here includes.
+    writer.line(f"#if ({big[0]}) || \\")
+    writer.line(f"    (!defined(__BYTE_ORDER__) && ({' || '.join(big[1:])}))")
+    writer.line(
+        '#error "the parameters of this model are in little-endian order, and this machine is big-endian"'
+    )
+    writer.line("#endif")
+    writer.line()
 
 
 def _write_offsets(writer: Writer, module: Module, interface: Interface) -> None:
