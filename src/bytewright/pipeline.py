@@ -246,6 +246,7 @@ def plan_lowered(
     quiet = partial(store, module, solver=solver, progress=progress)  # `storage` and `plan`
     attempt, quick_attempt = partial(quiet, after_pass=after_pass), partial(quiet, node_budget=REMEDY_NODES)
     trial = require_fit(module, Conditions(target, pins, io), attempt, quick_attempt)
+    target = trial.conditions.target
     module, workspace, parameters = trial.module, trial.workspace, trial.parameters
     placed = apply_solution(module, workspace, parameters)
     module = _checked(placed, Stage.PLANNED, module, "apply_solution", target, after_pass)

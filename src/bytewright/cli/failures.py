@@ -71,7 +71,10 @@ def _with_what_was_meant(error: click.NoSuchOption) -> click.NoSuchOption:
     written = error.option_name.lstrip("-").lower()
     cutoff = _ALIKE if len(written) > _SHORT else _ALIKE_IF_SHORT
     meant = [names[name] for name in difflib.get_close_matches(written, names, 1, cutoff)]
-    return click.NoSuchOption(error.option_name, possibilities=meant, ctx=error.ctx)
+    advice = f" Did you mean '{meant[0]}'?" if meant else ""  # click drops what differs in case
+    return click.NoSuchOption(
+        error.option_name, f"No such option '{error.option_name}'.{advice}", ctx=error.ctx
+    )
 
 
 def show(diagnostics: tuple[Diagnostic, ...]) -> None:

@@ -13,7 +13,7 @@ from bytewright.plan import problem as planning
 from bytewright.plan.solution import Placement
 from bytewright.plan.validate import validate
 from bytewright.plan_file import Plan, PlannedBuffer, PlannedPool, PlannedStep
-from bytewright.target.model import PARAMETER_HEADER_BYTES
+from bytewright.target.model import PARAMETER_HEADER_BYTES, Role
 
 _KINDS = {
     "tensor": ("planned",),
@@ -81,7 +81,8 @@ def _faults_of_pools(plan: Plan) -> Iterator[str]:
             yield f"the target has no pool '{pool.name}'"
             continue
         stated = (pool.memory, pool.role, pool.provider, pool.capacity_bytes, pool.c_name)
-        actual = (known.memory, known.role.value, known.provider.value, known.size_bytes, known.identifier)
+        role = Role.WORKSPACE if known.role is Role.IO else known.role  # planned inputs and outputs
+        actual = (known.memory, role.value, known.provider.value, known.size_bytes, known.identifier)
         if stated != actual:
             yield f"pool '{pool.name}' is {stated} in the plan and {actual} in the target"
         if (pool.load, pool.load_memory) != (known.load.value, known.load_memory):

@@ -16,6 +16,7 @@ from bytewright.ir.expr import Buffer
 from bytewright.ir.module import ConstantBuffer, Module
 from bytewright.ir.prim import (
     CANDIDATE_POOLS,
+    IO,
     Allocate,
     Annotations,
     PrimFunc,
@@ -103,7 +104,9 @@ def attach_candidates(module: Module, target: Target) -> Module:
 
 def _wanted(live: LiveBuffer, allocation: Allocate) -> Wanted:
     pools = allocation.annotation(CANDIDATE_POOLS)
-    return Wanted(live.buffer, Role.WORKSPACE, live.touches, pools if isinstance(pools, tuple) else None)
+    is_io = allocation.annotation(IO) is not None
+    named = pools if isinstance(pools, tuple) else None
+    return Wanted(live.buffer, Role.WORKSPACE, live.touches, named, is_io)
 
 
 def _choose(wanted: Wanted, entry: PrimFunc, target: Target) -> _Chosen:

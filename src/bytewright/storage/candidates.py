@@ -30,12 +30,14 @@ class Wanted:
     Attributes:
         role: Of the pools that may hold it.
         annotated: Pools that an earlier pass left it, in order; None for all.
+        is_io: Whether it is an input or output that is planned.
     """
 
     buffer: Buffer
     role: Role
     touches: Touches
     annotated: tuple[str, ...] | None
+    is_io: bool = False
 
     @property
     def scope(self) -> Scope:
@@ -107,6 +109,10 @@ def check_memory_of_caller(live: LiveBuffer, parameter: BufferParameter, device:
 def _refusal(pool: Pool, wanted: Wanted, target: Target) -> str | None:
     if not is_within(pool_scope(pool.name), wanted.scope):
         return f"is not in its scope '{wanted.scope}'"
+    if pool.is_for_io and not wanted.is_io:
+        return "is for inputs and outputs alone"
+    if wanted.is_io and not pool.is_for_io and any(other.is_for_io for other in target.pools):
+        return "is not for inputs and outputs, for which the target has pools of their own"
     unreached = _unreached(pool, wanted)
     if unreached and not target.device(unreached[0].device).reaches(pool.memory):
         return f"is in memory '{pool.memory}', which device '{unreached[0].device}' does not reach"

@@ -287,7 +287,7 @@ def _with_all_room(
     """
     widened: dict[str, Pool] = {}
     for memory in target.memories:
-        pools = [pool for pool in target.pools_in(memory.name) if pool.role is role]
+        pools = [p for p in target.pools_in(memory.name) if p.role is role and not p.is_for_io]
         if not pools:
             continue
         chosen = min(pools, key=lambda p: (p.name not in added, target.default_device_name not in p.devices))
@@ -306,6 +306,9 @@ def _with_all_room(
         room = with_remainders(_with_pools(target, {**least, open_pool.name: open_pool})).pool(open_pool.name)
         room_bytes = None if room.size_bytes is None else max(room.size_bytes, _LEAST_BYTES)
         widened[room.name] = replace(room, size_bytes=room_bytes)
+    # Those for inputs and outputs take what these need; `_sized` looks whether the memory has it.
+    for pool in (pool for pool in target.pools_of(role) if pool.is_for_io):
+        widened[pool.name] = replace(pool, size_bytes=None, takes_remainder=False)
     return _with_pools(target, widened)
 
 
@@ -392,7 +395,7 @@ def _missing_bytes(target: Target, memory: Memory, tops: dict[str, int]) -> int:
 
 def _pool_list(target: Target, role: Role, added: set[str], sizes: dict[str, int]) -> tuple[PoolOption, ...]:
     """All pools of a role as options, if one is added; those that were there with the size that they had."""
-    pools = target.pools_of(role)
+    pools = [pool for pool in target.pools_of(role) if not pool.is_for_io]
     if not any(pool.name in added and sizes.get(pool.name) for pool in pools):
         return ()
     return tuple(

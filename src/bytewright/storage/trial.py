@@ -16,7 +16,7 @@ from bytewright.plan.solution import Solution
 from bytewright.storage.account_stack import StackUse
 from bytewright.storage.clock import Timeline
 from bytewright.storage.pin_buffers import Pin
-from bytewright.target.model import Role, Target
+from bytewright.target.model import Role, Target, with_io_pools
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,11 @@ class Conditions:
     target: Target
     pins: tuple[Pin, ...] = ()
     io: Io = Io.CALLER
+
+    def __post_init__(self) -> None:
+        """Planned inputs and outputs have the target's pools for them."""
+        if self.io is Io.WORKSPACE:
+            object.__setattr__(self, "target", with_io_pools(self.target))
 
 
 @dataclass(frozen=True, slots=True)

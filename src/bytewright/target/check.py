@@ -343,6 +343,9 @@ def _pool_problems(target: Target, pool: Pool, path: Path) -> Iterator[Problem]:
         suggestion = closest(pool.memory, names)
         yield Problem((*path, "memory"), message, (listing("memories", names),), suggestion)
         return
+    if pool.role is Role.STATE:
+        message = f"state pool {pool.name!r} would never be used: no model keeps anything between runs yet"
+        yield Problem(path, message, help="leave the table out")
     if pool.role is not Role.PARAMETERS and not memory.is_writable:
         writable = [memory.name for memory in target.memories if memory.is_writable]
         message = f"{pool.role.value} pool {pool.name!r} is in memory {memory.name!r}, which is read-only"

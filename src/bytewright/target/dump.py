@@ -44,7 +44,7 @@ def dump(target: Target) -> dict[str, object]:
     description["memory"] = {memory.name: _dump_memory(memory) for memory in target.memories}
     description["device"] = {device.name: _dump_device(device) for device in target.devices}
     for role in Role:
-        if pools := target.pools_of(role):
+        if pools := [pool for pool in target.pools if (Role.IO if pool.is_for_io else pool.role) is role]:
             description[role.value] = [_dump_pool(pool) for pool in pools]
     if target.scope_tags:
         description["scope-tag"] = {

@@ -8,7 +8,7 @@ declared `"unlimited"` (the host's) can have.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, TypeVar
 
@@ -251,6 +251,7 @@ class Pool:
         load: Of a parameter pool: who brings its bytes.
         load_memory: Of a parameter pool: the read-only memory that keeps its bytes for whoever brings them; `None` if
             they need no second place, or one that is not known.
+        is_for_io: Of a workspace pool: whether it holds inputs and outputs, and nothing else; see `with_io_pools`.
     """
 
     name: str
@@ -264,6 +265,7 @@ class Pool:
     section: str | None = None
     load: Load = Load.LINKER
     load_memory: str | None = None
+    is_for_io: bool = False
 
     @property
     def identifier(self) -> str:
@@ -441,3 +443,15 @@ class Target:
     def external_stack_bytes(self, symbol: str) -> int | None:
         """The stack that an external symbol needs; `None` if the target does not declare it."""
         return next((entry.size_bytes for entry in self.external_stacks if entry.symbol == symbol), None)
+
+
+def with_io_pools(target: Target) -> Target:
+    """The target whose pools for inputs and outputs are workspace pools that hold nothing else, behind the others.
+
+    So they are for a model whose inputs and outputs are planned; where the application brings those, nobody uses them.
+    """
+    lent = tuple(replace(pool, role=Role.WORKSPACE, is_for_io=True) for pool in target.pools_of(Role.IO))
+    if not lent:
+        return target
+    others = tuple(pool for pool in target.pools if pool.role not in (Role.WORKSPACE, Role.IO))
+    return replace(target, pools=(*target.workspace_pools, *lent, *others))

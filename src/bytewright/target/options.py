@@ -336,10 +336,9 @@ def _apply_pools(target: Target, overrides: Overrides, collector: Collector) -> 
             with collector.catch():
                 pools.append(_replacement(target, role, option, replacements))
                 origins.append((f"--{role.value} {option}",))
-        if not replacements:
-            kept = target.pools_of(role)
-            pools.extend(kept)
-            origins.extend((role.value, index) for index in range(len(kept)))
+        kept = [pool for pool in target.pools_of(role) if pool.is_for_io or not replacements]
+        pools.extend(kept)
+        origins.extend((role.value, index) for index in range(len(kept)))
     _refuse_repetitions(overrides.resize, collector)
     _refuse_repetitions(overrides.provider, collector)
     for resize in overrides.resize:

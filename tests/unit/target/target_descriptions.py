@@ -66,7 +66,7 @@ def descriptions(draw: st.DrawFn) -> dict[str, object]:
         },
     }
     remainder_is_free = dict.fromkeys(names, True)
-    for role in ("workspace", "parameters", "state", "io"):
+    for role in ("workspace", "parameters", "io"):
         pools: list[dict[str, object]] = []
         for index in range(draw(st.integers(0, 2))):
             memory = draw(st.sampled_from(names)) if role == "parameters" else names[0]

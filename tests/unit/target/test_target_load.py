@@ -92,8 +92,8 @@ def test_a_board_with_defaults_filled_in() -> None:
 
 
 def test_an_omitted_size_is_what_stack_and_pools_leave() -> None:
-    text = BOARD + '[[state]]\nname = "state"\nmemory = "dtcm"\n'
-    assert load_text(text, "x").pool("state").size_bytes == (512 - 64 - 8) * 1024
+    text = BOARD + '[[io]]\nname = "frames"\nmemory = "dtcm"\n'
+    assert load_text(text, "x").pool("frames").size_bytes == (512 - 64 - 8) * 1024
 
 
 def test_without_the_micro_tag_small_allocations_may_go_to_the_stack() -> None:
@@ -196,7 +196,7 @@ SINGLE_MISTAKES = [
     ('size = "64KiB"', 'size = 64\ndevices = ["cpu", "cpu"]', 31, "workspace[0].devices", "stands twice"),
     ('size = "64KiB"', "size = 64\nremainder = true", 30, "workspace[0].size", "says both"),
     ('size = "64KiB"', "remainder = false", 30, "workspace[0].remainder", "takes the remainder"),
-    ('size = "64KiB"', 'size = "504KiB"\n[[state]]\nname = "s"\nmemory = "dtcm"', 33, "state[0].memory", "is nothing"),
+    ('size = "64KiB"', 'size = "504KiB"\n[[io]]\nname = "s"\nmemory = "dtcm"', 33, "io[0].memory", "is nothing"),
     ('size = "64KiB"', 'size = "505KiB"', 6, "memory.dtcm.size", "take 525312 B: 1024 B too many"),
     ('memory = "flash"', 'memory = "isram"', 36, "parameters[0].memory", "only one pool can take what memory 'isram'"),
 ]  # fmt: skip
@@ -217,9 +217,14 @@ def test_a_mistake_is_reported_alone_with_file_line_and_key(
 # (added text, key, part of the message)
 ADDED_MISTAKES = [
     (
-        '[[state]]\nname = "s"\nmemory = "flash"\nsize = 16\n',
-        "state[0].memory",
-        "state pool 's' is in memory 'flash'",
+        '[[state]]\nname = "s"\nmemory = "dtcm"\nsize = 16\n',
+        "state[0]",
+        "no model keeps anything between runs yet",
+    ),
+    (
+        '[[io]]\nname = "s"\nmemory = "flash"\nsize = 16\n',
+        "io[0].memory",
+        "io pool 's' is in memory 'flash'",
     ),
     ('[[io]]\nname = "s"\nmemory = "flash"\nsize = 16\n', "io[0].memory", "io pool 's' is in memory 'flash'"),
     ("[scope-tag.isram]\n", "workspace[1].name", "is a pool and a scope tag"),
@@ -232,8 +237,8 @@ ADDED_MISTAKES = [
     ('[device.cpu.context.a]\nstack = "far"\n', "device.cpu.context.a.stack", "which 'cpu' does not reach"),
     ("[device.cpu.context.a]\nsize = 1\n", "device.cpu.context.a.size", "unknown key 'size'"),
     (
-        '[[state]]\nname = "s"\nmemory = "dtcm"\nsize = 1\nload = "copy"\n',
-        "state[0].load",
+        '[[io]]\nname = "s"\nmemory = "dtcm"\nsize = 1\nload = "copy"\n',
+        "io[0].load",
         "unknown key 'load'",
     ),
     (FAST + 'load = "later"\n', "parameters[1].load", "'load' cannot be 'later'"),
