@@ -23,6 +23,7 @@ from bytewright.codegen.interface import (
     offset_macro,
     planned_offsets,
     pool_interfaces,
+    strict_ports,
 )
 from bytewright.codegen.name_symbols import name_symbols
 from bytewright.diagnostics import CompileError, Diagnostic
@@ -52,6 +53,7 @@ from bytewright.storage.check_scopes import check_scopes, undeclared_tags
 from bytewright.storage.clock import read_clock
 from bytewright.storage.drop_unused_buffers import drop_unused_buffers
 from bytewright.storage.external_stacks import with_external_stacks
+from bytewright.storage.join_alignments import join_alignments
 from bytewright.storage.lower_tags import lower_tags
 from bytewright.storage.make_arenas import make_arenas
 from bytewright.storage.pass_constants import pass_constants
@@ -285,6 +287,7 @@ def store(
     check_addresses(module, target)
     if conditions.io is Io.WORKSPACE:
         module = checked(place_io(module), Stage.LOWERED, module, "place_io")
+    module = checked(join_alignments(module), Stage.LOWERED, module, "join_alignments")
     module = checked(place_scratch(module, target), Stage.LOWERED, module, "place_scratch")
     pinned = pin_buffers(module, target, conditions.pins)
     module = checked(pinned, Stage.LOWERED, module, "pin_buffers")
@@ -395,4 +398,5 @@ def _interface(planned: PlannedModel, plan_hash: str) -> Interface:
         stack_planned_bytes=planned.stack[0].planned_bytes,
         stack_size_bytes=planned.stack[0].size_bytes,
         offsets=offsets,
+        strict_ports=strict_ports(module),
     )

@@ -163,10 +163,13 @@ def write_run_checks(writer: Writer, interface: Interface) -> None:
         *(("inputs", port) for port in interface.inputs),
         *(("outputs", port) for port in interface.outputs),
     ]
+    strict = {(f"{border.value}s", name): alignment for border, name, alignment in interface.strict_ports}
     for kind, port in tensors:
         write_refusal(writer, f"{kind}->{port.name} == NULL", f"{prefix}_ERROR_NULL")
-        if port.type.dtype.size_bytes > 1:
-            misaligned = f"(uintptr_t){kind}->{port.name} % sizeof({memory_type(port.type.dtype)}) != 0"
+        natural = f"sizeof({memory_type(port.type.dtype)})" if port.type.dtype.size_bytes > 1 else None
+        alignment = strict.get((kind, port.name), natural)
+        if alignment is not None:
+            misaligned = f"(uintptr_t){kind}->{port.name} % {alignment} != 0"
             write_refusal(writer, misaligned, f"{prefix}_ERROR_ALIGN")
     write_overlap_check(writer, interface, run_table(interface))
 

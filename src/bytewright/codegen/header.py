@@ -128,15 +128,17 @@ def describe_port(port: Port) -> str:
 
 
 def _write_ports(writer: Writer, interface: Interface) -> None:
+    strict = {(f"{border.value}s", name): alignment for border, name, alignment in interface.strict_ports}
     for kind, constness, ports in (
         ("inputs", "const ", interface.inputs),
         ("outputs", "", interface.outputs),
     ):
         writer.line("typedef struct {")
         for port in ports:
-            writer.line(
-                f"    {constness}{memory_type(port.type.dtype)} *{port.name}; /* {describe_port(port)} */"
-            )
+            described = describe_port(port)
+            if (kind, port.name) in strict:
+                described += f"; aligned to {strict[kind, port.name]}"
+            writer.line(f"    {constness}{memory_type(port.type.dtype)} *{port.name}; /* {described} */")
         writer.line(f"}} {interface.model}_{kind};")
         writer.line()
 

@@ -12,7 +12,7 @@ from bytewright.c_names import c_identifier
 from bytewright.codegen.fnv1a import OFFSET_BASIS, fnv1a_64
 from bytewright.diagnostics import InternalError
 from bytewright.ir.address import size_bytes
-from bytewright.ir.border import Border, Io
+from bytewright.ir.border import Border, Io, border_ports
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module, Port
 from bytewright.ir.prim import POOL_OFFSET, Allocate, Call, Region
@@ -155,6 +155,7 @@ class Interface:
         aliases: Second addresses of bytes, which overlaps are looked for through.
         arenas: What serves requests at run time; none for most models.
         symbols: Extents that the application gives with each run: what `<model>_run` takes, in order.
+        strict_ports: Inputs and outputs of the application that are aligned to more than their type asks for.
     """
 
     model: str
@@ -173,6 +174,7 @@ class Interface:
     stack_planned_bytes: int
     stack_size_bytes: int
     offsets: tuple[tuple[str, int], ...]
+    strict_ports: tuple[tuple[Border, str, int], ...] = ()
 
     @property
     def prefix(self) -> str:
@@ -308,6 +310,17 @@ def _part(buffer: str) -> str:
     if _PLAIN_NAME.fullmatch(buffer):
         return plain
     return f"{plain}_x{hashlib.sha256(buffer.encode()).hexdigest()[:8]}"
+
+
+def strict_ports(module: Module) -> tuple[tuple[Border, str, int], ...]:
+    """Inputs and outputs that the entry is given and that ask for more than their type's alignment."""
+    ports = border_ports(module)
+    given = (parameter.buffer for parameter in module.main.buffer_parameters)
+    return tuple(
+        (ports[buffer.name][0], ports[buffer.name][1].name, buffer.alignment)
+        for buffer in given
+        if buffer.name in ports and buffer.alignment > buffer.dtype.size_bytes
+    )
 
 
 def planned_offsets(module: Module) -> tuple[tuple[Buffer, int], ...]:

@@ -97,7 +97,9 @@ def _write_allocation(writer: Writer, allocation: Allocate) -> None:
     if buffer.scope != STACK and (buffer.scope is None or buffer.scope.rank is not Rank.LOCAL):
         raise InternalError(f"storage of '{buffer.name}' ({buffer.scope}) was not decided")
     size = f"[{num_elements(buffer)}]" if is_in_memory(buffer) else ""
-    writer.line(f"{c_element_type(buffer)} {buffer.name}{size};")
+    is_strict = size and buffer.alignment > buffer.dtype.size_bytes
+    aligned = f" __attribute__((aligned({buffer.alignment})))" if is_strict else ""
+    writer.line(f"{c_element_type(buffer)} {buffer.name}{size}{aligned};")
 
 
 def _write_view(writer: Writer, view: View) -> None:

@@ -181,6 +181,7 @@ def model_table(bundle: Bundle, board: BoardTable | None = None, watch: Watch | 
     lines = [
         f'#include "{model}.h"',
         f"#define HARNESS_IO_IN_WORKSPACE {int(bundle.io_in_workspace)}",
+        f"#define HARNESS_IO_ALIGNMENT {max(bundle.io_alignment, 16)}",
         f"#define HARNESS_PARANOID {0 if watch is None else watch.guard_bytes}",
         *_list("INPUTS", _tensors(bundle.inputs)),
         *_list("OUTPUTS", _tensors(bundle.outputs)),

@@ -102,6 +102,7 @@ class Bundle:
         symbols: Extents that each run is given, in the order that `<model>_run` takes them.
         files: What plan.json lists and is there, as paths in the folder; nothing else of it is built.
         externals: Functions that the application brings.
+        io_alignment: What the addresses of the caller's inputs and outputs are multiples of.
     """
 
     directory: Path
@@ -115,6 +116,7 @@ class Bundle:
     files: tuple[str, ...]
     error_names: Mapping[int, str]
     externals: tuple[str, ...] = ()
+    io_alignment: int = 1
 
     @property
     def sources(self) -> tuple[Path, ...]:
@@ -261,6 +263,14 @@ def _understand(directory: Path, plan: dict[str, Any]) -> Bundle:
         files=files,
         error_names=_error_names(header, model),
         externals=tuple(str(name) for name in plan.get("externals", ())),
+        io_alignment=max(
+            (
+                int(entry["alignment"])
+                for entry in plan.get("buffers", ())
+                if entry["place"]["kind"] == "caller"
+            ),
+            default=1,
+        ),
     )
 
 

@@ -269,8 +269,8 @@ class HostContext:
         self._lock = lock or threading.Lock()
         self._session = _Block(library.bytewright_session_size_bytes(), _IO_ALIGNMENT)
         self._workspaces = [self._workspace(index) for index in range(len(bundle.caller_workspaces))]
-        self._inputs = [_Block(tensor.size_bytes, _IO_ALIGNMENT) for tensor in bundle.inputs]
-        self._outputs = [_Block(tensor.size_bytes, _IO_ALIGNMENT) for tensor in bundle.outputs]
+        self._inputs = [_Block(tensor.size_bytes, bundle.io_alignment) for tensor in bundle.inputs]
+        self._outputs = [_Block(tensor.size_bytes, bundle.io_alignment) for tensor in bundle.outputs]
         self._blobs = [self._blob(index) for index in range(len(bundle.caller_parameters))]
         self._copies = [_Block(pool.used_bytes, pool.alignment) for pool in bundle.caller_copies]
         with self._lock:

@@ -94,6 +94,10 @@ def check_call(
         if isinstance(parameter, BufferParameter) and isinstance(argument, Region):
             for fault in _buffer_faults(callee, parameter, argument, is_read_only, denoted, binding):
                 context.report(caller, call, fault)
+            given, wanted = argument.buffer, parameter.buffer
+            if context.undecided and given.alignment < wanted.alignment:  # stored: alignments are joined
+                what = f"'{given.name}' is aligned to {given.alignment}, '{wanted.name}' of '{callee.name}'"
+                context.report(caller, call, f"{what} asks for {wanted.alignment}")
         elif isinstance(parameter, ScalarParameter) and not isinstance(argument, Region):
             expected, found = parameter.variable.dtype, argument.dtype
             if found is not expected:

@@ -52,6 +52,7 @@ class _Worst:
 
 
 _NOTHING = _Worst(0, 0, ())
+STACK_ALIGNMENT = 8  # of every device, at a call; frames with stricter arrays are padded
 
 
 def stack_refusals(uses: tuple[StackUse, ...], module: Module, target: Target) -> list[Diagnostic]:
@@ -166,7 +167,7 @@ def _worst_of(
     deepest = max(callees, key=lambda callee: callee.total_bytes, default=_NOTHING)
     return _Worst(
         own + deepest.planned_bytes,
-        own + allowance + deepest.total_bytes,
+        own + _padding_bytes(function) + allowance + deepest.total_bytes,
         (function.name, *deepest.path),
     )
 
@@ -178,6 +179,12 @@ def _callees(function: PrimFunc) -> list[str]:
 def array_bytes(function: PrimFunc) -> int:
     """Bytes of a function's arrays that exist at once."""
     return sum(size_bytes(allocation.buffer) for allocation in worst_arrays(function))
+
+
+def _padding_bytes(function: PrimFunc) -> int:
+    """What it takes to align a function's arrays where they ask for more than a stack has."""
+    alignments = (allocation.buffer.alignment for allocation in worst_arrays(function))
+    return sum(alignment for alignment in alignments if alignment > STACK_ALIGNMENT)
 
 
 def worst_arrays(function: PrimFunc, moved: Collection[str] = ()) -> tuple[Allocate, ...]:

@@ -52,7 +52,7 @@ static harness_session harness_model_session;
 static HARNESS_CONTEXT_TYPE harness_model_context __attribute__((used)) HARNESS_WRITABLE;
 
 #define DECLARE_INPUT(index, member, size_bytes) \
-    static unsigned char harness_input_##index[size_bytes] __attribute__((aligned(16), used));
+    static unsigned char harness_input_##index[size_bytes] __attribute__((aligned(HARNESS_IO_ALIGNMENT), used));
 HARNESS_INPUTS(DECLARE_INPUT)
 #if HARNESS_IO_IN_WORKSPACE
 #define OUTPUT_WRITABLE /* copies, which the run does not know */
@@ -60,7 +60,7 @@ HARNESS_INPUTS(DECLARE_INPUT)
 #define OUTPUT_WRITABLE HARNESS_WRITABLE
 #endif
 #define DECLARE_OUTPUT(index, member, size_bytes) \
-    static unsigned char harness_output_##index[size_bytes] __attribute__((aligned(16), used)) OUTPUT_WRITABLE;
+    static unsigned char harness_output_##index[size_bytes] __attribute__((aligned(HARNESS_IO_ALIGNMENT), used)) OUTPUT_WRITABLE;
 HARNESS_OUTPUTS(DECLARE_OUTPUT)
 #define DECLARE_WORKSPACE(index, member, size_bytes, alignment, name)                                 \
     static unsigned char harness_workspace_##index[(size_bytes) + 2 * HARNESS_GUARD_BYTES(alignment)] \

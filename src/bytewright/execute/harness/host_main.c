@@ -164,11 +164,11 @@ int main(int argc, char **argv)
         }
         harness_sizes(extents, input_bytes, output_bytes);
         for (int index = 0; index < HARNESS_NUM_INPUTS; ++index) {
-            inputs[index] = allocate(input_bytes[index], 16);
+            inputs[index] = allocate(input_bytes[index], HARNESS_IO_ALIGNMENT);
             read_input(input_file, inputs[index], input_bytes[index], harness_input_size_bytes[index]);
         }
         for (int index = 0; index < HARNESS_NUM_OUTPUTS; ++index) {
-            outputs[index] = allocate(output_bytes[index], 16);
+            outputs[index] = allocate(output_bytes[index], HARNESS_IO_ALIGNMENT);
         }
         infer(&session, inputs, outputs, extents, num_repetitions, times);
         for (int index = 0; index < HARNESS_NUM_OUTPUTS; ++index) {
