@@ -8,7 +8,7 @@ every order. Nothing of Bytewright takes part in either.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from random import Random
@@ -84,10 +84,23 @@ class Program:
     body: Block
 
 
+def _sources(steps: Sequence[Step]) -> Iterator[str]:
+    """Names of what is read to make something else."""
+    for step in steps:
+        match step:
+            case Fill(to, sources, _):
+                yield from (source.name for source in sources if source.name != to.name)
+            case Use(_, arguments):
+                yield from (argument.name for argument in arguments)
+            case Block(_, _, inner, otherwise):
+                yield from _sources((*inner, *otherwise))
+
+
 class _Maker:
     def __init__(self, random: Random, num_buffers: int) -> None:
         self.random, self.left = random, num_buffers
         self.numbers = count()
+        self.result = Data("y", 1, "i8")  # of the kernel that is being made
 
     def data(self, stem: str) -> Data:
         random = self.random
@@ -154,13 +167,15 @@ class _Maker:
         kind = self.random.choice(("block", "loop", "loop", "if"))
         scratch = self.scratch()
         inside = [*known]
+        own = [data for data in known if data.name.startswith("s")]
+        # What nobody reads is dropped when a program is compiled, so each buffer is read in the end.
+        read = [Fill(self.random.choice([*own, self.result]), (data,), 1) for data in scratch]
         if kind == "if":
             then = self.body([*known], [], kernels, 0)
-            return Block(
-                kind, scratch, (*self.written(scratch, inside, kernels), *then), (self.update(known),)
-            )
+            steps = (*self.written(scratch, inside, kernels), *then, *read)
+            return Block(kind, scratch, steps, (self.update(known),))
         steps = self.body(inside, list(scratch), kernels, depth)
-        return Block(kind, scratch, (*steps, self.update([*inside])))
+        return Block(kind, scratch, (*steps, self.update([*inside]), *read))
 
     def written(self, scratch: tuple[Data, ...], known: list[Data], kernels: list[Kernel]) -> list[Step]:
         steps = list[Step]()
@@ -178,6 +193,7 @@ def random_program(seed: int, num_buffers: int = 6) -> Program:
     kernels: list[Kernel] = []
     for number in range(random.choice((1, 2, 3))):
         x, y = (Data(name, shape.length, shape.dtype, 1) for name in ("x", "y"))
+        maker.result = y
         scratch = maker.scratch()
         known = [x]
         steps = maker.body(known, list(scratch), kernels, 2)
@@ -306,8 +322,13 @@ class _Watcher:
         life.last = self.now
 
 
-def least_workspace(program: Program, io_in_workspace: bool, most_buffers: int = 7) -> int | None:
-    """Bytes of the smallest workspace; None if there are more buffers than all orders of which can be tried."""
+def least_workspace(
+    program: Program, io_in_workspace: bool, num_planned: int | None = None, most_buffers: int = 7
+) -> int | None:
+    """Bytes of the smallest workspace; None if there are more buffers than all orders of which can be tried.
+
+    None also if not as many are planned: buffers that read nothing but each other have been dropped then.
+    """
     watcher = _Watcher()
     known = {data.name: _Life(-1, -1) for data in (program.source, program.result)}
     known["source"] = _Life(0, 0)
@@ -320,7 +341,7 @@ def least_workspace(program: Program, io_in_workspace: bool, most_buffers: int =
         for data in (program.source, program.result):
             lives[data.name,], sizes[data.name,] = [known[data.name]], data
     places = list(lives)
-    if len(places) > most_buffers:
+    if len(places) > most_buffers or num_planned not in (None, len(places)):
         return None
     together = {
         (a, b): any(

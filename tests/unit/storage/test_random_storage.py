@@ -39,7 +39,7 @@ def differs(seed: int) -> str | None:
     for io in Io:
         planned = plan_lowered(module, NO_STACK, io=io)
         top = sum(pool.top_bytes for pool in planned.workspace.pools)
-        least = least_workspace(program, io is Io.WORKSPACE)
+        least = least_workspace(program, io is Io.WORKSPACE, len(planned.workspace.placement_of))
         if least is not None and top != least:
             return f"{io}: {top} B, {least} B would do"
         if io is Io.CALLER:

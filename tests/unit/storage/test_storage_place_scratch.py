@@ -216,6 +216,8 @@ def with_arrays(*sizes: int) -> Module:
     """One call of a kernel with local arrays of these sizes."""
     source, result = (Buffer(name, (8,), DType.I8, GLOBAL, 1) for name in ("source", "result"))
     body = BodyBuilder(("source", "result"))
+    with body.for_("i", 0, 8) as i:
+        body.store(result, i, 0)
     for index, size in enumerate(sizes):
         array = body.allocate(Buffer(f"a{index}", (size,), DType.I8, GLOBAL, 1))
         body.store(array, 0, load(source, 0))
