@@ -35,6 +35,7 @@ from bytewright.lower.kernel import KernelBuilder
 from bytewright.lower.rescale import ScaleOperands, double_round, linear, single_round, split_exponents
 from bytewright.lower.scalar import Scalar, clamped, element, require_i32
 from bytewright.ops.arithmetic.fit import LinearRescale, fit_linear
+from bytewright.ops.arithmetic.float32 import LOGISTIC_IS_EXP_BELOW
 from bytewright.ops.arithmetic.numerics import Rounding
 from bytewright.ops.arithmetic.rescale import real_round
 from bytewright.ops.elementwise import (
@@ -197,8 +198,7 @@ class Epilogue:
             case Mul():
                 return Scalar(x * operands[1].expr)
             case Sigmoid():
-                bound = self.kernel.body.let("exponential", MathCall(MathFunction.EXP, 0.0 - x))
-                return Scalar(const(1.0, F32) / (bound + 1.0))
+                return self._sigmoid(x)
             case Tanh():
                 return Scalar(MathCall(MathFunction.TANH, x))
             case TflHardSwish():
@@ -211,6 +211,14 @@ class Epilogue:
                 return self._quantized(x, scale, zero_point)
             case _:
                 raise InternalError(f"no float expression for '{node.operation.name}'")
+
+    def _sigmoid(self, x: Expr) -> Scalar:
+        """1 / (1 + exp(-x)) with an exponential that never overflows; below -9 it is exp(x) itself, as in LiteRT."""
+        body = self.kernel.body
+        bound = body.let("value", x)
+        decay = body.let("decay", MathCall(MathFunction.EXP, select(bound < 0.0, bound, 0.0 - bound)))
+        quotient = select(bound < 0.0, decay, const(1.0, F32)) / (decay + 1.0)
+        return Scalar(select(bound < LOGISTIC_IS_EXP_BELOW, decay, quotient))
 
     def _quantized(self, x: Expr, scale: float, zero_point: int) -> Scalar:
         """roundf(x / scale) + zero point, saturated in float first so that the conversion is defined.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from bytewright.diagnostics import CompileError, Diagnostic
@@ -58,7 +59,7 @@ def test_a_model_from_vela_is_not_called_damaged() -> None:
 def test_state_of_an_operator_that_is_refused_is_not_the_cause() -> None:
     builder = ModelBuilder()
     x, y = (builder.tensor(name, [1, 4], "float32") for name in ("x", "y"))
-    state = builder.tensor("state", [1, 4], "float32")
+    state = builder.tensor("state", [1, 4], "float32", data=np.zeros((1, 4), np.float32))
     builder.custom_operator("LikeAnLSTM", [x, state], [y])
     model = read_model(builder.build([x], [y]), "m.tflite")
     tensors = tuple(replace(tensor, is_variable=tensor.index == state) for tensor in model.tensors)

@@ -57,11 +57,14 @@ def softmax(values: Float32, beta: float) -> Float32:
     return np.asarray(exponentials / exponentials.sum(axis=-1, keepdims=True, dtype=np.float32), np.float32)
 
 
+LOGISTIC_IS_EXP_BELOW = -9.0
+
+
 def logistic(values: Float32) -> Float32:
-    """LOGISTIC: 1/(1 + exp(-x)), without overflow for large negative x."""
+    """LOGISTIC: 1/(1 + exp(-x)) without overflow; below -9 it is exp(x), as in LiteRT, which is 1e-4 more at most."""
     decay = np.exp(-np.abs(values))
-    upper = np.float32(1) / (np.float32(1) + decay)
-    return np.asarray(np.where(values >= 0, upper, decay * upper), np.float32)
+    quotient = np.where(values < 0, decay, np.float32(1)) / (np.float32(1) + decay)
+    return np.asarray(np.where(values < LOGISTIC_IS_EXP_BELOW, decay, quotient), np.float32)
 
 
 def leaky_relu(values: Float32, alpha: float) -> Float32:

@@ -1,0 +1,94 @@
+"""Float functions over all of float32 against LiteRT: every exponent, both signs, denormals, infinities, no number."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bytewright.bundle.write import write_bundle
+from bytewright.execute.run import run_bundle
+from bytewright.ops.arithmetic import float32
+from bytewright.pipeline import compile_model
+from bytewright.target import load_target
+from support.reference import run_litert
+from tflite_writer import ModelBuilder
+
+pytestmark = pytest.mark.run
+
+RELATIVE = 1e-5
+SMALLEST = float(np.finfo(np.float32).smallest_subnormal)
+NUM_POINTS = 200_000 if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else 20_000
+Array = np.ndarray[Any, Any]
+
+
+def points() -> Array:
+    """The same number of every exponent, densely where the functions bend, and every special value."""
+    generator = np.random.RandomState(3)
+    bits = generator.randint(0, 1 << 32, NUM_POINTS // 2, dtype=np.uint64).astype(np.uint32)
+    bends = generator.uniform(-110, 110, NUM_POINTS // 2).astype(np.float32)
+    borders = np.array(
+        [-9, -3, 0, 3, 9, 16.619047, 88.72, -87.33, -88.72, -89, -103.9, -104.5, -126], np.float32
+    )
+    near = np.concatenate(
+        [borders, np.nextafter(borders, np.float32(-1e9)), np.nextafter(borders, np.float32(1e9))]
+    )
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, SMALLEST, -SMALLEST, 3.4e38, -3.4e38], np.float32)
+    return np.concatenate([bits.view(np.float32), bends, near, special])
+
+
+def model(kind: str, shape: tuple[int, ...], **options: object) -> bytes:
+    builder = ModelBuilder()
+    x, y = (builder.tensor(name, list(shape), "float32") for name in ("x", "y"))
+    builder.operator(kind, [x], [y], **options)
+    return builder.build([x], [y])
+
+
+def compiled_outputs(content: bytes, values: Array, folder: Path) -> Array:
+    (folder / "m.tflite").write_bytes(content)
+    write_bundle(compile_model(folder / "m.tflite", load_target("host")).files, folder / "out")
+    (result,) = run_bundle(folder / "out", [values]).outputs
+    return result
+
+
+def assert_close(found: Array, wanted: Array, values: Array) -> None:
+    """1e-5 relative, and of denormals two units at most; infinities and what is no number alike."""
+    with np.errstate(all="ignore"):
+        difference = np.abs(found.astype(np.float64) - wanted.astype(np.float64))
+        allowed = np.maximum(np.abs(wanted.astype(np.float64)) * RELATIVE, 2 * SMALLEST)
+        fine = (found == wanted) | (np.isnan(found) & np.isnan(wanted)) | (difference <= allowed)
+    wrong = np.flatnonzero(~fine)
+    shown = [(values.flat[i], found.flat[i], wanted.flat[i]) for i in wrong[:5]]
+    assert not wrong.size, f"{wrong.size} of {values.size} differ: {shown}"
+
+
+@pytest.mark.parametrize("kind", ["LOGISTIC", "TANH", "HARD_SWISH"])
+def test_functions_of_one_value(tmp_path: Path, kind: str) -> None:
+    values = points()[None, :]
+    content = model(kind, values.shape)
+    (wanted,) = run_litert(content, [values])
+    assert_close(compiled_outputs(content, values, tmp_path), wanted, values)
+    if kind == "LOGISTIC":
+        with np.errstate(all="ignore"):
+            assert_close(float32.logistic(values), wanted, values)
+
+
+@pytest.mark.parametrize("beta", [1.0, 0.01, 30.0])
+def test_softmax(tmp_path: Path, beta: float) -> None:
+    generator = np.random.RandomState(5)
+    spread = generator.choice(np.array([1e-3, 1, 30, 90, 1e4, 1e30]), (NUM_POINTS // 8, 1))
+    values = (generator.uniform(-1, 1, (NUM_POINTS // 8, 8)) * spread).astype(np.float32)
+    content = model("SOFTMAX", values.shape, beta=beta)
+    (wanted,) = run_litert(content, [values])
+    assert_close(compiled_outputs(content, values, tmp_path), wanted, values)
+
+
+@pytest.mark.parametrize(("value", "expected"), [(-9.1, 1.116658e-4), (-89.0, 2.227364e-39), (-104.5, 0.0)])
+def test_logistic_far_below_zero(tmp_path: Path, value: float, expected: float) -> None:
+    """By hand: exp(x), which the reference takes from -9 on."""
+    values = np.array([[value]], np.float32)
+    (found,) = compiled_outputs(model("LOGISTIC", (1, 1)), values, tmp_path).flat
+    assert found == pytest.approx(expected, rel=1e-5, abs=2 * SMALLEST)
