@@ -136,6 +136,10 @@ class Table:
         view = self.file.read(start, size_bytes * length)
         return tuple(np.frombuffer(view, dtype=dtype).tolist())
 
+    def has(self, slot: int) -> bool:
+        """Whether a vector, string or table is there, even if it is empty."""
+        return self._target(slot) is not None
+
     def content(self, slot: int) -> memoryview:
         """A vector of bytes, as a view that copies nothing."""
         start, length = self._vector(slot, 1)

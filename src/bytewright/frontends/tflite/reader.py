@@ -148,9 +148,12 @@ def _operator_kind(code: Table) -> str:
 
 
 def _buffer(table: Table) -> memoryview:
-    """A buffer's bytes, which in files beyond 2 GiB stand outside the flatbuffer at a stated offset."""
+    """A buffer's bytes, which in files beyond 2 GiB stand outside the flatbuffer at a stated offset.
+
+    Where there are data as well, they count, empty ones too, as in LiteRT.
+    """
     offset, size_bytes = table.integer(1, "Q"), table.integer(2, "Q")
-    if offset > 1:
+    if offset > 1 and not table.has(0):
         return table.file.read(offset, size_bytes)
     return table.content(0)
 
