@@ -112,13 +112,17 @@ def assert_protected(plan: Plan) -> None:
         for tensor in tensors:
             buffer = plan.buffers[tensor.buffer]
             assert (buffer.role, buffer.place.kind, buffer.size_bytes) == (role, "planned", tensor.size_bytes)
-            reads = [step.ticks[1] - 1 for step in plan.steps if buffer.name in step.reads]
-            writes = [step.ticks[0] + 1 for step in plan.steps if buffer.name in step.writes]
-            if role == "input":
+            reads = [step.ticks for step in plan.steps if buffer.name in step.reads]
+            writes = [step.ticks for step in plan.steps if buffer.name in step.writes]
+            if role == "input":  # dies within the body of the last call that reads it
+                first, end = max(reads, default=(0, 2))
                 assert writes == []
-                assert buffer.live == (0, max(reads, default=1))
+                assert buffer.live[0] == 0
+                assert first < buffer.live[1] < end
             else:
-                assert buffer.live == (min(writes), plan.num_ticks)
+                first, end = min(writes)
+                assert first < buffer.live[0] < end
+                assert buffer.live[1] == plan.num_ticks
     placed = [buffer for buffer in plan.buffers.values() if buffer.place.kind == "planned"]
     for index, first in enumerate(placed):
         for second in placed[index + 1 :]:

@@ -136,14 +136,12 @@ def test_u8_what_a_plan_uses_fits_the_memory_exactly(io: Io) -> None:
     used = used_bytes(document)
     assert all(used[name] for name in POOLS)
     stack = document["stack"]["cpu"]["size_bytes"] + 1024
-    exact = one(**used, stack=stack)
-    again = compile_model(DIGITS, exact, io=io).document
+    parts = used | {"stack": stack}
+    again = compile_model(DIGITS, one(**parts), io=io).document
     assert used_bytes(again) == used
     for name in ("slow", "second", "stack"):
         with pytest.raises(CompileError) as caught:
-            compile_model(
-                DIGITS, one(**(used | {"stack": stack} | {name: (used | {"stack": stack})[name] - 1})), io=io
-            )
+            compile_model(DIGITS, one(sum(parts.values()), **(parts | {name: parts[name] - 1})), io=io)
         assert caught.value.exit_code == 3
 
 

@@ -49,7 +49,7 @@ def test_the_head() -> None:
         1,
         "m",
         "mps3-an547",
-        "litert-ref",
+        "ir",
         "caller",
     )
     assert load_description(found["target_description"]) == TARGET
