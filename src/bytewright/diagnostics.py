@@ -125,6 +125,22 @@ class Diagnostic:
         return "\n".join(lines)
 
 
+def first_of(diagnostics: Iterable[Diagnostic], limit: int = 20) -> list[Diagnostic]:
+    """The first few of perhaps a million diagnostics, and at the end one that says how many more there are."""
+    first: list[Diagnostic] = []
+    num_more = 0
+    last = None
+    for diagnostic in diagnostics:
+        if len(first) < limit:
+            first.append(diagnostic)
+        else:
+            num_more += 1
+            last = diagnostic
+    if last is not None:
+        first.append(Diagnostic(last.code, f"and {num_more} more of this kind: {num_more + limit} in all"))
+    return first
+
+
 class CompileError(Exception):
     """The input is wrong or does not fit; carries one diagnostic or more."""
 

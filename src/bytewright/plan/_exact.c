@@ -467,6 +467,8 @@ static int solve_part(search *s, int32_t begin, int32_t end, int64_t frontier, i
         index = s->index[b];
         if (offset >= facts.threshold)
             break;
+        if (offset + s->in->size[b] > s->capacity)
+            continue; /* with contracts, where it might have stayed lower */
         s->items[i] = s->items[end - 1];
         s->items[end - 1] = b;
         int split;

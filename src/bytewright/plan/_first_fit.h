@@ -23,11 +23,14 @@ typedef struct {
     const int64_t *contract_below;   /* least offset(b) - offset(other), other below */
 } first_fit_problem;
 
-/* Which buffers coexist, in compressed rows. Memory is proportional to the number of coexisting pairs. */
+/* Which buffers coexist, in compressed rows. Where there are more than FIRST_FIT_MAX_PAIRS, `neighbour` holds none, and
+ * placing looks through what is placed instead. */
 typedef struct {
     int64_t *row;
     int32_t *neighbour;
+    int is_dense;
 } first_fit_pairs;
+enum { FIRST_FIT_MAX_PAIRS = 1 << 23 };
 
 /* Returns 0, or -1 if there is not enough memory. The caller frees `row` and `neighbour` in both cases. */
 int first_fit_find_pairs(const first_fit_problem *problem, first_fit_pairs *pairs);

@@ -28,6 +28,7 @@ from bytewright.plan.sweep import count_meetings
 LEAF_SHARE = 16
 # A decision of this search, in Python, takes about as long as this many nodes of the exact search in C.
 DECISION_NODES = 16
+DECISION_STEPS = 200
 IMPOSSIBLE = 1 << 80  # a cost beyond any
 SHRINK_NODES = 2000
 # Lists by pool and section, and members of remembered leaves, that the search may keep.
@@ -213,7 +214,8 @@ class _Assign:
             choice = pending[-1].pop()
             index = self.order[position]
             extra = choice.cost - self.flat.choices[index][0].cost
-            self.meter.spend(DECISION_NODES)
+            self.meter.spend(min(DECISION_NODES, self.meter.left))
+            self.num_steps += DECISION_STEPS
             self._charge_steps()
             if self.best is not None and cost + extra > self.best.cost:
                 continue

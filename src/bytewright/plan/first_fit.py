@@ -13,6 +13,11 @@ from dataclasses import dataclass
 from bytewright.plan import native
 from bytewright.plan.flat import Choice, FlatProblem, align_up
 from bytewright.plan.pile import is_pile, place_pile
+from bytewright.plan.problem import coexist
+from bytewright.plan.sweep import count_meetings
+
+# Beyond so many coexisting pairs they are not listed, here and in `_first_fit.h`: memory stays that of the buffers.
+MAX_PAIRS = 1 << 23
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +76,18 @@ def place_in_order(flat: FlatProblem, order: Sequence[int]) -> Attempt:
     """First fit in the given order; fixed buffers are moved to the front."""
     pools = [-1] * flat.num_buffers
     offsets = [0] * flat.num_buffers
+    is_dense = count_meetings(flat, range(flat.num_buffers))[0] > MAX_PAIRS
+    residents: list[int] = []  # where pairs are too many to be listed: who is placed and has bytes
     fixed_first = [i for i in order if flat.fixed[i] >= 0] + [i for i in order if flat.fixed[i] < 0]
     for index in fixed_first:
         for choice in flat.choices[index]:
-            offset = _lowest_offset(flat, index, choice, pools, offsets)
+            near = _neighbours_among(flat, index, residents) if is_dense else flat.neighbours[index]
+            placed = [(other, offsets[other]) for other in near if pools[other] == choice.pool]
+            offset = _lowest_offset(flat, index, choice, placed)
             if offset is not None and offset + flat.size_bytes[index] <= flat.capacity[choice.pool]:
                 pools[index], offsets[index] = choice.pool, offset
+                if flat.size_bytes[index]:
+                    residents.append(index)
                 break
     return _attempt(flat, pools, offsets)
 
@@ -91,15 +102,27 @@ def _attempt(flat: FlatProblem, pools: list[int], offsets: list[int]) -> Attempt
     return Attempt(pools, offsets, pools.count(-1), cost, tuple(tops))
 
 
+def _neighbours_among(flat: FlatProblem, index: int, others: Sequence[int]) -> list[int]:
+    """Which of some buffers that have bytes coexist with this one."""
+    if not flat.size_bytes[index]:
+        return []
+    first, last = flat.first_tick[index], flat.last_tick[index]
+    return [
+        other
+        for other in others
+        if flat.first_tick[other] < last
+        and first < flat.last_tick[other]
+        and coexist(flat.buffers[index], flat.buffers[other])
+    ]
+
+
 def _lowest_offset(
-    flat: FlatProblem, index: int, choice: Choice, pools: list[int], offsets: list[int]
+    flat: FlatProblem, index: int, choice: Choice, placed: Sequence[tuple[int, int]]
 ) -> int | None:
-    """The lowest free aligned offset, or the fixed one if it is free."""
-    forbidden: list[tuple[int, int]] = []  # open intervals of offsets
-    for other in flat.neighbours[index]:
-        if pools[other] == choice.pool:
-            at = offsets[other]
-            forbidden.append((at - flat.separation(index, other), at + flat.separation(other, index)))
+    """The lowest free aligned offset, or the fixed one if it is free; `placed` are neighbours and their offsets."""
+    forbidden = [  # open intervals of offsets
+        (at - flat.separation(index, other), at + flat.separation(other, index)) for other, at in placed
+    ]
     fixed = flat.fixed[index]
     if fixed >= 0:
         return None if any(low < fixed < high for low, high in forbidden) else fixed

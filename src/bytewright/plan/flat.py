@@ -56,6 +56,16 @@ class FlatProblem:
     capacity: tuple[int, ...]
     base: tuple[int, ...]
 
+    @cached_property
+    def first_tick(self) -> tuple[int, ...]:
+        """By buffer."""
+        return tuple(buffer.first_tick for buffer in self.buffers)
+
+    @cached_property
+    def last_tick(self) -> tuple[int, ...]:
+        """By buffer."""
+        return tuple(buffer.last_tick for buffer in self.buffers)
+
     @property
     def num_buffers(self) -> int:
         """How many buffers there are."""

@@ -11,11 +11,13 @@ steps can one day replace the clock; sweeps over time elsewhere are shortcuts th
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import CompileError, Diagnostic, first_of
 
 # Offsets, sizes and any sum of sizes are smaller than this.
 LIMIT_BYTES = 1 << 62
@@ -135,14 +137,15 @@ class Problem:
     contracts: tuple[Contract, ...] = ()
 
     def __post_init__(self) -> None:
-        diagnostics = [
-            *_check_names(self.buffers, self.pools),
-            *_check_pools(self.pools),
-            *_check_buffers(self.buffers, self.pools),
-            *_check_contracts(self.contracts, self.buffers),
-        ]
-        if not diagnostics:
-            diagnostics.extend(_check_fixed_pairs(self))
+        diagnostics = first_of(
+            chain(
+                _check_names(self.buffers, self.pools),
+                _check_pools(self.pools),
+                _check_buffers(self.buffers, self.pools),
+                _check_contracts(self.contracts, self.buffers),
+            )
+        )
+        diagnostics = diagnostics or first_of(_check_fixed_pairs(self))
         if diagnostics:
             raise CompileError(diagnostics)
 
@@ -286,23 +289,63 @@ def _check_fixed_pairs(problem: Problem) -> Iterable[Diagnostic]:
             pools = problem.candidates_of(buffer)
             if len(pools) == 1:
                 only_pool.append((buffer, pools[0].pool))
-    only_pool.sort(key=lambda row: row[0].first_tick)
-    for index, (first, pool) in enumerate(only_pool):
-        for later in range(index + 1, len(only_pool)):
-            second, other_pool = only_pool[later]
-            if second.first_tick >= first.last_tick:
-                break
-            if pool != other_pool or not coexist(first, second):
-                continue
-            assert first.fixed_offset is not None
-            assert second.fixed_offset is not None
-            distance = second.fixed_offset - first.fixed_offset
-            if distance >= problem.separation(first, second) or -distance >= problem.separation(
-                second, first
-            ):
-                continue
-            yield _invalid(
-                f"buffers '{first.name}' (fixed at {first.fixed_offset}, {first.size_bytes} B) and "
-                f"'{second.name}' (fixed at {second.fixed_offset}, {second.size_bytes} B) coexist in pool "
-                f"'{pool}' and overlap"
-            )
+    for first, second, pool in _fixed_meetings(problem, only_pool):
+        assert first.fixed_offset is not None
+        assert second.fixed_offset is not None
+        distance = second.fixed_offset - first.fixed_offset
+        if distance >= problem.separation(first, second) or -distance >= problem.separation(second, first):
+            continue
+        yield _invalid(
+            f"buffers '{first.name}' (fixed at {first.fixed_offset}, {first.size_bytes} B) and "
+            f"'{second.name}' (fixed at {second.fixed_offset}, {second.size_bytes} B) coexist in pool "
+            f"'{pool}' and overlap"
+        )
+
+
+def _fixed_meetings(
+    problem: Problem, fixed: Sequence[tuple[Buffer, str]]
+) -> Iterable[tuple[Buffer, Buffer, str]]:
+    """Coexisting pairs of fixed buffers of one pool that may be too near each other, the one born first in front.
+
+    Goes through time once. Most buffers have one lifetime and no contract; those alive stand in a row by offset in
+    which none overlaps another, so that a new one need only look at its place. The others are looked at one by one.
+    Of buffers that overlap many, the first pair is found.
+    """
+    contracted = {name for contract in problem.contracts for name in (contract.first, contract.second)}
+    events: list[tuple[int, bool, int]] = []  # deaths come before births
+    for number, (buffer, _) in enumerate(fixed):
+        if buffer.size_bytes:
+            events += [(buffer.first_tick, True, number), (buffer.last_tick, False, number)]
+    rows: dict[str, list[tuple[int, int]]] = {}  # offset, number
+    others: dict[int, None] = {}
+    for _, is_birth, number in sorted(events):
+        buffer, pool = fixed[number]
+        row, offset = rows.setdefault(pool, []), buffer.fixed_offset or 0
+        at = bisect_left(row, (offset, number))
+        if not is_birth:
+            others.pop(number, None)
+            del row[at : at + (row[at : at + 1] == [(offset, number)])]
+            continue
+        is_plain = len(buffer.lifetimes) == 1 and buffer.name not in contracted
+        near = [n for n in others if fixed[n][1] == pool]
+        near += _overlapping(fixed, row, at, buffer) if is_plain else [n for _, n in row]
+        meetings = [fixed[n][0] for n in near if coexist(fixed[n][0], buffer)]
+        if not is_plain:
+            others[number] = None
+        elif all(n in others for n in near):
+            row.insert(at, (offset, number))
+        else:
+            meetings = meetings[:1]
+        yield from ((other, buffer, pool) for other in meetings)
+
+
+def _overlapping(
+    fixed: Sequence[tuple[Buffer, str]], row: Sequence[tuple[int, int]], at: int, buffer: Buffer
+) -> list[int]:
+    """Who shares bytes with a buffer that belongs at position `at` of a row in which none overlaps another."""
+    begin = buffer.fixed_offset or 0
+    found = [n for offset, n in row[max(at - 1, 0) : at] if offset + fixed[n][0].size_bytes > begin]
+    while at < len(row) and row[at][0] < begin + buffer.size_bytes:
+        found.append(row[at][1])
+        at += 1
+    return found

@@ -423,6 +423,8 @@ class _Search:
             offset, index = self._lowest(b, frontier), self.index[b]
             if offset >= threshold:
                 break
+            if offset + self.size[b] > self.capacity:
+                continue  # with contracts, where it might have stayed lower
             self.items[i], self.items[end - 1] = self.items[end - 1], b
             num_unplaced, split = self._place(b, offset)
             if num_unplaced >= 0:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import CompileError, Diagnostic, first_of
 from bytewright.plan.problem import LIMIT_BYTES, Buffer, is_power_of_two
 from bytewright.plan.solution import Solution
 
@@ -101,7 +101,8 @@ def _read_header(path: Path, line: tuple[int, list[str]]) -> tuple[str, ...]:
             where = f"{path}:{number}, column {len(columns) + 1}"
             diagnostics.append(Diagnostic("BW602", f"column '{name}' is missing", where=where))
     if diagnostics:
-        raise CompileError([*diagnostics[:-1], _with_help(diagnostics[-1])])
+        shown = first_of(diagnostics)
+        raise CompileError([*shown[:-1], _with_help(shown[-1])])
     return columns
 
 
@@ -112,14 +113,24 @@ def _with_help(diagnostic: Diagnostic) -> Diagnostic:
 
 
 def _read_rows(path: Path, columns: tuple[str, ...], lines: Sequence[tuple[int, list[str]]]) -> BufferTable:
-    diagnostics: list[Diagnostic] = []
     buffers: list[Buffer] = []
+    diagnostics = first_of(_faults_of_rows(path, columns, lines, buffers))
+    if diagnostics:
+        raise CompileError(diagnostics)
+    return BufferTable(columns, tuple(tuple(row) for _, row in lines), tuple(buffers))
+
+
+def _faults_of_rows(
+    path: Path, columns: tuple[str, ...], lines: Sequence[tuple[int, list[str]]], buffers: list[Buffer]
+) -> Iterator[Diagnostic]:
+    """What is wrong, line by line; the buffers of the other lines go to `buffers`."""
     line_of_id: dict[str, int] = {}
     for number, row in lines:
+        diagnostics: list[Diagnostic] = []
         if len(row) != len(columns):
             text = f"the line has {len(row)} values, the first line names {len(columns)} columns"
             column = min(len(row), len(columns)) + 1
-            diagnostics.append(Diagnostic("BW602", text, where=f"{path}:{number}, column {column}"))
+            yield Diagnostic("BW602", text, where=f"{path}:{number}, column {column}")
             continue
         cells = {
             name: _Cell(path, number, position + 1, name, row[position].strip())
@@ -135,9 +146,7 @@ def _read_rows(path: Path, columns: tuple[str, ...], lines: Sequence[tuple[int, 
         buffer = _read_buffer(cells, diagnostics)
         if buffer is not None:
             buffers.append(buffer)
-    if diagnostics:
-        raise CompileError(diagnostics)
-    return BufferTable(columns, tuple(tuple(row) for _, row in lines), tuple(buffers))
+        yield from diagnostics
 
 
 def _read_buffer(cells: dict[str, _Cell], diagnostics: list[Diagnostic]) -> Buffer | None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from bytewright.plan.assign import assign
 from bytewright.plan.first_fit import first_fit
 from bytewright.plan.flat import NO_LIMIT, FlatProblem
-from bytewright.plan.minimise import solve_pool
+from bytewright.plan.minimise import is_searchable, solve_pool
 from bytewright.plan.request import Goal, Meter
 
 # What lowering the advice, and trying it out, may cost each.
@@ -38,7 +38,7 @@ def sizes_that_fit(flat: FlatProblem, solver: str, meter: Meter) -> dict[int, in
         attempt = first_fit(roomy, meter.request.native)
         enough = None if attempt.num_unplaced else attempt.tops[pool]
         sizes = [] if enough is None else [enough]
-        if len(flat.capacity) == 1 and solver in _BY_SEARCH:
+        if len(flat.capacity) == 1 and solver in _BY_SEARCH and is_searchable(flat, range(flat.num_buffers)):
             part = meter.part(ADVICE_NODES)
             plan = solve_pool(roomy, 0, range(flat.num_buffers), part, Goal.MINIMISE)
             meter.spend(part.num_nodes, part.work)

@@ -164,6 +164,11 @@ def build_core(folder: Path, fault: str) -> object:
             assert content.count(text) == 1
             content = content.replace(text, replacement)
         (folder / source.name).write_text(content)
+    return load_core(folder)
+
+
+def load_core(folder: Path) -> object:
+    """Builds the core from the sources in a folder, and loads it beside the one that is installed."""
     library = folder / "_native.so"
     sources = [str(folder / name) for name in ("_exact.c", "_first_fit.c", "_nativemodule.c")]
     include = f"-I{sysconfig.get_path('include')}"
