@@ -168,7 +168,7 @@ def test_the_help_of_plan_works_when_followed(name: str, solver: str, tmp_path: 
         refused = CliRunner().invoke(plan, [*options, "--capacity", str(capacity)])
         assert isinstance(refused.exception, CompileError)
         advice = refused.exception.diagnostics[0].help
-        if budget == "1" and solver == "exact" and advice is None:
+        if budget == "1" and solver == "exact" and not (advice or "").startswith("--"):
             continue  # within one node it finds nothing at all
         assert advice is not None
         followed = CliRunner().invoke(plan, [*options, *advice.split()], catch_exceptions=False)
