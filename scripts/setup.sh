@@ -118,6 +118,7 @@ look_for_packages() {
     if [[ "$level" == test ]]; then
         need "clang libclang-rt-14-dev" "the second compiler that generated C must satisfy, with its sanitizers" \
             compiles clang -fsanitize=address,undefined
+        need cppcheck "counts what the generated C has against MISRA C" has cppcheck
     fi
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bytewright.codegen.expressions import memory_type
 from bytewright.codegen.interface import Interface, PoolInterface
 from bytewright.codegen.overlaps import (
@@ -20,13 +22,15 @@ def write_helpers(writer: Writer, interface: Interface) -> None:
     if _compares_addresses(interface):
         writer.line(f"#if {interface.prefix}_CHECK_RANGE")
         writer.comment("Whether a memory of one byte or more lies within [first, last].")
-        head = "static int lies_within(const void *base, size_t size_bytes, uintptr_t first, uintptr_t last)"
+        head = "static bool lies_within(const void *base, size_t size_bytes, uintptr_t first, uintptr_t last)"
         with writer.block(head):
             writer.line("const uintptr_t begin = (uintptr_t)base;")
-            writer.line("return begin >= first && begin <= last && size_bytes - 1 <= last - begin;")
+            writer.line(
+                "return (begin >= first) && (begin <= last) && ((size_bytes - 1u) <= (last - begin));"
+            )
         writer.line("#endif")
         writer.line()
-    if _looks_for_overlaps(interface):
+    if looks_for_overlaps(interface):
         _write_share_bytes(writer, interface)
         for table in tables(interface):
             if table.has_pairs:
@@ -40,7 +44,7 @@ def _write_share_bytes(writer: Writer, interface: Interface) -> None:
         with writer.block("static uintptr_t first_address(const void *memory)"):
             writer.line(f"#if {interface.prefix}_CHECK_RANGE")
             for alias in interface.aliases:
-                inside = f"lies_within(memory, 1, 0x{alias.first:08X}u, 0x{alias.last:08X}u)"
+                inside = f"lies_within(memory, 1u, 0x{alias.first:08X}u, 0x{alias.last:08X}u)"
                 with writer.block(f"if ({inside})"):
                     writer.line(f"return (uintptr_t)memory - 0x{alias.first:08X}u + 0x{alias.base:08X}u;")
             writer.line("#endif")
@@ -48,19 +52,24 @@ def _write_share_bytes(writer: Writer, interface: Interface) -> None:
         writer.line()
     write_span_type(writer)
     writer.comment("Whether a memory runs over the end of the address space.")
-    with writer.block("static int wraps(memory_span memory)"):
-        writer.line("return memory.size_bytes - 1 > UINTPTR_MAX - (uintptr_t)memory.address;")
+    with writer.block("static bool wraps(memory_span memory)"):
+        writer.line("return (memory.size_bytes - 1u) > (UINTPTR_MAX - (uintptr_t)memory.address);")
     writer.line()
     writer.comment("Whether two memories share a byte.")
     address_of = "first_address({})" if interface.aliases else "(uintptr_t){}"
-    with writer.block("static int share_bytes(memory_span first, memory_span second)"):
+    with writer.block("static bool share_bytes(memory_span first, memory_span second)"):
         writer.line(f"const uintptr_t a = {address_of.format('first.address')};")
         writer.line(f"const uintptr_t b = {address_of.format('second.address')};")
         writer.line()
         with writer.block("if (second.address == NULL)"):
-            writer.line("return 0;")
-        writer.line("return a < b ? b - a < first.size_bytes : a - b < second.size_bytes;")
+            writer.line("return false;")
+        writer.line("return (a < b) ? ((b - a) < first.size_bytes) : ((a - b) < second.size_bytes);")
     writer.line()
+
+
+def needs_bool(interface: Interface) -> bool:
+    """Whether a function of the checks gives a truth value."""
+    return looks_for_overlaps(interface) or _compares_addresses(interface)
 
 
 def write_range_switch(writer: Writer, interface: Interface) -> None:
@@ -78,10 +87,10 @@ def _compares_addresses(interface: Interface) -> bool:
     """Whether a check knows addresses of the target: those of what is lent, or aliases."""
     lent = (*interface.caller_workspaces, *interface.caller_parameters)
     has_ranges = any(pool.used_bytes > 0 and bool(pool.ranges) for pool in lent)
-    return has_ranges or (bool(interface.aliases) and _looks_for_overlaps(interface))
+    return has_ranges or (bool(interface.aliases) and looks_for_overlaps(interface))
 
 
-def _looks_for_overlaps(interface: Interface) -> bool:
+def looks_for_overlaps(interface: Interface) -> bool:
     """Whether a function is given memory that could meet other memory."""
     return any(table.has_pairs for table in tables(interface))
 
@@ -112,7 +121,7 @@ def write_set_workspaces(writer: Writer, interface: Interface) -> None:
     used = [pool for pool in pools if pool.used_bytes]
     head = f"int32_t {model}_set_workspaces({model}_context *context, const {model}_workspaces *workspaces)"
     with writer.block(head):
-        write_refusal(writer, "context == NULL || workspaces == NULL", f"{prefix}_ERROR_NULL")
+        write_refusal(writer, "(context == NULL) || (workspaces == NULL)", f"{prefix}_ERROR_NULL")
         for pool in used:
             write_memory_checks(writer, interface, pool, f"workspaces->{pool.identifier}")
         write_overlap_check(writer, interface, workspace_table(interface))
@@ -149,10 +158,10 @@ def write_run_checks(writer: Writer, interface: Interface) -> None:
     """What `<model>_run` checks before it computes anything."""
     prefix = interface.prefix
     for symbol in interface.symbols:
-        outside = f"{symbol.name} < {symbol.lower} || {symbol.name} > {interface.bound_macro(symbol)}"
+        outside = f"({symbol.name} < {symbol.lower}) || ({symbol.name} > {interface.bound_macro(symbol)})"
         write_refusal(writer, outside, f"{prefix}_ERROR_EXTENT")
     pointers = ("context",) if interface.io_in_workspace else ("context", "inputs", "outputs")
-    write_refusal(writer, " || ".join(f"{name} == NULL" for name in pointers), f"{prefix}_ERROR_NULL")
+    write_refusal(writer, any_is_null(pointers), f"{prefix}_ERROR_NULL")
     used = [*interface.caller_workspaces, *interface.set_parameters]
     for pool in used:
         if pool.used_bytes:
@@ -172,6 +181,13 @@ def write_run_checks(writer: Writer, interface: Interface) -> None:
             misaligned = f"(uintptr_t){kind}->{port.name} % {alignment} != 0"
             write_refusal(writer, misaligned, f"{prefix}_ERROR_ALIGN")
     write_overlap_check(writer, interface, run_table(interface))
+
+
+def any_is_null(pointers: Sequence[str]) -> str:
+    """The condition that a pointer is NULL."""
+    if len(pointers) == 1:
+        return f"{pointers[0]} == NULL"
+    return " || ".join(f"({name} == NULL)" for name in pointers)
 
 
 def write_refusal(writer: Writer, condition: str, error: str) -> None:

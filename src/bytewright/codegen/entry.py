@@ -6,6 +6,7 @@ from contextlib import nullcontext
 
 from bytewright.codegen.arena import write_arena_helpers, write_arena_resets
 from bytewright.codegen.checks import (
+    needs_bool,
     write_helpers,
     write_range_switch,
     write_run_checks,
@@ -34,7 +35,11 @@ def entry_source(module: Module, interface: Interface) -> str:
     writer.line(f'#include "{module.name}.h"')
     writer.line()
     _write_byte_order(writer)
-    headers = {"math.h": needs_math_header(module.entries), "string.h": bool(interface.set_parameters)}
+    headers = {
+        "math.h": needs_math_header(module.entries),
+        "stdbool.h": needs_bool(interface),
+        "string.h": bool(interface.set_parameters),
+    }
     for header in (header for header, is_needed in headers.items() if is_needed):
         writer.line(f"#include <{header}>")
     if any(headers.values()):

@@ -138,7 +138,12 @@ def _text(expression: Expr) -> tuple[str, int]:
             return _cast(node)
         case Select():
             condition, chosen, other = (
-                _inside(e, _CHOICE + 1) for e in (node.condition, node.if_true, node.if_false)
+                _inside(e, strength)
+                for e, strength in zip(
+                    (node.condition, node.if_true, node.if_false),
+                    (_UNARY, _CHOICE + 1, _CHOICE + 1),
+                    strict=True,
+                )
             )
             return f"{condition} ? {chosen} : {other}", _CHOICE
         case MathCall():
@@ -196,14 +201,8 @@ def _binary(node: Binary) -> tuple[str, int]:
     left_strength, right_strength = plain.get(strength, (_UNARY, _UNARY))
     if strength in (_RELATION, _EQUALITY):
         left_strength = right_strength = _ADD
-    if strength == _AND:
-        left_strength = right_strength = _EQUALITY
-        if isinstance(node.left, Binary) and node.left.operator is node.operator:
-            left_strength = _AND
-    if strength == _OR:
-        left_strength = right_strength = _EQUALITY
-        if isinstance(node.left, Binary) and node.left.operator is node.operator:
-            left_strength = _OR
+    if strength in (_AND, _OR) and isinstance(node.left, Binary) and node.left.operator is node.operator:
+        left_strength = strength
     right = node.right
     if strength == _SHIFT and isinstance(right, Const):
         right = Const(right.value, DType.I32)

@@ -18,8 +18,8 @@ from bytewright.ir.types import DType, format_shape
 from bytewright.ir.walk import walk_all_expressions, walk_statements
 
 _HELPERS = {
-    BinaryOperator.MIN: "return second < first ? second : first;",
-    BinaryOperator.MAX: "return first < second ? second : first;",
+    BinaryOperator.MIN: "return (second < first) ? second : first;",
+    BinaryOperator.MAX: "return (first < second) ? second : first;",
 }
 
 

@@ -220,14 +220,14 @@ def _write_loops(writer: Writer, interface: Interface, table: Table) -> None:
     num_read, num_given = len(table.read), len(table.read) + len(table.written)
     num_changing = num_given + len(table.changing)
     num_all = len(table.memories)
-    begin, end = "first + 1", str(num_all)
+    begin, end = "first + 1u", f"{num_all}u"
     if num_read and num_given > num_read:
-        begin = "first + 1" if table.apart else f"first < {num_read} ? {num_read} : first + 1"
-        end = end if num_changing == num_all else f"first < {num_read} ? {num_changing} : {num_all}"
+        begin = "first + 1u" if table.apart else f"(first < {num_read}u) ? {num_read}u : (first + 1u)"
+        end = end if num_changing == num_all else f"(first < {num_read}u) ? {num_changing}u : {num_all}u"
     elif num_read:
-        begin, end = "first + 1" if table.apart else str(num_read), str(num_changing)
+        begin, end = "first + 1u" if table.apart else f"{num_read}u", f"{num_changing}u"
     lookup = f"{table.name}_at({', '.join(table.arguments)}, "
-    with writer.block(f"for (size_t first = 0; first < {num_given}; ++first)"):
+    with writer.block(f"for (size_t first = 0u; first < {num_given}u; ++first)"):
         writer.line(f"const {_SPAN} memory = {lookup}first);")
         writer.line(f"const size_t begin = {begin};")
         writer.line(f"const size_t end = {end};")

@@ -6,6 +6,7 @@ Every check comes before the first copy, so that a refusal leaves the memory and
 from __future__ import annotations
 
 from bytewright.codegen.checks import (
+    any_is_null,
     write_memory_checks,
     write_overlap_check,
     write_range_check,
@@ -31,7 +32,7 @@ def write_set_parameters(writer: Writer, interface: Interface) -> None:
         writer.line()
     with writer.block(set_parameters_head(interface)):
         arguments = ("context", "parameters") if interface.caller_parameters else ("context",)
-        missing = " || ".join(f"{argument} == NULL" for argument in arguments)
+        missing = any_is_null(arguments)
         write_refusal(writer, missing, f"{interface.prefix}_ERROR_NULL")
         for pool in interface.caller_parameters:
             _write_checks(writer, interface, pool)

@@ -22,7 +22,8 @@ void hand_y(
                 for (int32_t kx = 0; kx < 2; ++kx) {
                     const int32_t iy = y + ky;
                     const int32_t ix = x + kx;
-                    const int8_t *const tap = (iy < 5 && ix < 5) ? input + ((iy * 5 + ix) * 3) : zero_points;
+                    const int8_t *const tap = ((iy < 5) && (ix < 5)) ? input + ((iy * 5 + ix) * 3) :
+                        zero_points;
                     for (int32_t k = 0; k < 3; ++k) {
                         patch[(ky * 2 + kx) * 3 + k] = tap[k];
                     }

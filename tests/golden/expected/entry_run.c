@@ -1,5 +1,5 @@
 int32_t two_run(two_context *context, const two_inputs *inputs, const two_outputs *outputs) {
-    if (context == NULL || inputs == NULL || outputs == NULL) {
+    if ((context == NULL) || (inputs == NULL) || (outputs == NULL)) {
         return TWO_ERROR_NULL;
     }
     if (context->dtcm == NULL) {

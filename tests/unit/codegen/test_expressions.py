@@ -113,7 +113,7 @@ def test_c_and_the_evaluator_agree_on_random_expressions(seed: int, tmp_path: Pa
         (X + 1 >> 2, "(x + 1) >> 2"),
         (X & Y + 1, "x & (y + 1)"),
         (minimum(X, Y + 1), "min_i32(x, y + 1)"),
-        (select(X < Y, X, Y) + 1, "(x < y ? x : y) + 1"),
+        (select(X < Y, X, Y) + 1, "((x < y) ? x : y) + 1"),
         (cast(X + Y, I8), "(int8_t)(x + y)"),
         (cast(X, I64) * 3, "(int64_t)x * INT64_C(3)"),
         (X - const(-5), "x + 5"),
