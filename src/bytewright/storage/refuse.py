@@ -19,6 +19,7 @@ from bytewright.storage.check_scopes import undeclared_tags
 from bytewright.storage.clock import Timeline
 from bytewright.storage.find_remedy import find_remedy
 from bytewright.storage.pin_buffers import parse_pin_option
+from bytewright.storage.shortfall import Shortfall, largest_shortfall
 from bytewright.storage.trial import Attempt, Conditions, Trial
 from bytewright.target.model import Target
 from bytewright.target.size import format_size
@@ -121,7 +122,21 @@ def _without_plan(problem: Problem, solution: Solution, timeline: Timeline | Non
             notes.append(f"and {len(largest) - MAX_BUFFERS_SHOWN} more")
         if solution.irreducible:
             notes.append("without any one of them the others can be placed")
-    return Diagnostic("BW301", message, tuple(notes))
+    whole = largest_shortfall(problem)
+    if whole is None:
+        return Diagnostic("BW301", message, tuple(notes))
+    return Diagnostic("BW301", _headline(whole, timeline), (message, *notes))
+
+
+def _headline(whole: Shortfall, timeline: Timeline | None) -> str:
+    """Need, capacity and difference of the whole pool, or of several."""
+    step = _step_at(timeline, whole.tick, [])
+    when = "" if step is None else f" at step {step}"
+    names = ", ".join(f"'{name}'" for name in whole.pools)
+    has = f"pool {names} has {whole.capacity_bytes} B"
+    if len(whole.pools) > 1:
+        has = f"pools {names} have {whole.capacity_bytes} B together"
+    return f"{has}, at least {whole.needed_bytes} B are needed{when}: {whole.missing_bytes} B too few"
 
 
 def _described(buffer: Buffer, timeline: Timeline | None) -> str:

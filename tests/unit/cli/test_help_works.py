@@ -122,7 +122,7 @@ KINDS: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
         (*BOARD, "--workspace", "dtcm=512", "--workspace", "isram=1000"),
         3,
         (
-            "error[BW301]: 'conv2d_0/out' (1024 B, steps 0..2) cannot be placed",
+            "'conv2d_0/out' (1024 B, steps 0..2) cannot be placed",
             "dtcm  512B, 1024 B needed at step 0: 512 B too few",
             "isram  1000B, 1024 B needed at step 0: 24 B too few",
         ),
@@ -136,7 +136,7 @@ KINDS: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
         (*BOARD, "--workspace", "dtcm=2KiB"),
         3,
         (
-            "error[BW301]: 3 buffers, 3072 B, cannot be placed together",
+            "3 buffers, 3072 B, cannot be placed together",
             "dtcm  2KiB, 3072 B needed at step 2: 1024 B too few",
             "without any one of them the others can be placed",
         ),
@@ -145,7 +145,7 @@ KINDS: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
         (*BOARD, "--workspace", "dtcm=1KiB", "--workspace", "isram=1KiB", "--workspace", "sram=512"),
         3,
         (
-            "error[BW301]: 3 buffers, 3072 B, cannot be placed together",
+            "3 buffers, 3072 B, cannot be placed together",
             "dtcm  1KiB, 3072 B needed at step 2: 2048 B too few",
             "isram  1KiB, 3072 B needed at step 2: 2048 B too few",
             "sram  512B, 3072 B needed at step 2: 2560 B too few",
@@ -156,7 +156,7 @@ KINDS: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
     "inputs and outputs in a workspace that is too small": (
         (*BOARD, "--workspace", "dtcm=1200", "--io", "workspace"),
         3,
-        ("error[BW301]: 2 buffers, 2048 B, cannot be placed together", "848 B too few"),
+        ("2 buffers, 2048 B, cannot be placed together", "848 B too few"),
     ),
     "one parameter is larger than every pool": (
         (*BOARD, "--parameters", "flash=1KiB", "--parameters", "sram=2KiB"),
@@ -179,7 +179,7 @@ KINDS: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
     "stack, workspace and parameters at once": (
         (*BOARD, "--max-stack-size", "1100", "--workspace", "isram=1KiB", "--parameters", "flash=1KiB"),
         3,
-        ("error[BW302]", "error[BW301]: 2 buffers, 2048 B", "error[BW301]: 'conv2d_4/weights' (4608 B)"),
+        ("error[BW302]", "2 buffers, 2048 B", "'conv2d_4/weights' (4608 B)"),
     ),
     "pins contradict each other": (
         (*BOARD, "--pin", "conv*=dtcm", "--pin", "*/out=isram"),
@@ -320,7 +320,7 @@ def test_visual_wake_words_in_16_kib(tmp_path: Path) -> None:
         tmp_path,
         options,
         3,
-        "error[BW301]: 'conv2d_0/out' (18432 B, steps 0..1) cannot be placed",
+        "'conv2d_0/out' (18432 B, steps 0..1) cannot be placed",
         "dtcm  16KiB, 18432 B needed at step 0: 2048 B too few",
         model=model_path(VWW),
     )

@@ -1,0 +1,74 @@
+"""By how many bytes pools are too small as a whole, before it is asked which few buffers prove it.
+
+Buffers that may be in no other pools need, at each tick, the sum of those that are alive. That is a lower bound: where
+only alignment or the order of lifetimes keeps a plan from existing, there is no shortfall to speak of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from bytewright.plan.problem import Buffer, Pool, Problem
+
+_MOST_POOLS = 6  # of which every choice is looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """Pools that together have fewer bytes than the buffers which may be nowhere else.
+
+    Attributes:
+        tick: Where that is.
+    """
+
+    pools: tuple[str, ...]
+    capacity_bytes: int
+    needed_bytes: int
+    tick: int
+
+    @property
+    def missing_bytes(self) -> int:
+        """The difference."""
+        return self.needed_bytes - self.capacity_bytes
+
+
+def largest_shortfall(problem: Problem) -> Shortfall | None:
+    """The one with the most bytes missing, in the fewest pools; None if there is none."""
+    worst: Shortfall | None = None
+    for pools in _choices(problem.pools):
+        names = {pool.name for pool in pools}
+        confined = [b for b in problem.buffers if all(name in names for name in _candidates(b, problem))]
+        needed_bytes, tick = _peak(confined)
+        capacity_bytes = sum(pool.capacity_bytes or 0 for pool in pools)
+        found = Shortfall(tuple(pool.name for pool in pools), capacity_bytes, needed_bytes, tick)
+        if found.missing_bytes > (0 if worst is None else worst.missing_bytes):
+            worst = found
+    return worst
+
+
+def _choices(pools: Sequence[Pool]) -> Iterator[tuple[Pool, ...]]:
+    limited = [pool for pool in pools if pool.capacity_bytes is not None]
+    sizes = range(1, len(limited) + 1) if len(limited) <= _MOST_POOLS else (1, len(limited))
+    for size in sizes:
+        yield from combinations(limited, size)
+
+
+def _candidates(buffer: Buffer, problem: Problem) -> list[str]:
+    return [c.pool for c in buffer.candidates] or [pool.name for pool in problem.pools]
+
+
+def _peak(buffers: Sequence[Buffer]) -> tuple[int, int]:
+    """The most bytes that are alive at one tick, and the first such tick."""
+    changes: dict[int, int] = {}
+    for buffer in buffers:
+        for lower, upper in buffer.lifetimes:
+            changes[lower] = changes.get(lower, 0) + buffer.size_bytes
+            changes[upper] = changes.get(upper, 0) - buffer.size_bytes
+    alive = most = at = 0
+    for tick in sorted(changes):
+        alive += changes[tick]
+        if alive > most:
+            most, at = alive, tick
+    return most, at
