@@ -119,6 +119,8 @@ look_for_packages() {
         need "clang libclang-rt-14-dev" "the second compiler that generated C must satisfy, with its sanitizers" \
             compiles clang -fsanitize=address,undefined
         need cppcheck "counts what the generated C has against MISRA C" has cppcheck
+        need "libc6-dev-i386 lib32gcc-12-dev" "runs generated C in 32 bits, with the sanitizers" \
+            compiles clang -m32 -fsanitize=address,undefined
     fi
 }
 

@@ -19,24 +19,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bytewright.ir.types import DType
+
 Array = NDArray[Any]
 
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g")
 LANGUAGE = ("-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
-_NUMPY = {"i8": np.int8, "f32": np.float32, "i32": np.int32}
+_NUMPY = {dtype.value: dtype.numpy for dtype in DType}
 
 _MAIN_HEAD = """
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-static inline void *fresh(size_t bytes) {
-    void *memory = malloc(bytes);
-    if (memory == NULL) { abort(); }
+extern int posix_memalign(void **memory, size_t alignment, size_t bytes);
+__attribute__((unused)) static void *fresh(size_t bytes) {
+    void *memory = NULL;
+    if (posix_memalign(&memory, 256, bytes) != 0) { abort(); }
     memset(memory, 0xA5, bytes);
     return memory;
 }
-static inline void *loaded(FILE *file, size_t bytes) {
+__attribute__((unused)) static void *loaded(FILE *file, size_t bytes) {
     void *memory = fresh(bytes);
     if (fread(memory, 1, bytes, file) != bytes) { abort(); }
     return memory;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from bytewright.codegen.c_form import c_form, parameters_in_c
@@ -84,7 +85,18 @@ def _write_kernel(writer: Writer, kernel: PrimFunc) -> None:
     writer.comment("\n".join(lines))
     write_prototype(writer, kernel, "")
     with writer.block(""):
+        for name in _unused_parameters(kernel):
+            writer.line(f"(void){name};")
         write_sequence(writer, kernel.body)
+
+
+def _unused_parameters(kernel: PrimFunc) -> list[str]:
+    """Names of parameters that the text of the body does not mention; compilers warn of them otherwise."""
+    body = Writer()
+    write_sequence(body, kernel.body)
+    used = set(re.findall(r"\w+", body.text()))
+    names = [p.buffer.name if isinstance(p, BufferParameter) else p.variable.name for p in kernel.parameters]
+    return [name for name in names if name not in used]
 
 
 def write_operator_functions(writer: Writer, functions: Iterable[PrimFunc]) -> None:
