@@ -38,6 +38,7 @@ SENSELESS = (
     "-Wno-tautological-compare",
     "-Wno-tautological-constant-out-of-range-compare",
     "-Wno-bool-compare",
+    "-Wno-type-limits",
 )
 WIDTHS = {
     64: ("gcc", ("-O1", *SENSELESS)),

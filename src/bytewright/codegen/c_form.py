@@ -10,8 +10,19 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from bytewright.c_names import unique_names
+from bytewright.ir.drop_unused import drop_unused
 from bytewright.ir.expr import Buffer, Expr, Load, Var, const
-from bytewright.ir.prim import BufferParameter, Parameter, PrimFunc, Seq, Statement, Store, View
+from bytewright.ir.prim import (
+    BufferParameter,
+    For,
+    LoopKind,
+    Parameter,
+    PrimFunc,
+    Seq,
+    Statement,
+    Store,
+    View,
+)
 from bytewright.ir.rewrite import Rewriting, expand_unrolled, rewrite_sequence
 from bytewright.ir.types import Symbol
 from bytewright.ir.walk import names_in, regions, walk_statements
@@ -24,12 +35,19 @@ def c_form(kernel: PrimFunc, taken: Collection[str] = ()) -> PrimFunc:
         kernel: A kernel.
         taken: What the file calls by name: no parameter or variable is called so.
     """
-    unrolled = replace(kernel, body=expand_unrolled(kernel.body, _parameter_names(kernel)))
+    unrolled = _unrolled(kernel)
     names = unique_names(names_in(unrolled), taken)
     changed = {old: new for old, new in names.items() if old != new}
     named = _renamed(unrolled, changed) if changed else unrolled
     scalars = _scalars_in_memory(named)
     return _with_an_axis(named, scalars) if scalars else named
+
+
+def _unrolled(kernel: PrimFunc) -> PrimFunc:
+    """With copies for loops that are unrolled, and without what only folded away in them: `x * turn` in turn 0."""
+    if not any(isinstance(s, For) and s.kind is LoopKind.UNROLLED for s in walk_statements(kernel.body)):
+        return kernel
+    return replace(kernel, body=drop_unused(expand_unrolled(kernel.body, _parameter_names(kernel))))
 
 
 def parameters_in_c(kernel: PrimFunc, taken: Collection[str] = ()) -> PrimFunc:
