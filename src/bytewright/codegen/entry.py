@@ -23,7 +23,9 @@ from bytewright.codegen.writer import Writer
 from bytewright.ir.border import Border, border_buffers, border_ports
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
+from bytewright.ir.prim import Statement
 from bytewright.ir.types import format_shape
+from bytewright.ir.walk import regions, walk_statements
 
 INT_MAX = (1 << 31) - 1
 
@@ -137,10 +139,19 @@ def _write_run(writer: Writer, module: Module, interface: Interface) -> None:
             constness = "const " if pool in parameters else ""
             source = f"context->{pool.identifier}" if pool.is_set else interface.array_name(pool)
             writer.line(f"{constness}uint8_t *const {interface.base_name(pool)} = {source};")
+        touched = {pool for call in walk_statements(module.main.body) for pool in _pools_of(call)}
+        for pool in workspaces:
+            if pool.pool.name not in touched:  # an input that no step reads, say; the macro may have no text
+                writer.line(f"(void){interface.base_name(pool)};")
         write_arena_resets(writer, interface)
         names = Names(interface, ports, {kernel.name: kernel for kernel in module.kernels})
         write_steps(writer, module.main, names, [interface.base_name(pool) for pool in workspaces])
         writer.line(f"return {interface.prefix}_OK;")
+
+
+def _pools_of(statement: Statement) -> tuple[str | None, ...]:
+    """The pools of what a call is given."""
+    return tuple(region.buffer.scope.pool for region in regions(statement) if region.buffer.scope is not None)
 
 
 def _write_address_functions(writer: Writer, module: Module, interface: Interface) -> None:

@@ -14,7 +14,7 @@ from bytewright.codegen.statements import write_sequence
 from bytewright.codegen.writer import Writer
 from bytewright.ir.expr import Binary, BinaryOperator, MathFunction
 from bytewright.ir.module import Module
-from bytewright.ir.prim import Call, PrimFunc
+from bytewright.ir.prim import BufferParameter, Call, PrimFunc
 from bytewright.ir.types import DType, format_shape
 from bytewright.ir.walk import walk_all_expressions, walk_statements
 
