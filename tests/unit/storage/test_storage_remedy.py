@@ -188,6 +188,14 @@ def test_a_scope_that_names_no_pool_gets_one() -> None:
     assert pool_of(result, "y/scratch0") == "tcm"
 
 
+def test_an_unknown_scope_hides_no_other_mistake() -> None:
+    """What comes before storage takes the tag for one that exists, and looks at the rest."""
+    module = reversing(pool_scope("tcm"), 64, device="nowhere")
+    diagnostic = one_refusal(module, TWO_DEVICES)
+    assert diagnostic.code == "BW113"
+    assert "has no device 'nowhere'" in diagnostic.message
+
+
 def test_the_example_of_a_scope_that_names_no_pool() -> None:
     host = dump_toml(load_target("host"))
     diagnostic = one_refusal(reversing(pool_scope("tcm"), 64), host)
@@ -225,7 +233,12 @@ def test_what_no_option_can_mend_says_what_to_change(scope: Scope | None) -> Non
         assert diagnostic.help == "in the kernel: use the scope global or global.workspace for it"
         return
     diagnostic = one_refusal(reversing(scope, 200 << 10, calls=2), TWO_DEVICES)
-    assert diagnostic.message.startswith("'t0/out' (204800 B, steps 0..1)")
+    # The tensor between the calls, and the scratch of the call that writes it: too much for a stack of 4 KiB.
+    need, capacity = 2 * (200 << 10), 16 << 10
+    assert diagnostic.message == (
+        f"pool 'own' has {capacity} B, at least {need} B are needed at step 0: {need - capacity} B too few"
+    )
+    assert any("'t0/out' (204800 B, steps 0..1)" in note for note in diagnostic.notes)
     assert diagnostic.help is not None
     assert diagnostic.help.startswith(
         "no option helps: all that device 'cpu' reaches (own, shared, rom) was tried"
