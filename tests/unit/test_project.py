@@ -150,6 +150,26 @@ def test_the_layer_rule_allows_what_it_should(part: str, source: str) -> None:
     assert forbidden_imports(part, imported_modules(source)) == []
 
 
+def test_contributing_says_the_order_of_the_layers() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (order,) = re.findall(r"^(    \S.*(?:\n    .*)*)", text.partition("Imports go one way")[2], re.MULTILINE)[
+        :1
+    ]
+    assert tuple(frozenset(re.findall(r"\w+", layer)) for layer in order.split("<")) == LAYERS
+
+
+def test_the_layout_names_every_part_of_the_package() -> None:
+    text = (ROOT / "docs" / "layout.md").read_text(encoding="utf-8").partition("Around the package")[0]
+    named = re.findall(r"^\| `(\w+)(?:/|\.py)` \|", text, re.MULTILINE)
+    assert sorted(named) == sorted({*RANK})
+
+
+def test_the_readme_leads_to_every_document() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    documents = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md")}
+    assert set(re.findall(r"\]\((docs/[\w-]+\.md)\)", text)) == documents
+
+
 def test_the_planner_knows_neither_graph_nor_c() -> None:
     modules = {
         module
