@@ -155,7 +155,7 @@ def _tensor_buffers(planned: PlannedModel) -> list[dict[str, Any]]:
     arenas = set(_arena_of(timeline).values())
     scratch = _scratch(planned)
     documents: list[dict[str, Any]] = []
-    touching = _touching_steps(timeline)
+    touching = timeline.steps_touching()
     for live in timeline.buffers:
         steps = touching.get(live.buffer.name) or timeline.steps_alive(live.buffer.name)
         if live.allocation is None:
@@ -177,15 +177,6 @@ def _tensor_buffers(planned: PlannedModel) -> list[dict[str, Any]]:
             role = "scratch" if live.buffer.name in scratch else "tensor"
         documents.append(_buffer(live, role, place, steps, names) | {"scope": str(scope)})
     return documents
-
-
-def _touching_steps(timeline: Timeline) -> dict[str, tuple[int, int]]:
-    """First and last step that touch each buffer that a step touches."""
-    found: dict[str, tuple[int, int]] = {}
-    for step in timeline.steps:
-        for name in step.touched:
-            found[name] = (found[name][0] if name in found else step.index, step.index)
-    return found
 
 
 def _arena_of(timeline: Timeline) -> dict[str, str]:
@@ -263,7 +254,7 @@ def _stack_buffers(module: Module, target: Target) -> list[dict[str, Any]]:
 
 
 def _constant_buffers(planned: PlannedModel) -> list[dict[str, Any]]:
-    steps = _touching_steps(planned.timeline)
+    steps = planned.timeline.steps_touching()
     touches = constant_touches(planned.module, planned.target)
     documents: list[dict[str, Any]] = []
     for constant in planned.module.constant_buffers:

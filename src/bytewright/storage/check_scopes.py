@@ -44,7 +44,7 @@ def check_scopes(module: Module, target: Target) -> None:
 def undeclared_tags(module: Module, target: Target) -> dict[str, tuple[str, ...]]:
     """Tags of rank global that the target does not know -> the buffers that carry them, each with its function."""
     found: dict[str, tuple[str, ...]] = {}
-    for place, buffer in _buffers(module):
+    for place, buffer in placed_buffers(module):
         scope = buffer.scope
         if scope is None or scope.rank is not Rank.GLOBAL or scope.tag in (None, WORKSPACE_TAG, STACK_TAG):
             continue
@@ -62,7 +62,8 @@ def with_undeclared_tags(module: Module, target: Target) -> Target:
     return replace(target, scope_tags=(*target.scope_tags, *(ScopeTag(tag) for tag in undeclared)))
 
 
-def _buffers(module: Module) -> Iterator[tuple[str, Buffer]]:
+def placed_buffers(module: Module) -> Iterator[tuple[str, Buffer]]:
+    """Every buffer that the module defines or is given, with where that is, in words."""
     functions: tuple[PrimFunc, ...] = (*module.kernels, *module.entries)
     for function in functions:
         place = "of the entry" if function in module.entries else f"of kernel '{function.name}'"

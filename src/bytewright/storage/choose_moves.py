@@ -2,8 +2,8 @@
 
 A path asks for so many bytes, out of the arrays that exist at once on it. Several paths may share arrays, so this is a
 covering knapsack over the paths, in which a thing weighs what it costs. It is solved by dynamic programming over what
-each path still lacks, exactly up to `MAX_STATES`; paths that share no array are solved apart. Among sets of as many bytes the one of the
-fewest arrays is taken, and among those the first by name.
+each path still lacks, exactly up to `MAX_STATES`; paths that share no array are solved apart. Among sets of as many
+bytes the one of the fewest arrays is taken, and among those the first by name.
 """
 
 from __future__ import annotations

@@ -103,10 +103,13 @@ class Timeline:
         """The end of the clock."""
         return self.steps[-1].ticks[1] if self.steps else 0
 
-    def steps_of(self, name: str) -> tuple[int, int]:
-        """First and last step that touch a buffer; those that it lives in, if none does."""
-        touching = [step.index for step in self.steps if name in step.touched]
-        return (touching[0], touching[-1]) if touching else self.steps_alive(name)
+    def steps_touching(self) -> dict[str, tuple[int, int]]:
+        """First and last step that touch each buffer that a step touches."""
+        found: dict[str, tuple[int, int]] = {}
+        for step in self.steps:
+            for name in step.touched:
+                found[name] = (found[name][0] if name in found else step.index, step.index)
+        return found
 
     def steps_alive(self, name: str) -> tuple[int, int]:
         """First and last step that a buffer lives in."""

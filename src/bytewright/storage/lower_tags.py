@@ -16,12 +16,12 @@ from typing import Any
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
-from bytewright.ir.prim import Allocate, BufferParameter, PrimFunc
+from bytewright.ir.prim import BufferParameter, PrimFunc
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import GLOBAL
 from bytewright.ir.verify import Stage, find_violations
-from bytewright.ir.walk import walk_statements
 from bytewright.storage.candidates import is_left_to_a_pass
+from bytewright.storage.check_scopes import placed_buffers
 from bytewright.target.model import Target
 
 GROUP = "bytewright.passes"
@@ -43,14 +43,7 @@ def lower_tags(module: Module, target: Target) -> Module:
 
 def _tagged(module: Module, target: Target, name: str) -> Iterator[str]:
     """The buffers that a pass has to lower, each with its function."""
-    functions = (*module.kernels, *module.entries)
-    buffers = [(c.buffer, "among the constants") for c in module.constant_buffers]
-    for function in functions:
-        place = "of the entry" if function in module.entries else f"of kernel '{function.name}'"
-        buffers += [(parameter.buffer, place) for parameter in function.buffer_parameters]
-        allocations = (s for s in walk_statements(function.body) if isinstance(s, Allocate))
-        buffers += [(allocation.buffer, place) for allocation in allocations]
-    for buffer, place in buffers:
+    for place, buffer in placed_buffers(module):
         if _pass_of(buffer, target) == name:
             yield f"'{buffer.name}' {place} has the scope {buffer.scope}"
 

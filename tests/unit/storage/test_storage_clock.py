@@ -55,7 +55,7 @@ def test_a_buffer_lives_from_its_first_to_its_last_call() -> None:
         body.call("k", region(source), region(result), where=WHERE)
     timeline = read_clock(module_of("m", [KERNEL], body.finish(), first, last), HOST)
     assert lifetimes(timeline)["early"] == (1, 11)
-    assert timeline.steps_of("early") == (0, 3)
+    assert timeline.steps_touching()["early"] == (0, 3)
 
 
 def test_outputs_live_to_the_end_and_inputs_from_the_start() -> None:

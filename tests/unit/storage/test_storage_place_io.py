@@ -103,7 +103,8 @@ def test_an_input_that_no_step_touches_has_bytes_of_its_own_at_the_start() -> No
     timeline = read_clock(place_io(module), HOST)
     unread = next(live for live in timeline.buffers if live.buffer.name == "u")
     assert (unread.lower, unread.upper, unread.devices) == (0, 1, ("cpu",))
-    assert timeline.steps_of("u") == (0, 0)
+    assert "u" not in timeline.steps_touching()
+    assert timeline.steps_alive("u") == (0, 0)
 
 
 def test_the_application_touches_inputs_and_outputs_on_the_entrys_device() -> None:
