@@ -58,7 +58,8 @@ def compile(  # noqa: A001
         solver: The planner's algorithm, by name; "auto", another built-in one, or one that was registered.
         max_stack_size: Limit of the stack along any call path, in bytes or as "8KiB" or "unlimited".
         max_stack_alloca_size: Largest scratch that may be a local array.
-        use_backend_alloc_workspace: Whether to keep kernel scratch off the stack; None for what the target says.
+        use_backend_alloc_workspace: Whether to keep kernel scratch off the stack, and request it at run time
+            unless something plans it; None for what the target says.
         progress: Told the name of each stage as it begins.
 
     Raises:

@@ -169,7 +169,11 @@ def refusal(module: Module, target: Target) -> str:
         ),
         (
             target_of(UNLIMITED, backend=True),
-            {"main:y/m_inner_scratch0": pool_scope("ram"), "main:y/scratch0": pool_scope("ram")},
+            {
+                "main:arena": pool_scope("ram"),
+                "main:y/m_inner_scratch0": pool_scope("ram"),
+                "main:y/scratch0": pool_scope("ram"),
+            },
         ),
     ],
     ids=["stack", "workspace", "backend"],

@@ -16,14 +16,15 @@ import numpy as np
 from bytewright.bundle.write import write_bundle
 from bytewright.ir.module import Module
 from bytewright.ir.scope import WORKSPACE, pool_scope
-from bytewright.ir.types import DType
+from bytewright.ir.types import DType, Symbol
 from bytewright.pipeline import Compiled, compile_lowered
 from bytewright.plan_file import plan_of
 from bytewright.target import load_text
 from bytewright.target.model import Target
+from bytewright.target.options import Overrides, apply_overrides
 from bytewright.target.registry import load_target
 from support.c_program import SANITIZED, run_c
-from support.open_scratch import Scratch, expected, open_chain, open_kernel, outer_kernel
+from support.open_scratch import ROWS, Scratch, expected, open_chain, open_kernel, outer_kernel
 
 HOST = load_target("host")
 TWO_POOLS = load_text(
@@ -72,19 +73,27 @@ class Case:
         return self.module.name
 
 
-def plain(name: str, *scratch: Sequence[Scratch], target: Target = HOST) -> Case:
+def plain(
+    name: str,
+    *scratch: Sequence[Scratch],
+    target: Target = HOST,
+    rows: Symbol = ROWS,
+    passed: int | None = None,
+) -> Case:
     """A chain of kernels, each with some scratch."""
     kernels = [open_kernel(f"{name}_k{index}", arrays) for index, arrays in enumerate(scratch)]
-    return Case(open_chain(name, kernels), tuple(map(tuple, scratch)), target)
+    return Case(open_chain(name, kernels, rows=rows, passed=passed), tuple(map(tuple, scratch)), target)
 
 
-def nested() -> Case:
-    inner, leaf = open_kernel("nested_inner", [WIDE]), open_kernel("nested_leaf", [Scratch(2)])
-    middle = outer_kernel("nested_middle", [inner, leaf])
-    outer = outer_kernel("nested_outer", [middle, inner, leaf])
-    module = open_chain("nested", [outer, leaf], [inner, leaf, middle])
+def nested(
+    name: str = "nested", target: Target = HOST, rows: Symbol = ROWS, passed: int | None = None
+) -> Case:
+    inner, leaf = open_kernel(f"{name}_inner", [WIDE]), open_kernel(f"{name}_leaf", [Scratch(2)])
+    middle = outer_kernel(f"{name}_middle", [inner, leaf])
+    outer = outer_kernel(f"{name}_outer", [middle, inner, leaf])
+    module = open_chain(name, [outer, leaf], [inner, leaf, middle], rows, passed)
     scratch = ((WIDE,), (Scratch(2),), (WIDE,), (Scratch(2),), (Scratch(2),))
-    return Case(module, scratch)
+    return Case(module, scratch, target)
 
 
 def in_pools() -> Case:
@@ -105,9 +114,38 @@ CASES = {
 }
 
 
+# Programs whose scratch has constant sizes, for eight rows, on a device that requests it all the same.
+EIGHT = Symbol("rows", 8, 8)
+BACKEND = apply_overrides(HOST, Overrides(use_backend_alloc_workspace=True))
+_ALL_PLANNED = (Scratch(scope=WORKSPACE), Scratch(3, DType.I16, scope=pool_scope("ram")))
+FIXED_CASES = {
+    case.name: case
+    for case in (
+        plain("fixed_one", [Scratch()], target=BACKEND, rows=EIGHT, passed=8),
+        plain(
+            "fixed_several",
+            [Scratch(), Scratch(3, DType.I16, 2), WIDE],
+            [WIDE, Scratch(scope=None)],
+            [],
+            target=BACKEND,
+            rows=EIGHT,
+            passed=8,
+        ),
+        nested("fixed_nested", BACKEND, EIGHT, 8),
+        plain("fixed_some", [*_ALL_PLANNED, Scratch(5)], _ALL_PLANNED, target=BACKEND, rows=EIGHT, passed=8),
+        plain("fixed_beside", [Scratch(7, DType.I32)], [WIDE], target=BACKEND, rows=EIGHT),
+    )
+}
+
+
+def case_of(name: str) -> Case:
+    return CASES.get(name) or FIXED_CASES[name]
+
+
 @cache
 def compiled(name: str) -> Compiled:
-    return compile_lowered(CASES[name].module, CASES[name].target)
+    case = case_of(name)
+    return compile_lowered(case.module, case.target)
 
 
 def written(name: str, folder: Path) -> Path:
@@ -227,7 +265,7 @@ static inline void forget(void)
 def own_pair(name: str, folder: Path, program_folder: Path, main: str) -> dict[str, int]:
     """What a program shows that brings its own pair, from malloc, with the sanitizers."""
     written(name, folder)
-    source = program(CASES[name], main, "@PAIR@").replace("@PAIR@", PAIR)
+    source = program(case_of(name), main, "@PAIR@").replace("@PAIR@", PAIR)
     return run_c(folder, source, program_folder, (*SANITIZED, f"-D{name.upper()}_OWN_BACKEND"))
 
 

@@ -103,9 +103,16 @@ def outer_kernel(
 
 
 def open_chain(
-    name: str, called: Sequence[PrimFunc], others: Sequence[PrimFunc] = (), rows: Symbol = ROWS
+    name: str,
+    called: Sequence[PrimFunc],
+    others: Sequence[PrimFunc] = (),
+    rows: Symbol = ROWS,
+    passed: int | None = None,
 ) -> Module:
-    """An entry that calls kernels in order; `others` are those that kernels call."""
+    """An entry that calls kernels in order; `others` are those that kernels call.
+
+    Calls pass the extent on, or `passed` for it; their scratch then has a constant size.
+    """
     first, last = rows_of("x", rows), rows_of("y", rows)
     body = BodyBuilder(("x", "y", rows.name))
     before = first
@@ -113,7 +120,8 @@ def open_chain(
         is_last = index + 1 == len(called)
         after = last if is_last else body.allocate(rows_of(f"t{index}/out", rows, WORKSPACE))
         operators = (f"{index} (OPEN)",)
-        body.call(kernel.name, region(before), region(after), value_of(rows), operators=operators)
+        extent = value_of(rows) if passed is None else passed
+        body.call(kernel.name, region(before), region(after), extent, operators=operators)
         before = after
     scalars = [value_of(rows)]
     return module_of(name, [*others, *called], body.finish(), first, last, scalars=scalars)

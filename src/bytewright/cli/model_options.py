@@ -165,7 +165,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--use-backend-alloc-workspace/--no-use-backend-alloc-workspace",
         default=None,
-        help="Keep kernel scratch off the stack.",
+        help="Keep kernel scratch off the stack, and request it at run time.",
     ),
 )
 

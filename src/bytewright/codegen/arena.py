@@ -11,7 +11,6 @@ from math import prod
 
 from bytewright.codegen.interface import ArenaInterface, Interface, request_name
 from bytewright.codegen.writer import Writer
-from bytewright.diagnostics import InternalError
 from bytewright.ir.address import storage_shape
 from bytewright.ir.backend import backend_functions
 from bytewright.ir.expr import Buffer
@@ -238,10 +237,8 @@ def _write_nested(
 
 
 def _size_text(buffer: Buffer) -> str:
-    """The bytes of a request as C text: the run's extents, times a number, in 64 bits."""
+    """The bytes of a request as C text: the run's extents, if any, times a number, in 64 bits."""
     shape = storage_shape(buffer)
     names = [extent.name for extent in shape if isinstance(extent, Symbol)]
-    if not names:
-        raise InternalError(f"'{buffer.name}' has a constant size and is requested at run time")
     num_bytes = prod(extent for extent in shape if isinstance(extent, int)) * buffer.dtype.size_bytes
     return " * ".join([*(f"(uint64_t){name}" for name in names), str(num_bytes)])

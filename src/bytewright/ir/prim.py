@@ -21,6 +21,8 @@ POOL_OFFSET = "pool_offset"
 PROVENANCE = "provenance"
 # On an allocation of the entry that is requested around its call, at run time: the name of the arena that serves it.
 ARENA = "arena"
+# On scratch of constant size that is requested at run time all the same: what asks for that.
+ON_REQUEST = "on_request"
 # Marks an allocation of the entry as an input or output of the model; its value is that of a `Border`.
 IO = "io"
 # On an allocation of the entry or a constant: the offset in its pool that the user wants it at.

@@ -1,4 +1,5 @@
-"""Arenas for scratch whose size is known only at run time: it is requested around its call, from a planned buffer.
+"""Arenas for scratch that is requested around its call, at run time, from a planned buffer: because its size is known
+only then, or because the device has `use-backend-alloc-workspace` (`place_scratch.py` marks what that concerns).
 
 An arena is an allocation of the entry of constant size, so the planner places it like any other. The requests of one
 call lie in it one above the other, and are all released when the call has ended, so calls share it. Its size is the

@@ -1,6 +1,7 @@
 """The user's pins: `PATTERN=POOL` narrows the scope of every buffer whose name matches to that pool.
 
-Several pools become the buffer's candidates, in their order; an offset goes to the planner.
+Several pools become the buffer's candidates, in their order; an offset goes to the planner. Scratch of constant size
+that would be requested at run time is planned where it is pinned.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from bytewright.ir.expr import Buffer
 from bytewright.ir.module import ConstantBuffer, Module
 from bytewright.ir.prim import (
     CANDIDATE_POOLS,
+    ON_REQUEST,
     PINNED_OFFSET,
     Allocate,
     Annotations,
@@ -109,6 +111,9 @@ class _Pinned:
         """With what is to be known later, where pins say anything."""
         if not self.reasons:
             return annotations
+        annotations = tuple(
+            item for item in annotations if item[0] != ON_REQUEST
+        )  # a pin asks for a static plan
         if self.pools is not None:
             annotations = annotated(annotations, CANDIDATE_POOLS, self.pools)
         if self.offset is not None:

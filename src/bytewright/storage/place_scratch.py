@@ -10,7 +10,8 @@ carries a tag that some pass lowers is that pass's business and stays as it is. 
 decided, the provenance why.
 
 Scratch whose size is known only at run time has at each call the size that the call gives it: a constant one where the
-call passes constants, else one of the entry's symbols, which `make_arenas.py` deals with.
+call passes constants, else one of the entry's symbols, which `make_arenas.py` deals with. So it does with `global`
+scratch of a device that has `use-backend-alloc-workspace`: nothing asks for a static plan of it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import (
     CANDIDATE_POOLS,
+    ON_REQUEST,
     Access,
     Allocate,
     AnnotationValue,
@@ -53,6 +55,7 @@ from bytewright.target.problem import in_target_file
 
 SCRATCH_ALIGNMENT = 16
 _CHANGE_THE_SCOPE = "in the kernel: use the scope global or global.workspace for it"
+_USE_BACKEND = "use-backend-alloc-workspace"
 _Inner = TypeVar("_Inner", Allocate, Call)
 
 
@@ -200,7 +203,9 @@ def _hoist(
                 if buffer.name in per_thread:
                     raise _shared_by_threads(buffer, kernel, reason)
                 renamed = replace(statement, buffer=replace(buffer, scope=scope))
-                scratch.append(renamed.because(f"place_scratch: {reason}"))
+                scratch.append(
+                    _unless_planned(renamed.because(f"place_scratch: {reason}"), statement, device)
+                )
 
     scopes = {buffer: scope for buffer, (scope, _) in decided.items()}
     for statement in walk_statements(kernel.body):
@@ -271,6 +276,14 @@ def _shared_by_threads(buffer: Buffer, kernel: PrimFunc, reason: str) -> Compile
     )
 
 
+def _unless_planned(placed: Allocate, asked: Allocate, device: Device) -> Allocate:
+    """Scratch that goes to the workspace, marked if it is requested at run time: no scope and no list names a pool."""
+    is_plain = asked.buffer.scope in (None, GLOBAL) and asked.annotation(CANDIDATE_POOLS) is None
+    if not is_plain or not device.use_backend_alloc_workspace:
+        return placed
+    return placed.annotated(ON_REQUEST, _USE_BACKEND)
+
+
 def _is_on_stack(scope: Scope) -> bool:
     return scope == STACK or scope.rank is Rank.LOCAL
 
@@ -299,7 +312,10 @@ def _decide(
     if why_moved is not None:
         return WORKSPACE, why_moved
     if device.use_backend_alloc_workspace:
-        return WORKSPACE, "use-backend-alloc-workspace keeps scratch off the stack"
+        return (
+            WORKSPACE,
+            f"{_USE_BACKEND} keeps scratch off the stack, and nothing asks for a place in a pool",
+        )
     if device.admits_stack_allocation(size_bytes(buffer)):
         return STACK, f"scratch of {size_bytes(buffer)} B, within max-stack-alloca-size"
     return WORKSPACE, f"scratch of {size_bytes(buffer)} B, over max-stack-alloca-size"
@@ -373,8 +389,8 @@ def _check_stack(
         raise _refused(
             kernel,
             f"'{buffer.name}' of kernel '{kernel.name}' asks for global.stack, and device '{device.name}' has "
-            "use-backend-alloc-workspace, which keeps every allocation off the stack",
-            "--no-use-backend-alloc-workspace",
+            f"{_USE_BACKEND}, which keeps every allocation off the stack",
+            f"--no-{_USE_BACKEND}",
         )
 
 

@@ -15,6 +15,7 @@ from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import (
     CANDIDATE_POOLS,
+    ON_REQUEST,
     Allocate,
     BufferParameter,
     Call,
@@ -90,12 +91,12 @@ def _ask_for_the_same(first: Allocate, second: Allocate) -> bool:
 
 
 def requests_by_call(entry: PrimFunc, module: Module) -> Iterator[tuple[Call, list[Allocate]]]:
-    """What each call needs as scratch of a size known at run time, in the order of its arguments."""
+    """What each call needs as scratch that is requested at run time, in the order of its arguments."""
     allocations = {
         s.buffer: s
         for s in walk_statements(entry.body)
         if isinstance(s, Allocate)
-        and not has_constant_size(s.buffer)
+        and (not has_constant_size(s.buffer) or s.annotation(ON_REQUEST) is not None)
         and s.annotation(CANDIDATE_POOLS) is not None
     }
     calls = [statement for statement in walk_statements(entry.body) if isinstance(statement, Call)]

@@ -169,7 +169,8 @@ class Device:
         contexts: Its stacks; none if it runs no C.
         max_stack_alloca_size_bytes: The largest single `global` allocation that may become a local array.
         max_local_size_bytes: The same for `local` allocations.
-        use_backend_alloc_workspace: If set, no `global` allocation goes to the stack.
+        use_backend_alloc_workspace: If set, no `global` allocation goes to the stack, and scratch that names no pool is
+            requested at run time.
         stack_allowance_per_call_bytes: What one call level may need beyond its explicit arrays (saved
             registers, spills, the return address).
         ranks: The ranks of scopes that exist on it.
