@@ -92,10 +92,10 @@ def test_p7_constant_sizes_become_offsets_and_open_sizes_requests() -> None:
 
 def test_p7_a_call_that_passes_a_constant_requests_nothing() -> None:
     inner = open_kernel("fixed_k", [WIDE])
-    first, last = (rows_of(name, Symbol("rows", 5, 8)) for name in ("x", "y"))
+    first, last = (rows_of(name, Symbol("rows", 5, 5)) for name in ("x", "y"))
     body = BodyBuilder(("x", "y", "rows"))
     body.call("fixed_k", region(first), region(last), 5, where=WHERE)
-    scalars = [value_of(Symbol("rows", 5, 8))]
+    scalars = [value_of(Symbol("rows", 5, 5))]
     made = compile_lowered(module_of("fixed", [inner], body.finish(), first, last, scalars=scalars), HOST)
     scratch = plan_of(made.document).buffers["y/scratch0"]
     assert (scratch.place.kind, scratch.size_bytes) == ("planned", 60)

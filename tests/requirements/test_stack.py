@@ -306,7 +306,7 @@ def dynamic(scope: Scope | None) -> Module:
     kernel = PrimFunc("m_dynamic", parameters, body.finish(), where=WHERE)
     entry = BodyBuilder(("x", "y"))
     first, last = tensor("x", 8, GLOBAL), tensor("y", 8, GLOBAL)
-    entry.call("m_dynamic", region(first), region(last), 4, where=WHERE)
+    entry.call("m_dynamic", region(first), region(last), 8, where=WHERE)
     return module_of("m", [kernel], entry.finish(), first, last)
 
 
@@ -681,6 +681,8 @@ def test_a_callee_is_restrict_only_where_its_callers_know() -> None:
     assert ("source", "result") in result.kernels[0].noalias
     source, result_buffer = (Buffer(name, (8,), DType.I8, GLOBAL, 1) for name in ("source", "result"))
     body = BodyBuilder(("source", "result"))
+    with body.for_("i", 0, 8) as i:
+        body.store(result_buffer, i, load(source, i))
     body.call("m_inner", Region(result_buffer), Region(result_buffer), where=WHERE)
     parameters = (BufferParameter(source, Access.READ), BufferParameter(result_buffer, Access.READ_WRITE))
     both = PrimFunc("m_outer", parameters, body.finish(), where=WHERE)
