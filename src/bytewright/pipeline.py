@@ -49,7 +49,7 @@ from bytewright.storage.apply_solution import apply_solution
 from bytewright.storage.attach_candidates import attach_candidates
 from bytewright.storage.build_problem import build_parameter_problem, build_workspace_problem
 from bytewright.storage.check_addresses import check_addresses
-from bytewright.storage.check_scopes import check_scopes, with_undeclared_tags
+from bytewright.storage.check_scopes import check_scopes, undeclared_tags
 from bytewright.storage.clock import read_clock
 from bytewright.storage.drop_unused_buffers import drop_unused_buffers
 from bytewright.storage.external_stacks import with_external_stacks
@@ -235,13 +235,11 @@ def plan_lowered(
     is_admitted: bool = False,
 ) -> PlannedModel:
     """Stores and plans a lowered module; see `compile_lowered`."""
-    # Tags that the target lacks are refused by storage, which looks for a target that has them.
-    known = with_undeclared_tags(module, target)
-    checked = partial(_checked, target=known, after_pass=after_pass)
+    checked = partial(_checked, target=target, after_pass=after_pass)
     if not is_admitted:
-        admit(module, known)
+        admit(module, target)
     module = checked(pass_constants(module), Stage.LOWERED, module, "pass_constants")
-    if known is target:  # or a buffer could go that has such a tag
+    if not undeclared_tags(module, target):  # or a buffer could go that storage has to refuse
         module = checked(drop_unused_buffers(module), Stage.LOWERED, module, "drop_unused_buffers")
     target = with_external_stacks(module, target)
     module = _lowered_tags(module, target, after_pass)

@@ -38,6 +38,7 @@ PASSES = (
     "lower_tags",
     "name_symbols",
     "place_io",
+    "join_alignments",
     "place_scratch",
     "pin_buffers",
     "attach_candidates",

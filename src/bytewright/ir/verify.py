@@ -48,6 +48,8 @@ class StageRules:
         offsets: Constants, and allocations in pools, have offsets, unless these are requested from an arena there;
             before, none has. Kernels allocate in no pool.
         lowered_tags: No scope has a tag that some pass still has to lower.
+        unknown_tags: Scopes may have tags that the target does not know: storage refuses them, once it has looked
+            for options that give the target such pools.
     """
 
     graph: bool = False
@@ -56,6 +58,7 @@ class StageRules:
     undecided: tuple[Scope | None, ...] = ()
     offsets: bool = False
     lowered_tags: bool = False
+    unknown_tags: bool = False
 
 
 _UNDECIDED = (None, GLOBAL, WORKSPACE)
@@ -63,7 +66,7 @@ _UNDECIDED = (None, GLOBAL, WORKSPACE)
 RULES: dict[Stage, StageRules] = {
     Stage.IMPORTED: StageRules(graph=True),
     Stage.PLACED: StageRules(graph=True, devices=True),
-    Stage.LOWERED: StageRules(entries=True),
+    Stage.LOWERED: StageRules(entries=True, unknown_tags=True),
     Stage.STORED: StageRules(entries=True, undecided=_UNDECIDED),
     Stage.PLANNED: StageRules(entries=True, undecided=_UNDECIDED, offsets=True, lowered_tags=True),
 }
@@ -114,6 +117,7 @@ def find_violations(
         rules.undecided,
         rules.offsets,
         rules.lowered_tags,
+        rules.unknown_tags,
         rules.devices,
     )
     if not rules.graph:

@@ -74,6 +74,7 @@ class Context:
     undecided: tuple[Scope | None, ...]
     offsets: bool
     lowered_tags: bool
+    unknown_tags: bool
     devices: bool
     violations: list[Violation] = field(default_factory=list[Violation])
 
@@ -96,7 +97,7 @@ class Context:
         tag = self.target.scope_tag(scope.tag)
         if tag is not None and tag.lowering_pass is not None and self.lowered_tags:
             return f"scope '{scope}' was left over by pass '{tag.lowering_pass}'"
-        if tag is None and self.target.find_pool(scope.tag) is None:
+        if tag is None and self.target.find_pool(scope.tag) is None and not self.unknown_tags:
             return f"scope '{scope}' names neither a pool nor a tag of target '{self.target.name}'"
         return None
 

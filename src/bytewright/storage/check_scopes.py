@@ -7,7 +7,6 @@ file name no pools; kernels that were written by hand may.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ir.expr import Buffer
@@ -15,7 +14,7 @@ from bytewright.ir.module import Module
 from bytewright.ir.prim import Allocate, PrimFunc
 from bytewright.ir.scope import STACK_TAG, WORKSPACE_TAG, Rank
 from bytewright.ir.walk import walk_statements
-from bytewright.target.model import Role, ScopeTag, Target
+from bytewright.target.model import Role, Target
 from bytewright.target.problem import closest, listing
 
 
@@ -52,14 +51,6 @@ def undeclared_tags(module: Module, target: Target) -> dict[str, tuple[str, ...]
             names = (*found.get(scope.tag, ()), f"'{buffer.name}' {place}")
             found[scope.tag] = tuple(dict.fromkeys(names))
     return found
-
-
-def with_undeclared_tags(module: Module, target: Target) -> Target:
-    """The target as if it declared every tag of the module, for what runs before the tags are refused here."""
-    undeclared = undeclared_tags(module, target)
-    if not undeclared:
-        return target
-    return replace(target, scope_tags=(*target.scope_tags, *(ScopeTag(tag) for tag in undeclared)))
 
 
 def placed_buffers(module: Module) -> Iterator[tuple[str, Buffer]]:

@@ -21,7 +21,7 @@ from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import GLOBAL
 from bytewright.ir.verify import Stage, find_violations
 from bytewright.storage.candidates import is_left_to_a_pass
-from bytewright.storage.check_scopes import placed_buffers
+from bytewright.storage.check_scopes import placed_buffers, undeclared_tags
 from bytewright.target.model import Target
 
 GROUP = "bytewright.passes"
@@ -119,6 +119,12 @@ def _faults(lowered: Module, module: Module, target: Target, name: str) -> list[
         left = [f"{text}, which this pass lowers" for text in _tagged(lowered, target, name)]
         border = ("name", "inputs", "outputs", "numerics")
         changed = [f"it changed the module's {what}" for what in border if _differs(lowered, module, what)]
+        unknown = undeclared_tags(module, target)
+        changed += [
+            f"the target has neither a pool nor a tag for its scope 'global.{tag}' of {', '.join(buffers)}"
+            for tag, buffers in undeclared_tags(lowered, target).items()
+            if tag not in unknown
+        ]
         before = _without_tags(module, target, name)
         known = {violation.text for violation in find_violations(module, Stage.LOWERED, target)}
         violations = find_violations(lowered, Stage.LOWERED, target, before, name)

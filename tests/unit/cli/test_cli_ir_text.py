@@ -214,3 +214,14 @@ def test_mistakes_reach_the_terminal_with_file_line_and_column(tmp_path: Path) -
     assert "error[BW113]: " in error
     assert "--> small.bw:25:5" in error
     assert not (tmp_path / "out").exists()
+
+
+def test_the_help_for_a_pool_that_the_target_lacks_can_be_followed(tmp_path: Path) -> None:
+    text = SMALL.replace("allocate work : buffer<8xi32>", 'allocate work : buffer<8xi32, "global.dtcm">')
+    model = write_small(tmp_path, text)
+    for words in (("compile", model, "-o", tmp_path / "out", "--target", "host"), ("plan", model)):
+        lines = refusal(1, *words).splitlines()
+        assert lines[0] == "error[BW209]: scope 'global.dtcm' names neither a pool nor a tag of target 'host'"
+        assert lines[1].strip().startswith("it is the scope of 'work' of kernel ")
+        assert lines[-1].startswith("help: --workspace ")
+        succeed(*words, *lines[-1].removeprefix("help: ").split())

@@ -121,6 +121,11 @@ FAULTS = {
         "does not verify",
         "widened the scope of 'work'",
     ),
+    "a scope that nobody knows": (
+        LOWERS_BANKS.replace("Scope, WORKSPACE", "pool_scope").replace("WORKSPACE", "pool_scope('lake')"),
+        "does not verify",
+        "the target has neither a pool nor a tag for its scope 'global.lake' of 'work' of ",
+    ),
     "no nodes": (
         "from dataclasses import replace\ndef lower(module, target): return replace(module, kernels=(None,))",
         "does not verify",
