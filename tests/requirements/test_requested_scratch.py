@@ -18,10 +18,15 @@ from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
 from bytewright.inspect.check_stack import check_stack
+from bytewright.ir.border import Io
 from bytewright.ir.evaluate import Evaluator
-from bytewright.pipeline import compile_lowered, compile_model
+from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
+from bytewright.pipeline import compile_lowered, compile_model, store
 from bytewright.plan_file import plan_of
 from bytewright.storage.pin_buffers import Pin
+from bytewright.storage.trial import Conditions
+from bytewright.target import load_text
+from bytewright.target.model import Target
 from bytewright.target.options import Overrides, apply_overrides
 from bytewright.target.registry import load_target
 from support.arena_cases import (
@@ -37,8 +42,33 @@ from support.arena_cases import (
     values_of,
     written,
 )
+from support.hand_built import allocations, chain, reverse_kernel
 from support.shared_models import KWS, model_path
 
+TWO_DEVICES = """
+name = "two"
+default-device = "cpu"
+[memory.ram]
+size = "64KiB"
+[memory.flash]
+size = "64KiB"
+access = "r"
+[device.cpu]
+isa = "host"
+reach = ["ram", "flash"]
+stack = "ram"
+[device.dsp]
+isa = "host"
+reach = ["ram", "flash"]
+stack = "ram"
+use-backend-alloc-workspace = true
+[[workspace]]
+name = "ram"
+memory = "ram"
+[[parameters]]
+name = "flash"
+memory = "flash"
+"""
 BUILD = BuildOptions(flags=("-O1",), sanitize=True, compiler="gcc")
 # Requests in their order, as `size, alignment`, and the bytes of the arena: by hand, for eight rows.
 REQUESTS = {
@@ -139,6 +169,42 @@ def test_s11_the_bundles_pair_serves_scratch_of_constant_size(name: str, folder:
     result = run_batch(folder, [[values_of(8)]], options=BUILD, repeat=2)
     assert result.outputs[0][0].tolist() == expected_of(case_of(name), 8)
     run_paranoid(folder, [values_of(8)], options=BUILD)
+
+
+@pytest.mark.parametrize("scope", [None, GLOBAL, WORKSPACE, pool_scope("ram"), LOCAL])
+def test_s11_kernels_whose_scratch_is_constant_in_itself(scope: Scope | None) -> None:
+    """Three calls of kernels with two arrays each, of 40 B; the second is aligned to 16."""
+    module = chain("m", [reverse_kernel("m_r", 40, scope, num_scratch=2)] * 3, 40)
+    made = compile_lowered(module, BACKEND)
+    plan, source = plan_of(made.document), made.files["src/m.c"].decode()
+    is_requested = scope in (None, GLOBAL)
+    assert source.count("m_backend_alloc_workspace(") == (6 if is_requested else 0)
+    assert source.count("m_backend_free_workspace(") == (6 if is_requested else 0)
+    assert ("src/m_backend.c" in made.files) == is_requested
+    assert ("arena" in plan.buffers) == is_requested
+    if is_requested:
+        assert plan.buffers["arena"].size_bytes == 48 + 40
+        assert "requested from 'arena' around its call, as use-backend-alloc-workspace asks" in (
+            plan.buffers["t0/scratch0"].reason
+        )
+    else:
+        assert made.files["src/m_kernels.c"] == compile_lowered(module, off_stack()).files["src/m_kernels.c"]
+
+
+def off_stack() -> Target:
+    """Without the attribute, and nothing that is `global` on the stack."""
+    return apply_overrides(HOST, Overrides(max_stack_alloca_size=0))
+
+
+def test_s11_the_attribute_is_the_devices_that_runs_the_kernel() -> None:
+    target = load_text(TWO_DEVICES, "two.toml")
+    kernels = [reverse_kernel("m_cpu", 8, device="cpu"), reverse_kernel("m_dsp", 8, device="dsp")]
+    module = store(chain("m", kernels, 8), Conditions(target, io=Io.WORKSPACE)).module
+    found = {
+        a.buffer.name: a for function in (*module.kernels, module.main) for a in allocations(function.body)
+    }
+    assert found["scratch0"].buffer.scope == STACK  # of m_cpu
+    assert (found["y/scratch0"].arena, found["t0/out"].arena) == ("arena", None)
 
 
 def test_s11_a_pin_asks_for_a_static_plan() -> None:

@@ -94,7 +94,10 @@ def _elsewhere(
                 _not_on_stack(buffer),
             )
         case "arena":
-            offset = (f"{buffer.place.name} at an offset", "its size is known only at run time")
+            offset = (
+                f"{buffer.place.name} at an offset",
+                "it is requested at run time, around its call",
+            )
             return (offset, *_other_pools(plan, buffer, "workspace"), _not_on_stack(buffer))
         case "constant":
             return tuple(_other_pools(plan, buffer, "parameters"))
@@ -186,7 +189,7 @@ def _prefers(buffer: PlannedBuffer, pool: str) -> bool:
 
 def _not_on_stack(buffer: PlannedBuffer) -> tuple[str, str]:
     if buffer.role == "arena" or buffer.place.kind == "arena":
-        return "the stack", "a local array has a constant size, which is known when the code is compiled"
+        return "the stack", "its size is known only at run time, or use-backend-alloc-workspace keeps it off"
     if buffer.role == "scratch":
         return "the stack", "larger than the device allows for a local array, or its scope asks for a pool"
     if buffer.role in ("input", "output"):

@@ -18,12 +18,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from bytewright.ir.address import size_bytes
+from bytewright.ir.address import has_constant_size, size_bytes
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import (
     ARENA,
     CANDIDATE_POOLS,
+    ON_REQUEST,
     Allocate,
     PrimFunc,
     Seq,
@@ -78,12 +79,14 @@ class _Arena:
     def serve(self, request: Allocate) -> Allocate:
         """A request that knows its arena and may go nowhere else."""
         scope = join_scopes(request.buffer.scope, self.scope)
+        why = request.annotation(ON_REQUEST)
+        cause = f", as {why} asks" if why is not None and has_constant_size(request.buffer) else ""
         others = "" if request.annotation(CANDIDATE_POOLS) == self.pools else f": {{{', '.join(self.pools)}}}"
         narrowed = replace(request, buffer=replace(request.buffer, scope=scope))
         return (
             narrowed.annotated(CANDIDATE_POOLS, self.pools)
             .annotated(ARENA, self.name)
-            .because(f"make_arenas: requested from '{self.name}' around its call{others}")
+            .because(f"make_arenas: requested from '{self.name}' around its call{cause}{others}")
         )
 
 

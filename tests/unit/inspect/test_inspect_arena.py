@@ -232,8 +232,11 @@ def test_an_explanation_says_why_a_request_has_no_offset() -> None:
     assert "  where    arena of ram" in lines
     assert "           place_scratch: 'several_k0' is called with rows = rows[1..8]" in lines
     assert "           make_arenas: requested from 'arena' around its call" in lines
-    assert "  ram at an offset: its size is known only at run time" in lines
-    assert "  the stack: a local array has a constant size, which is known when the code is compiled" in lines
+    assert "  ram at an offset: it is requested at run time, around its call" in lines
+    assert (
+        "  the stack: its size is known only at run time, or use-backend-alloc-workspace keeps it off"
+        in lines
+    )
 
 
 def test_an_explanation_names_who_uses_an_arena() -> None:
