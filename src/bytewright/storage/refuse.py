@@ -10,6 +10,7 @@ import shlex
 from dataclasses import replace
 
 from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.ir.border import Io
 from bytewright.ir.module import Module
 from bytewright.ir.symbols import scalar_symbols
 from bytewright.plan.problem import Buffer, Problem
@@ -27,6 +28,7 @@ from bytewright.target.size import format_size
 MAX_BUFFERS_SHOWN = 6
 # What other options than those given may mend: pins, pools that scopes name, and everything that does not fit.
 _MENDABLE = ("BW204", "BW209", "BW301", "BW302")
+_PLAN_IO = "--io workspace"  # of a pin to a pool for inputs and outputs
 
 
 def require_fit(module: Module, conditions: Conditions, attempt: Attempt, quick_attempt: Attempt) -> Trial:
@@ -52,25 +54,30 @@ def require_fit(module: Module, conditions: Conditions, attempt: Attempt, quick_
         if trial.fits:
             return trial
         diagnostics, otherwise = refusals(trial), _no_room(conditions.target, module)
-    meant = _meant_pins(conditions, diagnostics, quick_attempt)
+    meant = _meant(conditions, diagnostics, quick_attempt)
     if meant is not None:
         raise CompileError(replace(diagnostic, help=meant) for diagnostic in diagnostics)
     remedy = find_remedy(conditions, tuple(undeclared_tags(module, conditions.target)), quick_attempt)
     text = otherwise if remedy is None else remedy.text(conditions.target)
     if remedy is None or remedy.without:  # what was meant is better than nothing, where each error can say it
-        is_said = all(diagnostic.help for diagnostic in diagnostics)
+        is_said = all(diagnostic.help not in (None, _PLAN_IO) for diagnostic in diagnostics)
         raise CompileError(d if is_said else replace(d, help=text) for d in diagnostics)
     raise CompileError(replace(diagnostic, help=text) for diagnostic in diagnostics)
 
 
-def _meant_pins(conditions: Conditions, diagnostics: tuple[Diagnostic, ...], attempt: Attempt) -> str | None:
-    """The pins that the refusals themselves advise, where all of them do and the compile succeeds with them.
+def _meant(conditions: Conditions, diagnostics: tuple[Diagnostic, ...], attempt: Attempt) -> str | None:
+    """The options that the refusals themselves advise, where all of them do and the compile succeeds with them.
 
-    They keep to what was meant; a search for any options that work does not.
+    These are pins, and that inputs and outputs be planned. They keep to what was meant; a search for any options that
+    work does not.
     """
-    pins = conditions.pins
+    pins, io = conditions.pins, conditions.io
     advised: list[str] = []
     for diagnostic in diagnostics:
+        if diagnostic.help == _PLAN_IO:
+            advised.append(_PLAN_IO)
+            io = Io.WORKSPACE
+            continue
         words = shlex.split(diagnostic.help or "") if (diagnostic.help or "").startswith("--pin ") else []
         wrong = [pin for pin in pins if diagnostic.message.startswith(f"--pin '{pin}' ")]
         if len(words) != 2 or not wrong:
@@ -78,7 +85,7 @@ def _meant_pins(conditions: Conditions, diagnostics: tuple[Diagnostic, ...], att
         advised.append(diagnostic.help or "")
         pins = (*(pin for pin in pins if pin != wrong[0]), parse_pin_option(words[1]))
     try:
-        trial = attempt(replace(conditions, pins=pins))
+        trial = attempt(replace(conditions, pins=pins, io=io))
     except CompileError:
         return None
     return " ".join(dict.fromkeys(advised)) if advised and trial.fits else None
