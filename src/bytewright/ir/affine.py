@@ -6,14 +6,17 @@ most an interval is. `written.py` tells the two apart.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import product
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bytewright.ir.expr import Binary, BinaryOperator, Cast, Const, Expr, Select, Var
 from bytewright.ir.ranges import Range, combined_range
+from bytewright.ir.walk import walk_expression
 
 Mask = NDArray[np.bool_]
 Ranges = Mapping[str, Range]
@@ -90,6 +93,22 @@ class Definitions:
         factor, scaled = (left.constant, right) if not left.terms else (right.constant, left)
         return Form(0).plus(scaled, factor)
 
+    def variables_of(self, expression: Expr) -> tuple[str, ...]:
+        """The variables that an expression depends on, directly or through what they stand for."""
+        names: dict[str, None] = {}
+        pending, seen = [expression], set[str]()
+        while pending:
+            for node in walk_expression(pending.pop()):
+                if not isinstance(node, Var) or node.name in seen:
+                    continue
+                seen.add(node.name)
+                if node.name in self.values:
+                    pending.append(self.values[node.name])
+                else:
+                    form = self.forms.get(node.name, Form(0, ((node.name, 1),)))
+                    names |= dict.fromkeys(name for name, _ in form.terms)
+        return tuple(names)
+
     def range_of(self, expression: Expr, ranges: Ranges) -> Range | None:
         """Between which values an integer expression lies, if that is known."""
         found = self.form(expression)
@@ -131,16 +150,13 @@ class Definitions:
 
 
 def _range_of_operation(operator: BinaryOperator, left: Range, right: Range) -> Range | None:
+    """As `combined_range`, and exact where that only has bounds: remainders within one turn, bits of two numbers."""
     match operator:
-        case BinaryOperator.DIV if left[0] >= 0 and right[0] > 0:
-            return left[0] // right[1], left[1] // right[0]
         case BinaryOperator.MOD if left[0] >= 0 and right[0] == right[1] > 0:
             same_turn = left[0] // right[0] == left[1] // right[0]
             return (left[0] % right[0], left[1] % right[0]) if same_turn else (0, right[0] - 1)
-        case BinaryOperator.SHR if 0 <= right[0] == right[1]:
-            return left[0] >> right[0], left[1] >> right[0]
-        case BinaryOperator.SHL if 0 <= right[0] == right[1]:
-            return left[0] << right[0], left[1] << right[0]
+        case BinaryOperator.AND if left[0] == left[1] and right[0] == right[1]:
+            return left[0] & right[0], left[0] & right[0]
         case _:
             return combined_range(operator, left, right)
 
@@ -161,6 +177,18 @@ def _compared(operator: BinaryOperator, left: Range, right: Range) -> bool | Non
             return False if left[1] < right[0] or right[1] < left[0] else None
         case _:
             return None
+
+
+def num_turns(names: Iterable[str], ranges: Ranges) -> int:
+    """How many combinations of values some variables have, those without a range left as they are."""
+    return prod(ranges[name][1] - ranges[name][0] + 1 for name in names if name in ranges)
+
+
+def each_turn(names: Iterable[str], ranges: Ranges) -> Iterator[Ranges]:
+    """The ranges with each of these combinations."""
+    known = [name for name in names if name in ranges]
+    for values in product(*(range(ranges[name][0], ranges[name][1] + 1) for name in known)):
+        yield {**ranges, **{name: (value, value) for name, value in zip(known, values, strict=True)}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,9 @@
 Elements are told apart wherever an index is a sum of loop variables with known ranges; another index counts as all
 elements that it may reach. What counts as written:
 - after a loop, what all of its turns write; in the first turn, what was written by then;
-- after a branch whose condition depends on data, what both sides write; a condition on loop variables holds in some
-  turns, so what its sides write counts;
+- after a branch whose condition depends on data, what both sides write; of a condition on loop variables, what each
+  side writes in the turns in which it is taken. Where these turns are too many to be looked at one by one, or what else
+  the condition depends on is not known, what either side writes counts;
 - after a call, what the callee writes, to any depth, with the numbers that the call passes.
 A read that depends on a condition, or whose elements are not known, needs some element of the buffer to be written.
 A function that the module does not hold writes what it is given.
@@ -19,7 +20,7 @@ from typing import assert_never
 import numpy as np
 
 from bytewright.ir.address import flat_index, num_elements, region_index
-from bytewright.ir.affine import Definitions, Form, Mask, Ranges, Runs, mark, runs_of
+from bytewright.ir.affine import Definitions, Form, Mask, Ranges, Runs, each_turn, mark, num_turns, runs_of
 from bytewright.ir.expr import Binary, BinaryOperator, Buffer, Expr, Load, Select, Var
 from bytewright.ir.module import Module
 from bytewright.ir.prim import (
@@ -49,6 +50,8 @@ _UNKNOWN = Var("", DType.I32)  # an index of which nothing is known
 _LAZY = (BinaryOperator.LOGICAL_AND, BinaryOperator.LOGICAL_OR)
 MAX_PLACES = 1 << 12  # that a part of a parameter is passed to from one call
 MAX_ELEMENTS = 1 << 26  # of larger buffers elements are not told apart
+MAX_TURN_ELEMENTS = 1 << 26  # that are looked at, in all, where turns are looked at one by one
+TURN_COST = 1000  # of each turn besides, in elements
 
 
 def unwritten(module: Module) -> tuple[Violation, ...]:
@@ -98,6 +101,7 @@ class _Program:
         default_factory=dict[tuple[str, tuple[int | None, ...]], _Summary]
     )
     kernels: dict[str, PrimFunc] = field(default_factory=dict[str, PrimFunc])
+    budget: int = MAX_TURN_ELEMENTS
 
     def __post_init__(self) -> None:
         self.kernels = {kernel.name: kernel for kernel in self.module.kernels}
@@ -273,14 +277,34 @@ class _Function:
         if truth is not None:
             self.collect(statement.then if truth else otherwise, ranges, into)
         elif not self.depends_on_data(statement.condition):
-            self.collect(statement.then, ranges, into)
-            self.collect(otherwise, ranges, into)
+            self.collect_turns(statement, ranges, into)
         else:
             sides = [{name: np.zeros_like(mask) for name, mask in into.items()} for _ in range(2)]
             self.collect(statement.then, ranges, sides[0])
             self.collect(otherwise, ranges, sides[1])
             for name, mask in into.items():
                 np.logical_or(mask, sides[0][name] & sides[1][name], out=mask)
+
+    def collect_turns(self, statement: If, ranges: Ranges, into: dict[str, Mask]) -> None:
+        """What a branch on loop variables writes: at most what either side does, and turn by turn if that is more."""
+        sides = (statement.then, statement.otherwise or Seq(()))
+        most = {name: mask.copy() for name, mask in into.items()}
+        for side in sides:
+            self.collect(side, ranges, most)
+        if all(np.array_equal(mask, most[name]) for name, mask in into.items()):
+            return
+        names = self.definitions.variables_of(statement.condition)
+        count = num_turns(names, ranges)
+        cost = count * (sum(map(len, into.values())) + TURN_COST)
+        if count < 2 or cost > self.program.budget:
+            into.update(most)
+            return
+        self.program.budget -= cost
+        for turn in each_turn(names, ranges):
+            truth = self.definitions.truth_of(statement.condition, turn)
+            for side, when in zip(sides, (True, False), strict=True):
+                if truth in (None, when):
+                    self.collect(side, turn, into)
 
     def write(self, statement: Store | Call, ranges: Ranges, into: dict[str, Mask]) -> None:
         for touch in self.writes_of(statement, ranges):

@@ -93,6 +93,9 @@ INCOMPLETE = (
 )
 # Kernels that write their output, and read nothing too early.
 WRITING = (
+    TURNS + "{ if (c & 1) == 0 { output[c] = 1:i8 } else { output[c] = 2:i8 } }",
+    TURNS + "{ if c % 2 == 0 { output[c] = 1:i8 output[c + 1] = 2:i8 } }",
+    "for a : i32 in 0 .. 3 { for b : i32 in 0 .. 4 { if a * 4 + b < 8 { output[a * 4 + b] = 1:i8 } } }",
     "for c : i32 in 0 .. 8 { if c < 4 { output[c] = 1:i8 } else { output[c] = 2:i8 } }",
     TURNS + "{ if i32(input[c]) < 3 { output[c] = 1:i8 } else { output[c] = 2:i8 } }",
     "for a : i32 in 0 .. 2 { for b : i32 in 0 .. 4 { output[a * 4 + b] = input[b] } }",
@@ -109,6 +112,22 @@ WRITING = (
 NOT_WRITING = (
     ("if i32(input[0]) < 3 { for c : i32 in 0 .. 8 { output[c] = 1:i8 } }", "output 'y' is not written"),
     ("for c : i32 in 0 .. 8 { if i32(input[c]) < 3 { output[c] = 1:i8 } }", "output 'y' is not written"),
+    (
+        TURNS + "{ if c < 4 { output[c] = input[c] } }",
+        "output 'y' is not written by every run: element 4 of 8 and 3 more",
+    ),
+    (
+        TURNS + "{ if (c & 1) == 0 { output[c] = 1:i8 } }",
+        "output 'y' is not written by every run: element 1 of 8 and 3",
+    ),
+    (
+        TURNS + "{ let o : i32 = c % 3 if o < 1 { output[c] = 1:i8 } }",
+        "output 'y' is not written by every run: element 1 ",
+    ),
+    (
+        "for a : i32 in 0 .. 2 { for b : i32 in 0 .. 4 { if a + b < 4 { output[a * 4 + b] = 1:i8 } } }",
+        "output 'y' is not written by every run: element 7 of 8",
+    ),
     ("for c : i32 in 0 .. 8 { if c < 8 { } else { output[c] = 1:i8 } }", "output 'y' is not written"),
     (
         f'allocate s : buffer<8xi8, "local"> {ALL} output[0] = s[3]',
@@ -158,6 +177,15 @@ def test_kernels_that_write_their_output(kernel: str) -> None:
 def test_kernels_that_do_not(kernel: str, text: str | None) -> None:
     found = faults(kernel=kernel)
     assert (not found) if text is None else any(one.startswith(text) for one in found), found
+
+
+def test_of_too_many_turns_either_side_counts() -> None:
+    few, many = (
+        faults(kernel=f"for c : i32 in 0 .. {count} {{ if c < 4 {{ output[min(c, 7)] = input[0] }} }}")
+        for count in (1000, 1_000_000)
+    )
+    assert few == ["output 'y' is not written by every run: element 4 of 8 and 3 more"]
+    assert many == []
 
 
 @given(
