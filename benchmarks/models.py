@@ -28,6 +28,7 @@ from bytewright.execute.host import HostModel
 from bytewright.execute.run import run_batch
 from bytewright.execute.tensors import random_inputs
 from bytewright.pipeline import Compiled, compile_model
+from bytewright.plan_file import plan_of
 from bytewright.target.registry import load_target
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -107,9 +108,12 @@ def measure(name: str, rounds: int, board: bool) -> Row:
         for label, resolver in RESOLVERS.items():
             contenders[label] = peer(path, resolver, inputs[0])
         times = by_turns(contenders, rounds)
-        instructions, flash = on_board(path, Path(temporary) / "board", inputs) if board else (None, None)
+        for_board = compile_model(path, load_target("mps3-an547"))
+        instructions, flash = (
+            on_board(for_board, Path(temporary) / "board", inputs) if board else (None, None)
+        )
     return Row(
-        name, times.pop("bytewright"), times, instructions, ram_bytes(compiled), flash, compile_seconds
+        name, times.pop("bytewright"), times, instructions, ram_bytes(for_board), flash, compile_seconds
     )
 
 
@@ -139,24 +143,25 @@ def by_turns(contenders: dict[str, Callable[[], float]], rounds: int) -> dict[st
     return {name: statistics.median(values) for name, values in samples.items()}
 
 
-def on_board(path: Path, bundle: Path, inputs: list[np.ndarray[Any, Any]]) -> tuple[int | None, int | None]:
+def on_board(
+    compiled: Compiled, bundle: Path, inputs: list[np.ndarray[Any, Any]]
+) -> tuple[int | None, int | None]:
     """Executed instructions of the second inference on mps3-an547, and bytes of code and constants."""
-    write_bundle(compile_model(path, load_target("mps3-an547")).files, bundle)
+    write_bundle(compiled.files, bundle)
     result = run_batch(bundle, [inputs, inputs], on="qemu")
     return result.instructions[-1], result.flash_bytes
 
 
 def ram_bytes(compiled: Compiled) -> int:
-    """Workspace plus planned stack."""
-    pools = (pool["used_bytes"] for pool in compiled.document["pools"] if pool["role"] == "workspace")
-    return sum(pools) + sum(stack["planned_bytes"] for stack in compiled.document["stack"].values())
+    """As `bytewright report` counts it: workspace, stack as promised, parameters in memory that can be written."""
+    return plan_of(compiled.document).ram_bytes
 
 
 def table(rows: list[Row]) -> str:
     """The figures as a Markdown table."""
     head = (
-        "| model | Bytewright, us | LiteRT ref | LiteRT opt | LiteRT XNNPACK | M55 instructions | RAM, B "
-        "| flash on M55, B | compile, s |"
+        "| model | Bytewright, us | LiteRT ref | LiteRT opt | LiteRT XNNPACK | M55 instructions "
+        "| RAM on M55, B | flash on M55, B | compile, s |"
     )
     lines = [head, "|---" * 9 + "|"]
     for row in rows:
