@@ -104,9 +104,7 @@ def find_violations(
     pass_name: str | None = None,
 ) -> tuple[Violation, ...]:
     """Every rule that the module breaks; see `verify`."""
-    too_deep = tuple(
-        _too_deep(function) for function in (*module.kernels, *module.entries) if _is_too_deep(function)
-    )
+    too_deep = tuple(_too_deep(f) for f in _changed(module, previous) if depth_of(f) > MAX_DEPTH)
     if too_deep:
         return too_deep  # nothing else may look at it
     rules = RULES[stage]
@@ -138,8 +136,11 @@ def find_violations(
     return tuple(context.violations)
 
 
-def _is_too_deep(function: PrimFunc) -> bool:
-    return depth_of(function) > MAX_DEPTH
+def _changed(module: Module, previous: Module | None) -> tuple[PrimFunc, ...]:
+    """The functions that a pass made; what it left as it was has been looked at before."""
+    seen = () if previous is None else (*previous.kernels, *previous.entries)
+    known = {id(function) for function in seen}
+    return tuple(f for f in (*module.kernels, *module.entries) if id(f) not in known)
 
 
 def _too_deep(function: PrimFunc) -> Violation:
