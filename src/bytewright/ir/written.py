@@ -44,7 +44,7 @@ from bytewright.ir.ranges import Range
 from bytewright.ir.symbols import symbols_of
 from bytewright.ir.types import DType
 from bytewright.ir.violation import INVALID, UNWRITTEN, Violation
-from bytewright.ir.walk import expressions, operands, walk_expression
+from bytewright.ir.walk import expressions, operands, walk_expression, walk_statements
 
 _UNKNOWN = Var("", DType.I32)  # an index of which nothing is known
 _LAZY = (BinaryOperator.LOGICAL_AND, BinaryOperator.LOGICAL_OR)
@@ -57,18 +57,8 @@ TURN_COST = 1000  # of each turn besides, in elements
 def unwritten(module: Module) -> tuple[Violation, ...]:
     """What a module that verifies reads before it is written, and elements that do not exist."""
     program = _Program(module)
-    entry = _Function(program, module.main, ())
-    for parameter in module.main.buffer_parameters:
-        if parameter.access is Access.READ and parameter.buffer.name in entry.written:
-            entry.written[parameter.buffer.name][:] = True
-    entry.needs.clear()  # there is no caller to write anything
-    entry.run(module.main.body, {})
-    for parameter in module.main.buffer_parameters:
-        missing = ~entry.written.get(parameter.buffer.name, np.ones(1, np.bool_))
-        if missing.any():
-            text = f"output '{parameter.buffer.name}' is not written by every run: {_elements(missing)}"
-            entry.report(parameter, text)
-    return tuple(dict.fromkeys(program.violations))
+    program.settle()
+    return tuple(dict.fromkeys(violation for found in program.found.values() for violation in found))
 
 
 def _elements(missing: Mask) -> str:
@@ -91,33 +81,92 @@ class _Summary:
     writes: Mapping[str, Mask]
 
 
+_NOT_YET = _Summary({}, frozenset(), {})
+_Key = tuple[
+    str, tuple[int | None, ...]
+]  # a kernel, and the values of its scalar parameters where they are known
+
+
 @dataclass(slots=True)
 class _Program:
     """The module, what its kernels do with the scalars of some call, and what is wrong."""
 
     module: Module
-    violations: list[Violation] = field(default_factory=list[Violation])
-    summaries: dict[tuple[str, tuple[int | None, ...]], _Summary] = field(
-        default_factory=dict[tuple[str, tuple[int | None, ...]], _Summary]
-    )
+    violations: list[Violation] = field(default_factory=list[Violation])  # of what is looked at
+    found: dict[_Key | None, list[Violation]] = field(default_factory=dict[_Key | None, list[Violation]])
+    summaries: dict[_Key, _Summary] = field(default_factory=dict[_Key, _Summary])
     kernels: dict[str, PrimFunc] = field(default_factory=dict[str, PrimFunc])
     budget: int = MAX_TURN_ELEMENTS
+    callers: frozenset[str] = frozenset()
+    wanted: list[_Key] = field(default_factory=list[_Key])
 
     def __post_init__(self) -> None:
         self.kernels = {kernel.name: kernel for kernel in self.module.kernels}
+        self.callers = frozenset(
+            kernel.name
+            for kernel in self.module.kernels
+            if any(isinstance(statement, Call) for statement in walk_statements(kernel.body))
+        )
+
+    def settle(self) -> None:
+        """Looks at the entry, and before it at all that it calls: no recursion, however deep calls go.
+
+        What asks for a kernel that calls others and was not looked at yet is done again when that is known.
+        """
+        pending: list[_Key | None] = [None]
+        while pending:
+            key = pending[-1]
+            if key is None or key not in self.summaries:
+                self.wanted, budget = [], self.budget
+                summary = self._look_at(key)
+                if self.wanted:
+                    self.budget = budget
+                    pending.extend(dict.fromkeys(self.wanted))
+                    continue
+                if key is not None:
+                    self.summaries[key] = summary
+            pending.pop()
 
     def summary(self, kernel: PrimFunc, scalars: tuple[int | None, ...]) -> _Summary:
         """What a kernel does, given the values of its scalar parameters where they are known."""
         key = (kernel.name, scalars)
-        if key not in self.summaries and kernel.external is not None:
-            self.summaries[key] = _summary_of_external(kernel)
         if key not in self.summaries:
-            function = _Function(self, kernel, scalars)
-            function.run(kernel.body, {})
-            names = {parameter.buffer.name for parameter in kernel.buffer_parameters}
-            writes = {name: mask for name, mask in function.written.items() if name in names}
-            self.summaries[key] = _Summary(function.needs, frozenset(function.reads), writes)
+            if kernel.name in self.callers and kernel.external is None:
+                self.wanted.append(key)
+                return _NOT_YET
+            self.summaries[key] = self._look_at(key)
         return self.summaries[key]
+
+    def _look_at(self, key: _Key | None) -> _Summary:
+        outer, self.violations = self.violations, []
+        summary = self._entry() if key is None else self._kernel(key)
+        self.found[key], self.violations = self.violations, outer
+        return summary
+
+    def _kernel(self, key: _Key) -> _Summary:
+        kernel = self.kernels[key[0]]
+        if kernel.external is not None:
+            return _summary_of_external(kernel)
+        function = _Function(self, kernel, key[1])
+        function.run(kernel.body, {})
+        names = {parameter.buffer.name for parameter in kernel.buffer_parameters}
+        writes = {name: mask for name, mask in function.written.items() if name in names}
+        return _Summary(function.needs, frozenset(function.reads), writes)
+
+    def _entry(self) -> _Summary:
+        main = self.module.main
+        entry = _Function(self, main, ())
+        for parameter in main.buffer_parameters:
+            if parameter.access is Access.READ and parameter.buffer.name in entry.written:
+                entry.written[parameter.buffer.name][:] = True
+        entry.needs.clear()  # there is no caller to write anything
+        entry.run(main.body, {})
+        for parameter in main.buffer_parameters:
+            missing = ~entry.written.get(parameter.buffer.name, np.ones(1, np.bool_))
+            if missing.any():
+                text = f"output '{parameter.buffer.name}' is not written by every run: {_elements(missing)}"
+                entry.report(parameter, text)
+        return _NOT_YET
 
 
 def _summary_of_external(kernel: PrimFunc) -> _Summary:

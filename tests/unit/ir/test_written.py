@@ -188,6 +188,24 @@ def test_of_too_many_turns_either_side_counts() -> None:
     assert many == []
 
 
+def test_what_is_wrong_below_two_calls_is_named() -> None:
+    """Also where the outer kernel is looked at before the inner one is known."""
+    inner = FRAME.replace(
+        "kernel m_test(",
+        """kernel m_inner(output : buffer<8xi8, "global"> w) on cpu {
+          allocate s : buffer<8xi8, "local">
+          for c : i32 in 0 .. 8 { output[c] = s[c] }
+        }
+        kernel m_outer(output : buffer<8xi8, "global"> w) on cpu { call_extern m_inner(&output) }
+        kernel m_test(""",
+    ).replace("KERNEL", "call_extern m_outer(&output)")
+    found = faults_of_program(parsed(inner.replace("BODY", "call_extern m_test(&x, &y)")), HOST)
+    assert [violation.text for violation in found] == [
+        "'s' is read before it is written: element 0 of 8",  # in the first turn
+        "'s' is read before it is written: element 0 of 8 and 7 more",
+    ]
+
+
 @given(
     st.integers(-5, 5),
     st.lists(st.tuples(st.integers(-6, 6), st.integers(-3, 3), st.integers(0, 4)), max_size=4),
