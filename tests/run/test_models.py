@@ -157,9 +157,9 @@ def test_memory_is_within_the_bounds(name: str, target: str) -> None:
 
 @pytest.mark.parametrize("name", [*INT8, *FLOAT])
 def test_compiling_takes_seconds(name: str, record_property: pytest.RecordProperty) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     compile_model(model_path(name), load_target(HOST))
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     record_property("seconds", round(seconds, 3))
     print(f"{name}: compiled in {seconds:.2f} s")
     assert seconds <= COMPILE_SECONDS

@@ -7,6 +7,7 @@ sizes, stacks and pins in which each refusal must come with working help, or say
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from tflite_writer import ModelBuilder
 
 pytestmark = pytest.mark.slow  # as a whole; single helps are followed in test_cli_compile.py too
 
+THOROUGH = os.environ.get("BYTEWRIGHT_TESTS") == "thorough"
 BOARD = ("--target", "mps3-an547")
 # The example's needs, as `bytewright compile` prints them for this board.
 WORKSPACE_BYTES, PARAMETER_BYTES, STACK_BYTES = 3072, 7709, 544
@@ -597,7 +599,7 @@ def commands(draw: st.DrawFn) -> list[str]:
     ],
     is_example=True,
 )
-@settings(max_examples=60)
+@settings(max_examples=300 if THOROUGH else 25)
 @given(
     ram=SIZES,
     fast=SIZES,

@@ -150,9 +150,9 @@ def sharing_model(num_tensors: int, num_scales: int) -> bytes:
 def test_tables_that_share_one_vector_cannot_multiply_it() -> None:
     content = sharing_model(num_tensors=20_000, num_scales=20_000)
     tracemalloc.start()
-    started = time.monotonic()
+    started = time.process_time()
     result = outcome(content)
-    seconds = time.monotonic() - started
+    seconds = time.process_time() - started
     peak = tracemalloc.get_traced_memory()[1] / 2**20
     tracemalloc.stop()
     assert isinstance(result, CompileError)
@@ -166,9 +166,9 @@ def test_huge_shapes_are_refused_or_cost_nothing() -> None:
     x, y = (builder.tensor(name, (1, 1 << 15, 1 << 15, 1), "int8", scale=0.5) for name in "xy")
     builder.operator("MAX_POOL_2D", [x], [y], padding="SAME")
     content = builder.build([x], [y])
-    started = time.monotonic()
+    started = time.process_time()
     assert isinstance(outcome(content), Module)
-    assert time.monotonic() - started < SECONDS
+    assert time.process_time() - started < SECONDS
     builder = ModelBuilder()
     x, y = (builder.tensor(name, (1 << 20, 1 << 20), "int8", scale=0.5) for name in "xy")
     builder.operator("RELU", [x], [y])

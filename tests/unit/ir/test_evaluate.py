@@ -95,9 +95,9 @@ def test_convolution_agrees_with_numpy_in_less_than_a_second(unrolled: bool):
     random = np.random.default_rng(1)
     source = random.integers(-128, 128, (8, 8, 8), np.int8)
     weights = random.integers(-128, 128, (8, 3, 3, 8), np.int8)
-    started = time.perf_counter()
+    started = time.process_time()
     got = run_primfunc(conv_3x3(unrolled), {"source": source, "weights": weights})["target"]
-    assert time.perf_counter() - started < 1.0
+    assert time.process_time() - started < 1.0
     padded = np.pad(source.astype(np.int32), ((1, 1), (1, 1), (0, 0)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(0, 1))
     expected = np.einsum("yxckl,oklc->yxo", windows, weights.astype(np.int32))
