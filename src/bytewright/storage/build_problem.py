@@ -18,6 +18,9 @@ from bytewright.storage.candidates import is_left_to_a_pass
 from bytewright.storage.clock import Timeline
 from bytewright.target.model import PARAMETER_HEADER_BYTES, Pool, Provider, Target
 
+# What one inference moves of a buffer, beyond which it counts as that: no machine would end, and sums stay in 64 bits.
+MAX_TRAFFIC_BYTES = 1 << 40
+
 
 def build_workspace_problem(module: Module, timeline: Timeline, target: Target) -> plan.Problem:
     """Every allocation of the entry, kernels' scratch included, with the candidates that it carries.
@@ -73,11 +76,14 @@ def _priced(pools: tuple[str, ...], traffic: Traffic, target: Target) -> tuple[p
     """The candidates with their costs, in bytes of the cheapest memory; no pool is cheaper than one before it."""
     candidates: list[plan.Candidate] = []
     read_cost = write_cost = 0
+    read_bytes, written_bytes = (
+        min(n, MAX_TRAFFIC_BYTES) for n in (traffic.read_bytes, traffic.written_bytes)
+    )
     for name in pools:
         memory = target.memory_of(name)
         read_cost = max(memory.read_cost, read_cost + 1)
         write_cost = max(memory.write_cost, write_cost + 1)
-        cost = traffic.read_bytes * read_cost + traffic.written_bytes * write_cost
+        cost = read_bytes * read_cost + written_bytes * write_cost
         candidates.append(plan.Candidate(name, cost))
     return tuple(candidates)
 
