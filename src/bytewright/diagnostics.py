@@ -58,6 +58,7 @@ CODES: dict[str, str] = {
     # 3xx: what does not fit
     "BW301": "a buffer, a pool or the whole problem does not fit",
     "BW302": "the planned stack is larger than its limit",
+    "BW303": "a kernel would have more parameters than C promises",
     # 4xx: what does not verify
     "BW401": "the plan does not verify",
     "BW402": "the bundle is not what its plan says",

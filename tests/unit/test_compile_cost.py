@@ -31,6 +31,8 @@ from bytewright.lower.fuse import MAX_ELEMENTWISE, fuse
 from bytewright.pipeline import Compiled, compile_lowered, compile_model
 from bytewright.target.registry import load_target
 from support.costly_models import FAMILIES, additions_of_input, doublings, elementwise_chain
+from support.ir_program import read_module
+from support.nested_calls import called_in_two_loops, called_twice, in_turn
 from tflite_writer import OPTIONAL, ModelBuilder
 
 THOROUGH = os.environ.get("BYTEWRIGHT_TESTS") == "thorough"
@@ -133,6 +135,25 @@ def test_calls_inside_calls_cost_no_depth() -> None:
     assert large.num_calls - middle.num_calls <= 2.4 * (middle.num_calls - small.num_calls)
     assert large.depth == middle.depth
     assert compile_lowered(calls_in_calls(2000), target).files
+
+
+@pytest.mark.parametrize(
+    ("program", "smallest"),
+    [
+        (called_twice, 10),
+        pytest.param(called_in_two_loops, 15, marks=pytest.mark.slow),
+        pytest.param(in_turn, 40, marks=pytest.mark.slow),
+    ],
+)
+def test_scratch_of_calls_inside_calls_costs_the_same_at_each_level(
+    program: Callable[[int], str], smallest: int
+) -> None:
+    target = load_target("host")
+    modules = [read_module(program(smallest * factor)) for factor in (1, 1, 2, 4)]
+    costs = [cost_of(lambda m=m: compile_lowered(m, target)) for m in modules]
+    small, middle, large = costs[1:]
+    assert large.num_calls - middle.num_calls <= 2.4 * (middle.num_calls - small.num_calls)
+    assert large.depth == middle.depth
 
 
 def test_a_long_chain_becomes_kernels_of_limited_size() -> None:

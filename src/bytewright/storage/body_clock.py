@@ -57,12 +57,16 @@ def body_clocks(module: Module, target: Target) -> dict[str, BodyClock]:
     """The clocks of all kernels of a module, by name."""
     clocks: dict[str, BodyClock] = {}
     for kernel in module.kernels:  # callees stand before their callers
-        device = target.find_device(kernel.device)
-        if device is None or not device.runs_c or kernel.external is not None:
-            clocks[kernel.name] = _throughout(kernel)
-        else:
-            clocks[kernel.name] = _clock_of(kernel, clocks)
+        clocks[kernel.name] = body_clock(kernel, target, clocks)
     return clocks
+
+
+def body_clock(kernel: PrimFunc, target: Target, clocks: Mapping[str, BodyClock]) -> BodyClock:
+    """The clock of one kernel, from those of its callees."""
+    device = target.find_device(kernel.device)
+    if device is None or not device.runs_c or kernel.external is not None:
+        return _throughout(kernel)
+    return _clock_of(kernel, clocks)
 
 
 def are_apart(first: Interval, second: Interval) -> bool:

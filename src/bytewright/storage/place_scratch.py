@@ -28,6 +28,7 @@ from bytewright.ir.module import Module
 from bytewright.ir.prim import (
     CANDIDATE_POOLS,
     ON_REQUEST,
+    PROVENANCE,
     Access,
     Allocate,
     AnnotationValue,
@@ -47,13 +48,16 @@ from bytewright.ir.scope import GLOBAL, STACK, WORKSPACE, Rank, Scope
 from bytewright.ir.types import Symbol
 from bytewright.ir.walk import blocks, names_in, walk_statements
 from bytewright.storage.account_stack import StackUse, stack_uses, worst_arrays
+from bytewright.storage.body_clock import BodyClock, body_clock
 from bytewright.storage.candidates import is_left_to_a_pass
 from bytewright.storage.choose_moves import Array, Demand, choose_moves
+from bytewright.storage.share_scratch import share_scratch
 from bytewright.storage.touch import Touch, Touches, TouchTable
 from bytewright.target.model import Device, Target
 from bytewright.target.problem import in_target_file
 
 SCRATCH_ALIGNMENT = 16
+MAX_NAME = 60
 _CHANGE_THE_SCOPE = "in the kernel: use the scope global or global.workspace for it"
 _USE_BACKEND = "use-backend-alloc-workspace"
 _Inner = TypeVar("_Inner", Allocate, Call)
@@ -127,11 +131,15 @@ def _reasons(chosen: Sequence[Array], demands: Sequence[Demand]) -> dict[Array, 
 
 def _place(module: Module, target: Target, moved: Mapping[Array, str]) -> Module:
     hoisted: dict[str, _Hoisted] = {}
-    touched = TouchTable(target)
+    touched, clocks = TouchTable(target), dict[str, BodyClock]()
     for kernel in module.kernels:  # callees stand before their callers
         received = _receive_scratch(kernel, hoisted)
-        hoisted[kernel.name] = _hoist(received, target, moved, touched.of_buffers(received))
-        touched.add(hoisted[kernel.name].kernel)
+        given, scratch = _hoist(received, target, moved, touched.of_buffers(received))
+        clock = body_clock(given, target, clocks)
+        shared, scratch = share_scratch(given, scratch, clock)
+        hoisted[kernel.name] = _Hoisted(known_of(shared), scratch)
+        touched.add(shared)
+        clocks[kernel.name] = clock if shared is given else body_clock(shared, target, clocks)
     kernels = tuple(hoisted[kernel.name].kernel for kernel in module.kernels)
     for entry in module.entries:
         _check_entry(entry)
@@ -161,7 +169,10 @@ def _receive_scratch(kernel: PrimFunc, hoisted: dict[str, _Hoisted]) -> PrimFunc
     taken = set(names_in(kernel))
 
     def own_of(allocation: Allocate, callee: str) -> Allocate:
-        name = _unique_name(f"{callee}_{allocation.buffer.name}", taken)
+        name = f"{callee}_{allocation.buffer.name}"
+        if len(name) > MAX_NAME:  # each level would add to it
+            name = f"{callee}_scratch"
+        name = _unique_name(name, taken)
         taken.add(name)
         return replace(allocation, buffer=replace(allocation.buffer, name=name))
 
@@ -186,7 +197,8 @@ def _with_scratch(call: Call, scratch: tuple[Allocate, ...]) -> Call:
 
 def _hoist(
     kernel: PrimFunc, target: Target, moved: Mapping[Array, str], touched: dict[str, Touches]
-) -> _Hoisted:
+) -> tuple[PrimFunc, tuple[Allocate, ...]]:
+    """The kernel whose workspace scratch became its last parameters, and that scratch."""
     device = target.device(kernel.device)
     per_thread = {allocation.buffer.name for allocation in _in_parallel_loops(kernel, Allocate)}
     scratch: list[Allocate] = []
@@ -203,9 +215,8 @@ def _hoist(
                 if buffer.name in per_thread:
                     raise _shared_by_threads(buffer, kernel, reason)
                 renamed = replace(statement, buffer=replace(buffer, scope=scope))
-                scratch.append(
-                    _unless_planned(renamed.because(f"place_scratch: {reason}"), statement, device)
-                )
+                given = _because_once(renamed, f"place_scratch: {reason}")
+                scratch.append(_unless_planned(given, statement, device))
 
     scopes = {buffer: scope for buffer, (scope, _) in decided.items()}
     for statement in walk_statements(kernel.body):
@@ -243,7 +254,13 @@ def _hoist(
         BufferParameter(allocation.buffer, Access.READ_WRITE, Role.SCRATCH) for allocation in scratch
     )
     placed = replace(kernel, parameters=(*kernel.parameters, *parameters), body=body)
-    return _Hoisted(known_of(placed), tuple(scratch))
+    return placed, tuple(scratch)
+
+
+def _because_once(allocation: Allocate, reason: str) -> Allocate:
+    """What a callee asks for has the callee's reason already, which is often the same at each level."""
+    lines = allocation.annotation(PROVENANCE)
+    return allocation if isinstance(lines, tuple) and reason in lines else allocation.because(reason)
 
 
 def _innermost_loops(statement: Statement, loop: str | None = None) -> Iterator[tuple[Buffer, str]]:
