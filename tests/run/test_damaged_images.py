@@ -77,3 +77,31 @@ def test_impossible_counts_and_sizes_are_refused(image: bytes, tmp_path: Path) -
     assert _refused(_with_field(image, 0x38, "<H", 60_000), path)  # segments
     assert _refused(b"\x7fELF", path)
     assert _refused(b"", path)
+
+
+@pytest.mark.parametrize("end", [b"a", b"\0"])
+def test_names_without_an_end_are_read_in_bounded_time(end: bytes, tmp_path: Path) -> None:
+    """A table of 50,000 symbols, whose names all begin in one run of 2 MB; with an end mark they are one name."""
+    names = b"\0" + b"a" * 2_000_000 + end
+    table = struct.pack("<IBBHQQ", 1, 0x11, 0, 1, 0, 4) * 50_000
+    section_names = b"\0" if end == b"\0" else b""  # it would be the end otherwise
+    assert _refused(_linked(names, table, section_names), tmp_path / "symbols")
+
+
+def test_names_of_sections_without_an_end_are_read_in_bounded_time(tmp_path: Path) -> None:
+    assert _refused(_linked(b"\0", b"", b"a" * 2_000_000, num_more=9000), tmp_path / "sections")
+
+
+def _linked(names: bytes, table: bytes, section_names: bytes, num_more: int = 0) -> bytes:
+    """A linked image of 64 bits with these tables alone, the names at its end."""
+    tables = ((2, table, 24), (3, names, 0), (3, section_names, 0))
+    headers, content = [bytes(64)], b""
+    begin = 64 + 64 * (1 + len(tables) + num_more)
+    for kind, data, entry_bytes in tables:
+        where = (begin + len(content), len(data))
+        headers.append(struct.pack("<IIQQQQIIQQ", 0, kind, 0, 0, *where, 2, 0, 1, entry_bytes))
+        content += data
+    headers += [struct.pack("<IIQQQQIIQQ", 0, 8, 0, 0, 0, 0, 0, 0, 1, 0)] * num_more
+    ident = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
+    head = struct.pack("<HHIQQQIHHHHHH", 2, 62, 1, 0, 0, 64, 0, 64, 0, 0, 64, len(headers), 3)
+    return ident + head + b"".join(headers) + content

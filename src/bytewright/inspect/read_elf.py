@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.input_file import require_regular
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _SHF_ALLOC = 0x2
 _MOST_ENTRIES = 10_000  # sections or segments of an image
 _MOST_READ = 4  # times the file: sections of a sound image share no bytes
+_MOST_NAMED = 16  # times the file: names may share their ends, and symbols their names
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +122,12 @@ def _read(path: Path) -> Image:
         sections: list[Section] = []
         symbols: list[Symbol] = []
         content_bytes = 0
+        names = _Names(stream, file_bytes)
+        section_names = file.get_section(file.get_shstrndx())
         for index, section in enumerate(file.iter_sections()):
             has_bytes = section["sh_type"] != "SHT_NOBITS"
             content_bytes += section["sh_size"] if has_bytes else 0
+            names.count(section.name, section_names["sh_offset"] + section["sh_name"])
             if section["sh_flags"] & _SHF_ALLOC and section["sh_size"]:
                 if has_bytes and (
                     section.compressed or section["sh_offset"] + section["sh_size"] > file_bytes
@@ -137,7 +141,7 @@ def _read(path: Path) -> Image:
             if content_bytes > _MOST_READ * file_bytes:
                 raise ValueError("its sections share their bytes")
             if isinstance(section, SymbolTableSection):
-                symbols += _symbols_of(section)
+                symbols += _symbols_of(section, names)
     if not symbols:
         raise _refusal(f"'{path}' has no symbols")
     return Image(path, tuple(sections), tuple(dict.fromkeys(symbols)))
@@ -162,15 +166,40 @@ def _load_address(section: ElfSection, loaded: list[Segment]) -> int:
     return int(first)
 
 
-def _symbols_of(section: SymbolTableSection) -> list[Symbol]:
-    return [
-        Symbol(
-            symbol.name,
-            symbol["st_value"],
-            symbol["st_size"],
-            symbol["st_info"]["type"] == "STT_OBJECT",
-            symbol["st_shndx"] if isinstance(symbol["st_shndx"], int) else None,
-        )
-        for symbol in section.iter_symbols()
-        if symbol.name and symbol["st_shndx"] != "SHN_UNDEF"
-    ]
+class _Names:
+    """Bounds what is read of names: the reader looks for the end of each, through the whole file if need be."""
+
+    def __init__(self, stream: BinaryIO, file_bytes: int) -> None:
+        self._stream = stream
+        self._left = _MOST_NAMED * file_bytes
+
+    def count(self, name: str, position: int) -> None:
+        """Counts a name that was read from a place in the file.
+
+        Raises:
+            ValueError: It has no end, or is one too many.
+        """
+        self._left -= len(name)
+        if self._left < 0:
+            raise ValueError("its names share their bytes")
+        if not name:
+            self._stream.seek(position)
+            if self._stream.read(1) not in (b"", b"\0"):
+                raise ValueError("a name has no end")
+
+
+def _symbols_of(section: SymbolTableSection, names: _Names) -> list[Symbol]:
+    symbols: list[Symbol] = []
+    for symbol in section.iter_symbols():
+        names.count(symbol.name, section.stringtable["sh_offset"] + symbol["st_name"])
+        if symbol.name and symbol["st_shndx"] != "SHN_UNDEF":
+            symbols.append(
+                Symbol(
+                    symbol.name,
+                    symbol["st_value"],
+                    symbol["st_size"],
+                    symbol["st_info"]["type"] == "STT_OBJECT",
+                    symbol["st_shndx"] if isinstance(symbol["st_shndx"], int) else None,
+                )
+            )
+    return symbols
