@@ -36,9 +36,8 @@ def _low_bytes(chunk: NDArray[np.uint8], first: int) -> NDArray[np.uint8]:
     low[0] = first
     factor = np.uint8(PRIME & 0xFF)
     for bit in range(8):
-        below = (low ^ chunk) & np.uint8(
-            (1 << bit) - 1
-        )  # of each product, what carries into this bit is known
+        # Of each product, what carries into this bit is known.
+        below = (low ^ chunk) & np.uint8((1 << bit) - 1)
         turned = ((below * factor) ^ chunk) >> np.uint8(bit) & np.uint8(1)
         turned[1:] = turned[:-1].copy()
         turned[0] = first >> bit & 1

@@ -80,9 +80,8 @@ def watch_plan(plan: Plan, guard_bytes: int) -> Watch:
     for index, watched in enumerate(pools):
         buffers = [b for b in plan.buffers.values() if _lies_in(b, watched.pool)]
         boundaries = [*(step.ticks[0] for step in plan.steps), plan.num_ticks]
-        again = {
-            loop.steps[0] for loop in plan.loops
-        }  # what is carried into the next turn is alive before it, too
+        # What is carried into the next turn is alive before it, too.
+        again = {loop.steps[0] for loop in plan.loops}
         for number, tick in enumerate(boundaries):
             alive = [b for b in buffers if _lower(b) < tick + (number in again) and tick < _upper(b, plan)]
             dead += [

@@ -221,9 +221,8 @@ def _hoist(
     scopes = {buffer: scope for buffer, (scope, _) in decided.items()}
     for statement in walk_statements(kernel.body):
         if isinstance(statement, View) and statement.source.buffer in scopes:
-            scopes[statement.buffer] = scopes[
-                statement.source.buffer
-            ]  # a view has the scope of what it shows
+            # A view has the scope of what it shows.
+            scopes[statement.buffer] = scopes[statement.source.buffer]
 
     def rename(buffer: Buffer) -> Buffer:
         return replace(buffer, scope=scopes[buffer]) if buffer in scopes else buffer
