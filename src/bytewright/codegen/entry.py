@@ -18,7 +18,7 @@ from bytewright.codegen.interface import Interface, PoolInterface, planned_offse
 from bytewright.codegen.kernels import write_operator_functions
 from bytewright.codegen.parameters import array_declaration
 from bytewright.codegen.set_parameters import write_set_parameters
-from bytewright.codegen.steps import Names, port_expressions, write_steps
+from bytewright.codegen.steps import MAX_NAMED, Names, all_workspaces, port_expressions, write_steps
 from bytewright.codegen.writer import Writer
 from bytewright.ir.border import Border, border_buffers, border_ports
 from bytewright.ir.expr import Buffer
@@ -117,7 +117,8 @@ def _used_pools(
 
 def _write_step_macro(writer: Writer, module: Module, interface: Interface) -> None:
     """The macro between the kernels: a place for what must happen there, which the calls leave none for."""
-    if not _used_pools(module, interface)[0]:
+    workspaces = [interface.base_name(pool) for pool in _used_pools(module, interface)[0]]
+    if not workspaces:
         return
     name = f"{interface.prefix}_STEP"
     writer.comment(
@@ -128,6 +129,15 @@ def _write_step_macro(writer: Writer, module: Module, interface: Interface) -> N
     writer.line(f"#define {name}(...) ((void)0)")
     writer.line("#endif")
     writer.line()
+    if len(workspaces) > MAX_NAMED:
+        writer.comment("All of them, in this order.")
+        *others, last = workspaces
+        writer.line(f"#define {all_workspaces(interface)} \\")
+        with writer.indented():
+            for other in others:
+                writer.line(f"{other}, \\")
+            writer.line(last)
+        writer.line()
 
 
 def _write_run(writer: Writer, module: Module, interface: Interface) -> None:

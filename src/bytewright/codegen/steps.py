@@ -38,6 +38,13 @@ from bytewright.ir.rewrite import Rewriting, rewrite_sequence, substitute
 from bytewright.ir.types import format_shape
 from bytewright.ir.walk import walk_statements
 
+MAX_NAMED = 8  # workspaces that each step names; more have one name together
+
+
+def all_workspaces(interface: Interface) -> str:
+    """The macro that stands for many workspaces, so that steps do not name each of them."""
+    return f"{interface.prefix}_STEP_WORKSPACES"
+
 
 class Names:
     """How the entry spells a buffer: a member of inputs or outputs, or base plus offset."""
@@ -95,7 +102,9 @@ class _Steps:
     def write_macro(self, writer: Writer) -> None:
         if self.watched:
             macro = f"{self.names.interface.prefix}_STEP"
-            writer.listed(macro, [str(self.num_written), *self.watched], ";")
+            are_few = len(self.watched) <= MAX_NAMED
+            named = self.watched if are_few else [all_workspaces(self.names.interface)]
+            writer.listed(macro, [str(self.num_written), *named], ";")
 
 
 def write_steps(writer: Writer, entry: PrimFunc, names: Names, watched: list[str]) -> None:
