@@ -418,13 +418,26 @@ class _Function:
             self.check_read(statement, touch, ranges)
         if isinstance(statement, Store):
             self.check_existence(statement, self.element(statement.buffer, statement.indices), ranges)
+        if isinstance(statement, Call):
+            self.check_parts(statement, ranges)
+
+    def check_parts(self, call: Call, ranges: Ranges) -> None:
+        """What a call passes parts of has all elements of the parameters, whatever the callee does with them."""
+        callee = self.program.kernels.get(call.callee)
+        if callee is None:
+            return
+        for parameter, argument in zip(callee.parameters, call.arguments, strict=True):
+            if isinstance(parameter, BufferParameter) and isinstance(argument, Region) and argument.indices:
+                every = np.broadcast_to(np.True_, (num_elements(parameter.buffer),))
+                for source in self.sources(self.passed(argument, every), ranges):
+                    self.check_existence(call, source, ranges)
 
     def check_read(self, statement: Statement, touch: _Touch, ranges: Ranges) -> None:
         for source in self.sources(touch, ranges):
+            self.check_existence(statement, source, ranges)
             mask = self.written.get(source.buffer.name)
             if mask is None:
                 continue  # a constant
-            self.check_existence(statement, source, ranges)
             reached, is_exact = self.reached(source, len(mask), ranges)
             missing = reached & ~mask
             if is_exact and source.is_certain and not self.guarded:
@@ -450,19 +463,27 @@ class _Function:
             self.require(statement, name, missing)
 
     def check_existence(self, statement: Statement, touch: _Touch, ranges: Ranges) -> None:
-        """Elements that are known one by one must be those of the buffer."""
+        """Elements that are known one by one must be those of the buffer, and of others one at least."""
         runs = self.runs(touch, ranges)
-        if runs is None or not touch.is_certain or self.guarded:
-            return
+        is_certain = touch.is_certain and not self.guarded
         count = num_elements(touch.buffer)
+        if runs is None or not is_certain:
+            known = self.definitions.range_of(touch.index, ranges)
+            may_not_happen = not is_certain and any(isinstance(n, Var) for n in walk_expression(touch.index))
+            if known is not None and not may_not_happen and (known[0] >= count or known[1] < 0):
+                self.report_missing(statement, touch.buffer, known[0] if known[0] >= count else known[1])
+            return
         is_part = touch.pattern is not None and not touch.pattern.all()
         last = runs.last + (
             int(np.flatnonzero(touch.pattern)[-1]) if is_part and touch.pattern is not None else 0
         )
         outside = last if last >= count else runs.first
         if not 0 <= outside < count:
-            text = f"element {outside} of '{touch.buffer.name}' does not exist; it has {count}"
-            self.report(statement, text, None, INVALID)
+            self.report_missing(statement, touch.buffer, outside)
+
+    def report_missing(self, statement: Statement, buffer: Buffer, element: int) -> None:
+        text = f"element {element} of '{buffer.name}' does not exist; it has {num_elements(buffer)}"
+        self.report(statement, text, None, INVALID)
 
     def reads_of(self, statement: Statement, ranges: Ranges) -> Iterator[_Touch]:
         if id(statement) in self.always:

@@ -17,6 +17,7 @@ FRAME = """
 module m
 input %x : tensor<8xi8>
 output %y : tensor<8xi8>
+constant c : buffer<8xi8, "global"> = data<8xi8> [1, 2, 3, 4, 5, 6, 7, 8]
 kernel m_half(input : buffer<4xi8, "global"> r, output : buffer<4xi8, "global"> w) on cpu {
   for c : i32 in 0 .. 4 { output[c] = input[c] }
 }
@@ -90,6 +91,22 @@ INCOMPLETE = (
         "for i : i32 in 0 .. 2 { call_extern m_half(&x[i * 5], &y[i * 4]) }",
         "element 8 of 'x' does not exist; it has 8",
     ),
+    (
+        "for i : i32 in 0 .. 3 { call_extern m_half(&x, &y[i * 4]) }",
+        "element 11 of 'y' does not exist; it has 8",
+    ),
+    (
+        "for i : i32 in 0 .. 3 { let at : i32 = i * 4 call_extern m_half(&x, &y[at]) }",
+        "element 11 of 'y' does not exist; it has 8",
+    ),
+    (
+        "call_extern m_test(&x, &y) call_extern m_half(&x, &y[-1])",
+        "element -1 of 'y' does not exist; it has 8",
+    ),
+    (
+        "call_extern m_test(&x, &y) for i : i32 in 0 .. 2 { call_extern m_even(&c[i * 4], &y) }",
+        "element 11 of 'c' does not exist; it has 8",
+    ),
 )
 # Kernels that write their output, and read nothing too early.
 WRITING = (
@@ -108,6 +125,14 @@ WRITING = (
     SCRATCH + "s[0] = 1:i8 " + TURNS + "{ output[c] = select(c < 1, s[0], s[min(c, 0)]) }",
     SCRATCH + TURNS + "{ if c > 0 { output[c] = s[c - 1] } else { output[c] = 0:i8 } s[c] = input[c] }",
     "for c : i32 in 0 .. 8 { output[i32(input[c]) & 7] = 1:i8 }",
+)
+# Elements that do not exist, whatever else happens: of constants, behind a condition, at an index that is no sum.
+OUTSIDE = (
+    ("output[0] = c[8]", "element 8 of 'c'"),
+    (TURNS + "{ output[c] = select(i32(input[c]) < 3, 1:i8, input[8]) }", "element 8 of 'input'"),
+    ("if i32(input[0]) < 3 { output[8] = 1:i8 }", "element 8 of 'output'"),
+    ("for i : i32 in 0 .. 4 { output[8 + i % 3] = 1:i8 }", "element 8 of 'output'"),
+    ("for i : i32 in 0 .. 4 { output[0] = input[-1 - i % 3] }", "element -1 of 'input'"),
 )
 NOT_WRITING = (
     ("if i32(input[0]) < 3 { for c : i32 in 0 .. 8 { output[c] = 1:i8 } }", "output 'y' is not written"),
@@ -171,6 +196,12 @@ def test_what_is_missing_is_named(body: str, text: str) -> None:
 @pytest.mark.parametrize("kernel", WRITING)
 def test_kernels_that_write_their_output(kernel: str) -> None:
     assert faults(kernel=kernel) == []
+
+
+@pytest.mark.parametrize(("kernel", "text"), OUTSIDE)
+def test_elements_that_do_not_exist(kernel: str, text: str) -> None:
+    found = faults(kernel=kernel)
+    assert any(one.startswith(f"{text} does not exist") for one in found), found
 
 
 @pytest.mark.parametrize(("kernel", "text"), NOT_WRITING)
