@@ -32,7 +32,7 @@ from bytewright.frontends.text import SUFFIX as TEXT_SUFFIX
 from bytewright.frontends.text import import_text
 from bytewright.frontends.tflite import import_tflite
 from bytewright.ir.admit import admit, admit_to_codegen
-from bytewright.ir.border import Io
+from bytewright.ir.border import Io, allocates_border
 from bytewright.ir.module import Module
 from bytewright.ir.symbols import scalar_symbols
 from bytewright.ir.verify import Stage, verify
@@ -241,6 +241,8 @@ def plan_lowered(
     module = checked(pass_constants(module), Stage.LOWERED, module, "pass_constants")
     if not undeclared_tags(module, target):  # or a buffer could go that storage has to refuse
         module = checked(drop_unused_buffers(module), Stage.LOWERED, module, "drop_unused_buffers")
+    if allocates_border(module.main):  # a text that was printed after `place_io`
+        io = Io.WORKSPACE
     target = with_external_stacks(module, target)
     module = _lowered_tags(module, target, after_pass)
     module = checked(name_symbols(module), Stage.LOWERED, None, "name_symbols")

@@ -46,3 +46,67 @@ def test_run_takes_a_text_and_its_bundle(tmp_path: Path):
         result = CliRunner().invoke(command, [str(argument) for argument in arguments])
         assert result.exit_code == 0, result.stderr
         assert np.array_equal(np.load(tmp_path / "y.npy"), small_result(X))
+
+
+BORDER = """
+module m
+kernel m_copy(x : buffer<8xi8> r, y : buffer<8xi8> w) on cpu { for i : i32 in 0 .. 8 { y[i] = x[i] } }
+kernel m_ones(y : buffer<8xi8> w) on cpu { for i : i32 in 0 .. 8 { y[i] = 1:i8 } }
+entry main(PARAMETERS) on cpu { BODY }
+"""
+
+
+def border_text(folder: Path, body: str, parameters: str = "") -> str:
+    path = folder / "m.bw"
+    path.write_text(BORDER.replace("PARAMETERS", parameters).replace("BODY", body))
+    return str(path)
+
+
+def test_inputs_and_outputs_that_the_text_allocates(tmp_path: Path):
+    body = 'allocate x : buffer<8xi8> {io="input"} allocate y : buffer<8xi8> {io="output"} call_extern m_copy(&x, &y)'
+    folder = bytewright.compile(border_text(tmp_path, body)).write(tmp_path / "out")
+    check_bundle(folder)
+    assert np.array_equal(run_bundle(folder, [X]).outputs[0], X)
+
+
+@pytest.mark.parametrize(
+    ("body", "parameters", "num_outputs"),
+    [
+        ("call_extern m_ones(&y)", "y : buffer<8xi8> w", 1),
+        ("allocate t : buffer<8xi8> call_extern m_copy(&x, &t)", "x : buffer<8xi8> r", 0),
+        ("allocate t : buffer<8xi8> call_extern m_ones(&t)", "", 0),
+    ],
+)
+def test_models_without_inputs_or_outputs_run(tmp_path: Path, body: str, parameters: str, num_outputs: int):
+    folder = bytewright.compile(border_text(tmp_path, body, parameters)).write(tmp_path / "out")
+    check_bundle(folder)
+    inputs = [X] if parameters.startswith("x") else []
+    run = run_bundle(folder, inputs, options=BuildOptions(sanitize=True))
+    assert [output.tolist() for output in run.outputs] == [[1] * 8] * num_outputs
+
+
+ALLOCATED = 'allocate x : buffer<8xi8> {io="input"} '
+
+
+@pytest.mark.parametrize(
+    ("body", "parameters", "expected"),
+    [
+        (ALLOCATED + "call_extern m_copy(&x, &y)", "y : buffer<8xi8> w", "and 'y' is a parameter"),
+        (
+            "for i : i32 in 0 .. 2 { " + ALLOCATED + "call_extern m_ones(&x) }",
+            "",
+            "allocated within a loop, branch or block",
+        ),
+        (ALLOCATED + 'allocate y : buffer<8xi8> {io="output"}', "", "output 'y' is not written by every run"),
+        (
+            'allocate q : buffer<64xi8> allocate t : buffer<8xi8> {arena="q"} '
+            "call_extern m_copy(&x, &t) call_extern m_copy(&t, &y)",
+            "x : buffer<8xi8> r, y : buffer<8xi8> w",
+            "'t' is requested from 'q' at run time, but its size is constant",
+        ),
+    ],
+)
+def test_borders_and_requests_that_cannot_be(tmp_path: Path, body: str, parameters: str, expected: str):
+    with pytest.raises(bytewright.CompileError) as caught:
+        bytewright.compile(border_text(tmp_path, body, parameters))
+    assert expected in str(caught.value)

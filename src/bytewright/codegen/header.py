@@ -139,6 +139,8 @@ def _write_ports(writer: Writer, interface: Interface) -> None:
             if (kind, port.name) in strict:
                 described += f"; aligned to {strict[kind, port.name]}"
             writer.line(f"    {constness}{memory_type(port.type.dtype)} *{port.name}; /* {described} */")
+        if not ports:
+            writer.line("    uint8_t unused; /* C has no empty structs */")
         writer.line(f"}} {interface.model}_{kind};")
         writer.line()
 

@@ -36,6 +36,11 @@ def border_of(definition: BufferParameter | Allocate) -> Border | None:
     return None if mark is None else Border(mark)
 
 
+def allocates_border(entry: PrimFunc) -> bool:
+    """Whether inputs and outputs lie in a workspace already: allocations of the entry are marked so."""
+    return any(isinstance(s, Allocate) and border_of(s) is not None for s in entry.body.statements)
+
+
 def border_buffers(entry: PrimFunc, border: Border) -> tuple[Buffer, ...]:
     """The entry's buffers on one side, in the model's order."""
     allocations = (s for s in walk_statements(entry.body) if isinstance(s, Allocate))

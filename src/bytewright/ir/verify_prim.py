@@ -323,6 +323,10 @@ class _Checker:
         what = f"'{buffer.name}' is requested from '{statement.annotation(ARENA)}'"
         if not self.is_entry:
             self.report(f"{what} by a kernel; the entry requests what kernels need")
+        if has_constant_size(buffer):
+            self.report(
+                f"{what} at run time, but its size is constant: leave '{ARENA}' out, and it is planned"
+            )
         if arena is None or arena.buffer.name not in self.buffers:
             self.report(f"{what}, which is not allocated here")
         elif arena.arena is not None or not has_constant_size(arena.buffer):
@@ -336,8 +340,19 @@ class _Checker:
             return
         if mark not in _BORDERS:
             self.report(f"{IO} of '{name}' is {mark!r}, not one of {', '.join(_BORDERS)}")
+            return
         if not self.is_entry:
             self.report(f"'{name}' is an input or output of the model, allocated by a kernel")
+            return
+        if statement not in self.function.body.statements:
+            self.report(
+                f"'{name}' is an input or output of the model, allocated within a loop, branch or block"
+            )
+        for parameter in self.function.buffer_parameters:
+            self.report(
+                f"'{name}' is an {mark} of the model that the entry allocates, and '{parameter.buffer.name}' is a "
+                "parameter: all inputs and outputs are the application's, or none is"
+            )
 
     def view(self, statement: View) -> None:
         buffer = statement.buffer

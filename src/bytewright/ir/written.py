@@ -21,6 +21,7 @@ import numpy as np
 
 from bytewright.ir.address import flat_index, num_elements, region_index
 from bytewright.ir.affine import Definitions, Form, Mask, Ranges, Runs, each_turn, mark, num_turns, runs_of
+from bytewright.ir.border import Border, border_of
 from bytewright.ir.expr import Binary, BinaryOperator, Buffer, Expr, Load, Select, Var
 from bytewright.ir.module import Module
 from bytewright.ir.prim import (
@@ -161,11 +162,12 @@ class _Program:
                 entry.written[parameter.buffer.name][:] = True
         entry.needs.clear()  # there is no caller to write anything
         entry.run(main.body, {})
-        for parameter in main.buffer_parameters:
-            missing = ~entry.written.get(parameter.buffer.name, np.ones(1, np.bool_))
-            if missing.any():
-                text = f"output '{parameter.buffer.name}' is not written by every run: {_elements(missing)}"
-                entry.report(parameter, text)
+        allocations = (s for s in main.body.statements if isinstance(s, Allocate))
+        for definition in (*main.buffer_parameters, *allocations):
+            missing = ~entry.written.get(definition.buffer.name, np.ones(1, np.bool_))
+            if border_of(definition) is not None and missing.any():
+                text = f"output '{definition.buffer.name}' is not written by every run: {_elements(missing)}"
+                entry.report(definition, text)
         return _NOT_YET
 
 
@@ -255,6 +257,8 @@ class _Function:
                     self.data.add(statement.variable.name)
             case Allocate():
                 self.define(statement.buffer)
+                if border_of(statement) is Border.INPUT and statement.buffer.name in self.written:
+                    self.written[statement.buffer.name][:] = True
             case View():
                 self.views[statement.buffer.name] = statement
             case Store() | Call():
@@ -414,12 +418,12 @@ class _Function:
                     pass
 
     def check(self, statement: Statement, ranges: Ranges) -> None:
+        if isinstance(statement, Call):
+            self.check_parts(statement, ranges)
         for touch in self.reads_of(statement, ranges):
             self.check_read(statement, touch, ranges)
         if isinstance(statement, Store):
             self.check_existence(statement, self.element(statement.buffer, statement.indices), ranges)
-        if isinstance(statement, Call):
-            self.check_parts(statement, ranges)
 
     def check_parts(self, call: Call, ranges: Ranges) -> None:
         """What a call passes parts of has all elements of the parameters, whatever the callee does with them."""

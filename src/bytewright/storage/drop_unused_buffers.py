@@ -45,10 +45,12 @@ def _callees(function: PrimFunc) -> list[str]:
 def _without_allocations(entry: PrimFunc) -> PrimFunc:
     """Calls may have effects that the module does not show, so of the entry only allocations go."""
     used = {region.buffer for statement in walk_statements(entry.body) for region in regions(statement)}
+    allocations = [s for s in walk_statements(entry.body) if isinstance(s, Allocate)]
+    arenas = {s.arena for s in allocations if s.buffer in used}
 
     def keep(statement: Statement) -> tuple[Statement, ...]:
         if not isinstance(statement, Allocate) or statement.annotation(IO) is not None:
             return (statement,)
-        return (statement,) if statement.buffer in used else ()
+        return (statement,) if statement.buffer in used or statement.buffer.name in arenas else ()
 
     return replace(entry, body=rewrite_sequence(entry.body, Rewriting(statement=keep)))

@@ -56,14 +56,19 @@ def test_a_printed_model_compiles_to_the_same_bytes(tmp_path: Path, options: tup
         assert same_files(tmp_path / "direct", tmp_path / "again"), name
 
 
-def test_all_passes_are_printed_with_their_constants_in_one_file(tmp_path: Path) -> None:
-    succeed("compile", DIGITS, "-o", tmp_path / "direct", "--print-after", f"all={tmp_path / 'all'}")
+@pytest.mark.parametrize("io", ["caller", "workspace"])
+def test_all_passes_are_printed_with_their_constants_in_one_file(tmp_path: Path, io: str) -> None:
+    printing = ("--io", io, "--print-after", f"all={tmp_path / 'all'}")
+    succeed("compile", DIGITS, "-o", tmp_path / "direct", *printing)
     texts = sorted((tmp_path / "all").glob("*.bw"))
     names = [path.stem.partition("_")[2] for path in texts]
     assert names == [name for name in PASSES if name in names]
     assert len(names) >= 9
     for text in texts[:-1]:
-        succeed("compile", text, "-o", tmp_path / "again")
+        moved = names.index("place_io") if "place_io" in names else len(names)
+        options = ("--io", io) if texts.index(text) < moved else ()  # it is in the text afterwards
+        succeed("compile", text, "-o", tmp_path / "again", *options)
+        succeed("check", tmp_path / "again")
         for source in (
             "src/digits_kernels.c",
             "src/digits_kernels.h",

@@ -38,7 +38,7 @@ REFUSED: dict[str, tuple[str, str, str]] = {
     "pools that are a number": (tensor(candidate_memory_pools="3"), "BW113", "is not a list of pools"),
     "offset": (tensor(pool_offset="64"), "BW113", "'t' has a pool_offset before planning"),
     "arena": (tensor(arena='"q"'), "BW113", "'t' is requested from 'q', which is not allocated here"),
-    "io": (tensor(io='"input"'), "BW113", "the module states 1 inputs, its entry has 2"),
+    "io": (tensor(io='"input"'), "BW113", "'t' is an input of the model that the entry allocates"),
     "shared": (
         text_of(inside='allocate s : buffer<8xi8, "shared">'),
         "BW113",
