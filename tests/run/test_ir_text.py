@@ -102,7 +102,7 @@ ALLOCATED = 'allocate x : buffer<8xi8> {io="input"} '
             'allocate q : buffer<64xi8> allocate t : buffer<8xi8> {arena="q"} '
             "call_extern m_copy(&x, &t) call_extern m_copy(&t, &y)",
             "x : buffer<8xi8> r, y : buffer<8xi8> w",
-            "'t' is requested from 'q' at run time, but its size is constant",
+            "'t' has an arena already",
         ),
     ],
 )

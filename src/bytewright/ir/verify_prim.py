@@ -323,10 +323,6 @@ class _Checker:
         what = f"'{buffer.name}' is requested from '{statement.annotation(ARENA)}'"
         if not self.is_entry:
             self.report(f"{what} by a kernel; the entry requests what kernels need")
-        if has_constant_size(buffer):
-            self.report(
-                f"{what} at run time, but its size is constant: leave '{ARENA}' out, and it is planned"
-            )
         if arena is None or arena.buffer.name not in self.buffers:
             self.report(f"{what}, which is not allocated here")
         elif arena.arena is not None or not has_constant_size(arena.buffer):
