@@ -42,6 +42,7 @@ ARITHMETIC = frozenset({DType.I16, DType.I32, DType.I64, DType.F32, DType.F64})
 _INTEGER_ONLY = frozenset({BinaryOperator.MOD, BinaryOperator.SHL, BinaryOperator.SHR, BinaryOperator.AND})
 _LOGICAL = frozenset({BinaryOperator.LOGICAL_AND, BinaryOperator.LOGICAL_OR})
 _INDEX_TYPES = frozenset({DType.I32, DType.I64})
+MAX_ALIGNMENT = 1 << 28  # of an object, in gcc and ELF
 _BORDERS = tuple(border.value for border in Border)
 
 
@@ -181,6 +182,10 @@ class _Checker:
         self.read_only[buffer.name] = False
         if buffer.alignment < 1 or buffer.alignment & (buffer.alignment - 1):
             self.report(f"'{buffer.name}' has alignment {buffer.alignment}, not a power of two")
+        elif buffer.alignment > MAX_ALIGNMENT:
+            self.report(
+                f"'{buffer.name}' has alignment {buffer.alignment}; C compilers give at most {MAX_ALIGNMENT}"
+            )
         if any(isinstance(extent, int) and extent < 1 for extent in buffer.shape):
             self.report(f"'{buffer.name}' has no elements: its shape is {format_shape(buffer.shape)}")
         ring = buffer.rows

@@ -39,6 +39,11 @@ REFUSED: dict[str, tuple[str, str, str]] = {
     "offset": (tensor(pool_offset="64"), "BW113", "'t' has a pool_offset before planning"),
     "arena": (tensor(arena='"q"'), "BW113", "'t' is requested from 'q', which is not allocated here"),
     "io": (tensor(io='"input"'), "BW113", "'t' is an input of the model that the entry allocates"),
+    "vast alignment": (
+        text_of(inside='allocate s : buffer<8xi8, "global", align=1099511627776>'),
+        "BW113",
+        "'s' has alignment 1099511627776; C compilers give at most 268435456",
+    ),
     "shared": (
         text_of(inside='allocate s : buffer<8xi8, "shared">'),
         "BW113",
