@@ -28,7 +28,7 @@ NAMES = ("--symbol", "dtcm=harness_workspace_0", "--symbol", "isram=harness_work
 
 @pytest.fixture(scope="module")
 def vww(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A bundle, with its image in `image/` beside its files."""
+    """A bundle, with its image beside it."""
     workspaces = (parse_pool_option("dtcm=32KiB"), parse_pool_option("isram=64KiB"))
     target = apply_overrides(load_target("mps3-an547"), Overrides(workspace=workspaces))
     folder = tmp_path_factory.mktemp("vww") / "bundle"
@@ -49,7 +49,7 @@ def refusal(vww: Path, elf: Path, *options: str, code: str = "BW405", status: in
 
 
 def test_the_arrays_lie_in_their_memories(vww: Path) -> None:
-    done = check(vww, vww / "image" / "image.elf", *NAMES, "--json")
+    done = check(vww, image_of(vww), *NAMES, "--json")
     assert done.exit_code == 0
     image = json.loads(done.stdout)["image"]
     plan = read_plan(vww)
@@ -62,7 +62,7 @@ def test_the_arrays_lie_in_their_memories(vww: Path) -> None:
     }
     assert image["parameter_bytes"] == plan.parameter_bytes
     assert [entry["name"] for entry in image["reserved"]] == ["the stack (__StackLimit to __StackTop)"]
-    text = check(vww, vww / "image" / "image.elf", *NAMES).stdout
+    text = check(vww, image_of(vww), *NAMES).stdout
     assert "27648 B at 0x20000000 in dtcm, aligned, apart from all else" in text
 
 
@@ -72,7 +72,7 @@ def test_an_array_in_another_memory(vww: Path, tmp_path: Path) -> None:
         tmp_path / "moved.elf",
         old="{ *(.bss.memory.isram.isram) } > memory_isram",
         new="{ *(.bss.memory.isram.isram) } > memory_ddr"
-        if "memory_ddr" in (vww / "image/board.ld").read_text()
+        if "memory_ddr" in (image_of(vww).parent / "board.ld").read_text()
         else "",
     )
     message = refusal(vww, moved, *NAMES)
@@ -128,7 +128,7 @@ def test_a_misaligned_array(vww: Path, tmp_path: Path) -> None:
 
 
 def test_a_flipped_parameter_byte(vww: Path, tmp_path: Path) -> None:
-    content = bytearray((vww / "image" / "image.elf").read_bytes())
+    content = bytearray((image_of(vww)).read_bytes())
     inc = (vww / "include" / "vww_flash_parameters.inc").read_text(encoding="utf-8")
     expected = bytes(int(number) for number in inc.replace("\n", "").split(",")[:-1])
     at = content.find(expected)
@@ -151,7 +151,7 @@ def test_parameters_without_bytes(vww: Path, tmp_path: Path) -> None:
 
 
 def test_an_array_that_is_not_there(vww: Path) -> None:
-    message = refusal(vww, vww / "image" / "image.elf")
+    message = refusal(vww, image_of(vww))
     assert (
         "pool 'dtcm': there is no symbol 'vww_dtcm_workspace'; name its array with --symbol dtcm=NAME"
         in message
@@ -162,16 +162,16 @@ def test_an_array_that_is_too_small(vww: Path) -> None:
     plan = read_plan(vww)
     names = {"dtcm": "harness_output_0", "isram": "harness_workspace_1"}
     with pytest.raises(CompileError, match=r"'harness_output_0' has 2 B, the plan uses 27648 B"):
-        check_elf(vww, plan, vww / "image" / "image.elf", names)
+        check_elf(vww, plan, image_of(vww), names)
 
 
 def test_files_that_are_no_image(vww: Path, tmp_path: Path) -> None:
     text = tmp_path / "text.elf"
     text.write_text("hello", encoding="utf-8")
-    elf = (vww / "image" / "image.elf").read_bytes()
+    elf = (image_of(vww)).read_bytes()
     (tmp_path / "short.elf").write_bytes(elf[:400])
     subprocess.run(
-        ["arm-none-eabi-strip", str(vww / "image" / "image.elf"), "-o", str(tmp_path / "stripped.elf")],
+        ["arm-none-eabi-strip", str(image_of(vww)), "-o", str(tmp_path / "stripped.elf")],
         check=True,
         timeout=60,
     )
@@ -179,14 +179,14 @@ def test_files_that_are_no_image(vww: Path, tmp_path: Path) -> None:
         (text, "is not an ELF file"),
         (tmp_path / "short.elf", ""),
         (tmp_path / "stripped.elf", "has no symbols"),
-        (vww / "image" / "bundle_vww.o", "is not linked"),
+        (image_of(vww).parent / "bundle_vww.o", "is not linked"),
         (tmp_path / "missing.elf", "No such file"),
     ):
         assert words in refusal(vww, path, *NAMES, code="BW208", status=1)
 
 
 def test_wrong_options(vww: Path) -> None:
-    elf = vww / "image" / "image.elf"
+    elf = image_of(vww)
     assert "has no pool 'sram'" in refusal(vww, elf, "--symbol", "sram=x", code="BW204", status=1)
     assert check(vww, elf, "--symbol", "dtcm").exit_code == 2
     assert check(vww, elf, *NAMES, *NAMES).exit_code == 2
@@ -196,7 +196,7 @@ def test_without_pyelftools(vww: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "elftools"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "elftools", None)
-    message = refusal(vww, vww / "image" / "image.elf", *NAMES, code="BW501", status=5)
+    message = refusal(vww, image_of(vww), *NAMES, code="BW501", status=5)
     assert "help: pip install 'bytewright[elf]'" in message
 
 

@@ -77,7 +77,7 @@ def compile_object(compiler: str, texts: tuple[tuple[str, bytes], ...], flags: t
 def objects(compiler: str, name: str, target: Target, *flags: str) -> dict[str, Path]:
     """The objects of a bundle, by the name of their source."""
     files = {Path(path).name: content for path, content in compiled(name, target).files.items()}
-    headers = [item for item in files.items() if item[0].endswith((".h", ".inc"))]
+    headers = [item for item in files.items() if item[0].endswith((".h", ".inc", ".bin"))]
     kernels_header = f"{name}_kernels.h"
     built: dict[str, Path] = {}
     for source in sorted(file for file in files if file.endswith(".c")):

@@ -378,7 +378,7 @@ int main(void)
 def test_errors_are_negative_and_distinct() -> None:
     header = (bundle(KWS, load_target(HOST)) / "include" / "kws_ref_model.h").read_text()
     found = dict(re.findall(r"KWS_REF_MODEL_(OK|ERROR_\w+) = (-?\d+)", header))
-    names = "NULL SIZE ALIGN OVERLAP RANGE HASH NOT_SET DEVICE NO_MEMORY EXTENT ORDER"
+    names = "NULL SIZE ALIGN OVERLAP RANGE HASH NOT_SET DEVICE NO_MEMORY EXTENT ORDER EXTERNAL"
     assert list(found) == ["OK", *(f"ERROR_{name}" for name in names.split())]
     assert found.pop("OK") == "0"
     numbers = [int(number) for number in found.values()]

@@ -1,4 +1,4 @@
-"""Images for the mps3-an547, which lie in `image/` beside a bundle's files; linked again with a change."""
+"""Images for the mps3-an547, which lie beside a bundle, where `check` asks for nothing; linked again with a change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BOARD = BOARDS["mps3-an547"]
 
 def image_of(bundle_folder: Path) -> Path:
     """The ELF file of a bundle, built if it is not there."""
-    folder = bundle_folder / "image"
+    folder = bundle_folder.parent / f"{bundle_folder.name}-image"
     if not folder.is_dir():
         folder.mkdir()
         bundle = read_bundle(bundle_folder)

@@ -24,7 +24,7 @@ ERRORS = (
     ("SIZE", "an arena is too small"),
     ("ALIGN", "an address is not aligned as the macros ask"),
     ("OVERLAP", "two memories share bytes"),
-    ("RANGE", "memory lies outside of what the target states for it, or runs over the last address"),
+    ("RANGE", "memory is not where the target states it, or runs over the last address"),
     ("HASH", "parameters are not the ones that this code was generated with"),
     ("NOT_SET", "workspaces or parameters were not set before run"),
     ("DEVICE", "a device refused"),
