@@ -136,8 +136,10 @@ def write_memory_checks(writer: Writer, interface: Interface, pool: PoolInterfac
     prefix = interface.prefix
     size, alignment = interface.macro(pool, "SIZE"), interface.macro(pool, "ALIGN")
     write_refusal(writer, f"{member}.base == NULL", f"{prefix}_ERROR_NULL")
-    write_refusal(writer, f"{member}.size_bytes < {size}", f"{prefix}_ERROR_SIZE")
-    write_refusal(writer, f"(uintptr_t){member}.base % {alignment} != 0", f"{prefix}_ERROR_ALIGN")
+    write_refusal(writer, f"{member}.size_bytes < (size_t){size}", f"{prefix}_ERROR_SIZE")
+    write_refusal(
+        writer, f"((uintptr_t){member}.base % (uintptr_t){alignment}) != 0u", f"{prefix}_ERROR_ALIGN"
+    )
     write_range_check(writer, interface, pool, f"{member}.base")
 
 
@@ -178,7 +180,7 @@ def write_run_checks(writer: Writer, interface: Interface) -> None:
         natural = f"sizeof({memory_type(port.type.dtype)})" if port.type.dtype.size_bytes > 1 else None
         alignment = strict.get((kind, port.name), natural)
         if alignment is not None:
-            misaligned = f"(uintptr_t){kind}->{port.name} % {alignment} != 0"
+            misaligned = f"((uintptr_t){kind}->{port.name} % (uintptr_t){alignment}) != 0u"
             write_refusal(writer, misaligned, f"{prefix}_ERROR_ALIGN")
     write_overlap_check(writer, interface, run_table(interface))
 

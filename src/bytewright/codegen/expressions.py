@@ -196,18 +196,17 @@ def _binary(node: Binary) -> tuple[str, int]:
         name = helper_name(node.operator, node.dtype)
         return f"{name}({c_value(node.left)}, {c_value(node.right)})", _PRIMARY
     strength = _STRENGTH[node.operator]
-    plain = {_MULTIPLY: (_MULTIPLY, _UNARY), _ADD: (_ADD, _MULTIPLY)}
-    # Outside of sums and products, parentheses spare the reader C's table of precedences.
-    left_strength, right_strength = plain.get(strength, (_UNARY, _UNARY))
-    if strength in (_RELATION, _EQUALITY):
-        left_strength = right_strength = _ADD
-    if strength in (_AND, _OR) and isinstance(node.left, Binary) and node.left.operator is node.operator:
-        left_strength = strength
+    # Parentheses spare the reader C's table of precedences, but for operands that continue a sum or a product.
+    continues = strength in (_MULTIPLY, _ADD) or (
+        strength in (_AND, _OR) and isinstance(node.left, Binary) and node.left.operator is node.operator
+    )
+    left_text, left_strength = _text(node.left)
+    if left_strength < _UNARY and not (continues and left_strength == strength):
+        left_text = f"({left_text})"
     right = node.right
     if strength == _SHIFT and isinstance(right, Const):
         right = Const(right.value, DType.I32)
-    left_text, right_text = _inside(node.left, left_strength), _inside(right, right_strength)
-    return f"{left_text} {node.operator.value} {right_text}", strength
+    return f"{left_text} {node.operator.value} {_inside(right, _UNARY)}", strength
 
 
 def _cast(node: Cast) -> tuple[str, int]:

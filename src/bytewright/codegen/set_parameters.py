@@ -72,7 +72,7 @@ def _write_checks(writer: Writer, interface: Interface, pool: PoolInterface) -> 
     if pool.is_copied:
         write_memory_checks(writer, interface, pool, f"parameters->{pool.identifier}.to")
     else:
-        misaligned = f"(uintptr_t){blob} % {interface.macro(pool, 'ALIGN')} != 0"
+        misaligned = f"((uintptr_t){blob} % (uintptr_t){interface.macro(pool, 'ALIGN')}) != 0u"
         write_refusal(writer, misaligned, f"{prefix}_ERROR_ALIGN")
         write_range_check(writer, interface, pool, blob)
     differs = f"memcmp({blob}, {header}, sizeof {header}) != 0"

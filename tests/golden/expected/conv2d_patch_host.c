@@ -22,10 +22,10 @@ void hand_y(
                 for (int32_t kx = 0; kx < 2; ++kx) {
                     const int32_t iy = y + ky;
                     const int32_t ix = x + kx;
-                    const int8_t *const tap = ((iy < 5) && (ix < 5)) ? input + ((iy * 5 + ix) * 3) :
+                    const int8_t *const tap = ((iy < 5) && (ix < 5)) ? input + (((iy * 5) + ix) * 3) :
                         zero_points;
                     for (int32_t k = 0; k < 3; ++k) {
-                        patch[(ky * 2 + kx) * 3 + k] = tap[k];
+                        patch[(((ky * 2) + kx) * 3) + k] = tap[k];
                     }
                 }
             }
@@ -39,15 +39,15 @@ void hand_y(
                     acc1 += value * filters[k_1 + 12];
                 }
                 const int32_t shift_1 = shift[0];
-                const int32_t scaled = (int32_t)(((int64_t)(acc0 * 2) * INT64_C(1099511628) +
+                const int32_t scaled = (int32_t)((((int64_t)(acc0 * 2) * INT64_C(1099511628)) +
                     INT64_C(2147483648)) >> 32);
-                output[(y * 5 + x) * 2] = (int8_t)(((scaled + (scaled >> 31) + (1 << (shift_1 - 1))) >>
+                output[((y * 5) + x) * 2] = (int8_t)(((scaled + (scaled >> 31) + (1 << (shift_1 - 1))) >>
                     shift_1) - 4);
                 const int32_t shift_2 = shift[1];
-                const int32_t scaled_1 = (int32_t)(((int64_t)(acc1 * 2) * INT64_C(1099511628) +
+                const int32_t scaled_1 = (int32_t)((((int64_t)(acc1 * 2) * INT64_C(1099511628)) +
                     INT64_C(2147483648)) >> 32);
-                output[(y * 5 + x) * 2 + 1] = (int8_t)(((scaled_1 + (scaled_1 >> 31) + (1 << (shift_2 - 1)))
-                    >> shift_2) - 4);
+                output[(((y * 5) + x) * 2) + 1] = (int8_t)(((scaled_1 + (scaled_1 >> 31) + (1 << (shift_2 -
+                    1))) >> shift_2) - 4);
             }
         }
     }

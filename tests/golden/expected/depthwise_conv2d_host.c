@@ -16,14 +16,14 @@ void hand_y(
     for (int32_t y = row_begin; y < row_end; ++y) {
         for (int32_t x = 0; x < 5; ++x) {
             const int32_t iy = y - 1;
-            const int8_t *const tap = (iy >= 0) ? input + ((iy * 5 + x) * 6) : zero_points;
-            const int8_t *const tap_1 = input + ((y * 5 + x) * 6);
+            const int8_t *const tap = (iy >= 0) ? input + (((iy * 5) + x) * 6) : zero_points;
+            const int8_t *const tap_1 = input + (((y * 5) + x) * 6);
             for (int32_t c = 0; c < 6; ++c) {
                 int32_t acc = bias[c];
-                acc += (int16_t)(tap[c] * weights[c] + tap_1[c] * weights[c + 6]);
-                const int32_t scaled = (int32_t)(((int64_t)(acc * 2) * INT64_C(1374389535) +
+                acc += (int16_t)((tap[c] * weights[c]) + (tap_1[c] * weights[c + 6]));
+                const int32_t scaled = (int32_t)((((int64_t)(acc * 2) * INT64_C(1374389535)) +
                     INT64_C(2147483648)) >> 32);
-                output[(y * 5 + x) * 6 + c] = (int8_t)(((scaled + (scaled >> 31) + 32) >> 6) - 4);
+                output[(((y * 5) + x) * 6) + c] = (int8_t)(((scaled + (scaled >> 31) + 32) >> 6) - 4);
             }
         }
     }

@@ -103,7 +103,7 @@ def test_c_and_the_evaluator_agree_on_random_expressions(seed: int, tmp_path: Pa
 @pytest.mark.parametrize(
     ("expression", "text"),
     [
-        (X + Y * 2, "x + y * 2"),
+        (X + Y * 2, "x + (y * 2)"),
         ((X + Y) * 2, "(x + y) * 2"),
         (X - (Y - 1), "x - (y - 1)"),
         (X - Y - 1, "x - y - 1"),
@@ -169,9 +169,9 @@ def test_elements() -> None:
     matrix = Buffer("m", (3, 4), I8, GLOBAL, 1)
     ring = Buffer("r", (1, 9, 4), I8, GLOBAL, 1, RingRows(1, 3))
     scalar = Buffer("s", (), I8, LOCAL, 1)
-    assert c_element(matrix, (X, Y)) == "m[x * 4 + y]"
+    assert c_element(matrix, (X, Y)) == "m[(x * 4) + y]"
     assert c_element(matrix, (const(2), const(1))) == "m[9]"
-    assert c_element(ring, (const(0), X, Y)) == "r[x % 3 * 4 + y]"
+    assert c_element(ring, (const(0), X, Y)) == "r[(x % 3 * 4) + y]"
     assert c_element(scalar, ()) == "s"
     assert c_element(Buffer("p", (1,), I8, GLOBAL, 1), (const(0),)) == "p[0]"
 

@@ -38,7 +38,7 @@ def test_loops_names_and_branches() -> None:
         "    if (twice < 5) {",
         "        target[y * 8] = twice;",
         "    } else {",
-        "        target[y * 8 + 1] = 7;",
+        "        target[(y * 8) + 1] = 7;",
         "    }",
         "}",
     ]
@@ -72,8 +72,8 @@ def test_views_and_blocks() -> None:
         "    {",
         "        const int8_t *const row = source + (y * 8);",
         "        target[y * 8] = row[3];",
-        "        const int8_t *const tap = (y < 2) ? source + (y * 8 + 1) : source;",
-        "        target[y * 8 + 1] = tap[0];",
+        "        const int8_t *const tap = (y < 2) ? source + ((y * 8) + 1) : source;",
+        "        target[(y * 8) + 1] = tap[0];",
         "    }",
         "}",
     ]
