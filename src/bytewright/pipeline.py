@@ -31,11 +31,13 @@ from bytewright.frontends.open_batch import open_batch
 from bytewright.frontends.text import SUFFIX as TEXT_SUFFIX
 from bytewright.frontends.text import import_text
 from bytewright.frontends.tflite import import_tflite
-from bytewright.ir.admit import admit, admit_to_codegen
+from bytewright.ir.analyses.clock import read_clock
+from bytewright.ir.analyses.stack import stack_uses
 from bytewright.ir.border import Io, allocates_border
 from bytewright.ir.module import Module
 from bytewright.ir.symbols import scalar_symbols
-from bytewright.ir.verify import Stage, verify
+from bytewright.ir.verify.admit import admit, admit_to_codegen
+from bytewright.ir.verify.stages import Stage, verify
 from bytewright.lower.fold_pad import fold_pad
 from bytewright.lower.lower_graph import lower_graph
 from bytewright.lower.share_kernels import share_kernels
@@ -44,13 +46,13 @@ from bytewright.place.plan_devices import plan_devices
 from bytewright.plan.request import DEFAULT_NODE_BUDGET
 from bytewright.plan.solution import Solution
 from bytewright.plan.solve import solve
-from bytewright.storage.account_stack import stack_uses
+from bytewright.remedy.refuse import require_fit
+from bytewright.remedy.trial import Conditions, Trial
 from bytewright.storage.apply_solution import apply_solution
 from bytewright.storage.attach_candidates import attach_candidates
 from bytewright.storage.build_problem import build_parameter_problem, build_workspace_problem
 from bytewright.storage.check_addresses import check_addresses
 from bytewright.storage.check_scopes import check_scopes, undeclared_tags
-from bytewright.storage.clock import read_clock
 from bytewright.storage.drop_unused_buffers import drop_unused_buffers
 from bytewright.storage.external_stacks import with_external_stacks
 from bytewright.storage.join_alignments import join_alignments
@@ -60,8 +62,6 @@ from bytewright.storage.pass_constants import pass_constants
 from bytewright.storage.pin_buffers import Pin, pin_buffers
 from bytewright.storage.place_io import place_io
 from bytewright.storage.place_scratch import place_scratch
-from bytewright.storage.refuse import require_fit
-from bytewright.storage.trial import Conditions, Trial
 from bytewright.target.model import Role, Target
 
 Progress = Callable[[str], None]

@@ -11,8 +11,8 @@ import pytest
 
 from bytewright.codegen.kernels import kernels_source
 from bytewright.ir.module import Module
-from bytewright.ir.print_graph import print_function
-from bytewright.ir.print_prim import print_primfunc
+from bytewright.ir.text.print_graph import print_function
+from bytewright.ir.text.print_prim import print_primfunc
 from bytewright.ir.types import DType
 from bytewright.lower.fold_pad import fold_pad
 from bytewright.lower.lower_graph import lower_graph

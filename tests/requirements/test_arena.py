@@ -17,9 +17,9 @@ from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
 from bytewright.ir.builder import BodyBuilder, region
-from bytewright.ir.evaluate import Evaluator
-from bytewright.ir.print_module import print_module
+from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.scope import WORKSPACE, pool_scope
+from bytewright.ir.text.print_module import print_module
 from bytewright.ir.types import DType, Symbol
 from bytewright.pipeline import compile_lowered
 from bytewright.plan_file import plan_of, read_plan

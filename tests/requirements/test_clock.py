@@ -10,13 +10,13 @@ import pytest
 from bytewright.bundle.write import write_bundle
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_batch
+from bytewright.ir.analyses.clock import read_clock
 from bytewright.ir.builder import BodyBuilder, region
 from bytewright.ir.module import Module
 from bytewright.ir.scope import GLOBAL, WORKSPACE
 from bytewright.pipeline import compile_model
 from bytewright.plan.solve import solve
 from bytewright.storage.build_problem import build_workspace_problem
-from bytewright.storage.clock import read_clock
 from bytewright.target.model import Target
 from bytewright.target.options import Overrides, apply_overrides
 from bytewright.target.registry import load_target

@@ -14,12 +14,12 @@ from bytewright.ir.data import TensorData
 from bytewright.ir.expr import Buffer, const
 from bytewright.ir.graph import Constant, Function, Node, Value
 from bytewright.ir.module import Module
-from bytewright.ir.parse import parse_module
 from bytewright.ir.prim import Access, BufferParameter, PrimFunc, Seq
-from bytewright.ir.print_module import module_data, print_module
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
+from bytewright.ir.text.parse import parse_module
+from bytewright.ir.text.print_module import module_data, print_module
 from bytewright.ir.types import DType, Symbol, TensorType, VirtualDevice
-from bytewright.ir.verify import Stage, find_violations, verify
+from bytewright.ir.verify.stages import Stage, find_violations, verify
 from bytewright.ir.where import Where
 from bytewright.lower.fold_pad import fold_pad
 from bytewright.lower.lower_graph import lower_graph

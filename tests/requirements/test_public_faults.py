@@ -21,6 +21,7 @@ from bytewright.diagnostics import CompileError
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
+from bytewright.ir.analyses.clock import read_clock
 from bytewright.ir.border import Io
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.expr import Buffer, cast
@@ -29,7 +30,7 @@ from bytewright.ir.prim import POOL_OFFSET, Access, Allocate, BufferParameter, P
 from bytewright.ir.prim import Role as ParameterRole
 from bytewright.ir.scope import GLOBAL, WORKSPACE
 from bytewright.ir.types import DType, TensorType
-from bytewright.ir.verify import Stage, verify
+from bytewright.ir.verify.stages import Stage, verify
 from bytewright.ir.walk import walk_statements
 from bytewright.pipeline import Compiled, compile_lowered
 from bytewright.plan.problem import Pool, Problem
@@ -37,7 +38,6 @@ from bytewright.plan.solve import solve
 from bytewright.plan.validate import validate
 from bytewright.storage.apply_solution import apply_solution
 from bytewright.storage.build_problem import build_parameter_problem, build_workspace_problem
-from bytewright.storage.clock import read_clock
 from bytewright.target import Target, load_text
 from support.hand_built import WHERE, constant, stored
 

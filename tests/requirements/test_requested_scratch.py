@@ -19,12 +19,12 @@ from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
 from bytewright.inspect.check_stack import check_stack
 from bytewright.ir.border import Io
-from bytewright.ir.evaluate import Evaluator
+from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
 from bytewright.pipeline import compile_lowered, compile_model, store
 from bytewright.plan_file import plan_of
+from bytewright.remedy.trial import Conditions
 from bytewright.storage.pin_buffers import Pin
-from bytewright.storage.trial import Conditions
 from bytewright.target import load_text
 from bytewright.target.model import Target
 from bytewright.target.options import Overrides, apply_overrides

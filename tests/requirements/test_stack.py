@@ -25,6 +25,8 @@ from bytewright.execute.description import read_bundle
 from bytewright.execute.run import run_bundle
 from bytewright.inspect.check import check_bundle
 from bytewright.inspect.check_stack import StackProof, check_stack
+from bytewright.ir.analyses.clock import read_clock
+from bytewright.ir.analyses.stack import stack_refusals, stack_uses
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.expr import Buffer, Var
 from bytewright.ir.module import Module
@@ -40,18 +42,16 @@ from bytewright.ir.prim import (
     Seq,
     Statement,
 )
-from bytewright.ir.print_module import print_module
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
+from bytewright.ir.text.print_module import print_module
 from bytewright.ir.types import DType, Symbol
-from bytewright.ir.verify import Stage, find_violations
+from bytewright.ir.verify.stages import Stage, find_violations
 from bytewright.ir.walk import walk_statements
 from bytewright.plan.solve import solve
-from bytewright.storage.account_stack import stack_refusals, stack_uses
 from bytewright.storage.apply_solution import apply_solution
 from bytewright.storage.attach_candidates import attach_candidates
 from bytewright.storage.build_problem import build_parameter_problem, build_workspace_problem
-from bytewright.storage.clock import read_clock
 from bytewright.storage.pin_buffers import Pin, pin_buffers
 from bytewright.storage.place_scratch import place_scratch
 from bytewright.target.load import load_text

@@ -18,6 +18,7 @@ from bytewright.diagnostics import CompileError, InternalError
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_batch
 from bytewright.frontends.tflite import import_tflite
+from bytewright.ir.analyses.stack import stack_refusals, stack_use, stack_uses
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import POOL_OFFSET, Allocate
@@ -29,7 +30,6 @@ from bytewright.lower.lower_graph import lower_graph
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.pipeline import compile_model
 from bytewright.place.plan_devices import plan_devices
-from bytewright.storage.account_stack import stack_refusals, stack_use, stack_uses
 from bytewright.storage.place_scratch import place_scratch
 from bytewright.target.model import UNLIMITED, Target, Unlimited
 from bytewright.target.options import Overrides, apply_overrides

@@ -12,10 +12,10 @@ from bytewright.inspect.check_plan import faults_of_plan
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
-from bytewright.ir.parse import parse_module
 from bytewright.ir.prim import CANDIDATE_POOLS, Access, Allocate, BufferParameter, PrimFunc
-from bytewright.ir.print_module import module_data, print_module
 from bytewright.ir.scope import GLOBAL, STACK, WORKSPACE, Scope, pool_scope
+from bytewright.ir.text.parse import parse_module
+from bytewright.ir.text.print_module import module_data, print_module
 from bytewright.ir.types import DType
 from bytewright.ir.walk import walk_statements
 from bytewright.plan_file import plan_of

@@ -17,7 +17,7 @@ from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
 from bytewright.ir.border import Io
 from bytewright.ir.module import Module
-from bytewright.ir.parse import parse_module
+from bytewright.ir.text.parse import parse_module
 from bytewright.pipeline import compile_lowered
 from bytewright.target import load_target
 

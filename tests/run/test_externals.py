@@ -21,11 +21,11 @@ from bytewright.execute.run import run_bundle
 from bytewright.frontends.text import import_text
 from bytewright.inspect.check import check_bundle
 from bytewright.inspect.check_stack import check_stack
-from bytewright.ir.evaluate import Evaluator
+from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
-from bytewright.ir.parse import Constants, parse_text
-from bytewright.ir.print_module import print_module
-from bytewright.ir.verify import Stage, find_violations
+from bytewright.ir.text.parse import Constants, parse_text
+from bytewright.ir.text.print_module import print_module
+from bytewright.ir.verify.stages import Stage, find_violations
 from bytewright.pipeline import plan_lowered
 from bytewright.plan_file import read_plan
 from bytewright.target import Target, load_target

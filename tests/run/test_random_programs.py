@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 
 from bytewright.ir.border import Io
-from bytewright.ir.evaluate import Evaluator
+from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
-from bytewright.ir.parse import parse_module
-from bytewright.ir.print_module import module_data, print_module
+from bytewright.ir.text.parse import parse_module
+from bytewright.ir.text.print_module import module_data, print_module
 from bytewright.pipeline import compile_lowered
 from bytewright.target import Target, load_target
 from bytewright.target.options import Overrides, apply_overrides, parse_pool_option

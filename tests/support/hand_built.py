@@ -17,7 +17,7 @@ from bytewright.ir.prim import Access, Allocate, BufferParameter, PrimFunc, Scal
 from bytewright.ir.prim import Role as ParameterRole
 from bytewright.ir.scope import GLOBAL, WORKSPACE, Scope
 from bytewright.ir.types import DType, TensorType
-from bytewright.ir.verify import Stage, verify
+from bytewright.ir.verify.stages import Stage, verify
 from bytewright.ir.walk import walk_statements
 from bytewright.ir.where import Where
 from bytewright.storage.attach_candidates import attach_candidates

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from bytewright.bundle.write import write_bundle
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_bundle
-from bytewright.ir.evaluate import Evaluator
+from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
-from bytewright.ir.parse import parse_module
-from bytewright.ir.verify import Stage, verify
+from bytewright.ir.text.parse import parse_module
+from bytewright.ir.verify.stages import Stage, verify
 from bytewright.pipeline import compile_lowered
 from bytewright.target.registry import load_target
 from support.c_program import LANGUAGE, WARNINGS, run_command

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright.ir.data import TensorData
-from bytewright.ir.evaluate import Evaluator
+from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.graph import Constant, Function, Node, Operation, Value, evaluate_function
 from bytewright.ir.module import Module, Port
 from bytewright.ir.prim import Access, PrimFunc
 from bytewright.ir.types import DType, TensorType
-from bytewright.ir.verify import Stage, verify
+from bytewright.ir.verify.stages import Stage, verify
 from bytewright.ir.where import Where
 from bytewright.lower.fold_pad import fold_pad
 from bytewright.lower.lower_graph import lower_graph

@@ -20,8 +20,8 @@ import pytest
 from bytewright.diagnostics import CompileError
 from bytewright.frontends.tflite.importer import import_content
 from bytewright.frontends.tflite.limits import MAX_COST_MS, MAX_OPERANDS
+from bytewright.ir.analyses.depth import MAX_DEPTH, depth_of
 from bytewright.ir.builder import BodyBuilder, load, region
-from bytewright.ir.depth import MAX_DEPTH, depth_of
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module, Port
 from bytewright.ir.prim import Access, BufferParameter, PrimFunc

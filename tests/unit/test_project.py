@@ -24,6 +24,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"ir"}),
     frozenset({"ops"}),
     frozenset({"frontends", "place", "lower", "storage", "plan", "codegen"}),
+    frozenset({"remedy"}),
     frozenset({"plan_file"}),
     frozenset({"bundle_folder"}),
     frozenset({"bundle", "execute", "inspect", "report"}),

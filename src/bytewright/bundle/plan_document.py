@@ -8,6 +8,9 @@ from typing import Any
 
 from bytewright.codegen.interface import PoolInterface
 from bytewright.ir.address import size_bytes
+from bytewright.ir.analyses.clock import LiveBuffer, Step, Timeline
+from bytewright.ir.analyses.stack import StackUse
+from bytewright.ir.analyses.touch import constant_touches
 from bytewright.ir.border import Border, Io, border_ports
 from bytewright.ir.module import Module, Port
 from bytewright.ir.prim import (
@@ -25,9 +28,6 @@ from bytewright.ir.types import Symbol
 from bytewright.ir.walk import walk_statements
 from bytewright.plan.solution import Solution
 from bytewright.plan_file import SCHEMA, hash_document
-from bytewright.storage.account_stack import StackUse
-from bytewright.storage.clock import LiveBuffer, Step, Timeline
-from bytewright.storage.touch import constant_touches
 from bytewright.target.dump import dump
 from bytewright.target.model import Pool, Target
 

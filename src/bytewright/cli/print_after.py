@@ -20,7 +20,7 @@ from bytewright.frontends.text.constants_file import constants_archive
 from bytewright.frontends.text.import_text import SHARED_CONSTANTS, SUFFIX
 from bytewright.ir.data import TensorData
 from bytewright.ir.module import Module
-from bytewright.ir.print_module import module_data, named_constants, print_module
+from bytewright.ir.text.print_module import module_data, named_constants, print_module
 from bytewright.target import OptionSyntaxError
 
 ALL = "all"

@@ -13,6 +13,7 @@ from typing import assert_never
 
 from bytewright.diagnostics import Collector, CompileError, Diagnostic
 from bytewright.ir.address import flat_index, region_index
+from bytewright.ir.analyses.ranges import Range, combined_range
 from bytewright.ir.expr import (
     Binary,
     BinaryOperator,
@@ -39,9 +40,8 @@ from bytewright.ir.prim import (
     Store,
     View,
 )
-from bytewright.ir.print_prim import format_expression
-from bytewright.ir.ranges import Range, combined_range
 from bytewright.ir.symbols import symbols_of
+from bytewright.ir.text.print_prim import format_expression
 from bytewright.ir.walk import as_any
 
 # What each function is passed in all calls, by the position of a parameter; None if that is not known.

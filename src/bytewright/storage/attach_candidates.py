@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from bytewright.diagnostics import Collector
+from bytewright.ir.analyses.clock import LiveBuffer, read_clock
+from bytewright.ir.analyses.touch import constant_touches, reasons_beside
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import ConstantBuffer, Module
 from bytewright.ir.prim import (
@@ -27,8 +29,6 @@ from bytewright.ir.prim import (
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import WORKSPACE, Scope, join_scopes, pool_scope
 from bytewright.storage.candidates import Wanted, candidate_pools, check_memory_of_caller, is_left_to_a_pass
-from bytewright.storage.clock import LiveBuffer, read_clock
-from bytewright.storage.touch import constant_touches, reasons_beside
 from bytewright.target.model import Role, Target
 
 

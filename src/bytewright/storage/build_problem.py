@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from bytewright.diagnostics import CompileError, Diagnostic, InternalError
 from bytewright.ir.address import size_bytes
+from bytewright.ir.analyses.clock import Timeline
+from bytewright.ir.analyses.traffic import Traffic, TrafficByName, entry_traffic
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import CANDIDATE_POOLS, PINNED_OFFSET, Allocate, Annotations, AnnotationValue
-from bytewright.ir.traffic import Traffic, TrafficByName, entry_traffic
 from bytewright.plan import problem as plan
 from bytewright.storage.candidates import is_left_to_a_pass
-from bytewright.storage.clock import Timeline
 from bytewright.target.model import PARAMETER_HEADER_BYTES, Pool, Provider, Target
 
 # What one inference moves of a buffer, beyond which it counts as that: no machine would end, and sums stay in 64 bits.

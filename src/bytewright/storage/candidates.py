@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.ir.analyses.clock import LiveBuffer
+from bytewright.ir.analyses.touch import Touches
 from bytewright.ir.expr import Buffer
 from bytewright.ir.prim import Access, BufferParameter
 from bytewright.ir.scope import GLOBAL, WORKSPACE, Scope, is_within, pool_scope
-from bytewright.storage.clock import LiveBuffer
-from bytewright.storage.touch import Touches
 from bytewright.target.model import Pool, Role, Target
 from bytewright.target.problem import listing
 

@@ -19,7 +19,7 @@ from bytewright.ir.module import Module
 from bytewright.ir.prim import BufferParameter, PrimFunc
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import GLOBAL
-from bytewright.ir.verify import Stage, find_violations
+from bytewright.ir.verify.stages import Stage, find_violations
 from bytewright.storage.candidates import is_left_to_a_pass
 from bytewright.storage.check_scopes import placed_buffers, undeclared_tags
 from bytewright.target.model import Target

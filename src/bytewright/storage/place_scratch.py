@@ -22,7 +22,10 @@ from typing import TypeVar
 
 from bytewright.diagnostics import Collector, CompileError, Diagnostic
 from bytewright.ir.address import has_constant_size, size_bytes
-from bytewright.ir.bind_symbols import Binding, Known, binding_at, bound_buffer, known_of
+from bytewright.ir.analyses.bind_symbols import Binding, Known, binding_at, bound_buffer, known_of
+from bytewright.ir.analyses.body_clock import BodyClock, body_clock
+from bytewright.ir.analyses.stack import StackUse, stack_uses, worst_arrays
+from bytewright.ir.analyses.touch import Touch, Touches, TouchTable
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import (
@@ -47,12 +50,9 @@ from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import GLOBAL, STACK, WORKSPACE, Rank, Scope
 from bytewright.ir.types import Symbol
 from bytewright.ir.walk import blocks, names_in, walk_statements
-from bytewright.storage.account_stack import StackUse, stack_uses, worst_arrays
-from bytewright.storage.body_clock import BodyClock, body_clock
 from bytewright.storage.candidates import is_left_to_a_pass
 from bytewright.storage.choose_moves import Array, Demand, choose_moves
 from bytewright.storage.share_scratch import share_scratch
-from bytewright.storage.touch import Touch, Touches, TouchTable
 from bytewright.target.model import Device, Target
 from bytewright.target.problem import in_target_file
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from bytewright.ir.address import has_constant_size
+from bytewright.ir.analyses.body_clock import BodyClock, Interval, are_apart, body_clocks
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import (
@@ -26,7 +27,6 @@ from bytewright.ir.prim import (
 )
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.walk import walk_statements
-from bytewright.storage.body_clock import BodyClock, Interval, are_apart, body_clocks
 from bytewright.target.model import Target
 
 

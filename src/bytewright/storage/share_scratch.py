@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ir.address import has_constant_size, size_bytes
+from bytewright.ir.analyses.body_clock import BodyClock, Interval
 from bytewright.ir.expr import Buffer
 from bytewright.ir.prim import PROVENANCE, Allocate, For, PrimFunc, Statement
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.walk import walk_statements
-from bytewright.storage.body_clock import BodyClock, Interval
 
 MAX_SCRATCH = 32
 NUM_NAMED = 5

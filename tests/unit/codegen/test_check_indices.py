@@ -7,9 +7,9 @@ import pytest
 
 from bytewright.codegen.check_indices import check_indices
 from bytewright.diagnostics import CompileError, InternalError
-from bytewright.ir.evaluate import Evaluator
+from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
-from bytewright.ir.parse import parse_module
+from bytewright.ir.text.parse import parse_module
 
 HEAD = """
 module m

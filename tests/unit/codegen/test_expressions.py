@@ -12,7 +12,7 @@ import pytest
 
 from bytewright.codegen.expressions import C_TYPES, c_element, c_expression, c_stored, helper_name
 from bytewright.codegen.kernels import kernels_header, kernels_source
-from bytewright.ir.evaluate import run_primfunc
+from bytewright.ir.evaluate.evaluate import run_primfunc
 from bytewright.ir.expr import (
     TRUE,
     BinaryOperator,

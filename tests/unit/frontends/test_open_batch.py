@@ -9,13 +9,13 @@ import pytest
 
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.frontends.open_batch import open_batch
-from bytewright.ir.evaluate import Evaluator
+from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.graph import Array, evaluate_function
 from bytewright.ir.module import Module
-from bytewright.ir.parse import parse_module
-from bytewright.ir.print_module import module_data, print_module
+from bytewright.ir.text.parse import parse_module
+from bytewright.ir.text.print_module import module_data, print_module
 from bytewright.ir.types import DType, Symbol, TensorType
-from bytewright.ir.verify import Stage, verify
+from bytewright.ir.verify.stages import Stage, verify
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 from bytewright.ops.data import Concat, Identity, Pad, Reshape, Slice, Transpose
 from bytewright.ops.elementwise import Add, Clamp, Mul

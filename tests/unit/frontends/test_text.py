@@ -16,7 +16,7 @@ from bytewright.frontends.text import import_text
 from bytewright.frontends.text.constants_file import constants_archive, read_constants
 from bytewright.ir.data import TensorData
 from bytewright.ir.types import DType
-from bytewright.ir.verify import Stage
+from bytewright.ir.verify.stages import Stage
 from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.ir_text import SMALL, WEIGHTS, write_small

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bytewright.diagnostics import CODES, CompileError
-from bytewright.ir.admit import MOST_SHOWN
+from bytewright.ir.verify.admit import MOST_SHOWN
 from bytewright.pipeline import compile_lowered, plan_lowered
 from bytewright.target import load_target
 from support.ir_programs import CALL, CONSTANT, NAMED, TENSOR, THROUGH, parsed, text_of

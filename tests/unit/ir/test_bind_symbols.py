@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bytewright.ir.bind_symbols import always_holds, binding_at, bound_buffer, known_of
+from bytewright.ir.analyses.bind_symbols import always_holds, binding_at, bound_buffer, known_of
 from bytewright.ir.builder import BodyBuilder
 from bytewright.ir.expr import Buffer, Expr, Var, const
 from bytewright.ir.prim import Access, BufferParameter, Call, For, PrimFunc, Region, ScalarParameter

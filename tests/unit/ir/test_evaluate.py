@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bytewright.diagnostics import InternalError
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.data import TensorData
-from bytewright.ir.evaluate import Evaluator, run_primfunc
+from bytewright.ir.evaluate.evaluate import Evaluator, run_primfunc
 from bytewright.ir.expr import (
     BinaryOperator,
     Buffer,

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from bytewright.ir import data, expr, graph, module, prim, scope, types, where
-from bytewright.ir.evaluate import Evaluator
-from bytewright.ir.parse import parse_module
-from bytewright.ir.print_module import print_module
-from bytewright.ir.verify import RULES, Stage, verify
+from bytewright.ir.evaluate.evaluate import Evaluator
+from bytewright.ir.text.parse import parse_module
+from bytewright.ir.text.print_module import print_module
+from bytewright.ir.verify.stages import RULES, Stage, verify
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "ir.md").read_text()
 CLASSES = {

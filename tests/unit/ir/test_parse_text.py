@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bytewright.ir.analyses.depth import MAX_DEPTH
 from bytewright.ir.data import TensorData
-from bytewright.ir.depth import MAX_DEPTH
-from bytewright.ir.parse import Constants, ParsedModule, ParseError, parse_text
 from bytewright.ir.prim import Access, BufferParameter, For, If, Role, Seq
-from bytewright.ir.print_module import module_data, print_module
+from bytewright.ir.text.parse import Constants, ParsedModule, ParseError, parse_text
+from bytewright.ir.text.print_module import module_data, print_module
 from bytewright.ir.types import DType
 from bytewright.ops.registry import OPERATIONS
 

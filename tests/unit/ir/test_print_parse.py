@@ -13,7 +13,6 @@ from bytewright.ir.data import TensorData
 from bytewright.ir.expr import Binary, BinaryOperator, Buffer, Const, Expr, Select, Var, cast, const, minimum
 from bytewright.ir.graph import Constant, Function, Node, Quantization, Value
 from bytewright.ir.module import ConstantBuffer, Module, Port
-from bytewright.ir.parse import ParseError, parse_expression, parse_module, parse_primfunc
 from bytewright.ir.prim import (
     Access,
     Allocate,
@@ -26,11 +25,12 @@ from bytewright.ir.prim import (
     Seq,
     Store,
 )
-from bytewright.ir.print_graph import print_function
-from bytewright.ir.print_module import module_data, print_module
-from bytewright.ir.print_prim import format_expression, print_primfunc
 from bytewright.ir.scope import GLOBAL, WORKSPACE, pool_scope
-from bytewright.ir.text import format_value, wrapped
+from bytewright.ir.text.notation import format_value, wrapped
+from bytewright.ir.text.parse import ParseError, parse_expression, parse_module, parse_primfunc
+from bytewright.ir.text.print_graph import print_function
+from bytewright.ir.text.print_module import module_data, print_module
+from bytewright.ir.text.print_prim import format_expression, print_primfunc
 from bytewright.ir.types import DType, TensorType, VirtualDevice
 from bytewright.ir.where import Where
 from support.ir_strategies import OPERATIONS, Plain, expressions, modules, primfuncs

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bytewright.ir.analyses.ranges import range_of, ranges_of
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.expr import Buffer, Expr, Var, const, maximum, minimum
 from bytewright.ir.prim import Access, BufferParameter, PrimFunc, ScalarParameter
-from bytewright.ir.ranges import range_of, ranges_of
 from bytewright.ir.scope import GLOBAL
 from bytewright.ir.types import DType, Symbol
 

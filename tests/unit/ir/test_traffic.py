@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from bytewright.ir.analyses.traffic import Traffic, entry_traffic
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.expr import Buffer, Var, const, maximum, minimum
 from bytewright.ir.prim import Access, BufferParameter, PrimFunc, ScalarParameter
 from bytewright.ir.scope import GLOBAL
-from bytewright.ir.traffic import Traffic, entry_traffic
 from bytewright.ir.types import DType
 
 I32 = DType.I32

@@ -46,7 +46,7 @@ from bytewright.ir.prim import (
 )
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Rank, Scope, pool_scope
 from bytewright.ir.types import DType, Extent, Symbol, TensorType, VirtualDevice
-from bytewright.ir.verify import RULES, Stage, find_violations, verify
+from bytewright.ir.verify.stages import RULES, Stage, find_violations, verify
 from bytewright.ir.where import NOWHERE
 from bytewright.target import load_text
 from support.ir_strategies import Plain

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bytewright.ir.admit import faults_of_program
-from bytewright.ir.affine import Form, mark, runs_of
+from bytewright.ir.analyses.affine import Form, mark, runs_of
+from bytewright.ir.verify.admit import faults_of_program
 from bytewright.target import load_target
 from support.ir_programs import parsed
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from bytewright.ir.evaluate import Evaluator
+from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.expr import Buffer, RingRows
 from bytewright.ir.graph import evaluate_function
 from bytewright.ir.module import Module

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bytewright.diagnostics import CompileError
 from bytewright.ir.builder import BodyBuilder, load
-from bytewright.ir.evaluate import run_primfunc
+from bytewright.ir.evaluate.evaluate import run_primfunc
 from bytewright.ir.expr import Buffer, const
 from bytewright.ir.prim import Access, BufferParameter, PrimFunc
 from bytewright.ir.scope import GLOBAL

@@ -10,7 +10,7 @@ from bytewright.ir.graph import Function
 from bytewright.ir.module import Module
 from bytewright.ir.scope import pool_scope
 from bytewright.ir.types import VirtualDevice
-from bytewright.ir.verify import Stage, verify
+from bytewright.ir.verify.stages import Stage, verify
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.place.plan_devices import plan_devices
 from bytewright.target.registry import load_target

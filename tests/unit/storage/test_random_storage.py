@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from bytewright.diagnostics import InternalError
+from bytewright.ir.analyses import body_clock
 from bytewright.ir.border import Io
-from bytewright.ir.evaluate import Evaluator
+from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
 from bytewright.ir.prim import For, PrimFunc
 from bytewright.pipeline import plan_lowered
-from bytewright.storage import body_clock
 from bytewright.target.options import Overrides, apply_overrides
 from bytewright.target.registry import load_target
 from support.ir_program import expected_outputs, read_module

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from bytewright.ir.analyses.stack import stack_refusals, stack_use, stack_uses
 from bytewright.ir.builder import BodyBuilder, region
 from bytewright.ir.expr import Buffer, Var
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Access, Allocate, BufferParameter, For, If, PrimFunc, Seq
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope
 from bytewright.ir.types import DType
-from bytewright.storage.account_stack import stack_refusals, stack_use, stack_uses
 from bytewright.target.model import Target
 from bytewright.target.options import Overrides, apply_overrides
 from bytewright.target.registry import load_target

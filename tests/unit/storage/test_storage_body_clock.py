@@ -8,10 +8,10 @@ import pytest
 
 from bytewright import pipeline
 from bytewright.bundle.plan_document import PlannedModel
+from bytewright.ir.analyses.body_clock import BodyClock, body_clocks
 from bytewright.ir.border import Io
 from bytewright.ir.prim import For
 from bytewright.ir.walk import walk_statements
-from bytewright.storage.body_clock import BodyClock, body_clocks
 from bytewright.storage.place_scratch import place_scratch
 from bytewright.target.model import Target
 from bytewright.target.options import Overrides, apply_overrides

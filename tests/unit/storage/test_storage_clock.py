@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from bytewright.diagnostics import InternalError
+from bytewright.ir.analyses.clock import Timeline, read_clock
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.expr import const
 from bytewright.ir.module import Module
 from bytewright.ir.prim import LoopKind
 from bytewright.ir.scope import WORKSPACE
-from bytewright.storage.clock import Timeline, read_clock
 from bytewright.storage.place_scratch import place_scratch
 from bytewright.target.registry import load_target
 from support.hand_built import WHERE, chain, module_of, reverse_kernel, tensor

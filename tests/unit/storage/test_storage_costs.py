@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bytewright.ir.traffic import entry_traffic
+from bytewright.ir.analyses.traffic import entry_traffic
 from bytewright.pipeline import compile_model
 from bytewright.target import Overrides, apply_overrides, load_target, parse_pool_option
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from bytewright.diagnostics import CompileError, InternalError
+from bytewright.ir.analyses.stack import stack_use
 from bytewright.ir.border import Io
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Allocate, View
-from bytewright.ir.verify import Stage, verify
+from bytewright.ir.verify.stages import Stage, verify
 from bytewright.ir.walk import walk_statements
 from bytewright.pipeline import plan_lowered
-from bytewright.storage.account_stack import stack_use
 from bytewright.storage.join_alignments import join_alignments
 from bytewright.target.options import Overrides, apply_overrides
 from bytewright.target.registry import load_target

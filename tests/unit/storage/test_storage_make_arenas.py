@@ -9,22 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bytewright.diagnostics import CompileError
+from bytewright.ir.analyses.clock import read_clock
+from bytewright.ir.analyses.stack import stack_uses
 from bytewright.ir.builder import BodyBuilder, region
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import CANDIDATE_POOLS, Allocate
 from bytewright.ir.scope import GLOBAL, WORKSPACE, pool_scope
 from bytewright.ir.types import DType, Symbol
-from bytewright.ir.verify import Stage, find_violations, verify
+from bytewright.ir.verify.stages import Stage, find_violations, verify
 from bytewright.ir.walk import walk_statements
 from bytewright.pipeline import plan_lowered, store
-from bytewright.storage.account_stack import stack_uses
+from bytewright.remedy.trial import Conditions
 from bytewright.storage.build_problem import build_workspace_problem
-from bytewright.storage.clock import read_clock
 from bytewright.storage.make_arenas import make_arenas, top_bytes
 from bytewright.storage.pin_buffers import Pin
 from bytewright.storage.place_io import place_io
-from bytewright.storage.trial import Conditions
 from bytewright.target import load_text
 from bytewright.target.model import Target
 from bytewright.target.registry import load_target

@@ -7,18 +7,18 @@ from dataclasses import replace
 import pytest
 
 from bytewright.diagnostics import InternalError
+from bytewright.ir.analyses.clock import read_clock
 from bytewright.ir.border import Border, border_buffers, border_of, border_ports
 from bytewright.ir.builder import BodyBuilder, region
 from bytewright.ir.module import Module, Port
-from bytewright.ir.parse import parse_module
 from bytewright.ir.prim import IO, Access, Allocate, BufferParameter
-from bytewright.ir.print_module import print_module
 from bytewright.ir.scope import GLOBAL, WORKSPACE, pool_scope
+from bytewright.ir.text.parse import parse_module
+from bytewright.ir.text.print_module import print_module
 from bytewright.ir.types import DType, TensorType
-from bytewright.ir.verify import Stage, verify
+from bytewright.ir.verify.stages import Stage, verify
 from bytewright.ir.walk import walk_statements
 from bytewright.storage.attach_candidates import attach_candidates
-from bytewright.storage.clock import read_clock
 from bytewright.storage.place_io import place_io
 from bytewright.target.registry import load_target
 from support.hand_built import chain, reverse_kernel, tensor

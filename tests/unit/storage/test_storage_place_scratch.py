@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.ir.analyses.stack import stack_use
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.expr import Buffer, Var
 from bytewright.ir.module import Module
@@ -27,7 +28,6 @@ from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_sco
 from bytewright.ir.types import DType, Symbol
 from bytewright.ir.walk import walk_statements
 from bytewright.pipeline import plan_lowered
-from bytewright.storage.account_stack import stack_use
 from bytewright.storage.place_scratch import place_scratch
 from bytewright.target.model import UNLIMITED, Target, Unlimited
 from bytewright.target.options import Overrides, apply_overrides

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.ir.analyses.clock import read_clock
 from bytewright.ir.builder import BodyBuilder, region
 from bytewright.ir.module import Module
 from bytewright.ir.prim import CANDIDATE_POOLS, POOL_OFFSET, PrimFunc
@@ -14,7 +15,6 @@ from bytewright.ir.scope import STACK, WORKSPACE, Scope, pool_scope
 from bytewright.plan.solve import solve
 from bytewright.storage.attach_candidates import attach_candidates
 from bytewright.storage.build_problem import build_parameter_problem, build_workspace_problem
-from bytewright.storage.clock import read_clock
 from bytewright.target.load import load_text
 from bytewright.target.model import Target
 from support.hand_built import (

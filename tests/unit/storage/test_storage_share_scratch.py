@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bytewright.diagnostics import CompileError, InternalError
-from bytewright.ir.evaluate import Evaluator
+from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
 from bytewright.ir.prim import BufferParameter, Call, PrimFunc, Region, Role
 from bytewright.ir.walk import walk_statements

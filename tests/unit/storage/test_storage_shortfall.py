@@ -7,7 +7,7 @@ import pytest
 import bytewright
 from bytewright.diagnostics import CompileError
 from bytewright.plan.problem import Buffer, Candidate, Pool, Problem
-from bytewright.storage.shortfall import largest_shortfall
+from bytewright.remedy.shortfall import largest_shortfall
 from support.digits_bundle import DIGITS, digits_plan
 
 

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bytewright.ir.builder import BodyBuilder, load, region
-from bytewright.ir.expr import Buffer, Var, const
-from bytewright.ir.prim import Access, BufferParameter, Call, PrimFunc, ScalarParameter, Seq, Statement
-from bytewright.ir.rewrite import Rewriting, rewrite_sequence
-from bytewright.ir.scope import GLOBAL, WORKSPACE
-from bytewright.ir.types import DType
-from bytewright.storage.touch import (
+from bytewright.ir.analyses.touch import (
     Touch,
     Touches,
     TouchTable,
@@ -19,6 +13,12 @@ from bytewright.storage.touch import (
     touch_table,
     united,
 )
+from bytewright.ir.builder import BodyBuilder, load, region
+from bytewright.ir.expr import Buffer, Var, const
+from bytewright.ir.prim import Access, BufferParameter, Call, PrimFunc, ScalarParameter, Seq, Statement
+from bytewright.ir.rewrite import Rewriting, rewrite_sequence
+from bytewright.ir.scope import GLOBAL, WORKSPACE
+from bytewright.ir.types import DType
 from bytewright.target.load import load_text
 from bytewright.target.model import Target
 from support.hand_built import add_kernel, chain, constant, module_of, tensor

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from bytewright.c_names import c_name, is_c_name, model_name
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.ir.admit import refuse
 from bytewright.ir.border import Border, border_buffers
 from bytewright.ir.module import Module, Port
-from bytewright.ir.parse import ParsedModule
+from bytewright.ir.text.parse import ParsedModule
 from bytewright.ir.types import format_shape
-from bytewright.ir.verify import Stage, find_violations
-from bytewright.ir.verify_program import program_violations
-from bytewright.ir.violation import Violation
-from bytewright.ir.written import unwritten
+from bytewright.ir.verify.admit import refuse
+from bytewright.ir.verify.stages import Stage, find_violations
+from bytewright.ir.verify.verify_program import program_violations
+from bytewright.ir.verify.violation import Violation
+from bytewright.ir.verify.written import unwritten
 from bytewright.target.model import Target
 
 _PLANNED = "before planning"
@@ -49,7 +49,7 @@ def check_text(parsed: ParsedModule, target: Target, file_name: str) -> Stage:
 
 
 def check_program(parsed: ParsedModule, program: Module, target: Target, file_name: str) -> None:
-    """Refuses a text that keeps to the rules of the verifier, and yet is no program (`ir/admit.py`).
+    """Refuses a text that keeps to the rules of the verifier, and yet is no program (`ir/verify/admit.py`).
 
     Args:
         parsed: The text.

@@ -16,7 +16,7 @@ import numpy as np
 
 from bytewright.diagnostics import Collector, CompileError, Diagnostic
 from bytewright.ir.data import TensorData
-from bytewright.ir.parse import Constants
+from bytewright.ir.text.parse import Constants
 from bytewright.ir.types import DType
 
 SUFFIX = ".npz"

@@ -19,11 +19,11 @@ from bytewright.frontends.text.constants_file import read_constants
 from bytewright.ir.border import Border, border_buffers
 from bytewright.ir.graph import Function
 from bytewright.ir.module import Module, Port
-from bytewright.ir.parse import Constants, ParsedModule, ParseError, parse_text
 from bytewright.ir.prim import Call, PrimFunc, Statement
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
+from bytewright.ir.text.parse import Constants, ParsedModule, ParseError, parse_text
 from bytewright.ir.types import TensorType
-from bytewright.ir.verify import Stage
+from bytewright.ir.verify.stages import Stage
 from bytewright.ir.where import NOWHERE, Where
 from bytewright.ops.registry import OPERATIONS
 from bytewright.target.model import Target

@@ -1,0 +1,1 @@
+"""What passes know of a module without changing it: ranges, the clock, touch, stack, traffic."""

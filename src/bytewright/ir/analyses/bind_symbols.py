@@ -1,0 +1,95 @@
+"""What a callee's extents are at one of its calls, in terms of the caller.
+
+A symbol of the callee is what the call passes for the scalar parameter of its name: a constant makes the extent
+constant, a symbol of the caller takes its place with its bounds, and of anything else the largest value counts, so
+that what is allocated for the call is never too small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from bytewright.ir.analyses.ranges import Range, range_of, ranges_of
+from bytewright.ir.expr import Buffer, Const, Expr, Var
+from bytewright.ir.prim import Call, PrimFunc, ScalarParameter
+from bytewright.ir.symbols import symbols_of
+from bytewright.ir.types import Extent, Symbol, upper_bound
+
+# Names of a callee's symbols -> extents of the caller.
+Binding = Mapping[str, Extent]
+
+
+def scalar_arguments(callee: PrimFunc, call: Call) -> dict[str, Expr]:
+    """What a call passes for each scalar parameter, by name."""
+    pairs = zip(
+        callee.parameters, call.arguments, strict=False
+    )  # numbers may differ where it is not verified
+    return {
+        parameter.variable.name: argument
+        for parameter, argument in pairs
+        if isinstance(parameter, ScalarParameter) and isinstance(argument, Expr)
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A function with what it says of its scalars, gathered once for all calls of it and in it.
+
+    Attributes:
+        symbols: Extents that it is given, by name.
+        ranges: Of its variables, as far as they are known.
+    """
+
+    function: PrimFunc
+    symbols: Mapping[str, Symbol]
+    ranges: Mapping[str, Range]
+
+
+def known_of(function: PrimFunc) -> Known:
+    """What is known of the scalars of a function."""
+    return Known(function, symbols_of(function), ranges_of(function))
+
+
+def binding_at(callee: Known, call: Call, caller: Known) -> Binding:
+    """The extents that the callee's symbols stand for at one call."""
+    if not callee.symbols:
+        return {}
+    arguments = scalar_arguments(callee.function, call)
+    binding: dict[str, Extent] = {}
+    for name, symbol in callee.symbols.items():
+        argument = arguments.get(name)
+        if isinstance(argument, Const) and isinstance(argument.value, int):
+            binding[name] = argument.value
+        elif isinstance(argument, Var) and argument.name in caller.symbols:
+            binding[name] = caller.symbols[argument.name]
+        else:
+            known = None if argument is None else range_of(argument, caller.ranges)
+            binding[name] = symbol.upper if known is None else known[1]
+    return binding
+
+
+def bound_extents(extents: Sequence[Extent], binding: Binding) -> tuple[Extent, ...]:
+    """The extents with the callee's symbols replaced."""
+    return tuple(binding.get(e.name, e) if isinstance(e, Symbol) else e for e in extents)
+
+
+def bound_buffer(buffer: Buffer, binding: Binding) -> Buffer:
+    """The buffer as the caller has to provide it."""
+    return replace(buffer, shape=bound_extents(buffer.shape, binding))
+
+
+def always_holds(available: Sequence[Extent], needed: Sequence[Extent]) -> bool:
+    """Whether one shape has at least as many elements as another, whatever values the symbols take."""
+    rest, unmatched = list(available), list[Extent]()
+    for extent in needed:
+        if isinstance(extent, Symbol) and extent in rest:
+            rest.remove(extent)
+        else:
+            unmatched.append(extent)
+    return prod(map(_lower_bound, rest)) >= prod(map(upper_bound, unmatched))
+
+
+def _lower_bound(extent: Extent) -> int:
+    return extent.lower if isinstance(extent, Symbol) else extent

@@ -1,0 +1,244 @@
+"""The clock: program points of the entry, with calls inlined, and the lifetime of every buffer on it.
+
+A call occupies a tick for reading, those of its body, and one for writing. Within the body each argument is needed
+from its first to its last use there (`body_clock.py`), whatever it is to the kernel; so an input may die, and scratch
+take its bytes, in the middle of a call. A buffer lives from the first tick that needs it to the last. One that a loop
+uses but that was born outside lives for the whole loop. An arena, and what is requested from it, lives for the whole
+bodies of the calls that request from it, and the arena from the first to the last of them.
+Inputs of the model live from the start, because the application has already written them, and outputs to the end.
+Lifetimes are half-open. Beside them stands which devices touch each buffer (`touch.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bytewright.diagnostics import InternalError
+from bytewright.ir.analyses.body_clock import BodyClock, Interval, body_clocks
+from bytewright.ir.analyses.touch import Touch, Touches, TouchTable, touch_table, united
+from bytewright.ir.border import Border, border_of
+from bytewright.ir.expr import Buffer
+from bytewright.ir.module import Module
+from bytewright.ir.prim import (
+    Allocate,
+    BufferParameter,
+    Call,
+    For,
+    If,
+    Let,
+    LoopKind,
+    PrimFunc,
+    Region,
+    Seq,
+    Statement,
+    Store,
+    View,
+)
+from bytewright.target.model import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call of the entry.
+
+    Attributes:
+        ticks: Half-open interval on the clock.
+        needed: The entry's buffers that the call is given, each with the ticks in which it needs them.
+    """
+
+    index: int
+    ticks: tuple[int, int]
+    call: Call
+    device: str
+    needed: tuple[tuple[str, Interval], ...]
+
+    @property
+    def touched(self) -> tuple[str, ...]:
+        """Names of the entry's buffers that the call is given."""
+        return tuple(name for name, _ in self.needed)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveBuffer:
+    """A buffer of the entry with its lifetime and the devices that touch it."""
+
+    buffer: Buffer
+    allocation: Allocate | None
+    lower: int
+    upper: int
+    touches: Touches
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Names of the devices that touch it, sorted."""
+        return tuple(sorted(touch.device for touch in self.touches))
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """Steps of the entry that come again.
+
+    Attributes:
+        steps: The first of them and the last.
+        inside: Names of buffers that are born in it, and carry nothing from turn to turn.
+    """
+
+    steps: tuple[int, int]
+    inside: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """All steps, and all buffers of the entry that are used, in order of allocation; parameters first.
+
+    An arena and what is requested from it are both among them, and a step touches both.
+    """
+
+    steps: tuple[Step, ...]
+    buffers: tuple[LiveBuffer, ...]
+    loops: tuple[Loop, ...] = ()
+
+    @property
+    def num_ticks(self) -> int:
+        """The end of the clock."""
+        return self.steps[-1].ticks[1] if self.steps else 0
+
+    def steps_touching(self) -> dict[str, tuple[int, int]]:
+        """First and last step that touch each buffer that a step touches."""
+        found: dict[str, tuple[int, int]] = {}
+        for step in self.steps:
+            for name in step.touched:
+                found[name] = (found[name][0] if name in found else step.index, step.index)
+        return found
+
+    def steps_alive(self, name: str) -> tuple[int, int]:
+        """First and last step that a buffer lives in."""
+        live = next(live for live in self.buffers if live.buffer.name == name)
+        alive = [s.index for s in self.steps if s.ticks[0] < live.upper and live.lower < s.ticks[1]]
+        return (alive[0], alive[-1]) if alive else (0, 0)
+
+
+def read_clock(module: Module, target: Target) -> Timeline:
+    """Numbers the program points of the module's entry; the target says which devices there are."""
+    entry = module.main
+    kernels = {kernel.name: kernel for kernel in module.kernels}
+    reader = _Reader(kernels, body_clocks(module, target), entry.device, touch_table(module, target))
+    reader.sequence(entry.body)
+    parameters = entry.buffer_parameters
+    allocations = {allocation.buffer.name: allocation for allocation in reader.allocations}
+    buffers = [definition.buffer for definition in (*parameters, *reader.allocations)]
+    for definition in (*parameters, *reader.allocations):
+        reader.extend(definition)
+    live = [
+        LiveBuffer(
+            buffer,
+            allocations.get(buffer.name),
+            *reader.lifetimes[buffer.name],
+            reader.touches[buffer.name],
+        )
+        for buffer in buffers
+        if buffer.name in reader.lifetimes
+    ]
+    return Timeline(tuple(reader.steps), tuple(live), tuple(reader.loops))
+
+
+@dataclass(slots=True)
+class _Reader:
+    kernels: dict[str, PrimFunc]
+    clocks: dict[str, BodyClock]
+    device: str
+    table: TouchTable
+    tick: int = 0
+    steps: list[Step] = field(default_factory=list[Step])
+    loops: list[Loop] = field(default_factory=list[Loop])
+    allocations: list[Allocate] = field(default_factory=list[Allocate])
+    arena_of: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    lifetimes: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+    touches: dict[str, Touches] = field(default_factory=dict[str, Touches])
+
+    def sequence(self, sequence: Seq) -> None:
+        for statement in sequence.statements:
+            self._statement(statement)
+
+    def _statement(self, statement: Statement) -> None:
+        match statement:
+            case Seq():
+                self.sequence(statement)
+            case Allocate():
+                self.allocations.append(statement)
+                if statement.arena is not None:  # who touches the one touches the other
+                    self.arena_of[statement.buffer.name] = (statement.arena,)
+            case Call():
+                self._call(statement)
+            case For():
+                self._loop(statement)
+            case If():
+                self.sequence(statement.then)
+                if statement.otherwise is not None:
+                    self.sequence(statement.otherwise)
+            case Let():
+                pass
+            case Store() | View():
+                raise InternalError("the entry touches memory outside of a call")
+
+    def _loop(self, loop: For) -> None:
+        first, num_allocations, num_steps = self.tick, len(self.allocations), len(self.steps)
+        self.sequence(loop.body)
+        inside = tuple(allocation.buffer.name for allocation in self.allocations[num_allocations:])
+        born_inside = set(inside)
+        if len(self.steps) > num_steps:
+            self.loops.append(Loop((num_steps, len(self.steps) - 1), inside))
+        if loop.kind is LoopKind.PARALLEL and born_inside:
+            raise InternalError(f"buffers are allocated inside the parallel loop '{loop.variable.name}'")
+        for name, (lower, upper) in self.lifetimes.items():
+            if name not in born_inside and upper > first:
+                self.lifetimes[name] = (min(lower, first), max(upper, self.tick))
+
+    def _call(self, call: Call) -> None:
+        kernel, clock = self.kernels.get(call.callee), self.clocks.get(call.callee)
+        num_ticks = 1 if clock is None else clock.num_ticks
+        ticks = (self.tick, self.tick + 1 + num_ticks + 1)
+        needed: dict[str, Interval] = {}
+        for index, argument in enumerate(call.arguments):
+            if not isinstance(argument, Region):
+                continue
+            name = argument.buffer.name
+            interval = ticks if clock is None else _in_call(clock.intervals[index], ticks)
+            touches = self.table.of_argument(call, index)
+            arenas = self.arena_of.get(name, ())
+            for reached in (name, *arenas):
+                if arenas:  # held throughout, whenever it is used
+                    interval = (ticks[0] + 1, ticks[1] - 1)
+                needed[reached] = _hull(needed.get(reached, interval), interval)
+                self.touches[reached] = united(self.touches.get(reached, ()), touches)
+        for name, (lower, upper) in needed.items():
+            self._touch(name, lower, upper)
+        device = kernel.device if kernel else self.device
+        self.steps.append(Step(len(self.steps), ticks, call, device, tuple(needed.items())))
+        self.tick = ticks[1]
+
+    def extend(self, definition: BufferParameter | Allocate) -> None:
+        """Keeps inputs and outputs alive for the application, which touches them on the entry's device.
+
+        Those in a workspace have their bytes even if no step touches them.
+        """
+        name, border = definition.buffer.name, border_of(definition)
+        if border is None or (isinstance(definition, BufferParameter) and name not in self.lifetimes):
+            return
+        start, end = (0, 1) if border is Border.INPUT else (max(self.tick - 1, 0), max(self.tick, 1))
+        self._touch(name, start, end)
+        own = Touch(self.device, f"the application touches it on device '{self.device}'")
+        self.touches[name] = united(self.touches.get(name, ()), (own,))
+
+    def _touch(self, name: str, lower: int, upper: int) -> None:
+        self.lifetimes[name] = _hull(self.lifetimes.get(name, (lower, upper)), (lower, upper))
+
+
+def _in_call(interval: Interval | None, ticks: Interval) -> Interval:
+    """When an argument is needed; what the body never touches still has an address, and bytes while it is read."""
+    first = ticks[0]
+    return (first, first + 1) if interval is None else (first + 1 + interval[0], first + 1 + interval[1])
+
+
+def _hull(first: Interval, second: Interval) -> Interval:
+    return min(first[0], second[0]), max(first[1], second[1])

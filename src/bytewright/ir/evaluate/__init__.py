@@ -1,0 +1,1 @@
+"""Programs carried out, for tests: what the C must compute."""

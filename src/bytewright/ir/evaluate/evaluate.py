@@ -1,0 +1,202 @@
+"""Runs PrimFuncs on numpy arrays, for tests after every pass.
+
+The evaluator is the meaning of PrimFuncs: integers are exact, float32 is rounded at every operation, and what C
+leaves undefined (overflow, a shift out of range, an index outside its axis, memory read before it was written,
+division by zero) is an `InternalError` that names function and buffer. Buffers with an offset in a pool share the
+pool's bytes, so a wrong plan gives wrong results here too. exp and tanh are computed in double and rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import assert_never, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytewright.diagnostics import InternalError
+from bytewright.ir.address import num_elements, size_bytes, storage_shape
+from bytewright.ir.evaluate.runtime import Pair, Pools, allocate, given, namespace, recast
+from bytewright.ir.evaluate.source import FORMATS, function_name, translate, written_mark
+from bytewright.ir.evaluate.stand_in import StandIn, stand_in_body
+from bytewright.ir.expr import Buffer
+from bytewright.ir.module import Module
+from bytewright.ir.prim import (
+    POOL_OFFSET,
+    Access,
+    Allocate,
+    BufferParameter,
+    PrimFunc,
+    Role,
+    ScalarParameter,
+    Seq,
+)
+from bytewright.ir.types import Symbol
+from bytewright.ir.walk import walk_statements
+
+Array = NDArray[np.generic]
+Argument = Array | int | float
+
+
+def run_primfunc(
+    function: PrimFunc, arguments: Mapping[str, Argument], module: Module | None = None
+) -> dict[str, Array]:
+    """Runs one PrimFunc; see `Evaluator.run`. `module` gives the functions and constants that it uses."""
+    surrounding = module or Module(function.name)
+    known = {f.name for f in (*surrounding.kernels, *surrounding.entries)}
+    extra = () if function.name in known else (function,)
+    return Evaluator(surrounding, extra).run(function.name, arguments)
+
+
+class Evaluator:
+    """The PrimFuncs of a module, ready to run as often as wanted.
+
+    Args:
+        module: Kernels, entries and constants.
+        extra: Further functions that are not in the module.
+        stand_ins: For each function of the application a Python function of the same arguments: arrays, which it
+            writes to as the prototype says, and numbers; a status that it returns must be 0 or None.
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        extra: tuple[PrimFunc, ...] = (),
+        stand_ins: Mapping[str, StandIn] | None = None,
+    ) -> None:
+        functions = (*module.kernels, *module.entries, *extra)
+        self._functions = {function.name: function for function in functions}
+        self._pools = Pools()
+        self._namespace = namespace(self._pools)
+        constants: dict[str, tuple[Buffer, str]] = {}
+        for position, constant in enumerate(module.constant_buffers):
+            python = f"k{position}"
+            constants[constant.buffer.name] = (constant.buffer, python)
+            pair = given(constant.data.content, FORMATS[constant.buffer.dtype])
+            self._namespace[python], self._namespace[f"{python}_s"] = pair
+            self._namespace[f"{python}_w"] = written_mark(constant.buffer.dtype)
+        for function in functions:
+            if function.external is not None:
+                body = stand_in_body(function, (stand_ins or {}).get(function.name))
+                self._namespace[function_name(function.name)] = body
+                continue
+            self._reserve_pools(function.body)
+            source = translate(function, self._functions, constants)
+            exec(compile(source, f"<{function.name}>", "exec"), self._namespace)
+
+    def _reserve_pools(self, body: Seq) -> None:
+        for statement in walk_statements(body):
+            if isinstance(statement, Allocate) and statement.buffer.scope is not None:
+                offset, pool = statement.annotation(POOL_OFFSET), statement.buffer.scope.pool
+                if isinstance(offset, int) and pool is not None:
+                    self._pools.reserve(pool, offset + size_bytes(statement.buffer))
+
+    def run(
+        self, name: str, arguments: Mapping[str, Argument], require_complete: bool = True
+    ) -> dict[str, Array]:
+        """Runs a function.
+
+        Args:
+            name: A kernel or an entry.
+            arguments: By name: arrays for parameters that are read, numbers for scalars. What is only written, and
+                scratch, is supplied here unless given.
+            require_complete: Refuse if an element of a written parameter was not written.
+
+        Returns:
+            The parameters that were written, scratch excepted, by name; the arguments are not changed.
+
+        Raises:
+            InternalError: The function breaks a rule of the IR.
+        """
+        function = self._functions.get(name)
+        if function is None:
+            raise InternalError(f"there is no function '{name}' to run")
+        unknown = [key for key in arguments if key not in _parameter_names(function)]
+        if unknown:
+            raise InternalError(f"'{name}' has no parameter '{unknown[0]}'")
+        values: list[object] = []
+        written: list[tuple[BufferParameter, tuple[int, ...], Pair]] = []
+        for parameter in function.parameters:
+            match parameter:
+                case ScalarParameter():
+                    values.append(_scalar(parameter, arguments, name))
+                case BufferParameter():
+                    shape = _shape(parameter.buffer, arguments)
+                    pair = _memory(parameter, shape, arguments, name)
+                    values.extend((*pair, written_mark(parameter.buffer.dtype)))
+                    if parameter.access is not Access.READ and parameter.role is not Role.SCRATCH:
+                        written.append((parameter, shape, pair))
+                case _:
+                    assert_never(parameter)
+        body = cast(Callable[..., None], self._namespace[function_name(name)])
+        try:
+            body(*values)
+        except (TypeError, ValueError, IndexError) as error:
+            raise InternalError(f"'{name}' cannot be evaluated: {error}") from error
+        return {
+            parameter.buffer.name: _array(parameter.buffer, shape, pair, require_complete, name)
+            for parameter, shape, pair in written
+        }
+
+
+def _parameter_names(function: PrimFunc) -> tuple[str, ...]:
+    return tuple(
+        p.buffer.name if isinstance(p, BufferParameter) else p.variable.name for p in function.parameters
+    )
+
+
+def _scalar(parameter: ScalarParameter, arguments: Mapping[str, Argument], name: str) -> object:
+    variable = parameter.variable
+    if variable.name not in arguments:
+        raise InternalError(f"'{name}' needs a value for '{variable.name}'")
+    converted = np.asarray(arguments[variable.name])
+    exact = converted.astype(variable.dtype.numpy)
+    if variable.dtype.is_integer and int(exact) != int(converted):
+        raise InternalError(f"'{variable.name}': {converted} does not fit {variable.dtype.value}")
+    return exact.item()
+
+
+def _shape(buffer: Buffer, arguments: Mapping[str, Argument]) -> tuple[int, ...]:
+    """The extents that are stored, with symbols as the arguments say."""
+    shape: list[int] = []
+    for extent in storage_shape(buffer):
+        if isinstance(extent, Symbol):
+            if extent.name not in arguments:
+                raise InternalError(f"'{buffer.name}' needs a value for the extent '{extent}'")
+            value = int(np.asarray(arguments[extent.name]))
+            if not extent.lower <= value <= extent.upper:
+                raise InternalError(f"{value} is outside the extent '{extent}'")
+            shape.append(value)
+        else:
+            shape.append(extent)
+    return tuple(shape)
+
+
+def _memory(
+    parameter: BufferParameter, shape: tuple[int, ...], arguments: Mapping[str, Argument], name: str
+) -> Pair:
+    buffer = parameter.buffer
+    kind = FORMATS[buffer.dtype]
+    if buffer.name not in arguments:
+        if parameter.access is not Access.WRITE and parameter.role is not Role.SCRATCH:
+            raise InternalError(f"'{name}' needs an array for '{buffer.name}'")
+        return allocate(int(np.prod(shape, dtype=np.int64)), kind)
+    array = np.asarray(arguments[buffer.name])
+    if array.shape != shape or array.dtype != buffer.dtype.numpy:
+        raise InternalError(
+            f"'{name}': '{buffer.name}' is {buffer.dtype.value}{list(shape)}, "
+            f"the array is {array.dtype}{list(array.shape)}"
+        )
+    return given(bytearray(np.ascontiguousarray(array).tobytes()), kind)
+
+
+def _array(buffer: Buffer, shape: tuple[int, ...], pair: Pair, complete: bool, name: str) -> Array:
+    data, shadow = pair
+    array = np.frombuffer(recast(data, "B"), dtype=buffer.dtype.numpy).reshape(shape)
+    flags = np.frombuffer(recast(shadow, "B"), dtype=np.uint8)
+    if complete and not flags.all():
+        element = int(np.argmin(flags)) // buffer.dtype.size_bytes
+        raise InternalError(
+            f"'{name}' leaves element {element} of {num_elements(buffer)} of '{buffer.name}' unwritten"
+        )
+    return array

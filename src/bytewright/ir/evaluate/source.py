@@ -1,0 +1,533 @@
+"""Translates PrimFuncs to Python source for the evaluator, with every check of the IR's rules written out.
+
+A buffer becomes three Python names: a memoryview of its elements, one of the same shape that says which buffer wrote
+each element, and the mark of this buffer there; an element with another mark counts as not written. Checks that
+interval arithmetic proves needless (the index of a loop within its extent, the product of two bytes) are left out,
+which is what makes the evaluator quick enough for tests. Helpers named `rt_` stand in `evaluate_runtime`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import assert_never
+
+from bytewright.diagnostics import InternalError
+from bytewright.ir.address import num_elements, storage_shape
+from bytewright.ir.analyses.ranges import combined_range
+from bytewright.ir.expr import Binary, BinaryOperator, Buffer, Cast, Const, Expr, Load, MathCall, Select, Var
+from bytewright.ir.prim import (
+    POOL_OFFSET,
+    Access,
+    Allocate,
+    BufferParameter,
+    Call,
+    For,
+    If,
+    Let,
+    PrimFunc,
+    Region,
+    ScalarParameter,
+    Seq,
+    Statement,
+    Store,
+    View,
+)
+from bytewright.ir.scope import LOCAL
+from bytewright.ir.types import DType, Extent, Symbol
+from bytewright.ir.walk import as_any, regions, walk_statements
+
+Interval = tuple[int, int]
+
+FORMATS = {
+    DType.BOOL: "?",
+    DType.I8: "b",
+    DType.U8: "B",
+    DType.I16: "h",
+    DType.I32: "i",
+    DType.I64: "q",
+    DType.F32: "f",
+    DType.F64: "d",
+}
+_NUM_MARKS = 255  # a mark is a byte that is not 0, repeated; planned buffers take them in turn
+ARITHMETIC = frozenset({DType.I16, DType.I32, DType.I64, DType.F32, DType.F64})
+_LONG_TEXT = 600  # Python's parser allows 200 nested parentheses; long operands become statements
+_PYTHON_OPERATORS = {
+    BinaryOperator.ADD: "+",
+    BinaryOperator.SUB: "-",
+    BinaryOperator.MUL: "*",
+    BinaryOperator.AND: "&",
+    BinaryOperator.LT: "<",
+    BinaryOperator.LE: "<=",
+    BinaryOperator.GT: ">",
+    BinaryOperator.GE: ">=",
+    BinaryOperator.EQ: "==",
+    BinaryOperator.LOGICAL_AND: "and",
+    BinaryOperator.LOGICAL_OR: "or",
+}
+
+
+def written_mark(dtype: DType, number: int = 0) -> int:
+    """What stands beside an element that a buffer wrote: the buffers of a pool differ in their numbers."""
+    return int.from_bytes(bytes([1 + number % _NUM_MARKS]) * dtype.size_bytes, "little")
+
+
+def function_name(name: str) -> str:
+    """The Python name of a PrimFunc."""
+    return "f_" + re.sub(r"\W", lambda found: f"_{ord(found[0]):x}_", name)
+
+
+def translate(
+    function: PrimFunc, callees: Mapping[str, PrimFunc], constants: Mapping[str, tuple[Buffer, str]]
+) -> str:
+    """The Python source of one PrimFunc.
+
+    Args:
+        function: What to translate.
+        callees: The PrimFuncs that it may call, by name.
+        constants: Constant buffers by name, each with the Python name that holds it.
+    """
+    return _Translator(function, callees, constants).source()
+
+
+class _Translator:
+    def __init__(
+        self, function: PrimFunc, callees: Mapping[str, PrimFunc], constants: Mapping[str, tuple[Buffer, str]]
+    ) -> None:
+        self.function = function
+        self.callees = callees
+        self.lines: list[str] = []
+        self.depth = 1
+        self.num_temporaries = 0
+        self.num_planned = 0
+        self.variables: dict[str, str] = {}
+        self.intervals: dict[str, Interval] = {}
+        self.known: dict[int, Interval | None] = {}  # by identity of nodes, until a variable is defined
+        self.buffers: dict[str, str] = {name: python for name, (_, python) in constants.items()}
+        self.scalars = _plain_scalars(function.body)
+
+    def source(self) -> str:
+        parameters: list[str] = []
+        for parameter in self.function.parameters:
+            match parameter:
+                case BufferParameter():
+                    python = self.buffers[parameter.buffer.name] = f"b{len(self.buffers)}"
+                    parameters.extend((python, f"{python}_s", f"{python}_w"))
+                case ScalarParameter():
+                    parameters.append(self.define(parameter.variable))
+                case _:
+                    assert_never(parameter)
+        self.sequence(self.function.body)
+        head = f"def {function_name(self.function.name)}({', '.join(parameters)}):"
+        return "\n".join([head, *self.lines, "    return", ""])
+
+    # Names
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+
+    def temporary(self) -> str:
+        self.num_temporaries += 1
+        return f"t{self.num_temporaries}"
+
+    def define(self, variable: Var, interval: Interval | None = None) -> str:
+        python = self.variables[variable.name] = f"v{len(self.variables)}"
+        self.known.clear()
+        if interval is not None:
+            self.intervals[variable.name] = interval
+        else:
+            self.intervals.pop(variable.name, None)
+        return python
+
+    def buffer(self, buffer: Buffer) -> str:
+        if buffer.name not in self.buffers:
+            raise InternalError(f"'{self.function.name}': buffer '{buffer.name}' is not defined")
+        return self.buffers[buffer.name]
+
+    def place(self, *details: object) -> str:
+        return ", ".join(repr(item) for item in (self.function.name, *details))
+
+    # Statements
+
+    def sequence(self, sequence: Seq) -> None:
+        for statement in sequence.statements:
+            self.statement(statement)
+
+    def indented(self, sequence: Seq) -> None:
+        self.depth += 1
+        self.sequence(sequence)
+        self.line("pass")
+        self.depth -= 1
+
+    def statement(self, statement: Statement) -> None:
+        match statement:
+            case Seq():
+                self.sequence(statement)
+            case For():
+                self.loop(statement)
+            case If():
+                self.line(f"if {self.value(statement.condition)}:")
+                self.indented(statement.then)
+                if statement.otherwise is not None:
+                    self.line("else:")
+                    self.indented(statement.otherwise)
+            case Let():
+                text = self.value(statement.value)
+                interval = self.interval(statement.value)
+                self.line(f"{self.define(statement.variable, interval)} = {text}")
+            case Allocate():
+                self.allocate(statement)
+            case Store():
+                self.store(statement)
+            case View():
+                self.view(statement)
+            case Call():
+                self.call(statement)
+            case _:
+                assert_never(statement)
+
+    def loop(self, loop: For) -> None:
+        begin, end = self.value(loop.begin), self.value(loop.end)
+        low, high = self.interval(loop.begin), self.interval(loop.end)
+        interval = (low[0], high[1] - 1) if low is not None and high is not None else None
+        self.line(f"for {self.define(loop.variable, interval)} in range({begin}, {end}):")
+        for buffer in loop.private:
+            python = self.buffer(buffer)
+            self.line(f"    rt_forget({python}_s, {python}_w)")
+        self.indented(loop.body)
+
+    def allocate(self, statement: Allocate) -> None:
+        buffer = statement.buffer
+        python = self.buffers[buffer.name] = f"b{len(self.buffers)}"
+        if buffer.name in self.scalars:
+            self.line(f"{python} = None")
+            return
+        offset = statement.annotation(POOL_OFFSET)
+        pool = None if buffer.scope is None else buffer.scope.pool
+        kind = FORMATS[buffer.dtype]
+        if offset is None or pool is None:
+            self.line(f"{python}, {python}_s = rt_allocate({self.length(buffer)}, {kind!r})")
+            self.line(f"{python}_w = {written_mark(buffer.dtype)}")
+        else:
+            mark = written_mark(buffer.dtype, self.num_planned)
+            self.num_planned += 1
+            self.line(
+                f"{python}, {python}_s = rt_pool({pool!r}, {offset!r}, {self.length(buffer)}, {kind!r}, {mark})"
+            )
+            self.line(f"{python}_w = {mark}")
+
+    def store(self, statement: Store) -> None:
+        buffer, value = statement.buffer, self.value(statement.value)
+        python = self.buffer(buffer)
+        if buffer.name in self.scalars:
+            self.line(f"{python} = {value}")
+            return
+        checks, flat = self.flat(buffer, statement.indices)
+        for check in checks:
+            self.line(check)
+        index = self.temporary()
+        self.line(f"{index} = {flat}")
+        self.line(f"{python}[{index}] = {value}")
+        self.line(f"{python}_s[{index}] = {python}_w")
+
+    def view(self, statement: View) -> None:
+        python = f"b{len(self.buffers)}"
+        length, kind = self.length(statement.buffer), FORMATS[statement.buffer.dtype]
+        where = self.place(statement.buffer.name)
+
+        def assign(source: Region) -> str:
+            pointed, index = self.buffer(source.buffer), self.region_index(source)
+            shown = f"rt_view({pointed}, {pointed}_s, {pointed}_w, {index}, {length}, {kind!r}, {where})"
+            return f"{python}, {python}_s, {python}_w = {shown}"
+
+        if statement.condition is None or statement.otherwise is None:
+            self.line(assign(statement.source))
+        else:
+            self.line(f"if {self.value(statement.condition)}:")
+            self.depth += 1
+            self.line(assign(statement.source))
+            self.depth -= 1
+            self.line("else:")
+            self.depth += 1
+            self.line(assign(statement.otherwise))
+            self.depth -= 1
+        self.buffers[statement.buffer.name] = python
+
+    def call(self, statement: Call) -> None:
+        callee = self.callees.get(statement.callee)
+        if callee is None:
+            self.line(f"rt_unknown({self.place(statement.callee)})")
+            return
+        if len(callee.parameters) != len(statement.arguments):
+            raise InternalError(
+                f"'{self.function.name}' calls '{callee.name}' with {len(statement.arguments)} arguments, "
+                f"{len(callee.parameters)} expected"
+            )
+        arguments: list[str] = []
+        for parameter, argument in zip(callee.parameters, statement.arguments, strict=True):
+            if isinstance(parameter, BufferParameter) and isinstance(argument, Region):
+                arguments.append(self.pointer(parameter, argument, callee.name))
+            elif isinstance(parameter, ScalarParameter) and isinstance(argument, Expr):
+                if argument.dtype is not parameter.variable.dtype:
+                    raise InternalError(f"'{callee.name}': type of argument '{parameter.variable.name}'")
+                arguments.append(self.value(argument))
+            else:
+                raise InternalError(f"'{callee.name}': buffer and scalar arguments are mixed up")
+        self.line(f"{function_name(callee.name)}({', '.join(arguments)})")
+
+    def pointer(self, parameter: BufferParameter, argument: Region, callee: str) -> str:
+        buffer = parameter.buffer
+        if buffer.dtype is not argument.buffer.dtype:
+            raise InternalError(
+                f"'{self.function.name}' passes '{argument.buffer.name}' of {argument.buffer.dtype.value} to "
+                f"'{buffer.name}' of {buffer.dtype.value} in '{callee}'"
+            )
+        symbolic = any(isinstance(extent, Symbol) for extent in storage_shape(buffer))
+        length = None if symbolic else num_elements(buffer)
+        python, index = self.buffer(argument.buffer), self.region_index(argument)
+        readonly = parameter.access is Access.READ
+        memory = f"{python}, {python}_s, {python}_w"
+        return f"*rt_region({memory}, {index}, {length}, {readonly}, {self.place(buffer.name)})"
+
+    # Addresses
+
+    def length(self, buffer: Buffer) -> str:
+        return " * ".join(["1", *(self.extent(extent) for extent in storage_shape(buffer))])
+
+    def extent(self, extent: Extent) -> str:
+        if not isinstance(extent, Symbol):
+            return str(extent)
+        if extent.name not in self.variables:
+            raise InternalError(f"'{self.function.name}' has no parameter for the extent '{extent}'")
+        return self.variables[extent.name]
+
+    def flat(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[list[str], str]:
+        """Conditions that hold or raise, to be evaluated in order, and then the element's number."""
+        if len(indices) != len(buffer.shape):
+            raise InternalError(f"'{self.function.name}': wrong number of indices for '{buffer.name}'")
+        checks: list[str] = []
+        flat = "0"
+        for axis, (index, stored) in enumerate(zip(indices, storage_shape(buffer), strict=True)):
+            extent = buffer.shape[axis]
+            text, interval = self.value(index, strict=False), self.interval(index)
+            proved = (
+                interval is not None and isinstance(extent, int) and interval[0] >= 0 and interval[1] < extent
+            )
+            if not proved:
+                name, bound = self.temporary(), self.extent(extent)
+                outside = f"rt_outside({self.place(buffer.name, axis)}, {name}, {bound})"
+                checks.append(f"(0 <= ({name} := {text}) < {bound} or {outside})")
+                text = name
+            if buffer.rows is not None and buffer.rows.axis == axis:
+                text = f"({text}) % {buffer.rows.num_rows}"
+            flat = text if flat == "0" else f"({flat}) * {self.extent(stored)} + {text}"
+        return checks, flat
+
+    def region_index(self, region: Region) -> str:
+        """The number of the first element; that it is inside is checked with the length, at run time."""
+        flat = "0"
+        if not region.indices:
+            return flat
+        if len(region.indices) != len(region.buffer.shape):
+            raise InternalError(f"'{self.function.name}': wrong number of indices for '{region.buffer.name}'")
+        stored_shape = storage_shape(region.buffer)
+        for axis, (index, stored) in enumerate(zip(region.indices, stored_shape, strict=True)):
+            text = self.value(index, strict=False)
+            if region.buffer.rows is not None and region.buffer.rows.axis == axis:
+                text = f"({text}) % {region.buffer.rows.num_rows}"
+            flat = text if flat == "0" else f"({flat}) * {self.extent(stored)} + {text}"
+        return flat
+
+    # Expressions
+
+    def value(self, expression: Expr, strict: bool = True) -> str:
+        """The Python expression of a value.
+
+        Args:
+            expression: What to translate.
+            strict: The value is needed whatever happens, so that lines may be written before it.
+        """
+        node = as_any(expression)
+        match node:
+            case Const():
+                return _constant(node)
+            case Var():
+                if node.name not in self.variables:
+                    raise InternalError(f"'{self.function.name}': variable '{node.name}' is not defined")
+                return self.variables[node.name]
+            case Load():
+                text = self.load(node)
+            case Binary():
+                text = self.binary(node, strict)
+            case Cast():
+                text = self.cast(node, strict)
+            case Select():
+                condition = self.value(node.condition, strict)
+                if_true, if_false = self.value(node.if_true, False), self.value(node.if_false, False)
+                text = f"({if_true} if {condition} else {if_false})"
+            case MathCall():
+                text = f"rt_{node.function.value}({self.value(node.operand, strict)})"
+            case _:
+                assert_never(node)
+        if strict and len(text) > _LONG_TEXT:
+            name = self.temporary()
+            self.line(f"{name} = {text}")
+            return name
+        return text
+
+    def load(self, node: Load) -> str:
+        python = self.buffer(node.buffer)
+        if node.buffer.name in self.scalars:
+            return f"({python} if {python} is not None else rt_unset({self.place(node.buffer.name)}, 0))"
+        checks, flat = self.flat(node.buffer, node.indices)
+        index = self.temporary()
+        unset = f"rt_unset({self.place(node.buffer.name)}, {index})"
+        checks.append(f"({python}_s[({index} := {flat})] == {python}_w or {unset})")
+        return f"({python}[{index}] if {' and '.join(checks)} else None)"
+
+    def binary(self, node: Binary, strict: bool) -> str:
+        operator, dtype = node.operator, node.left.dtype
+        if node.right.dtype is not dtype:
+            raise InternalError(f"'{self.function.name}': operands of '{operator.value}' differ in type")
+        lazy = operator in (BinaryOperator.LOGICAL_AND, BinaryOperator.LOGICAL_OR)
+        left, right = self.value(node.left, strict), self.value(node.right, strict and not lazy)
+        if lazy:
+            return f"({left} {_PYTHON_OPERATORS[operator]} {right})"
+        if dtype not in ARITHMETIC and (operator, dtype) != (BinaryOperator.EQ, DType.BOOL):
+            raise InternalError(f"'{self.function.name}': '{operator.value}' is not defined on {dtype.value}")
+        match operator:
+            case BinaryOperator.MIN | BinaryOperator.MAX:
+                first, second = self.temporary(), self.temporary()
+                sign = ">" if operator is BinaryOperator.MIN else "<"
+                return f"({second} if ({first} := {left}) {sign} ({second} := {right}) else {first})"
+            case _ if operator.is_comparison:
+                return f"({left} {_PYTHON_OPERATORS[operator]} {right})"
+            case _ if not dtype.is_integer:
+                return self.float_arithmetic(operator, left, right, dtype)
+            case BinaryOperator.DIV | BinaryOperator.MOD:
+                helper = "rt_divide" if operator is BinaryOperator.DIV else "rt_remainder"
+                text = f"{helper}({left}, {right}, {self.place()})"
+            case BinaryOperator.SHL | BinaryOperator.SHR:
+                amount = self.shift_amount(node.right, right, dtype)
+                text = f"({left} {operator.value} {amount})"
+            case _:
+                text = f"({left} {_PYTHON_OPERATORS[operator]} {right})"
+        if self.fits(node, dtype):
+            return text
+        low, high = dtype.bounds
+        name = self.temporary()
+        overflow = f"rt_overflow({self.place(operator.value, dtype.value)}, {name})"
+        return f"({name} if {low} <= ({name} := {text}) <= {high} else {overflow})"
+
+    def float_arithmetic(self, operator: BinaryOperator, left: str, right: str, dtype: DType) -> str:
+        if operator is BinaryOperator.DIV:
+            text = f"rt_divide_float({left}, {right})"
+        elif operator in (BinaryOperator.ADD, BinaryOperator.SUB, BinaryOperator.MUL):
+            text = f"({left} {_PYTHON_OPERATORS[operator]} {right})"
+        else:
+            raise InternalError(f"'{self.function.name}': '{operator.value}' is not defined on {dtype.value}")
+        return f"rt_f32({text})" if dtype is DType.F32 else text
+
+    def shift_amount(self, amount: Expr, text: str, dtype: DType) -> str:
+        width = 8 * dtype.size_bytes
+        interval = self.interval(amount)
+        if interval is not None and interval[0] >= 0 and interval[1] < width:
+            return text
+        return f"rt_shift({text}, {width}, {self.place()})"
+
+    def cast(self, node: Cast, strict: bool) -> str:
+        source, target, text = node.operand.dtype, node.dtype, self.value(node.operand, strict)
+        if target is DType.BOOL:
+            return f"({text} != 0)"
+        if source is DType.BOOL:
+            text, source = f"int({text})", DType.I32
+        match target:
+            case DType.F32:
+                return f"rt_f32_of_i64({text})" if source is DType.I64 else f"rt_f32({text})"
+            case DType.F64:
+                return f"float({text})"
+            case _:
+                pass
+        low, high = target.bounds
+        if not source.is_integer:
+            return f"rt_truncate({text}, {low}, {high}, {self.place(target.value)})"
+        if self.within(self.interval(node.operand), target):
+            return text
+        mask = high - low
+        return f"({text} & {mask})" if low == 0 else f"(({text} + {-low} & {mask}) + {low})"
+
+    # Intervals
+
+    def fits(self, node: Binary, dtype: DType) -> bool:
+        """True if the exact result of integer arithmetic is proved to be of its type."""
+        return self.within(self.exact(node), dtype)
+
+    @staticmethod
+    def within(interval: Interval | None, dtype: DType) -> bool:
+        return interval is not None and dtype.bounds[0] <= interval[0] and interval[1] <= dtype.bounds[1]
+
+    def interval(self, expression: Expr) -> Interval | None:
+        """Bounds of an integer value (after its checks), or None for other types."""
+        if id(expression) not in self.known:
+            self.known[id(expression)] = self.find_interval(expression)
+        return self.known[id(expression)]
+
+    def find_interval(self, expression: Expr) -> Interval | None:
+        if not expression.dtype.is_integer:
+            return None
+        bounds = expression.dtype.bounds
+        node = as_any(expression)
+        found: Interval | None = bounds
+        match node:
+            case Const():
+                return int(node.value), int(node.value)
+            case Var():
+                found = self.intervals.get(node.name, bounds)
+            case Binary():
+                found = self.exact(node)
+            case Cast():
+                inner = self.interval(node.operand)
+                found = inner if self.within(inner, node.dtype) else bounds
+            case Select():
+                found = _hull(self.interval(node.if_true), self.interval(node.if_false))
+            case Load() | MathCall():
+                pass
+            case _:
+                assert_never(node)
+        if found is None:
+            return bounds
+        return max(found[0], bounds[0]), min(found[1], bounds[1])
+
+    def exact(self, node: Binary) -> Interval | None:
+        """Bounds of the mathematical result, which may exceed the type."""
+        left, right = self.interval(node.left), self.interval(node.right)
+        if left is None or right is None or left[0] > left[1] or right[0] > right[1]:
+            return None
+        found = combined_range(node.operator, left, right)
+        return node.left.dtype.bounds if node.operator is BinaryOperator.AND and found is None else found
+
+
+def _plain_scalars(body: Seq) -> frozenset[str]:
+    """Names of `local` buffers without axes that only loads and stores touch: plain Python variables."""
+    found = {
+        s.buffer.name
+        for s in walk_statements(body)
+        if isinstance(s, Allocate) and not s.buffer.shape and s.buffer.scope == LOCAL
+    }
+    pointed = {region.buffer.name for s in walk_statements(body) for region in regions(s)}
+    return frozenset(found - pointed)
+
+
+def _constant(node: Const) -> str:
+    if node.dtype is DType.BOOL:
+        return str(bool(node.value))
+    if node.dtype.is_integer:
+        return f"({node.value})" if node.value < 0 else str(node.value)
+    rounded = "rt_f32" if node.dtype is DType.F32 else ""
+    return f"{rounded}(float({str(float(node.value))!r}))"
+
+
+def _hull(first: Interval | None, second: Interval | None) -> Interval | None:
+    if first is None or second is None:
+        return None
+    return min(first[0], second[0]), max(first[1], second[1])

@@ -1,0 +1,151 @@
+"""Reads modules back from their text: printing what was read gives the text again.
+
+Weights are not in the text, so the constants come beside it, by digest (`print_module.module_data`); operators come
+from a table, because the graph knows them by contract only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bytewright.ir.data import TensorData
+from bytewright.ir.expr import Buffer, Expr, Var
+from bytewright.ir.graph import Constant, Function, Operation
+from bytewright.ir.module import ConstantBuffer, Module, Port
+from bytewright.ir.prim import PrimFunc
+from bytewright.ir.text.parse_graph import read_function, read_typed
+from bytewright.ir.text.parse_prim import Names, read_annotations, read_buffer, read_expression, read_primfunc
+from bytewright.ir.text.reader import Constants, ParseError, Position, Reader
+
+__all__ = [
+    "Constants",
+    "ParseError",
+    "ParsedModule",
+    "Position",
+    "parse_expression",
+    "parse_module",
+    "parse_primfunc",
+    "parse_text",
+]
+
+
+def parse_module(
+    text: str, data: Mapping[str, TensorData], operations: Mapping[str, type[Operation]]
+) -> Module:
+    """The module that printed as `text`.
+
+    Args:
+        text: What `print_module` gave.
+        data: The module's constants by digest.
+        operations: Operators by name.
+
+    Raises:
+        ParseError: The text is not printed IR, or names a constant or an operator that is not given.
+    """
+    return parse_text(text, Constants(data), operations).module
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedModule:
+    """A module, and where its nodes stand in the text that it was read from."""
+
+    module: Module
+    reader: Reader
+
+    def place_of(self, node: object) -> Position | None:
+        """Line and column of a function, a parameter, a statement, a constant or the module; None for another node."""
+        return self.reader.place_of(node)
+
+
+def parse_text(text: str, constants: Constants, operations: Mapping[str, type[Operation]]) -> ParsedModule:
+    """The module that a text describes, however it came about; see `parse_module`.
+
+    Raises:
+        ParseError: With line and column.
+    """
+    reader = Reader(text, constants)
+    module = _read_module(reader, operations)
+    return ParsedModule(reader.mark(0, module), reader)
+
+
+def _read_module(reader: Reader, operations: Mapping[str, type[Operation]]) -> Module:
+    reader.expect("module")
+    name = reader.prim_name()
+    numerics = _read_numerics(reader)
+    inputs, outputs, state = (_read_ports(reader, word) for word in ("input", "output", "state"))
+    constants: list[Constant] = []
+    buffers: list[ConstantBuffer] = []
+    while (start := reader.start_of("constant")) is not None:
+        if reader.sees("%"):
+            constant_name = reader.graph_name()
+            reader.expect("=")
+            constants.append(Constant(constant_name, reader.tensor_data()))
+        else:
+            buffer = read_buffer(reader)
+            offset = reader.integer() if reader.accept("at") else None
+            annotations = read_annotations(reader)
+            reader.expect("=")
+            constant = ConstantBuffer(buffer, reader.tensor_data(), offset, annotations)
+            buffers.append(reader.mark(start, constant))
+    functions: list[Function] = []
+    while reader.accept("func"):
+        functions.append(read_function(reader, operations))
+    named = {constant.buffer.name: constant.buffer for constant in buffers}
+    kernels, entries = (_read_primfuncs(reader, word, named) for word in ("kernel", "entry"))
+    if not reader.at_end:
+        reader.fail("ports, constants, functions, kernels and entries, in this order, or the end")
+    return Module(
+        name,
+        tuple(functions),
+        tuple(constants),
+        kernels,
+        entries,
+        tuple(buffers),
+        inputs,
+        outputs,
+        state,
+        numerics,
+    )
+
+
+def _read_numerics(reader: Reader) -> str | None:
+    start = reader.position
+    attributes = reader.keywords("}", {}) if reader.accept("{") else {}
+    numerics = attributes.pop("numerics", None)
+    if attributes or not (numerics is None or isinstance(numerics, str)):
+        reader.refuse("the only attribute of a module is numerics, a text", start)
+    return numerics
+
+
+def _read_ports(reader: Reader, word: str) -> tuple[Port, ...]:
+    ports: list[Port] = []
+    while (start := reader.start_of(word)) is not None:
+        value = read_typed(reader)
+        ports.append(reader.mark(start, Port(value.name, value.type, value.quantization)))
+    return tuple(ports)
+
+
+def _read_primfuncs(reader: Reader, word: str, constants: dict[str, Buffer]) -> tuple[PrimFunc, ...]:
+    found: list[PrimFunc] = []
+    while (is_external := word == "kernel" and reader.accept("extern")) or reader.accept(word):
+        found.append(read_primfunc(reader, constants, is_external))
+    return tuple(found)
+
+
+def parse_primfunc(text: str, constants: tuple[Buffer, ...] = ()) -> PrimFunc:
+    """The kernel or entry that printed as `text`; `constants` are the module's buffers that it may name."""
+    reader = Reader(text, Constants())
+    is_external = reader.accept("extern")
+    if not is_external and not reader.accept("kernel"):
+        reader.expect("entry")
+    function = read_primfunc(reader, {buffer.name: buffer for buffer in constants}, is_external)
+    return function if reader.at_end else reader.fail("the end")
+
+
+def parse_expression(text: str, variables: tuple[Var, ...] = (), buffers: tuple[Buffer, ...] = ()) -> Expr:
+    """The expression that printed as `text`, over the given names."""
+    reader = Reader(text, Constants())
+    names = Names({v.name: v for v in variables}, {b.name: b for b in buffers})
+    expression = read_expression(reader, names)
+    return expression if reader.at_end else reader.fail("the end")

@@ -1,0 +1,414 @@
+"""Reads printed PrimFuncs: names resolve to the variables and buffers that were defined before."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import cast
+
+from bytewright.ir.expr import (
+    Binary,
+    BinaryOperator,
+    Buffer,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    MathCall,
+    MathFunction,
+    RingRows,
+    Select,
+    Var,
+)
+from bytewright.ir.prim import (
+    Access,
+    Allocate,
+    Annotations,
+    BufferParameter,
+    Call,
+    CallKind,
+    External,
+    For,
+    If,
+    Let,
+    LoopKind,
+    Parameter,
+    PrimFunc,
+    Region,
+    Role,
+    ScalarParameter,
+    Seq,
+    Statement,
+    Store,
+    View,
+)
+from bytewright.ir.text.print_prim import PRECEDENCE
+from bytewright.ir.text.reader import Reader
+from bytewright.ir.types import DType
+
+_CONSTANT = re.compile(
+    r"(-?(?:(?:inf|nan)(?![\w/])|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?))(?::("
+    + "|".join(dtype.value for dtype in DType)
+    + r")\b)?"
+)
+_MOST_STACK_BYTES = 1 << 31
+_CALL_WORD = re.compile(r"([a-z]+[a-z0-9]*)\(")
+
+
+@dataclass(slots=True)
+class Names:
+    """What is defined at a point of a function."""
+
+    variables: dict[str, Var] = field(default_factory=dict[str, Var])
+    buffers: dict[str, Buffer] = field(default_factory=dict[str, Buffer])
+
+    def inner(self) -> Names:
+        """The same, for a block: what it defines stays in it."""
+        return Names(dict(self.variables), dict(self.buffers))
+
+
+def read_expression(reader: Reader, names: Names, binding: int = 0) -> Expr:
+    """An expression whose operators bind at least as tightly as `binding`."""
+    with ExitStack() as depth:
+        left = _read_operand(reader, names)
+        while True:
+            operator = _peek_operator(reader)
+            if operator is None or PRECEDENCE[operator] < max(binding, 1):
+                return left
+            reader.expect(operator.value)
+            depth.enter_context(reader.nested())  # what was read before is one level deeper now
+            left = Binary(operator, left, read_expression(reader, names, PRECEDENCE[operator] + 1))
+
+
+def _peek_operator(reader: Reader) -> BinaryOperator | None:
+    return next((operator for operator in _LONGEST_FIRST if reader.sees(operator.value)), None)
+
+
+_LONGEST_FIRST = sorted(PRECEDENCE, key=lambda operator: (-len(operator.value), operator.value))
+
+
+def _read_operand(reader: Reader, names: Names) -> Expr:
+    start = reader.position
+    if reader.accept("("):
+        with reader.nested():
+            inner = read_expression(reader, names)
+        reader.expect(")")
+        return inner
+    for text, value in (("true", 1), ("false", 0)):
+        if reader.accept(text):
+            return Const(value, DType.BOOL)
+    if (found := reader.match(_CONSTANT)) is not None:
+        return _constant(reader, reader.value_of(found[1], start), found[2], start)
+    if (found := reader.match(_CALL_WORD)) is not None:
+        return _read_application(reader, names, found[1], start)
+    name = reader.prim_name()
+    if reader.accept("["):
+        buffer = _buffer(reader, names, name, start)
+        return Load(buffer, _read_indices(reader, names))
+    if name in names.variables:
+        return names.variables[name]
+    if name in names.buffers:
+        reader.refuse(f"'{name}' is a buffer", start, f"an element of it is {name}[...], its address &{name}")
+    apart = name.replace("/", " / ")
+    help_text = f"a division has spaces: {apart}" if "/" in name else None
+    return reader.refuse(
+        f"no variable '{name}' is defined here", start, help_text or _meant(name, names.variables)
+    )
+
+
+def _constant(reader: Reader, number: int | float, suffix: str | None, start: int) -> Const:
+    """A number of its type; without one it is an `i32`."""
+    dtype = DType.I32 if suffix is None else DType(suffix)
+    if dtype.is_integer and not isinstance(number, int):
+        help_text = f"{number}:f32" if suffix is None else None
+        reader.refuse(f"{number} is no {dtype.value}", start, help_text)
+    if dtype.is_integer and not dtype.bounds[0] <= number <= dtype.bounds[1]:
+        low, high = dtype.bounds
+        reader.refuse(f"{number} is no {dtype.value}, which is {low} to {high}", start)
+    return Const(number, dtype)
+
+
+def _read_indices(reader: Reader, names: Names) -> tuple[Expr, ...]:
+    with reader.nested():
+        return reader.items("]", lambda: read_expression(reader, names))
+
+
+def _read_application(reader: Reader, names: Names, word: str, start: int) -> Expr:
+    with reader.nested():
+        operands = reader.items(")", lambda: read_expression(reader, names))
+    match operands:
+        case (operand,) if word in _MATH:
+            return MathCall(_MATH[word], operand)
+        case (operand,) if word in _DTYPES:
+            return Cast(operand, _DTYPES[word])
+        case (left, right) if word in ("min", "max"):
+            return Binary(BinaryOperator(word), left, right)
+        case (condition, if_true, if_false) if word == "select":
+            return Select(condition, if_true, if_false)
+        case _:
+            what = f"'{word}' of {len(operands)} operands does not exist"
+            known = ", ".join([*_MATH, *_DTYPES, "min", "max", "select"])
+            return reader.refuse(what, start, f"there are {known}")
+
+
+_MATH = {function.value: function for function in MathFunction}
+_DTYPES = {dtype.value: dtype for dtype in DType}
+
+
+def _buffer(reader: Reader, names: Names, name: str, start: int) -> Buffer:
+    if name in names.buffers:
+        return names.buffers[name]
+    if name in names.variables:
+        reader.refuse(f"'{name}' is a variable, not a buffer", start)
+    return reader.refuse(f"no buffer '{name}' is defined here", start, _meant(name, names.buffers))
+
+
+def _meant(name: str, known: Mapping[str, object]) -> str | None:
+    close = get_close_matches(name, known, 1)
+    return f"did you mean '{close[0]}'?" if close else None
+
+
+def _read_buffer_name(reader: Reader, names: Names) -> Buffer:
+    start = reader.position
+    return _buffer(reader, names, reader.prim_name(), start)
+
+
+def _read_region(reader: Reader, names: Names) -> Region:
+    reader.expect("&")
+    buffer = _read_buffer_name(reader, names)
+    if not reader.accept("["):
+        return Region(buffer)
+    return Region(buffer, _read_indices(reader, names))
+
+
+def _read_variable(reader: Reader) -> Var:
+    name = reader.prim_name()
+    reader.expect(":")
+    return Var(name, reader.dtype())
+
+
+def read_buffer(reader: Reader) -> Buffer:
+    """`name : buffer<...>`; without `align=` it is aligned to its elements."""
+    name = reader.prim_name()
+    reader.expect(":")
+    reader.expect("buffer<")
+    shape, dtype = reader.shape_and_dtype()
+    scope, alignment, rows = None, dtype.size_bytes, None
+    while reader.accept(","):
+        if reader.sees('"') and scope is None:
+            scope = reader.scope()
+        elif reader.accept("align="):
+            alignment = reader.integer()
+        elif reader.accept("ring=") and rows is None:
+            axis = reader.integer()
+            reader.expect(":")
+            rows = RingRows(axis, reader.integer())
+        else:
+            reader.fail("a scope in quotes, 'align=' or 'ring='")
+    reader.expect(">")
+    return Buffer(name, shape, dtype, scope, alignment, rows)
+
+
+def read_block(reader: Reader, names: Names) -> Seq:
+    """Statements between braces."""
+    start = reader.position
+    reader.expect("{")
+    inner = names.inner()
+    statements: list[Statement] = []
+    with reader.nested():
+        while not reader.accept("}"):
+            if reader.at_end:
+                reader.refuse("this block does not end", start, "close it with '}'")
+            begin = reader.position
+            statements.append(reader.mark(begin, _read_statement(reader, inner)))
+    return reader.mark(start, Seq(tuple(statements)))
+
+
+def _read_statement(reader: Reader, names: Names) -> Statement:
+    if reader.sees("{"):
+        return read_block(reader, names)
+    start = reader.position
+    for word, read in _STATEMENTS:
+        if reader.accept(word):
+            return read(reader, names)
+    for kind in CallKind:
+        if reader.accept(kind.value):
+            return _read_call(reader, names, kind)
+    name = reader.prim_name()
+    if reader.sees("("):
+        reader.refuse(f"'{name}' is no statement", start, f"a call is written call_extern {name}(...)")
+    if not reader.sees("["):
+        known = ", ".join([*(word for word, _ in _STATEMENTS), *(kind.value for kind in CallKind)])
+        scalar = f"; an element is {name}[...], of a buffer without axes {name}[]"
+        reader.refuse(f"no statement begins with '{name}'", start, f"there are {known}{scalar}")
+    buffer = _buffer(reader, names, name, start)
+    reader.expect("[")
+    indices = _read_indices(reader, names)
+    reader.expect("=")
+    return Store(buffer, indices, read_expression(reader, names))
+
+
+def _read_for(reader: Reader, names: Names) -> For:
+    variable = _read_variable(reader)
+    reader.expect("in")
+    begin = read_expression(reader, names)
+    reader.expect("..")
+    end = read_expression(reader, names)
+    kind = next((kind for kind in LoopKind if reader.accept(kind.value)), LoopKind.SERIAL)
+    private: tuple[Buffer, ...] = ()
+    if reader.accept("private"):
+        reader.expect("(")
+        private = reader.items(")", lambda: _read_buffer_name(reader, names))
+    inner = names.inner()
+    inner.variables[variable.name] = variable
+    return For(variable, begin, end, read_block(reader, inner), kind, private)
+
+
+def _read_if(reader: Reader, names: Names) -> If:
+    condition = read_expression(reader, names)
+    then = read_block(reader, names)
+    if not reader.accept("else"):
+        return If(condition, then)
+    start = reader.position
+    if reader.accept("if"):
+        with reader.nested():
+            inner = reader.mark(start, _read_if(reader, names))
+        return If(condition, then, reader.mark(start, Seq((inner,))))
+    return If(condition, then, read_block(reader, names))
+
+
+def _read_let(reader: Reader, names: Names) -> Let:
+    variable = _read_variable(reader)
+    reader.expect("=")
+    value = read_expression(reader, names)
+    names.variables[variable.name] = variable
+    return Let(variable, value)
+
+
+def _read_allocate(reader: Reader, names: Names) -> Allocate:
+    buffer = read_buffer(reader)
+    names.buffers[buffer.name] = buffer
+    return Allocate(buffer, read_annotations(reader))
+
+
+def _accepts_attributes(reader: Reader) -> bool:
+    """Reads the brace before attributes, and not one that opens the next statement, a block."""
+    return not reader.sees_match(_BLOCK) and reader.accept("{")
+
+
+def read_annotations(reader: Reader) -> Annotations:
+    """`{key=value, ...}`, or nothing."""
+    if not _accepts_attributes(reader):
+        return ()
+    start = reader.position
+    found = reader.keywords("}", {})
+    for name, value in found.items():
+        if not (type(value) in (int, str) or _is_texts(value)):
+            reader.refuse(f"annotation '{name}' is a whole number, a text, or a tuple of texts", start)
+    return tuple(found.items())
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, tuple) and all(
+        isinstance(item, str) for item in cast("tuple[object, ...]", value)
+    )
+
+
+def _read_view(reader: Reader, names: Names) -> View:
+    buffer = read_buffer(reader)
+    reader.expect("=")
+    source = _read_region(reader, names)
+    condition = read_expression(reader, names) if reader.accept("if") else None
+    otherwise = _read_region(reader, names) if reader.accept("else") else None
+    names.buffers[buffer.name] = buffer
+    return View(buffer, source, condition, otherwise)
+
+
+_STATEMENTS: tuple[tuple[str, Callable[[Reader, Names], Statement]], ...] = (
+    ("for", _read_for),
+    ("if", _read_if),
+    ("let", _read_let),
+    ("allocate", _read_allocate),
+    ("view", _read_view),
+)
+
+
+# What a block begins with, which attributes do not: another brace, a statement's word, or an element that is stored to.
+_BLOCK = re.compile(
+    r"\{(?:\s+|#[^\n]*)*(?:[{}]|(?:for|if|let|allocate|view|call_extern|call_cpacked|call_packed)\b(?!\s*=)"
+    r'|(?:"(?:\\.|[^"\\])*"|[\w/]+)\s*\[)'
+)
+
+
+def _read_call(reader: Reader, names: Names, kind: CallKind) -> Call:
+    callee = reader.prim_name()
+    reader.expect("(")
+    arguments = reader.items(
+        ")", lambda: _read_region(reader, names) if reader.sees("&") else read_expression(reader, names)
+    )
+    start = reader.position
+    attributes = reader.keywords("}", {}) if _accepts_attributes(reader) else {}
+    operators, touched_by = attributes.pop("operators", ()), attributes.pop("touched_by", None)
+    for name in attributes:
+        reader.refuse(f"a call has no attribute '{name}', only operators and touched_by", start)
+    if not _is_texts(operators):
+        reader.refuse('operators is a tuple of texts, such as ("0 (CONV_2D)",)', start)
+    if touched_by is not None and not (isinstance(touched_by, tuple) and all(map(_is_texts, touched_by))):
+        reader.refuse(
+            'touched_by is a tuple of devices for each argument, such as (("cpu",), ("npu",))', start
+        )
+    return Call(callee, arguments, kind, operators, touched_by, reader.where())
+
+
+def _read_parameter(reader: Reader, names: Names) -> Parameter:
+    start = reader.position
+    name = reader.prim_name()
+    reader.expect(":")
+    if not reader.sees("buffer<"):
+        variable = Var(name, reader.dtype())
+        names.variables[name] = variable
+        return reader.mark(start, ScalarParameter(variable))
+    reader.position = start
+    buffer = read_buffer(reader)
+    names.buffers[buffer.name] = buffer
+    access = next((access for access in Access if reader.accept(access.value)), None)
+    if access is None:
+        reader.fail(f"an access ({', '.join(access.value for access in Access)})")
+    role = next((role for role in Role if reader.accept(role.value)), Role.ACTIVATION)
+    return reader.mark(start, BufferParameter(buffer, access, role))
+
+
+def read_primfunc(reader: Reader, constants: dict[str, Buffer], is_external: bool = False) -> PrimFunc:
+    """A function, after the word `kernel`, `extern` or `entry`."""
+    start = reader.position
+    name = reader.prim_name()
+    names = Names(buffers=dict(constants))
+    reader.expect("(")
+    parameters = reader.items(")", lambda: _read_parameter(reader, names))
+    reader.expect("on")
+    device = reader.prim_name()
+    external = _read_external(reader) if is_external else None
+    noalias: list[tuple[str, str]] = []
+    while reader.accept("noalias"):
+        place = reader.position
+        reader.expect("(")
+        pair = reader.items(")", reader.prim_name)
+        if len(pair) != 2:
+            reader.refuse(f"noalias is for a pair of parameters, not {len(pair)}", place)
+        noalias.append((pair[0], pair[1]))
+    where = reader.where()
+    has_body = external is None or reader.sees("{")
+    body = read_block(reader, names) if has_body else Seq(())
+    function = PrimFunc(name, parameters, body, tuple(noalias), device, where, external)
+    return reader.mark(start, function)
+
+
+def _read_external(reader: Reader) -> External:
+    start = reader.position
+    stack_bytes = reader.integer() if reader.accept("stack=") else None
+    if stack_bytes is not None and not 0 <= stack_bytes <= _MOST_STACK_BYTES:
+        reader.refuse(f"a stack of {stack_bytes} B makes no sense", start)
+    return External(stack_bytes, reader.accept("status"))

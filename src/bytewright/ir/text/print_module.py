@@ -1,0 +1,72 @@
+"""Prints modules: border, constants, then graph functions, kernels and entries, in whatever mixture there is.
+
+Equal modules print equally, names come in the module's order, and no weight appears, so that dumps of consecutive
+passes differ only in what changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+
+from bytewright.ir.data import TensorData
+from bytewright.ir.module import ConstantBuffer, Module, Port
+from bytewright.ir.prim import Annotations
+from bytewright.ir.text.notation import format_data, prim_name, wrapped
+from bytewright.ir.text.print_graph import format_typed, print_constants, print_function
+from bytewright.ir.text.print_prim import format_annotations, format_buffer_type, print_primfunc
+
+
+def print_module(module: Module) -> str:
+    """The module's text, which `parse_module` reads back given the constants."""
+    ports = (("input", module.inputs), ("output", module.outputs), ("state", module.state))
+    border = [line for word, group in ports for port in group for line in _port(word, port)]
+    buffers = [line for constant in module.constant_buffers for line in _constant_buffer(constant)]
+    sections = [
+        f"module {prim_name(module.name)}{format_annotations(_attributes(module))}",
+        "\n".join(border),
+        print_constants(module.constants),
+        "\n".join(buffers),
+        *(print_function(function) for function in module.functions),
+        *(print_primfunc(kernel) for kernel in module.kernels),
+        *(print_primfunc(entry, "entry") for entry in module.entries),
+    ]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def module_data(module: Module) -> dict[str, TensorData]:
+    """The constants of a module by digest: what `parse_module` needs beside the text."""
+    return {data.digest: data for data in named_constants(module).values()}
+
+
+def named_constants(module: Module) -> dict[str, TensorData]:
+    """Each of the module's constants once, by the first of its names; without one of its own, by its digest."""
+    found = [(constant.name, constant.data) for constant in module.constants]
+    found.extend((constant.buffer.name, constant.data) for constant in module.constant_buffers)
+    for function in module.functions:
+        for node in function.nodes:
+            if is_dataclass(node.operation):
+                attributes = (getattr(node.operation, field.name) for field in fields(node.operation))
+                found.extend((value.digest, value) for value in attributes if isinstance(value, TensorData))
+    named: dict[str, TensorData] = {}
+    digests: set[str] = set()
+    for name, data in found:
+        digest = data.digest
+        if digest not in digests:
+            digests.add(digest)
+            named[digest if name in named else name] = data
+    return named
+
+
+def _attributes(module: Module) -> Annotations:
+    return () if module.numerics is None else (("numerics", module.numerics),)
+
+
+def _port(word: str, port: Port) -> list[str]:
+    return wrapped(f"{word} {format_typed(port.name, port.type, port.quantization)}", "")
+
+
+def _constant_buffer(constant: ConstantBuffer) -> list[str]:
+    name, type_ = prim_name(constant.buffer.name), format_buffer_type(constant.buffer)
+    offset = "" if constant.pool_offset is None else f" at {constant.pool_offset}"
+    annotations = format_annotations(constant.annotations)
+    return wrapped(f"constant {name} : {type_}{offset}{annotations} = {format_data(constant.data)}", "")

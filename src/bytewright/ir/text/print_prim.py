@@ -1,0 +1,264 @@
+"""Prints PrimFuncs. Expressions carry the fewest parentheses that keep their tree."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from bytewright.ir.expr import (
+    Binary,
+    BinaryOperator,
+    Buffer,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    MathCall,
+    Select,
+    Var,
+)
+from bytewright.ir.prim import (
+    Allocate,
+    Annotations,
+    BufferParameter,
+    Call,
+    External,
+    For,
+    If,
+    Let,
+    LoopKind,
+    Parameter,
+    PrimFunc,
+    Region,
+    ScalarParameter,
+    Seq,
+    Statement,
+    Store,
+    View,
+)
+from bytewright.ir.text.notation import (
+    INDENT,
+    Notes,
+    attribute_name,
+    format_value,
+    note_lines,
+    prim_name,
+    where_suffix,
+    wrapped,
+)
+from bytewright.ir.types import DType, format_shape
+from bytewright.ir.walk import as_any
+
+# Operators written between their operands, from the loosest binding to the tightest; all group to the left.
+PRECEDENCE: dict[BinaryOperator, int] = {
+    BinaryOperator.LOGICAL_OR: 1,
+    BinaryOperator.LOGICAL_AND: 2,
+    BinaryOperator.EQ: 3,
+    BinaryOperator.LT: 4,
+    BinaryOperator.LE: 4,
+    BinaryOperator.GT: 4,
+    BinaryOperator.GE: 4,
+    BinaryOperator.AND: 5,
+    BinaryOperator.SHL: 6,
+    BinaryOperator.SHR: 6,
+    BinaryOperator.ADD: 7,
+    BinaryOperator.SUB: 7,
+    BinaryOperator.MUL: 8,
+    BinaryOperator.DIV: 8,
+    BinaryOperator.MOD: 8,
+}
+_TIGHTEST = max(PRECEDENCE.values()) + 1
+# Nobody remembers how these bind, so their operands stand in parentheses.
+_PARENTHESISED = frozenset({BinaryOperator.SHL, BinaryOperator.SHR, BinaryOperator.AND})
+
+
+def format_buffer_type(buffer: Buffer) -> str:
+    """`buffer<1x64xi8, "global.sram", align=16, ring=1:3>`: everything but the name."""
+    shape = format_shape(buffer.shape) + "x" if buffer.shape else ""
+    parts = [f"{shape}{buffer.dtype.value}"]
+    if buffer.scope is not None:
+        parts.append(f'"{buffer.scope}"')
+    parts.append(f"align={buffer.alignment}")
+    if buffer.rows is not None:
+        parts.append(f"ring={buffer.rows.axis}:{buffer.rows.num_rows}")
+    return f"buffer<{', '.join(parts)}>"
+
+
+def format_expression(expression: Expr, binding: int = 0) -> str:
+    """The expression's text, in parentheses if it binds less tightly than its surroundings ask."""
+    node = as_any(expression)
+    match node:
+        case Const():
+            return _format_constant(node)
+        case Var():
+            return prim_name(node.name)
+        case Load():
+            return _element(node.buffer, node.indices)
+        case Cast():
+            return f"{node.dtype.value}({format_expression(node.operand)})"
+        case MathCall():
+            return f"{node.function.value}({format_expression(node.operand)})"
+        case Select():
+            sides = (node.condition, node.if_true, node.if_false)
+            return f"select({', '.join(format_expression(side) for side in sides)})"
+        case Binary():
+            return _format_binary(node, binding)
+        case _:
+            assert_never(node)
+
+
+def _format_binary(node: Binary, binding: int) -> str:
+    if node.operator not in PRECEDENCE:
+        return f"{node.operator.value}({format_expression(node.left)}, {format_expression(node.right)})"
+    own = PRECEDENCE[node.operator]
+    grouped = node.operator in _PARENTHESISED
+    left = format_expression(node.left, _TIGHTEST if grouped else own)
+    right = format_expression(node.right, _TIGHTEST if grouped else own + 1)
+    text = f"{left} {node.operator.value} {right}"
+    return f"({text})" if own < binding else text
+
+
+def _format_constant(node: Const) -> str:
+    if node.dtype is DType.BOOL and node.value in (0, 1):
+        return "true" if node.value else "false"
+    suffix = "" if node.dtype is DType.I32 else f":{node.dtype.value}"
+    return f"{node.value!r}{suffix}"
+
+
+def _element(buffer: Buffer, indices: tuple[Expr, ...]) -> str:
+    return f"{prim_name(buffer.name)}[{', '.join(format_expression(index) for index in indices)}]"
+
+
+def format_region(region: Region) -> str:
+    """`&input[y, 0]`, or `&input` for the whole."""
+    element = _element(region.buffer, region.indices)
+    return f"&{element if region.indices else prim_name(region.buffer.name)}"
+
+
+def format_statement(statement: Statement) -> str:
+    """The statement's own line, before wrapping; blocks end with their opening brace."""
+    match statement:
+        case Seq():
+            return "{"
+        case For():
+            begin, end = format_expression(statement.begin), format_expression(statement.end)
+            kind = "" if statement.kind is LoopKind.SERIAL else f" {statement.kind.value}"
+            names = ", ".join(prim_name(buffer.name) for buffer in statement.private)
+            private = f" private({names})" if names else ""
+            return f"for {_variable(statement.variable)} in {begin} .. {end}{kind}{private} {{"
+        case If():
+            return f"if {format_expression(statement.condition)} {{"
+        case Let():
+            return f"let {_variable(statement.variable)} = {format_expression(statement.value)}"
+        case Allocate():
+            return f"allocate {_buffer(statement.buffer)}{format_annotations(statement.annotations)}"
+        case View():
+            return _format_view(statement)
+        case Store():
+            value = format_expression(statement.value)
+            return f"{_element(statement.buffer, statement.indices)} = {value}"
+        case Call():
+            return _format_call(statement)
+        case _:
+            assert_never(statement)
+
+
+def format_annotations(annotations: Annotations) -> str:
+    """` {key=value, ...}`, or nothing."""
+    pairs = ", ".join(f"{attribute_name(key)}={format_value(value)}" for key, value in annotations)
+    return f" {{{pairs}}}" if pairs else ""
+
+
+def _format_view(view: View) -> str:
+    text = f"view {_buffer(view.buffer)} = {format_region(view.source)}"
+    if view.condition is not None:
+        text += f" if {format_expression(view.condition)}"
+    if view.otherwise is not None:
+        text += f" else {format_region(view.otherwise)}"
+    return text
+
+
+def _format_call(call: Call) -> str:
+    arguments = ", ".join(
+        format_region(argument) if isinstance(argument, Region) else format_expression(argument)
+        for argument in call.arguments
+    )
+    attributes: list[str] = []
+    if call.operators:
+        attributes.append(f"operators={format_value(call.operators)}")
+    if call.touched_by is not None:
+        attributes.append(f"touched_by={format_value(call.touched_by)}")
+    braces = f" {{{', '.join(attributes)}}}" if attributes else ""
+    return f"{call.kind.value} {prim_name(call.callee)}({arguments}){braces}{where_suffix(call.where)}"
+
+
+def _variable(variable: Var) -> str:
+    return f"{prim_name(variable.name)} : {variable.dtype.value}"
+
+
+def _buffer(buffer: Buffer) -> str:
+    return f"{prim_name(buffer.name)} : {format_buffer_type(buffer)}"
+
+
+def format_parameter(parameter: Parameter) -> str:
+    """`input : buffer<...> r activation`, or `rows : i32`."""
+    match parameter:
+        case BufferParameter():
+            return f"{_buffer(parameter.buffer)} {parameter.access.value} {parameter.role.value}"
+        case ScalarParameter():
+            return _variable(parameter.variable)
+        case _:
+            assert_never(parameter)
+
+
+def print_sequence(sequence: Seq, indent: str = "", notes: Notes | None = None) -> list[str]:
+    """The lines of the statements of a sequence."""
+    remarks = notes or {}
+    lines: list[str] = []
+    for statement in sequence.statements:
+        lines.extend(wrapped(format_statement(statement), indent))
+        lines.extend(note_lines(statement, remarks, indent))
+        match statement:
+            case Seq():
+                lines.extend(print_sequence(statement, indent + INDENT, remarks))
+            case For():
+                lines.extend(print_sequence(statement.body, indent + INDENT, remarks))
+            case If():
+                lines.extend(print_sequence(statement.then, indent + INDENT, remarks))
+                if statement.otherwise is not None:
+                    lines.append(f"{indent}}} else {{")
+                    lines.extend(print_sequence(statement.otherwise, indent + INDENT, remarks))
+            case _:
+                continue
+        lines.append(f"{indent}}}")
+    return lines
+
+
+def _format_external(external: External | None) -> str:
+    if external is None:
+        return ""
+    stack = "" if external.stack_bytes is None else f" stack={external.stack_bytes}"
+    return f"{stack}{' status' if external.returns_status else ''}"
+
+
+def print_primfunc(function: PrimFunc, word: str = "kernel", notes: Notes | None = None) -> str:
+    """The function's text, with remarks under the lines that they concern; `word` is `kernel` or `entry`."""
+    remarks = notes or {}
+    if function.external is not None:
+        word = "extern"
+    pairs = "".join(f" noalias({prim_name(a)}, {prim_name(b)})" for a, b in function.noalias)
+    external = _format_external(function.external)
+    tail = f") on {prim_name(function.device)}{external}{pairs}{where_suffix(function.where)} {{"
+    head = f"{word} {prim_name(function.name)}("
+    if not function.parameters:
+        lines = wrapped(head + tail, "")
+    else:
+        lines = [head]
+        for position, parameter in enumerate(function.parameters, 1):
+            comma = "," if position < len(function.parameters) else ""
+            lines.extend(wrapped(format_parameter(parameter) + comma, 2 * INDENT))
+            lines.extend(note_lines(parameter, remarks, 2 * INDENT))
+        lines.extend(wrapped(tail, ""))
+    lines.extend(note_lines(function, remarks, ""))
+    lines.extend(print_sequence(function.body, INDENT, remarks))
+    lines.append("}")
+    return "\n".join(lines)

@@ -1,0 +1,172 @@
+"""Checks modules between passes: what is legal at each stage is the table below, the rest holds always.
+
+Every rule that a later stage relies on is checked here and nowhere else. A violation is a bug of the pass that ran
+last, so it is an `InternalError`, whose text is the function's IR with remarks under the guilty lines.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from bytewright.diagnostics import InternalError
+from bytewright.ir.analyses.depth import MAX_DEPTH, depth_of
+from bytewright.ir.graph import Function
+from bytewright.ir.module import Module
+from bytewright.ir.prim import PrimFunc
+from bytewright.ir.scope import GLOBAL, WORKSPACE, Scope
+from bytewright.ir.text.print_graph import print_function
+from bytewright.ir.text.print_prim import print_primfunc
+from bytewright.ir.verify.verify_change import check_changes
+from bytewright.ir.verify.verify_graph import check_function
+from bytewright.ir.verify.verify_module import check_module
+from bytewright.ir.verify.verify_prim import check_primfunc
+from bytewright.ir.verify.violation import Context, Index, Violation
+from bytewright.target.model import Target
+
+
+class Stage(Enum):
+    """What has been done to a module."""
+
+    IMPORTED = "imported"
+    PLACED = "placed"
+    LOWERED = "lowered"
+    STORED = "stored"
+    PLANNED = "planned"
+
+
+@dataclass(frozen=True, slots=True)
+class StageRules:
+    """What is legal at a stage.
+
+    Attributes:
+        graph: Graph functions may be there.
+        entries: Entries and constants for PrimFuncs may be there.
+        devices: Every value of a graph function has a device.
+        undecided: Scopes that no allocation may have any more; before planning, the entry's may if they have
+            candidate pools.
+        offsets: Constants, and allocations in pools, have offsets, unless these are requested from an arena there;
+            before, none has. Kernels allocate in no pool.
+        lowered_tags: No scope has a tag that some pass still has to lower.
+        unknown_tags: Scopes may have tags that the target does not know: storage refuses them, once it has looked
+            for options that give the target such pools.
+    """
+
+    graph: bool = False
+    entries: bool = False
+    devices: bool = False
+    undecided: tuple[Scope | None, ...] = ()
+    offsets: bool = False
+    lowered_tags: bool = False
+    unknown_tags: bool = False
+
+
+_UNDECIDED = (None, GLOBAL, WORKSPACE)
+
+RULES: dict[Stage, StageRules] = {
+    Stage.IMPORTED: StageRules(graph=True),
+    Stage.PLACED: StageRules(graph=True, devices=True),
+    Stage.LOWERED: StageRules(entries=True, unknown_tags=True),
+    Stage.STORED: StageRules(entries=True, undecided=_UNDECIDED),
+    Stage.PLANNED: StageRules(entries=True, undecided=_UNDECIDED, offsets=True, lowered_tags=True),
+}
+
+
+def verify(
+    module: Module,
+    stage: Stage,
+    target: Target | None = None,
+    previous: Module | None = None,
+    pass_name: str | None = None,
+) -> None:
+    """Checks a module.
+
+    Args:
+        module: What a pass returned.
+        stage: What the module is supposed to be.
+        target: Where given, devices, pools and tags must exist in it.
+        previous: What the pass was given; where given, scopes may only have shrunk and devices stayed.
+        pass_name: The pass, for the message.
+
+    Raises:
+        InternalError: A rule is broken; all violations are in the text.
+    """
+    violations = find_violations(module, stage, target, previous, pass_name)
+    if violations:
+        raise InternalError(_message(module, stage, pass_name, violations))
+
+
+def find_violations(
+    module: Module,
+    stage: Stage,
+    target: Target | None = None,
+    previous: Module | None = None,
+    pass_name: str | None = None,
+) -> tuple[Violation, ...]:
+    """Every rule that the module breaks; see `verify`."""
+    too_deep = tuple(_too_deep(f) for f in _changed(module, previous) if depth_of(f) > MAX_DEPTH)
+    if too_deep:
+        return too_deep  # nothing else may look at it
+    rules = RULES[stage]
+    context = Context(
+        module,
+        Index.of(module),
+        target,
+        rules.undecided,
+        rules.offsets,
+        rules.lowered_tags,
+        rules.unknown_tags,
+        rules.devices,
+    )
+    if not rules.graph:
+        for function in module.functions:
+            context.report(function, function, f"a graph function is not legal at stage {stage.name}")
+    if not rules.entries:
+        for entry in module.entries:
+            context.report(entry, entry, f"an entry is not legal at stage {stage.name}")
+        for constant in module.constant_buffers:
+            context.report(None, constant, f"constant buffer '{constant.buffer.name}' at stage {stage.name}")
+    check_module(context)
+    for function in module.functions:
+        check_function(context, function)
+    for primfunc in (*module.kernels, *module.entries):
+        check_primfunc(context, primfunc)
+    if previous is not None:
+        check_changes(context, previous, pass_name or "the last pass")
+    return tuple(context.violations)
+
+
+def _changed(module: Module, previous: Module | None) -> tuple[PrimFunc, ...]:
+    """The functions that a pass made; what it left as it was has been looked at before."""
+    seen = () if previous is None else (*previous.kernels, *previous.entries)
+    known = {id(function) for function in seen}
+    return tuple(f for f in (*module.kernels, *module.entries) if id(f) not in known)
+
+
+def _too_deep(function: PrimFunc) -> Violation:
+    text = (
+        f"'{function.name}' nests {depth_of(function)} levels of blocks and operations, more than {MAX_DEPTH}"
+    )
+    return Violation(None, function, text)
+
+
+def _message(module: Module, stage: Stage, pass_name: str | None, violations: tuple[Violation, ...]) -> str:
+    after = "" if pass_name is None else f"after pass '{pass_name}': "
+    count = f"{len(violations)} violation{'s' if len(violations) > 1 else ''}"
+    parts = [f"{after}module '{module.name}' is not what stage {stage.name} admits ({count})"]
+    parts.extend(f"^ {violation.text}" for violation in violations if violation.function is None)
+    for function in (*module.functions, *module.kernels, *module.entries):
+        notes: dict[int, list[str]] = {}
+        for violation in violations:
+            if violation.function is function:
+                notes.setdefault(id(violation.node), []).append(violation.text)
+        if notes:
+            parts.append(_text(module, function, notes))
+    return "\n".join(parts)
+
+
+def _text(module: Module, function: Function | PrimFunc, notes: dict[int, list[str]]) -> str:
+    if isinstance(function, Function):
+        return print_function(function, notes)
+    word = "entry" if any(entry is function for entry in module.entries) else "kernel"
+    return print_primfunc(function, word, notes)

@@ -1,0 +1,192 @@
+"""Checks calls: arguments against the callee's parameters, so that a kernel may rely on what it states.
+
+The scope of an argument must lie within the parameter's, because a kernel is compiled once for the places that its
+parameters name. A buffer that its function allocates without a scope is `global`. Private memory is never passed at
+all. What a view shows counts, not the view. What is passed for an extent must be known to lie within its bounds, and
+arguments have enough elements for every value that it may take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from math import prod
+
+from bytewright.ir.address import num_elements, region_index, storage_shape
+from bytewright.ir.analyses.bind_symbols import (
+    Binding,
+    Known,
+    always_holds,
+    binding_at,
+    bound_extents,
+    scalar_arguments,
+)
+from bytewright.ir.analyses.ranges import range_of
+from bytewright.ir.expr import Buffer, Const
+from bytewright.ir.prim import Access, BufferParameter, Call, PrimFunc, Region, ScalarParameter
+from bytewright.ir.scope import GLOBAL, Rank, Scope, is_within
+from bytewright.ir.types import Extent, Symbol, format_shape, upper_bound
+from bytewright.ir.verify.violation import Context
+
+
+@dataclass(slots=True)
+class Denoted:
+    """What the names of buffers stand for in a function.
+
+    Attributes:
+        unmarked: Names of buffers that it allocates without a scope.
+        shown: What each view may show, other views followed to what they show.
+    """
+
+    unmarked: set[str] = field(default_factory=set[str])
+    shown: dict[str, tuple[Buffer, ...]] = field(default_factory=dict[str, tuple[Buffer, ...]])
+
+    def view(self, buffer: Buffer, sources: tuple[Buffer, ...]) -> None:
+        """Learns of a view."""
+        self.shown[buffer.name] = tuple(root for source in sources for root in self.roots(source))
+
+    def roots(self, buffer: Buffer) -> tuple[Buffer, ...]:
+        """What a name may denote: the buffer itself, or what the view of that name shows."""
+        return self.shown.get(buffer.name, (buffer,))
+
+    def scopes(self, buffer: Buffer) -> tuple[Scope | None, ...]:
+        """The scopes of what a name may denote, each once."""
+        found = (
+            GLOBAL if root.scope is None and root.name in self.unmarked else root.scope
+            for root in self.roots(buffer)
+        )
+        return tuple(dict.fromkeys(found))
+
+
+def check_call(
+    context: Context, caller: PrimFunc, call: Call, is_read_only: Callable[[str], bool], denoted: Denoted
+) -> None:
+    """Reports what is wrong with a call.
+
+    Args:
+        context: The module.
+        caller: The function that the call stands in.
+        call: The call.
+        is_read_only: Whether the caller may not have the buffer of a name written.
+        denoted: What names stand for in the caller.
+    """
+    for argument in call.arguments:
+        scopes = denoted.scopes(argument.buffer) if isinstance(argument, Region) else ()
+        if isinstance(argument, Region) and any(s is not None and s.rank is Rank.LOCAL for s in scopes):
+            text = f"'{argument.buffer.name}' is local and cannot be passed to '{call.callee}'"
+            context.report(caller, call, text)
+    _check_touched_by(context, caller, call)
+    callee = _callee(context, caller, call)
+    if callee is None:
+        return
+    if callee.external is not None and callee.external.returns_status and caller in context.module.kernels:
+        text = f"'{callee.name}' returns a status, which the entry alone can act on: call it from there"
+        context.report(caller, call, text)
+    if len(callee.parameters) != len(call.arguments):
+        expected, found = len(callee.parameters), len(call.arguments)
+        context.report(caller, call, f"'{callee.name}' takes {expected} arguments, {found} are given")
+        return
+    known = context.index.known
+    for fault in _extent_faults(known[callee.name], call, known[caller.name]):
+        context.report(caller, call, fault)
+    binding = binding_at(known[callee.name], call, known[caller.name])
+    for parameter, argument in zip(callee.parameters, call.arguments, strict=True):
+        if isinstance(parameter, BufferParameter) and isinstance(argument, Region):
+            for fault in _buffer_faults(callee, parameter, argument, is_read_only, denoted, binding):
+                context.report(caller, call, fault)
+            given, wanted = argument.buffer, parameter.buffer
+            if context.undecided and given.alignment < wanted.alignment:  # stored: alignments are joined
+                what = f"'{given.name}' is aligned to {given.alignment}, '{wanted.name}' of '{callee.name}'"
+                context.report(caller, call, f"{what} asks for {wanted.alignment}")
+        elif isinstance(parameter, ScalarParameter) and not isinstance(argument, Region):
+            expected, found = parameter.variable.dtype, argument.dtype
+            if found is not expected:
+                what = f"'{parameter.variable.name}' of '{callee.name}'"
+                context.report(caller, call, f"{what} is {expected.value}, the argument is {found.value}")
+        else:
+            kinds = "a buffer" if isinstance(parameter, BufferParameter) else "a scalar"
+            context.report(caller, call, f"an argument of '{callee.name}' is not {kinds}")
+
+
+def _check_touched_by(context: Context, caller: PrimFunc, call: Call) -> None:
+    """Only opaque calls declare devices: for others they are computed from the callee."""
+    if call.touched_by is None:
+        return
+    if len(call.touched_by) != len(call.arguments):
+        found, expected = len(call.touched_by), len(call.arguments)
+        context.report(caller, call, f"touched_by names {found} arguments of {expected}")
+    callee = context.module.kernel(call.callee)
+    if callee is not None and callee.external is None:
+        context.report(caller, call, f"touched_by is for opaque calls, and '{call.callee}' is a kernel")
+    for device in dict.fromkeys(device for devices in call.touched_by for device in devices):
+        fault = context.device_fault(device)
+        if fault is not None:
+            context.report(caller, call, f"touched_by of '{call.callee}': {fault}")
+
+
+def _callee(context: Context, caller: PrimFunc, call: Call) -> PrimFunc | None:
+    """The function called, or None for an external one. Callees stand before callers, so nothing recurs."""
+    index = context.index
+    if call.callee in index.entries:
+        context.report(caller, call, f"entry '{call.callee}' is called")
+        return None
+    if call.callee not in index.positions:
+        return None
+    position = index.positions.get(caller.name, len(context.module.kernels))
+    if index.positions[call.callee] >= position:
+        context.report(caller, call, f"'{call.callee}' does not stand before its caller '{caller.name}'")
+        return None
+    return index.known[call.callee].function
+
+
+def _buffer_faults(
+    callee: PrimFunc,
+    parameter: BufferParameter,
+    argument: Region,
+    is_read_only: Callable[[str], bool],
+    denoted: Denoted,
+    binding: Binding,
+) -> list[str]:
+    given, wanted = argument.buffer, parameter.buffer
+    names = f"'{given.name}' is passed to '{wanted.name}' of '{callee.name}'"
+    faults: list[str] = []
+    if given.dtype is not wanted.dtype:
+        faults.append(f"{names}: {given.dtype.value} is not {wanted.dtype.value}")
+    for scope in denoted.scopes(given):
+        if not is_within(scope, wanted.scope):
+            faults.append(f"{names}: scope '{scope}' does not satisfy scope '{wanted.scope}'")
+    if parameter.access is not Access.READ and is_read_only(given.name):
+        faults.append(f"{names}, which writes it, but it is only to be read")
+    fault = _size_fault(argument, bound_extents(storage_shape(wanted), binding))
+    return faults if fault is None else [*faults, f"{names}: {fault}"]
+
+
+def _size_fault(argument: Region, needed: tuple[Extent, ...]) -> str | None:
+    """What an argument lacks in elements, from the region's first one on."""
+    given = argument.buffer
+    available, skipped = storage_shape(given), 0
+    if len(argument.indices) == len(given.shape):
+        first = region_index(argument)
+        skipped = int(first.value) if isinstance(first, Const) else 0
+    if not any(isinstance(extent, Symbol) for extent in (*available, *needed)):
+        left, num_needed = num_elements(given) - skipped, prod(map(upper_bound, needed))
+        return None if left >= num_needed else f"{left} elements, {num_needed} expected"
+    if always_holds(available, needed) and not skipped:
+        return None
+    after = f", from element {skipped} on" if skipped else ""
+    return f"the elements of {format_shape(available)}{after} are not always those of {format_shape(needed)}"
+
+
+def _extent_faults(callee: Known, call: Call, caller: Known) -> Iterator[str]:
+    """What is passed for the callee's extents, against their bounds."""
+    if not callee.symbols:
+        return
+    for name, argument in scalar_arguments(callee.function, call).items():
+        symbol = callee.symbols.get(name)
+        if symbol is None:
+            continue
+        known = range_of(argument, caller.ranges)
+        given = "anything" if known is None else f"{known[0]} to {known[1]}"
+        if known is None or known[0] < symbol.lower or known[1] > symbol.upper:
+            bounds = f"{symbol.lower} to {symbol.upper}"
+            yield f"'{name}' of '{callee.function.name}' is the extent {bounds}, the argument may be {given}"

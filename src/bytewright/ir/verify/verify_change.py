@@ -1,0 +1,121 @@
+"""Compares a module with what the pass was given: scopes only shrink, and no value changes its device.
+
+Names survive passes, so they say what is the same. What is new starts a chain of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bytewright.ir.module import ConstantBuffer, Module
+from bytewright.ir.prim import CANDIDATE_POOLS, Allocate, BufferParameter, PrimFunc, View
+from bytewright.ir.scope import Scope, is_within
+from bytewright.ir.types import VirtualDevice
+from bytewright.ir.verify.violation import Context
+from bytewright.ir.walk import walk_statements
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a buffer was, and where it stands now."""
+
+    scope: Scope | None
+    candidates: tuple[str, ...] | None
+    node: object
+
+
+def check_changes(context: Context, previous: Module, pass_name: str) -> None:
+    """Reports scopes that grew and devices that changed."""
+    _check_values(context, previous, pass_name)
+    old_functions = {function.name: function for function in (*previous.kernels, *previous.entries)}
+    old_values = _places(previous)
+    for function in (*context.module.kernels, *context.module.entries):
+        before = old_functions.get(function.name)
+        if before is not None:
+            _check_buffers(context, function, before, pass_name)
+        elif function in context.module.entries:
+            _check_lowered(context, function, old_values, pass_name)
+    old_constants = {constant.buffer.name: _known(constant) for constant in previous.constant_buffers}
+    for constant in context.module.constant_buffers:
+        name = constant.buffer.name
+        if name in old_constants:
+            _check_narrowing(context, None, name, _known(constant), old_constants[name], pass_name)
+
+
+def _known(constant: ConstantBuffer) -> _Known:
+    return _Known(constant.buffer.scope, constant.candidates, constant)
+
+
+def _check_narrowing(
+    context: Context, function: PrimFunc | None, name: str, now: _Known, before: _Known, pass_name: str
+) -> None:
+    if not is_within(now.scope, before.scope):
+        context.report(function, now.node, _widened(pass_name, name, before.scope, now.scope))
+    if before.candidates is not None and now.candidates is not None:
+        added = [pool for pool in now.candidates if pool not in before.candidates]
+        if added:
+            context.report(
+                function, now.node, f"pass '{pass_name}' added pool {', '.join(added)} to '{name}'"
+            )
+
+
+def _widened(pass_name: str, name: str, before: Scope | None, after: Scope | None) -> str:
+    return f"pass '{pass_name}' widened the scope of '{name}' from '{before}' to '{after}'"
+
+
+def _places(module: Module) -> dict[str, VirtualDevice]:
+    values = [value for function in module.functions for value in function.parameters]
+    values.extend(value for function in module.functions for node in function.nodes for value in node.outputs)
+    return {value.name: value.type.place for value in values}
+
+
+def _check_values(context: Context, previous: Module, pass_name: str) -> None:
+    old = _places(previous)
+    for function in context.module.functions:
+        nodes: list[tuple[object, str, VirtualDevice]] = [
+            (function, value.name, value.type.place) for value in function.parameters
+        ]
+        nodes.extend((n, value.name, value.type.place) for n in function.nodes for value in n.outputs)
+        for node, name, place in nodes:
+            before = old.get(name, VirtualDevice())
+            if before.device is not None and place.device != before.device:
+                moved = f"from device '{before.device}' to '{place.device}'"
+                context.report(function, node, f"pass '{pass_name}' moved '{name}' {moved}")
+            if not is_within(place.scope, before.scope):
+                context.report(function, node, _widened(pass_name, name, before.scope, place.scope))
+
+
+def _buffers(function: PrimFunc) -> dict[str, _Known]:
+    found: dict[str, _Known] = {}
+    for parameter in function.parameters:
+        if isinstance(parameter, BufferParameter):
+            found[parameter.buffer.name] = _Known(parameter.buffer.scope, None, parameter)
+    for statement in walk_statements(function.body):
+        if isinstance(statement, Allocate):
+            pools = statement.annotation(CANDIDATE_POOLS)
+            candidates = pools if isinstance(pools, tuple) else None
+            found[statement.buffer.name] = _Known(statement.buffer.scope, candidates, statement)
+        elif isinstance(statement, View):
+            found[statement.buffer.name] = _Known(statement.buffer.scope, None, statement)
+    return found
+
+
+def _check_buffers(context: Context, function: PrimFunc, before: PrimFunc, pass_name: str) -> None:
+    if function.device != before.device:
+        moved = f"from device '{before.device}' to '{function.device}'"
+        context.report(function, function, f"pass '{pass_name}' moved '{function.name}' {moved}")
+    old = _buffers(before)
+    for name, known in _buffers(function).items():
+        if name in old:
+            _check_narrowing(context, function, name, known, old[name], pass_name)
+
+
+def _check_lowered(
+    context: Context, entry: PrimFunc, values: dict[str, VirtualDevice], pass_name: str
+) -> None:
+    """A graph value that became an allocation of a new entry keeps the scope that placement gave it."""
+    for statement in walk_statements(entry.body):
+        if isinstance(statement, Allocate) and statement.buffer.name in values:
+            name, scope = statement.buffer.name, statement.buffer.scope
+            if not is_within(scope, values[name].scope):
+                context.report(entry, statement, _widened(pass_name, name, values[name].scope, scope))

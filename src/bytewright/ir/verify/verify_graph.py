@@ -1,0 +1,53 @@
+"""Checks graph functions: SSA, inferred types, places."""
+
+from __future__ import annotations
+
+from bytewright.ir.graph import Function, Node, Value
+from bytewright.ir.types import TensorType
+from bytewright.ir.verify.violation import Context
+
+
+def check_function(context: Context, function: Function) -> None:
+    """Reports what is wrong with a graph function."""
+    known = {constant.name: constant.data.type for constant in context.module.constants}
+    for value in function.parameters:
+        _check_place(context, function, function, value)
+        known[value.name] = value.type
+    for node in function.nodes:
+        undefined = [name for name in dict.fromkeys(node.inputs) if name not in known]
+        for name in undefined:
+            context.report(function, node, f"'{name}' is used before it is defined")
+        if not undefined:
+            _check_types(context, function, node, tuple(known[name] for name in node.inputs))
+        for value in node.outputs:
+            _check_place(context, function, node, value)
+            known[value.name] = value.type
+    for name in function.results:
+        if name not in known:
+            context.report(function, function, f"result '{name}' is not defined")
+
+
+def _check_types(context: Context, function: Function, node: Node, operands: tuple[TensorType, ...]) -> None:
+    try:
+        inferred = node.operation.infer(operands)
+    except (ValueError, ArithmeticError, IndexError, TypeError) as error:
+        context.report(function, node, f"operands do not fit: {error}")
+        return
+    if len(inferred) != len(node.outputs):
+        context.report(function, node, f"the operator has {len(inferred)} results, not {len(node.outputs)}")
+        return
+    for value, type_ in zip(node.outputs, inferred, strict=True):
+        expected = TensorType(type_.shape, type_.dtype)
+        stated = TensorType(value.type.shape, value.type.dtype)
+        if stated != expected:
+            context.report(function, node, f"'{value.name}' is stated as {stated}, inferred as {expected}")
+
+
+def _check_place(context: Context, function: Function, node: object, value: Value) -> None:
+    place = value.type.place
+    if context.devices and place.device is None:
+        context.report(function, node, f"'{value.name}' has no device")
+    device_fault = None if place.device is None else context.device_fault(place.device)
+    for fault in (device_fault, context.scope_fault(place.scope, place.device)):
+        if fault is not None:
+            context.report(function, node, f"'{value.name}': {fault}")

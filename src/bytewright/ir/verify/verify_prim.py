@@ -1,0 +1,506 @@
+"""Checks PrimFuncs: names, types of expressions, buffers and their scopes, allocations at the module's stage."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TypeVar, assert_never
+
+from bytewright.ir.address import has_constant_size, num_elements
+from bytewright.ir.border import Border
+from bytewright.ir.expr import Binary, BinaryOperator, Buffer, Cast, Const, Expr, Load, MathCall, Select, Var
+from bytewright.ir.prim import (
+    ARENA,
+    CANDIDATE_POOLS,
+    IO,
+    POOL_OFFSET,
+    Access,
+    Allocate,
+    BufferParameter,
+    Call,
+    For,
+    If,
+    Let,
+    LoopKind,
+    PrimFunc,
+    Region,
+    Role,
+    ScalarParameter,
+    Seq,
+    Statement,
+    Store,
+    View,
+)
+from bytewright.ir.scope import STACK, Rank
+from bytewright.ir.symbols import buffers_of
+from bytewright.ir.types import DType, Symbol, format_shape
+from bytewright.ir.verify.verify_call import Denoted, check_call
+from bytewright.ir.verify.violation import Context
+from bytewright.ir.walk import as_any, num_uses, regions
+
+ARITHMETIC = frozenset({DType.I16, DType.I32, DType.I64, DType.F32, DType.F64})
+_INTEGER_ONLY = frozenset({BinaryOperator.MOD, BinaryOperator.SHL, BinaryOperator.SHR, BinaryOperator.AND})
+_LOGICAL = frozenset({BinaryOperator.LOGICAL_AND, BinaryOperator.LOGICAL_OR})
+_INDEX_TYPES = frozenset({DType.I32, DType.I64})
+MAX_ALIGNMENT = 1 << 28  # of an object, in gcc and ELF
+_BORDERS = tuple(border.value for border in Border)
+
+
+def check_primfunc(context: Context, function: PrimFunc) -> None:
+    """Reports what is wrong with a kernel or entry."""
+    fault = context.device_fault(function.device)
+    if fault is not None:
+        context.report(function, function, fault)
+    _Checker(context, function).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Hidden:
+    """What a name stood for before a sequence defined it; None for nothing."""
+
+    name: str
+    variable: Var | None
+    buffer: Buffer | None
+    read_only: bool | None
+
+
+class _Checker:
+    """One function under test: what is in scope at the present statement, and which names were ever used."""
+
+    def __init__(self, context: Context, function: PrimFunc) -> None:
+        self.context = context
+        self.function = function
+        self.is_entry = any(entry is function for entry in context.module.entries)
+        self.variables: dict[str, Var] = {}
+        self.buffers: dict[str, Buffer] = {}
+        self.read_only: dict[str, bool] = {}
+        self.hidden: list[_Hidden] = []
+        self.allocated: dict[str, Allocate] = {}
+        self.denoted = Denoted()
+        self.names: set[str] = set()
+        self.node: object = function
+
+    def report(self, text: str) -> None:
+        self.context.report(self.function, self.node, text)
+
+    def run(self) -> None:
+        for parameter in self.function.parameters:
+            self.node = parameter
+            match parameter:
+                case ScalarParameter():
+                    self.define_variable(parameter.variable)
+                case BufferParameter():
+                    self.define_buffer(parameter.buffer)
+                    if parameter.access is Access.READ:
+                        self.read_only[parameter.buffer.name] = True
+                    if _is_local(parameter.buffer):
+                        self.report(f"'{parameter.buffer.name}' is local, so it cannot be a parameter")
+                case _:
+                    assert_never(parameter)
+        self.node = self.function
+        self.external()
+        names = {parameter.buffer.name for parameter in self.function.buffer_parameters}
+        for first, second in self.function.noalias:
+            if first == second or first not in names or second not in names:
+                self.report(f"noalias({first}, {second}) is not a pair of buffer parameters")
+        self.symbols()
+        self.sequence(self.function.body)
+
+    def external(self) -> None:
+        """A function of the application has a C name, and of its body the module knows the scratch alone."""
+        function = self.function
+        if function.external is None:
+            return
+        if self.is_entry:
+            self.report("the entry cannot be a function of the application")
+        if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", function.name) is None:
+            self.report(f"'{function.name}' is the application's, but no name that a C function can have")
+        for statement in function.body.statements:
+            self.node = statement
+            if not isinstance(statement, Allocate):
+                self.report(f"'{function.name}' is the application's: its body can only allocate scratch")
+            elif statement.buffer.scope == STACK or _is_local(statement.buffer):
+                scope = f"has scope '{statement.buffer.scope}', but is passed to the application's function"
+                self.report(f"'{statement.buffer.name}' {scope}")
+        self.node = function
+
+    def symbols(self) -> None:
+        """Symbols are scalar parameters, with the same bounds wherever they stand."""
+        scalars = [p.variable for p in self.function.parameters if isinstance(p, ScalarParameter)]
+        bounds: dict[str, Symbol] = {}
+        for buffer in buffers_of(self.function):
+            for symbol in (extent for extent in buffer.shape if isinstance(extent, Symbol)):
+                if not 1 <= symbol.lower <= symbol.upper <= DType.I32.bounds[1]:
+                    self.report(f"'{buffer.name}' has the extent '{symbol}', whose bounds make no sense")
+                if Var(symbol.name, DType.I32) not in scalars:
+                    self.report(f"'{buffer.name}' has the extent '{symbol}', which is no parameter of i32")
+                if bounds.setdefault(symbol.name, symbol) != symbol:
+                    self.report(
+                        f"'{buffer.name}' has the extent '{symbol}', elsewhere '{bounds[symbol.name]}'"
+                    )
+
+    # Definitions
+
+    def define_name(self, name: str) -> None:
+        if not name:
+            self.report("a name is empty")
+        if name in self.names:
+            self.report(f"'{name}' is defined twice in '{self.function.name}'")
+        self.names.add(name)
+
+    def hide(self, name: str) -> None:
+        """Remembers what a name stood for, until the sequence ends that defines it anew."""
+        self.hidden.append(
+            _Hidden(name, self.variables.get(name), self.buffers.get(name), self.read_only.get(name))
+        )
+
+    def reveal(self, count: int) -> None:
+        """Ends definitions until `count` of those that are open remain."""
+        while len(self.hidden) > count:
+            before = self.hidden.pop()
+            _put(self.variables, before.name, before.variable)
+            _put(self.buffers, before.name, before.buffer)
+            _put(self.read_only, before.name, before.read_only)
+
+    def buffer(self, name: str) -> Buffer | None:
+        """The buffer of a name: one of the function's, or a constant."""
+        return self.buffers.get(name) or self.context.index.constants.get(name)
+
+    def is_read_only(self, name: str) -> bool:
+        """Whether the function may not write the buffer of a name."""
+        return self.read_only.get(name, name in self.context.index.constants)
+
+    def define_variable(self, variable: Var) -> None:
+        self.define_name(variable.name)
+        self.hide(variable.name)
+        self.variables[variable.name] = variable
+
+    def define_buffer(self, buffer: Buffer) -> None:
+        self.define_name(buffer.name)
+        self.hide(buffer.name)
+        self.buffers[buffer.name] = buffer
+        self.read_only[buffer.name] = False
+        if buffer.alignment < 1 or buffer.alignment & (buffer.alignment - 1):
+            self.report(f"'{buffer.name}' has alignment {buffer.alignment}, not a power of two")
+        elif buffer.alignment > MAX_ALIGNMENT:
+            self.report(
+                f"'{buffer.name}' has alignment {buffer.alignment}; C compilers give at most {MAX_ALIGNMENT}"
+            )
+        if any(isinstance(extent, int) and extent < 1 for extent in buffer.shape):
+            self.report(f"'{buffer.name}' has no elements: its shape is {format_shape(buffer.shape)}")
+        ring = buffer.rows
+        if ring is not None and (not 0 <= ring.axis < len(buffer.shape) or ring.num_rows < 1):
+            self.report(f"'{buffer.name}' has a ring of {ring.num_rows} rows on axis {ring.axis}")
+        elif _is_local(buffer) and not has_constant_size(buffer):
+            self.report(f"'{buffer.name}' is local, so its size must be constant")
+        fault = self.context.scope_fault(buffer.scope, self.function.device)
+        if fault is not None:
+            self.report(f"'{buffer.name}': {fault}")
+
+    # Statements
+
+    def sequence(self, sequence: Seq) -> None:
+        """Checks statements in order; what they define ends with them."""
+        count = len(self.hidden)
+        for statement in sequence.statements:
+            self.statement(statement)
+        self.reveal(count)
+
+    def statement(self, statement: Statement) -> None:
+        self.node = statement
+        match statement:
+            case Seq():
+                self.sequence(statement)
+            case For():
+                self.loop(statement)
+            case If():
+                self.condition(statement.condition)
+                self.sequence(statement.then)
+                if statement.otherwise is not None:
+                    self.sequence(statement.otherwise)
+            case Let():
+                self.expression(statement.value)
+                self.same_type(statement.variable.dtype, statement.value, f"'{statement.variable.name}'")
+                self.define_variable(statement.variable)
+            case Allocate():
+                self.define_buffer(statement.buffer)
+                if statement.buffer.scope is None:
+                    self.denoted.unmarked.add(statement.buffer.name)
+                self.allocation(statement)
+            case View():
+                self.view(statement)
+            case Store():
+                self.store(statement)
+            case Call():
+                for argument in statement.arguments:
+                    if isinstance(argument, Region):
+                        self.region(argument)
+                    else:
+                        self.expression(argument)
+                check_call(self.context, self.function, statement, self.is_read_only, self.denoted)
+            case _:
+                assert_never(statement)
+
+    def loop(self, loop: For) -> None:
+        for bound in (loop.begin, loop.end):
+            self.expression(bound)
+            self.same_type(loop.variable.dtype, bound, f"bound of '{loop.variable.name}'")
+            if loop.kind is LoopKind.UNROLLED and not isinstance(bound, Const):
+                self.report(f"unrolled loop over '{loop.variable.name}' has a bound that is not constant")
+        if loop.variable.dtype not in _INDEX_TYPES:
+            self.report(f"loop variable '{loop.variable.name}' is {loop.variable.dtype.value}")
+        for buffer in loop.private:
+            self.private(loop, buffer)
+        count = len(self.hidden)
+        self.define_variable(loop.variable)
+        self.sequence(loop.body)
+        self.reveal(count)
+
+    def private(self, loop: For, buffer: Buffer) -> None:
+        """What carries nothing from turn to turn is scratch that no statement outside of the loop uses."""
+        self.defined(buffer)
+        scratch = [p.buffer for p in self.function.buffer_parameters if p.role is Role.SCRATCH]
+        what = f"'{buffer.name}' is private to the loop over '{loop.variable.name}'"
+        if buffer not in scratch:
+            self.report(f"{what}, but is no scratch parameter")
+        if loop.kind is LoopKind.PARALLEL:
+            self.report(f"{what}, whose threads would share it")
+        if num_uses(self.function.body, buffer) != num_uses(loop.body, buffer):
+            self.report(f"{what}, but used outside of it")
+
+    def allocation(self, statement: Allocate) -> None:
+        buffer, scope = statement.buffer, statement.buffer.scope
+        keys = [key for key, _ in statement.annotations]
+        if len(set(keys)) != len(keys):
+            self.report(f"an annotation of '{buffer.name}' stands twice")
+        if scope in self.context.undecided and not self.is_for_the_planner(statement):
+            self.report(f"storage of '{buffer.name}' is undecided: scope '{scope}'")
+        if self.context.undecided and scope == STACK and not has_constant_size(buffer):
+            self.report(f"'{buffer.name}' is on the stack, so its size must be constant")
+        self.candidates(statement)
+        self.request(statement)
+        self.offset(statement)
+        self.border(statement)
+        self.allocated[buffer.name] = statement
+
+    def is_for_the_planner(self, statement: Allocate) -> bool:
+        """Whether the planner has to choose a pool for it, out of candidates."""
+        has_candidates = statement.annotation(CANDIDATE_POOLS) is not None
+        return self.is_entry and has_candidates and not self.context.offsets
+
+    def candidates(self, statement: Allocate) -> None:
+        pools, name = statement.annotation(CANDIDATE_POOLS), statement.buffer.name
+        if pools is None:
+            return
+        if not isinstance(pools, tuple):
+            self.report(f"{CANDIDATE_POOLS} of '{name}' is not a list of pools")
+            return
+        scope = statement.buffer.scope
+        if scope is not None and scope.rank is not Rank.GLOBAL:
+            self.report(f"{CANDIDATE_POOLS} of '{name}' needs rank 'global', not '{scope}'")
+        target = self.context.target
+        for pool in pools:
+            if target is not None and target.find_pool(pool) is None:
+                self.report(f"candidate pool '{pool}' of '{name}' does not exist in target '{target.name}'")
+
+    def offset(self, statement: Allocate) -> None:
+        offset, buffer = statement.annotation(POOL_OFFSET), statement.buffer
+        pool = None if buffer.scope is None else buffer.scope.pool
+        if not self.context.offsets:
+            if offset is not None:
+                self.report(f"'{buffer.name}' has a {POOL_OFFSET} before planning")
+            return
+        if pool is not None and not self.is_entry:
+            self.report(f"'{buffer.name}' is allocated in pool '{pool}' by a kernel; it must be a parameter")
+        is_planned = pool is not None and statement.annotation(ARENA) is None
+        if is_planned and (not isinstance(offset, int) or offset < 0):
+            self.report(f"'{buffer.name}' in pool '{pool}' has no {POOL_OFFSET}")
+        if not is_planned and offset is not None:
+            self.report(f"'{buffer.name}' has a {POOL_OFFSET} without being planned in a pool")
+        if isinstance(offset, int) and offset % buffer.alignment:
+            self.report(f"offset {offset} of '{buffer.name}' is not a multiple of {buffer.alignment}")
+
+    def request(self, statement: Allocate) -> None:
+        """What is requested at run time names an arena of constant size, and is where the arena is."""
+        if statement.annotation(ARENA) is None:
+            return
+        buffer, arena = statement.buffer, self.allocated.get(statement.arena or "")
+        what = f"'{buffer.name}' is requested from '{statement.annotation(ARENA)}'"
+        if not self.is_entry:
+            self.report(f"{what} by a kernel; the entry requests what kernels need")
+        if arena is None or arena.buffer.name not in self.buffers:
+            self.report(f"{what}, which is not allocated here")
+        elif arena.arena is not None or not has_constant_size(arena.buffer):
+            self.report(f"{what}, which is no arena of constant size")
+        elif self.context.offsets and buffer.scope != arena.buffer.scope:
+            self.report(f"{what}: scope '{buffer.scope}' is not the arena's, '{arena.buffer.scope}'")
+
+    def border(self, statement: Allocate) -> None:
+        mark, name = statement.annotation(IO), statement.buffer.name
+        if mark is None:
+            return
+        if mark not in _BORDERS:
+            self.report(f"{IO} of '{name}' is {mark!r}, not one of {', '.join(_BORDERS)}")
+            return
+        if not self.is_entry:
+            self.report(f"'{name}' is an input or output of the model, allocated by a kernel")
+            return
+        if statement not in self.function.body.statements:
+            self.report(
+                f"'{name}' is an input or output of the model, allocated within a loop, branch or block"
+            )
+        for parameter in self.function.buffer_parameters:
+            self.report(
+                f"'{name}' is an {mark} of the model that the entry allocates, and '{parameter.buffer.name}' is a "
+                "parameter: all inputs and outputs are the application's, or none is"
+            )
+
+    def view(self, statement: View) -> None:
+        buffer = statement.buffer
+        if (statement.condition is None) != (statement.otherwise is None):
+            self.report(f"view '{buffer.name}' needs a condition and an alternative, or neither")
+        if statement.condition is not None:
+            self.condition(statement.condition)
+        for source in (statement.source, statement.otherwise):
+            if source is None:
+                continue
+            self.region(source)
+            if source.buffer.dtype is not buffer.dtype:
+                found, expected = buffer.dtype.value, source.buffer.dtype.value
+                self.report(f"view '{buffer.name}' of {found} shows '{source.buffer.name}' of {expected}")
+            if num_elements(buffer) > num_elements(source.buffer):
+                self.report(f"view '{buffer.name}' is larger than '{source.buffer.name}'")
+        if buffer.scope != statement.source.buffer.scope:
+            scopes = f"'{buffer.scope}' is not '{statement.source.buffer.scope}'"
+            self.report(f"scope of view '{buffer.name}' {scopes} of '{statement.source.buffer.name}'")
+        self.define_buffer(buffer)
+        self.read_only[buffer.name] = True
+        self.denoted.view(buffer, tuple(region.buffer for region in regions(statement)))
+
+    def store(self, statement: Store) -> None:
+        self.element(statement.buffer, statement.indices)
+        self.expression(statement.value)
+        self.same_type(statement.buffer.dtype, statement.value, f"store to '{statement.buffer.name}'")
+        if self.is_read_only(statement.buffer.name):
+            self.report(f"'{statement.buffer.name}' is stored to, but only to be read")
+
+    # Buffers
+
+    def element(self, buffer: Buffer, indices: tuple[Expr, ...]) -> None:
+        self.defined(buffer)
+        if len(indices) != len(buffer.shape):
+            self.report(f"'{buffer.name}' has {len(buffer.shape)} axes, {len(indices)} indices")
+        for index in indices:
+            self.expression(index)
+            if index.dtype not in _INDEX_TYPES:
+                self.report(f"an index of '{buffer.name}' is {index.dtype.value}")
+
+    def region(self, region: Region) -> None:
+        if region.indices:
+            self.element(region.buffer, region.indices)
+        else:
+            self.defined(region.buffer)
+
+    def defined(self, buffer: Buffer) -> None:
+        known = self.buffer(buffer.name)
+        if known is None:
+            self.report(f"buffer '{buffer.name}' is not defined here")
+        elif known != buffer:
+            self.report(f"buffer '{buffer.name}' is not as it was defined: {_difference(known, buffer)}")
+
+    # Expressions
+
+    def same_type(self, expected: DType, expression: Expr, what: str) -> None:
+        if expression.dtype is not expected:
+            self.report(f"{what} is {expected.value}, the value is {expression.dtype.value}")
+
+    def condition(self, expression: Expr) -> None:
+        self.expression(expression)
+        self.same_type(DType.BOOL, expression, "a condition")
+
+    def expression(self, expression: Expr) -> None:
+        node = as_any(expression)
+        match node:
+            case Const():
+                self.constant(node)
+            case Var():
+                known = self.variables.get(node.name)
+                if known is None:
+                    self.report(f"variable '{node.name}' is not defined here")
+                elif known != node:
+                    self.report(f"variable '{node.name}' is {known.dtype.value}, used as {node.dtype.value}")
+            case Load():
+                self.element(node.buffer, node.indices)
+            case Binary():
+                self.expression(node.left)
+                self.expression(node.right)
+                self.binary(node)
+            case Cast():
+                self.expression(node.operand)
+            case MathCall():
+                self.expression(node.operand)
+                self.same_type(DType.F32, node.operand, f"operand of {node.function.value}")
+            case Select():
+                self.condition(node.condition)
+                self.expression(node.if_true)
+                self.expression(node.if_false)
+                self.same_type(node.if_true.dtype, node.if_false, "the other side of a select")
+            case _:
+                assert_never(node)
+
+    def constant(self, node: Const) -> None:
+        low, high = node.dtype.bounds if node.dtype.is_integer else (0, 1)
+        is_whole = isinstance(node.value, int)
+        if (node.dtype.is_integer or node.dtype is DType.BOOL) and not (
+            is_whole and low <= node.value <= high
+        ):
+            self.report(f"constant {node.value!r} does not fit {node.dtype.value}")
+
+    def binary(self, node: Binary) -> None:
+        operator, left = node.operator, node.left.dtype
+        self.same_type(left, node.right, f"left operand of '{operator.value}'")
+        if operator in _LOGICAL:
+            admitted = left is DType.BOOL
+        elif operator is BinaryOperator.EQ:
+            admitted = left is DType.BOOL or left in ARITHMETIC
+        else:
+            admitted = left in ARITHMETIC and (left.is_integer or operator not in _INTEGER_ONLY)
+        if not admitted:
+            self.report(f"'{operator.value}' is not defined on {left.value}")
+        elif left.is_integer and isinstance(node.right, Const):
+            self.constant_operand(node, int(node.right.value))
+
+    def constant_operand(self, node: Binary, value: int) -> None:
+        """A right operand that no left one goes with."""
+        if node.operator in (BinaryOperator.DIV, BinaryOperator.MOD) and value == 0:
+            self.report(f"'{node.operator.value}' divides by the constant 0")
+        width = 8 * node.dtype.size_bytes
+        if node.operator in (BinaryOperator.SHL, BinaryOperator.SHR) and not 0 <= value < width:
+            self.report(f"'{node.operator.value}' shifts {node.dtype.value} by {value} bits")
+
+
+_Value = TypeVar("_Value")
+
+
+def _put(values: dict[str, _Value], name: str, value: _Value | None) -> None:
+    if value is None:
+        values.pop(name, None)
+    else:
+        values[name] = value
+
+
+def _is_local(buffer: Buffer) -> bool:
+    return buffer.scope is not None and buffer.scope.rank is Rank.LOCAL
+
+
+def _difference(defined: Buffer, used: Buffer) -> str:
+    pairs = (
+        ("shape", defined.shape, used.shape),
+        ("type", defined.dtype.value, used.dtype.value),
+        ("scope", str(defined.scope), str(used.scope)),
+        ("alignment", defined.alignment, used.alignment),
+        ("ring", defined.rows, used.rows),
+    )
+    return ", ".join(
+        f"{name} {before}, used with {after}" for name, before, after in pairs if before != after
+    )

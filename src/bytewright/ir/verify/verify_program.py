@@ -1,0 +1,199 @@
+"""What a program must keep to on its way in, beside the rules that hold between passes (`verify.py`).
+
+Passes keep these by construction, so they are checked once: the entry hands buffers from kernel to kernel and touches
+none itself, its parameters are the model's inputs and outputs, constants are constants, and loops that are unrolled
+have an end. Apart stands what the rules admit and no C text exists for yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bytewright.ir.border import Border, border_buffers
+from bytewright.ir.expr import Const, Load
+from bytewright.ir.module import Module
+from bytewright.ir.prim import (
+    ARENA,
+    Allocate,
+    BufferParameter,
+    Call,
+    CallKind,
+    For,
+    If,
+    Let,
+    LoopKind,
+    PrimFunc,
+    Role,
+    ScalarParameter,
+    Seq,
+    Statement,
+    Store,
+    View,
+)
+from bytewright.ir.scope import STACK, WORKSPACE, Rank
+from bytewright.ir.symbols import symbols_of
+from bytewright.ir.types import TensorType, format_shape
+from bytewright.ir.verify.violation import NOT_YET, Violation
+from bytewright.ir.walk import blocks, expressions, walk_expression, walk_statements
+from bytewright.target.model import Role as PoolRole
+from bytewright.target.model import Target
+
+# Statements that one unrolled loop may become, those of the unrolled loops in it included.
+MAX_UNROLLED = 1 << 14
+_IN_A_KERNEL = "do it in a kernel, and call that"
+_SERIAL = "leave the word out: the steps of the entry run one after the other"
+
+
+def program_violations(module: Module, target: Target) -> tuple[Violation, ...]:
+    """Every rule of programs that a module breaks which keeps to those between passes."""
+    if len(module.entries) != 1:
+        text = f"the module has {len(module.entries)} entries; a program has one"
+        return (Violation(None, module, text),)
+    found = [*_of_module(module, target), *_of_parameters(module), *_of_ports(module)]
+    for statement in walk_statements(module.main.body):
+        found.extend(_of_entry_statement(module, statement))
+    for function in (*module.kernels, module.main):
+        found.extend(_of_unrolled(function))
+    return tuple(found)
+
+
+def _of_module(module: Module, target: Target) -> Iterator[Violation]:
+    for port in module.state:
+        yield Violation(None, module, f"state '{port.name}': state that survives runs is not supported yet")
+    defined = {p.buffer.name for p in module.main.buffer_parameters}
+    defined.update(s.buffer.name for s in walk_statements(module.main.body) if isinstance(s, Allocate))
+    for constant in module.constant_buffers:
+        name, scope = constant.buffer.name, constant.buffer.scope
+        if name in defined:
+            text = f"constant '{name}' has the name of a buffer of the entry"
+            yield Violation(None, constant, text, "rename one of them")
+        pool = None if scope is None or scope.pool is None else target.find_pool(scope.pool)
+        is_elsewhere = scope is not None and (
+            scope.rank is not Rank.GLOBAL
+            or scope in (WORKSPACE, STACK)
+            or (pool is not None and pool.role is not PoolRole.PARAMETERS)
+        )
+        if is_elsewhere:
+            pools = [f"global.{pool.name}" for pool in target.parameter_pools]
+            text = f"constant '{name}' has scope '{scope}', but constants lie in parameter pools"
+            yield Violation(None, constant, text, f"one of the scopes {', '.join(['global', *pools])}")
+
+
+def _of_parameters(module: Module) -> Iterator[Violation]:
+    entry, symbols = module.main, symbols_of(module.main)
+    for parameter in entry.parameters:
+        match parameter:
+            case ScalarParameter(variable=variable):
+                if variable.name not in symbols:
+                    text = f"scalar '{variable.name}' of the entry is the extent of none of its buffers"
+                    yield Violation(
+                        entry, parameter, text, "pass what it stands for to the kernels as a number"
+                    )
+            case BufferParameter(buffer=buffer, access=access, role=role):
+                if role is not Role.ACTIVATION:
+                    text = f"'{buffer.name}' of the entry is a {role.value}, not an input or output"
+                    yield Violation(
+                        entry, parameter, text, "make it an activation, or allocate it in the entry"
+                    )
+                if access.value == "rw":
+                    text = f"'{buffer.name}' of the entry is read and written; an input is r, an output w"
+                    yield Violation(entry, parameter, text, "two parameters, one of them r and one w")
+
+
+def _of_ports(module: Module) -> Iterator[Violation]:
+    """The border that is stated is what the entry has, in its order."""
+    entry = module.main
+    for border, ports in ((Border.INPUT, module.inputs), (Border.OUTPUT, module.outputs)):
+        buffers = border_buffers(entry, border)
+        if len(buffers) != len(ports):
+            text = f"the module states {len(ports)} {border.value}s, its entry has {len(buffers)}"
+            yield Violation(entry, entry, text)
+            continue
+        for port, buffer in zip(ports, buffers, strict=True):
+            if (port.type.shape, port.type.dtype) != (buffer.shape, buffer.dtype):
+                text = f"{border.value} '{port.name}' is {_described(port.type)}, '{buffer.name}' of the entry is "
+                found = _described(TensorType(buffer.shape, buffer.dtype))
+                yield Violation(entry, entry, f"{text}{found}")
+
+
+def _described(kind: TensorType) -> str:
+    return f"{format_shape(kind.shape)}x{kind.dtype.value}".removeprefix("x")
+
+
+def _of_entry_statement(module: Module, statement: Statement) -> Iterator[Violation]:
+    entry = module.main
+    match statement:
+        case Store() | View():
+            does = "stores to" if isinstance(statement, Store) else "makes a view of"
+            text = f"the entry {does} memory itself; it only calls kernels"
+            yield Violation(entry, statement, text, _IN_A_KERNEL)
+        case For(kind=kind, variable=variable):
+            if kind in (LoopKind.PARALLEL, LoopKind.VECTORISED):
+                text = f"the loop over '{variable.name}' in the entry is {kind.value}"
+                yield Violation(entry, statement, text, _SERIAL)
+        case Allocate(buffer=buffer):
+            if statement.annotation(ARENA) is not None:
+                text = f"'{buffer.name}' has an {ARENA} already, and what is requested is still to be decided"
+                yield Violation(
+                    entry, statement, text, "leave it out, or print the module after attach_candidates"
+                )
+            if buffer.scope is not None and buffer.scope.rank is not Rank.GLOBAL:
+                text = f"'{buffer.name}' of the entry has scope '{buffer.scope}', but is passed to kernels"
+                yield Violation(
+                    entry, statement, text, "the scope global.workspace, or allocate it in the kernel"
+                )
+        case If() | Let() | Call() | Seq():
+            pass
+    loads = [n for e in expressions(statement) for n in walk_expression(e) if isinstance(n, Load)]
+    if loads and not isinstance(statement, Store):
+        yield Violation(
+            entry, statement, "the entry reads memory itself; it only calls kernels", _IN_A_KERNEL
+        )
+
+
+def _of_unrolled(function: PrimFunc) -> Iterator[Violation]:
+    """Unrolled loops become a number of statements that a compiler can bear."""
+    for statement in walk_statements(function.body):
+        if isinstance(statement, For) and statement.kind is LoopKind.UNROLLED:
+            num_statements = _num_unrolled(statement)
+            if num_statements > MAX_UNROLLED:
+                text = f"the loop over '{statement.variable.name}' unrolls to {num_statements} statements"
+                yield Violation(
+                    function, statement, f"{text}, more than {MAX_UNROLLED}", "a loop of kind serial"
+                )
+                return
+
+
+def _num_unrolled(statement: Statement) -> int:
+    inside = [s for block in blocks(statement) for s in block.statements]
+    own = 1 + sum(_num_unrolled(inner) for inner in inside)
+    if not isinstance(statement, For) or statement.kind is not LoopKind.UNROLLED:
+        return own
+    if not isinstance(statement.begin, Const) or not isinstance(statement.end, Const):
+        return own
+    return own * max(0, int(statement.end.value) - int(statement.begin.value))
+
+
+def missing_text(module: Module) -> tuple[Violation, ...]:
+    """What a program may say and no C text exists for yet."""
+    found: list[Violation] = []
+    kernels = {kernel.name for kernel in module.kernels}
+    device = module.main.device
+    for function in (*module.kernels, module.main):
+        if function.device != device:
+            text = f"kernel '{function.name}' is for device '{function.device}', the entry runs on '{device}'"
+            help_text = f"on {device}: code that hands work to another device cannot be written yet"
+            found.append(Violation(function, function, text, help_text, NOT_YET))
+        for statement in walk_statements(function.body):
+            if not isinstance(statement, Call):
+                continue
+            if statement.kind is not CallKind.EXTERN:
+                text = f"'{statement.callee}' is called by {statement.kind.value}, which has no C text yet"
+                found.append(Violation(function, statement, text, "call_extern", NOT_YET))
+            elif statement.callee not in kernels:
+                text = f"there is no kernel '{statement.callee}'"
+                help_text = (
+                    f"define it, or declare it: extern {statement.callee}(...) on {device} stack=BYTES"
+                )
+                found.append(Violation(function, statement, text, help_text, NOT_YET))
+    return tuple(found)

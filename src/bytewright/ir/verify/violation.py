@@ -1,0 +1,108 @@
+"""What the verifier's checks share: the module under test, the stage's rules, and the violations found so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from bytewright.ir.analyses.bind_symbols import Known, known_of
+from bytewright.ir.expr import Buffer
+from bytewright.ir.graph import Function
+from bytewright.ir.module import Module
+from bytewright.ir.prim import PrimFunc
+from bytewright.ir.scope import STACK_TAG, WORKSPACE_TAG, Rank, Scope
+from bytewright.target.model import Target
+
+# Codes of what may be wrong with a program: it breaks a rule, reads what nothing wrote, or has no C text yet.
+INVALID, UNWRITTEN, NOT_YET = "BW113", "BW115", "BW116"
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One broken rule.
+
+    Attributes:
+        function: The function that it is in; None for the module itself.
+        node: The statement, node, parameter or function that the remark stands under.
+        text: What is wrong, in one line.
+        help: What to do, where it comes from a program that somebody wrote.
+        code: The diagnostic that it is in such a program.
+    """
+
+    function: Function | PrimFunc | None
+    node: object
+    text: str
+    help: str | None = None
+    code: str = INVALID
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """What the checks of each function ask of the module, gathered once.
+
+    Attributes:
+        known: Kernels and entries by name, with what is known of their scalars.
+        positions: Where among the kernels each name stands, last; entries are not there.
+        entries: Names of the entries.
+        constants: Buffers of constants by name.
+    """
+
+    known: Mapping[str, Known]
+    positions: Mapping[str, int]
+    entries: frozenset[str]
+    constants: Mapping[str, Buffer]
+
+    @staticmethod
+    def of(module: Module) -> Index:
+        """The index of a module."""
+        functions = (*module.entries, *reversed(module.kernels))  # of two with one name, the first kernel
+        return Index(
+            {function.name: known_of(function) for function in functions},
+            {kernel.name: position for position, kernel in enumerate(module.kernels)},
+            frozenset(entry.name for entry in module.entries),
+            {constant.buffer.name: constant.buffer for constant in module.constant_buffers},
+        )
+
+
+@dataclass(slots=True)
+class Context:
+    """The module under test. The flags are those of `verify.StageRules`."""
+
+    module: Module
+    index: Index
+    target: Target | None
+    undecided: tuple[Scope | None, ...]
+    offsets: bool
+    lowered_tags: bool
+    unknown_tags: bool
+    devices: bool
+    violations: list[Violation] = field(default_factory=list[Violation])
+
+    def report(
+        self, function: Function | PrimFunc | None, node: object, text: str, help_text: str | None = None
+    ) -> None:
+        """Remembers a violation."""
+        self.violations.append(Violation(function, node, text, help_text))
+
+    def scope_fault(self, scope: Scope | None, device: str | None) -> str | None:
+        """What the target has against a scope on a device, or None."""
+        if scope is None or self.target is None:
+            return None
+        known = self.target.find_device(device) if device is not None else None
+        if known is not None and scope.rank.value not in {rank.value for rank in known.ranks}:
+            return f"rank '{scope.rank.value}' does not exist on device '{device}'"
+        general = scope.rank is Rank.GLOBAL and scope.tag in (WORKSPACE_TAG, STACK_TAG)
+        if scope.tag is None or general:
+            return None
+        tag = self.target.scope_tag(scope.tag)
+        if tag is not None and tag.lowering_pass is not None and self.lowered_tags:
+            return f"scope '{scope}' was left over by pass '{tag.lowering_pass}'"
+        if tag is None and self.target.find_pool(scope.tag) is None and not self.unknown_tags:
+            return f"scope '{scope}' names neither a pool nor a tag of target '{self.target.name}'"
+        return None
+
+    def device_fault(self, device: str) -> str | None:
+        """What the target has against a device, or None."""
+        if self.target is None or self.target.find_device(device) is not None:
+            return None
+        return f"target '{self.target.name}' has no device '{device}'"

@@ -1,0 +1,409 @@
+"""Looks for options that make a compile succeed, by trying: nothing is offered that was not stored and planned.
+
+From little to much: pools of another size, one more pool, other pins, inputs and outputs at the application. Under
+each of these, the pools that are too small are first given all that their memories have; where even that does not fit,
+no size will do. Else each of them alone is given what the planner then uses, and the remedy that asks for the fewest
+bytes more is taken. What a memory lacks for it, other pools of the memory give up, and at last the stack. Where no
+option helps because a device does not reach a memory, a line for the target file may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+
+from bytewright.diagnostics import CompileError
+from bytewright.ir.border import Io
+from bytewright.remedy.remedy import ReachEdit, Remedy, replaced_pins, role_of_pin
+from bytewright.remedy.trial import Attempt, Conditions, Trial
+from bytewright.storage.pin_buffers import Pin
+from bytewright.target.check import bytes_left, room_for, with_remainders
+from bytewright.target.model import DEFAULT_PROVIDER, Memory, Pool, Role, Target
+from bytewright.target.options import Overrides, PoolOption, ResizeOption
+
+_ROLES = (Role.WORKSPACE, Role.PARAMETERS)
+_LEAST_BYTES = 1  # of a pool that nothing is in
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What is changed beside sizes; pools are added with hardly any room."""
+
+    pools: tuple[Pool, ...] = ()
+    pins: tuple[Pin, ...] = ()
+    io: Io | None = None
+    without: tuple[Pin, ...] = ()
+
+    def apply(self, conditions: Conditions) -> Conditions:
+        pools = [
+            pool
+            for role in Role
+            for pool in (*conditions.target.pools_of(role), *(p for p in self.pools if p.role is role))
+        ]
+        target = replace(conditions.target, pools=tuple(pools))
+        pins = replaced_pins(conditions.pins, self.pins, self.without)
+        return Conditions(target, pins, self.io or conditions.io)
+
+
+def find_remedy(conditions: Conditions, tags: tuple[str, ...], attempt: Attempt) -> Remedy | None:
+    """The least change of options that works, or a line for the target file; None if neither is found.
+
+    Args:
+        conditions: Those of a compile that failed.
+        tags: What scopes of the program name and the target does not have; pools of these names would do.
+        attempt: Stores the module under conditions.
+    """
+    search = _Search(conditions, attempt)
+    generous = tuple(_most_generous(conditions))
+    changes: Iterator[_Change] = _named_pools(conditions.target, tags) if tags else iter([_Change()])
+    remedy = search.first(changes)
+    if remedy is None and any(search.has_room(change) for change in generous):
+        remedy = search.first((*_changes(conditions), *generous))
+    return remedy or search.with_an_edit()
+
+
+def _named_pools(target: Target, tags: tuple[str, ...]) -> Iterator[_Change]:
+    for role, memory in product(_ROLES, target.memories):
+        if target.default_device.reaches(memory.name) and (memory.is_writable or role is Role.PARAMETERS):
+            yield _Change(tuple(_new_pool(target, tag, memory, role) for tag in tags))
+
+
+def _changes(conditions: Conditions) -> Iterator[_Change]:
+    """From little to much."""
+    target = conditions.target
+    for roles in ((Role.WORKSPACE,), (Role.PARAMETERS,), _ROLES):
+        for memory in target.memories:
+            pools = _addable(target, roles, memory)
+            if len(pools) == len(roles):
+                yield _Change(pools)
+    for pin in reversed(conditions.pins):
+        for pool in target.pools_of(role_of_pin(pin, target)):
+            if pool.name != pin.pool:
+                yield _Change(pins=(pin.moved_to(pool.name),))
+    for pool in target.pools if conditions.pins else ():
+        yield _Change(pins=_all_pinned(conditions, pool))
+    for pin in reversed(conditions.pins):
+        yield _Change(without=(pin,))
+    if conditions.pins:
+        yield _Change(without=conditions.pins)
+    if conditions.io is Io.WORKSPACE:
+        yield _Change(io=Io.CALLER)
+    yield _Change(io=Io.WORKSPACE)
+
+
+def _most_generous(conditions: Conditions) -> Iterator[_Change]:
+    """Every memory that is not used yet, and pins out of the way."""
+    target = conditions.target
+    pools = tuple(pool for memory in target.memories for pool in _addable(target, _ROLES, memory))
+    for io in (None, Io.CALLER if conditions.io is Io.WORKSPACE else Io.WORKSPACE):
+        yield _Change(pools, io=io)
+        if conditions.pins:
+            for pool in (*target.pools, *pools):
+                yield _Change(pools, _all_pinned(conditions, pool), io)
+            yield _Change(pools, io=io, without=conditions.pins)
+
+
+def _all_pinned(conditions: Conditions, pool: Pool) -> tuple[Pin, ...]:
+    """Every pin to a pool of the same role, or to none, led to this one."""
+    pins = [pin for pin in conditions.pins if role_of_pin(pin, conditions.target) is pool.role]
+    return tuple(pin.moved_to(pool.name) for pin in pins)
+
+
+def _addable(target: Target, roles: tuple[Role, ...], memory: Memory) -> tuple[Pool, ...]:
+    """A pool for each role that the default device would find nothing else for in the memory."""
+    device = target.default_device
+    pools: list[Pool] = []
+    for role in roles:
+        known = [p for p in target.pools_for(device.name, role) if p.memory == memory.name]
+        if known or not device.reaches(memory.name) or (role is Role.WORKSPACE and not memory.is_writable):
+            continue
+        taken = {*(p.name for p in (*target.pools, *pools)), *(tag.name for tag in target.scope_tags)}
+        name = memory.name if memory.name not in taken else f"{memory.name}_{role.value}"
+        pools.append(_new_pool(target, name, memory, role))
+    return tuple(pools)
+
+
+def _new_pool(target: Target, name: str, memory: Memory, role: Role) -> Pool:
+    devices = tuple(device.name for device in target.devices_reaching(memory.name))
+    return Pool(name, memory.name, role, _LEAST_BYTES, provider=DEFAULT_PROVIDER[role], devices=devices)
+
+
+class _Search:
+    """Tries remedies for one failure."""
+
+    def __init__(self, conditions: Conditions, attempt: Attempt) -> None:
+        self.conditions = conditions
+        self.attempt = attempt
+        self.known: dict[Conditions, Trial | None] = {}
+
+    def first(self, changes: Iterable[_Change]) -> Remedy | None:
+        """The first change that makes it fit, with sizes."""
+        return next((remedy for change in changes if (remedy := self.with_sizes(change)) is not None), None)
+
+    def with_sizes(self, change: _Change) -> Remedy | None:
+        """The change together with sizes of pools and stacks that make it fit."""
+        base, added = change.apply(self.conditions), {pool.name for pool in change.pools}
+        first = self._tried(base)
+        if first is None:
+            return None
+        for stack_bytes in dict.fromkeys(
+            (_least_stack(first) if _exceeds(first) else None, _least_stack(first))
+        ):
+            limited = _with_stack(base, stack_bytes)
+            wide = self._widened(limited, first, added)
+            if wide is None:
+                continue
+            remedies = [
+                remedy
+                for trial in (*self._relaxed(limited, first), wide)
+                if (remedy := _sized(change, limited.target, trial, stack_bytes)) is not None
+            ]
+            for remedy, _ in sorted(remedies, key=lambda pair: pair[1]):
+                if self._works(remedy):
+                    return remedy
+        return None
+
+    def has_room(self, change: _Change) -> bool:
+        """Whether all the bytes that memories have would do."""
+        base, added = change.apply(self.conditions), {pool.name for pool in change.pools}
+        first = self._tried(base)
+        if first is None:
+            return False
+        return self._widened(_with_stack(base, _least_stack(first)), first, added) is not None
+
+    def with_an_edit(self) -> Remedy | None:
+        """A device that reaches one memory more."""
+        target = self.conditions.target
+        for device, memory in product(target.devices, target.memories):
+            if not device.reaches(memory.name):
+                remedy = Remedy(edits=(ReachEdit(device.name, memory.name),))
+                if self._works(remedy):
+                    return remedy
+        return None
+
+    def _works(self, remedy: Remedy) -> bool:
+        try:
+            changed = remedy.apply(self.conditions)
+        except CompileError:
+            return False
+        trial = self._tried(changed)
+        return trial is not None and trial.fits
+
+    def _tried(self, conditions: Conditions) -> Trial | None:
+        """The trial; None if no size could mend what is wrong."""
+        if conditions not in self.known:
+            try:
+                self.known[conditions] = self.attempt(conditions)
+            except CompileError:
+                self.known[conditions] = None
+        return self.known[conditions]
+
+    def _widened(self, base: Conditions, first: Trial, added: set[str]) -> Trial | None:
+        """With all that the memories have for the pools that are too small; None if it does not fit even then.
+
+        Where parameters and workspace are short of the same memory, each of them is served first in turn.
+        """
+        roles = _short_roles(base.target, first)
+        for order in dict.fromkeys((roles[::-1], roles)):
+            trial = self._served(base, first, order, added)
+            if trial is not None:
+                return trial
+        return None
+
+    def _served(
+        self, base: Conditions, first: Trial, roles: tuple[Role, ...], added: set[str]
+    ) -> Trial | None:
+        trial = first
+        for index, role in enumerate(roles):
+            base = replace(base, target=_with_all_room(base.target, role, roles[index:], trial, added))
+            tried = self._tried(base)
+            if tried is None or role in tried.failing_roles:
+                return None
+            trial = tried
+        tried = self._tried(base)
+        return tried if tried is not None and tried.fits else None
+
+    def _relaxed(self, base: Conditions, first: Trial) -> Iterator[Trial]:
+        """With one pool of each failing role without a limit."""
+        choices = [base.target.pools_of(role) for role in first.failing_roles]
+        for pools in product(*choices):
+            names = {pool.name for pool in pools}
+            trial = self._tried(replace(base, target=_without_limits(base.target, names)))
+            if trial is not None and trial.fits:
+                yield trial
+
+
+def _exceeds(trial: Trial) -> bool:
+    return any(use.excess_bytes for use in trial.stack)
+
+
+def _least_stack(trial: Trial) -> int:
+    """The `--max-stack-size`, one for all contexts, that this trial's stacks keep, reserves included."""
+    target = trial.conditions.target
+    needs = [use.size_bytes + target.context(use.context).stack_reserve_bytes for use in trial.stack]
+    return max((*needs, *(context.stack_reserve_bytes + 1 for context in target.contexts)), default=1)
+
+
+def _with_stack(base: Conditions, stack_bytes: int | None) -> Conditions:
+    """Every stack of this size, whether or not its memory has it."""
+    if stack_bytes is None:
+        return base
+    devices = tuple(
+        replace(d, contexts=tuple(replace(c, max_stack_size_bytes=stack_bytes) for c in d.contexts))
+        for d in base.target.devices
+    )
+    return replace(base, target=replace(base.target, devices=devices))
+
+
+def _without_limits(target: Target, names: set[str]) -> Target:
+    return _with_pools(
+        target,
+        {
+            pool.name: replace(pool, size_bytes=None, takes_remainder=False)
+            for pool in target.pools
+            if pool.name in names
+        },
+    )
+
+
+def _with_pools(target: Target, changed: dict[str, Pool]) -> Target:
+    return replace(target, pools=tuple(changed.get(pool.name, pool) for pool in target.pools))
+
+
+def _short_roles(target: Target, trial: Trial) -> tuple[Role, ...]:
+    """Roles without a plan, and those whose pools must make room in a memory that is too full."""
+    full = [m.name for m in target.memories if (bytes_left(target, m) or 0) < 0]
+    crowded = {pool.role for name in full for pool in target.pools_in(name)}
+    return tuple(role for role in _ROLES if role in trial.failing_roles or role in crowded)
+
+
+def _with_all_room(
+    target: Target, role: Role, roles: tuple[Role, ...], trial: Trial, added: set[str]
+) -> Target:
+    """In each memory one pool of the role with all that others leave it.
+
+    It is one that is added, or else the first that the default device may use.
+    """
+    widened: dict[str, Pool] = {}
+    for memory in target.memories:
+        pools = [p for p in target.pools_in(memory.name) if p.role is role and not p.is_for_io]
+        if not pools:
+            continue
+        chosen = min(pools, key=lambda p: (p.name not in added, target.default_device_name not in p.devices))
+        least = {
+            pool.name: replace(
+                pool,
+                size_bytes=trial.tops.get(pool.name, 0)
+                if pool.name in added
+                else _least_bytes(pool, role, roles, trial),
+                takes_remainder=False,
+            )
+            for pool in target.pools
+            if pool.role in _ROLES
+        }
+        open_pool = replace(chosen, size_bytes=None, takes_remainder=True)
+        room = with_remainders(_with_pools(target, {**least, open_pool.name: open_pool})).pool(open_pool.name)
+        room_bytes = None if room.size_bytes is None else max(room.size_bytes, _LEAST_BYTES)
+        widened[room.name] = replace(room, size_bytes=room_bytes)
+    # Those for inputs and outputs take what these need; `_sized` looks whether the memory has it.
+    for pool in (pool for pool in target.pools_of(role) if pool.is_for_io):
+        widened[pool.name] = replace(pool, size_bytes=None, takes_remainder=False)
+    return _with_pools(target, widened)
+
+
+def _least_bytes(pool: Pool, role: Role, roles: tuple[Role, ...], trial: Trial) -> int:
+    """What a pool keeps when one of `role` in its memory is widened; `roles` are those that are to be widened yet."""
+    if pool.role not in roles:
+        return max(trial.tops.get(pool.name, 0), _LEAST_BYTES)
+    if pool.role is not role or pool.takes_remainder or pool.size_bytes is None:
+        return _LEAST_BYTES
+    return pool.size_bytes
+
+
+def _sized(
+    change: _Change, target: Target, trial: Trial, stack_bytes: int | None
+) -> tuple[Remedy, tuple[int, int]] | None:
+    """The remedy with the sizes that a trial needs, and how much it asks for; None if a memory lacks them.
+
+    Args:
+        change: What is changed beside sizes.
+        target: With the change and the stack.
+        trial: Of this target, with some pools larger.
+        stack_bytes: Of every stack, if that changes too.
+    """
+    tops = trial.tops
+    added = {pool.name for pool in change.pools}
+    sizes: dict[str, int] = {}
+    for pool in target.pools:
+        top_bytes = tops.get(pool.name, 0)
+        is_open = pool.takes_remainder or pool.size_bytes is None
+        is_too_small = not is_open and pool.size_bytes is not None and top_bytes > pool.size_bytes
+        if pool.name in added or is_too_small:
+            sizes[pool.name] = top_bytes
+    grown_bytes = sum(size - (target.pool(name).size_bytes or 0) for name, size in sizes.items())
+    shrunk = _shrunk(_resized(target, sizes), set(sizes), tops)
+    if shrunk is None:
+        return None
+    sizes |= shrunk
+    overrides = Overrides(
+        workspace=_pool_list(target, Role.WORKSPACE, added, sizes),
+        parameters=_pool_list(target, Role.PARAMETERS, added, sizes),
+        resize=tuple(ResizeOption(name, size) for name, size in sizes.items() if name not in added),
+        max_stack_size=stack_bytes,
+    )
+    return Remedy(overrides, change.pins, change.io, without=change.without), (grown_bytes, len(sizes))
+
+
+def _resized(target: Target, sizes: dict[str, int]) -> Target:
+    """The target with these sizes; pools of no bytes go."""
+    pools = [
+        replace(pool, size_bytes=sizes[pool.name], takes_remainder=False) if pool.name in sizes else pool
+        for pool in target.pools
+    ]
+    return replace(target, pools=tuple(pool for pool in pools if sizes.get(pool.name) != 0))
+
+
+def _shrunk(target: Target, kept: set[str], tops: dict[str, int]) -> dict[str, int] | None:
+    """Smaller sizes for other pools, so that what each memory holds fits in it; None if it cannot."""
+    shrunk: dict[str, int] = {}
+    for memory in target.memories:
+        for pool in (None, *reversed(target.pools_in(memory.name))):
+            missing_bytes = _missing_bytes(_resized(target, shrunk), memory, tops)
+            if missing_bytes <= 0:
+                break
+            if pool is None or pool.name in kept or pool.role not in _ROLES:
+                continue
+            if not pool.takes_remainder and pool.size_bytes is not None:
+                least_bytes = max(tops.get(pool.name, 0), _LEAST_BYTES)
+                if least_bytes < pool.size_bytes:
+                    room = room_for(_resized(target, shrunk), pool, tops)
+                    shrunk[pool.name] = max(pool.size_bytes if room is None else room, least_bytes)
+        if _missing_bytes(_resized(target, shrunk), memory, tops) > 0:
+            return None
+    return shrunk
+
+
+def _missing_bytes(target: Target, memory: Memory, tops: dict[str, int]) -> int:
+    fixed = {
+        pool.name: replace(pool, size_bytes=max(tops.get(pool.name, 0), 1), takes_remainder=False)
+        for pool in target.pools_in(memory.name)
+        if pool.takes_remainder
+    }
+    return -(bytes_left(_with_pools(target, fixed), memory) or 0)
+
+
+def _pool_list(target: Target, role: Role, added: set[str], sizes: dict[str, int]) -> tuple[PoolOption, ...]:
+    """All pools of a role as options, if one is added; those that were there with the size that they had."""
+    pools = [pool for pool in target.pools_of(role) if not pool.is_for_io]
+    if not any(pool.name in added and sizes.get(pool.name) for pool in pools):
+        return ()
+    return tuple(
+        PoolOption(
+            pool.name,
+            sizes[pool.name] if pool.name in added else None if pool.takes_remainder else pool.size_bytes,
+            None if pool.memory == pool.name else pool.memory,
+        )
+        for pool in pools
+        if pool.name not in added or sizes[pool.name]
+    )

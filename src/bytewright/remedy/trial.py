@@ -1,0 +1,78 @@
+"""One attempt to store a lowered module: what stacks and pools need under some conditions, whether they have it or not.
+
+A trial that does not fit is a value and no error, so that a refusal can name everything that is missing at once, and
+the search for a remedy can try again under other conditions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bytewright.ir.analyses.clock import Timeline
+from bytewright.ir.analyses.stack import StackUse
+from bytewright.ir.border import Io
+from bytewright.ir.module import Module
+from bytewright.plan.problem import Problem
+from bytewright.plan.solution import Solution
+from bytewright.storage.pin_buffers import Pin
+from bytewright.target.model import Role, Target, with_io_pools
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What the user may change without changing the model."""
+
+    target: Target
+    pins: tuple[Pin, ...] = ()
+    io: Io = Io.CALLER
+
+    def __post_init__(self) -> None:
+        """Planned inputs and outputs have the target's pools for them."""
+        if self.io is Io.WORKSPACE:
+            object.__setattr__(self, "target", with_io_pools(self.target))
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What came of it.
+
+    Attributes:
+        conditions: What was tried.
+        module: The module with every allocation decided and no offset yet.
+        timeline: Its clock.
+        stack: Of every context that the module runs on, whatever the limits.
+        workspace_problem: What was asked of the planner for the workspace.
+        workspace: Its answer.
+        parameter_problem: The same for the parameters.
+        parameters: Its answer.
+    """
+
+    conditions: Conditions
+    module: Module
+    timeline: Timeline
+    stack: tuple[StackUse, ...]
+    workspace_problem: Problem
+    workspace: Solution
+    parameter_problem: Problem
+    parameters: Solution
+
+    @property
+    def failing_roles(self) -> tuple[Role, ...]:
+        """The roles whose pools have no plan."""
+        answers = ((Role.WORKSPACE, self.workspace), (Role.PARAMETERS, self.parameters))
+        return tuple(role for role, solution in answers if not solution.has_plan)
+
+    @property
+    def fits(self) -> bool:
+        """Whether every stack keeps its limit and both problems have a plan."""
+        return not self.failing_roles and not any(use.excess_bytes for use in self.stack)
+
+    @property
+    def tops(self) -> dict[str, int]:
+        """Bytes that each pool needs, as far as there are plans."""
+        return {use.pool: use.top_bytes for s in (self.workspace, self.parameters) for use in s.pools}
+
+
+# Stores the module under conditions. Raises CompileError for what no size could mend.
+Attempt = Callable[[Conditions], Trial]
