@@ -22,7 +22,7 @@ from bytewright.target.model import Target
 from support.apply_help import help_lines, with_target_lines
 from support.board_image import image_of, link_again
 from support.kws_program import expected_output
-from support.loaded_parameters import COMBINATIONS, Load, Provider, board_target, loaded_bundle
+from support.loaded_parameters import COMBINATIONS, Loader, Provider, board_target, loaded_bundle
 from support.shared_models import ramp
 
 DTCM, ISRAM, FLASH = (
@@ -32,7 +32,7 @@ DTCM, ISRAM, FLASH = (
 )
 # The harness's arrays: workspaces, and what a combination takes from the application.
 WORKSPACES = ("dtcm=harness_workspace_0",)
-ARRAYS: dict[tuple[Load, Provider], tuple[str, ...]] = {
+ARRAYS: dict[tuple[Loader, Provider], tuple[str, ...]] = {
     ("linker", "generated"): (),
     ("linker", "caller"): ("fast=harness_blob_0", "middle=harness_blob_1"),
     ("copy", "generated"): (),
@@ -64,14 +64,14 @@ def parameters(folder: Path, pool: str) -> bytes:
 
 
 @pytest.mark.parametrize(("load", "provider"), COMBINATIONS)
-def test_the_output_is_the_references(load: Load, provider: Provider) -> None:
+def test_the_output_is_the_references(load: Loader, provider: Provider) -> None:
     folder = loaded_bundle(board_target(load, provider))
     (output,) = run_bundle(folder, [ramp((1, 49, 10, 1))], on="qemu").outputs
     np.testing.assert_array_equal(output.ravel(), expected_output())
 
 
 @pytest.mark.parametrize(("load", "provider"), COMBINATIONS)
-def test_the_stack_is_proved_of_what_copies_too(load: Load, provider: Provider) -> None:
+def test_the_stack_is_proved_of_what_copies_too(load: Loader, provider: Provider) -> None:
     folder = loaded_bundle(board_target(load, provider))
     done = CliRunner().invoke(bytewright, ["check", str(folder), "--stack"])
     assert (done.exit_code, done.stderr) == (0, "")
@@ -79,7 +79,7 @@ def test_the_stack_is_proved_of_what_copies_too(load: Load, provider: Provider) 
 
 
 @pytest.mark.parametrize(("load", "provider"), COMBINATIONS)
-def test_the_image_brings_the_bytes_to_flash_alone(load: Load, provider: Provider) -> None:
+def test_the_image_brings_the_bytes_to_flash_alone(load: Loader, provider: Provider) -> None:
     """QEMU puts every segment at its load address, so what is found in DTCM was copied from flash by the program."""
     folder = loaded_bundle(board_target(load, provider))
     segments = loaded_bytes(image_of(folder))
@@ -93,7 +93,7 @@ def test_the_image_brings_the_bytes_to_flash_alone(load: Load, provider: Provide
 
 
 @pytest.mark.parametrize(("load", "provider"), COMBINATIONS)
-def test_check_elf_proves_both_places(load: Load, provider: Provider) -> None:
+def test_check_elf_proves_both_places(load: Loader, provider: Provider) -> None:
     folder = loaded_bundle(board_target(load, provider))
     status, text, errors = check(folder, image_of(folder), *ARRAYS[load, provider])
     assert (status, errors) == (0, "")

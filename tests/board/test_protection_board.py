@@ -17,7 +17,7 @@ from bytewright.execute.boards.arrays import ImageArray
 from bytewright.execute.boards.counts import address_of
 from bytewright.execute.boards.facts import BOARDS
 from bytewright.execute.boards.layout import board_for
-from bytewright.execute.boards.protection import Access, disjoint_regions
+from bytewright.execute.boards.protection import Rights, disjoint_regions
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import read_bundle
 from bytewright.execute.qemu import BoardImage, build_image
@@ -87,13 +87,13 @@ def test_vww_in_two_workspaces_is_exact_under_protection(vww: Built) -> None:
     written = {array.place.name for array in vww.image.arrays if array.is_writable}
     assert written == {"workspace dtcm", "workspace isram", "stack", "context", "output identity_int8"}
     arrays = [
-        (vww.first(name), vww.last(name) + 1, Access.WRITE)
+        (vww.first(name), vww.last(name) + 1, Rights.WRITE)
         for name in ("workspace dtcm", "workspace isram", "stack")
     ]
     # Context and outputs lie together, and with nothing that is not written.
     own = [vww.first("context"), vww.first("output identity_int8")]
-    arrays.append((min(own), vww.symbol("__harness_writable_end"), Access.WRITE))
-    assert [region for region in vww.image.regions if region.access is Access.WRITE] == list(
+    arrays.append((min(own), vww.symbol("__harness_writable_end"), Rights.WRITE))
+    assert [region for region in vww.image.regions if region.access is Rights.WRITE] == list(
         disjoint_regions(arrays)
     )
     assert vww.symbol("__harness_writable_end") - vww.symbol("__harness_bss_start") == 32

@@ -19,7 +19,7 @@ from bytewright.target.dump import dump
 from bytewright.target.load import load_description
 from bytewright.target.model import Target
 from support.kws_program import expected_output
-from support.loaded_parameters import Load, board_target, loaded_bundle
+from support.loaded_parameters import Loader, board_target, loaded_bundle
 from support.shared_models import ramp
 
 pytestmark = pytest.mark.board
@@ -31,7 +31,7 @@ MEMORIES = {
 }
 
 
-def sectionless(load: Load) -> Target:
+def sectionless(load: Loader) -> Target:
     """Arrays of every kind, declared by the bundle, in memories without sections; two workspaces have bytes."""
     description: dict[str, Any] = dump(board_target(load, "generated"))
     for memory in description["memory"].values():
@@ -48,7 +48,7 @@ def image(bundle: Bundle, folder: Path, *flags: str) -> BoardImage:
 
 
 @pytest.mark.parametrize("load", ["linker", "copy"])
-def test_every_array_lies_in_the_memory_of_its_pool(load: Load, tmp_path: Path) -> None:
+def test_every_array_lies_in_the_memory_of_its_pool(load: Loader, tmp_path: Path) -> None:
     folder = loaded_bundle(sectionless(load))
     arrays = {array.place.name: array.place for array in image(read_bundle(folder), tmp_path / "i").arrays}
     places = {f"{pool.role} {pool.name}": pool.memory for pool in read_plan(folder).pools.values()}

@@ -19,7 +19,7 @@ from bytewright.target.options import Overrides, apply_overrides, parse_pool_opt
 from bytewright.target.registry import load_target
 from support.c_program import run_c
 from support.kws_program import OK, OVERLAP, RANGE, RUN, expected_output, output_of
-from support.loaded_parameters import Load, board_target, loaded_bundle
+from support.loaded_parameters import Loader, board_target, loaded_bundle
 from support.shared_models import BOARD, KWS, bundle, ramp
 
 pytestmark = pytest.mark.run
@@ -195,7 +195,7 @@ int main(void)
 
 
 @pytest.mark.parametrize("load", ["linker", "copy"])
-def test_p10_parameters_in_memory_that_can_be_written_count_too(load: Load, tmp_path: Path) -> None:
+def test_p10_parameters_in_memory_that_can_be_written_count_too(load: Loader, tmp_path: Path) -> None:
     flags = (*CHECKED, f"-DIS_COPIED={int(load == 'copy')}")
     folder = loaded_bundle(board_target(load, "caller"))
     assert run_c(folder, MAPPED + PARAMETERS_IN_DTCM, tmp_path, flags) == {

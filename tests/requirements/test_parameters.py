@@ -19,7 +19,7 @@ from support.loaded_parameters import (
     FAST_BYTES,
     POOL_BYTES,
     SECOND_BYTES,
-    Load,
+    Loader,
     Provider,
     board_target,
     host_target,
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.run
 
 @pytest.mark.parametrize(("load", "provider"), COMBINATIONS)
 def test_p6_parameters_in_memory_that_can_be_written_give_the_references_output(
-    load: Load, provider: Provider
+    load: Loader, provider: Provider
 ) -> None:
     """Once in this process, and once under the sanitizers."""
     folder = loaded_bundle(host_target(load, provider))
@@ -47,7 +47,7 @@ def test_p6_parameters_in_memory_that_can_be_written_give_the_references_output(
 
 @pytest.mark.parametrize(("load", "provider"), COMBINATIONS)
 def test_p6_the_memory_that_keeps_them_is_counted_and_has_their_size_less(
-    load: Load, provider: Provider
+    load: Loader, provider: Provider
 ) -> None:
     """Flash holds the bytes of both fast pools until they are loaded, besides its own."""
     target = board_target(load, provider)

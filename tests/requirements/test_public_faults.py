@@ -26,8 +26,7 @@ from bytewright.ir.border import Io
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.expr import Buffer, cast
 from bytewright.ir.module import ConstantBuffer, Module, Port
-from bytewright.ir.prim import POOL_OFFSET, Access, Allocate, BufferParameter, PrimFunc
-from bytewright.ir.prim import Role as ParameterRole
+from bytewright.ir.prim import POOL_OFFSET, Access, Allocate, BufferParameter, ParameterRole, PrimFunc
 from bytewright.ir.scope import GLOBAL, WORKSPACE
 from bytewright.ir.types import DType, TensorType
 from bytewright.ir.verify.stages import Stage, verify

@@ -27,7 +27,7 @@ from support.kws_program import (
 )
 from support.loaded_parameters import (
     COMBINATIONS,
-    Load,
+    Loader,
     Provider,
     board_target,
     host_target,
@@ -40,7 +40,9 @@ MODEL_HEADER = "include/kws_ref_model.h"
 
 
 @pytest.mark.parametrize(("load", "provider"), COMBINATIONS)
-def test_the_interface_has_what_a_combination_needs_and_nothing_else(load: Load, provider: Provider) -> None:
+def test_the_interface_has_what_a_combination_needs_and_nothing_else(
+    load: Loader, provider: Provider
+) -> None:
     header = (loaded_bundle(host_target(load, provider)) / MODEL_HEADER).read_text()
     signature = {
         ("linker", "generated"): "",
@@ -65,7 +67,9 @@ def test_the_interface_has_what_a_combination_needs_and_nothing_else(load: Load,
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize(("load", "provider"), COMBINATIONS)
-def test_no_combination_has_a_warning(load: Load, provider: Provider, compiler: str, tmp_path: Path) -> None:
+def test_no_combination_has_a_warning(
+    load: Loader, provider: Provider, compiler: str, tmp_path: Path
+) -> None:
     """Nor where inputs and outputs leave a helper without a call."""
     for target in (host_target(load, provider), board_target(load, provider)):
         for io in Io:

@@ -13,8 +13,16 @@ from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.data import TensorData
 from bytewright.ir.expr import Buffer, Var, cast
 from bytewright.ir.module import ConstantBuffer, Module, Port
-from bytewright.ir.prim import Access, Allocate, BufferParameter, PrimFunc, ScalarParameter, Seq, Statement
-from bytewright.ir.prim import Role as ParameterRole
+from bytewright.ir.prim import (
+    Access,
+    Allocate,
+    BufferParameter,
+    ParameterRole,
+    PrimFunc,
+    ScalarParameter,
+    Seq,
+    Statement,
+)
 from bytewright.ir.scope import GLOBAL, WORKSPACE, Scope
 from bytewright.ir.types import DType, TensorType
 from bytewright.ir.verify.stages import Stage, verify

@@ -37,9 +37,9 @@ from bytewright.ir.prim import (
     If,
     Let,
     LoopKind,
+    ParameterRole,
     PrimFunc,
     Region,
-    Role,
     ScalarParameter,
     Seq,
     Statement,
@@ -306,7 +306,7 @@ def primfuncs(draw: st.DrawFn, known: tuple[Buffer, ...] = ()) -> PrimFunc:
         else:
             buffer = draw(buffers(name))
             scope.known += (buffer,)
-            access, role = draw(st.sampled_from(Access)), draw(st.sampled_from(Role))
+            access, role = draw(st.sampled_from(Access)), draw(st.sampled_from(ParameterRole))
             parameters.append(BufferParameter(buffer, access, role))
     noalias = draw(st.lists(st.tuples(names, names), max_size=2).map(tuple))
     body = _sequence(draw, scope, 2)

@@ -19,9 +19,9 @@ from bytewright.ir.prim import (
     Access,
     Allocate,
     BufferParameter,
+    ParameterRole,
     PrimFunc,
     Region,
-    Role,
 )
 from bytewright.ir.symbols import scalar_symbols
 from bytewright.ir.types import Symbol
@@ -307,7 +307,7 @@ def _accesses(step: Step, kernel: PrimFunc, arena_of: dict[str, str]) -> dict[st
         if not isinstance(argument, Region) or not isinstance(parameter, BufferParameter):
             continue
         name = argument.buffer.name
-        if parameter.role is Role.SCRATCH:
+        if parameter.role is ParameterRole.SCRATCH:
             accesses["scratch"] += [name, arena_of[name]] if name in arena_of else [name]
             continue
         if parameter.access is not Access.WRITE:

@@ -14,8 +14,8 @@ from rich.table import Table
 from bytewright.cli.write_files import write_files
 from bytewright.target import (
     BUILTIN_TARGETS,
-    Access,
     Memory,
+    MemoryAccess,
     Role,
     Target,
     dump,
@@ -165,4 +165,4 @@ def _overview(builtin: list[Target]) -> Table:
 
 def _describe_memory(memory: Memory) -> str:
     size = "no limit" if memory.size_bytes is None else format_size(memory.size_bytes)
-    return f"{memory.name} {size}{' r' if memory.access is Access.READ_ONLY else ''}"
+    return f"{memory.name} {size}{' r' if memory.access is MemoryAccess.READ_ONLY else ''}"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bytewright.codegen.expressions import memory_type
 from bytewright.codegen.interface import Interface, PoolInterface
 from bytewright.codegen.overlaps import (
-    Table,
+    SpanTable,
     parameter_table,
     run_table,
     workspace_table,
@@ -95,9 +95,9 @@ def looks_for_overlaps(interface: Interface) -> bool:
     return any(table.has_pairs for table in tables(interface))
 
 
-def tables(interface: Interface) -> tuple[Table, ...]:
+def tables(interface: Interface) -> tuple[SpanTable, ...]:
     """The tables of the functions that are given memory."""
-    found: list[Table] = []
+    found: list[SpanTable] = []
     if interface.caller_workspaces:
         found.append(workspace_table(interface))
     if interface.caller_parameters:
@@ -107,7 +107,7 @@ def tables(interface: Interface) -> tuple[Table, ...]:
     return tuple(found)
 
 
-def write_overlap_check(writer: Writer, interface: Interface, table: Table) -> None:
+def write_overlap_check(writer: Writer, interface: Interface, table: SpanTable) -> None:
     """The call of a table's check, and the end of the function if it fails."""
     if table.has_pairs:
         writer.line(f"const int32_t shared = {table.call};")

@@ -10,10 +10,14 @@ from bytewright.codegen.interface import Interface
 from bytewright.codegen.prototypes import write_prototype
 from bytewright.codegen.writer import Writer
 from bytewright.ir.module import Module
-from bytewright.ir.prim import PrimFunc, Role
+from bytewright.ir.prim import ParameterRole, PrimFunc
 from bytewright.ir.types import format_shape
 
-_WHAT_IT_IS = {Role.ACTIVATION: "tensor", Role.PARAMETER: "parameters", Role.SCRATCH: "scratch"}
+_WHAT_IT_IS = {
+    ParameterRole.ACTIVATION: "tensor",
+    ParameterRole.PARAMETER: "parameters",
+    ParameterRole.SCRATCH: "scratch",
+}
 _ACCESS = {"r": "read", "w": "written", "rw": "read and written"}
 
 

@@ -18,7 +18,7 @@ _SPAN = "memory_span"
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemorySpan:
     """Some bytes, as C text; an address of NULL is no memory."""
 
     address: str
@@ -26,7 +26,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class SpanTable:
     """What one function compares: each memory of `read` and `written` with those that it may not meet.
 
     Attributes:
@@ -41,14 +41,14 @@ class Table:
     name: str
     parameters: tuple[str, ...]
     arguments: tuple[str, ...]
-    read: tuple[Memory, ...]
-    written: tuple[Memory, ...]
-    changing: tuple[Memory, ...]
-    constant: tuple[Memory, ...]
+    read: tuple[MemorySpan, ...]
+    written: tuple[MemorySpan, ...]
+    changing: tuple[MemorySpan, ...]
+    constant: tuple[MemorySpan, ...]
     apart: bool = False
 
     @property
-    def memories(self) -> tuple[Memory, ...]:
+    def memories(self) -> tuple[MemorySpan, ...]:
         """All of them, by number."""
         return (*self.read, *self.written, *self.changing, *self.constant)
 
@@ -71,15 +71,15 @@ class Table:
         return f"{self.check}({', '.join(self.arguments)})"
 
 
-def workspace_table(interface: Interface) -> Table:
+def workspace_table(interface: Interface) -> SpanTable:
     """What `<model>_set_workspaces` compares."""
     model = interface.model
     lent = tuple(
-        Memory(f"workspaces->{pool.identifier}.base", f"workspaces->{pool.identifier}.size_bytes")
+        MemorySpan(f"workspaces->{pool.identifier}.base", f"workspaces->{pool.identifier}.size_bytes")
         for pool in interface.caller_workspaces
         if pool.used_bytes
     )
-    return Table(
+    return SpanTable(
         "workspaces",
         (f"const {model}_context *context", f"const {model}_workspaces *workspaces"),
         ("context", "workspaces"),
@@ -90,17 +90,21 @@ def workspace_table(interface: Interface) -> Table:
     )
 
 
-def parameter_table(interface: Interface) -> Table:
+def parameter_table(interface: Interface) -> SpanTable:
     """What `<model>_set_parameters` compares: no pool with another, nor what is copied to with what is copied."""
     model, caller = interface.model, interface.caller_parameters
     lent = [pool for pool in caller if not pool.is_copied and pool.used_bytes]
-    return Table(
+    return SpanTable(
         "parameters",
         (f"const {model}_context *context", f"const {model}_parameters *parameters"),
         ("context", "parameters"),
-        read=tuple(Memory(f"parameters->{pool.identifier}", interface.macro(pool, "SIZE")) for pool in lent),
+        read=tuple(
+            MemorySpan(f"parameters->{pool.identifier}", interface.macro(pool, "SIZE")) for pool in lent
+        ),
         written=tuple(
-            Memory(f"parameters->{pool.identifier}.to.base", f"parameters->{pool.identifier}.to.size_bytes")
+            MemorySpan(
+                f"parameters->{pool.identifier}.to.base", f"parameters->{pool.identifier}.to.size_bytes"
+            )
             for pool in interface.caller_copies
         ),
         changing=(
@@ -110,7 +114,7 @@ def parameter_table(interface: Interface) -> Table:
         ),
         constant=(
             *(
-                Memory(f"parameters->{pool.identifier}.from", interface.macro(pool, "SIZE"))
+                MemorySpan(f"parameters->{pool.identifier}.from", interface.macro(pool, "SIZE"))
                 for pool in interface.caller_copies
             ),
             *_constant_arrays(interface),
@@ -119,17 +123,17 @@ def parameter_table(interface: Interface) -> Table:
     )
 
 
-def run_table(interface: Interface) -> Table:
+def run_table(interface: Interface) -> SpanTable:
     """What `<model>_run` compares: inputs and outputs, and the structures that bring them."""
     model = interface.model
     extents = [extent for port in (*interface.inputs, *interface.outputs) for extent in port.type.shape]
     symbols = [symbol.name for symbol in interface.symbols if symbol in extents]
     inputs, outputs = (
-        tuple(Memory(f"{kind}->{port.name}", _port_size(port)) for port in ports)
+        tuple(MemorySpan(f"{kind}->{port.name}", _port_size(port)) for port in ports)
         for kind, ports in (("inputs", interface.inputs), ("outputs", interface.outputs))
     )
-    structures = tuple(Memory(name, f"sizeof *{name}") for name in ("inputs", "outputs"))
-    return Table(
+    structures = tuple(MemorySpan(name, f"sizeof *{name}") for name in ("inputs", "outputs"))
+    return SpanTable(
         "tensors",
         (
             f"const {model}_context *context",
@@ -149,30 +153,30 @@ def run_table(interface: Interface) -> Table:
     )
 
 
-_CONTEXT = Memory("context", "sizeof *context")
+_CONTEXT = MemorySpan("context", "sizeof *context")
 
 
-def _of_context(interface: Interface, pools: tuple[PoolInterface, ...]) -> list[Memory]:
+def _of_context(interface: Interface, pools: tuple[PoolInterface, ...]) -> list[MemorySpan]:
     """What was set: workspaces and parameters are set in any order, so whichever comes second meets the first."""
     return [
-        Memory(f"context->{pool.identifier}", interface.macro(pool, "SIZE"))
+        MemorySpan(f"context->{pool.identifier}", interface.macro(pool, "SIZE"))
         for pool in pools
         if pool.used_bytes
     ]
 
 
-def _arrays_that_change(interface: Interface) -> list[Memory]:
+def _arrays_that_change(interface: Interface) -> list[MemorySpan]:
     pools = (*interface.workspaces, *interface.own_copies)
     return [
-        Memory(interface.array_name(pool), interface.macro(pool, "SIZE"))
+        MemorySpan(interface.array_name(pool), interface.macro(pool, "SIZE"))
         for pool in pools
         if not pool.is_caller and pool.used_bytes
     ]
 
 
-def _constant_arrays(interface: Interface) -> list[Memory]:
+def _constant_arrays(interface: Interface) -> list[MemorySpan]:
     return [
-        Memory(
+        MemorySpan(
             interface.load_array_name(pool) if pool.is_copied else interface.array_name(pool),
             interface.macro(pool, "SIZE"),
         )
@@ -199,7 +203,7 @@ def write_span_type(writer: Writer) -> None:
     writer.line()
 
 
-def write_table(writer: Writer, interface: Interface, table: Table) -> None:
+def write_table(writer: Writer, interface: Interface, table: SpanTable) -> None:
     """The lookup and the loop of a table."""
     writer.comment(_described(table))
     writer.listed(f"static {_SPAN} {table.name}_at", [*table.parameters, "size_t index"], " {")
@@ -216,7 +220,7 @@ def write_table(writer: Writer, interface: Interface, table: Table) -> None:
     writer.line()
 
 
-def _write_loops(writer: Writer, interface: Interface, table: Table) -> None:
+def _write_loops(writer: Writer, interface: Interface, table: SpanTable) -> None:
     num_read, num_given = len(table.read), len(table.read) + len(table.written)
     num_changing = num_given + len(table.changing)
     num_all = len(table.memories)
@@ -242,7 +246,7 @@ def _write_loops(writer: Writer, interface: Interface, table: Table) -> None:
     writer.line(f"return {interface.prefix}_OK;")
 
 
-def _described(table: Table) -> str:
+def _described(table: SpanTable) -> str:
     """Which numbers are what."""
     parts: list[str] = []
     number = 0

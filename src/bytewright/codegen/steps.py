@@ -28,9 +28,9 @@ from bytewright.ir.prim import (
     CallKind,
     For,
     Let,
+    ParameterRole,
     PrimFunc,
     Region,
-    Role,
     Seq,
     Statement,
 )
@@ -201,7 +201,7 @@ def _describe(call: Call, kernel: PrimFunc, names: Names) -> str:
     for argument, parameter in zip(call.arguments, kernel.parameters, strict=True):
         if not isinstance(argument, Region) or not isinstance(parameter, BufferParameter):
             continue
-        if parameter.role is not Role.ACTIVATION:
+        if parameter.role is not ParameterRole.ACTIVATION:
             continue
         buffer = argument.buffer
         shape = format_shape(parameter.buffer.shape).replace("x", ",")

@@ -25,7 +25,7 @@ from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ir.border import Io
 from bytewright.ir.types import Symbol
 from bytewright.target.load import load_description
-from bytewright.target.model import Load, Provider, Role, Target
+from bytewright.target.model import Loader, Provider, Role, Target
 
 Array = np.ndarray[Any, Any]
 _RUNTIME = "runtime"
@@ -80,13 +80,13 @@ class PoolUse:
     provider: Provider
     used_bytes: int
     alignment: int
-    load: Load = Load.LINKER
+    load: Loader = Loader.LINKER
     load_memory: str | None = None
 
     @property
     def is_copied(self) -> bool:
         """Whether the model's set function brings its bytes."""
-        return self.load is Load.COPY and self.used_bytes > 0
+        return self.load is Loader.COPY and self.used_bytes > 0
 
     @property
     def begins_empty(self) -> bool:
@@ -295,7 +295,7 @@ def _pool(entry: dict[str, Any]) -> PoolUse:
         provider=Provider(entry["provider"]),
         used_bytes=int(entry["used_bytes"]),
         alignment=int(entry["alignment"]),
-        load=Load(entry.get("load", Load.LINKER)),
+        load=Loader(entry.get("load", Loader.LINKER)),
         load_memory=entry.get("load_memory"),
     )
 

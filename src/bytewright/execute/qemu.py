@@ -17,7 +17,7 @@ from bytewright.execute.boards.arrays import ArrayKind, ImageArray, check_places
 from bytewright.execute.boards.counts import (
     AddressRange,
     Counts,
-    Symbol,
+    ImageSymbol,
     address_of,
     build_plugin,
     function_at,
@@ -35,8 +35,8 @@ from bytewright.execute.boards.layout import (
     set_up_spans,
 )
 from bytewright.execute.boards.protection import (
-    Access,
     ProtectedRegion,
+    Rights,
     access_at,
     fitted_regions,
     region_words,
@@ -76,7 +76,7 @@ class BoardImage:
     board: Board
     layout: Layout
     table: BoardTable
-    symbols: tuple[Symbol, ...]
+    symbols: tuple[ImageSymbol, ...]
     arrays: tuple[ImageArray, ...]
     regions: tuple[ProtectedRegion, ...]
     flash_bytes: int
@@ -194,7 +194,7 @@ def build_image(
 
 def _link(
     bundle: Bundle, layout: Layout, folder: Path, command: Sequence[str], what: str, *, has_gaps: bool
-) -> tuple[tuple[Symbol, ...], tuple[ImageArray, ...], tuple[ProtectedRegion, ...]]:
+) -> tuple[tuple[ImageSymbol, ...], tuple[ImageArray, ...], tuple[ProtectedRegion, ...]]:
     """Links the objects of a folder; symbols and arrays of the image, and the regions that protect it."""
     (folder / "board.ld").write_text(linker_script(layout, bundle, has_gaps=has_gaps), encoding="utf-8")
     compile_c(command, directory=folder, what=what)
@@ -206,7 +206,7 @@ def _link(
 
 
 def _protect(
-    folder: Path, layout: Layout, bundle: Bundle, symbols: Sequence[Symbol], arrays: Sequence[ImageArray]
+    folder: Path, layout: Layout, bundle: Bundle, symbols: Sequence[ImageSymbol], arrays: Sequence[ImageArray]
 ) -> tuple[ProtectedRegion, ...]:
     """Writes regions.bin: the regions outside of runs, then those of a run, which are returned.
 
@@ -216,13 +216,13 @@ def _protect(
     code = (address_of(symbols, "__harness_code_start"), address_of(symbols, "__harness_code_end"))
     own = (address_of(symbols, "__harness_bss_start"), address_of(symbols, "__harness_writable_end"))
     spans = [
-        (*code, Access.EXECUTE),
-        (*own, Access.WRITE),
+        (*code, Rights.EXECUTE),
+        (*own, Rights.WRITE),
         *(
-            (array.place.first, array.place.last + 1, Access.WRITE if array.is_writable else Access.READ)
+            (array.place.first, array.place.last + 1, Rights.WRITE if array.is_writable else Rights.READ)
             for array in arrays
         ),
-        *((first, end, Access.READ) for first, end in _allocated_sections(folder)),
+        *((first, end, Rights.READ) for first, end in _allocated_sections(folder)),
     ]
     regions = fitted_regions(spans, num_regions, f"a run on {board.name}", _fewer_pools(bundle))
     set_up = fitted_regions(
@@ -259,12 +259,14 @@ def _allocated_sections(folder: Path) -> list[tuple[int, int]]:
     ]
 
 
-def _symbols(folder: Path) -> tuple[Symbol, ...]:
+def _symbols(folder: Path) -> tuple[ImageSymbol, ...]:
     """The image's symbols by address."""
     nm = find_tool(f"{_CROSS_PREFIX}nm", "binutils-arm-none-eabi")
     lines = compile_c([nm, "-S", "image.elf"], directory=folder, what=nm).splitlines()
     symbols = [
-        Symbol(int(words[0], 16), words[-1], words[-2] in "tTwW", int(words[1], 16) if len(words) == 4 else 0)
+        ImageSymbol(
+            int(words[0], 16), words[-1], words[-2] in "tTwW", int(words[1], 16) if len(words) == 4 else 0
+        )
         for words in map(str.split, lines)
         if len(words) in (3, 4)
     ]

@@ -19,10 +19,10 @@ from pathlib import Path
 
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.inspect.read_c import read_bytes
-from bytewright.inspect.read_elf import Image, Symbol, read_image
+from bytewright.inspect.read_elf import ElfSymbol, Image, read_image
 from bytewright.plan_file import Plan, PlannedPool
+from bytewright.target.mistake import from_line, in_target_file, read_only_memories
 from bytewright.target.model import Memory, Target
-from bytewright.target.problem import from_line, in_target_file, read_only_memories
 
 # What linker scripts reserve, by the names of their symbols: the CMSIS templates', newlib's, picolibc's and those
 # of STM32 projects. First and end of the interval ...
@@ -74,7 +74,7 @@ class PoolArray:
     pool: PlannedPool
     memory: str | None
     alignment: int
-    symbol: Symbol
+    symbol: ElfSymbol
     has_bytes: bool
 
     @property

@@ -43,7 +43,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Symbol:
+class ElfSymbol:
     """A symbol with an address; `is_object` for what the compiler made of a variable.
 
     `section` is the index of the section that it was defined in; None for a mere address.
@@ -62,9 +62,9 @@ class Image:
 
     path: Path
     sections: tuple[Section, ...]
-    symbols: tuple[Symbol, ...]
+    symbols: tuple[ElfSymbol, ...]
 
-    def section_of(self, symbol: Symbol, size_bytes: int) -> Section | None:
+    def section_of(self, symbol: ElfSymbol, size_bytes: int) -> Section | None:
         """The section that holds so many bytes of a symbol: its own one, where others lie over it."""
         first, end = symbol.address, symbol.address + size_bytes
         holding = [s for s in self.sections if s.address <= first and end <= s.address + s.size_bytes]
@@ -120,7 +120,7 @@ def _read(path: Path) -> Image:
         _refuse_impossible_tables(file, file_bytes)
         loaded = list(file.iter_segments("PT_LOAD"))
         sections: list[Section] = []
-        symbols: list[Symbol] = []
+        symbols: list[ElfSymbol] = []
         content_bytes = 0
         names = _Names(stream, file_bytes)
         section_names = file.get_section(file.get_shstrndx())
@@ -188,13 +188,13 @@ class _Names:
                 raise ValueError("a name has no end")
 
 
-def _symbols_of(section: SymbolTableSection, names: _Names) -> list[Symbol]:
-    symbols: list[Symbol] = []
+def _symbols_of(section: SymbolTableSection, names: _Names) -> list[ElfSymbol]:
+    symbols: list[ElfSymbol] = []
     for symbol in section.iter_symbols():
         names.count(symbol.name, section.stringtable["sh_offset"] + symbol["st_name"])
         if symbol.name and symbol["st_shndx"] != "SHN_UNDEF":
             symbols.append(
-                Symbol(
+                ElfSymbol(
                     symbol.name,
                     symbol["st_value"],
                     symbol["st_size"],

@@ -189,7 +189,7 @@ class Access(Enum):
     READ_WRITE = "rw"
 
 
-class Role(Enum):
+class ParameterRole(Enum):
     """What a buffer parameter is for. Where it physically is, the scope says."""
 
     ACTIVATION = "activation"
@@ -203,7 +203,7 @@ class BufferParameter:
 
     buffer: Buffer
     access: Access
-    role: Role = Role.ACTIVATION
+    role: ParameterRole = ParameterRole.ACTIVATION
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from bytewright.ir.builder import BodyBuilder, Index, as_expr
 from bytewright.ir.data import TensorData
 from bytewright.ir.drop_unused import drop_unused
 from bytewright.ir.expr import Buffer, Expr, Var, const, maximum, minimum
-from bytewright.ir.prim import Access, BufferParameter, Parameter, PrimFunc, Role, ScalarParameter
+from bytewright.ir.prim import Access, BufferParameter, Parameter, ParameterRole, PrimFunc, ScalarParameter
 from bytewright.ir.scope import GLOBAL, LOCAL
 from bytewright.ir.types import DType, Extent, Symbol, TensorType
 from bytewright.ir.walk import free_buffers, free_variables
@@ -114,7 +114,7 @@ class KernelBuilder:
                 return parameter.buffer
         buffer = self._buffer(hint, data.shape, dtype)
         self._constants.append(
-            (BufferParameter(buffer, Access.READ, Role.PARAMETER), ConstantArgument(data, hint))
+            (BufferParameter(buffer, Access.READ, ParameterRole.PARAMETER), ConstantArgument(data, hint))
         )
         return buffer
 

@@ -36,7 +36,7 @@ class Reason(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Violation:
+class Fault:
     """One fault of a plan, with the buffers it concerns."""
 
     reason: Reason
@@ -46,29 +46,29 @@ class Violation:
         return f"{self.reason.value}: {', '.join(self.buffers)}"
 
 
-def validate(problem: Problem, placements: Sequence[Placement]) -> tuple[Violation, ...]:
+def validate(problem: Problem, placements: Sequence[Placement]) -> tuple[Fault, ...]:
     """The faults of the placements; none means that they are a plan for the problem.
 
     All faults of single buffers are found, and of pairs the first `MAX_PAIRS`.
     """
-    violations: list[Violation] = []
+    violations: list[Fault] = []
     buffers = {buffer.name: buffer for buffer in problem.buffers}
     pools = {pool.name: pool for pool in problem.pools}
     place_of: dict[str, Placement] = {}
     for placement in placements:
         if placement.buffer not in buffers:
-            violations.append(Violation(Reason.UNKNOWN_BUFFER, (placement.buffer,)))
+            violations.append(Fault(Reason.UNKNOWN_BUFFER, (placement.buffer,)))
         elif placement.buffer in place_of:
-            violations.append(Violation(Reason.PLACED_TWICE, (placement.buffer,)))
+            violations.append(Fault(Reason.PLACED_TWICE, (placement.buffer,)))
         else:
             place_of[placement.buffer] = placement
     for buffer in problem.buffers:
         if buffer.name in place_of:
             placement = place_of[buffer.name]
             reasons = _faults_alone(pools.get(placement.pool), buffer, placement.offset)
-            violations.extend(Violation(reason, (buffer.name,)) for reason in reasons)
+            violations.extend(Fault(reason, (buffer.name,)) for reason in reasons)
         else:
-            violations.append(Violation(Reason.MISSING, (buffer.name,)))
+            violations.append(Fault(Reason.MISSING, (buffer.name,)))
     for count, violation in enumerate(_faults_of_pairs(problem, place_of)):
         if count == MAX_PAIRS:
             break
@@ -93,7 +93,7 @@ def _faults_alone(pool: Pool | None, buffer: Buffer, offset: int) -> Iterator[Re
         yield Reason.MOVED_FIXED
 
 
-def _faults_of_pairs(problem: Problem, place_of: dict[str, Placement]) -> Iterator[Violation]:
+def _faults_of_pairs(problem: Problem, place_of: dict[str, Placement]) -> Iterator[Fault]:
     buffers = {b.name: b for b in problem.buffers if b.size_bytes and b.name in place_of}
     agreed: set[frozenset[str]] = set()
     for contract in problem.contracts:
@@ -105,13 +105,13 @@ def _faults_of_pairs(problem: Problem, place_of: dict[str, Placement]) -> Iterat
         if -contract.below_bytes < distance < contract.above_bytes and _meet(
             buffers[contract.first], buffers[contract.second]
         ):
-            yield Violation(Reason.BROKEN_CONTRACT, _by_birth(buffers, pair))
+            yield Fault(Reason.BROKEN_CONTRACT, _by_birth(buffers, pair))
     seen: set[frozenset[str]] = set()
     for first, second in _overlaps(buffers, place_of, {name for pair in agreed for name in pair}):
         pair = frozenset((first, second))
         if pair not in agreed and pair not in seen:
             seen.add(pair)
-            yield Violation(Reason.OVERLAP, _by_birth(buffers, pair))
+            yield Fault(Reason.OVERLAP, _by_birth(buffers, pair))
 
 
 def _by_birth(buffers: dict[str, Buffer], names: frozenset[str]) -> tuple[str, ...]:

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from bytewright.ir.border import Io
 from bytewright.remedy.trial import Conditions
 from bytewright.storage.pin_buffers import Pin
+from bytewright.target.mistake import in_target_file, reach_line
 from bytewright.target.model import Device, Pool, Reach, Role, Target
 from bytewright.target.options import Overrides, apply_overrides
-from bytewright.target.problem import in_target_file, reach_line
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bytewright.report.memory import PoolUse, step_ranges
+from bytewright.report.memory import PoolHistory, step_ranges
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _ROWS = 8
@@ -28,7 +28,7 @@ _UNICODE = _Glyphs(_EIGHTHS, "┄", "─", "└", "⋮")
 _ASCII = _Glyphs(" .:#", "-", "-", "+", ":")
 
 
-def chart(use: PoolUse, width: int = 78, ascii_only: bool = False) -> list[str]:
+def chart(use: PoolHistory, width: int = 78, ascii_only: bool = False) -> list[str]:
     """The chart of one pool.
 
     Args:
@@ -104,7 +104,7 @@ def _ticks(columns: list[_Column], bar: int) -> str:
     return text
 
 
-def _title(use: PoolUse) -> str:
+def _title(use: PoolHistory) -> str:
     pool = use.pool
     steps = step_ranges(use.peak_steps)
     capacity = "no limit" if pool.capacity_bytes is None else f"capacity {pool.capacity_bytes} B"

@@ -8,7 +8,7 @@ from bytewright.plan_file import Plan, PlannedBuffer, PlannedPool
 
 
 @dataclass(frozen=True, slots=True)
-class PoolUse:
+class PoolHistory:
     """The use of one workspace pool over time.
 
     Attributes:
@@ -34,7 +34,7 @@ def used_workspaces(plan: Plan) -> list[PlannedPool]:
     return [pool for pool in plan.pools.values() if pool.role == "workspace" and pool.used_bytes]
 
 
-def use_over_time(plan: Plan, pool: PlannedPool) -> PoolUse:
+def use_over_time(plan: Plan, pool: PlannedPool) -> PoolHistory:
     """Live bytes of a pool at each step."""
     changes = [0] * (plan.num_ticks + 1)
     for buffer in buffers_in(plan, pool.name):
@@ -49,7 +49,7 @@ def use_over_time(plan: Plan, pool: PlannedPool) -> PoolUse:
     live_bytes = tuple(max(at_tick[step.ticks[0] : step.ticks[1]], default=0) for step in plan.steps)
     peak = max(live_bytes, default=0)
     peak_steps = tuple(step.index for step, live in zip(plan.steps, live_bytes, strict=True) if live == peak)
-    return PoolUse(pool, live_bytes, peak, peak_steps)
+    return PoolHistory(pool, live_bytes, peak, peak_steps)
 
 
 def coexist(first: PlannedBuffer, second: PlannedBuffer) -> bool:

@@ -13,8 +13,8 @@ from bytewright.ir.analyses.touch import Touches
 from bytewright.ir.expr import Buffer
 from bytewright.ir.prim import Access, BufferParameter
 from bytewright.ir.scope import GLOBAL, WORKSPACE, Scope, is_within, pool_scope
+from bytewright.target.mistake import listing
 from bytewright.target.model import Pool, Role, Target
-from bytewright.target.problem import listing
 
 
 def is_left_to_a_pass(buffer: Buffer, target: Target) -> bool:

@@ -14,8 +14,8 @@ from bytewright.ir.module import Module
 from bytewright.ir.prim import Allocate, PrimFunc
 from bytewright.ir.scope import STACK_TAG, WORKSPACE_TAG, Rank
 from bytewright.ir.walk import walk_statements
+from bytewright.target.mistake import closest, listing
 from bytewright.target.model import Role, Target
-from bytewright.target.problem import closest, listing
 
 
 def check_scopes(module: Module, target: Target) -> None:

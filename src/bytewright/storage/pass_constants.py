@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
-from bytewright.ir.prim import Access, BufferParameter, Call, PrimFunc, Region, Role, Seq, Statement
+from bytewright.ir.prim import Access, BufferParameter, Call, ParameterRole, PrimFunc, Region, Seq, Statement
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.walk import free_buffers
 
@@ -28,7 +28,7 @@ def pass_constants(module: Module) -> Module:
         body = _with_arguments(kernel.body, named)
         given = {parameter.buffer for parameter in kernel.buffer_parameters}
         found = tuple(buffer for buffer in free_buffers(body) if buffer in constants and buffer not in given)
-        parameters = tuple(BufferParameter(buffer, Access.READ, Role.PARAMETER) for buffer in found)
+        parameters = tuple(BufferParameter(buffer, Access.READ, ParameterRole.PARAMETER) for buffer in found)
         kernels.append(replace(kernel, parameters=(*kernel.parameters, *parameters), body=body))
         if found:
             named[kernel.name] = found

@@ -28,9 +28,9 @@ from bytewright.ir.prim import (
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import Scope, join_scopes, pool_scope
 from bytewright.ir.walk import walk_statements
+from bytewright.target.mistake import closest_names
 from bytewright.target.model import Role, Target
 from bytewright.target.options import OptionSyntaxError
-from bytewright.target.problem import closest_names
 from bytewright.target.size import SizeError, parse_size
 
 _ROLES = (Role.WORKSPACE, Role.PARAMETERS)

@@ -39,9 +39,9 @@ from bytewright.ir.prim import (
     Call,
     For,
     LoopKind,
+    ParameterRole,
     PrimFunc,
     Region,
-    Role,
     Seq,
     Statement,
     View,
@@ -53,8 +53,8 @@ from bytewright.ir.walk import blocks, names_in, walk_statements
 from bytewright.storage.candidates import is_left_to_a_pass
 from bytewright.storage.choose_moves import Array, Demand, choose_moves
 from bytewright.storage.share_scratch import share_scratch
+from bytewright.target.mistake import in_target_file
 from bytewright.target.model import Device, Target
-from bytewright.target.problem import in_target_file
 
 SCRATCH_ALIGNMENT = 16
 MAX_NAME = 60
@@ -250,7 +250,7 @@ def _hoist(
 
     body = rewrite_sequence(kernel.body, Rewriting(buffer=rename, statement=drop))
     parameters = tuple(
-        BufferParameter(allocation.buffer, Access.READ_WRITE, Role.SCRATCH) for allocation in scratch
+        BufferParameter(allocation.buffer, Access.READ_WRITE, ParameterRole.SCRATCH) for allocation in scratch
     )
     placed = replace(kernel, parameters=(*kernel.parameters, *parameters), body=body)
     return placed, tuple(scratch)

@@ -20,9 +20,9 @@ from bytewright.ir.prim import (
     Allocate,
     BufferParameter,
     Call,
+    ParameterRole,
     PrimFunc,
     Region,
-    Role,
     Statement,
 )
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
@@ -119,6 +119,6 @@ def _scratch(call: Call, module: Module) -> list[Buffer]:
         argument.buffer
         for parameter, argument in zip(kernel.parameters, call.arguments, strict=True)
         if isinstance(parameter, BufferParameter)
-        and parameter.role is Role.SCRATCH
+        and parameter.role is ParameterRole.SCRATCH
         and isinstance(argument, Region)
     ]

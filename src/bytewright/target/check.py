@@ -12,19 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bytewright.c_names import c_identifier, is_reserved
-from bytewright.target.model import (
-    Device,
-    ExecutionContext,
-    Load,
-    Memory,
-    Pool,
-    Provider,
-    Role,
-    Target,
-)
-from bytewright.target.packing import Part, packed_bytes, room_bytes
-from bytewright.target.problem import (
-    Problem,
+from bytewright.target.mistake import (
+    Mistake,
     closest,
     from_line,
     in_target_file,
@@ -32,6 +21,17 @@ from bytewright.target.problem import (
     reach_line,
     read_only_memories,
 )
+from bytewright.target.model import (
+    Device,
+    ExecutionContext,
+    Loader,
+    Memory,
+    Pool,
+    Provider,
+    Role,
+    Target,
+)
+from bytewright.target.packing import Part, packed_bytes, room_bytes
 from bytewright.target.size import format_size
 from bytewright.target.source import Path
 
@@ -72,7 +72,7 @@ def with_remainders(target: Target) -> Target:
     )
 
 
-def find_problems(target: Target, pool_paths: Sequence[Path]) -> list[Problem]:
+def find_problems(target: Target, pool_paths: Sequence[Path]) -> list[Mistake]:
     """Everything that is wrong between the parts of a target.
 
     Args:
@@ -80,7 +80,7 @@ def find_problems(target: Target, pool_paths: Sequence[Path]) -> list[Problem]:
         pool_paths: Where each pool was described, in the order of the target's pools.
     """
     pools = list(zip(target.pools, pool_paths, strict=True))
-    problems: list[Problem] = []
+    problems: list[Mistake] = []
     for memory in target.memories:
         problems.extend(_memory_problems(memory))
         problems.extend(_alignment_problems(target, memory))
@@ -99,19 +99,19 @@ def find_problems(target: Target, pool_paths: Sequence[Path]) -> list[Problem]:
     return problems
 
 
-def _memory_problems(memory: Memory) -> Iterator[Problem]:
+def _memory_problems(memory: Memory) -> Iterator[Mistake]:
     path: Path = ("memory", memory.name)
     if memory.base is not None and memory.size_bytes is None:
-        yield Problem((*path, "size"), f"memory {memory.name!r} has a base, so it needs a size")
+        yield Mistake((*path, "size"), f"memory {memory.name!r} has a base, so it needs a size")
     if memory.base is None and memory.aliases:
-        yield Problem((*path, "aliases"), f"memory {memory.name!r} has aliases, so it needs a base")
+        yield Mistake((*path, "aliases"), f"memory {memory.name!r} has aliases, so it needs a base")
     for first, last in memory.address_ranges():
         if last > _END_OF_ADDRESSES:
             message = f"memory {memory.name!r} at {first:#x} would end behind the last 64-bit address"
-            yield Problem((*path, "size"), message)
+            yield Mistake((*path, "size"), message)
 
 
-def _alignment_problems(target: Target, memory: Memory) -> Iterator[Problem]:
+def _alignment_problems(target: Target, memory: Memory) -> Iterator[Mistake]:
     """A linker aligns addresses: a pool at the start of a memory is aligned if the memory is, in every view of it."""
     strictest = max(target.pools_in(memory.name), key=lambda pool: pool.alignment, default=None)
     if strictest is None or strictest.alignment == 1:
@@ -132,7 +132,7 @@ def _alignment_problems(target: Target, memory: Memory) -> Iterator[Problem]:
                 f"memory {memory.name!r} {what} at {address:#x}, {address % strictest.alignment} B past a multiple of "
                 f"{strictest.alignment}, the alignment of pool {strictest.name!r} in it"
             )
-            yield Problem(path, message)
+            yield Mistake(path, message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ def _memory_intervals(memory: Memory) -> list[_Interval]:
     ]
 
 
-def _overlap_problems(target: Target) -> Iterator[Problem]:
+def _overlap_problems(target: Target) -> Iterator[Mistake]:
     """Overlaps in the system's address map, then in the map of each device that sees memories elsewhere."""
     everywhere = [interval for memory in target.memories for interval in _memory_intervals(memory)]
     yield from _overlaps(everywhere, "")
@@ -173,7 +173,7 @@ def _overlap_problems(target: Target) -> Iterator[Problem]:
         yield from _overlaps(seen, f", as device {device.name!r} sees them", only_own_views=True)
 
 
-def _overlaps(intervals: list[_Interval], seen: str, only_own_views: bool = False) -> Iterator[Problem]:
+def _overlaps(intervals: list[_Interval], seen: str, only_own_views: bool = False) -> Iterator[Mistake]:
     """Pairs that overlap, in the order of their descriptions; a sweep over the addresses finds them."""
     pairs: list[tuple[int, int]] = []
     alive: list[int] = []
@@ -191,25 +191,25 @@ def _overlaps(intervals: list[_Interval], seen: str, only_own_views: bool = Fals
             )
             message = f"address ranges overlap: {between}, by {shared_bytes} B{seen}"
             guilty = a if a.is_own_view and not b.is_own_view else b
-            yield Problem(guilty.path, message, (str(a), str(b)))
+            yield Mistake(guilty.path, message, (str(a), str(b)))
 
 
-def _device_problems(target: Target, device: Device) -> Iterator[Problem]:
+def _device_problems(target: Target, device: Device) -> Iterator[Mistake]:
     path: Path = ("device", device.name)
     names = [memory.name for memory in target.memories]
     for position, entry in enumerate(device.reach):
         if entry.memory not in names:
             message = f"device {device.name!r} reaches memory {entry.memory!r}, which does not exist"
             suggestion = closest(entry.memory, names)
-            yield Problem((*path, "reach"), message, (listing("memories", names),), suggestion)
+            yield Mistake((*path, "reach"), message, (listing("memories", names),), suggestion)
         if entry.memory in device.reached_memories[:position]:
-            yield Problem((*path, "reach"), f"memory {entry.memory!r} stands twice in 'reach'")
+            yield Mistake((*path, "reach"), f"memory {entry.memory!r} stands twice in 'reach'")
     yield from _width_problems(target, device)
     for context in device.contexts:
         yield from _stack_problems(target, device, context)
 
 
-def _width_problems(target: Target, device: Device) -> Iterator[Problem]:
+def _width_problems(target: Target, device: Device) -> Iterator[Mistake]:
     """Memories, pools and stacks that need wider addresses than a device has."""
     bits, end = device.address_bits, 1 << device.address_bits
     addresses = f"device {device.name!r} has {bits}-bit addresses"
@@ -223,16 +223,16 @@ def _width_problems(target: Target, device: Device) -> Iterator[Problem]:
             message = f"memory {memory.name!r} ends at {first + memory.size_bytes - 1:#x}, but {addresses}"
             key = "size" if entry.base is None and not memory.base else "base"
             path: Path = ("memory", memory.name, key)
-            yield Problem(path if entry.base is None else ("device", device.name, "reach"), message)
+            yield Mistake(path if entry.base is None else ("device", device.name, "reach"), message)
     for context in device.contexts:
         size_bytes = context.max_stack_size_bytes or context.stack_reserve_bytes
         if size_bytes > device.largest_object_bytes:
             key = "max-stack-size" if context.max_stack_size_bytes else "stack-reserve"
             message = f"the stack of {context.name!r} has {size_bytes} B, but {addresses}"
-            yield Problem((*context_path(device, context), key), message)
+            yield Mistake((*context_path(device, context), key), message)
 
 
-def _object_problems(target: Target, pool: Pool, path: Path) -> Iterator[Problem]:
+def _object_problems(target: Target, pool: Pool, path: Path) -> Iterator[Mistake]:
     """An array that is larger than what one of its devices can count."""
     devices = [device for name in pool.devices if (device := target.find_device(name)) is not None]
     narrowest = min(devices, key=lambda device: device.address_bits, default=None)
@@ -243,7 +243,7 @@ def _object_problems(target: Target, pool: Pool, path: Path) -> Iterator[Problem
             f"pool {pool.name!r} has {pool.size_bytes} B, but device {narrowest.name!r} has {narrowest.address_bits}-"
             f"bit addresses, so the largest array has {narrowest.largest_object_bytes} B"
         )
-        yield Problem((*path, "size"), message)
+        yield Mistake((*path, "size"), message)
 
 
 def context_path(device: Device, context: ExecutionContext) -> Path:
@@ -253,44 +253,44 @@ def context_path(device: Device, context: ExecutionContext) -> Path:
     return ("device", device.name, "context", context.name.removeprefix(f"{device.name}."))
 
 
-def _stack_problems(target: Target, device: Device, context: ExecutionContext) -> Iterator[Problem]:
+def _stack_problems(target: Target, device: Device, context: ExecutionContext) -> Iterator[Mistake]:
     path = context_path(device, context)
     memory = target.find_memory(context.memory)
     if memory is None:
         names = [memory.name for memory in target.memories]
         message = f"the stack of {context.name!r} is in memory {context.memory!r}, which does not exist"
-        yield Problem(
+        yield Mistake(
             (*path, "stack"), message, (listing("memories", names),), closest(context.memory, names)
         )
         return
     if not memory.is_writable:
         message = f"the stack of {context.name!r} is in memory {memory.name!r}, which is read-only"
-        yield Problem((*path, "stack"), message)
+        yield Mistake((*path, "stack"), message)
     if device.reach and not device.reaches(memory.name):
         message = f"the stack of {context.name!r} is in memory {memory.name!r}, which {device.name!r} does not reach"
         notes = (listing(f"{device.name!r} reaches", device.reached_memories),)
-        yield Problem((*path, "stack"), message, notes, in_target_file(reach_line(device, memory.name)))
+        yield Mistake((*path, "stack"), message, notes, in_target_file(reach_line(device, memory.name)))
     size_bytes = context.max_stack_size_bytes
     if size_bytes is not None and context.stack_reserve_bytes >= size_bytes:
         message = (
             f"the stack reserve of {context.name!r}, {context.stack_reserve_bytes} B, leaves nothing of a stack of "
             f"{size_bytes} B"
         )
-        yield Problem((*path, "stack-reserve"), message)
+        yield Mistake((*path, "stack-reserve"), message)
 
 
-def _default_device_problems(target: Target) -> Iterator[Problem]:
+def _default_device_problems(target: Target) -> Iterator[Mistake]:
     able = [device.name for device in target.devices if device.runs_c]
     if not able:
         message = "no device has a stack, so none can run the entry function"
-        yield Problem(("device",), message, help="give one device `stack = MEMORY`")
+        yield Mistake(("device",), message, help="give one device `stack = MEMORY`")
     elif target.default_device_name not in able:
         message = f"the default device {target.default_device_name!r} is not a device with a stack"
         notes = (listing("devices with a stack", able),)
-        yield Problem(("default-device",), message, notes, closest(target.default_device_name, able))
+        yield Mistake(("default-device",), message, notes, closest(target.default_device_name, able))
 
 
-def _name_problems(target: Target, pools: list[tuple[Pool, Path]]) -> Iterator[Problem]:
+def _name_problems(target: Target, pools: list[tuple[Pool, Path]]) -> Iterator[Mistake]:
     """Pools and devices become C identifiers, in lower and upper case; scopes name pools and tags alike."""
     tags = [tag.name for tag in target.scope_tags]
     seen: dict[str, str] = {}
@@ -298,36 +298,36 @@ def _name_problems(target: Target, pools: list[tuple[Pool, Path]]) -> Iterator[P
         path: Path = (*pool_path, "name")
         if pool.name in FORBIDDEN_POOL_NAMES:
             message = f"a pool cannot be called {pool.name!r}: `global.{pool.name}` is another storage scope"
-            yield Problem(path, message)
+            yield Mistake(path, message)
         if is_reserved(pool.identifier):
             message = f"a pool cannot be called {pool.name!r}: {pool.identifier!r} is reserved in C or C++"
-            yield Problem(path, message)
+            yield Mistake(path, message)
         if pool.role is Role.PARAMETERS and pool.identifier in FUNCTION_NAMES:
             message = (
                 f"parameters cannot be called {pool.name!r}: their array would have the name of a function"
             )
-            yield Problem(path, message)
+            yield Mistake(path, message)
         if pool.name in tags:
             message = f"{pool.name!r} is a pool and a scope tag, so `global.{pool.name}` would be ambiguous"
-            yield Problem(path, message)
+            yield Mistake(path, message)
         yield from _collision_problems("pool", pool.name, seen, path)
     for name in tags:
         if name in FORBIDDEN_POOL_NAMES:
             message = f"a scope tag cannot be called {name!r}: `global.{name}` is another storage scope"
-            yield Problem(("scope-tag", name), message)
+            yield Mistake(("scope-tag", name), message)
     seen = {}
     for device in target.devices:
         yield from _collision_problems("device", device.name, seen, ("device", device.name))
 
 
-def _collision_problems(kind: str, name: str, seen: dict[str, str], path: Path) -> Iterator[Problem]:
+def _collision_problems(kind: str, name: str, seen: dict[str, str], path: Path) -> Iterator[Mistake]:
     macro = c_identifier(name).upper()
     other = seen.get(macro)
     seen.setdefault(macro, name)
     if other == name:
-        yield Problem(path, f"there are two {kind}s called {name!r}; {kind} names are unique in a target")
+        yield Mistake(path, f"there are two {kind}s called {name!r}; {kind} names are unique in a target")
     elif other is not None:
-        yield Problem(path, f"{kind}s {other!r} and {name!r} become the same name in C: {macro}")
+        yield Mistake(path, f"{kind}s {other!r} and {name!r} become the same name in C: {macro}")
 
 
 def _reaches_unknown(target: Target, device: Device) -> bool:
@@ -335,67 +335,67 @@ def _reaches_unknown(target: Target, device: Device) -> bool:
     return any(target.find_memory(name) is None for name in device.reached_memories)
 
 
-def _pool_problems(target: Target, pool: Pool, path: Path) -> Iterator[Problem]:
+def _pool_problems(target: Target, pool: Pool, path: Path) -> Iterator[Mistake]:
     memory = target.find_memory(pool.memory)
     if memory is None:
         names = [memory.name for memory in target.memories]
         message = f"pool {pool.name!r} is in memory {pool.memory!r}, which does not exist"
         suggestion = closest(pool.memory, names)
-        yield Problem((*path, "memory"), message, (listing("memories", names),), suggestion)
+        yield Mistake((*path, "memory"), message, (listing("memories", names),), suggestion)
         return
     if pool.role is Role.STATE:
         message = f"state pool {pool.name!r} would never be used: no model keeps anything between runs yet"
-        yield Problem(path, message, help="leave the table out")
+        yield Mistake(path, message, help="leave the table out")
     if pool.role is not Role.PARAMETERS and not memory.is_writable:
         writable = [memory.name for memory in target.memories if memory.is_writable]
         message = f"{pool.role.value} pool {pool.name!r} is in memory {memory.name!r}, which is read-only"
-        yield Problem((*path, "memory"), message, (listing("memories that can be written", writable),))
+        yield Mistake((*path, "memory"), message, (listing("memories that can be written", writable),))
     if not pool.devices and not any(_reaches_unknown(target, device) for device in target.devices):
         message = f"no device reaches memory {memory.name!r}, so none can use pool {pool.name!r}"
         notes = tuple(listing(f"{d.name!r} reaches", d.reached_memories) for d in target.devices)
         device = target.find_device(target.default_device_name)
         help_text = None if device is None else in_target_file(reach_line(device, memory.name))
-        yield Problem((*path, "memory"), message, notes, help_text)
+        yield Mistake((*path, "memory"), message, notes, help_text)
     names = [device.name for device in target.devices]
     for name in pool.devices:
         device = target.find_device(name)
         if device is None:
             message = f"pool {pool.name!r} is for device {name!r}, which does not exist"
-            yield Problem((*path, "devices"), message, (listing("devices", names),), closest(name, names))
+            yield Mistake((*path, "devices"), message, (listing("devices", names),), closest(name, names))
         elif not device.reaches(memory.name) and not _reaches_unknown(target, device):
             message = (
                 f"pool {pool.name!r} is for device {name!r}, which does not reach memory {memory.name!r}"
             )
             notes = (listing(f"{name!r} reaches", device.reached_memories),)
             help_text = in_target_file(reach_line(device, memory.name))
-            yield Problem((*path, "devices"), message, notes, help_text)
+            yield Mistake((*path, "devices"), message, notes, help_text)
 
 
-def _load_problems(target: Target, pool: Pool, path: Path) -> Iterator[Problem]:
+def _load_problems(target: Target, pool: Pool, path: Path) -> Iterator[Mistake]:
     """Bytes that are brought to a pool: from a read-only memory into one that can be written."""
     memory = target.find_memory(pool.memory)
-    if memory is None or (pool.load is Load.LINKER and pool.load_memory is None):
+    if memory is None or (pool.load is Loader.LINKER and pool.load_memory is None):
         return
     read_only = read_only_memories(target)
     if not memory.is_writable:
         message = f"nothing can be loaded into pool {pool.name!r}: its memory {memory.name!r} is read-only"
-        key = "from" if pool.load is Load.LINKER else "load"
-        yield Problem((*path, key), message, help="drop `load` and `from`: the bytes are in place already")
+        key = "from" if pool.load is Loader.LINKER else "load"
+        yield Mistake((*path, key), message, help="drop `load` and `from`: the bytes are in place already")
         return  # whatever else is wrong with the two keys goes with them
     other_source = _source_help(pool, read_only)
-    if pool.load is Load.COPY and pool.load_memory is None and pool.provider is Provider.GENERATED:
+    if pool.load is Loader.COPY and pool.load_memory is None and pool.provider is Provider.GENERATED:
         message = (
             f"pool {pool.name!r} is copied, so its bytes need a second memory: the key 'from' is missing"
         )
         note = listing("memories that are read-only", read_only)
-        yield Problem((*path, "load"), message, (note,), other_source)
-    if pool.load is Load.COPY:
+        yield Mistake((*path, "load"), message, (note,), other_source)
+    if pool.load is Loader.COPY:
         yield from _copy_reach_problems(target, pool, path)
     source = None if pool.load_memory is None else target.find_memory(pool.load_memory)
     if pool.load_memory is not None and source is None:
         message = f"pool {pool.name!r} is loaded from memory {pool.load_memory!r}, which does not exist"
         suggestion = closest(pool.load_memory, read_only) or other_source
-        yield Problem(
+        yield Mistake(
             (*path, "from"), message, (listing("memories that are read-only", read_only),), suggestion
         )
     elif source is not None and source.is_writable:
@@ -404,25 +404,25 @@ def _load_problems(target: Target, pool: Pool, path: Path) -> Iterator[Problem]:
             "what it holds at start"
         )
         note = listing("memories that are read-only", read_only)
-        yield Problem((*path, "from"), message, (note,), other_source)
+        yield Mistake((*path, "from"), message, (note,), other_source)
     elif source is not None and source.size_bytes is not None and _size_bytes(target, pool) is None:
         message = (
             f"pool {pool.name!r} has no limit, but memory {source.name!r}, from which it is loaded, has "
             f"{format_size(source.size_bytes)}"
         )
-        yield Problem((*path, "size"), message, help=f"give pool {pool.name!r} a size")
+        yield Mistake((*path, "size"), message, help=f"give pool {pool.name!r} a size")
 
 
 def _source_help(pool: Pool, read_only: Sequence[str]) -> str:
     """Another memory that a pool can be loaded from; without one, what does without."""
     if read_only:
         return in_target_file(from_line(pool.name, read_only[0]))
-    if pool.load is Load.COPY and pool.provider is Provider.GENERATED:
+    if pool.load is Loader.COPY and pool.provider is Provider.GENERATED:
         return "drop `load` and `from`: the linker brings the bytes then"
     return "drop `from`"
 
 
-def _copy_reach_problems(target: Target, pool: Pool, path: Path) -> Iterator[Problem]:
+def _copy_reach_problems(target: Target, pool: Pool, path: Path) -> Iterator[Mistake]:
     """`<model>_set_parameters` runs on the default device."""
     device = target.find_device(target.default_device_name)
     if device is None or _reaches_unknown(target, device):
@@ -432,18 +432,18 @@ def _copy_reach_problems(target: Target, pool: Pool, path: Path) -> Iterator[Pro
             message = (
                 f"device {device.name!r}, which copies pool {pool.name!r}, does not reach memory {name!r}"
             )
-            yield Problem(
+            yield Mistake(
                 (*path, key), message, (listing(f"{device.name!r} reaches", device.reached_memories),)
             )
 
 
-def _section_problems(target: Target, pools: list[tuple[Pool, Path]]) -> Iterator[Problem]:
+def _section_problems(target: Target, pools: list[tuple[Pool, Path]]) -> Iterator[Mistake]:
     """What the linker places in one section lies in one memory, and is loaded from one."""
     yield from _shared_section_problems(target, pools)
     seen: dict[str, Pool] = {}
     for pool, path in pools:
         section = target.section_of(pool) if target.find_memory(pool.memory) else None
-        if section is None or pool.load_memory is None or pool.load is Load.COPY:
+        if section is None or pool.load_memory is None or pool.load is Loader.COPY:
             continue
         other = seen.setdefault(section, pool)
         if pool.provider is Provider.GENERATED and other.load_memory != pool.load_memory:
@@ -451,10 +451,10 @@ def _section_problems(target: Target, pools: list[tuple[Pool, Path]]) -> Iterato
                 f"pools {other.name!r} and {pool.name!r} are both in section {section!r}, so they cannot be loaded "
                 f"from {other.load_memory!r} and {pool.load_memory!r}"
             )
-            yield Problem((*path, "from"), message, help=f"give pool {pool.name!r} a `section` of its own")
+            yield Mistake((*path, "from"), message, help=f"give pool {pool.name!r} a `section` of its own")
 
 
-def _shared_section_problems(target: Target, pools: list[tuple[Pool, Path]]) -> Iterator[Problem]:
+def _shared_section_problems(target: Target, pools: list[tuple[Pool, Path]]) -> Iterator[Mistake]:
     """Sections that two memories have, or pools of two memories."""
     owners: dict[str, tuple[str, str]] = {}
     named: list[tuple[str | None, str, str, Path]] = [
@@ -474,7 +474,7 @@ def _shared_section_problems(target: Target, pools: list[tuple[Pool, Path]]) -> 
                 f"section {section!r} is that of {other} and of {what}: a linker puts it into one memory"
             )
             help_text = "give each memory a `section` of its own"
-            yield Problem((*path, "section"), message, help=help_text)
+            yield Mistake((*path, "section"), message, help=help_text)
 
 
 def _size_bytes(target: Target, pool: Pool) -> int | None:
@@ -551,7 +551,7 @@ def _described(part: Part) -> str:
     return f"{part.size_bytes} B{aligned}"
 
 
-def _capacity_problems(target: Target, memory: Memory, pools: list[tuple[Pool, Path]]) -> Iterator[Problem]:
+def _capacity_problems(target: Target, memory: Memory, pools: list[tuple[Pool, Path]]) -> Iterator[Mistake]:
     left_bytes = bytes_left(target, memory)
     open_pools = [(p, path) for p, path in pools if p.memory == memory.name and p.takes_remainder]
     notes = tuple(
@@ -562,23 +562,23 @@ def _capacity_problems(target: Target, memory: Memory, pools: list[tuple[Pool, P
             f"memory {memory.name!r} has {memory.size_bytes} B, but its pools and stacks take "
             f"{(memory.size_bytes or 0) - left_bytes} B: {-left_bytes} B too many"
         )
-        yield Problem(("memory", memory.name, "size"), message, notes)
+        yield Mistake(("memory", memory.name, "size"), message, notes)
         return
     if left_bytes is not None and len(open_pools) > 1:
         names = " and ".join(repr(pool.name) for pool, _ in open_pools)
         message = (
             f"pools {names} have no size, but only one pool can take what memory {memory.name!r} has left"
         )
-        yield Problem((*open_pools[1][1], "memory"), message)
+        yield Mistake((*open_pools[1][1], "memory"), message)
         return
     for pool, path in open_pools:
         if left_bytes == 0:
             message = f"pool {pool.name!r} takes what memory {memory.name!r} has left, which is nothing"
-            yield Problem((*path, "memory"), message, notes)
+            yield Mistake((*path, "memory"), message, notes)
         elif pool.size_bytes is not None and pool.size_bytes != left_bytes:
             left = "no limit" if left_bytes is None else f"{format_size(left_bytes)} left"
             message = (
                 f"pool {pool.name!r} says both `remainder` and {format_size(pool.size_bytes)}, "
                 f"but memory {memory.name!r} has {left}"
             )
-            yield Problem((*path, "size"), message, help="drop `size`, or drop `remainder`")
+            yield Mistake((*path, "size"), message, help="drop `size`, or drop `remainder`")

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.target.problem import closest, listing, shown
+from bytewright.target.mistake import closest, listing, shown
 
 
 @dataclass(frozen=True, slots=True)

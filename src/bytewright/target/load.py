@@ -16,15 +16,16 @@ from pathlib import Path as FilePath
 from bytewright.diagnostics import CompileError
 from bytewright.target.check import find_problems, with_default_devices, with_remainders
 from bytewright.target.isa import find_isa, isa_help, isa_note
+from bytewright.target.mistake import Mistake, closest, closest_names, in_target_file, listing, shown
 from bytewright.target.model import (
     DEFAULT_PROVIDER,
     UNLIMITED,
-    Access,
     Device,
     ExecutionContext,
     ExternalStack,
-    Load,
+    Loader,
     Memory,
+    MemoryAccess,
     Pool,
     Rank,
     Reach,
@@ -33,8 +34,7 @@ from bytewright.target.model import (
     Target,
     Unlimited,
 )
-from bytewright.target.problem import Problem, closest, closest_names, in_target_file, listing, shown
-from bytewright.target.reader import NAME_PATTERN, SYMBOL_PATTERN, Table, kind_of
+from bytewright.target.reader import NAME_PATTERN, SYMBOL_PATTERN, TomlTable, kind_of
 from bytewright.target.source import Path, Source, parse_source, refuse_vast_integers
 from bytewright.target.text_file import read_text
 
@@ -72,8 +72,8 @@ def load_description(description: Mapping[str, object], file: str = "<descriptio
 
 def _load(source: Source) -> Target:
     refuse_vast_integers(source)
-    problems: list[Problem] = []
-    target, pool_paths = _read_target(Table(source.values, (), problems), problems)
+    problems: list[Mistake] = []
+    target, pool_paths = _read_target(TomlTable(source.values, (), problems), problems)
     problems.extend(find_problems(target, pool_paths))
     if problems:
         problems.sort(key=lambda problem: source.line_of(problem.path) or 0)  # stable: else as found
@@ -85,7 +85,7 @@ def _load(source: Source) -> Target:
     return with_remainders(target)
 
 
-def _read_target(top: Table, problems: list[Problem]) -> tuple[Target, list[Path]]:
+def _read_target(top: TomlTable, problems: list[Mistake]) -> tuple[Target, list[Path]]:
     """The target as written, without the parts that are broken, and where each of its pools stands."""
     top.require("name", "memory", "device")
     name = top.text("name", "unnamed", _TARGET_NAME, "a target name: letters, digits, '_', '.' and '-'")
@@ -123,7 +123,7 @@ def _read_target(top: Table, problems: list[Problem]) -> tuple[Target, list[Path
     return with_default_devices(target), [path for _, path in pools]
 
 
-def _read_tags(top: Table) -> tuple[str, ...]:
+def _read_tags(top: TomlTable) -> tuple[str, ...]:
     tags = top.texts("tags")
     right: list[str] = []
     for tag in tags:
@@ -144,7 +144,7 @@ def _read_tags(top: Table) -> tuple[str, ...]:
 MAX_COST = 1_000_000
 
 
-def _read_memory(name: str, table: Table) -> Memory:
+def _read_memory(name: str, table: TomlTable) -> Memory:
     table.require("size")
     size = table.limit("size", UNLIMITED)
     memory = Memory(
@@ -152,7 +152,7 @@ def _read_memory(name: str, table: Table) -> Memory:
         size_bytes=None if isinstance(size, Unlimited) else size,
         base=table.address("base"),
         aliases=table.addresses("aliases"),
-        access=table.choice("access", Access.READ_WRITE),
+        access=table.choice("access", MemoryAccess.READ_WRITE),
         section=_read_section(table),
         read_cost=table.integer("read-cost", 1, 1, MAX_COST),
         write_cost=table.integer("write-cost", 1, 1, MAX_COST),
@@ -161,11 +161,11 @@ def _read_memory(name: str, table: Table) -> Memory:
     return replace(memory, size_bytes=None, base=None, aliases=()) if table.has_failed else memory
 
 
-def _read_section(table: Table) -> str | None:
+def _read_section(table: TomlTable) -> str | None:
     return table.text("section", "", _SECTION, _A_SECTION) or None
 
 
-def _read_device(name: str, table: Table, *, is_micro: bool) -> Device:
+def _read_device(name: str, table: TomlTable, *, is_micro: bool) -> Device:
     table.require("isa", "reach")
     default_alloca_bytes = 0 if is_micro else DEFAULT_HOST_ALLOCA_SIZE_BYTES
     device = Device(
@@ -190,20 +190,20 @@ def _read_device(name: str, table: Table, *, is_micro: bool) -> Device:
     return device
 
 
-def _read_isa(table: Table) -> str:
+def _read_isa(table: TomlTable) -> str:
     name = table.text("isa", "unknown", None, "the name of an instruction set")
     if table.has("isa") and not table.has_failed and find_isa(name) is None:
         table.fail("isa", f"there is no instruction set {shown(name)}", isa_note(), suggestion=isa_help(name))
     return name
 
 
-def _address_bits(table: Table) -> int:
+def _address_bits(table: TomlTable) -> int:
     """The width that goes with the ISA."""
     isa = find_isa(table.text("isa", "", None, "")) if not table.has_failed else None
     return 64 if isa is None else isa.address_bits
 
 
-def _read_reach(table: Table) -> tuple[Reach, ...]:
+def _read_reach(table: TomlTable) -> tuple[Reach, ...]:
     """Memory names, or tables `{ memory = NAME, base = ADDRESS }` for a memory seen elsewhere."""
     reach: list[Reach] = []
     for value in table.array("reach"):
@@ -221,7 +221,7 @@ def _read_reach(table: Table) -> tuple[Reach, ...]:
     return tuple(reach)
 
 
-def _read_contexts(name: str, table: Table) -> tuple[ExecutionContext, ...]:
+def _read_contexts(name: str, table: TomlTable) -> tuple[ExecutionContext, ...]:
     """The contexts declared in tables of their own, or the single one that bears the device's name.
 
     With tables, the device's own keys are the defaults of all its contexts.
@@ -244,7 +244,7 @@ def _read_contexts(name: str, table: Table) -> tuple[ExecutionContext, ...]:
     return ()
 
 
-def _read_context(name: str, table: Table, default: ExecutionContext) -> ExecutionContext:
+def _read_context(name: str, table: TomlTable, default: ExecutionContext) -> ExecutionContext:
     inherited = default.max_stack_size_bytes
     limit = table.limit("max-stack-size", UNLIMITED if inherited is None else inherited)
     return ExecutionContext(
@@ -255,7 +255,7 @@ def _read_context(name: str, table: Table, default: ExecutionContext) -> Executi
     )
 
 
-def _read_ranks(table: Table) -> tuple[Rank, ...]:
+def _read_ranks(table: TomlTable) -> tuple[Rank, ...]:
     names = table.texts("ranks") if table.has("ranks") else (Rank.GLOBAL.value, Rank.LOCAL.value)
     known = [rank.value for rank in Rank]
     for name in names:
@@ -272,7 +272,7 @@ def _read_ranks(table: Table) -> tuple[Rank, ...]:
     return tuple(rank for rank in Rank if rank.value in names)
 
 
-def _read_pool(role: Role, table: Table) -> Pool:
+def _read_pool(role: Role, table: TomlTable) -> Pool:
     table.require("name", "memory")
     size_bytes = table.size("size", 0) or None
     takes_remainder = table.boolean("remainder", not table.has("size"))
@@ -294,7 +294,7 @@ def _read_pool(role: Role, table: Table) -> Pool:
     )
     if role is Role.PARAMETERS:
         load_memory = table.text("from", "", NAME_PATTERN, _A_NAME) or None
-        pool = replace(pool, load=table.choice("load", Load.LINKER), load_memory=load_memory)
+        pool = replace(pool, load=table.choice("load", Loader.LINKER), load_memory=load_memory)
     if table.has("devices") and not pool.devices and not table.has_failed:
         table.fail(
             "devices", f"pool {pool.name!r} is for no device; without 'devices' it is for all that reach it"
@@ -303,13 +303,13 @@ def _read_pool(role: Role, table: Table) -> Pool:
     return pool
 
 
-def _read_scope_tag(name: str, table: Table) -> ScopeTag:
+def _read_scope_tag(name: str, table: TomlTable) -> ScopeTag:
     lowering_pass = table.text("lowered-by", "", SYMBOL_PATTERN, "the name of a pass")
     table.finish()
     return ScopeTag(name, lowering_pass or None)
 
 
-def _read_external_stacks(table: Table) -> tuple[ExternalStack, ...]:
+def _read_external_stacks(table: TomlTable) -> tuple[ExternalStack, ...]:
     symbols = table.subtable("external")
     table.finish()
     stacks: list[ExternalStack] = []

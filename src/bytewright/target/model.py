@@ -16,7 +16,7 @@ from bytewright.c_names import c_identifier
 from bytewright.diagnostics import InternalError
 
 
-class Access(Enum):
+class MemoryAccess(Enum):
     """What running code may do with a memory."""
 
     READ_WRITE = "rw"
@@ -43,7 +43,7 @@ class Provider(Enum):
     GENERATED = "generated"  # the generated C declares it in the memory's section
 
 
-class Load(Enum):
+class Loader(Enum):
     """Who brings the bytes of a parameter pool to where they are read, its memory, before the first run."""
 
     LINKER = (
@@ -96,7 +96,7 @@ class Memory:
     size_bytes: int | None
     base: int | None = None
     aliases: tuple[int, ...] = ()
-    access: Access = Access.READ_WRITE
+    access: MemoryAccess = MemoryAccess.READ_WRITE
     section: str | None = None
     read_cost: int = 1
     write_cost: int = 1
@@ -104,7 +104,7 @@ class Memory:
     @property
     def is_writable(self) -> bool:
         """Whether running code may write it."""
-        return self.access is Access.READ_WRITE
+        return self.access is MemoryAccess.READ_WRITE
 
     def address_ranges(self) -> tuple[tuple[int, int], ...]:
         """Half-open address intervals, the base's first, then the aliases'; none without a base."""
@@ -264,7 +264,7 @@ class Pool:
     devices: tuple[str, ...] = ()
     takes_remainder: bool = False
     section: str | None = None
-    load: Load = Load.LINKER
+    load: Loader = Loader.LINKER
     load_memory: str | None = None
     is_for_io: bool = False
 
@@ -276,7 +276,7 @@ class Pool:
     @property
     def is_copied(self) -> bool:
         """Whether the application's call of `<model>_set_parameters` writes it."""
-        return self.load is Load.COPY
+        return self.load is Loader.COPY
 
 
 @dataclass(frozen=True, slots=True)

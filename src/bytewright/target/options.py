@@ -20,11 +20,12 @@ from bytewright.target.check import (
     with_default_devices,
     with_remainders,
 )
+from bytewright.target.mistake import Mistake, closest_names, listing
 from bytewright.target.model import (
     DEFAULT_PROVIDER,
     UNLIMITED,
     Device,
-    Load,
+    Loader,
     Memory,
     Pool,
     Provider,
@@ -32,7 +33,6 @@ from bytewright.target.model import (
     Target,
     Unlimited,
 )
-from bytewright.target.problem import Problem, closest_names, listing
 from bytewright.target.reader import NAME_PATTERN
 from bytewright.target.size import SizeError, format_size, parse_size
 from bytewright.target.source import Path, format_path
@@ -202,7 +202,7 @@ def apply_overrides(target: Target, overrides: Overrides) -> Target:
     return with_remainders(changed)
 
 
-def _changed(target: Target, overrides: Overrides) -> tuple[Target, list[Path], list[Problem]]:
+def _changed(target: Target, overrides: Overrides) -> tuple[Target, list[Path], list[Mistake]]:
     """The target without remainders, for each pool where it comes from, and what is wrong between the parts."""
     collector = Collector()
     pools, origins = _apply_pools(target, overrides, collector)
@@ -384,7 +384,7 @@ def _replacement(target: Target, role: Role, option: PoolOption, given: tuple[Po
     size_bytes, takes_remainder = option.size_bytes, option.size_bytes is None
     if existing is not None and existing.role is role and existing.memory == memory_name:
         return replace(existing, size_bytes=size_bytes, takes_remainder=takes_remainder)
-    is_loaded = existing is not None and (existing.load is Load.COPY or existing.load_memory is not None)
+    is_loaded = existing is not None and (existing.load is Loader.COPY or existing.load_memory is not None)
     if (
         existing is not None
         and is_loaded
@@ -454,7 +454,7 @@ def _override_device(device: Device, overrides: Overrides) -> Device:
     return device
 
 
-def _where(target: Target, origins: Sequence[Path], problem: Problem, overrides: Overrides) -> str:
+def _where(target: Target, origins: Sequence[Path], problem: Mistake, overrides: Overrides) -> str:
     """The options that are to blame, or else the key of the target that they came into conflict with."""
     first = problem.path[0]
     if isinstance(first, str) and first.startswith("--"):

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import TypeVar, cast
 
+from bytewright.target.mistake import Mistake, closest, listing, shown
 from bytewright.target.model import UNLIMITED, Unlimited
-from bytewright.target.problem import Problem, closest, listing, shown
 from bytewright.target.size import SizeError, parse_size
 from bytewright.target.source import Path
 
@@ -47,10 +47,10 @@ def kind_of(value: object) -> str:
             return "a date"
 
 
-class Table:
+class TomlTable:
     """One table, its path in the description, and the list that problems go to."""
 
-    def __init__(self, values: Mapping[str, object], path: Path, problems: list[Problem]) -> None:
+    def __init__(self, values: Mapping[str, object], path: Path, problems: list[Mistake]) -> None:
         self._values = values
         self._problems = problems
         self._known: list[str] = []
@@ -66,7 +66,7 @@ class Table:
         """Reports a problem with a key, or with the table."""
         self.has_failed = True
         path = self.path if key is None else (*self.path, key)
-        self._problems.append(Problem(path, message, notes, suggestion))
+        self._problems.append(Mistake(path, message, notes, suggestion))
 
     def finish(self) -> None:
         """Reports every key that no accessor asked for."""
@@ -193,9 +193,9 @@ class Table:
                 texts.append(value)
         return tuple(texts)
 
-    def named_tables(self, key: str, pattern: re.Pattern[str] = NAME_PATTERN) -> dict[str, Table]:
+    def named_tables(self, key: str, pattern: re.Pattern[str] = NAME_PATTERN) -> dict[str, TomlTable]:
         """The tables inside a table, by name: `[memory.dtcm]`."""
-        tables: dict[str, Table] = {}
+        tables: dict[str, TomlTable] = {}
         members = self.table_at(key)
         for name, value in members.items() if self._has_few(key, len(members)) else ():
             path = (*self.path, key, name)
@@ -203,27 +203,27 @@ class Table:
                 message = (
                     f"{shown(name)} is not a name; names are a letter, then letters, digits, '_' and '-'"
                 )
-                self._problems.append(Problem(path, message))
+                self._problems.append(Mistake(path, message))
             elif not isinstance(value, Mapping):
-                self._problems.append(Problem(path, f"{name!r} must be a table, not {kind_of(value)}"))
+                self._problems.append(Mistake(path, f"{name!r} must be a table, not {kind_of(value)}"))
             else:
-                tables[name] = Table(cast("Mapping[str, object]", value), path, self._problems)
+                tables[name] = TomlTable(cast("Mapping[str, object]", value), path, self._problems)
         return tables
 
-    def listed_tables(self, key: str) -> list[Table]:
+    def listed_tables(self, key: str) -> list[TomlTable]:
         """The tables of an array of tables: `[[workspace]]`."""
-        tables: list[Table] = []
+        tables: list[TomlTable] = []
         for index, value in enumerate(self.array(key)):
             path = (*self.path, key, index)
             if isinstance(value, Mapping):
-                tables.append(Table(cast("Mapping[str, object]", value), path, self._problems))
+                tables.append(TomlTable(cast("Mapping[str, object]", value), path, self._problems))
             else:
-                self._problems.append(Problem(path, f"{key!r} must hold tables, not {kind_of(value)}"))
+                self._problems.append(Mistake(path, f"{key!r} must hold tables, not {kind_of(value)}"))
         return tables
 
-    def subtable(self, key: str) -> Table:
+    def subtable(self, key: str) -> TomlTable:
         """The table inside this one at a key; empty if it is missing."""
-        return Table(self.table_at(key), (*self.path, key), self._problems)
+        return TomlTable(self.table_at(key), (*self.path, key), self._problems)
 
     def table_at(self, key: str) -> Mapping[str, object]:
         """The plain values of the table at a key; empty if it is missing."""
@@ -233,9 +233,9 @@ class Table:
         self.fail(key, f"{key!r} must be a table, not {kind_of(value)}")
         return {}
 
-    def nested(self, value: object, key: str) -> Table:
+    def nested(self, value: object, key: str) -> TomlTable:
         """A table that stands as an element of the array at a key."""
-        return Table(cast("Mapping[str, object]", value), (*self.path, key), self._problems)
+        return TomlTable(cast("Mapping[str, object]", value), (*self.path, key), self._problems)
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.target.load import load_file, load_text
+from bytewright.target.mistake import closest, listing
 from bytewright.target.model import Target
-from bytewright.target.problem import closest, listing
 
 BUILTIN_TARGETS: tuple[str, ...] = ("host", "generic-cortex-m", "mps2-an386", "mps2-an500", "mps3-an547")
 

@@ -8,7 +8,7 @@ import pytest
 import bytewright
 from bytewright.pipeline import compile_model
 from support.digits_bundle import DIGITS
-from support.loaded_parameters import COMBINATIONS, Load, Provider, board_target
+from support.loaded_parameters import COMBINATIONS, Loader, Provider, board_target
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "c-interface.md").read_text(encoding="utf-8")
 # What stands for what in the document.
@@ -49,7 +49,7 @@ def test_every_name_of_the_header_is_documented(io: str, provider: str) -> None:
 
 
 @pytest.mark.parametrize(("load", "provider"), COMBINATIONS)
-def test_every_name_of_parameters_that_are_loaded_is_documented(load: Load, provider: Provider) -> None:
+def test_every_name_of_parameters_that_are_loaded_is_documented(load: Loader, provider: Provider) -> None:
     files = compile_model(DIGITS, board_target(load, provider), name="digits").files
     names = declared(files["include/digits.h"].decode())
     assert ("<m>_set_parameters" in names) == ((load, provider) != ("linker", "generated"))

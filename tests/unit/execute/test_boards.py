@@ -12,7 +12,7 @@ from bytewright.execute.boards.layout import (
     linker_script,
     set_up_spans,
 )
-from bytewright.execute.boards.protection import Access
+from bytewright.execute.boards.protection import Rights
 from bytewright.execute.description import read_bundle
 from bytewright.target.model import Memory, Target
 from bytewright.target.registry import load_target
@@ -97,10 +97,10 @@ def test_the_stack_is_as_large_as_the_target_says(tmp_path: Path) -> None:
 
 def test_outside_of_runs_flash_and_code_are_read_only_and_data_is_no_code() -> None:
     code, flash, *others = set_up_spans(lay_out(AN547, BOARDS["mps3-an547"]), (0x10000400, 0x10000800))
-    assert code == (0x10000400, 0x10000800, Access.EXECUTE)
-    assert flash == (0x28000000, 0x28800000, Access.READ)
+    assert code == (0x10000400, 0x10000800, Rights.EXECUTE)
+    assert flash == (0x28000000, 0x28800000, Rights.READ)
     assert [(first, access) for first, _, access in others] == [
-        (base, Access.WRITE) for base in (0x01000000, 0x20000000, 0x21000000, 0x60000000)
+        (base, Rights.WRITE) for base in (0x01000000, 0x20000000, 0x21000000, 0x60000000)
     ]
 
 

@@ -9,7 +9,7 @@ from bytewright.execute.boards.facts import BOARDS
 from bytewright.execute.boards.layout import lay_out, linker_script
 from bytewright.execute.build import model_table
 from bytewright.execute.description import PoolUse, read_bundle
-from bytewright.target.model import Load, Pool, Provider, Role
+from bytewright.target.model import Loader, Pool, Provider, Role
 from support.tiny_bundle import write_tiny_bundle
 
 
@@ -34,7 +34,7 @@ def test_parameters_that_are_loaded_from_another_memory(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("kept_in", "section"), [("flash", ".blob.memory.flash"), (None, ".data.blob")])
 def test_parameters_that_are_copied(tmp_path: Path, kept_in: str | None, section: str) -> None:
-    table = _table_of_fast(tmp_path, load=Load.COPY, load_memory=kept_in)
+    table = _table_of_fast(tmp_path, load=Loader.COPY, load_memory=kept_in)
     assert table["HARNESS_BLOBS(ENTRY)"] == f'ENTRY(0, fast.from, "blob_0.bin", 16, "{section}")'
     size, alignment = "TINY_FAST_PARAMETERS_SIZE", "TINY_FAST_PARAMETERS_ALIGN"
     assert (
@@ -43,7 +43,7 @@ def test_parameters_that_are_copied(tmp_path: Path, kept_in: str | None, section
 
 
 def test_parameters_that_the_c_copies_to_its_own_array(tmp_path: Path) -> None:
-    table = _table_of_fast(tmp_path, load=Load.COPY, provider=Provider.GENERATED)
+    table = _table_of_fast(tmp_path, load=Loader.COPY, provider=Provider.GENERATED)
     assert (table["HARNESS_NUM_BLOBS"], table["HARNESS_NUM_COPIES"]) == ("0", "0")
     assert table["HARNESS_HAS_OWN_COPIES"] == "1"
 
@@ -82,6 +82,6 @@ def test_the_linker_script_finds_a_blob_with_a_load_address(tmp_path: Path) -> N
 
 
 def test_copied_parameters_have_no_load_address(tmp_path: Path) -> None:
-    lines = _script(tmp_path, replace(FAST, load=Load.COPY))
+    lines = _script(tmp_path, replace(FAST, load=Loader.COPY))
     assert not any("AT>" in line or line.startswith("LONG") for line in lines)
     assert any(line.startswith(".memory.dtcm :") and "*(.fast .fast.*)" in line for line in lines)

@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 
 from bytewright.diagnostics import CompileError
 from bytewright.execute.boards.protection import (
-    Access,
     ProtectedRegion,
+    Rights,
     access_at,
     disjoint_regions,
     fitted_regions,
     region_words,
 )
 
-READ, WRITE, EXECUTE = Access.READ, Access.WRITE, Access.EXECUTE
+READ, WRITE, EXECUTE = Rights.READ, Rights.WRITE, Rights.EXECUTE
 SPANS = st.lists(
-    st.tuples(st.integers(0, 2000), st.integers(0, 300), st.sampled_from(Access)).map(
+    st.tuples(st.integers(0, 2000), st.integers(0, 300), st.sampled_from(Rights)).map(
         lambda drawn: (drawn[0], drawn[0] + drawn[1], drawn[2])
     ),
     max_size=12,
@@ -40,14 +40,14 @@ def test_neighbours_of_one_right_are_one_region() -> None:
     )
 
 
-def granule_rights(spans: list[tuple[int, int, Access]], granule: int) -> set[Access]:
+def granule_rights(spans: list[tuple[int, int, Rights]], granule: int) -> set[Rights]:
     """By definition: the rights of the bytes of a granule."""
     first = granule * 32
     return {access for begin, end, access in spans if begin < end and begin < first + 32 and end > first}
 
 
 @given(SPANS)
-def test_each_granule_has_the_strongest_right_of_its_bytes(spans: list[tuple[int, int, Access]]) -> None:
+def test_each_granule_has_the_strongest_right_of_its_bytes(spans: list[tuple[int, int, Rights]]) -> None:
     regions = disjoint_regions(spans)
     for before, after in pairwise(regions):
         assert before.end < after.first or (before.end == after.first and before.access != after.access)
@@ -59,7 +59,7 @@ def test_each_granule_has_the_strongest_right_of_its_bytes(spans: list[tuple[int
 
 @given(SPANS, st.integers(1, 8))
 def test_fewer_regions_never_let_a_run_write_more(
-    spans: list[tuple[int, int, Access]], num_regions: int
+    spans: list[tuple[int, int, Rights]], num_regions: int
 ) -> None:
     exact = disjoint_regions(spans)
     try:

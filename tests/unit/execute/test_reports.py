@@ -2,19 +2,19 @@ from bytewright.execute.boards.counts import (
     AddressRange,
     Counts,
     FunctionCount,
+    ImageSymbol,
     RegionTraffic,
-    Symbol,
     function_at,
     parse_counts,
 )
 from bytewright.execute.boards.fault import describe_address, fault_error, parse_report
 
 SYMBOLS = (
-    Symbol(0x10000000, "harness_vectors", False),
-    Symbol(0x10000100, "first", True),
-    Symbol(0x10000200, "second", True),
-    Symbol(0x10000300, "table", False),
-    Symbol(0x10000400, "__harness_code_end", False),
+    ImageSymbol(0x10000000, "harness_vectors", False),
+    ImageSymbol(0x10000100, "first", True),
+    ImageSymbol(0x10000200, "second", True),
+    ImageSymbol(0x10000300, "table", False),
+    ImageSymbol(0x10000400, "__harness_code_end", False),
 )
 NOTHING = (1 << 64) - 1
 

@@ -37,7 +37,16 @@ from bytewright.ir.expr import (
     select,
 )
 from bytewright.ir.module import ConstantBuffer, Module
-from bytewright.ir.prim import Access, BufferParameter, For, LoopKind, PrimFunc, Role, ScalarParameter, Seq
+from bytewright.ir.prim import (
+    Access,
+    BufferParameter,
+    For,
+    LoopKind,
+    ParameterRole,
+    PrimFunc,
+    ScalarParameter,
+    Seq,
+)
 from bytewright.ir.rewrite import expand_unrolled
 from bytewright.ir.scope import LOCAL, WORKSPACE, pool_scope
 from bytewright.ir.types import DType, Symbol
@@ -83,7 +92,7 @@ def conv_3x3(unrolled: bool) -> PrimFunc:
         "conv",
         (
             BufferParameter(source, Access.READ),
-            BufferParameter(weights, Access.READ, Role.PARAMETER),
+            BufferParameter(weights, Access.READ, ParameterRole.PARAMETER),
             BufferParameter(target, Access.WRITE),
         ),
         expand_unrolled(b.finish()),
@@ -447,7 +456,9 @@ def test_private_scratch_holds_nothing_of_the_turn_before():
             b.store(scratch, 0, 7)
         b.store(out, i, load(scratch, 0))
     kept = function(
-        b, BufferParameter(scratch, Access.READ_WRITE, Role.SCRATCH), BufferParameter(out, Access.WRITE)
+        b,
+        BufferParameter(scratch, Access.READ_WRITE, ParameterRole.SCRATCH),
+        BufferParameter(out, Access.WRITE),
     )
     assert run_primfunc(kept, {})["out"].tolist() == [7, 7, 7, 7]
     (loop,) = kept.body.statements

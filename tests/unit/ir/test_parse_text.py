@@ -7,7 +7,7 @@ import pytest
 
 from bytewright.ir.analyses.depth import MAX_DEPTH
 from bytewright.ir.data import TensorData
-from bytewright.ir.prim import Access, BufferParameter, For, If, Role, Seq
+from bytewright.ir.prim import Access, BufferParameter, For, If, ParameterRole, Seq
 from bytewright.ir.text.parse import Constants, ParsedModule, ParseError, parse_text
 from bytewright.ir.text.print_module import module_data, print_module
 from bytewright.ir.types import DType
@@ -52,7 +52,7 @@ def test_comments_defaults_and_values_are_read():
     assert module.constant_buffers[0].data.array.tolist() == [1, -2, 3]
     assert module.constant_buffers[0].buffer.alignment == 2
     source, result = module.kernels[0].buffer_parameters
-    assert (source.buffer.alignment, source.access, source.role) == (4, Access.READ, Role.ACTIVATION)
+    assert (source.buffer.alignment, source.access, source.role) == (4, Access.READ, ParameterRole.ACTIVATION)
     assert (result.buffer.alignment, result.buffer.name) == (16, "for")
     text = print_module(module)
     assert print_module(parse_text(text, Constants(module_data(module)), OPERATIONS).module) == text

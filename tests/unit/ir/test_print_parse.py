@@ -19,8 +19,8 @@ from bytewright.ir.prim import (
     BufferParameter,
     Call,
     LoopKind,
+    ParameterRole,
     PrimFunc,
-    Role,
     ScalarParameter,
     Seq,
     Store,
@@ -114,7 +114,7 @@ def mixed_module() -> Module:
     kernel = PrimFunc(
         "copy",
         (
-            BufferParameter(source, Access.READ, Role.PARAMETER),
+            BufferParameter(source, Access.READ, ParameterRole.PARAMETER),
             ScalarParameter(rows),
             BufferParameter(target, Access.WRITE),
         ),

@@ -13,7 +13,7 @@ from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.expr import Buffer, RingRows
 from bytewright.ir.graph import evaluate_function
 from bytewright.ir.module import Module
-from bytewright.ir.prim import Access, BufferParameter, Call, PrimFunc, Region, Role
+from bytewright.ir.prim import Access, BufferParameter, Call, ParameterRole, PrimFunc, Region
 from bytewright.ir.rewrite import substitute_in_function
 from bytewright.ir.types import DType
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
@@ -96,7 +96,7 @@ def only_kernel(module: Module) -> tuple[PrimFunc, dict[str, np.ndarray]]:
         parameter.buffer.name: data[argument.buffer.name]
         for parameter, argument in zip(kernel.parameters, call.arguments, strict=True)
         if isinstance(parameter, BufferParameter)
-        and parameter.role is Role.PARAMETER
+        and parameter.role is ParameterRole.PARAMETER
         and isinstance(argument, Region)
     }
     return kernel, constants
@@ -104,7 +104,7 @@ def only_kernel(module: Module) -> tuple[PrimFunc, dict[str, np.ndarray]]:
 
 def buffers(kernel: PrimFunc) -> tuple[Buffer, Buffer]:
     """The input and the output."""
-    activations = [p for p in kernel.buffer_parameters if p.role is Role.ACTIVATION]
+    activations = [p for p in kernel.buffer_parameters if p.role is ParameterRole.ACTIVATION]
     (source,) = (p.buffer for p in activations if p.access is Access.READ)
     (target,) = (p.buffer for p in activations if p.access is Access.WRITE)
     return source, target

@@ -17,7 +17,7 @@ from bytewright.report.chart import chart
 from bytewright.report.compare import compare
 from bytewright.report.document import report_document
 from bytewright.report.explain import explain, explanation_document, explanation_lines
-from bytewright.report.memory import PoolUse, step_ranges, use_over_time
+from bytewright.report.memory import PoolHistory, step_ranges, use_over_time
 from bytewright.report.tables import print_report
 from support.digits_bundle import DIGITS, digits_document, digits_plan
 
@@ -77,10 +77,10 @@ def plan(**changes: Any) -> Plan:
     return dataclasses.replace(whole, **changes)
 
 
-def use(live_bytes: tuple[int, ...], capacity: int | None = None) -> PoolUse:
+def use(live_bytes: tuple[int, ...], capacity: int | None = None) -> PoolHistory:
     peak = max(live_bytes)
     peaks = tuple(index for index, live in enumerate(live_bytes) if live == peak)
-    return PoolUse(pool("ram", peak, capacity), live_bytes, peak, peaks)
+    return PoolHistory(pool("ram", peak, capacity), live_bytes, peak, peaks)
 
 
 def test_live_bytes_are_the_most_in_each_step() -> None:

@@ -17,8 +17,8 @@ from bytewright.ir.prim import (
     Allocate,
     BufferParameter,
     LoopKind,
+    ParameterRole,
     PrimFunc,
-    Role,
     ScalarParameter,
     Statement,
     View,
@@ -105,7 +105,7 @@ def test_scratch_becomes_a_parameter_and_an_allocation_at_each_call() -> None:
     placed = stored(module, target_of())
     (kernel,) = placed.kernels
     assert [p.buffer.name for p in kernel.buffer_parameters] == ["source", "result", "scratch0", "scratch1"]
-    assert [p.role for p in kernel.buffer_parameters[2:]] == [Role.SCRATCH] * 2
+    assert [p.role for p in kernel.buffer_parameters[2:]] == [ParameterRole.SCRATCH] * 2
     assert allocations(kernel.body) == []
     names = [a.buffer.name for a in allocations(placed.main.body)]
     assert [name for name in names if "scratch" in name] == [

@@ -12,7 +12,7 @@ import pytest
 from bytewright.diagnostics import CompileError, InternalError
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
-from bytewright.ir.prim import BufferParameter, Call, PrimFunc, Region, Role
+from bytewright.ir.prim import BufferParameter, Call, ParameterRole, PrimFunc, Region
 from bytewright.ir.walk import walk_statements
 from bytewright.pipeline import compile_lowered, plan_lowered
 from bytewright.storage import share_scratch
@@ -34,7 +34,7 @@ NO_STACK = apply_overrides(HOST, Overrides(max_stack_alloca_size=0))
 
 
 def scratch_of(kernel: PrimFunc) -> list[str]:
-    return [p.buffer.name for p in kernel.buffer_parameters if p.role is Role.SCRATCH]
+    return [p.buffer.name for p in kernel.buffer_parameters if p.role is ParameterRole.SCRATCH]
 
 
 def most_scratch(module: Module) -> int:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bytewright.diagnostics import CompileError, Diagnostic, ExitCode
-from bytewright.target import Access, load_file
+from bytewright.target import MemoryAccess, load_file
 from bytewright.target.importers import ImportedTarget, ImportOptions, import_target
 
 pytest.importorskip("devicetree")
@@ -139,12 +139,12 @@ def _refusal(path: Path) -> Diagnostic:
 def test_a_board_becomes_a_target(tmp_path: Path) -> None:
     target = import_target(_write(tmp_path)).target
     assert [(m.name, m.base, m.size_bytes, m.access, m.section) for m in target.memories] == [
-        ("itcm", 0x10000000, 0x8000, Access.READ_WRITE, "ITCM"),
-        ("sram0", 0x20000000, 0x40000, Access.READ_WRITE, None),
-        ("packet_ram", 0x60001000, 0x2000, Access.READ_WRITE, "Packet_RAM"),
-        ("flash0", 0x00010000, 0x70000, Access.READ_ONLY, None),
-        ("banks", 0x60100000, 0x100000, Access.READ_WRITE, ".banks"),
-        ("banks_2", 0x60400000, 0x100000, Access.READ_WRITE, ".banks_2"),
+        ("itcm", 0x10000000, 0x8000, MemoryAccess.READ_WRITE, "ITCM"),
+        ("sram0", 0x20000000, 0x40000, MemoryAccess.READ_WRITE, None),
+        ("packet_ram", 0x60001000, 0x2000, MemoryAccess.READ_WRITE, "Packet_RAM"),
+        ("flash0", 0x00010000, 0x70000, MemoryAccess.READ_ONLY, None),
+        ("banks", 0x60100000, 0x100000, MemoryAccess.READ_WRITE, ".banks"),
+        ("banks_2", 0x60400000, 0x100000, MemoryAccess.READ_WRITE, ".banks_2"),
     ]
     assert (target.name, target.description) == ("devkit-33", "Acme devkit 33")
     assert (target.default_device.isa, target.is_micro) == ("cortex-m33", True)
@@ -257,8 +257,8 @@ def test_the_processor_gives_the_instruction_set(tmp_path: Path, compatible: str
 
 def test_program_and_data_may_share_a_memory(tmp_path: Path) -> None:
     target = _imported(tmp_path, BOARD.replace("flash = &flash0", "flash = &sram0")).target
-    assert target.memory("flash0").access is Access.READ_ONLY
-    assert target.memory("sram0").access is Access.READ_WRITE
+    assert target.memory("flash0").access is MemoryAccess.READ_ONLY
+    assert target.memory("sram0").access is MemoryAccess.READ_WRITE
 
 
 def test_of_overlapping_memories_the_chosen_one_is_kept(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bytewright.diagnostics import CompileError, Diagnostic, ExitCode
-from bytewright.target import Access, Provider, load_file, load_target
+from bytewright.target import MemoryAccess, Provider, load_file, load_target
 from bytewright.target.importers import ImportedTarget, ImportOptions, import_target
 
 needs_arm_linker = pytest.mark.skipif(
@@ -80,12 +80,12 @@ def test_a_vendors_script_becomes_a_target(board: Path) -> None:
     imported = import_target(board, ImportOptions(isa="cortex-m7"))
     target = imported.target
     assert [(m.name, m.base, m.size_bytes, m.access, m.section) for m in target.memories] == [
-        ("itcmram", 0x00000000, 65536, Access.READ_WRITE, ".itcmram"),
-        ("flash", 0x08020000, 2048 * 1024 - 131072, Access.READ_ONLY, ".flash"),
-        ("dtcmram", 0x20000000, 131072, Access.READ_WRITE, ".dtcmram"),
-        ("ram_d1", 0x24000000, 524288, Access.READ_WRITE, ".ram_d1"),
-        ("ram_d2", 0x30000000, 294912, Access.READ_WRITE, ".ram_d2"),
-        ("otp", 0x1FF00000, 1024, Access.READ_ONLY, ".otp"),
+        ("itcmram", 0x00000000, 65536, MemoryAccess.READ_WRITE, ".itcmram"),
+        ("flash", 0x08020000, 2048 * 1024 - 131072, MemoryAccess.READ_ONLY, ".flash"),
+        ("dtcmram", 0x20000000, 131072, MemoryAccess.READ_WRITE, ".dtcmram"),
+        ("ram_d1", 0x24000000, 524288, MemoryAccess.READ_WRITE, ".ram_d1"),
+        ("ram_d2", 0x30000000, 294912, MemoryAccess.READ_WRITE, ".ram_d2"),
+        ("otp", 0x1FF00000, 1024, MemoryAccess.READ_ONLY, ".otp"),
     ]
     assert (target.name, target.is_micro, target.default_device.isa) == ("board7", True, "cortex-m7")
     (context,) = target.contexts
@@ -130,18 +130,18 @@ def test_an_imported_target_compiles_a_model(board: Path, shared_models: Path) -
 @pytest.mark.parametrize(
     ("line", "access"),
     [
-        ("X (rx) : ORIGIN = 0x1000, LENGTH = 4K", Access.READ_ONLY),
-        ("X (rwx) : ORIGIN = 0x1000, LENGTH = 4K", Access.READ_WRITE),
-        ("X (xrw!i) : ORIGIN = 0x1000, LENGTH = 4K", Access.READ_WRITE),
-        ("X (!w) : ORIGIN = 0x1000, LENGTH = 4K", Access.READ_ONLY),
-        ("X (!rx) : ORIGIN = 0x1000, LENGTH = 4K", Access.READ_WRITE),
-        ("X : ORIGIN = 0x1000, LENGTH = 4K", Access.READ_WRITE),
-        ("CODE : ORIGIN = 0x1000, LENGTH = 4K", Access.READ_ONLY),
-        ("CODE_RAM : ORIGIN = 0x1000, LENGTH = 4K", Access.READ_WRITE),
-        ("QSPI_FLASH (rwx) : ORIGIN = 0x1000, LENGTH = 4K", Access.READ_ONLY),
+        ("X (rx) : ORIGIN = 0x1000, LENGTH = 4K", MemoryAccess.READ_ONLY),
+        ("X (rwx) : ORIGIN = 0x1000, LENGTH = 4K", MemoryAccess.READ_WRITE),
+        ("X (xrw!i) : ORIGIN = 0x1000, LENGTH = 4K", MemoryAccess.READ_WRITE),
+        ("X (!w) : ORIGIN = 0x1000, LENGTH = 4K", MemoryAccess.READ_ONLY),
+        ("X (!rx) : ORIGIN = 0x1000, LENGTH = 4K", MemoryAccess.READ_WRITE),
+        ("X : ORIGIN = 0x1000, LENGTH = 4K", MemoryAccess.READ_WRITE),
+        ("CODE : ORIGIN = 0x1000, LENGTH = 4K", MemoryAccess.READ_ONLY),
+        ("CODE_RAM : ORIGIN = 0x1000, LENGTH = 4K", MemoryAccess.READ_WRITE),
+        ("QSPI_FLASH (rwx) : ORIGIN = 0x1000, LENGTH = 4K", MemoryAccess.READ_ONLY),
     ],
 )
-def test_access_follows_from_attributes_and_name(tmp_path: Path, line: str, access: Access) -> None:
+def test_access_follows_from_attributes_and_name(tmp_path: Path, line: str, access: MemoryAccess) -> None:
     assert _imported(tmp_path, _region(line)).target.memories[0].access is access
 
 

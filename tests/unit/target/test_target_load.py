@@ -6,7 +6,17 @@ from pathlib import Path
 import pytest
 
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.target import UNLIMITED, Access, Load, Provider, Rank, Reach, Role, load_file, load_text
+from bytewright.target import (
+    UNLIMITED,
+    Loader,
+    MemoryAccess,
+    Provider,
+    Rank,
+    Reach,
+    Role,
+    load_file,
+    load_text,
+)
 from support.apply_help import with_target_lines
 
 BOARD = """\
@@ -78,7 +88,7 @@ def test_a_board_with_defaults_filled_in() -> None:
     assert (cpu.max_stack_alloca_size_bytes, cpu.max_local_size_bytes) == (0, 128)
     assert cpu.ranks == (Rank.GLOBAL, Rank.LOCAL)
     assert not target.device("npu").runs_c
-    assert target.memory("flash").access is Access.READ_ONLY
+    assert target.memory("flash").access is MemoryAccess.READ_ONLY
     assert target.memory("isram").read_cost == 2
     dtcm, isram, flash = target.pools
     assert (dtcm.role, dtcm.size_bytes, dtcm.alignment, dtcm.provider) == (
@@ -337,7 +347,7 @@ def test_the_help_where_no_memory_can_keep_the_bytes(keys: str) -> None:
 def test_bytes_that_are_loaded_take_room_where_they_come_from() -> None:
     target = load_text(BOARD + FAST + 'from = "flash"\n', "board.toml")
     fast = target.pool("fast")
-    assert (fast.load, fast.load_memory, fast.is_copied) == (Load.LINKER, "flash", False)
+    assert (fast.load, fast.load_memory, fast.is_copied) == (Loader.LINKER, "flash", False)
     assert target.pools_loaded_from("flash") == (fast,)
     assert target.pool("flash").size_bytes == (8 << 20) - (16 << 10)
     copied = load_text(BOARD + FAST.replace('size = "16KiB"\n', "") + 'load = "copy"\nfrom = "flash"\n', "x")

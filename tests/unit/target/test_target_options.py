@@ -5,7 +5,7 @@ import pytest
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.target import (
     UNLIMITED,
-    Load,
+    Loader,
     OptionSyntaxError,
     Overrides,
     PoolOption,
@@ -280,16 +280,16 @@ FAST = {"name": "fast", "memory": "dtcm", "size": "16KiB", "load": "copy", "from
 def test_parameters_in_memory_that_can_be_written() -> None:
     """The linker's by default; one that takes the place of a copied pool in the same memory is copied too."""
     plain = apply_overrides(BOARD, options(parameters="fast=16KiB@dtcm flash")).pool("fast")
-    assert (plain.load, plain.load_memory) == (Load.LINKER, None)
+    assert (plain.load, plain.load_memory) == (Loader.LINKER, None)
     copied = load_description(dump(BOARD) | {"parameters": [FAST, {"name": "flash", "memory": "flash"}]})
     changed = apply_overrides(copied, options(parameters="fast=8KiB@dtcm flash"))
-    assert (changed.pool("fast").load, changed.pool("fast").load_memory) == (Load.COPY, "flash")
+    assert (changed.pool("fast").load, changed.pool("fast").load_memory) == (Loader.COPY, "flash")
     assert sizes(changed)["flash"] == (8 << 20) - (8 << 10)
     moved = apply_overrides(copied, options(parameters="fast=8KiB@sram flash"))
-    assert (moved.pool("fast").memory, moved.pool("fast").load) == ("sram", Load.COPY)
+    assert (moved.pool("fast").memory, moved.pool("fast").load) == ("sram", Loader.COPY)
     assert (moved.pool("fast").load_memory, sizes(moved)["flash"]) == ("flash", (8 << 20) - (8 << 10))
     in_place = apply_overrides(copied, options(parameters="fast=8KiB@flash"))
-    assert (in_place.pool("fast").load, in_place.pool("fast").load_memory) == (Load.LINKER, None)
+    assert (in_place.pool("fast").load, in_place.pool("fast").load_memory) == (Loader.LINKER, None)
 
 
 @pytest.mark.parametrize("load", ["linker", "copy"])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.execute.boards.counts import AddressRange, Symbol
+from bytewright.execute.boards.counts import AddressRange, ImageSymbol
 from bytewright.execute.description import Bundle, PoolUse
 from bytewright.target.model import Provider, Role
 
@@ -57,7 +57,7 @@ class _Named:
     memory: str | None = None
 
 
-def image_arrays(bundle: Bundle, symbols: Sequence[Symbol]) -> tuple[ImageArray, ...]:
+def image_arrays(bundle: Bundle, symbols: Sequence[ImageSymbol]) -> tuple[ImageArray, ...]:
     """The arrays that the image has, of the harness and of the bundle.
 
     Inputs and outputs that lie in the workspace are the harness's copies here, which a run does not know.
@@ -108,7 +108,7 @@ def _source_or_pool(pool: PoolUse, symbol: str) -> _Named:
 
 
 def check_places(
-    bundle: Bundle, symbols: Sequence[Symbol], memories: Sequence[AddressRange], board_name: str
+    bundle: Bundle, symbols: Sequence[ImageSymbol], memories: Sequence[AddressRange], board_name: str
 ) -> None:
     """Every array of a pool lies in the memory that the target gave it. Those that no code refers to are not linked.
 
@@ -144,7 +144,7 @@ def check_places(
         )
 
 
-def _fault_of_place(symbol: Symbol, memory: str, memories: Sequence[AddressRange]) -> str | None:
+def _fault_of_place(symbol: ImageSymbol, memory: str, memories: Sequence[AddressRange]) -> str | None:
     first, last = symbol.address, symbol.address + max(symbol.size_bytes, 1) - 1
     found = [entry.name for entry in memories if entry.first <= first and last <= entry.last]
     if memory in found:

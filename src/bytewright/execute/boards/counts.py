@@ -16,7 +16,7 @@ _NOTHING_WRITTEN = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Symbol:
+class ImageSymbol:
     """A symbol of the image; a label has no size."""
 
     address: int
@@ -83,14 +83,14 @@ def build_plugin(folder: Path, qemu: str) -> Path:
     return folder / "counter.so"
 
 
-def plugin_argument(symbols: Sequence[Symbol], ranges: Sequence[AddressRange]) -> str:
+def plugin_argument(symbols: Sequence[ImageSymbol], ranges: Sequence[AddressRange]) -> str:
     """QEMU's -plugin argument; file names are relative to the folder where QEMU runs."""
     begin, end = address_of(symbols, "harness_measure_begin"), address_of(symbols, "harness_measure_end")
     parts = ["./counter.so", f"begin={begin:#x}", f"end={end:#x}", "out=counts.txt"]
     return ",".join([*parts, *(f"range={entry.first:#x}:{entry.last:#x}" for entry in ranges)])
 
 
-def address_of(symbols: Sequence[Symbol], name: str) -> int:
+def address_of(symbols: Sequence[ImageSymbol], name: str) -> int:
     """The address of a symbol that the harness defines, without the Thumb bit."""
     for symbol in symbols:
         if symbol.name == name:
@@ -98,7 +98,7 @@ def address_of(symbols: Sequence[Symbol], name: str) -> int:
     raise InternalError(f"the image has no symbol {name!r}")
 
 
-def function_at(symbols: Sequence[Symbol], address: int) -> str | None:
+def function_at(symbols: Sequence[ImageSymbol], address: int) -> str | None:
     """The function that holds an address, if it is in the image's code."""
     if not address_of(symbols, "harness_vectors") <= address < address_of(symbols, "__harness_code_end"):
         return None
@@ -107,7 +107,7 @@ def function_at(symbols: Sequence[Symbol], address: int) -> str | None:
     return code[index - 1].name if index else None
 
 
-def parse_counts(text: str, symbols: Sequence[Symbol], ranges: Sequence[AddressRange]) -> Counts:
+def parse_counts(text: str, symbols: Sequence[ImageSymbol], ranges: Sequence[AddressRange]) -> Counts:
     """Reads what the plugin wrote; `symbols` are sorted by address."""
     totals: list[int] = []
     traffic: dict[str, RegionTraffic] = {}

@@ -14,7 +14,7 @@ _GIB = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class BoardMemory:
     """One memory of a board; `alias_offsets` lead to further addresses of the same bytes."""
 
     name: str
@@ -53,13 +53,13 @@ class Board:
     machine: str
     isa: str
     compiler_flags: tuple[str, ...]
-    regions: tuple[Region, ...]
+    regions: tuple[BoardMemory, ...]
     code_region: str
     code_base: int
     harness_region: str
     num_protected_regions: int = 0
 
-    def region(self, name: str) -> Region:
+    def region(self, name: str) -> BoardMemory:
         """A region by its name."""
         return next(region for region in self.regions if region.name == name)
 
@@ -75,12 +75,12 @@ BOARDS: dict[str, Board] = {
             isa="cortex-m55",
             compiler_flags=("-mcpu=cortex-m55", "-mthumb", "-mfloat-abi=hard"),
             regions=(
-                Region("itcm", 0x00000000, 512 * _KIB, _SECURE),
-                Region("sram", 0x01000000, 2 * _MIB, _SECURE),
-                Region("dtcm", 0x20000000, 512 * _KIB, _SECURE),
-                Region("isram", 0x21000000, 4 * _MIB, _SECURE),
-                Region("flash", 0x28000000, 8 * _MIB, _SECURE),
-                Region("ddr", 0x60000000, 2 * _GIB),
+                BoardMemory("itcm", 0x00000000, 512 * _KIB, _SECURE),
+                BoardMemory("sram", 0x01000000, 2 * _MIB, _SECURE),
+                BoardMemory("dtcm", 0x20000000, 512 * _KIB, _SECURE),
+                BoardMemory("isram", 0x21000000, 4 * _MIB, _SECURE),
+                BoardMemory("flash", 0x28000000, 8 * _MIB, _SECURE),
+                BoardMemory("ddr", 0x60000000, 2 * _GIB),
             ),
             code_region="itcm",
             code_base=0x10000000,
@@ -93,9 +93,9 @@ BOARDS: dict[str, Board] = {
             isa="cortex-m7",
             compiler_flags=("-mcpu=cortex-m7", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv5-d16"),
             regions=(
-                Region("ssram1", 0x00000000, 4 * _MIB),
-                Region("ssram23", 0x20000000, 4 * _MIB),
-                Region("psram", 0x60000000, 16 * _MIB),
+                BoardMemory("ssram1", 0x00000000, 4 * _MIB),
+                BoardMemory("ssram23", 0x20000000, 4 * _MIB),
+                BoardMemory("psram", 0x60000000, 16 * _MIB),
             ),
             code_region="ssram1",
             code_base=0x00000000,
@@ -107,10 +107,10 @@ BOARDS: dict[str, Board] = {
             isa="cortex-m4",
             compiler_flags=("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16"),
             regions=(
-                Region("ssram1", 0x00000000, 4 * _MIB),
-                Region("bram", 0x01000000, 16 * _KIB),
-                Region("ssram23", 0x20000000, 4 * _MIB),
-                Region("psram", 0x21000000, 16 * _MIB),
+                BoardMemory("ssram1", 0x00000000, 4 * _MIB),
+                BoardMemory("bram", 0x01000000, 16 * _KIB),
+                BoardMemory("ssram23", 0x20000000, 4 * _MIB),
+                BoardMemory("psram", 0x21000000, 16 * _MIB),
             ),
             code_region="ssram1",
             code_base=0x00000000,

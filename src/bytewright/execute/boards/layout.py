@@ -21,7 +21,7 @@ from bytewright.execute.boards.load_sections import (
     load_table,
     loaded_pools,
 )
-from bytewright.execute.boards.protection import GRANULE_BYTES, Access
+from bytewright.execute.boards.protection import GRANULE_BYTES, Rights
 from bytewright.execute.build import STACK_OWNER, BoardTable, blob_section, harness_source, memory_section
 from bytewright.execute.description import Bundle
 from bytewright.target.model import Memory, Provider, Role, Target
@@ -159,19 +159,19 @@ def board_table(layout: Layout, bundle: Bundle) -> BoardTable:
     )
 
 
-def set_up_spans(layout: Layout, code: tuple[int, int]) -> tuple[tuple[int, int, Access], ...]:
+def set_up_spans(layout: Layout, code: tuple[int, int]) -> tuple[tuple[int, int, Rights], ...]:
     """What holds outside of runs, where the processor's own map is behind: code and read-only memories cannot be
     written, data memories not executed. Read-only memories come first.
     """
     memories = [(memory, region) for memory, region in layout.memories if region is not layout.code]
     memories.sort(key=lambda entry: entry[0].is_writable)
     return (
-        (*code, Access.EXECUTE),
+        (*code, Rights.EXECUTE),
         *(
             (
                 region.base,
                 region.base + region.size_bytes,
-                Access.WRITE if memory.is_writable else Access.READ,
+                Rights.WRITE if memory.is_writable else Rights.READ,
             )
             for memory, region in memories
         ),

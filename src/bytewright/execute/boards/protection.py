@@ -18,7 +18,7 @@ from bytewright.diagnostics import CompileError, Diagnostic
 GRANULE_BYTES = 32
 
 
-class Access(IntEnum):
+class Rights(IntEnum):
     """The low bits of RBAR: AP and XN, for privileged and unprivileged code alike."""
 
     WRITE = 0b011
@@ -27,7 +27,7 @@ class Access(IntEnum):
 
 
 # Where two rights meet in a granule, the first of these holds.
-_PRECEDENCE = (Access.WRITE, Access.EXECUTE, Access.READ)
+_PRECEDENCE = (Rights.WRITE, Rights.EXECUTE, Rights.READ)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ class ProtectedRegion:
 
     first: int
     end: int
-    access: Access
+    access: Rights
 
 
-def disjoint_regions(spans: Iterable[tuple[int, int, Access]]) -> tuple[ProtectedRegion, ...]:
+def disjoint_regions(spans: Iterable[tuple[int, int, Rights]]) -> tuple[ProtectedRegion, ...]:
     """Disjoint regions, by address, for spans (first byte, one past the last, right) that may overlap and touch."""
     rounded = [
         (first & -GRANULE_BYTES, end + -end % GRANULE_BYTES, access)
@@ -59,7 +59,7 @@ def disjoint_regions(spans: Iterable[tuple[int, int, Access]]) -> tuple[Protecte
 
 
 def fitted_regions(
-    spans: Iterable[tuple[int, int, Access]], num_regions: int, what: str, help_text: str
+    spans: Iterable[tuple[int, int, Rights]], num_regions: int, what: str, help_text: str
 ) -> tuple[ProtectedRegion, ...]:
     """Regions that a unit has room for. If they are too many, what lies between two that are read may be read too.
 
@@ -78,14 +78,14 @@ def fitted_regions(
         gaps = [
             (second.first - first.end, index)
             for index, (first, second) in enumerate(pairwise(regions))
-            if first.access is second.access is Access.READ
+            if first.access is second.access is Rights.READ
         ]
         if not gaps:
             message = f"{what} needs {needed} regions of memory protection, the board has {num_regions}"
             raise CompileError(Diagnostic("BW204", message, help=help_text))
         _, index = min(gaps)
         regions[index : index + 2] = [
-            ProtectedRegion(regions[index].first, regions[index + 1].end, Access.READ)
+            ProtectedRegion(regions[index].first, regions[index + 1].end, Rights.READ)
         ]
     return tuple(regions)
 
@@ -97,6 +97,6 @@ def region_words(regions: Sequence[ProtectedRegion], num_regions: int) -> bytes:
     return b"".join(struct.pack("<II", *pair) for pair in words)
 
 
-def access_at(regions: Sequence[ProtectedRegion], address: int) -> Access | None:
+def access_at(regions: Sequence[ProtectedRegion], address: int) -> Rights | None:
     """What the run may do at an address."""
     return next((region.access for region in regions if region.first <= address < region.end), None)

@@ -26,8 +26,8 @@ from bytewright.ir.prim import (
     Access,
     Allocate,
     BufferParameter,
+    ParameterRole,
     PrimFunc,
-    Role,
     ScalarParameter,
     Seq,
 )
@@ -124,7 +124,7 @@ class Evaluator:
                     shape = _shape(parameter.buffer, arguments)
                     pair = _memory(parameter, shape, arguments, name)
                     values.extend((*pair, written_mark(parameter.buffer.dtype)))
-                    if parameter.access is not Access.READ and parameter.role is not Role.SCRATCH:
+                    if parameter.access is not Access.READ and parameter.role is not ParameterRole.SCRATCH:
                         written.append((parameter, shape, pair))
                 case _:
                     assert_never(parameter)
@@ -178,7 +178,7 @@ def _memory(
     buffer = parameter.buffer
     kind = FORMATS[buffer.dtype]
     if buffer.name not in arguments:
-        if parameter.access is not Access.WRITE and parameter.role is not Role.SCRATCH:
+        if parameter.access is not Access.WRITE and parameter.role is not ParameterRole.SCRATCH:
             raise InternalError(f"'{name}' needs an array for '{buffer.name}'")
         return allocate(int(np.prod(shape, dtype=np.int64)), kind)
     array = np.asarray(arguments[buffer.name])

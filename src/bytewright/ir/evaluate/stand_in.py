@@ -9,7 +9,7 @@ import numpy as np
 
 from bytewright.diagnostics import InternalError
 from bytewright.ir.evaluate.runtime import recast
-from bytewright.ir.prim import Access, Allocate, BufferParameter, PrimFunc, Role
+from bytewright.ir.prim import Access, Allocate, BufferParameter, ParameterRole, PrimFunc
 from bytewright.ir.types import DType, Symbol
 
 StandIn = Callable[..., object]
@@ -46,7 +46,7 @@ def _array(parameter: BufferParameter, data: Any, shadow: Any, mark: int) -> np.
     array = np.frombuffer(recast(data, "B"), dtype=parameter.buffer.dtype.numpy)
     if parameter.access is Access.READ:
         array.flags.writeable = False
-    elif parameter.role is not Role.SCRATCH:
+    elif parameter.role is not ParameterRole.SCRATCH:
         marks = np.frombuffer(shadow, dtype=f"u{shadow.itemsize}")
         marks[:] = mark
     shape = parameter.buffer.shape

@@ -15,7 +15,13 @@ from bytewright.ir.graph import Constant, Function, Operation
 from bytewright.ir.module import ConstantBuffer, Module, Port
 from bytewright.ir.prim import PrimFunc
 from bytewright.ir.text.parse_graph import read_function, read_typed
-from bytewright.ir.text.parse_prim import Names, read_annotations, read_buffer, read_expression, read_primfunc
+from bytewright.ir.text.parse_prim import (
+    Defined,
+    read_annotations,
+    read_buffer,
+    read_expression,
+    read_primfunc,
+)
 from bytewright.ir.text.reader import Constants, ParseError, Position, Reader
 
 __all__ = [
@@ -146,6 +152,6 @@ def parse_primfunc(text: str, constants: tuple[Buffer, ...] = ()) -> PrimFunc:
 def parse_expression(text: str, variables: tuple[Var, ...] = (), buffers: tuple[Buffer, ...] = ()) -> Expr:
     """The expression that printed as `text`, over the given names."""
     reader = Reader(text, Constants())
-    names = Names({v.name: v for v in variables}, {b.name: b for b in buffers})
+    names = Defined({v.name: v for v in variables}, {b.name: b for b in buffers})
     expression = read_expression(reader, names)
     return expression if reader.at_end else reader.fail("the end")

@@ -36,9 +36,9 @@ from bytewright.ir.prim import (
     Let,
     LoopKind,
     Parameter,
+    ParameterRole,
     PrimFunc,
     Region,
-    Role,
     ScalarParameter,
     Seq,
     Statement,
@@ -59,18 +59,18 @@ _CALL_WORD = re.compile(r"([a-z]+[a-z0-9]*)\(")
 
 
 @dataclass(slots=True)
-class Names:
+class Defined:
     """What is defined at a point of a function."""
 
     variables: dict[str, Var] = field(default_factory=dict[str, Var])
     buffers: dict[str, Buffer] = field(default_factory=dict[str, Buffer])
 
-    def inner(self) -> Names:
+    def inner(self) -> Defined:
         """The same, for a block: what it defines stays in it."""
-        return Names(dict(self.variables), dict(self.buffers))
+        return Defined(dict(self.variables), dict(self.buffers))
 
 
-def read_expression(reader: Reader, names: Names, binding: int = 0) -> Expr:
+def read_expression(reader: Reader, names: Defined, binding: int = 0) -> Expr:
     """An expression whose operators bind at least as tightly as `binding`."""
     with ExitStack() as depth:
         left = _read_operand(reader, names)
@@ -90,7 +90,7 @@ def _peek_operator(reader: Reader) -> BinaryOperator | None:
 _LONGEST_FIRST = sorted(PRECEDENCE, key=lambda operator: (-len(operator.value), operator.value))
 
 
-def _read_operand(reader: Reader, names: Names) -> Expr:
+def _read_operand(reader: Reader, names: Defined) -> Expr:
     start = reader.position
     if reader.accept("("):
         with reader.nested():
@@ -131,12 +131,12 @@ def _constant(reader: Reader, number: int | float, suffix: str | None, start: in
     return Const(number, dtype)
 
 
-def _read_indices(reader: Reader, names: Names) -> tuple[Expr, ...]:
+def _read_indices(reader: Reader, names: Defined) -> tuple[Expr, ...]:
     with reader.nested():
         return reader.items("]", lambda: read_expression(reader, names))
 
 
-def _read_application(reader: Reader, names: Names, word: str, start: int) -> Expr:
+def _read_application(reader: Reader, names: Defined, word: str, start: int) -> Expr:
     with reader.nested():
         operands = reader.items(")", lambda: read_expression(reader, names))
     match operands:
@@ -158,7 +158,7 @@ _MATH = {function.value: function for function in MathFunction}
 _DTYPES = {dtype.value: dtype for dtype in DType}
 
 
-def _buffer(reader: Reader, names: Names, name: str, start: int) -> Buffer:
+def _buffer(reader: Reader, names: Defined, name: str, start: int) -> Buffer:
     if name in names.buffers:
         return names.buffers[name]
     if name in names.variables:
@@ -171,12 +171,12 @@ def _meant(name: str, known: Mapping[str, object]) -> str | None:
     return f"did you mean '{close[0]}'?" if close else None
 
 
-def _read_buffer_name(reader: Reader, names: Names) -> Buffer:
+def _read_buffer_name(reader: Reader, names: Defined) -> Buffer:
     start = reader.position
     return _buffer(reader, names, reader.prim_name(), start)
 
 
-def _read_region(reader: Reader, names: Names) -> Region:
+def _read_region(reader: Reader, names: Defined) -> Region:
     reader.expect("&")
     buffer = _read_buffer_name(reader, names)
     if not reader.accept("["):
@@ -212,7 +212,7 @@ def read_buffer(reader: Reader) -> Buffer:
     return Buffer(name, shape, dtype, scope, alignment, rows)
 
 
-def read_block(reader: Reader, names: Names) -> Seq:
+def read_block(reader: Reader, names: Defined) -> Seq:
     """Statements between braces."""
     start = reader.position
     reader.expect("{")
@@ -227,7 +227,7 @@ def read_block(reader: Reader, names: Names) -> Seq:
     return reader.mark(start, Seq(tuple(statements)))
 
 
-def _read_statement(reader: Reader, names: Names) -> Statement:
+def _read_statement(reader: Reader, names: Defined) -> Statement:
     if reader.sees("{"):
         return read_block(reader, names)
     start = reader.position
@@ -251,7 +251,7 @@ def _read_statement(reader: Reader, names: Names) -> Statement:
     return Store(buffer, indices, read_expression(reader, names))
 
 
-def _read_for(reader: Reader, names: Names) -> For:
+def _read_for(reader: Reader, names: Defined) -> For:
     variable = _read_variable(reader)
     reader.expect("in")
     begin = read_expression(reader, names)
@@ -267,7 +267,7 @@ def _read_for(reader: Reader, names: Names) -> For:
     return For(variable, begin, end, read_block(reader, inner), kind, private)
 
 
-def _read_if(reader: Reader, names: Names) -> If:
+def _read_if(reader: Reader, names: Defined) -> If:
     condition = read_expression(reader, names)
     then = read_block(reader, names)
     if not reader.accept("else"):
@@ -280,7 +280,7 @@ def _read_if(reader: Reader, names: Names) -> If:
     return If(condition, then, read_block(reader, names))
 
 
-def _read_let(reader: Reader, names: Names) -> Let:
+def _read_let(reader: Reader, names: Defined) -> Let:
     variable = _read_variable(reader)
     reader.expect("=")
     value = read_expression(reader, names)
@@ -288,7 +288,7 @@ def _read_let(reader: Reader, names: Names) -> Let:
     return Let(variable, value)
 
 
-def _read_allocate(reader: Reader, names: Names) -> Allocate:
+def _read_allocate(reader: Reader, names: Defined) -> Allocate:
     buffer = read_buffer(reader)
     names.buffers[buffer.name] = buffer
     return Allocate(buffer, read_annotations(reader))
@@ -317,7 +317,7 @@ def _is_texts(value: object) -> bool:
     )
 
 
-def _read_view(reader: Reader, names: Names) -> View:
+def _read_view(reader: Reader, names: Defined) -> View:
     buffer = read_buffer(reader)
     reader.expect("=")
     source = _read_region(reader, names)
@@ -327,7 +327,7 @@ def _read_view(reader: Reader, names: Names) -> View:
     return View(buffer, source, condition, otherwise)
 
 
-_STATEMENTS: tuple[tuple[str, Callable[[Reader, Names], Statement]], ...] = (
+_STATEMENTS: tuple[tuple[str, Callable[[Reader, Defined], Statement]], ...] = (
     ("for", _read_for),
     ("if", _read_if),
     ("let", _read_let),
@@ -343,7 +343,7 @@ _BLOCK = re.compile(
 )
 
 
-def _read_call(reader: Reader, names: Names, kind: CallKind) -> Call:
+def _read_call(reader: Reader, names: Defined, kind: CallKind) -> Call:
     callee = reader.prim_name()
     reader.expect("(")
     arguments = reader.items(
@@ -363,7 +363,7 @@ def _read_call(reader: Reader, names: Names, kind: CallKind) -> Call:
     return Call(callee, arguments, kind, operators, touched_by, reader.where())
 
 
-def _read_parameter(reader: Reader, names: Names) -> Parameter:
+def _read_parameter(reader: Reader, names: Defined) -> Parameter:
     start = reader.position
     name = reader.prim_name()
     reader.expect(":")
@@ -377,7 +377,7 @@ def _read_parameter(reader: Reader, names: Names) -> Parameter:
     access = next((access for access in Access if reader.accept(access.value)), None)
     if access is None:
         reader.fail(f"an access ({', '.join(access.value for access in Access)})")
-    role = next((role for role in Role if reader.accept(role.value)), Role.ACTIVATION)
+    role = next((role for role in ParameterRole if reader.accept(role.value)), ParameterRole.ACTIVATION)
     return reader.mark(start, BufferParameter(buffer, access, role))
 
 
@@ -385,7 +385,7 @@ def read_primfunc(reader: Reader, constants: dict[str, Buffer], is_external: boo
     """A function, after the word `kernel`, `extern` or `entry`."""
     start = reader.position
     name = reader.prim_name()
-    names = Names(buffers=dict(constants))
+    names = Defined(buffers=dict(constants))
     reader.expect("(")
     parameters = reader.items(")", lambda: _read_parameter(reader, names))
     reader.expect("on")

@@ -22,9 +22,9 @@ from bytewright.ir.prim import (
     If,
     Let,
     LoopKind,
+    ParameterRole,
     PrimFunc,
     Region,
-    Role,
     ScalarParameter,
     Seq,
     Statement,
@@ -259,7 +259,7 @@ class _Checker:
     def private(self, loop: For, buffer: Buffer) -> None:
         """What carries nothing from turn to turn is scratch that no statement outside of the loop uses."""
         self.defined(buffer)
-        scratch = [p.buffer for p in self.function.buffer_parameters if p.role is Role.SCRATCH]
+        scratch = [p.buffer for p in self.function.buffer_parameters if p.role is ParameterRole.SCRATCH]
         what = f"'{buffer.name}' is private to the loop over '{loop.variable.name}'"
         if buffer not in scratch:
             self.report(f"{what}, but is no scratch parameter")

@@ -22,8 +22,8 @@ from bytewright.ir.prim import (
     If,
     Let,
     LoopKind,
+    ParameterRole,
     PrimFunc,
-    Role,
     ScalarParameter,
     Seq,
     Statement,
@@ -35,8 +35,7 @@ from bytewright.ir.symbols import symbols_of
 from bytewright.ir.types import TensorType, format_shape
 from bytewright.ir.verify.violation import NOT_YET, Violation
 from bytewright.ir.walk import blocks, expressions, walk_expression, walk_statements
-from bytewright.target.model import Role as PoolRole
-from bytewright.target.model import Target
+from bytewright.target.model import Role, Target
 
 # Statements that one unrolled loop may become, those of the unrolled loops in it included.
 MAX_UNROLLED = 1 << 14
@@ -71,7 +70,7 @@ def _of_module(module: Module, target: Target) -> Iterator[Violation]:
         is_elsewhere = scope is not None and (
             scope.rank is not Rank.GLOBAL
             or scope in (WORKSPACE, STACK)
-            or (pool is not None and pool.role is not PoolRole.PARAMETERS)
+            or (pool is not None and pool.role is not Role.PARAMETERS)
         )
         if is_elsewhere:
             pools = [f"global.{pool.name}" for pool in target.parameter_pools]
@@ -90,7 +89,7 @@ def _of_parameters(module: Module) -> Iterator[Violation]:
                         entry, parameter, text, "pass what it stands for to the kernels as a number"
                     )
             case BufferParameter(buffer=buffer, access=access, role=role):
-                if role is not Role.ACTIVATION:
+                if role is not ParameterRole.ACTIVATION:
                     text = f"'{buffer.name}' of the entry is a {role.value}, not an input or output"
                     yield Violation(
                         entry, parameter, text, "make it an activation, or allocate it in the entry"

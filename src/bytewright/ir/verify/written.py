@@ -43,9 +43,9 @@ from bytewright.ir.prim import (
     For,
     If,
     Let,
+    ParameterRole,
     PrimFunc,
     Region,
-    Role,
     ScalarParameter,
     Seq,
     Statement,
@@ -183,7 +183,7 @@ class _Program:
 
 def _summary_of_external(kernel: PrimFunc) -> _Summary:
     """A function of the application reads and writes all elements that its prototype lets it."""
-    parameters = [p for p in kernel.buffer_parameters if p.role is not Role.SCRATCH]
+    parameters = [p for p in kernel.buffer_parameters if p.role is not ParameterRole.SCRATCH]
     masks = {p.buffer.name: np.ones(num_elements(p.buffer), dtype=np.bool_) for p in parameters}
     read, written = (
         {p.buffer.name: masks[p.buffer.name].copy() for p in parameters if p.access is not other}
@@ -231,7 +231,9 @@ class _Function:
         for parameter in function.parameters:
             if isinstance(parameter, BufferParameter):
                 self.define(parameter.buffer)
-                is_given = parameter.access is not Access.WRITE and parameter.role is not Role.SCRATCH
+                is_given = (
+                    parameter.access is not Access.WRITE and parameter.role is not ParameterRole.SCRATCH
+                )
                 if is_given and parameter.buffer.name in self.written:
                     self.needs[parameter.buffer.name] = _nothing(parameter.buffer)
             else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.target.model import Access
+from bytewright.target.model import MemoryAccess
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class FoundMemory:
     name: str
     base: int
     size_bytes: int
-    access: Access
+    access: MemoryAccess
     section: str | None
     origin: str
     where: str
@@ -35,7 +35,7 @@ class FoundMemory:
     @property
     def is_writable(self) -> bool:
         """Whether running code may write it."""
-        return self.access is Access.READ_WRITE
+        return self.access is MemoryAccess.READ_WRITE
 
     @property
     def end(self) -> int:

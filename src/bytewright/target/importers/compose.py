@@ -21,7 +21,7 @@ from bytewright.target.importers.board import FoundBoard, FoundMemory, refusal
 from bytewright.target.importers.names import target_name
 from bytewright.target.isa import Isa, find_isa, isa_note
 from bytewright.target.library_stacks import library_stacks
-from bytewright.target.problem import shown
+from bytewright.target.mistake import shown
 from bytewright.target.size import format_size
 
 DEFAULT_ISA = "cortex-m"

@@ -19,7 +19,7 @@ from bytewright.target.importers.limits import LimitError, run_limited
 from bytewright.target.importers.names import memory_name, target_name
 from bytewright.target.importers.preprocess import preprocess
 from bytewright.target.importers.source_map import SourceMap
-from bytewright.target.model import Access
+from bytewright.target.model import MemoryAccess
 
 if TYPE_CHECKING:
     from devicetree.dtlib import DT, Node
@@ -198,18 +198,18 @@ class _Tree:
                     raise refusal(f"{name} is {node.path}, whose status is not okay", place)
         return chosen
 
-    def _access(self, node: Node, chosen: dict[str, str]) -> Access | None:
+    def _access(self, node: Node, chosen: dict[str, str]) -> MemoryAccess | None:
         """What may be done with the memory that a node describes; `None` if it describes none."""
         compatible = self._texts(node, "compatible")
         if chosen.get(node.path) == _PROGRAM or any(entry in _READ_ONLY for entry in compatible):
-            return Access.READ_ONLY
+            return MemoryAccess.READ_ONLY
         is_memory = node.path in chosen or any(entry in _WRITABLE for entry in compatible)
         if is_memory or self._texts(node, "device_type") == ["memory"]:
-            return Access.READ_WRITE
+            return MemoryAccess.READ_WRITE
         return None
 
     def _memories(
-        self, node: Node, access: Access, chosen: dict[str, str], taken: set[str]
+        self, node: Node, access: MemoryAccess, chosen: dict[str, str], taken: set[str]
     ) -> Iterator[FoundMemory]:
         """The memories of a node, one for each pair of address and size."""
         choice = chosen.get(node.path)
@@ -358,11 +358,11 @@ def _is_processor(node: Node) -> bool:
     )
 
 
-def _section(name: str, region: str, choice: str | None, access: Access) -> str | None:
+def _section(name: str, region: str, choice: str | None, access: MemoryAccess) -> str | None:
     """The section in Zephyr's linker script; a memory region's is called as the region is."""
     section = re.sub(r"[^A-Za-z0-9_]", "_", region)
     if section and not section[0].isdigit():
         return section
     if choice is not None:
         return _CHOSEN[choice]
-    return f".{name}" if access is Access.READ_WRITE else None
+    return f".{name}" if access is MemoryAccess.READ_WRITE else None

@@ -26,7 +26,7 @@ from bytewright.target.importers.names import memory_name, target_name
 from bytewright.target.importers.preprocess import first_directive
 from bytewright.target.importers.programs import find_program, run_program
 from bytewright.target.importers.script_text import ScriptText
-from bytewright.target.model import Access
+from bytewright.target.model import MemoryAccess
 
 _MOST_LINKS = 64  # each but the last names something that is missing
 _TWO_VALUES = (0, 0x51A3C0)
@@ -304,7 +304,7 @@ def _board(
     )
 
 
-def _access(region: _Region) -> tuple[Access, str]:
+def _access(region: _Region) -> tuple[MemoryAccess, str]:
     """What the attributes mean for running code, and a remark where they are not taken at their word.
 
     Attributes choose sections, so `w` stands for memory that variables go to. Many scripts call their flash
@@ -319,13 +319,13 @@ def _access(region: _Region) -> tuple[Access, str]:
             re.search("text|code|vector|interrupt|boot", name) is not None and not is_random_access
         )
         return (
-            Access.READ_ONLY if is_read_only else Access.READ_WRITE
+            MemoryAccess.READ_ONLY if is_read_only else MemoryAccess.READ_WRITE
         ), ", no attributes: access by its name"
     if "w" in refused or ("w" not in chosen and chosen):
-        return Access.READ_ONLY, ""
+        return MemoryAccess.READ_ONLY, ""
     if is_permanent:
-        return Access.READ_ONLY, ", read-only by its name"
-    return Access.READ_WRITE, ""
+        return MemoryAccess.READ_ONLY, ", read-only by its name"
+    return MemoryAccess.READ_WRITE, ""
 
 
 def _stack_memory(map_text: str, memories: Sequence[FoundMemory]) -> tuple[str, str] | None:

@@ -18,7 +18,7 @@ _MOST_SHOWN_CHARACTERS = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class Mistake:
     """What is wrong, at which key; the texts are those of a `Diagnostic`."""
 
     path: Path
