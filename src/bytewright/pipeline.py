@@ -28,9 +28,7 @@ from bytewright.codegen.interface import (
 from bytewright.codegen.name_symbols import name_symbols
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.frontends.open_batch import open_batch
-from bytewright.frontends.text import SUFFIX as TEXT_SUFFIX
-from bytewright.frontends.text import import_text
-from bytewright.frontends.tflite import import_tflite
+from bytewright.frontends.registry import import_model
 from bytewright.ir.analyses.clock import read_clock
 from bytewright.ir.analyses.stack import stack_uses
 from bytewright.ir.border import Io, allocates_border
@@ -159,19 +157,12 @@ def lower_model(
     progress = progress or _silent
     checked = partial(_checked, target=target, after_pass=after_pass)
     progress("frontends")  # bytes of the file -> graph, or what a text says
-    if model.suffix == TEXT_SUFFIX:
-        _check_text_options(model, numerics, constants)
-        text = import_text(model, target, name=name, constants=constants)
-        module = checked(text.module, text.stage, None, "import_text")
-        if text.stage is Stage.LOWERED:
-            if batch_max is not None:
-                raise _lowered_batch(model, batch_max)
-            return module
-    else:
-        if constants is not None:
-            raise _no_constants(model)
-        imported = import_tflite(model, name=name, numerics=numerics or Numerics.LITERT_REF)
-        module = checked(imported, Stage.IMPORTED, None, "import_tflite")
+    imported = import_model(model, target, name=name, numerics=numerics, constants=constants)
+    module = checked(imported.module, imported.stage, None, imported.pass_name)
+    if imported.stage is Stage.LOWERED:
+        if batch_max is not None:
+            raise _lowered_batch(model, batch_max)
+        return module
     if batch_max is not None:
         module = checked(open_batch(module, batch_max), Stage.IMPORTED, None, "open_batch")
     progress("place")  # every value gets a virtual device
@@ -334,20 +325,6 @@ def _lowered_tags(module: Module, target: Target, after_pass: AfterPass | None) 
     return lowered
 
 
-def _check_text_options(model: Path, numerics: Numerics | None, constants: Path | None) -> None:
-    """Options that are not for a text."""
-    if numerics is not None:
-        raise CompileError(
-            Diagnostic(
-                "BW204",
-                f"'{model}' is IR text, whose arithmetic is written out: no reference can be chosen for it",
-                help="leave out --numerics",
-            )
-        )
-    if constants is not None and not constants.exists():
-        raise CompileError(Diagnostic("BW204", f"there is no file '{constants}' with constants"))
-
-
 def _lowered_batch(model: Path, batch_max: int) -> CompileError:
     return CompileError(
         Diagnostic(
@@ -356,11 +333,6 @@ def _lowered_batch(model: Path, batch_max: int) -> CompileError:
             help=f"leave out --batch-max, and give the tensors of the text an extent such as batch[1..{batch_max}]",
         )
     )
-
-
-def _no_constants(model: Path) -> CompileError:
-    message = f"'{model}' is no IR text ('{TEXT_SUFFIX}'), and has its constants in itself"
-    return CompileError(Diagnostic("BW204", message, help="leave out --constants"))
 
 
 def _pools(

@@ -28,7 +28,6 @@ from bytewright.target import (
     parse_resize_option,
 )
 
-MODEL_SUFFIXES = (".tflite", ".bw")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 

@@ -15,15 +15,16 @@ from rich.table import Table
 @click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
 def ops(as_json: bool) -> None:
     """List the TFLite operators that compile, with their types and limits."""
-    from bytewright.frontends.tflite.table import SUPPORTED
+    from bytewright.frontends.registry import FRONTENDS
 
+    operators = [operator for frontend in FRONTENDS.values() for operator in frontend.operators()]
     if as_json:
-        click.echo(json.dumps([asdict(operator) for operator in SUPPORTED], indent=1))
+        click.echo(json.dumps([asdict(operator) for operator in operators], indent=1))
         return
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("operator", no_wrap=True)
     table.add_column("types", no_wrap=True)
     table.add_column("limits")
-    for operator in SUPPORTED:
+    for operator in operators:
         table.add_row(operator.name, ", ".join(operator.types), operator.limits)
     Console().print(table)

@@ -12,10 +12,11 @@ from typing import NoReturn
 import click
 from rich.console import Console
 
-from bytewright.cli.model_options import MODEL_SUFFIXES, ModelOptions, given_model_options, model_options
+from bytewright.cli.model_options import ModelOptions, given_model_options, model_options
 from bytewright.cli.plan_model import ModelPlanFiles, plan_model
 from bytewright.cli.write_files import write_files
 from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.frontends.registry import FRONTENDS
 from bytewright.input_file import require_regular
 from bytewright.plan.drawing import draw
 from bytewright.plan.problem import Pool, Problem
@@ -61,7 +62,7 @@ def plan(
     fixed one). With --capacity the question is whether they fit; if they do not, the exit status is 3. A MODEL ends
     with .tflite or .bw; the options from --name on are those of compile.
     """
-    if buffers.suffix in MODEL_SUFFIXES:
+    if buffers.suffix in FRONTENDS:
         if capacity is not None:
             raise click.UsageError(
                 "--capacity is for a CSV file; a model's pools have sizes: --resize POOL=SIZE"
@@ -72,9 +73,7 @@ def plan(
         return
     given = given_model_options(context)
     if given:
-        raise click.UsageError(
-            f"{given[0]} is for a model, whose file ends with {' or '.join(MODEL_SUFFIXES)}"
-        )
+        raise click.UsageError(f"{given[0]} is for a model, whose file ends with {' or '.join(FRONTENDS)}")
     table = _read_table(buffers)
     problem = Problem(table.buffers, (Pool(POOL_NAME, capacity),))
     goal = Goal.MINIMISE if capacity is None else Goal.DECIDE

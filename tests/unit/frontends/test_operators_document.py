@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bytewright.frontends.tflite import SUPPORTED, SupportedOperator
-from bytewright.frontends.tflite.table import CONVERTERS
+from bytewright.frontends.registry import SupportedOperator
+from bytewright.frontends.tflite.table import CONVERTERS, SUPPORTED
 from bytewright.ops.registry import OPERATIONS
 from support.random_models import CASES
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from bytewright.frontends.registry import SupportedOperator
 from bytewright.frontends.tflite.activation import convert_softmax, convert_unary
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.convolution import (
@@ -60,21 +60,6 @@ CONVERTERS: dict[str, Converter] = {
     "TANH": convert_unary,
     "TRANSPOSE": convert_transpose,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class SupportedOperator:
-    """One line of the table that `bytewright ops` prints.
-
-    Attributes:
-        name: The TFLite name.
-        types: Element types of its activations.
-        limits: What is not supported, or asked for, in words.
-    """
-
-    name: str
-    types: tuple[str, ...]
-    limits: str
 
 
 _BOTH = ("int8", "float32")

@@ -1,0 +1,128 @@
+"""Which frontend reads which model file: the one visible table.
+
+A frontend is its folder and its row here. Rows are read by the pipeline and the command line; what a row names is
+imported when it is used, so that nobody pays for the formats of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.ir.module import Module
+from bytewright.ir.verify.stages import Stage
+from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.target.model import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What a file describes, and how far it is compiled already.
+
+    Attributes:
+        stage: IMPORTED for a graph, LOWERED for kernels and an entry.
+        pass_name: What the import is called among the passes.
+    """
+
+    module: Module
+    stage: Stage
+    pass_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SupportedOperator:
+    """One line of the table that `bytewright ops` prints.
+
+    Attributes:
+        name: The format's own.
+        types: Element types of its activations.
+        limits: What is not supported, or asked for, in words.
+    """
+
+    name: str
+    types: tuple[str, ...]
+    limits: str
+
+
+@dataclass(frozen=True, slots=True)
+class Frontend:
+    """One format of model files.
+
+    Attributes:
+        read: Takes the file, the target, the model's name if one was given, and the options that were given.
+        refused: The options that it does not take, each with the reason: what the file is.
+        operators: The operators of the format that can be compiled.
+    """
+
+    read: Callable[[Path, Target, str | None, Mapping[str, Any]], Imported]
+    refused: Mapping[str, str] = field(default_factory=dict[str, str])
+    operators: Callable[[], tuple[SupportedOperator, ...]] = tuple
+
+
+def _read_text(path: Path, target: Target, name: str | None, options: Mapping[str, Any]) -> Imported:
+    from bytewright.frontends.text import import_text
+
+    constants = options.get("constants")
+    if constants is not None and not constants.exists():
+        raise CompileError(Diagnostic("BW204", f"there is no file '{constants}' with constants"))
+    text = import_text(path, target, name=name, constants=constants)
+    return Imported(text.module, text.stage, "import_text")
+
+
+def _read_tflite(path: Path, target: Target, name: str | None, options: Mapping[str, Any]) -> Imported:
+    from bytewright.frontends.tflite import import_tflite
+
+    del target
+    return Imported(import_tflite(path, name=name, **options), Stage.IMPORTED, "import_tflite")
+
+
+def _tflite_operators() -> tuple[SupportedOperator, ...]:
+    from bytewright.frontends.tflite.table import SUPPORTED
+
+    return SUPPORTED
+
+
+_TEXT = Frontend(
+    _read_text,
+    {"numerics": "is IR text, whose arithmetic is written out: no reference can be chosen for it"},
+)
+_TFLITE = Frontend(
+    _read_tflite,
+    {"constants": "is no IR text ('.bw'), and has its constants in itself"},
+    _tflite_operators,
+)
+FRONTENDS: dict[str, Frontend] = {".tflite": _TFLITE, ".bw": _TEXT}
+"""By suffix. A file with another suffix is taken for TFLite, which has a mark in its bytes."""
+
+
+def import_model(
+    path: Path,
+    target: Target,
+    *,
+    name: str | None = None,
+    numerics: Numerics | None = None,
+    constants: Path | None = None,
+) -> Imported:
+    """What a model file describes.
+
+    Args:
+        path: The file.
+        target: What it is compiled for.
+        name: A C identifier; the file's stem, or what a text states, if None.
+        numerics: The kernel set to be exact to; None for the format's default.
+        constants: The .npz file with the constants of a text.
+
+    Raises:
+        CompileError: BW101 to BW115, of the frontend; BW204, it does not take one of the options.
+    """
+    frontend = FRONTENDS.get(path.suffix, _TFLITE)
+    options = {"numerics": numerics, "constants": constants}
+    given = {option: value for option, value in options.items() if value is not None}
+    for option in given:
+        if option in frontend.refused:
+            message = f"'{path}' {frontend.refused[option]}"
+            raise CompileError(Diagnostic("BW204", message, help=f"leave out --{option}"))
+    return frontend.read(path, target, name, given)
