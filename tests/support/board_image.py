@@ -35,7 +35,7 @@ def link_again(bundle_folder: Path, product: Path, *flags: str, old: str = "", n
     subprocess.run(
         [
             "arm-none-eabi-gcc",
-            *BOARD.compiler_flags,
+            *BOARD.isa.flags,
             *("-std=c99", "-O2"),  # as the image was linked: the order of variables depends on it
             *include_flags(read_bundle(bundle_folder), folder),
             *("-nostartfiles", "-Wl,--no-warn-rwx-segments", "-T", str(changed), *flags),

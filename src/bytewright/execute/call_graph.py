@@ -7,21 +7,25 @@ inline across sources, and the files say what each source's functions need.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.execute.boards.facts import BOARDS
 from bytewright.execute.build import LANGUAGE_FLAGS, include_flags, staged
 from bytewright.execute.description import Bundle
-from bytewright.execute.tools import build_folder, compile_c, execute, find_host_compiler, find_tool
+from bytewright.execute.tools import (
+    build_folder,
+    compile_c,
+    execute,
+    find_cross_compiler,
+    find_host_compiler,
+)
+from bytewright.target.isa.find import ISAS, require_isa
+from bytewright.target.isa.isa import Isa
 
 _GRAPH_FLAGS = ("-fno-lto", "-fstack-usage", "-fcallgraph-info=su")
-# One for each architecture, and for each scheduling that gcc tells apart.
-_ANY_CORTEX_M = ("cortex-m0", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m23", "cortex-m33", "cortex-m55")
-_OTHER_CORE = re.compile(r"cortex-m\d+(plus)?\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +41,13 @@ class CallGraphFiles:
     texts: dict[str, str]
 
 
-def cores_of(isa: str) -> tuple[str, ...]:
-    """The cores that code for an ISA may run on, for each of which the compiler makes other code."""
-    return _ANY_CORTEX_M if isa == "cortex-m" else (isa,)
+def cores_of(isa: Isa) -> tuple[Isa, ...]:
+    """The cores that code for an instruction set may run on, for each of which the compiler makes other code."""
+    return tuple(require_isa(name) for name in isa.cores) or (isa,)
 
 
 def compile_call_graphs(
-    bundle: Bundle, flags: Sequence[str] = ("-O2",), compiler: str | None = None, core: str | None = None
+    bundle: Bundle, flags: Sequence[str] = ("-O2",), compiler: str | None = None, core: Isa | None = None
 ) -> CallGraphFiles:
     """Compiles every source of a bundle that has functions with the compiler and flags of its target.
 
@@ -71,29 +75,25 @@ def compile_call_graphs(
     return CallGraphFiles(" ".join([Path(command[0]).name, *command[1:]]), texts)
 
 
-def _compiler(isa: str, chosen: str | None) -> list[str]:
+def _compiler(isa: Isa, chosen: str | None) -> list[str]:
     """The compiler's command, with the flags that choose the core."""
-    if isa == "host":
+    if isa.is_host:
         return _with_whole_frames(find_host_compiler(chosen))
-    flags = next((board.compiler_flags for board in BOARDS.values() if board.isa == isa), None)
-    if flags is None and _OTHER_CORE.match(isa):
-        flags = (f"-mcpu={isa}", "-mthumb")
-    if flags is None:
+    if isa.triple is None:
         raise CompileError(
             Diagnostic(
                 "BW204",
-                f"--stack needs to know the core, and the ISA '{isa}' names none",
+                f"--stack needs to know the core, and the ISA '{isa.name}' names none",
                 help="set the device's isa in the target file: host, or a core such as cortex-m4",
             )
         )
-    return [find_tool(chosen or "arm-none-eabi-gcc", "gcc-arm-none-eabi"), *flags]
+    return find_cross_compiler(isa, chosen)
 
 
 def _with_whole_frames(compiler: list[str]) -> list[str]:
-    """The compiler, told to count what leaf functions have below the stack pointer.
+    """The compiler, told to count what leaf functions have below the stack pointer, the red zone.
 
-    On x86-64 the calling convention lends 128 B there, the red zone, and gcc states frames without it. The option makes
-    the same frame explicit; code that is compiled without it needs no byte more.
+    The option makes the same frame explicit; code that is compiled without it needs no byte more.
     """
     macros = execute(
         [*compiler, "-dM", "-E", "-x", "c", os.devnull],
@@ -101,4 +101,7 @@ def _with_whole_frames(compiler: list[str]) -> list[str]:
         timeout_seconds=60,
         what=f"'{compiler[0]}'",
     ).stdout
-    return [*compiler, "-mno-red-zone"] if "#define __x86_64__ 1" in macros else compiler
+    flags = [
+        isa.whole_frame_flags for isa in ISAS.values() if f"#define {isa.macro} 1" in macros.splitlines()
+    ]
+    return [*compiler, *chain.from_iterable(flags)]

@@ -54,11 +54,20 @@ from bytewright.execute.build import (
 from bytewright.execute.description import Array, Bundle
 from bytewright.execute.host import model_error
 from bytewright.execute.tensors import check_inputs, output_size_bytes, pack, unpack_outputs
-from bytewright.execute.tools import CrashError, build_folder, compile_c, execute, failure, find_tool
+from bytewright.execute.tools import (
+    CrashError,
+    build_folder,
+    compile_c,
+    execute,
+    failure,
+    find_cross_compiler,
+    find_cross_tool,
+    find_tool,
+)
 from bytewright.execute.watch import Watch
+from bytewright.target.isa.isa import Isa
 from bytewright.target.model import Role
 
-_CROSS_PREFIX = "arm-none-eabi-"
 _EXIT_MODEL = 2
 _EXIT_FAULT = 3
 _EXIT_VIOLATED = 4
@@ -162,25 +171,25 @@ def build_image(
         CompileError: BW501 or BW502 for the cross compiler; BW502 if something outgrows its memory; BW405 if an
             array lies in another memory than the target says.
     """
-    compiler = find_tool(options.compiler or f"{_CROSS_PREFIX}gcc", "gcc-arm-none-eabi")
-    what = f"the cross compiler '{Path(compiler).name}'"
+    compiler = find_cross_compiler(board.isa, options.compiler)
+    what = f"the cross compiler '{Path(compiler[0]).name}'"
     bundle = staged(bundle, folder)
     layout = lay_out(bundle.target, board)
     table = board_table(layout, bundle)
     write_harness(bundle, folder, [("boards", "startup.S"), ("boards", "board_main.c")], table, watch)
-    common = [*board.compiler_flags, *LANGUAGE_FLAGS, "-ffunction-sections", "-fdata-sections"]
+    common = [*compiler, *LANGUAGE_FLAGS, "-ffunction-sections", "-fdata-sections"]
     includes = [*include_flags(bundle, folder), *watch_flags(watch, folder)]
     objects = [f"bundle_{source.stem}.o" for source in bundle.sources]
     for source, product in zip(bundle.sources, objects, strict=True):
-        command = [compiler, *common, *options.flags, *includes, "-c", str(source), "-o", product]
+        command = [*common, *options.flags, *includes, "-c", str(source), "-o", product]
         compile_c(command, directory=folder, what=what)
     link = ["-nostartfiles", "-Wl,--gc-sections", "-Wl,--no-warn-rwx-segments", "-T", "board.ld"]
     defines = [f"-DHARNESS_RUN={bundle.model}_run", f"-DHARNESS_NUM_REGIONS={board.num_protected_regions}"]
     harness = ["-O2", *defines, "startup.S"]
-    compile_c([compiler, *common, *harness, "-c", "-o", "startup.o"], directory=folder, what=what)
+    compile_c([*common, *harness, "-c", "-o", "startup.o"], directory=folder, what=what)
     sources = ["startup.o", "adapter.c", "board_main.c", *(() if watch is None else ("paranoid.c",))]
     sources += map(str, application_sources(bundle, options))
-    command = [compiler, *common, "-O2", *includes, *link, *sources, *objects, "-lm", "-o", "image.elf"]
+    command = [*common, "-O2", *includes, *link, *sources, *objects, "-lm", "-o", "image.elf"]
     linker = f"{what} (linking for {board.name})"
     if board.num_protected_regions:
         try:
@@ -189,7 +198,9 @@ def build_image(
             symbols, arrays, regions = _link(bundle, layout, folder, command, linker, has_gaps=False)
     else:
         symbols, arrays, regions = _link(bundle, layout, folder, command, linker, has_gaps=False)
-    return BoardImage(folder, board, layout, table, symbols, arrays, regions, _flash_bytes(folder, objects))
+    return BoardImage(
+        folder, board, layout, table, symbols, arrays, regions, _flash_bytes(folder, board.isa, objects)
+    )
 
 
 def _link(
@@ -198,7 +209,7 @@ def _link(
     """Links the objects of a folder; symbols and arrays of the image, and the regions that protect it."""
     (folder / "board.ld").write_text(linker_script(layout, bundle, has_gaps=has_gaps), encoding="utf-8")
     compile_c(command, directory=folder, what=what)
-    symbols = _symbols(folder)
+    symbols = _symbols(folder, layout.board.isa)
     check_places(bundle, symbols, _memory_ranges(layout), layout.board.name)
     arrays = image_arrays(bundle, symbols)
     regions = _protect(folder, layout, bundle, symbols, arrays) if layout.board.num_protected_regions else ()
@@ -222,7 +233,7 @@ def _protect(
             (array.place.first, array.place.last + 1, Rights.WRITE if array.is_writable else Rights.READ)
             for array in arrays
         ),
-        *((first, end, Rights.READ) for first, end in _allocated_sections(folder)),
+        *((first, end, Rights.READ) for first, end in _allocated_sections(folder, board.isa)),
     ]
     regions = fitted_regions(spans, num_regions, f"a run on {board.name}", _fewer_pools(bundle))
     set_up = fitted_regions(
@@ -244,12 +255,12 @@ def _fewer_pools(bundle: Bundle) -> str:
     return f"--workspace {workspace}"
 
 
-def _allocated_sections(folder: Path) -> list[tuple[int, int]]:
+def _allocated_sections(folder: Path, isa: Isa) -> list[tuple[int, int]]:
     """First address and end of the sections that a run may read; those with arrays and gaps alone are not among them.
 
     Nobody reads the vectors, the processor apart.
     """
-    objdump = find_tool(f"{_CROSS_PREFIX}objdump", "binutils-arm-none-eabi")
+    objdump = find_cross_tool(isa, "objdump")
     listing = compile_c([objdump, "-h", "-w", "image.elf"], directory=folder, what=objdump)
     rows = [line.split() for line in listing.splitlines() if "ALLOC" in line]
     return [
@@ -259,9 +270,9 @@ def _allocated_sections(folder: Path) -> list[tuple[int, int]]:
     ]
 
 
-def _symbols(folder: Path) -> tuple[ImageSymbol, ...]:
+def _symbols(folder: Path, isa: Isa) -> tuple[ImageSymbol, ...]:
     """The image's symbols by address."""
-    nm = find_tool(f"{_CROSS_PREFIX}nm", "binutils-arm-none-eabi")
+    nm = find_cross_tool(isa, "nm")
     lines = compile_c([nm, "-S", "image.elf"], directory=folder, what=nm).splitlines()
     symbols = [
         ImageSymbol(
@@ -273,9 +284,9 @@ def _symbols(folder: Path) -> tuple[ImageSymbol, ...]:
     return tuple(sorted(symbols, key=lambda symbol: (symbol.address, symbol.name)))
 
 
-def _flash_bytes(folder: Path, objects: Sequence[str]) -> int:
+def _flash_bytes(folder: Path, isa: Isa, objects: Sequence[str]) -> int:
     """Code, constants and initialised data of the bundle's own objects."""
-    size = find_tool(f"{_CROSS_PREFIX}size", "binutils-arm-none-eabi")
+    size = find_cross_tool(isa, "size")
     lines = compile_c([size, *objects], directory=folder, what=size).splitlines()[1:]
     return sum(int(words[0]) + int(words[1]) for words in map(str.split, lines))
 

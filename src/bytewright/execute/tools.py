@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.target.isa.isa import Isa
 
 _SHOWN_LINES = 12
 COMPILE_TIMEOUT_SECONDS = 300.0
@@ -31,6 +32,21 @@ def find_tool(name: str, package: str) -> str:
     if path is None:
         raise _missing(f"'{name}' is not installed", package)
     return path
+
+
+def find_cross_tool(isa: Isa, name: str) -> str:
+    """The path of one of the GNU tools for an instruction set: `gcc`, `nm`.
+
+    Raises:
+        CompileError: BW501 with the Debian package that has it.
+    """
+    return find_tool(f"{isa.triple}-{name}", f"{'gcc' if name == 'gcc' else 'binutils'}-{isa.triple}")
+
+
+def find_cross_compiler(isa: Isa, chosen: str | None = None) -> list[str]:
+    """The command of the C compiler for an instruction set, with the flags that choose it: `chosen`, else gcc."""
+    compiler = find_tool(chosen, f"gcc-{isa.triple}") if chosen else find_cross_tool(isa, "gcc")
+    return [compiler, *isa.flags]
 
 
 def find_host_compiler(chosen: str | None = None) -> list[str]:

@@ -18,7 +18,7 @@ from bytewright.ir.scope import GLOBAL, LOCAL
 from bytewright.ir.types import DType, Extent, Symbol, TensorType
 from bytewright.ir.walk import free_buffers, free_variables
 from bytewright.ir.where import Where
-from bytewright.lower.style import KernelStyle
+from bytewright.target.isa.style import KernelStyle
 
 # Scratch up to this size is asked for by name as `local`: registers or stack, on every target.
 MAX_LOCAL_SCRATCH_BYTES = 64

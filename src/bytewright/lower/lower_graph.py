@@ -32,7 +32,6 @@ from bytewright.lower.kernel import (
 from bytewright.lower.kernels.context import Template
 from bytewright.lower.kernels.elementwise import lower_elementwise
 from bytewright.lower.kernels.registry import TEMPLATES
-from bytewright.lower.style import style_for
 from bytewright.ops.data import Identity, Reshape
 from bytewright.target.model import Target
 
@@ -111,7 +110,7 @@ class _Lowering:
 
     def _lower_group(self, group: Group) -> LoweredKernel:
         device = self._device(group)
-        style = style_for(self.target.device(device).isa)
+        style = self.target.device(device).isa.style
         first = group.nodes[0]
         name = self._kernel_name(first)
         kernel = KernelBuilder(name, style, first.where, device, self.symbols, self.shared_data)

@@ -86,7 +86,10 @@ def _dump_context(context: ExecutionContext) -> dict[str, object]:
 
 def _dump_device(device: Device) -> dict[str, object]:
     limit = device.max_stack_alloca_size_bytes
-    values: dict[str, object] = {"isa": device.isa, "reach": [_dump_reach(reach) for reach in device.reach]}
+    values: dict[str, object] = {
+        "isa": device.isa.name,
+        "reach": [_dump_reach(reach) for reach in device.reach],
+    }
     own_tables: dict[str, object] = {}
     for context in device.contexts:
         if context.name == device.name:

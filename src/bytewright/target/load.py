@@ -15,7 +15,8 @@ from pathlib import Path as FilePath
 
 from bytewright.diagnostics import CompileError
 from bytewright.target.check import find_problems, with_default_devices, with_remainders
-from bytewright.target.isa import find_isa, isa_help, isa_note
+from bytewright.target.isa.find import find_isa, isa_help, isa_note
+from bytewright.target.isa.isa import Isa
 from bytewright.target.mistake import Mistake, closest, closest_names, in_target_file, listing, shown
 from bytewright.target.model import (
     DEFAULT_PROVIDER,
@@ -43,7 +44,6 @@ MOST_SHOWN = 20  # mistakes of one file
 DEFAULT_ALIGNMENT = 16
 DEFAULT_LOCAL_SIZE_BYTES = 128
 DEFAULT_HOST_ALLOCA_SIZE_BYTES = 1024
-DEFAULT_STACK_ALLOWANCE_BYTES = 256
 
 _TARGET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*", re.ASCII)
 _SECTION = re.compile(r"[A-Za-z_.][A-Za-z0-9_.$-]*", re.ASCII)  # goes into C text between quotation marks
@@ -105,9 +105,10 @@ def _read_target(top: TomlTable, problems: list[Mistake]) -> tuple[Target, list[
             if hardware_is_sound and not table.has_failed:
                 pools.append((pool, table.path))
     scope_tags = tuple(_read_scope_tag(name, table) for name, table in top.named_tables("scope-tag").items())
-    external_stacks = _read_external_stacks(top.subtable("stack"))
     first_with_stack = next((device.name for device in devices if device.runs_c), "")
     default_device = top.text("default-device", first_with_stack, NAME_PATTERN, _A_NAME)
+    isa = next((device.isa for device in devices if device.name == default_device and device.isa.name), None)
+    external_stacks = _read_external_stacks(top.subtable("stack"), isa)
     top.finish()
     target = Target(
         name=name,
@@ -168,9 +169,10 @@ def _read_section(table: TomlTable) -> str | None:
 def _read_device(name: str, table: TomlTable, *, is_micro: bool) -> Device:
     table.require("isa", "reach")
     default_alloca_bytes = 0 if is_micro else DEFAULT_HOST_ALLOCA_SIZE_BYTES
+    isa = _read_isa(table)
     device = Device(
         name=name,
-        isa=_read_isa(table),
+        isa=isa,
         reach=_read_reach(table),
         contexts=_read_contexts(name, table),
         max_stack_alloca_size_bytes=table.limit(
@@ -179,10 +181,10 @@ def _read_device(name: str, table: TomlTable, *, is_micro: bool) -> Device:
         max_local_size_bytes=table.size("max-local-size", DEFAULT_LOCAL_SIZE_BYTES, zero_allowed=True),
         use_backend_alloc_workspace=table.boolean("use-backend-alloc-workspace", False),
         stack_allowance_per_call_bytes=table.size(
-            "stack-allowance-per-call", DEFAULT_STACK_ALLOWANCE_BYTES, zero_allowed=True
+            "stack-allowance-per-call", isa.stack_allowance_bytes, zero_allowed=True
         ),
         ranks=_read_ranks(table),
-        address_bits=table.integer("address-bits", _address_bits(table), 16, 64),
+        address_bits=table.integer("address-bits", isa.address_bits, 16, 64),
     )
     if table.has("reach") and not device.reach and not table.has_failed:
         table.fail("reach", f"device {name!r} reaches no memory")
@@ -190,17 +192,13 @@ def _read_device(name: str, table: TomlTable, *, is_micro: bool) -> Device:
     return device
 
 
-def _read_isa(table: TomlTable) -> str:
-    name = table.text("isa", "unknown", None, "the name of an instruction set")
-    if table.has("isa") and not table.has_failed and find_isa(name) is None:
+def _read_isa(table: TomlTable) -> Isa:
+    """The record of the name; one without a name where there is a mistake, of which no more is said."""
+    name = table.text("isa", "", None, "the name of an instruction set")
+    isa = find_isa(name)
+    if isa is None and table.has("isa") and not table.has_failed:
         table.fail("isa", f"there is no instruction set {shown(name)}", isa_note(), suggestion=isa_help(name))
-    return name
-
-
-def _address_bits(table: TomlTable) -> int:
-    """The width that goes with the ISA."""
-    isa = find_isa(table.text("isa", "", None, "")) if not table.has_failed else None
-    return 64 if isa is None else isa.address_bits
+    return isa or Isa("", 64)
 
 
 def _read_reach(table: TomlTable) -> tuple[Reach, ...]:
@@ -309,12 +307,19 @@ def _read_scope_tag(name: str, table: TomlTable) -> ScopeTag:
     return ScopeTag(name, lowering_pass or None)
 
 
-def _read_external_stacks(table: TomlTable) -> tuple[ExternalStack, ...]:
+def _read_external_stacks(table: TomlTable, isa: Isa | None) -> tuple[ExternalStack, ...]:
+    """Those of a library whose figures the default device's instruction set has, then each that is written out."""
+    name = table.text("libraries", "", None, "the name of a library")
+    library = isa.library(name) if isa else None
+    if isa is not None and table.has("libraries") and not table.has_failed and library is None:
+        message = f"there are no figures of library {shown(name)} for {shown(isa.name)}"
+        known = [entry.name for entry in isa.libraries]
+        table.fail("libraries", message, listing("libraries", known), suggestion=closest(name, known))
     symbols = table.subtable("external")
     table.finish()
-    stacks: list[ExternalStack] = []
+    sizes = dict(library.sizes if library else ())
     for symbol in symbols.keys:
         if not SYMBOL_PATTERN.fullmatch(symbol):
             symbols.fail(symbol, f"{symbol!r} is not the name of a C function")
-        stacks.append(ExternalStack(symbol, symbols.size(symbol, 0, zero_allowed=True)))
-    return tuple(stacks)
+        sizes[symbol] = symbols.size(symbol, 0, zero_allowed=True)
+    return tuple(ExternalStack(symbol, size_bytes) for symbol, size_bytes in sizes.items())

@@ -9,10 +9,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from bytewright.diagnostics import Diagnostic
-from bytewright.target.model import Device, Reach, Target
 from bytewright.target.source import Path
+
+if TYPE_CHECKING:  # the model has instruction sets, whose names are looked up with the words of this file
+    from bytewright.target.model import Device, Target
 
 _MOST_SHOWN_CHARACTERS = 80
 
@@ -57,7 +60,7 @@ def in_target_file(*lines: str) -> str:
 
 def reach_line(device: Device, memory: str) -> str:
     """The line by which a device reaches one memory more."""
-    entries = ", ".join(str(entry) for entry in (*device.reach, Reach(memory)))
+    entries = ", ".join([*map(str, device.reach), f'"{memory}"'])
     return f"[device.{device.name}] reach = [{entries}]"
 
 

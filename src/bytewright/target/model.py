@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 
 from bytewright.c_names import c_identifier
 from bytewright.diagnostics import InternalError
+from bytewright.target.isa.isa import Isa
 
 
 class MemoryAccess(Enum):
@@ -112,10 +113,10 @@ class Memory:
             return ()
         return tuple((start, start + self.size_bytes) for start in (self.base, *self.aliases))
 
-    def offset_of(self, address: int) -> int | None:
-        """How far into this memory an address is, through the base or an alias; `None` if it is not in it."""
+    def offset_of(self, address: int, size_bytes: int = 1) -> int | None:
+        """How far into this memory bytes are, through the base or an alias; `None` if they are not all in it."""
         for first, last in self.address_ranges():
-            if first <= address < last:
+            if first <= address and address + size_bytes <= last:
                 return address - first
         return None
 
@@ -164,7 +165,7 @@ class Device:
 
     Attributes:
         name: How pools and the graph refer to it.
-        isa: The instruction set; code generation and the harness choose by it.
+        isa: What its core has; kernels, compilers and the harness are chosen by it.
         reach: The memories it can access, as it sees them.
         contexts: Its stacks; none if it runs no C.
         max_stack_alloca_size_bytes: The largest single `global` allocation that may become a local array.
@@ -178,7 +179,7 @@ class Device:
     """
 
     name: str
-    isa: str
+    isa: Isa
     reach: tuple[Reach, ...]
     contexts: tuple[ExecutionContext, ...] = ()
     max_stack_alloca_size_bytes: int | Unlimited = 0

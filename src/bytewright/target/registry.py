@@ -16,7 +16,10 @@ from bytewright.target.load import load_file, load_text
 from bytewright.target.mistake import closest, listing
 from bytewright.target.model import Target
 
-BUILTIN_TARGETS: tuple[str, ...] = ("host", "generic-cortex-m", "mps2-an386", "mps2-an500", "mps3-an547")
+_FOLDER = files("bytewright.target") / "builtin"
+_NAMES = sorted(entry.name.removesuffix(".toml") for entry in _FOLDER.iterdir())
+# The one that is compiled for when nothing is said comes first.
+BUILTIN_TARGETS: tuple[str, ...] = tuple(sorted(_NAMES, key=lambda name: name != "host"))
 
 _FILE_SUFFIXES = (".toml", ".json")
 
@@ -30,8 +33,9 @@ def load_target(name_or_path: str | PathLike[str]) -> Target:
     if not isinstance(name_or_path, str):
         return load_file(name_or_path)
     if name_or_path in BUILTIN_TARGETS:
-        resource = files("bytewright.target").joinpath("builtin", f"{name_or_path}.toml")
-        return load_text(resource.read_text(encoding="utf-8"), f"{name_or_path}.toml")
+        return load_text(
+            (_FOLDER / f"{name_or_path}.toml").read_text(encoding="utf-8"), f"{name_or_path}.toml"
+        )
     path = Path(name_or_path)
     if path.name != name_or_path or path.suffix in _FILE_SUFFIXES or path.is_file():
         return load_file(path)

@@ -46,7 +46,7 @@ def test_a_target_file_is_written(script: Path, tmp_path: Path) -> None:
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr == "note: EMPTY is left out: its length is 0\n"
     target = load_file(output)
-    assert (target.name, target.default_device.isa) == ("board", "cortex-m4")
+    assert (target.name, target.default_device.isa.name) == ("board", "cortex-m4")
     assert target.memory("ram").size_bytes == 32768
     assert _run(output).exit_code == 0
 
@@ -99,13 +99,7 @@ def test_the_documents_example_is_what_comes_out(tmp_path: Path, monkeypatch: py
     )
     (tmp_path / "app.ld").write_text(example[0], encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    shown, dots, rest = example[1].partition("...\n")
-    assert (dots, rest) == ("...\n", "")
-    text = _run("import", "app.ld", "--isa", "cortex-m7").stdout
-    assert text.startswith(shown)
-    assert shown.endswith(
-        "[stack.external]                # of newlib 3.3 and libgcc 12.2; other libraries differ\nmemcpy = 32\n"
-    )
+    assert _run("import", "app.ld", "--isa", "cortex-m7").stdout == example[1]
 
 
 def test_the_document_names_every_option() -> None:

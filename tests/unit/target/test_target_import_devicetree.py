@@ -147,7 +147,7 @@ def test_a_board_becomes_a_target(tmp_path: Path) -> None:
         ("banks_2", 0x60400000, 0x100000, MemoryAccess.READ_WRITE, ".banks_2"),
     ]
     assert (target.name, target.description) == ("devkit-33", "Acme devkit 33")
-    assert (target.default_device.isa, target.is_micro) == ("cortex-m33", True)
+    assert (target.default_device.isa.name, target.is_micro) == ("cortex-m33", True)
     assert target.contexts[0].memory == "sram0"
     names = [pool.name for pool in target.workspace_pools]
     assert names == ["sram0", "packet_ram", "banks", "banks_2", "itcm"]
@@ -199,7 +199,7 @@ def test_the_text_says_what_was_read_and_loads(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(imported.text, encoding="utf-8")
     assert load_file(path) == imported.target
-    assert (imported.target.name, imported.target.default_device.isa) == ("mine", "cortex-m55")
+    assert (imported.target.name, imported.target.default_device.isa.name) == ("mine", "cortex-m55")
 
 
 def test_an_imported_target_compiles_a_model(tmp_path: Path, shared_models: Path) -> None:
@@ -231,7 +231,7 @@ def test_the_merged_tree_of_a_build_needs_no_preprocessor(
     imported = _imported(tmp_path, text)
     (memory,) = imported.target.memories
     assert (memory.name, memory.base, memory.size_bytes) == ("memory", 0x100000000, 0x10000)
-    assert imported.target.default_device.isa == "rv64imac"
+    assert imported.target.default_device.isa.name == "rv64imac"
     assert imported.remarks == ("/cpus/cpu@2 is left out: only the first processor becomes a device",)
     with pytest.raises(CompileError) as caught:
         import_target(_write(tmp_path))
@@ -251,7 +251,7 @@ def test_the_merged_tree_of_a_build_needs_no_preprocessor(
 def test_the_processor_gives_the_instruction_set(tmp_path: Path, compatible: str, isa: str) -> None:
     path = _write(tmp_path, chip=CHIP.replace("arm,cortex-m33f", compatible))
     imported = import_target(path)
-    assert imported.target.default_device.isa == isa
+    assert imported.target.default_device.isa.name == isa
     assert any("no known kind: acme,core" in remark for remark in imported.remarks) == (isa == "cortex-m")
 
 

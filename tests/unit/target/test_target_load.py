@@ -78,7 +78,7 @@ def test_a_board_with_defaults_filled_in() -> None:
     assert target.name == "board"
     assert target.is_micro
     cpu = target.default_device
-    assert (cpu.name, cpu.isa, cpu.stack_memory) == ("cpu", "cortex-m55", "dtcm")
+    assert (cpu.name, cpu.isa.name, cpu.stack_memory) == ("cpu", "cortex-m55", "dtcm")
     assert cpu.reach == (Reach("dtcm"), Reach("isram"), Reach("flash"))
     assert (cpu.max_stack_size_bytes, cpu.stack_reserve_bytes, cpu.available_stack_bytes) == (
         8192,

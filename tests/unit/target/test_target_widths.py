@@ -15,7 +15,7 @@ from bytewright.cli.main import bytewright as command_line
 from bytewright.diagnostics import CompileError
 from bytewright.target import BUILTIN_TARGETS, dump, load_description, load_target, load_text
 from bytewright.target.importers import ImportOptions, import_target
-from bytewright.target.isa import ISAS, find_isa
+from bytewright.target.isa.find import ISAS, find_isa
 from bytewright.target.options import Overrides, apply_overrides, parse_pool_option, parse_resize_option
 from bytewright.target.packing import Part, packed_bytes, room_bytes
 from support.digits_bundle import DIGITS
@@ -160,7 +160,7 @@ def test_instruction_sets_are_a_list() -> None:
         device = load_text(
             board(64, (16, 16), (16, 16)).replace('"cortex-m4"', f'"{name}"'), "x"
         ).default_device
-        assert device.isa == name
+        assert device.isa.name == name
         assert device.address_bits in (32, 64)
         isa = find_isa(name)
         assert isa is not None

@@ -2,13 +2,13 @@
 
 Linker regions are the target's memories at the target's sizes, so that a pool that outgrows its memory fails
 to link. Code and the harness's data share a memory of the target where it covers theirs on the board, and
-otherwise have the board's region for themselves.
+otherwise have the board's memory for themselves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from string import Template
 
 from bytewright.c_names import c_identifier
@@ -80,7 +80,7 @@ def _obstacle(target: Target, board: Board) -> str | None:
     """Why a board cannot run a target's bundles, if so."""
     isa = target.default_device.isa
     if isa != board.isa:
-        return f"it has a {board.isa}, device '{target.default_device.name}' is a {isa}"
+        return f"it has a {board.isa.name}, device '{target.default_device.name}' is a {isa.name}"
     for memory in target.memories:
         if memory.base is None or memory.size_bytes is None:
             return f"memory '{memory.name}' has no address or no size"
@@ -90,12 +90,12 @@ def _obstacle(target: Target, board: Board) -> str | None:
 
 
 def _place(board: Board, memory: Memory) -> tuple[str, int] | None:
-    """The board's region and the offset in it where a memory of the target begins."""
+    """The board's memory and the offset in it where a memory of the target begins."""
     base, size_bytes = _interval(memory)
-    for region in board.regions:
-        offset = region.offset_of(base, size_bytes)
+    for whole in board.memories:
+        offset = whole.offset_of(base, size_bytes)
         if offset is not None:
-            return region.name, offset
+            return whole.name, offset
     return None
 
 
@@ -109,40 +109,33 @@ def _interval(memory: Memory) -> tuple[int, int]:
 def lay_out(target: Target, board: Board) -> Layout:
     """Linker regions for a target that suits the board."""
     memories: list[tuple[Memory, LinkerRegion]] = []
-    by_region: dict[str, list[tuple[int, LinkerRegion]]] = {}
+    taken: dict[str, list[tuple[int, LinkerRegion]]] = {}
     for memory in target.memories:
         place = _place(board, memory)
         if place is None:
             raise InternalError(f"memory {memory.name!r} is not on {board.name}")
-        region_name, offset = place
+        whole, offset = place
         own_base, size_bytes = _interval(memory)
-        # In the region of code every address must be one that the processor can fetch from.
-        base = board.code_base + offset if region_name == board.code_region else own_base
+        # Where the code is, every address must be one that the processor can fetch from.
+        base = board.code_base + offset if whole == board.code_memory else own_base
         region = LinkerRegion(f"memory_{c_identifier(memory.name)}", base, size_bytes)
         memories.append((memory, region))
-        by_region.setdefault(region_name, []).append((offset, region))
+        taken.setdefault(whole, []).append((offset, region))
+
+    def start_of(whole: str, base: int, name: str) -> LinkerRegion:
+        """The target's memory at the start of one of the board's, or what is free up to the first."""
+        free = LinkerRegion(name, base, _interval(board.target.memory(whole))[1])
+        offset, region = min(
+            taken.get(whole, []), key=lambda entry: entry[0], default=(free.size_bytes, free)
+        )
+        return region if offset == 0 else replace(free, size_bytes=offset)
+
+    harness_base, _ = _interval(board.target.memory(board.harness_memory))
     return Layout(
         board,
         tuple(memories),
-        _start_of(board, board.code_region, board.code_base, by_region, "code"),
-        _start_of(board, board.harness_region, None, by_region, "harness"),
-    )
-
-
-def _start_of(
-    board: Board,
-    region_name: str,
-    base: int | None,
-    taken: dict[str, list[tuple[int, LinkerRegion]]],
-    name: str,
-) -> LinkerRegion:
-    """The start of a board's region: the target's memory that covers it, or what is free up to the first."""
-    region = board.region(region_name)
-    first = min(taken.get(region_name, []), key=lambda entry: entry[0], default=None)
-    if first is not None and first[0] == 0:
-        return first[1]
-    return LinkerRegion(
-        name, region.base if base is None else base, region.size_bytes if first is None else first[0]
+        start_of(board.code_memory, board.code_base, "code"),
+        start_of(board.harness_memory, harness_base, "harness"),
     )
 
 

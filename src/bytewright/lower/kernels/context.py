@@ -14,7 +14,7 @@ from bytewright.ir.graph import Array, Node
 from bytewright.ir.types import Extent, TensorType
 from bytewright.lower.epilogue import Epilogue
 from bytewright.lower.kernel import KernelBuilder
-from bytewright.lower.style import KernelStyle
+from bytewright.target.isa.style import KernelStyle
 
 
 @dataclass(frozen=True, slots=True)

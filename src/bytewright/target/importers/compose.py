@@ -19,18 +19,16 @@ from bytewright.c_names import is_reserved
 from bytewright.target.check import FORBIDDEN_POOL_NAMES
 from bytewright.target.importers.board import FoundBoard, FoundMemory, refusal
 from bytewright.target.importers.names import target_name
-from bytewright.target.isa import Isa, find_isa, isa_note
-from bytewright.target.library_stacks import library_stacks
+from bytewright.target.isa.find import ASSUMED_ISA, find_isa, isa_note
+from bytewright.target.isa.isa import Isa
 from bytewright.target.mistake import shown
 from bytewright.target.size import format_size
 
-DEFAULT_ISA = "cortex-m"
 _DEFAULT_STACK_BYTES = 8 * 1024
 _LEAST_STACK_MEMORY_BYTES = 1024
 _STACK_PART = 4  # at most a quarter of its memory
 _RESERVE_PART = 8  # of the stack, for interrupts and linked libraries
 _POOL_ALIGNMENT = 16
-_MICRO_PREFIXES = ("cortex-m", "cortex-r", "rv32")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +65,7 @@ def compose(board: FoundBoard, source: str, isa: str | None, name: str | None) -
     Raises:
         CompileError: BW202 for a board on which nothing can be written.
     """
-    chosen_isa = isa or board.isa or DEFAULT_ISA
+    chosen_isa = isa or board.isa or ASSUMED_ISA
     known_isa = find_isa(chosen_isa)
     if known_isa is None:
         message = f"the processor is a {shown(chosen_isa)}, which is no known instruction set"
@@ -87,7 +85,7 @@ def compose(board: FoundBoard, source: str, isa: str | None, name: str | None) -
     ]
     if board.description:
         lines.append(f"description = {_quoted(board.description)}")
-    if chosen_isa.startswith(_MICRO_PREFIXES):
+    if known_isa.is_micro:
         lines.append('tags = ["micro"]')
     for memory in memories:
         lines += ["", *_memory_lines(memory)]
@@ -95,10 +93,9 @@ def compose(board: FoundBoard, source: str, isa: str | None, name: str | None) -
     for pool in workspaces:
         lines += ["", *_pool_lines("workspace", pool)]
     lines += ["", *_pool_lines("parameters", parameters)]
-    stacks = library_stacks(chosen_isa)
-    if stacks:
-        lines += ["", _commented("[stack.external]", "of newlib 3.3 and libgcc 12.2; other libraries differ")]
-        lines += [f"{symbol} = {size_bytes}" for symbol, size_bytes in stacks.items()]
+    for library in known_isa.libraries[:1]:
+        comment = f"what functions of {library.source} need; others differ"
+        lines += ["", "[stack]", _commented(f'libraries = "{library.name}"', comment)]
     return Composed("\n".join(lines) + "\n", remarks)
 
 

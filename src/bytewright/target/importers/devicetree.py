@@ -19,6 +19,8 @@ from bytewright.target.importers.limits import LimitError, run_limited
 from bytewright.target.importers.names import memory_name, target_name
 from bytewright.target.importers.preprocess import preprocess
 from bytewright.target.importers.source_map import SourceMap
+from bytewright.target.isa.find import devicetree_isa
+from bytewright.target.isa.risc_v import DEVICETREE_PROPERTY as RISC_V_PROPERTY
 from bytewright.target.model import MemoryAccess
 
 if TYPE_CHECKING:
@@ -41,7 +43,6 @@ _CHOSEN: dict[str, str | None] = {
 _MEMORY_REGION = "zephyr,memory-region"
 _WRITABLE = ("mmio-sram", _MEMORY_REGION, "arm,dtcm", "arm,itcm")
 _READ_ONLY = ("soc-nv-flash",)
-_CORTEX = re.compile(r"arm,(cortex-[amr][0-9]+)(\+|plus)?f?")
 
 
 def read_devicetree(path: Path, text: str, include: Sequence[Path], define: Sequence[str]) -> FoundBoard:
@@ -318,13 +319,9 @@ class _Tree:
             f"{node.path} is left out: only the first processor becomes a device" for node in nodes[1:]
         )
         compatible = self._texts(nodes[0], "compatible")
-        for entry in compatible:
-            match = _CORTEX.fullmatch(entry)
-            if match:
-                return f"{match[1]}{'plus' if match[2] else ''}"
-        for text in self._texts(nodes[0], "riscv,isa"):
-            if re.fullmatch(r"rv[0-9a-z_]+", text):
-                return text.partition("_")[0]
+        isa = devicetree_isa(compatible, self._texts(nodes[0], RISC_V_PROPERTY))
+        if isa is not None:
+            return isa
         self._remarks.append(
             f"{nodes[0].path} is of no known kind: {', '.join(compatible) or 'it has no compatible'}"
         )

@@ -10,7 +10,7 @@ from bytewright.diagnostics import CompileError, InternalError
 from bytewright.target.importers.compose import compose
 from bytewright.target.importers.devicetree import read_devicetree
 from bytewright.target.importers.linker_script import read_linker_script
-from bytewright.target.isa import require_isa
+from bytewright.target.isa.find import require_isa
 from bytewright.target.load import load_text
 from bytewright.target.model import Target
 from bytewright.target.text_file import read_text

@@ -26,6 +26,7 @@ from bytewright.target.importers.names import memory_name, target_name
 from bytewright.target.importers.preprocess import first_directive
 from bytewright.target.importers.programs import find_program, run_program
 from bytewright.target.importers.script_text import ScriptText
+from bytewright.target.isa.find import TRIPLES
 from bytewright.target.model import MemoryAccess
 
 _MOST_LINKS = 64  # each but the last names something that is missing
@@ -85,7 +86,8 @@ def read_linker_script(path: Path, text: str, include: Sequence[Path], define: S
         CompileError: BW202 with file and line for what the linker refuses, for regions that are not numbers
             without the application, and for a script without memories; BW501, BW502 for the linker.
     """
-    linker = find_program("LD", ("arm-none-eabi-ld", "ld"), "binutils-arm-none-eabi", "a linker script")
+    linkers = (*(f"{triple}-ld" for triple in TRIPLES), "ld")
+    linker = find_program("LD", linkers, f"binutils-{TRIPLES[0]}", "a linker script")
     directive = first_directive(text)
     if directive is not None:
         raise refusal(

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.target.importers.programs import find_program, run_program
+from bytewright.target.isa.find import TRIPLES
 
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(?:include|define|undef|ifn?def|if|else|elif|endif)\b", re.MULTILINE)
 _ERROR = re.compile(r"(.+?):(\d+)(?::\d+)?: (?:fatal )?error: (.*)")
-_COMPILERS = ("gcc", "clang", "arm-none-eabi-gcc", "cc")
+_COMPILERS = ("gcc", "clang", *(f"{triple}-gcc" for triple in TRIPLES), "cc")
 
 
 def first_directive(text: str) -> int | None:

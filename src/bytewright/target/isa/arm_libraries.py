@@ -1,11 +1,14 @@
 """Stack that functions of the C library and of the compiler's own need on Arm's microcontroller cores.
 
 Read from the code of newlib 3.3 and libgcc 12.2 as Debian has them: every push and every `sub sp` on the worst path of
-calls, for the cores that gcc 12.2 knows, without floating-point unit; then rounded up over each group of functions, so
-that a neighbouring version fits too. A target file that has other libraries declares its own.
+calls. `newlib` is for the cores that gcc 12.2 knows, without floating-point unit, and rounded up over each group of
+functions, so that a neighbouring version fits too; `newlib-3.3` is exact, for cores with that unit. A target file that
+has other libraries declares its own.
 """
 
 from __future__ import annotations
+
+from bytewright.target.isa.isa import LibraryStacks
 
 
 def _aeabi(names: str) -> tuple[str, ...]:
@@ -25,27 +28,20 @@ _AEABI_FLOATS = _aeabi(
 _SWITCHES = tuple(f"__gnu_thumb1_case_{kind}" for kind in ("sqi", "uqi", "shi", "uhi", "si"))
 _GROUPS = (_MEMORY, _AEABI_MEMORY, _AEABI_INTEGERS, _AEABI_FLOATS, _MATH, _SWITCHES)
 
-# Bytes for each group: Armv6-M and Armv8-M baseline have few registers and no division, the others are alike.
-_BASELINE = (40, 40, 112, 112, 128, 24)
-_MAINLINE = (32, 32, 64, 64, 96, 24)
-_BASELINE_CORES = ("cortex-m", "cortex-m0", "cortex-m0plus", "cortex-m1", "cortex-m23")
-_MAINLINE_CORES = (
-    "cortex-m3",
-    "cortex-m4",
-    "cortex-m7",
-    "cortex-m33",
-    "cortex-m35p",
-    "cortex-m52",
-    "cortex-m55",
+
+def _rounded(*sizes: int) -> LibraryStacks:
+    """One size for each group."""
+    by_name = tuple((name, size) for group, size in zip(_GROUPS, sizes, strict=True) for name in group)
+    return LibraryStacks("newlib", "newlib 3.3 and libgcc 12.2", by_name)
+
+
+# Armv6-M and Armv8-M baseline have few registers and no division, the others are alike.
+BASELINE = _rounded(40, 40, 112, 112, 128, 24)
+MAINLINE = _rounded(32, 32, 64, 64, 96, 24)
+WITH_FLOATS = LibraryStacks(
+    "newlib-3.3",
+    "newlib 3.3 and libgcc 12.2",
+    tuple(
+        zip((*_MEMORY, *_AEABI_INTEGERS[:2], *_MATH), (0, 16, 16, 16, 52, 52, 24, 32, 16, 0, 0), strict=True)
+    ),
 )
-
-
-def library_stacks(isa: str) -> dict[str, int]:
-    """Bytes by function for a core, callees included; empty for one of which nothing is known."""
-    if isa in _BASELINE_CORES:
-        sizes = _BASELINE
-    elif isa in _MAINLINE_CORES:
-        sizes = _MAINLINE
-    else:
-        return {}
-    return {name: size for group, size in zip(_GROUPS, sizes, strict=True) for name in group}

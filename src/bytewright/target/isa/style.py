@@ -1,4 +1,4 @@
-"""What a device's instruction set means for the shape of portable kernels.
+"""The shape of portable kernels, which an instruction set chooses.
 
 These are measured facts (docs/kernels.md): on x86 sixteen output channels at a time and unsigned activations let
 compilers use the widest dot products; scalar Arm cores have registers for eight.
@@ -30,18 +30,13 @@ class KernelStyle:
     max_patch_bytes: int = 64
 
 
-_VECTOR = KernelStyle(
+VECTOR = KernelStyle(
     channel_block=16, unsigned_activations=True, paired_taps=True, few_channels_by_lanes=True, float_lanes=64
 )
-_SCALAR = KernelStyle(
+SCALAR = KernelStyle(
     channel_block=8,
     unsigned_activations=False,
     paired_taps=False,
     few_channels_by_lanes=False,
     float_lanes=16,
 )
-
-
-def style_for(isa: str) -> KernelStyle:
-    """The style for an instruction set; Arm's microcontroller cores are scalar to portable C."""
-    return _SCALAR if isa.startswith("cortex-m") else _VECTOR

@@ -1,0 +1,48 @@
+"""Arm's cores. A core inherits what the one in front of it has; features and flags are those of gcc and clang."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bytewright.target.isa.arm_libraries import BASELINE, MAINLINE, WITH_FLOATS
+from bytewright.target.isa.isa import Isa
+from bytewright.target.isa.style import SCALAR
+
+
+def _core(base: Isa, name: str, *features: str, flags: tuple[str, ...] = ()) -> Isa:
+    """A microcontroller core that has all that another one has, and more."""
+    flags = (f"-mcpu={name}", "-mthumb", *flags)
+    return replace(base, name=name, features=(*base.features, *features), flags=flags)
+
+
+_ANY_M = Isa(
+    "cortex-m", 32, style=SCALAR, is_micro=True, triple="arm-none-eabi", libraries=(BASELINE,)
+)  # scalar to portable C even where it has vectors: gcc 12 uses none
+_MAINLINE = replace(_ANY_M, libraries=(MAINLINE,))
+_WITH_FLOATS = replace(_ANY_M, libraries=(MAINLINE, WITH_FLOATS))
+_M4 = _core(_WITH_FLOATS, "cortex-m4", "dsp", "fp32", flags=("-mfloat-abi=hard", "-mfpu=fpv4-sp-d16"))
+_M55 = _core(_M4, "cortex-m55", "fp64", "mve", "mve-float", flags=("-mfloat-abi=hard",))
+
+CORTEX_M = (
+    # Its cores: one for each architecture, and for each scheduling that gcc tells apart.
+    replace(_ANY_M, cores=tuple(f"cortex-{c}" for c in ("m0", "m3", "m4", "m7", "m23", "m33", "m55"))),
+    *(_core(_ANY_M, name) for name in ("cortex-m0", "cortex-m0plus", "cortex-m1", "cortex-m23")),
+    _core(_MAINLINE, "cortex-m3"),
+    _M4,
+    _core(_M4, "cortex-m7", "fp64", flags=("-mfloat-abi=hard", "-mfpu=fpv5-d16")),
+    *(_core(_MAINLINE, name, "dsp") for name in ("cortex-m33", "cortex-m35p")),
+    _M55,
+    replace(_core(_M55, "cortex-m52", flags=("-mfloat-abi=hard",)), libraries=(MAINLINE,)),
+    replace(_core(_M55, "cortex-m85", flags=("-mfloat-abi=hard",)), libraries=()),
+)
+CORTEX_R = tuple(Isa(f"cortex-r{number}", 32, is_micro=True) for number in (4, 5, 7, 8, 52))
+
+_NEON = Isa("", 64, ("neon",))
+_DOT_PRODUCT = Isa("", 64, ("neon", "neon-dotprod"))
+CORTEX_A = (
+    *(Isa(f"cortex-a{number}", 32) for number in (5, 7, 8, 9, 12, 15, 17, 32)),
+    *(replace(_NEON, name=f"cortex-a{number}") for number in (34, 35, 53, 57, 72, 73)),
+    *(replace(_DOT_PRODUCT, name=f"cortex-a{n}") for n in (55, 65, 75, 76, 77, 78, 510, 520, 710, 715, 720)),
+    *(replace(_DOT_PRODUCT, name=f"neoverse-{name}") for name in ("n1", "n2", "v1", "v2")),
+)
+ARM = (*CORTEX_M, *CORTEX_R, *CORTEX_A)

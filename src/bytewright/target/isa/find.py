@@ -1,0 +1,62 @@
+"""Instruction sets by their names: in target files, on the command line, in devicetrees.
+
+What a core has is chosen by its name, so one that nobody knows would be a choice made in silence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.target.isa.arm import ARM
+from bytewright.target.isa.isa import Isa
+from bytewright.target.isa.others import OTHERS
+from bytewright.target.isa.risc_v import FORM, devicetree_name, find_risc_v, risc_v_help
+from bytewright.target.mistake import closest, listing, shown
+
+ISAS: dict[str, Isa] = {isa.name: isa for isa in (*OTHERS, *ARM)}
+TRIPLES = tuple(dict.fromkeys(isa.triple for isa in ISAS.values() if isa.triple))
+ASSUMED_ISA = "cortex-m"  # of a board whose description does not say
+
+
+def find_isa(name: str) -> Isa | None:
+    """The instruction set of this name, if there is one."""
+    return find_risc_v(name) or ISAS.get(name)
+
+
+def isa_note() -> str:
+    """The note that lists all names."""
+    return listing("instruction sets", (*sorted(ISAS), FORM))
+
+
+def isa_help(name: str) -> str | None:
+    """What may have been meant."""
+    return risc_v_help(name) or closest(name, ISAS)
+
+
+def require_isa(name: str) -> Isa:
+    """The instruction set of this name.
+
+    Raises:
+        CompileError: BW204, with the list.
+    """
+    isa = find_isa(name)
+    if isa is None:
+        message = f"there is no instruction set {shown(name)}"
+        raise CompileError(Diagnostic("BW204", message, (isa_note(),), isa_help(name), f"--isa {name}"))
+    return isa
+
+
+def devicetree_isa(compatible: Sequence[str], risc_v: Sequence[str]) -> str | None:
+    """The name that a processor's node in a devicetree gives, known or not; None if it is of no known kind.
+
+    Args:
+        compatible: The strings of `compatible`.
+        risc_v: Those of `riscv,isa`.
+    """
+    for entry in compatible:
+        match = re.fullmatch(r"arm,(cortex-[amr][0-9]+)(\+|plus)?f?", entry)
+        if match:
+            return f"{match[1]}{'plus' if match[2] else ''}"
+    return next((name for name in map(devicetree_name, risc_v) if name), None)

@@ -1,0 +1,61 @@
+"""The record of an instruction set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bytewright.target.isa.style import VECTOR, KernelStyle
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryStacks:
+    """Stack that functions of a C library, and of the compiler's own, need on a core, callees included.
+
+    Attributes:
+        name: As `libraries` in target files has it.
+        source: Which library, for people.
+        sizes: Bytes by function.
+    """
+
+    name: str
+    source: str
+    sizes: tuple[tuple[str, int], ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Isa:
+    """An instruction set, or one core of it.
+
+    Attributes:
+        name: As target files have it.
+        address_bits: The width of an address, unless a device says otherwise.
+        features: What kernels may use beyond plain C, as its compilers' macros have it: `dsp`, `mve`, `neon`.
+        style: The shape of portable kernels.
+        stack_allowance_bytes: What one call level may need beyond its explicit arrays, unless a device says otherwise.
+        is_micro: Whether machines with it are microcontrollers, unless a target file says otherwise.
+        is_host: Whether it is that of the machine at hand, whose own compiler generates code for it.
+        triple: Of its GNU tools, and for clang's `--target`; None if none is known.
+        flags: What makes gcc and clang generate code for it.
+        cores: Those that code for it must run on, where it stands for several.
+        libraries: Stack needs by library, the one that is assumed first.
+        macro: What a compiler that generates code for it defines; None if nobody asks.
+        whole_frame_flags: What makes such a compiler count all that leaf functions have on the stack.
+    """
+
+    name: str
+    address_bits: int
+    features: tuple[str, ...] = ()
+    style: KernelStyle = VECTOR
+    stack_allowance_bytes: int = 256
+    is_micro: bool = False
+    is_host: bool = False
+    triple: str | None = None
+    flags: tuple[str, ...] = ()
+    cores: tuple[str, ...] = ()
+    libraries: tuple[LibraryStacks, ...] = ()
+    macro: str | None = None
+    whole_frame_flags: tuple[str, ...] = ()
+
+    def library(self, name: str) -> LibraryStacks | None:
+        """The figures of the library of this name, if there are any."""
+        return next((library for library in self.libraries if library.name == name), None)
