@@ -12,67 +12,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from bytewright.ir.graph import Function, Node, Value
+from bytewright.ir.graph import Function, Node
 from bytewright.ir.types import DType, TensorType
+from bytewright.lower.elements import ELEMENTS
+from bytewright.lower.group import Group
+from bytewright.lower.kernels.registry import TEMPLATES
 from bytewright.ops.data import Reshape
-from bytewright.ops.elementwise import (
-    Add,
-    Clamp,
-    Mul,
-    Sigmoid,
-    Sub,
-    Table,
-    Tanh,
-    TflDequantize,
-    TflHardSwish,
-    TflLeakyRelu,
-    TflQuantize,
-)
-from bytewright.ops.rescale import Rescale, TflRealRescale
-from bytewright.ops.softmax import TflSoftmax
 
-ELEMENTWISE = (
-    Add,
-    Clamp,
-    Mul,
-    Rescale,
-    Sigmoid,
-    Sub,
-    Table,
-    Tanh,
-    TflDequantize,
-    TflHardSwish,
-    TflLeakyRelu,
-    TflQuantize,
-    TflRealRescale,
-)
 # Element-wise operators of one kernel: more than any network has in a row, few enough for every C compiler.
 MAX_ELEMENTWISE = 128
-# Anchors whose kernels work on whole rows of elements and store them themselves.
-UNFUSABLE = (TflSoftmax,)
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Operators that become one kernel.
-
-    Attributes:
-        anchor: The operator that is not element-wise, if there is one.
-        elementwise: The element-wise operators, in an order that respects definitions.
-    """
-
-    anchor: Node | None
-    elementwise: tuple[Node, ...]
-
-    @property
-    def nodes(self) -> tuple[Node, ...]:
-        """All operators, the anchor first."""
-        return ((self.anchor,) if self.anchor else ()) + self.elementwise
-
-    @property
-    def output(self) -> Value:
-        """The tensor that the kernel writes: the last operator's result."""
-        return self.nodes[-1].outputs[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +62,7 @@ def fuse(function: Function) -> FusedGraph:
         if isinstance(node.operation, Reshape):
             aliases[node.outputs[0].name] = aliases.get(node.inputs[0], node.inputs[0])
             continue
-        if isinstance(node.operation, ELEMENTWISE):
+        if type(node.operation) in ELEMENTS:
             group = _join(node, order, group_of, groups, consumers, types)
         else:
             group = _Open(node, [], order)
@@ -175,7 +123,7 @@ def _join(
 
     for producer, name in producers(list(node.inputs)):
         if producer.anchor is not None:
-            if not isinstance(producer.anchor.operation, UNFUSABLE):
+            if TEMPLATES[type(producer.anchor.operation)].takes_epilogue:
                 merged.anchored.append(name)
         elif admits(producer, name):
             absorb(producer)

@@ -20,7 +20,8 @@ from bytewright.ir.scope import GLOBAL, WORKSPACE, join_scopes
 from bytewright.ir.types import DType, Symbol, TensorType
 from bytewright.ir.where import Where
 from bytewright.lower.epilogue import Epilogue
-from bytewright.lower.fuse import FusedGraph, Group, fuse
+from bytewright.lower.fuse import FusedGraph, fuse
+from bytewright.lower.group import Group
 from bytewright.lower.kernel import (
     Argument,
     ConstantArgument,
@@ -119,7 +120,7 @@ class _Lowering:
             lower_elementwise(kernel, epilogue)
         else:
             template = Template(kernel, epilogue, group.anchor)
-            TEMPLATES[type(group.anchor.operation)](template, group.anchor.operation)
+            TEMPLATES[type(group.anchor.operation)].write(template, group.anchor.operation)
         return kernel.finish()
 
     def _device(self, group: Group) -> str:

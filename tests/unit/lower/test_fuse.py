@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from bytewright.ir.types import DType
+from bytewright.lower.elements import ELEMENTS
 from bytewright.lower.fuse import FusedGraph, fuse
+from bytewright.lower.kernels.registry import TEMPLATES
 from bytewright.ops.arithmetic.numerics import Rounding
 from bytewright.ops.convolution import Conv2d
 from bytewright.ops.data import Reshape, Transpose
 from bytewright.ops.elementwise import Add, Clamp, Table
+from bytewright.ops.registry import OPERATIONS
 from bytewright.ops.rescale import Rescale
 from bytewright.ops.softmax import TflSoftmax
 from support.lowering import Draft, assert_same_meaning
@@ -24,6 +27,11 @@ def groups(draft: Draft, *results: str) -> list[list[str]]:
 
 def fused(draft: Draft, *results: str) -> FusedGraph:
     return fuse(draft.module(*results).graph)
+
+
+def test_every_operator_is_lowered_in_one_way() -> None:
+    assert not set(ELEMENTS) & set(TEMPLATES)
+    assert {*ELEMENTS, *TEMPLATES, Reshape} == set(OPERATIONS.values())
 
 
 def convolution(draft: Draft, name: str, source: str) -> str:

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 from bytewright.ir.builder import load
 from bytewright.ir.expr import Expr, const
 from bytewright.ir.types import upper_bound
-from bytewright.lower.epilogue import Coordinates
 from bytewright.lower.kernels.context import Template, axis_names, counted, nest
+from bytewright.lower.point import Coordinates
 from bytewright.lower.scalar import element
 from bytewright.ops.data import Concat, Identity, Pad, Slice, Transpose
 

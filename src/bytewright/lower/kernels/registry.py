@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from bytewright.ir.graph import Operation
@@ -23,17 +24,30 @@ from bytewright.ops.data import Concat, Identity, Pad, Slice, Transpose
 from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
 from bytewright.ops.softmax import TflSoftmax
 
-# A template takes the operator's own descriptor as its second argument.
-TEMPLATES: dict[type[Operation], Callable[[Template, Any], None]] = {
-    Concat: lower_concat,
-    Conv2d: lower_conv2d,
-    DepthwiseConv2d: lower_depthwise_conv2d,
-    Identity: lower_identity,
-    MaxPool2d: lower_pool,
-    Pad: lower_pad,
-    Slice: lower_slice,
-    TflAveragePool2d: lower_pool,
-    TflMean: lower_mean,
-    TflSoftmax: lower_softmax,
-    Transpose: lower_transpose,
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """How the kernel of an operator is written that is not element-wise.
+
+    Attributes:
+        write: Takes the template and the operator's own descriptor.
+        takes_epilogue: False if it works on whole rows of elements, and stores them itself.
+    """
+
+    write: Callable[[Template, Any], None]
+    takes_epilogue: bool = True
+
+
+TEMPLATES: dict[type[Operation], Anchor] = {
+    Concat: Anchor(lower_concat),
+    Conv2d: Anchor(lower_conv2d),
+    DepthwiseConv2d: Anchor(lower_depthwise_conv2d),
+    Identity: Anchor(lower_identity),
+    MaxPool2d: Anchor(lower_pool),
+    Pad: Anchor(lower_pad),
+    Slice: Anchor(lower_slice),
+    TflAveragePool2d: Anchor(lower_pool),
+    TflMean: Anchor(lower_mean),
+    TflSoftmax: Anchor(lower_softmax, takes_epilogue=False),
+    Transpose: Anchor(lower_transpose),
 }

@@ -1,0 +1,30 @@
+"""The operators of one kernel, as `fuse` groups them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bytewright.ir.graph import Node, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Operators that become one kernel.
+
+    Attributes:
+        anchor: The operator that is not element-wise, if there is one.
+        elementwise: The element-wise operators, in an order that respects definitions.
+    """
+
+    anchor: Node | None
+    elementwise: tuple[Node, ...]
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """All operators, the anchor first."""
+        return ((self.anchor,) if self.anchor else ()) + self.elementwise
+
+    @property
+    def output(self) -> Value:
+        """The tensor that the kernel writes: the last operator's result."""
+        return self.nodes[-1].outputs[0]

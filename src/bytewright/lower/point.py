@@ -1,0 +1,45 @@
+"""One element of an element-wise operator's result: what the rules of such operators work on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bytewright.ir.builder import BodyBuilder
+from bytewright.ir.expr import Expr
+from bytewright.ir.graph import Array, Constant, Node
+from bytewright.lower.kernel import KernelBuilder
+from bytewright.lower.scalar import Scalar
+
+Coordinates = tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """An operator at one element.
+
+    Attributes:
+        coordinates: Of the element, in the operator's result.
+        operands: The elements that it is computed from.
+        constants: The graph's constants by name.
+    """
+
+    kernel: KernelBuilder
+    node: Node
+    coordinates: Coordinates
+    operands: tuple[Scalar, ...]
+    constants: Mapping[str, Constant]
+
+    @property
+    def body(self) -> BodyBuilder:
+        """The statements so far."""
+        return self.kernel.body
+
+    @property
+    def is_float(self) -> bool:
+        """Whether the operands are floats."""
+        return not self.operands[0].expr.dtype.is_integer
+
+    def array(self, operand: int) -> Array:
+        """The values of an operand that is read as a whole, and so is constant."""
+        return self.constants[self.node.inputs[operand]].data.array

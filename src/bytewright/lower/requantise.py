@@ -1,0 +1,130 @@
+"""Rescales on one element: their constants as operands of the forms in `lower/rescale.py`."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from bytewright.ir.builder import load
+from bytewright.ir.expr import Expr, cast, clamp, const, select
+from bytewright.ir.graph import Array
+from bytewright.ir.types import DType
+from bytewright.lower.point import Point
+from bytewright.lower.rescale import ScaleOperands, double_round, linear, single_round, split_exponents
+from bytewright.lower.scalar import Scalar, clamped, require_i32
+from bytewright.ops.arithmetic.fit import LinearRescale, fit_linear
+from bytewright.ops.arithmetic.numerics import Rounding
+from bytewright.ops.arithmetic.rescale import real_round
+from bytewright.ops.rescale import Rescale, TflRealRescale
+
+I32 = DType.I32
+
+
+def rescaled(at: Point, operation: Rescale) -> Scalar:
+    """The element of a rescale by multipliers and exponents."""
+    (value,) = at.operands
+    if operation.input_zero_point:
+        zero_point = operation.input_zero_point
+        value = Scalar(value.expr - zero_point, value.low - zero_point, value.high - zero_point)
+    if operation.left_shift:
+        value = _times_power(at, value, operation.left_shift)
+    multipliers, exponents = at.array(1), at.array(2)
+    if (multipliers == 2**30).all() and (exponents == 1).all():
+        scaled = value
+    else:
+        scale = _scale_operands(at, multipliers, exponents)
+        rounding = double_round if operation.rounding is Rounding.DOUBLE_ROUND else single_round
+        scaled = rounding(at.body, value, scale, at.node.where)
+    return _saturated(scaled, operation)
+
+
+def real_rescaled(at: Point, operation: TflRealRescale) -> Scalar:
+    """Double-precision scaling as integers: an equal linear form for every accumulator that can occur."""
+    (value,) = at.operands
+    scales = at.array(1).reshape(-1)
+    zero_point = operation.output_zero_point
+    low, high = (bound - zero_point for bound in operation.dtype.bounds)
+    found = [_fit(float(s), (value.low, value.high), (low, high)) for s in scales]
+    fits = [fit for fit in found if fit is not None]
+    if len(fits) < len(found):
+        return _saturated(_scaled_in_double(at, scales, value, (low, high)), operation)
+    columns = [np.array([getattr(fit, name) for fit in fits]) for name in ("multiplier", "addend", "shift")]
+    multiplier, addend, shift = (
+        _per_channel(at, hint, values, dtype)
+        for hint, values, dtype in zip(
+            ("multiplier", "addend", "shift"), columns, (I32, DType.I64, DType.I8), strict=True
+        )
+    )
+    bounds = [
+        (bound * int(m) + int(a)) >> int(s)
+        for bound in (value.low, value.high)
+        for m, a, s in zip(*columns, strict=True)
+    ]
+    require_i32(min(bounds), max(bounds), "the scaled accumulator", at.node.where)
+    return _saturated(linear(value, multiplier, addend, shift, min(bounds), max(bounds)), operation)
+
+
+def _saturated(scaled: Scalar, operation: Rescale | TflRealRescale) -> Scalar:
+    """The scaled value with the output's zero point, limited to the result's type."""
+    zero_point = operation.output_zero_point
+    if zero_point and scaled.magnitude >= 2**30:
+        # The sum might leave 32 bits; what is cut off here saturates anyway.
+        scaled = clamped(scaled, -(2**30), 2**30)
+    shifted = Scalar(scaled.expr + zero_point, scaled.low + zero_point, scaled.high + zero_point)
+    return clamped(shifted, *operation.dtype.bounds)
+
+
+def _times_power(at: Point, value: Scalar, bits: int) -> Scalar:
+    low, high = value.low << bits, value.high << bits
+    require_i32(low, high, f"the operand, times 2^{bits},", at.node.where)
+    return Scalar(value.expr * (1 << bits), low, high)
+
+
+def _scale_operands(at: Point, multipliers: Array, exponents: Array) -> ScaleOperands:
+    shifts, lefts = split_exponents(exponents)
+    shifts = np.where(multipliers == 0, shifts.max(initial=0), shifts)
+    left = None if (lefts == 1).all() else _per_channel(at, "left", lefts, I32)
+    return ScaleOperands(
+        multiplier=_per_channel(at, "multiplier", multipliers, I32),
+        shift=_per_channel(at, "shift", shifts, DType.I8),
+        left=left,
+        shifts=frozenset(int(shift) for shift in shifts),
+        left_bits=int(lefts.max()).bit_length() - 1,
+        ratio=float((multipliers.astype(np.float64) / 2.0 ** (31 + shifts)).max()),
+    )
+
+
+def _per_channel(at: Point, hint: str, values: Array, dtype: DType) -> Expr:
+    """The value of the channel at hand, as I32 or I64: a number where all channels agree."""
+    wide = DType.I64 if dtype is DType.I64 else I32
+    if (values == values.reshape(-1)[0]).all():
+        return const(int(values.reshape(-1)[0]), wide)
+    loaded = load(at.kernel.constant(hint, values, dtype), at.coordinates[-1])
+    return at.body.let(hint, cast(loaded, wide)) if dtype is DType.I8 else cast(loaded, wide)
+
+
+# A kernel's text stores several elements, of the same scales; those of the largest layers fit in.
+@lru_cache(maxsize=1 << 16)
+def _fit(scale: float, accumulators: tuple[int, int], outputs: tuple[int, int]) -> LinearRescale | None:
+    """The linear form of a scale, if there is one with a multiplier of 32 bits."""
+    fit = fit_linear(lambda values: real_round(values, scale), accumulators, outputs)
+    return fit if fit is not None and fit.multiplier < 2**31 else None
+
+
+def _scaled_in_double(at: Point, scales: Array, value: Scalar, outputs: tuple[int, int]) -> Scalar:
+    """REAL_ROUND as it is defined, for scales with ties that double precision rounds this way and that.
+
+    Such a scale is next to 1/n for an even n. Truncation and the subtraction after it are exact.
+    """
+    if (scales == scales[0]).all():
+        scale: Expr = const(scales[0].item(), DType.F64)
+    else:
+        scale = load(at.kernel.constant("scale", scales, DType.F64), at.coordinates[-1])
+    low, high = outputs[0] - 1, outputs[1] + 1
+    real = clamp(cast(value.expr, DType.F64) * scale, float(low), float(high))
+    scaled = at.body.let("scaled", real)
+    whole = at.body.let("whole", cast(scaled, I32))
+    rest = at.body.let("rest", scaled - cast(whole, DType.F64))
+    rounded = whole + select(rest >= 0.5, const(1), const(0)) - select(rest <= -0.5, const(1), const(0))
+    return Scalar(rounded, low, high)
