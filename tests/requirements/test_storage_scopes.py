@@ -18,7 +18,7 @@ from bytewright.diagnostics import CompileError, InternalError
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_batch
 from bytewright.frontends.tflite import import_tflite
-from bytewright.ir.analyses.stack import stack_refusals, stack_use, stack_uses
+from bytewright.ir.analyses.stack import stack_refusals, stack_uses
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import POOL_OFFSET, Allocate
@@ -87,7 +87,7 @@ def test_s1_stack_or_workspace_is_chosen_from_what_the_scope_allows(
     result = planned(module, host(LIMIT))
     scratch = [name for name in result.workspace.placement_of if "scratch" in name]
     assert (scratch == []) == on_stack
-    assert stack_use(result.module, host(LIMIT)).planned_bytes == (size_bytes if on_stack else 0)
+    assert stack_uses(result.module, host(LIMIT))[0].planned_bytes == (size_bytes if on_stack else 0)
     expected = np.arange(size_bytes).astype(np.int8)[::-1]
     np.testing.assert_array_equal(run(module, host(LIMIT), tmp_path / "limit", size_bytes), expected)
     np.testing.assert_array_equal(run(module, host(0), tmp_path / "none", size_bytes), expected)
@@ -240,7 +240,7 @@ def test_s21_a_tensor_keeps_the_pool_that_placement_gave_it() -> None:
             for v in node.outputs
         )
         nodes[index] = replace(node, outputs=values)
-    placed = module.with_graph(replace(plan_devices(module, target).graph, nodes=tuple(nodes)))
+    placed = replace(module, functions=(replace(plan_devices(module, target).graph, nodes=tuple(nodes)),))
     found = allocations(lower_graph(fold_pad(placed), target).main.body)
     assert len(found) > 2
     assert {a.buffer.scope for a in found} == {pool_scope("isram")}
@@ -260,7 +260,7 @@ def test_s24_what_is_too_large_to_be_private_is_an_error_and_no_move() -> None:
 def test_s24_private_arrays_count_towards_the_stack() -> None:
     board = load_target("mps3-an547")
     module = reversing(100, LOCAL)
-    use = stack_use(place_scratch(module, board), board)
+    use = stack_uses(place_scratch(module, board), board)[0]
     assert use.planned_bytes == 100
     tight = apply_overrides(
         board, Overrides(max_stack_size=use.size_bytes + board.default_device.stack_reserve_bytes - 1)

@@ -20,10 +20,10 @@ from bytewright.target.model import Target
 from bytewright.target.registry import load_target
 from support.shared_models import BOARD, HOST, KWS, model_path, new_folder
 
-Load = Literal["linker", "copy"]
+Loader = Literal["linker", "copy"]
 Provider = Literal["generated", "caller"]
 
-COMBINATIONS: tuple[tuple[Load, Provider], ...] = (
+COMBINATIONS: tuple[tuple[Loader, Provider], ...] = (
     ("linker", "generated"),
     ("linker", "caller"),
     ("copy", "generated"),
@@ -35,7 +35,7 @@ FAST_BYTES = 2 * (4096 + 256 + 256 + 64)
 SECOND_BYTES = FAST_BYTES // 2
 
 
-def host_target(load: Load, provider: Provider, rest: Provider = "generated") -> Target:
+def host_target(load: Loader, provider: Provider, rest: Provider = "generated") -> Target:
     """The host with pool `fast` for the parameters that are read most; `rest` provides those in `rodata`."""
     description: dict[str, Any] = dump(load_target(HOST))
     description["parameters"][0]["provider"] = rest
@@ -53,7 +53,7 @@ def several_copies() -> Target:
     return load_description(description | {"parameters": [fast, more, rest]})
 
 
-def board_target(load: Load, provider: Provider) -> Target:
+def board_target(load: Loader, provider: Provider) -> Target:
     """The mps3-an547 with pools `fast` in DTCM and `middle` in ISRAM."""
     description: dict[str, Any] = dump(load_target(BOARD))
     fast = _fast("dtcm", "flash", load, provider)
@@ -67,7 +67,7 @@ def board_target(load: Load, provider: Provider) -> Target:
     )
 
 
-def _fast(memory: str, kept_in: str, load: Load, provider: Provider) -> dict[str, Any]:
+def _fast(memory: str, kept_in: str, load: Loader, provider: Provider) -> dict[str, Any]:
     return {
         "name": "fast",
         "memory": memory,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bytewright.ir.data import TensorData
 from bytewright.ir.evaluate.evaluate import Evaluator
-from bytewright.ir.graph import Constant, Function, Node, Operation, Value, evaluate_function
+from bytewright.ir.graph import Constant, Function, Node, Operation, Value
 from bytewright.ir.module import Module, Port
 from bytewright.ir.prim import Access, PrimFunc
 from bytewright.ir.types import DType, TensorType
@@ -31,6 +31,7 @@ from bytewright.ops.arithmetic.numerics import Rounding
 from bytewright.ops.rescale import Rescale
 from bytewright.place.plan_devices import plan_devices
 from bytewright.target.registry import load_target
+from support.evaluation import evaluate_function
 
 Array = NDArray[Any]
 TARGETS = ("host", "mps3-an547")

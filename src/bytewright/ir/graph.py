@@ -96,16 +96,3 @@ def value_types(function: Function, constants: tuple[Constant, ...]) -> dict[str
     types.update((value.name, value.type) for value in function.parameters)
     types.update((value.name, value.type) for node in function.nodes for value in node.outputs)
     return types
-
-
-def evaluate_function(
-    function: Function, constants: tuple[Constant, ...], inputs: tuple[Array, ...]
-) -> dict[str, Array]:
-    """Runs the numpy references of all nodes; returns every value by name, intermediates included."""
-    values: dict[str, Array] = {constant.name: constant.data.array for constant in constants}
-    values.update((value.name, array) for value, array in zip(function.parameters, inputs, strict=True))
-    for node in function.nodes:
-        results = node.operation.evaluate(tuple(values[name] for name in node.inputs))
-        for value, result in zip(node.outputs, results, strict=True):
-            values[value.name] = result
-    return values

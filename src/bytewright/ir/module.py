@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bytewright.diagnostics import InternalError
 from bytewright.ir.data import TensorData
@@ -87,10 +87,6 @@ class Module:
         if len(self.functions) != 1:
             raise InternalError(f"module '{self.name}' has {len(self.functions)} functions, one was expected")
         return self.functions[0]
-
-    def with_graph(self, graph: Function) -> Module:
-        """The module with its one graph function replaced."""
-        return replace(self, functions=(graph,))
 
     def kernel(self, name: str) -> PrimFunc | None:
         """The kernel of a name, or None."""

@@ -5,13 +5,11 @@ Everything comes in order of first appearance, so that what is computed from it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import assert_never
 
 from bytewright.ir.expr import AnyExpr, Binary, Buffer, Cast, Const, Expr, Load, MathCall, Select, Var
 from bytewright.ir.prim import (
-    Access,
     Allocate,
     BufferParameter,
     Call,
@@ -194,58 +192,3 @@ def num_uses(statement: Statement, buffer: Buffer) -> int:
         for expression in expressions(inner):
             total += sum(isinstance(e, Load) and e.buffer == buffer for e in walk_expression(expression))
     return total
-
-
-@dataclass(frozen=True, slots=True)
-class BufferUse:
-    """Buffers that a statement reads and writes, each in order of first use."""
-
-    reads: tuple[Buffer, ...]
-    writes: tuple[Buffer, ...]
-
-
-def buffers_read_written(statement: Statement, callees: Mapping[str, PrimFunc] | None = None) -> BufferUse:
-    """What a statement reads and writes.
-
-    A view counts as its sources, wherever it is used. A call counts as its callee's parameters say; a callee that
-    `callees` does not hold reads and writes every buffer that it is given.
-    """
-    reads: dict[Buffer, None] = {}
-    writes: dict[Buffer, None] = {}
-    sources: dict[Buffer, tuple[Buffer, ...]] = {}
-
-    def resolved(buffer: Buffer) -> tuple[Buffer, ...]:
-        return sources.get(buffer, (buffer,))
-
-    for inner in walk_statements(statement):
-        for expression in expressions(inner):
-            for operand in walk_expression(expression):
-                if isinstance(operand, Load):
-                    reads.update(dict.fromkeys(resolved(operand.buffer)))
-        match inner:
-            case Store():
-                writes.update(dict.fromkeys(resolved(inner.buffer)))
-            case View():
-                found = dict.fromkeys(b for region in regions(inner) for b in resolved(region.buffer))
-                sources[inner.buffer] = tuple(found)
-            case Call():
-                for buffer, access in _argument_accesses(inner, (callees or {}).get(inner.callee)):
-                    if access is not Access.WRITE:
-                        reads.update(dict.fromkeys(resolved(buffer)))
-                    if access is not Access.READ:
-                        writes.update(dict.fromkeys(resolved(buffer)))
-            case _:
-                pass
-    return BufferUse(tuple(reads), tuple(writes))
-
-
-def _argument_accesses(call: Call, callee: PrimFunc | None) -> Iterator[tuple[Buffer, Access]]:
-    for position, argument in enumerate(call.arguments):
-        if not isinstance(argument, Region):
-            continue
-        access = Access.READ_WRITE
-        if callee is not None and position < len(callee.parameters):
-            parameter = callee.parameters[position]
-            if isinstance(parameter, BufferParameter):
-                access = parameter.access
-        yield argument.buffer, access

@@ -435,13 +435,6 @@ class Target:
             return None if largest_bytes >= _BEYOND_ALL_BYTES else largest_bytes
         return min(pool.size_bytes, largest_bytes)
 
-    def address_seen_by(self, device_name: str, memory_name: str) -> int | None:
-        """Where a device sees a memory begin; `None` if it does not reach it or no base is known."""
-        for entry in self.device(device_name).reach:
-            if entry.memory == memory_name:
-                return self.memory(memory_name).base if entry.base is None else entry.base
-        return None
-
     def external_stack_bytes(self, symbol: str) -> int | None:
         """The stack that an external symbol needs; `None` if the target does not declare it."""
         return next((entry.size_bytes for entry in self.external_stacks if entry.symbol == symbol), None)

@@ -12,7 +12,6 @@ import pytest
 
 from bytewright.codegen.expressions import C_TYPES, c_element, c_expression, c_stored, helper_name
 from bytewright.codegen.kernels import kernels_header, kernels_source
-from bytewright.ir.evaluate.evaluate import run_primfunc
 from bytewright.ir.expr import (
     TRUE,
     BinaryOperator,
@@ -34,6 +33,7 @@ from bytewright.ir.module import Module
 from bytewright.ir.prim import Access, BufferParameter, PrimFunc, ScalarParameter, Seq, Store
 from bytewright.ir.scope import GLOBAL, LOCAL
 from bytewright.ir.types import DType
+from support.evaluation import run_primfunc
 from support.random_expressions import RESULTS, STORED, Expressions, Valued
 
 I8, U8, I16, I32, I64, F32, F64 = DType.I8, DType.U8, DType.I16, DType.I32, DType.I64, DType.F32, DType.F64

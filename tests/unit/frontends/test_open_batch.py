@@ -10,7 +10,7 @@ import pytest
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.frontends.open_batch import open_batch
 from bytewright.ir.evaluate.evaluate import Evaluator
-from bytewright.ir.graph import Array, evaluate_function
+from bytewright.ir.graph import Array
 from bytewright.ir.module import Module
 from bytewright.ir.text.parse import parse_module
 from bytewright.ir.text.print_module import module_data, print_module
@@ -23,6 +23,7 @@ from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
 from bytewright.ops.registry import OPERATIONS
 from bytewright.ops.softmax import TflSoftmax
 from bytewright.target.registry import load_target
+from support.evaluation import evaluate_function
 from support.lowering import Draft, lowered
 
 I8, F32 = DType.I8, DType.F32

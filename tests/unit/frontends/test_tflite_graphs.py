@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from bytewright.diagnostics import CompileError
 from bytewright.frontends.tflite import import_content
-from bytewright.ir.graph import Array, evaluate_function
+from bytewright.ir.graph import Array
 from bytewright.ir.module import Module
 from bytewright.ops.data import Pad, Reshape, Transpose
 from bytewright.ops.elementwise import Clamp, Table
+from support.evaluation import evaluate_function
 from support.reference import LiteRt
 from tflite_writer import ModelBuilder
 

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from bytewright.frontends.tflite import import_tflite
-from bytewright.ir.graph import Array, evaluate_function
+from bytewright.ir.graph import Array
 from bytewright.ir.module import Module
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.softmax import TflSoftmax
+from support.evaluation import evaluate_function
 from support.reference import LiteRt
 
 MODELS = Path(__file__).resolve().parents[4] / "shared" / "models"

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from bytewright.frontends.tflite import import_content
-from bytewright.ir.graph import evaluate_function
 from bytewright.ops.arithmetic.numerics import Numerics
+from support.evaluation import evaluate_function
 from support.random_models import CASES, RandomModel, operator_models
 from support.reference import LiteRt, TfLiteMicro
 

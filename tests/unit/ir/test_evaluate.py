@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bytewright.diagnostics import InternalError
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.data import TensorData
-from bytewright.ir.evaluate.evaluate import Evaluator, run_primfunc
+from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.expr import (
     BinaryOperator,
     Buffer,
@@ -50,6 +50,7 @@ from bytewright.ir.prim import (
 from bytewright.ir.rewrite import expand_unrolled
 from bytewright.ir.scope import LOCAL, WORKSPACE, pool_scope
 from bytewright.ir.types import DType, Symbol
+from support.evaluation import run_primfunc
 
 
 def compute(build: Callable[..., Expr], dtype: DType, *values: tuple[DType, int | float]) -> object:

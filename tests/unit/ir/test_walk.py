@@ -1,14 +1,13 @@
-"""Reading bodies: order of walks, free names, what is read and written."""
+"""Reading bodies: order of walks, free names."""
 
 from __future__ import annotations
 
-from bytewright.ir.builder import BodyBuilder, load, region
+from bytewright.ir.builder import BodyBuilder, load
 from bytewright.ir.expr import Binary, Buffer, Const, Load, Var
-from bytewright.ir.prim import Access, BufferParameter, For, If, PrimFunc, ScalarParameter, Seq, Store
+from bytewright.ir.prim import For, If, Seq, Store
 from bytewright.ir.scope import WORKSPACE
 from bytewright.ir.types import DType
 from bytewright.ir.walk import (
-    buffers_read_written,
     free_buffers,
     free_variables,
     walk_expression,
@@ -38,32 +37,3 @@ def test_free_variables_and_buffers_exclude_what_is_defined_inside():
     assert free_variables(b.finish()) == (N,)
     assert free_buffers(b.finish()) == (B, A)
     assert free_variables(load(A, N, N)) == (N,)
-
-
-def test_reads_and_writes_of_loads_and_stores():
-    b = BodyBuilder()
-    b.store(A, (0, 0), load(B, 0, 0) + load(C, 0, 0))
-    use = buffers_read_written(b.finish())
-    assert (use.reads, use.writes) == ((B, C), (A,))
-
-
-def test_view_counts_as_its_sources_where_it_is_used():
-    b = BodyBuilder()
-    row = b.view("row", region(B, 1, 0), DType.I32, 8, N < 2, region(C))
-    assert buffers_read_written(b.finish()).reads == ()
-    b.store(A, (0, 0), load(row, 3))
-    assert buffers_read_written(b.finish()).reads == (B, C)
-
-
-def test_call_counts_as_its_callee_says_or_as_everything():
-    callee = PrimFunc(
-        "f",
-        (BufferParameter(B, Access.READ), ScalarParameter(N), BufferParameter(A, Access.WRITE)),
-        Seq(()),
-    )
-    b = BodyBuilder()
-    b.call("f", region(B), 3, region(A))
-    known = buffers_read_written(b.finish(), {"f": callee})
-    assert (known.reads, known.writes) == ((B,), (A,))
-    unknown = buffers_read_written(b.finish())
-    assert (unknown.reads, unknown.writes) == ((B, A), (B, A))

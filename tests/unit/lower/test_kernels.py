@@ -11,13 +11,13 @@ import pytest
 
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.expr import Buffer, RingRows
-from bytewright.ir.graph import evaluate_function
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Access, BufferParameter, Call, ParameterRole, PrimFunc, Region
 from bytewright.ir.rewrite import substitute_in_function
 from bytewright.ir.types import DType
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d
+from support.evaluation import evaluate_function
 from support.lowering import TARGETS, Draft, lowered, random_inputs
 
 I8, I32, F32 = DType.I8, DType.I32, DType.F32

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from bytewright.diagnostics import CompileError
 from bytewright.ir.builder import BodyBuilder, load
-from bytewright.ir.evaluate.evaluate import run_primfunc
 from bytewright.ir.expr import Buffer, const
 from bytewright.ir.prim import Access, BufferParameter, PrimFunc
 from bytewright.ir.scope import GLOBAL
@@ -18,6 +17,7 @@ from bytewright.ir.where import Where
 from bytewright.lower.rescale import ScaleOperands, double_round, linear, single_round, split_exponents
 from bytewright.lower.scalar import Scalar
 from bytewright.ops.arithmetic import rescale as reference
+from support.evaluation import run_primfunc
 
 I8, I32, I64 = DType.I8, DType.I32, DType.I64
 WHERE = Where("m.tflite")

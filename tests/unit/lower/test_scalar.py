@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from bytewright.diagnostics import CompileError
 from bytewright.ir.builder import BodyBuilder, load
-from bytewright.ir.evaluate.evaluate import run_primfunc
 from bytewright.ir.expr import Buffer, Const
 from bytewright.ir.prim import Access, BufferParameter, PrimFunc
 from bytewright.ir.scope import GLOBAL
@@ -17,6 +16,7 @@ from bytewright.ir.text.print_prim import format_expression
 from bytewright.ir.types import DType
 from bytewright.ir.where import Where
 from bytewright.lower.scalar import Scalar, clamped, element, require_i32
+from support.evaluation import run_primfunc
 
 I8, I32 = DType.I8, DType.I32
 SOURCE = Buffer("source", (256,), I8, GLOBAL, 1)

@@ -6,9 +6,10 @@ from typing import Literal
 
 import numpy as np
 import pytest
+from arithmetic_formulas import add_int8, mul_int8
 from arithmetic_models import ALL_INT8, BOTH, Quantization, elementwise, run, single
 
-from bytewright.ops.arithmetic.elementwise import add_int8, mul_int8, prepare_add, prepare_mul
+from bytewright.ops.arithmetic.elementwise import prepare_add, prepare_mul
 from bytewright.ops.arithmetic.multiplier import ACTIVATIONS, UnsupportedQuantizationError
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.arithmetic.pooling import prepare_mean

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from arithmetic_formulas import Window, average_pool, hard_swish, max_pool, softmax
 
 from bytewright.ops.arithmetic import float32
-from bytewright.ops.arithmetic.pooling import Window
 from support.reference import run_litert
 from tflite_writer import ModelBuilder
 
@@ -37,10 +37,10 @@ def assert_close(actual: np.ndarray, expected: np.ndarray) -> None:
 @pytest.mark.parametrize(
     ("operator", "reference", "options"),
     [
-        ("SOFTMAX", lambda x: float32.softmax(x, 0.7), {"beta": 0.7}),
+        ("SOFTMAX", lambda x: softmax(x, 0.7), {"beta": 0.7}),
         ("LOGISTIC", float32.logistic, {}),
         ("LEAKY_RELU", lambda x: float32.leaky_relu(x, 0.3), {"alpha": 0.3}),
-        ("HARD_SWISH", float32.hard_swish, {}),
+        ("HARD_SWISH", hard_swish, {}),
         ("RELU", lambda x: float32.clamp(x, "RELU"), {}),
         ("RELU6", lambda x: float32.clamp(x, "RELU6"), {}),
         ("RELU_N1_TO_1", lambda x: float32.clamp(x, "RELU_N1_TO_1"), {}),
@@ -51,7 +51,7 @@ def test_unary(operator: str, reference: Callable[[np.ndarray], np.ndarray], opt
 
 
 @pytest.mark.parametrize(
-    ("operator", "reference"), [("AVERAGE_POOL_2D", float32.average_pool), ("MAX_POOL_2D", float32.max_pool)]
+    ("operator", "reference"), [("AVERAGE_POOL_2D", average_pool), ("MAX_POOL_2D", max_pool)]
 )
 def test_pools(operator: str, reference: Callable[..., np.ndarray]) -> None:
     options = {"padding": "SAME", "stride_h": 2, "stride_w": 1, "filter_height": 3, "filter_width": 2}

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from arithmetic_formulas import Window, average_pool_int8, divide_half_away, max_pool_int8, prepare_pool
 from arithmetic_models import BOTH, run, single
 
 from bytewright.ops.arithmetic.multiplier import ACTIVATIONS
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.arithmetic.pooling import (
-    Window,
-    average_pool_int8,
-    divide_half_away,
-    max_pool_int8,
-    mean_int8,
-    prepare_mean,
-    prepare_pool,
-)
+from bytewright.ops.arithmetic.pooling import mean_int8, prepare_mean
 from support.reference import run_litert, run_tflm
 from tflite_writer import ModelBuilder
 

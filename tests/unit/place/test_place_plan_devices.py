@@ -43,7 +43,7 @@ def test_what_has_a_place_keeps_it() -> None:
         type=replace(first.outputs[0].type, place=VirtualDevice("npu", None, pool_scope("dtcm"))),
     )
     graph = replace(graph, nodes=(replace(first, outputs=(value,)), *graph.nodes[1:]))
-    placed = plan_devices(module.with_graph(graph), load_target("mps3-an547"))
+    placed = plan_devices(replace(module, functions=(graph,)), load_target("mps3-an547"))
     assert placed.graph.nodes[0].outputs[0].type.place == VirtualDevice(
         "npu", "mps3-an547", pool_scope("dtcm")
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bytewright.ir.analyses.stack import stack_refusals, stack_use, stack_uses
+from bytewright.ir.analyses.stack import stack_refusals, stack_uses
 from bytewright.ir.builder import BodyBuilder, region
 from bytewright.ir.expr import Buffer, Var
 from bytewright.ir.module import Module
@@ -41,7 +41,7 @@ def entry_calling(*kernels: PrimFunc, called: tuple[str, ...] = ()) -> Module:
 
 
 def planned_bytes(*statements: Allocate | Seq | If | For) -> int:
-    return stack_use(with_kernel(*statements), HOST).planned_bytes
+    return stack_uses(with_kernel(*statements), HOST)[0].planned_bytes
 
 
 def test_arrays_of_a_sequence_add_up() -> None:
@@ -71,7 +71,7 @@ def test_element_types_count_their_size() -> None:
 
 def test_the_worst_path_is_named_with_an_allowance_for_each_level() -> None:
     kernels = [reverse_kernel(name, size, STACK) for name, size in (("a", 10), ("b", 30), ("c", 20))]
-    use = stack_use(entry_calling(*kernels), HOST)
+    use = stack_uses(entry_calling(*kernels), HOST)[0]
     assert use.path == ("main", "b")
     assert (use.planned_bytes, use.size_bytes) == (30, 30 + 2 * ALLOWANCE)
     assert (use.context, use.limit_bytes, use.excess_bytes) == ("cpu", None, 0)
@@ -85,7 +85,7 @@ def test_kernels_that_call_kernels_are_followed() -> None:
     body.call("inner", region(source), region(result), where=WHERE)
     parameters = (BufferParameter(source, Access.READ), BufferParameter(result, Access.WRITE))
     outer = PrimFunc("outer", parameters, body.finish(), where=WHERE)
-    use = stack_use(entry_calling(inner, outer, called=("outer",)), HOST)
+    use = stack_uses(entry_calling(inner, outer, called=("outer",)), HOST)[0]
     assert use.path == ("main", "outer", "inner")
     assert (use.planned_bytes, use.size_bytes) == (47, 47 + 3 * ALLOWANCE)
 
@@ -98,7 +98,7 @@ def test_the_limit_is_kept_to_the_byte_and_the_reserve_is_subtracted() -> None:
     module = with_kernel(array("a", 100))
     device = load_target("mps3-an547").default_device
     need = 100 + 2 * device.stack_allowance_per_call_bytes + device.stack_reserve_bytes
-    use = stack_use(module, limited(need))
+    use = stack_uses(module, limited(need))[0]
     assert use.size_bytes == use.limit_bytes == need - device.stack_reserve_bytes
     tight = limited(need - 1)
     (diagnostic,) = stack_refusals(stack_uses(module, tight), module, tight)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bytewright.diagnostics import CompileError, InternalError
-from bytewright.ir.analyses.stack import stack_use
+from bytewright.ir.analyses.stack import stack_uses
 from bytewright.ir.border import Io
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Allocate, View
@@ -171,7 +171,7 @@ def test_the_stack_has_room_to_align_arrays() -> None:
     loops = "for i : i32 in 0 .. 8 {{ s[i] = x[i] }}\nfor j : i32 in 0 .. 8 {{ y[j] = s[j] }}"
     body = f'allocate s : buffer<8xi8, "{{}}", align={{}}>\n{loops}'
     sizes = [
-        stack_use(
+        stack_uses(
             plan_lowered(
                 module(
                     kernel(
@@ -182,7 +182,7 @@ def test_the_stack_has_room_to_align_arrays() -> None:
                 HOST,
             ).module,
             HOST,
-        )
+        )[0]
         for alignment in (1, 8, 256)
     ]
     assert [size.planned_bytes for size in sizes] == [8, 8, 8]

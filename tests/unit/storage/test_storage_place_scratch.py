@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.ir.analyses.stack import stack_use
+from bytewright.ir.analyses.stack import stack_uses
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.expr import Buffer, Var
 from bytewright.ir.module import Module
@@ -202,9 +202,9 @@ def test_what_may_move_makes_room_on_the_stack() -> None:
     module = module_of("m", kernels, body.finish(), first, last)
     roomy = target_of()
     tight = target_of(max_stack=2 * roomy.default_device.stack_allowance_per_call_bytes + 100)
-    assert stack_use(place_scratch(module, roomy), roomy).planned_bytes == 128
+    assert stack_uses(place_scratch(module, roomy), roomy)[0].planned_bytes == 128
     placed = place_scratch(module, tight)
-    use = stack_use(placed, tight)
+    use = stack_uses(placed, tight)[0]
     assert use.excess_bytes == 0
     assert use.planned_bytes == 64
     moved = [a.buffer for a in allocations(placed.main.body)]
@@ -237,7 +237,7 @@ def test_as_few_bytes_move_as_suffice() -> None:
         "of the stack of 'cpu', 100 B more than its limit; of its arrays 200 B move, the fewest that suffice"
     )
     assert any(text in line and "main -> k would take" in line for line in moved.provenance)
-    assert stack_use(placed, tight).planned_bytes == 900
+    assert stack_uses(placed, tight)[0].planned_bytes == 900
     pool = replace(tight.workspace_pools[0], size_bytes=300)
     plan_lowered(with_arrays(200, 900), replace(tight, pools=(pool, *tight.parameter_pools)))
 

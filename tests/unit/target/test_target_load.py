@@ -18,6 +18,7 @@ from bytewright.target import (
     load_text,
 )
 from support.apply_help import with_target_lines
+from support.reach import address_seen_by
 
 BOARD = """\
 name = "board"
@@ -127,9 +128,9 @@ def test_contexts_have_budgets_of_their_own() -> None:
 def test_a_device_may_see_a_memory_elsewhere() -> None:
     text = changed('reach = ["isram"]', 'reach = [{ memory = "isram", base = 0x80000000 }]')
     target = load_text(text, "x")
-    assert target.address_seen_by("npu", "isram") == 0x80000000
-    assert target.address_seen_by("cpu", "isram") == 0x21000000
-    assert target.address_seen_by("npu", "dtcm") is None
+    assert address_seen_by(target, "npu", "isram") == 0x80000000
+    assert address_seen_by(target, "cpu", "isram") == 0x21000000
+    assert address_seen_by(target, "npu", "dtcm") is None
 
 
 def test_two_pools_may_follow_a_memory_without_limit() -> None:

@@ -103,11 +103,6 @@ def stack_uses(module: Module, target: Target) -> tuple[StackUse, ...]:
     return tuple(uses)
 
 
-def stack_use(module: Module, target: Target) -> StackUse:
-    """The stack of the context that calls the model, whatever its limit."""
-    return stack_uses(module, target)[0]
-
-
 def _use(context: ExecutionContext, paths: list[_Worst]) -> StackUse:
     largest = max(paths, key=lambda path: path.total_bytes)
     return StackUse(

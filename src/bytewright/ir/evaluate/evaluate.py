@@ -38,16 +38,6 @@ Array = NDArray[np.generic]
 Argument = Array | int | float
 
 
-def run_primfunc(
-    function: PrimFunc, arguments: Mapping[str, Argument], module: Module | None = None
-) -> dict[str, Array]:
-    """Runs one PrimFunc; see `Evaluator.run`. `module` gives the functions and constants that it uses."""
-    surrounding = module or Module(function.name)
-    known = {f.name for f in (*surrounding.kernels, *surrounding.entries)}
-    extra = () if function.name in known else (function,)
-    return Evaluator(surrounding, extra).run(function.name, arguments)
-
-
 class Evaluator:
     """The PrimFuncs of a module, ready to run as often as wanted.
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Literal
 
 from bytewright.ops.arithmetic.multiplier import (
     Multiplier,
@@ -18,7 +15,6 @@ from bytewright.ops.arithmetic.multiplier import (
     single_quotient,
 )
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.arithmetic.rescale import double_round, to_int8
 
 Quantization = tuple[float, int]
 """Scale and zero point of a per-tensor quantised tensor."""
@@ -89,18 +85,6 @@ def prepare_add(
     )
 
 
-def _rescale(values: NDArray[np.int64], factor: Multiplier) -> NDArray[np.int64]:
-    return double_round(values, factor.multiplier, factor.left_shift, factor.right_shift)
-
-
-def add_int8(a: NDArray[Any], b: NDArray[Any], prepared: AddInt8) -> NDArray[np.int8]:
-    """ADD or SUB of int8 arrays, which broadcast."""
-    first = (np.asarray(a, np.int64) - prepared.first_zero_point) << LEFT_SHIFT
-    second = (np.asarray(b, np.int64) - prepared.second_zero_point) << LEFT_SHIFT
-    total = _rescale(first, prepared.first) + prepared.sign * _rescale(second, prepared.second)
-    return to_int8(_rescale(total, prepared.output), prepared.zero_point, prepared.low, prepared.high)
-
-
 def prepare_mul(
     first: Quantization, second: Quantization, output: Quantization, activation: str, numerics: Numerics
 ) -> MulInt8:
@@ -118,11 +102,3 @@ def prepare_mul(
     require_left_shift(factor, 255 * 255, "MUL")
     low, high = activation_range(activation, scale_out, output[1])
     return MulInt8(first[1], second[1], factor, output[1], low, high)
-
-
-def mul_int8(a: NDArray[Any], b: NDArray[Any], prepared: MulInt8) -> NDArray[np.int8]:
-    """MUL of int8 arrays, which broadcast."""
-    first = np.asarray(a, np.int64) - prepared.first_zero_point
-    second = np.asarray(b, np.int64) - prepared.second_zero_point
-    scaled = _rescale(first * second, prepared.output)
-    return to_int8(scaled, prepared.zero_point, prepared.low, prepared.high)
