@@ -6,7 +6,8 @@ planned buffer; what is known of its blocks stands in the context, so no byte of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from math import prod
 
 from bytewright.codegen.interface import ArenaInterface, Interface, request_name
@@ -196,43 +197,38 @@ def describe_requests(requests: Sequence[tuple[Buffer, ArenaInterface]]) -> str:
     return text
 
 
-def write_requests(
-    writer: Writer,
-    interface: Interface,
-    requests: Sequence[tuple[Buffer, ArenaInterface]],
-    write_call: Callable[[str], None],
-) -> None:
-    """A call between its requests and their release: one inside the other, so that nothing stays on any way out.
+@contextmanager
+def requested(
+    writer: Writer, interface: Interface, requests: Sequence[tuple[Buffer, ArenaInterface]]
+) -> Generator[str | None, None, None]:
+    """Requests before what is written inside, and their release behind it, nested: nothing stays on any way out.
 
-    `write_call` is given the variable that holds the status of the run.
+    Gives the variable that holds the status of the run; None without requests.
     """
-    prefix = interface.prefix
+    if not requests:
+        yield None
+        return
     with writer.block(""):
-        writer.line(f"int32_t {_STATUS} = {prefix}_ERROR_NO_MEMORY;")
-        _write_nested(writer, interface, requests, write_call)
-        with writer.block(f"if ({_STATUS} != {prefix}_OK)"):
+        writer.line(f"int32_t {_STATUS} = {interface.prefix}_ERROR_NO_MEMORY;")
+        with ExitStack() as held:
+            for buffer, arena in requests:
+                held.enter_context(_held(writer, interface, buffer, arena))
+            yield _STATUS
+        with writer.block(f"if ({_STATUS} != {interface.prefix}_OK)"):
             writer.line(f"return {_STATUS};")
 
 
-def _write_nested(
-    writer: Writer,
-    interface: Interface,
-    requests: Sequence[tuple[Buffer, ArenaInterface]],
-    write_call: Callable[[str], None],
-) -> None:
-    if not requests:
-        write_call(_STATUS)
-        return
-    (buffer, arena), *others = requests
+@contextmanager
+def _held(
+    writer: Writer, interface: Interface, buffer: Buffer, arena: ArenaInterface
+) -> Generator[None, None, None]:
+    """One request, what is done if it is granted, and its release."""
     name, pool = request_name(buffer.name), interface.pool_macro(arena)
     allocate, release = backend_functions(interface.model)
-    writer.listed(
-        f"void *const {name} = {allocate}",
-        ["context", pool, _size_text(buffer), f"{buffer.alignment}"],
-        ";",
-    )
+    arguments = ["context", pool, _size_text(buffer), f"{buffer.alignment}"]
+    writer.listed(f"void *const {name} = {allocate}", arguments, ";")
     with writer.block(f"if ({name} != NULL)"):
-        _write_nested(writer, interface, others, write_call)
+        yield
         writer.listed(f"{_STATUS} = first_error", [_STATUS, f"{release}(context, {pool}, {name})"], ";")
 
 

@@ -15,6 +15,7 @@ from bytewright.ir.expr import Buffer, Expr, Load, Var, const
 from bytewright.ir.prim import (
     BufferParameter,
     For,
+    Let,
     LoopKind,
     Parameter,
     PrimFunc,
@@ -53,6 +54,22 @@ def _unrolled(kernel: PrimFunc) -> PrimFunc:
 def parameters_in_c(kernel: PrimFunc, taken: Collection[str] = ()) -> PrimFunc:
     """The kernel without its body, with the parameters of its C form."""
     return c_form(replace(kernel, body=Seq(())), taken)
+
+
+def with_variables_of_c(entry: PrimFunc, taken: Collection[str]) -> PrimFunc:
+    """The entry with names of C for its loop variables and what it calls by name; its buffers keep theirs.
+
+    Args:
+        entry: An entry.
+        taken: What else the run function names.
+    """
+    variables = [s.variable.name for s in walk_statements(entry.body) if isinstance(s, For | Let)]
+    names = unique_names(variables, taken)
+
+    def expression(node: Expr) -> Expr:
+        return replace(node, name=names.get(node.name, node.name)) if isinstance(node, Var) else node
+
+    return replace(entry, body=rewrite_sequence(entry.body, Rewriting(expression)))
 
 
 def _renamed(kernel: PrimFunc, names: dict[str, str]) -> PrimFunc:

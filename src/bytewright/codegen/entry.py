@@ -18,12 +18,12 @@ from bytewright.codegen.interface import Interface, PoolInterface, planned_offse
 from bytewright.codegen.kernels import write_operator_functions
 from bytewright.codegen.parameters import array_declaration
 from bytewright.codegen.set_parameters import write_set_parameters
-from bytewright.codegen.steps import MAX_NAMED, Names, all_workspaces, port_expressions, write_steps
+from bytewright.codegen.steps import MAX_NAMED, PlannedBuffers, StepWriter, all_workspaces, port_expressions
 from bytewright.codegen.writer import Writer
 from bytewright.ir.border import Border, border_buffers, border_ports
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
-from bytewright.ir.prim import Statement
+from bytewright.ir.prim import Access, Statement
 from bytewright.ir.types import format_shape
 from bytewright.ir.walk import regions, walk_statements
 
@@ -154,8 +154,8 @@ def _write_run(writer: Writer, module: Module, interface: Interface) -> None:
             if pool.pool.name not in touched:  # an input that no step reads, say; the macro may have no text
                 writer.line(f"(void){interface.base_name(pool)};")
         write_arena_resets(writer, interface)
-        names = Names(interface, ports, {kernel.name: kernel for kernel in module.kernels})
-        write_steps(writer, module.main, names, [interface.base_name(pool) for pool in workspaces])
+        watched = [interface.base_name(pool) for pool in workspaces]
+        StepWriter(writer, PlannedBuffers(interface, ports), module, watched).entry(module.main)
         writer.line(f"return {interface.prefix}_OK;")
 
 
@@ -167,17 +167,17 @@ def _pools_of(statement: Statement) -> tuple[str | None, ...]:
 def _write_address_functions(writer: Writer, module: Module, interface: Interface) -> None:
     """The functions that return where inputs and outputs lie in the workspace."""
     ports = border_ports(module)
-    names = Names(interface, {}, {})
+    buffers = PlannedBuffers(interface, {})
     for border in Border:
         for buffer in border_buffers(module.main, border):
             _, port = ports[buffer.name]
             pool = interface.pool_of(buffer)
-            is_read_only = border is Border.OUTPUT
+            access = Access.READ if border is Border.OUTPUT else Access.WRITE
             with writer.block(address_head(interface, border, port)):
                 with writer.block(f"if ({_is_unset(pool)})"):
                     writer.line("return NULL;")
                 base = f"context->{pool.identifier}" if pool.is_caller else interface.array_name(pool)
-                writer.line(f"return {names.address_from(base, buffer, is_read_only)};")
+                writer.line(f"return {buffers.address_from(base, buffer, access)};")
             writer.line()
 
 

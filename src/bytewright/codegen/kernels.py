@@ -10,8 +10,9 @@ from bytewright.codegen.expressions import C_TYPES, helper_name
 from bytewright.codegen.externals import externals, externals_header_name, own_kernels
 from bytewright.codegen.includes import needs_bool_header, needs_math_header
 from bytewright.codegen.prototypes import write_prototype
-from bytewright.codegen.statements import write_sequence
+from bytewright.codegen.statements import StatementWriter
 from bytewright.codegen.writer import Writer
+from bytewright.ir.backend import backend_functions
 from bytewright.ir.expr import Binary, BinaryOperator, MathFunction
 from bytewright.ir.module import Module
 from bytewright.ir.prim import BufferParameter, Call, PrimFunc
@@ -39,7 +40,7 @@ def kernels_header(module: Module) -> str:
         writer.line()
         writer.line(f'#include "{externals_header_name(module.name)}"')
     writer.line()
-    taken = _called(module)
+    taken = called(module)
     for kernel in own_kernels(module):
         write_prototype(writer, parameters_in_c(kernel, taken), ";")
     writer.line()
@@ -59,20 +60,21 @@ def kernels_source(module: Module) -> str:
         writer.line()
         writer.line("#include <math.h>")
     write_operator_functions(writer, module.kernels)
-    taken = _called(module)
+    taken = called(module)
     for kernel in own_kernels(module):
         writer.line()
         _write_kernel(writer, c_form(kernel, taken))
     return writer.text()
 
 
-def _called(module: Module) -> frozenset[str]:
-    """The functions that kernels may call: no variable of theirs is called so."""
+def called(module: Module) -> frozenset[str]:
+    """The functions that kernels and the entry may call: no variable of theirs is called so."""
     calls = (s for kernel in module.kernels for s in walk_statements(kernel.body) if isinstance(s, Call))
     helpers = (helper_name(operator, dtype) for operator in _HELPERS for dtype in DType)
     functions = (function.value for function in MathFunction)
     kernels = (kernel.name for kernel in module.kernels)
-    return frozenset((*kernels, *(call.callee for call in calls), *helpers, *functions))
+    callees = (call.callee for call in calls)
+    return frozenset((*kernels, *callees, *helpers, *functions, *backend_functions(module.name)))
 
 
 def _write_kernel(writer: Writer, kernel: PrimFunc) -> None:
@@ -87,13 +89,13 @@ def _write_kernel(writer: Writer, kernel: PrimFunc) -> None:
     with writer.block(""):
         for name in _unused_parameters(kernel):
             writer.line(f"(void){name};")
-        write_sequence(writer, kernel.body)
+        StatementWriter(writer).sequence(kernel.body)
 
 
 def _unused_parameters(kernel: PrimFunc) -> list[str]:
     """Names of parameters that the text of the body does not mention; compilers warn of them otherwise."""
     body = Writer()
-    write_sequence(body, kernel.body)
+    StatementWriter(body).sequence(kernel.body)
     used = set(re.findall(r"\w+", body.text()))
     names = [p.buffer.name if isinstance(p, BufferParameter) else p.variable.name for p in kernel.parameters]
     return [name for name in names if name not in used]

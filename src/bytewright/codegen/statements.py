@@ -1,9 +1,10 @@
-"""Statements of kernels as C text."""
+"""Statements of kernels and of the entry as C text: one writer, which is told where the function's buffers are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeGuard, assert_never
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Protocol, assert_never
 
 from bytewright.codegen.expressions import (
     C_TYPES,
@@ -17,114 +18,169 @@ from bytewright.codegen.expressions import (
 from bytewright.codegen.writer import Writer
 from bytewright.diagnostics import InternalError
 from bytewright.ir.address import num_elements, region_index
-from bytewright.ir.expr import Binary, BinaryOperator, Const, Expr, Load
-from bytewright.ir.prim import Allocate, Call, CallKind, For, If, Let, Region, Seq, Statement, Store, View
+from bytewright.ir.expr import Binary, BinaryOperator, Buffer, Const, Expr, Load
+from bytewright.ir.prim import (
+    Access,
+    Allocate,
+    Call,
+    CallKind,
+    For,
+    If,
+    Let,
+    Region,
+    Seq,
+    Statement,
+    Store,
+    View,
+)
 from bytewright.ir.scope import STACK, Rank
 
-WriteCall = Callable[[Writer, Call], None]
+
+class Buffers(Protocol):
+    """Where the buffers of a function are."""
+
+    def address(self, buffer: Buffer, access: Access) -> str:
+        """The C text of a buffer's address, typed for this access."""
+        ...
+
+    def declaration(self, buffer: Buffer) -> str | None:
+        """What declares a buffer that the function allocates; None for one that is somewhere already."""
+        ...
 
 
-def write_sequence(writer: Writer, sequence: Seq, write_call: WriteCall | None = None) -> None:
-    """Writes statements in order.
+class OwnBuffers:
+    """Those of a kernel: pointers that it is given, and arrays and variables that it declares."""
 
-    Args:
-        writer: What to write with.
-        sequence: The statements.
-        write_call: Writes calls, if it is not as one kernel calls another.
-    """
-    statements = list(sequence.statements)
-    while statements:
-        statement = statements.pop(0)
-        if statements and _initialises(statement, following := statements[0]):
-            statements.pop(0)
-            _write_initialised(writer, statement, following)
+    def address(self, buffer: Buffer, access: Access) -> str:
+        """The name; what it points to, its declaration says."""
+        del access
+        return buffer.name
+
+    def declaration(self, buffer: Buffer) -> str | None:
+        """An array or a variable."""
+        if buffer.scope != STACK and (buffer.scope is None or buffer.scope.rank is not Rank.LOCAL):
+            raise InternalError(f"storage of '{buffer.name}' ({buffer.scope}) was not decided")
+        size = f"[{num_elements(buffer)}]" if is_in_memory(buffer) else ""
+        is_strict = size and buffer.alignment > buffer.dtype.size_bytes
+        aligned = f" __attribute__((aligned({buffer.alignment})))" if is_strict else ""
+        return f"{c_element_type(buffer)} {buffer.name}{size}{aligned};"
+
+
+class StatementWriter:
+    """Writes the statements of one function. The entry has a writer of its own for its calls, which are steps."""
+
+    def __init__(self, writer: Writer, buffers: Buffers | None = None) -> None:
+        self.writer = writer
+        self.buffers = buffers or OwnBuffers()
+
+    def sequence(self, sequence: Seq) -> None:
+        """Writes statements in order."""
+        statements = iter(pairwise((*sequence.statements, Seq(()))))
+        for statement, following in statements:
+            if isinstance(statement, Allocate) and isinstance(following, Store):
+                buffer = statement.buffer
+                if following.buffer == buffer and not is_in_memory(buffer):  # a variable, and its first value
+                    self.writer.wrapped(
+                        f"{c_element_type(buffer)} {buffer.name} = {c_value(following.value)};"
+                    )
+                    next(statements)
+                    continue
+            self.statement(statement)
+
+    def statement(self, statement: Statement) -> None:
+        """Writes one statement."""
+        match statement:
+            case Seq():
+                self._block(statement)
+            case For():
+                self._loop(statement)
+            case Allocate():
+                declaration = self.buffers.declaration(statement.buffer)
+                if declaration is not None:
+                    self.writer.line(declaration)
+            case View():
+                self._view(statement)
+            case Store():
+                self._store(statement)
+            case If():
+                self._if(statement)
+            case Let():
+                variable = statement.variable
+                value = c_value(statement.value)
+                self.writer.wrapped(f"const {C_TYPES[variable.dtype]} {variable.name} = {value};")
+            case Call():
+                self.call(statement)
+            case _:
+                assert_never(statement)
+
+    def call(self, call: Call) -> None:
+        """Writes a call."""
+        accesses = [Access.READ_WRITE] * len(call.arguments)
+        self.writer.listed(call.callee, self.arguments(call, accesses), ";")
+
+    def arguments(self, call: Call, accesses: Sequence[Access]) -> list[str]:
+        """What a call passes, to a function that touches each argument so."""
+        if call.kind is not CallKind.EXTERN:
+            raise InternalError(f"calls of kind '{call.kind.value}' have no C text yet")
+        return [
+            self.region(argument, access) if isinstance(argument, Region) else c_value(argument)
+            for argument, access in zip(call.arguments, accesses, strict=True)
+        ]
+
+    def region(self, region: Region, access: Access) -> str:
+        """The address of a region's first element."""
+        address, index = self.buffers.address(region.buffer, access), region_index(region)
+        if isinstance(index, Const) and index.value == 0:
+            return address
+        text = c_expression(index)
+        return f"{address} + ({text})" if " " in text else f"{address} + {text}"
+
+    def _block(self, block: Seq) -> None:
+        """In braces where something is declared, which ends with them."""
+        if any(self._declares(statement) for statement in block.statements):
+            with self.writer.block(""):
+                self.sequence(block)
         else:
-            write_statement(writer, statement, write_call)
+            self.sequence(block)
 
+    def _declares(self, statement: Statement) -> bool:
+        if isinstance(statement, Allocate):
+            return self.buffers.declaration(statement.buffer) is not None
+        return isinstance(statement, Let | View)
 
-def _initialises(statement: Statement, following: Statement) -> TypeGuard[Allocate]:
-    """Whether a scalar is declared and then given its first value, not computed from itself."""
-    return (
-        isinstance(statement, Allocate)
-        and isinstance(following, Store)
-        and following.buffer == statement.buffer
-        and not is_in_memory(statement.buffer)
-    )
+    def _loop(self, loop: For) -> None:
+        name, begin, end = loop.variable.name, c_expression(loop.begin), c_expression(loop.end)
+        c_type = C_TYPES[loop.variable.dtype]
+        with self.writer.block(f"for ({c_type} {name} = {begin}; {name} < {end}; ++{name})"):
+            self.sequence(loop.body)
 
+    def _view(self, view: View) -> None:
+        source = self.region(view.source, Access.READ)
+        if view.condition is not None and view.otherwise is not None:
+            otherwise = self.region(view.otherwise, Access.READ)
+            source = f"({c_expression(view.condition)}) ? {source} : {otherwise}"
+        self.writer.wrapped(f"const {c_element_type(view.buffer)} *const {view.buffer.name} = {source};")
 
-def _write_initialised(writer: Writer, allocation: Allocate, store: Statement) -> None:
-    if not isinstance(store, Store):
-        raise InternalError("a scalar is initialised by a store")
-    buffer = allocation.buffer
-    writer.wrapped(f"{c_element_type(buffer)} {buffer.name} = {c_value(store.value)};")
+    def _store(self, store: Store) -> None:
+        target = c_element(store.buffer, store.indices)
+        increment = _increment(store)
+        if increment is not None:
+            self.writer.wrapped(f"{target} += {c_expression(increment)};")
+        else:
+            self.writer.wrapped(f"{target} = {c_stored(store.buffer, store.value)};")
 
-
-def write_statement(writer: Writer, statement: Statement, write_call: WriteCall | None = None) -> None:
-    """Writes one statement; see `write_sequence`."""
-    match statement:
-        case Seq():
-            with writer.block(""):
-                write_sequence(writer, statement, write_call)
-        case For():
-            _write_loop(writer, statement, write_call)
-        case Allocate():
-            _write_allocation(writer, statement)
-        case View():
-            _write_view(writer, statement)
-        case Store():
-            _write_store(writer, statement)
-        case If():
-            _write_if(writer, statement, write_call)
-        case Let():
-            variable = statement.variable
-            value = c_value(statement.value)
-            writer.wrapped(f"const {C_TYPES[variable.dtype]} {variable.name} = {value};")
-        case Call():
-            (write_call or _write_call)(writer, statement)
-        case _:
-            assert_never(statement)
-
-
-def _write_loop(writer: Writer, loop: For, write_call: WriteCall | None) -> None:
-    name, begin, end = loop.variable.name, c_expression(loop.begin), c_expression(loop.end)
-    c_type = C_TYPES[loop.variable.dtype]
-    with writer.block(f"for ({c_type} {name} = {begin}; {name} < {end}; ++{name})"):
-        write_sequence(writer, loop.body, write_call)
-
-
-def _write_allocation(writer: Writer, allocation: Allocate) -> None:
-    buffer = allocation.buffer
-    if buffer.scope != STACK and (buffer.scope is None or buffer.scope.rank is not Rank.LOCAL):
-        raise InternalError(f"storage of '{buffer.name}' ({buffer.scope}) was not decided")
-    size = f"[{num_elements(buffer)}]" if is_in_memory(buffer) else ""
-    is_strict = size and buffer.alignment > buffer.dtype.size_bytes
-    aligned = f" __attribute__((aligned({buffer.alignment})))" if is_strict else ""
-    writer.line(f"{c_element_type(buffer)} {buffer.name}{size}{aligned};")
-
-
-def _write_view(writer: Writer, view: View) -> None:
-    source = c_region(view.source)
-    if view.condition is not None and view.otherwise is not None:
-        source = f"({c_expression(view.condition)}) ? {source} : {c_region(view.otherwise)}"
-    writer.wrapped(f"const {c_element_type(view.buffer)} *const {view.buffer.name} = {source};")
-
-
-def c_region(region: Region) -> str:
-    """The address of a region's first element."""
-    index = region_index(region)
-    if isinstance(index, Const) and index.value == 0:
-        return region.buffer.name
-    text = c_expression(index)
-    return f"{region.buffer.name} + ({text})" if " " in text else f"{region.buffer.name} + {text}"
-
-
-def _write_store(writer: Writer, store: Store) -> None:
-    target = c_element(store.buffer, store.indices)
-    increment = _increment(store)
-    if increment is not None:
-        writer.wrapped(f"{target} += {c_expression(increment)};")
-    else:
-        writer.wrapped(f"{target} = {c_stored(store.buffer, store.value)};")
+    def _if(self, statement: If) -> None:
+        head = f"if ({c_expression(statement.condition)})"
+        otherwise = statement.otherwise
+        if otherwise is None or not otherwise.statements:
+            with self.writer.block(head):
+                self.sequence(statement.then)
+            return
+        with self.writer.block(head, "} else {"):
+            self.sequence(statement.then)
+        with self.writer.indented():
+            self.sequence(otherwise)
+        self.writer.line("}")
 
 
 def _increment(store: Store) -> Expr | None:
@@ -138,24 +194,3 @@ def _increment(store: Store) -> Expr | None:
     ):
         return value.right
     return None
-
-
-def _write_if(writer: Writer, statement: If, write_call: WriteCall | None) -> None:
-    head = f"if ({c_expression(statement.condition)})"
-    otherwise = statement.otherwise
-    if otherwise is None or not otherwise.statements:
-        with writer.block(head):
-            write_sequence(writer, statement.then, write_call)
-        return
-    with writer.block(head, "} else {"):
-        write_sequence(writer, statement.then, write_call)
-    with writer.indented():
-        write_sequence(writer, otherwise, write_call)
-    writer.line("}")
-
-
-def _write_call(writer: Writer, call: Call) -> None:
-    if call.kind is not CallKind.EXTERN:
-        raise InternalError(f"calls of kind '{call.kind.value}' have no C text yet")
-    arguments = [c_region(a) if isinstance(a, Region) else c_value(a) for a in call.arguments]
-    writer.listed(call.callee, arguments, ";")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from bytewright.codegen.statements import c_region, write_sequence
+from bytewright.codegen.statements import StatementWriter
 from bytewright.codegen.writer import Writer
 from bytewright.diagnostics import InternalError
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.expr import Buffer, RingRows, cast
-from bytewright.ir.prim import CallKind, Seq
+from bytewright.ir.prim import Access, CallKind, Seq
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
 from bytewright.ir.types import DType
 
@@ -20,7 +20,7 @@ TARGET = Buffer("target", (4, 8), I32, GLOBAL, 4)
 
 def text(b: BodyBuilder) -> list[str]:
     writer = Writer()
-    write_sequence(writer, b.finish())
+    StatementWriter(writer).sequence(b.finish())
     return writer.text().splitlines()
 
 
@@ -89,8 +89,9 @@ def test_arrays_and_calls() -> None:
 
 def test_regions() -> None:
     ring = Buffer("ring", (9, 4), I8, GLOBAL, 1, RingRows(0, 3))
-    assert c_region(region(SOURCE)) == "source"
-    assert c_region(region(ring, 7, 2)) == "ring + 6"
+    statements = StatementWriter(Writer())
+    assert statements.region(region(SOURCE), Access.READ) == "source"
+    assert statements.region(region(ring, 7, 2), Access.READ) == "ring + 6"
 
 
 @pytest.mark.parametrize(
@@ -116,5 +117,5 @@ def test_calls_without_a_form_in_c_are_refused(kind: CallKind) -> None:
 
 def test_an_empty_sequence_is_no_text() -> None:
     writer = Writer()
-    write_sequence(writer, Seq(()))
+    StatementWriter(writer).sequence(Seq(()))
     assert writer.text().strip() == ""
