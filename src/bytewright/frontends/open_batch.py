@@ -11,10 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from bytewright.diagnostics import Collector, CompileError, Diagnostic
-from bytewright.ir.graph import Function, Node, Operation, Value, value_types
+from bytewright.ir.graph import Function, Node, Value, value_types
 from bytewright.ir.module import Module, Port
 from bytewright.ir.types import MAX_ELEMENTS, Extent, Symbol, TensorType, format_shape
-from bytewright.ops.data import Reshape, Slice
 
 BATCH = "batch"
 WITHOUT_BATCH = "leave out --batch-max: each run then computes one sample"
@@ -120,7 +119,7 @@ class _Opening:
         if not any(self._is_open(operand) for operand in operands):
             return node
         wanted = tuple(self._opened(value.type) for value in node.outputs)
-        operation = self._with_open_batch(node.operation)
+        operation = node.operation.with_batch(self.symbol)
         try:
             found = operation.infer(operands)
         except ValueError as error:
@@ -133,16 +132,6 @@ class _Opening:
             for value, type_ in zip(node.outputs, wanted, strict=True)
         )
         return replace(node, operation=operation, outputs=outputs)
-
-    def _with_open_batch(self, operation: Operation) -> Operation:
-        """The operator with its attributes for an open batch: shapes that it states begin with the batch."""
-        match operation:
-            case Reshape(shape=(1, *rest)):
-                return Reshape((self.symbol, *rest))
-            case Slice(size=(1, *rest)):
-                return replace(operation, size=(self.symbol, *rest))
-            case _:
-                return operation
 
     def _opened(self, type_: TensorType) -> TensorType:
         shape: tuple[Extent, ...] = (self.symbol, *type_.shape[1:])

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright.ir.data import TensorData
-from bytewright.ir.types import TensorType
+from bytewright.ir.types import Symbol, TensorType
 from bytewright.ir.where import Where
 
 Array = NDArray[np.generic]
@@ -23,7 +23,7 @@ Array = NDArray[np.generic]
 class Operation:
     """Contract of an operator descriptor: a frozen dataclass whose fields are its attributes.
 
-    Abstract; each operator of `bytewright.ops` derives from it once, and nothing derives from those.
+    Abstract, as are classes between it and several operators; nothing derives from an operator.
     """
 
     __slots__ = ()
@@ -40,6 +40,16 @@ class Operation:
     def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
         """The numpy reference: results of the operator, exact for integers."""
         raise NotImplementedError
+
+    def with_batch(self, batch: Symbol) -> Operation:
+        """The operator on operands whose leading extent is `batch` where it was 1: shapes that it states change too."""
+        del batch
+        return self
+
+    def work_per_element(self, inputs: tuple[TensorType, ...]) -> int:
+        """Steps that one element of the result takes, roughly."""
+        del inputs
+        return 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ to leave the 53 bits, and the numpy reference becomes a matrix product of the qu
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import ClassVar
 
 import numpy as np
@@ -17,10 +18,12 @@ from bytewright.ir.types import DType, TensorType, format_shape
 from bytewright.ops.checks import ARITHMETIC, require, require_count, require_dtype, require_rank
 from bytewright.ops.window import Padding, Pair, pad_spatial, tap, window_shape
 
+Float64 = NDArray[np.float64]
+
 
 @dataclass(frozen=True, slots=True)
-class Conv2d(Operation):
-    """x [N,H,W,IC], weights [OC,KH,KW,IC], bias [OC] -> [N,OH,OW,OC].
+class _Convolution(Operation):
+    """Abstract: a window over the rows and columns of x [N,H,W,C], with weights, and a bias for each channel.
 
     i8 with i32 bias gives the i32 accumulator; f32 gives f32. Taps outside the input contribute nothing, which
     for i8 means that padding holds `input_zero_point`.
@@ -30,83 +33,92 @@ class Conv2d(Operation):
         padding: (top, bottom, left, right).
     """
 
-    name: ClassVar[str] = "conv2d"
     stride: Pair
     padding: Padding
     dilation: Pair
     input_zero_point: int = 0
+
+    def kernel(self, weights: tuple[int, ...]) -> Pair:
+        """Height and width of the window, of the weights' shape."""
+        raise NotImplementedError
+
+    def channels(self, weights: tuple[int, ...]) -> tuple[int, int]:
+        """Channels of the input and of the output, of the weights' shape."""
+        raise NotImplementedError
+
+    def tap(self, seen: Float64, weights: Float64, row: int, column: int) -> Float64:
+        """What one tap adds to [N,OH,OW,OC], where it sees [N,OH,OW,C]."""
+        raise NotImplementedError
 
     def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """[N,OH,OW,OC], i32 for i8 operands and f32 for f32."""
         result = _check_operands(inputs)
         operand, weights, bias = inputs
-        channels, kernel_height, kernel_width, depth = weights.fixed_shape
+        depth, channels = self.channels(weights.fixed_shape)
         require(
             depth == operand.fixed_shape[3],
             f"weights [{format_shape(weights.shape)}] do not fit {operand.fixed_shape[3]} input channels",
         )
-        _check_bias(bias, channels)
-        spatial = window_shape(
-            operand, (kernel_height, kernel_width), self.stride, self.padding, self.dilation
-        )
+        fits = bias.shape == (channels,)
+        require(fits, f"bias [{format_shape(bias.shape)}] does not fit {channels} channels")
+        kernel = self.kernel(weights.fixed_shape)
+        spatial = window_shape(operand, kernel, self.stride, self.padding, self.dilation)
         return (TensorType((*spatial, channels), result),)
 
     def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
-        """Sum of a matrix product per tap, plus bias."""
+        """Sum over the taps, plus bias."""
         operand, weights, bias = inputs
-        padded = _centred(operand, self.padding, self.input_zero_point)
-        outputs = _output_extents(padded, weights.shape[1:3], self.stride, self.dilation)
-        taps = weights.astype(np.float64)
-        total = np.zeros((operand.shape[0], *outputs, weights.shape[0]), dtype=np.float64)
-        for row in range(weights.shape[1]):
-            for column in range(weights.shape[2]):
-                offset = (row * self.dilation[0], column * self.dilation[1])
-                total += tap(padded, offset, outputs, self.stride) @ taps[:, row, column, :].T
+        padded = pad_spatial(operand.astype(np.float64) - self.input_zero_point, self.padding, 0.0)
+        kernel = self.kernel(weights.shape)
+        outputs = _output_extents(padded, kernel, self.stride, self.dilation)
+        factors = weights.astype(np.float64)
+        total = np.zeros((operand.shape[0], *outputs, bias.size), dtype=np.float64)
+        for row, column in product(*map(range, kernel)):
+            offset = (row * self.dilation[0], column * self.dilation[1])
+            total += self.tap(tap(padded, offset, outputs, self.stride), factors, row, column)
         return (_finish(total, bias),)
+
+    def work_per_element(self, inputs: tuple[TensorType, ...]) -> int:
+        """One product for each weight of a channel."""
+        return inputs[1].num_elements // self.channels(inputs[1].fixed_shape)[1]
 
 
 @dataclass(frozen=True, slots=True)
-class DepthwiseConv2d(Operation):
-    """x [N,H,W,C], weights [KH,KW,C,M], bias [C*M] -> [N,OH,OW,C*M], where channel c*M+m reads channel c.
+class Conv2d(_Convolution):
+    """x [N,H,W,IC], weights [OC,KH,KW,IC], bias [OC] -> [N,OH,OW,OC]."""
 
-    Types, attributes and padding as for `Conv2d`.
-    """
+    name: ClassVar[str] = "conv2d"
+
+    def kernel(self, weights: tuple[int, ...]) -> Pair:
+        """[OC,KH,KW,IC]."""
+        return weights[1], weights[2]
+
+    def channels(self, weights: tuple[int, ...]) -> tuple[int, int]:
+        """[OC,KH,KW,IC]."""
+        return weights[3], weights[0]
+
+    def tap(self, seen: Float64, weights: Float64, row: int, column: int) -> Float64:
+        """A matrix product."""
+        return seen @ weights[:, row, column, :].T
+
+
+@dataclass(frozen=True, slots=True)
+class DepthwiseConv2d(_Convolution):
+    """x [N,H,W,C], weights [KH,KW,C,M], bias [C*M] -> [N,OH,OW,C*M], where channel c*M+m reads channel c."""
 
     name: ClassVar[str] = "depthwise_conv2d"
-    stride: Pair
-    padding: Padding
-    dilation: Pair
-    input_zero_point: int = 0
 
-    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        """[N,OH,OW,C*M], i32 for i8 operands and f32 for f32."""
-        result = _check_operands(inputs)
-        operand, weights, bias = inputs
-        kernel_height, kernel_width, depth, multiplier = weights.fixed_shape
-        require(
-            depth == operand.fixed_shape[3],
-            f"weights [{format_shape(weights.shape)}] do not fit {operand.fixed_shape[3]} input channels",
-        )
-        _check_bias(bias, depth * multiplier)
-        spatial = window_shape(
-            operand, (kernel_height, kernel_width), self.stride, self.padding, self.dilation
-        )
-        return (TensorType((*spatial, depth * multiplier), result),)
+    def kernel(self, weights: tuple[int, ...]) -> Pair:
+        """[KH,KW,C,M]."""
+        return weights[0], weights[1]
 
-    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
-        """Sum over taps of an outer product per channel, plus bias."""
-        operand, weights, bias = inputs
-        padded = _centred(operand, self.padding, self.input_zero_point)
-        outputs = _output_extents(padded, weights.shape[:2], self.stride, self.dilation)
-        taps = weights.astype(np.float64)
-        total = np.zeros((operand.shape[0], *outputs, *weights.shape[2:]), dtype=np.float64)
-        for row in range(weights.shape[0]):
-            for column in range(weights.shape[1]):
-                offset = (row * self.dilation[0], column * self.dilation[1])
-                seen = tap(padded, offset, outputs, self.stride)
-                total += seen[..., np.newaxis] * taps[row, column]
-        flat = total.reshape((*total.shape[:3], weights.shape[2] * weights.shape[3]))
-        return (_finish(flat, bias),)
+    def channels(self, weights: tuple[int, ...]) -> tuple[int, int]:
+        """[KH,KW,C,M]."""
+        return weights[2], weights[2] * weights[3]
+
+    def tap(self, seen: Float64, weights: Float64, row: int, column: int) -> Float64:
+        """An outer product per channel."""
+        return (seen[..., np.newaxis] * weights[row, column]).reshape((*seen.shape[:3], -1))
 
 
 def _check_operands(inputs: tuple[TensorType, ...]) -> DType:
@@ -122,16 +134,6 @@ def _check_operands(inputs: tuple[TensorType, ...]) -> DType:
     return result
 
 
-def _check_bias(bias: TensorType, channels: int) -> None:
-    """The bias has one value per output channel."""
-    require(bias.shape == (channels,), f"bias [{format_shape(bias.shape)}] does not fit {channels} channels")
-
-
-def _centred(operand: Array, padding: Padding, zero_point: int) -> NDArray[np.float64]:
-    """The operand in float64 with its zero point subtracted and zeros around it."""
-    return pad_spatial(operand.astype(np.float64) - zero_point, padding, 0.0)
-
-
 def _output_extents(padded: Array, kernel: tuple[int, ...], stride: Pair, dilation: Pair) -> Pair:
     """Height and width of the output over an operand that is padded already."""
     reach = [(kernel[axis] - 1) * dilation[axis] + 1 for axis in range(2)]
@@ -139,7 +141,7 @@ def _output_extents(padded: Array, kernel: tuple[int, ...], stride: Pair, dilati
     return height, width
 
 
-def _finish(total: NDArray[np.float64], bias: Array) -> Array:
+def _finish(total: Float64, bias: Array) -> Array:
     """Adds the bias and converts to the result's type.
 
     Raises:
@@ -152,3 +154,6 @@ def _finish(total: NDArray[np.float64], bias: Array) -> Array:
     if total.size and (total.min() < bounds.min or total.max() > bounds.max):
         raise OverflowError("an accumulator of a convolution does not fit 32 bits")
     return total.astype(np.int32)
+
+
+OPERATIONS = (Conv2d, DepthwiseConv2d)

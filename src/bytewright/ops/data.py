@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -70,6 +70,10 @@ class Reshape(Operation):
         """Exact. With more than one open extent the shape that is meant cannot be told."""
         require(len(_symbols(self.shape)) <= 1, f"[{format_shape(self.shape)}] has several open extents")
         return (inputs[0].reshape([-1 if isinstance(extent, Symbol) else extent for extent in self.shape]),)
+
+    def with_batch(self, batch: Symbol) -> Operation:
+        """The shape begins with the batch."""
+        return Reshape((batch, *self.shape[1:])) if self.shape[:1] == (1,) else self
 
 
 def _symbols(shape: tuple[Extent, ...]) -> list[Symbol]:
@@ -178,3 +182,10 @@ class Slice(Operation):
                 indices = self.start[axis] + self.stride[axis] * np.arange(size)
                 result = np.take(result, indices, axis=axis)
         return (np.array(result, order="C"),)
+
+    def with_batch(self, batch: Symbol) -> Operation:
+        """The sizes begin with the batch."""
+        return replace(self, size=(batch, *self.size[1:])) if self.size[:1] == (1,) else self
+
+
+OPERATIONS = (Concat, Identity, Pad, Reshape, Slice, Transpose)

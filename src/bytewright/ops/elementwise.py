@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bytewright.ir.graph import Array, Operation
 from bytewright.ir.types import DType, TensorType
-from bytewright.ops.arithmetic.float32 import leaky_relu
 from bytewright.ops.arithmetic.tables import dequantize, quantize_float
 from bytewright.ops.checks import broadcast, require, require_count, require_dtype
 from bytewright.ops.result import shaped_like
@@ -45,49 +45,59 @@ class Clamp(Operation):
         return shaped_like(x, np.clip(x, x.dtype.type(self.minimum), x.dtype.type(self.maximum)))
 
 
+class _OfTwo(Operation):
+    """Abstract: a function of two operands on i32 or f32, with numpy's broadcasting. i32 must not overflow."""
+
+    __slots__ = ()
+    function: ClassVar[np.ufunc]
+
+    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The broadcast shape in the type that both operands have."""
+        require_count(inputs, 2)
+        first, second = inputs
+        require_dtype(first, _SUMS, "the first operand")
+        require_dtype(second, (first.dtype,), "the second operand")
+        return (TensorType(broadcast(first.shape, second.shape), first.dtype),)
+
+    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Exact for i32; one float32 rounding.
+
+        Raises:
+            OverflowError: An integer does not fit 32 bits; importing proves that this cannot happen.
+        """
+        first, second = inputs
+        if first.dtype == np.float32:
+            return (np.asarray(self.function(first, second), np.float32),)
+        # In 64 bits, so that an overflow shows; numpy makes a scalar of what has no axes.
+        result = np.asarray(self.function(first.astype(np.int64), second.astype(np.int64)))
+        bounds = np.iinfo(np.int32)
+        if result.size and (result.min() < bounds.min or result.max() > bounds.max):
+            raise OverflowError("a sum or product does not fit 32 bits")
+        return (result.astype(np.int32),)
+
+
 @dataclass(frozen=True, slots=True)
-class Add(Operation):
-    """x + y on i32 or f32, with numpy's broadcasting. i32 must not overflow."""
+class Add(_OfTwo):
+    """x + y."""
 
     name: ClassVar[str] = "add"
-
-    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        """The broadcast shape in the operands' type."""
-        return _infer_binary(inputs)
-
-    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
-        """Exact for i32; one float32 rounding."""
-        return (_fitting(np.add(*_widened(inputs)), inputs),)
+    function: ClassVar[np.ufunc] = np.add
 
 
 @dataclass(frozen=True, slots=True)
-class Sub(Operation):
-    """x - y on i32 or f32, with numpy's broadcasting. i32 must not overflow."""
+class Sub(_OfTwo):
+    """x - y."""
 
     name: ClassVar[str] = "sub"
-
-    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        """The broadcast shape in the operands' type."""
-        return _infer_binary(inputs)
-
-    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
-        """Exact for i32; one float32 rounding."""
-        return (_fitting(np.subtract(*_widened(inputs)), inputs),)
+    function: ClassVar[np.ufunc] = np.subtract
 
 
 @dataclass(frozen=True, slots=True)
-class Mul(Operation):
-    """x * y on i32 or f32, with numpy's broadcasting. i32 must not overflow."""
+class Mul(_OfTwo):
+    """x * y."""
 
     name: ClassVar[str] = "mul"
-
-    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        """The broadcast shape in the operands' type."""
-        return _infer_binary(inputs)
-
-    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
-        """Exact for i32; one float32 rounding."""
-        return (_fitting(np.multiply(*_widened(inputs)), inputs),)
+    function: ClassVar[np.ufunc] = np.multiply
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,70 +120,68 @@ class Table(Operation):
         return shaped_like(x, table[x.astype(np.int64) + 128])
 
 
+class _OfFloat(Operation):
+    """Abstract: a function of one operand on f32."""
+
+    __slots__ = ()
+
+    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The operand's type."""
+        return _infer_unary(inputs, DType.F32, DType.F32)
+
+    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        """In float64, then rounded."""
+        return shaped_like(inputs[0], self.of(inputs[0].astype(np.float64)).astype(np.float32))
+
+    def of(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The function itself."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True)
-class Sigmoid(Operation):
-    """1 / (1 + exp(-x)) on f32."""
+class Sigmoid(_OfFloat):
+    """1 / (1 + exp(-x))."""
 
     name: ClassVar[str] = "sigmoid"
 
-    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        """The operand's type."""
-        return _infer_float(inputs)
-
-    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
-        """In float64, then rounded."""
-        # tanh(x/2)/2 + 1/2 loses the small values; the quotient with exp(-|x|) never overflows.
-        x = inputs[0].astype(np.float64)
+    def of(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """tanh(x/2)/2 + 1/2 would lose the small values; the quotient with exp(-|x|) never overflows."""
         small = np.exp(-np.abs(x))
-        return shaped_like(x, (np.where(x >= 0, 1.0, small) / (1.0 + small)).astype(np.float32))
+        return np.where(x >= 0, 1.0, small) / (1.0 + small)
 
 
 @dataclass(frozen=True, slots=True)
-class Tanh(Operation):
-    """tanh(x) on f32."""
+class Tanh(_OfFloat):
+    """tanh(x)."""
 
     name: ClassVar[str] = "tanh"
 
-    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        """The operand's type."""
-        return _infer_float(inputs)
-
-    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
-        """In float64, then rounded."""
-        return shaped_like(inputs[0], np.tanh(inputs[0].astype(np.float64)).astype(np.float32))
+    def of(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """As numpy has it."""
+        return np.tanh(x)
 
 
 @dataclass(frozen=True, slots=True)
-class TflHardSwish(Operation):
-    """x * min(max(x + 3, 0), 6) / 6 on f32."""
+class TflHardSwish(_OfFloat):
+    """x * min(max(x + 3, 0), 6) / 6."""
 
     name: ClassVar[str] = "tfl_hard_swish"
 
-    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        """The operand's type."""
-        return _infer_float(inputs)
-
-    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
-        """In float64, then rounded."""
-        x = inputs[0].astype(np.float64)
-        return shaped_like(x, (x * np.clip(x + 3.0, 0.0, 6.0) / 6.0).astype(np.float32))
+    def of(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Without a rounding before the last."""
+        return x * np.clip(x + 3.0, 0.0, 6.0) / 6.0
 
 
 @dataclass(frozen=True, slots=True)
-class TflLeakyRelu(Operation):
-    """x where x > 0, else alpha * x, on f32; alpha is a float32 value."""
+class TflLeakyRelu(_OfFloat):
+    """x where x > 0, else alpha * x; alpha is a float32 value."""
 
     name: ClassVar[str] = "tfl_leaky_relu"
     alpha: float
 
-    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        """The operand's type."""
-        return _infer_float(inputs)
-
-    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
-        """One float32 product."""
-        x = inputs[0].astype(np.float32)
-        return shaped_like(x, leaky_relu(x, self.alpha))
+    def of(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A product of two float32 values is exact in float64."""
+        return np.where(x > 0, x, x * np.float64(np.float32(self.alpha)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,10 +194,8 @@ class TflQuantize(Operation):
 
     def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The operand's shape in i8."""
-        require_count(inputs, 1)
-        require_dtype(inputs[0], (DType.F32,), "the input")
         require(self.scale > 0, f"scale {self.scale} is not positive")
-        return (TensorType(inputs[0].shape, DType.I8),)
+        return _infer_unary(inputs, DType.F32, DType.I8)
 
     def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
         """Exact: a float32 quotient, then one rounding."""
@@ -207,10 +213,8 @@ class TflDequantize(Operation):
 
     def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The operand's shape in f32."""
-        require_count(inputs, 1)
-        require_dtype(inputs[0], (DType.I8,), "the input")
         require(self.scale > 0, f"scale {self.scale} is not positive")
-        return (TensorType(inputs[0].shape, DType.F32),)
+        return _infer_unary(inputs, DType.I8, DType.F32)
 
     def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
         """One float32 product."""
@@ -218,40 +222,23 @@ class TflDequantize(Operation):
         return shaped_like(x, dequantize(x.astype(np.int8), self.scale, self.zero_point))
 
 
-def _infer_binary(inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-    """The broadcast shape in the type that both operands have."""
-    require_count(inputs, 2)
-    first, second = inputs
-    require_dtype(first, _SUMS, "the first operand")
-    require_dtype(second, (first.dtype,), "the second operand")
-    return (TensorType(broadcast(first.shape, second.shape), first.dtype),)
-
-
-def _infer_float(inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-    """A unary operator on f32."""
+def _infer_unary(inputs: tuple[TensorType, ...], source: DType, result: DType) -> tuple[TensorType, ...]:
+    """The shape of the one operand, which has one type, in another."""
     require_count(inputs, 1)
-    require_dtype(inputs[0], (DType.F32,), "the input")
-    return (TensorType(inputs[0].shape, DType.F32),)
+    require_dtype(inputs[0], (source,), "the input")
+    return (TensorType(inputs[0].shape, result),)
 
 
-def _widened(inputs: tuple[Array, ...]) -> tuple[Array, Array]:
-    """Both operands, integers in 64 bits so that an overflow shows."""
-    first, second = inputs
-    if first.dtype == np.float32:
-        return first, second
-    return first.astype(np.int64), second.astype(np.int64)
-
-
-def _fitting(result: Array, inputs: tuple[Array, ...]) -> Array:
-    """The result in the operands' type.
-
-    Raises:
-        OverflowError: An integer does not fit 32 bits; importing proves that this cannot happen.
-    """
-    result = np.asarray(result)  # numpy makes a scalar of what has no axes
-    if inputs[0].dtype == np.float32:
-        return result.astype(np.float32)
-    bounds = np.iinfo(np.int32)
-    if result.size and (result.min() < bounds.min or result.max() > bounds.max):
-        raise OverflowError("a sum or product does not fit 32 bits")
-    return result.astype(np.int32)
+OPERATIONS = (
+    Add,
+    Clamp,
+    Mul,
+    Sigmoid,
+    Sub,
+    Table,
+    Tanh,
+    TflDequantize,
+    TflHardSwish,
+    TflLeakyRelu,
+    TflQuantize,
+)

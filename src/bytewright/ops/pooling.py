@@ -3,62 +3,80 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 from typing import ClassVar
 
 import numpy as np
 
 from bytewright.ir.graph import Array, Operation
-from bytewright.ir.types import TensorType, format_shape
+from bytewright.ir.types import DType, TensorType, format_shape
 from bytewright.ops.arithmetic.multiplier import Multiplier
-from bytewright.ops.arithmetic.pooling import MeanInt8, mean_int8
+from bytewright.ops.arithmetic.rescale import double_round
 from bytewright.ops.checks import ARITHMETIC, require, require_count, require_dtype, require_rank
+from bytewright.ops.result import saturate
 from bytewright.ops.window import Padding, Pair, pad_spatial, tap, window_shape
 
 
 @dataclass(frozen=True, slots=True)
-class MaxPool2d(Operation):
-    """Greatest value of each window of an NHWC tensor, i8 or f32; padding never wins."""
+class _Pool(Operation):
+    """Abstract: one value of each window of an NHWC tensor, i8 or f32, from the elements that are not padding."""
 
-    name: ClassVar[str] = "max_pool2d"
     kernel: Pair
     stride: Pair
     padding: Padding
 
     def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        """[N,OH,OW,C] in the operand's type."""
-        return _infer_pool(inputs, self.kernel, self.stride, self.padding)
+        """[N,OH,OW,C]; padding must be smaller than the kernel, so that each window sees an element."""
+        require_count(inputs, 1)
+        (operand,) = inputs
+        require_rank(operand, 4, "the input")
+        require_dtype(operand, ARITHMETIC, "the input")
+        spatial = window_shape(operand, self.kernel, self.stride, self.padding)
+        seen = max(self.padding[:2]) < self.kernel[0] and max(self.padding[2:]) < self.kernel[1]
+        require(seen, f"padding {self.padding} is not smaller than the kernel {self.kernel}")
+        return (TensorType((*spatial, operand.shape[3]), operand.dtype),)
+
+    def work_per_element(self, inputs: tuple[TensorType, ...]) -> int:
+        """The elements of a window."""
+        del inputs
+        return prod(self.kernel)
+
+    def windows(self, x: Array, outside: float) -> Array:
+        """What each element of the window sees: [KH*KW, N, OH, OW, C], with `outside` in the padding."""
+        padded = pad_spatial(x, self.padding, outside)
+        outputs = (
+            (padded.shape[1] - self.kernel[0]) // self.stride[0] + 1,
+            (padded.shape[2] - self.kernel[1]) // self.stride[1] + 1,
+        )
+        taps = product(range(self.kernel[0]), range(self.kernel[1]))
+        return np.stack([tap(padded, offset, outputs, self.stride) for offset in taps])
+
+
+@dataclass(frozen=True, slots=True)
+class MaxPool2d(_Pool):
+    """Greatest value of each window; padding never wins."""
+
+    name: ClassVar[str] = "max_pool2d"
 
     def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
         """Exact."""
         (x,) = inputs
         lowest = -np.inf if x.dtype == np.float32 else np.iinfo(np.int8).min
-        seen = _windows(x, self.kernel, self.stride, self.padding, lowest)
-        return (np.ascontiguousarray(seen.max(axis=0)),)
+        return (np.ascontiguousarray(self.windows(x, lowest).max(axis=0)),)
 
 
 @dataclass(frozen=True, slots=True)
-class TflAveragePool2d(Operation):
-    """Mean of each window of an NHWC tensor over the elements that are not padding, i8 or f32.
-
-    i8: the raw values (no zero point), rounded half away from zero.
-    """
+class TflAveragePool2d(_Pool):
+    """Mean of each window; of i8, that of the raw values (no zero point), rounded half away from zero."""
 
     name: ClassVar[str] = "tfl_average_pool2d"
-    kernel: Pair
-    stride: Pair
-    padding: Padding
-
-    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        """[N,OH,OW,C] in the operand's type."""
-        return _infer_pool(inputs, self.kernel, self.stride, self.padding)
 
     def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
         """Exact for i8; float64 then rounded for f32."""
         (x,) = inputs
-        ones = np.ones((1, *x.shape[1:3], 1), dtype=np.float64)
-        count = _windows(ones, self.kernel, self.stride, self.padding, 0).sum(axis=0)
-        total = _windows(x.astype(np.float64), self.kernel, self.stride, self.padding, 0).sum(axis=0)
+        count = self.windows(np.ones((1, *x.shape[1:3], 1), dtype=np.float64), 0).sum(axis=0)
+        total = self.windows(x.astype(np.float64), 0).sum(axis=0)
         if x.dtype == np.float32:
             return ((total / count).astype(np.float32),)
         elements = count.astype(np.int64)
@@ -112,32 +130,11 @@ class TflMean(Operation):
             mean = np.mean(x.astype(np.float64), axis=self.axes, keepdims=self.keep_dims)
             return (np.asarray(mean, dtype=np.float32),)
         count = prod(x.shape[axis] for axis in self.axes)
-        prepared = MeanInt8(
-            self.input_zero_point * count, Multiplier(self.multiplier, self.exponent), self.output_zero_point
-        )
-        return (np.asarray(mean_int8(x, self.axes, self.keep_dims, prepared), dtype=np.int8),)
+        total = x.astype(np.int64).sum(axis=self.axes, keepdims=self.keep_dims)
+        factor = Multiplier(self.multiplier, self.exponent)
+        centred = total - self.input_zero_point * count
+        scaled = double_round(centred, factor.multiplier, factor.left_shift, factor.right_shift)
+        return (np.asarray(saturate(scaled + self.output_zero_point, DType.I8)),)
 
 
-def _infer_pool(
-    inputs: tuple[TensorType, ...], kernel: Pair, stride: Pair, padding: Padding
-) -> tuple[TensorType, ...]:
-    """[N,OH,OW,C]; padding must be smaller than the kernel, so that each window sees an element."""
-    require_count(inputs, 1)
-    (operand,) = inputs
-    require_rank(operand, 4, "the input")
-    require_dtype(operand, ARITHMETIC, "the input")
-    spatial = window_shape(operand, kernel, stride, padding)
-    seen = max(padding[:2]) < kernel[0] and max(padding[2:]) < kernel[1]
-    require(seen, f"padding {padding} is not smaller than the kernel {kernel}")
-    return (TensorType((*spatial, operand.shape[3]), operand.dtype),)
-
-
-def _windows(x: Array, kernel: Pair, stride: Pair, padding: Padding, outside: float) -> Array:
-    """What each element of the window sees: [KH*KW, N, OH, OW, C], with `outside` in the padding."""
-    padded = pad_spatial(x, padding, outside)
-    outputs = (
-        (padded.shape[1] - kernel[0]) // stride[0] + 1,
-        (padded.shape[2] - kernel[1]) // stride[1] + 1,
-    )
-    taps = [(row, column) for row in range(kernel[0]) for column in range(kernel[1])]
-    return np.stack([tap(padded, offset, outputs, stride) for offset in taps])
+OPERATIONS = (MaxPool2d, TflAveragePool2d, TflMean)

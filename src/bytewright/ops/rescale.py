@@ -13,7 +13,7 @@ from bytewright.ir.types import DType, TensorType, format_shape
 from bytewright.ops.arithmetic.numerics import Rounding
 from bytewright.ops.arithmetic.rescale import double_round, real_round, single_round
 from bytewright.ops.checks import require, require_count, require_dtype
-from bytewright.ops.result import shaped_like
+from bytewright.ops.result import saturate, shaped_like
 
 __all__ = ["Rescale", "Rounding", "TflRealRescale"]
 
@@ -67,7 +67,7 @@ class Rescale(Operation):
                 scaled = single_round(x, multiplier, 31 - exponent)
             case Rounding.REAL_ROUND:
                 raise InternalError("a rescale with integer multipliers cannot round as REAL_ROUND does")
-        return shaped_like(operand, _saturate(scaled + self.output_zero_point, self.dtype))
+        return shaped_like(operand, saturate(scaled + self.output_zero_point, self.dtype))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +95,7 @@ class TflRealRescale(Operation):
         """Exact: a float64 product and one rounding, as the reference has it."""
         operand, scale = inputs
         scaled = real_round(operand, scale)
-        return shaped_like(operand, _saturate(scaled + self.output_zero_point, self.dtype))
-
-
-def _saturate(values: Array, dtype: DType) -> Array:
-    """The values limited to the range of an integer type."""
-    return np.clip(values, *dtype.bounds).astype(dtype.numpy)
+        return shaped_like(operand, saturate(scaled + self.output_zero_point, self.dtype))
 
 
 def _check_channels(operand: TensorType, parameter: TensorType, role: str) -> None:
@@ -110,3 +105,6 @@ def _check_channels(operand: TensorType, parameter: TensorType, role: str) -> No
         parameter.shape in ((1,), (channels,)),
         f"the {role} [{format_shape(parameter.shape)}] has neither 1 nor {channels} values",
     )
+
+
+OPERATIONS = (Rescale, TflRealRescale)

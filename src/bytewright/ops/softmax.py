@@ -49,3 +49,6 @@ class TflSoftmax(Operation):
             powers = np.exp(difference * np.float64(np.float32(self.beta)))
             return ((powers / powers.sum(axis=-1, keepdims=True)).astype(np.float32),)
         return (softmax_int8(x, SoftmaxInt8(self.multiplier, self.left_shift, self.difference_min)),)
+
+
+OPERATIONS = (TflSoftmax,)

@@ -23,9 +23,7 @@ from bytewright.ir.graph import Constant, Node, Operation, Value
 from bytewright.ir.types import DType, TensorType, format_shape
 from bytewright.ir.where import Where
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 from bytewright.ops.data import Reshape
-from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d
 
 DTYPES = {"INT8": DType.I8, "FLOAT32": DType.F32, "INT32": DType.I32, "INT64": DType.I64}
 FOLDING_BUDGET = 1 << 25
@@ -307,7 +305,7 @@ class Conversion:
 
     def _fold(self, operation: Operation, data: list[TensorData], result: TensorType, role: str) -> str:
         """Computes an operation on constants, within the budget."""
-        work = result.num_elements * _work_per_element(operation, data)
+        work = result.num_elements * operation.work_per_element(tuple(item.type for item in data))
         work += sum(item.type.num_elements for item in data)
         self.graph.folding_budget -= work
         if self.graph.folding_budget < 0:
@@ -369,19 +367,6 @@ class Conversion:
             self.graph.types[renamed.get(name, name)] = kind
         for position, name in self.results.items():
             self.graph.values[self.operator.outputs[position]] = renamed.get(name, name)
-
-
-def _work_per_element(operation: Operation, data: list[TensorData]) -> int:
-    """Steps that one element of the result takes, roughly."""
-    match operation:
-        case Conv2d():
-            return data[1].type.num_elements // data[1].shape[0]
-        case DepthwiseConv2d():
-            return data[1].shape[0] * data[1].shape[1]
-        case MaxPool2d(kernel=kernel) | TflAveragePool2d(kernel=kernel):
-            return kernel[0] * kernel[1]
-        case _:
-            return 1
 
 
 def constants_in_order(constants: dict[str, TensorData], used: Sequence[str]) -> tuple[Constant, ...]:

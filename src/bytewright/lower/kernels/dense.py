@@ -79,11 +79,10 @@ def convolution_of(template: Template, operation: Conv2d | DepthwiseConv2d) -> C
     _, in_height, in_width, in_channels = template.type(0).fixed_shape
     _, out_height, out_width, out_channels = template.result_type.fixed_shape
     weights = template.constant(1)
-    kernel = weights.shape[1:3] if isinstance(operation, Conv2d) else weights.shape[0:2]
     window = window_of(
         (in_height, in_width),
         (out_height, out_width),
-        (kernel[0], kernel[1]),
+        operation.kernel(weights.shape),
         operation.stride,
         operation.dilation,
         operation.padding,
