@@ -2,44 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Unpack
 
 import numpy as np
 
 from bytewright.bundle.write import write_bundle
-from bytewright.codegen.interface import Embedding
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.host import HostModel
 from bytewright.execute.tools import build_folder
 from bytewright.frozen_mapping import FrozenMapping
-from bytewright.ir.border import Io
-from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.pipeline import Progress, compile_model
-from bytewright.plan.solve import find_solver
+from bytewright.option import checked
+from bytewright.options import Arguments, read_arguments
+from bytewright.pipeline import compile_model
 from bytewright.plan_file import Plan, plan_of
-from bytewright.storage.pin_buffers import parse_pin_option
-from bytewright.target import (
-    OptionSyntaxError,
-    Overrides,
-    Target,
-    apply_overrides,
-    load_target,
-    parse_max_stack_alloca_size,
-    parse_max_stack_size,
-    parse_pool_option,
-    parse_provider_option,
-    parse_resize_option,
-)
+from bytewright.run_passes import Progress
+from bytewright.target import Target, load_target
 
 Array = np.ndarray[Any, Any]
-_Option = TypeVar("_Option")
-_Choice = TypeVar("_Choice", bound=Enum)
 
 
 @dataclass(frozen=True, repr=False)
@@ -106,102 +90,29 @@ class CompiledModel:
             return model
 
 
-def compile_to_model(
-    path: str | PathLike[str],
+def compile(  # noqa: A001
+    model: str | PathLike[str],
     *,
-    target: str | PathLike[str] | Target,
-    name: str | None,
-    workspace: str | Iterable[str],
-    parameters: str | Iterable[str],
-    resize: str | Iterable[str],
-    provider: str | Iterable[str],
-    pins: str | Iterable[str],
-    io: str,
-    batch_max: int | None,
-    constants: str | PathLike[str] | None,
-    numerics: str | None,
-    embed: str,
-    solver: str,
-    max_stack_size: int | str | None,
-    max_stack_alloca_size: int | str | None,
-    use_backend_alloc_workspace: bool | None,
-    progress: Progress | None,
+    target: str | PathLike[str] | Target = "host",
+    progress: Progress | None = None,
+    **options: Unpack[Arguments],
 ) -> CompiledModel:
-    """What `bytewright.compile` does once it is called; see there."""
-    overrides = Overrides(
-        workspace=_options("workspace", workspace, parse_pool_option),
-        parameters=_options("parameters", parameters, parse_pool_option),
-        resize=_options("resize", resize, parse_resize_option),
-        provider=_options("provider", provider, parse_provider_option),
-        max_stack_size=_limit("max_stack_size", max_stack_size, parse_max_stack_size),
-        max_stack_alloca_size=_limit(
-            "max_stack_alloca_size", max_stack_alloca_size, parse_max_stack_alloca_size
-        ),
-        use_backend_alloc_workspace=_checked(
-            "use_backend_alloc_workspace",
-            use_backend_alloc_workspace,
-            (bool, type(None)),
-            "True, False or None",
-        ),
-    )
-    model = Path(_checked("model", path, (str, PathLike), "a path"))
-    named_target = _checked("target", target, (str, PathLike, Target), "a name, a path or a Target")
-    options: dict[str, Any] = {
-        "name": _checked("name", name, (str, type(None)), "a text or None"),
-        "io": _choice("io", io, Io),
-        "constants": None
-        if constants is None
-        else Path(_checked("constants", constants, (str, PathLike), "a path")),
-        "numerics": None if numerics is None else _choice("numerics", numerics, Numerics),
-        "pins": _options("pins", pins, parse_pin_option),
-        "batch_max": _checked_batch(batch_max),
-        "embedding": _choice("embed", embed, Embedding),
-        "solver": _checked("solver", solver, (str,), "a text"),
-    }
-    find_solver(solver)  # before the model is read
-    loaded = named_target if isinstance(named_target, Target) else load_target(named_target)
-    compiled = compile_model(model, apply_overrides(loaded, overrides), **options, progress=progress)
+    """Compiles a model.
+
+    Args:
+        model: A .tflite file, or a .bw file of IR text.
+        target: A built-in target, a target file, or a `bytewright.target.Target`.
+        progress: Told the name of each stage as it begins.
+        **options: Those of the command line, under the same names and with the same forms (docs/python.md); one that
+            can be repeated takes a list, or one text.
+
+    Raises:
+        bytewright.diagnostics.CompileError: The model or an option is wrong, or it does not fit.
+        ValueError: An argument is malformed.
+    """
+    path = Path(checked("model", model, (str, PathLike), "a path"))
+    checked("target", target, (str, PathLike, Target), "a name, a path or a Target")
+    asked = read_arguments(options)
+    loaded = target if isinstance(target, Target) else load_target(target)
+    compiled = compile_model(path, loaded, asked, progress=progress)
     return CompiledModel(plan_of(compiled.document), FrozenMapping(compiled.files))
-
-
-def _options(name: str, given: str | Iterable[str], parse: Callable[[str], _Option]) -> tuple[_Option, ...]:
-    """The texts of an option that can be repeated, parsed; a text alone is a list of one."""
-    if isinstance(given, str):
-        return (parse(given),)
-    texts = _checked(name, given, (Iterable,), "a list of texts")
-    if isinstance(given, bytes | bytearray):
-        raise ValueError(f"{name} is {given!r}, not a list of texts")
-    return tuple(parse(_checked(f"a member of {name}", text, (str,), "a text")) for text in texts)
-
-
-def _limit(name: str, given: object, parse: Callable[[str], _Option]) -> _Option | None:
-    """A number of bytes, or a text that a size may have; a truth value is neither."""
-    if given is None:
-        return None
-    if type(given) is not int and not isinstance(given, str):
-        raise ValueError(f"{name} is {given!r}, not a number of bytes or a text")
-    try:
-        return parse(str(given))
-    except OptionSyntaxError as error:
-        raise OptionSyntaxError(f"{name}: {error}") from None
-
-
-def _choice(name: str, given: object, kind: type[_Choice]) -> _Choice:
-    for member in kind:
-        if isinstance(given, str) and given == member.value:
-            return member
-    raise ValueError(f"{name} is {given!r}, not one of {', '.join(repr(member.value) for member in kind)}")
-
-
-def _checked(name: str, given: _Option, kinds: tuple[type, ...], what: str) -> _Option:
-    """The argument, where it is of a type that it may have."""
-    if not isinstance(given, kinds):
-        raise ValueError(f"{name} is {given!r}, not {what}")
-    return given
-
-
-def _checked_batch(batch_max: object) -> int | None:
-    """The largest batch, where it is one; a truth value is not."""
-    if batch_max is None or (type(batch_max) is int and batch_max >= 1):
-        return batch_max
-    raise ValueError(f"batch_max is {batch_max!r}, not a whole number of 1 or more")

@@ -10,6 +10,7 @@ import pytest
 from bytewright.bundle.write import write_bundle
 from bytewright.execute.run import run_batch
 from bytewright.ir.border import Io
+from bytewright.options import Options
 from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support import shared_models as models
@@ -19,7 +20,7 @@ DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits" / "digits.t
 
 
 def bundle(model: Path, folder: Path, target: str, io: Io = Io.CALLER) -> Path:
-    write_bundle(compile_model(model, load_target(target), batch_max=3, io=io).files, folder)
+    write_bundle(compile_model(model, load_target(target), Options(batch_max=3, io=io)).files, folder)
     return folder
 
 

@@ -15,6 +15,7 @@ from bytewright.cli.main import bytewright
 from bytewright.diagnostics import CompileError
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.inspect.check_elf import check_elf
+from bytewright.options import Options
 from bytewright.pipeline import compile_model
 from bytewright.plan_file import read_plan
 from bytewright.target.options import Overrides, apply_overrides, parse_pool_option
@@ -32,7 +33,7 @@ def vww(tmp_path_factory: pytest.TempPathFactory) -> Path:
     workspaces = (parse_pool_option("dtcm=32KiB"), parse_pool_option("isram=64KiB"))
     target = apply_overrides(load_target("mps3-an547"), Overrides(workspace=workspaces))
     folder = tmp_path_factory.mktemp("vww") / "bundle"
-    write_bundle(compile_model(models.model_path(models.VWW), target, name="vww").files, folder)
+    write_bundle(compile_model(models.model_path(models.VWW), target, Options(name="vww")).files, folder)
     image_of(folder)
     return folder
 

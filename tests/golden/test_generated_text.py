@@ -22,7 +22,7 @@ from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 from bytewright.ops.data import Pad
 from bytewright.ops.elementwise import Add, Clamp
 from bytewright.ops.rescale import Rescale
-from bytewright.pipeline import Compiled, compile_lowered, compile_model
+from bytewright.pipeline import Compiled, compile_model
 from bytewright.place.plan_devices import plan_devices
 from bytewright.target.registry import load_target
 from support.lowering import Draft, lowered
@@ -160,11 +160,11 @@ def test_the_plan_in_the_entry(golden: Golden, two_layer_module: Compiled) -> No
 
 def test_a_call_that_requests_memory_at_run_time(golden: Golden) -> None:
     kernel = open_kernel("m_k", [Scratch(), Scratch(3, I32, 64)])
-    source = compile_lowered(open_chain("m", [kernel]), load_target("host")).files["src/m.c"].decode()
+    source = compile_model(open_chain("m", [kernel]), load_target("host")).files["src/m.c"].decode()
     golden("request.c", source[source.index("    uint8_t *const ram") :])
 
 
 def test_what_serves_requests(golden: Golden) -> None:
     kernel = open_kernel("m_k", [Scratch()])
-    files = compile_lowered(open_chain("m", [kernel]), load_target("host")).files
+    files = compile_model(open_chain("m", [kernel]), load_target("host")).files
     golden("backend.c", files["src/m_backend.c"].decode())

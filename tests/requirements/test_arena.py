@@ -21,7 +21,7 @@ from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.scope import WORKSPACE, pool_scope
 from bytewright.ir.text.print_module import print_module
 from bytewright.ir.types import DType, Symbol
-from bytewright.pipeline import compile_lowered
+from bytewright.pipeline import compile_model
 from bytewright.plan_file import plan_of, read_plan
 from bytewright.target.registry import load_target
 from support.arena_cases import (
@@ -65,7 +65,7 @@ def test_p7_constant_sizes_become_offsets_and_open_sizes_requests() -> None:
     module = module_of(
         "mixed", kernels, body.finish(), rows_of("x", eight), rows_of("y", eight), scalars=scalars
     )
-    made = compile_lowered(module, HOST)
+    made = compile_model(module, HOST)
     buffers = plan_of(made.document).buffers
     found = {name: (b.place.kind, b.place.name, b.place.offset is None) for name, b in buffers.items()}
     assert found == {
@@ -96,7 +96,7 @@ def test_p7_a_call_that_passes_a_constant_requests_nothing() -> None:
     body = BodyBuilder(("x", "y", "rows"))
     body.call("fixed_k", region(first), region(last), 5, where=WHERE)
     scalars = [value_of(Symbol("rows", 5, 5))]
-    made = compile_lowered(module_of("fixed", [inner], body.finish(), first, last, scalars=scalars), HOST)
+    made = compile_model(module_of("fixed", [inner], body.finish(), first, last, scalars=scalars), HOST)
     scratch = plan_of(made.document).buffers["y/scratch0"]
     assert (scratch.place.kind, scratch.size_bytes) == ("planned", 60)
     assert "src/fixed_backend.c" not in made.files
@@ -258,7 +258,7 @@ def test_p7_requests_on_the_board(folder: Path) -> None:
         Scratch(3, DType.I32, 256, pool_scope("dtcm")),
     )
     case = plain("board", scratch, scratch[::-1], target=target)
-    write_bundle(compile_lowered(case.module, target).files, folder)
+    write_bundle(compile_model(case.module, target).files, folder)
     check_bundle(folder)
     extents = [1, 8, 5]
     result = run_batch(folder, [[values_of(rows)] for rows in extents], on="qemu")

@@ -19,7 +19,7 @@ from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
 from bytewright.inspect.check_stack import StackProof, check_stack
 from bytewright.ir.types import DType, Symbol
-from bytewright.pipeline import compile_lowered
+from bytewright.pipeline import compile_model
 from bytewright.plan_file import plan_of, read_plan
 from support.arena_cases import (
     ALL_EXTENTS,
@@ -270,7 +270,7 @@ def test_p12_sizes_are_counted_in_64_bits(folder: Path, tmp_path: Path) -> None:
     """An arena of more than 4 GiB, of which the machine backs the few pages that are touched."""
     rows = Symbol("rows", 1, 1 << 28)
     kernel = open_kernel("huge_k", [Scratch(2, DType.I16, 32), Scratch(5, DType.I32, 64)], rows)
-    made = compile_lowered(open_chain("huge", [kernel], rows=rows), HOST)
+    made = compile_model(open_chain("huge", [kernel], rows=rows), HOST)
     plan = plan_of(made.document)
     assert plan.buffers["arena"].size_bytes == (1 << 30) + 5 * (1 << 30)
     write_bundle(made.files, folder)
@@ -340,7 +340,7 @@ def test_p12_contexts_of_their_own_have_arenas_of_their_own(folder: Path, tmp_pa
 def test_p12_arenas_in_a_pool_that_the_c_declares(folder: Path) -> None:
     case = CASES["several"]
     generated = target_with("host", "ram=generated")
-    write_bundle(compile_lowered(case.module, generated).files, folder)
+    write_bundle(compile_model(case.module, generated).files, folder)
     check_bundle(folder)
     result = run_batch(folder, [[values_of(6)]], options=BUILD)
     assert result.outputs[0][0].tolist() == expected_of(case, 6)
@@ -379,7 +379,7 @@ def test_p12_the_stack_is_proved_with_the_bundles_pair_and_with_a_declared_one(f
         ),
     )
     shutil.rmtree(folder)
-    write_bundle(compile_lowered(CASES["several"].module, declared).files, folder)
+    write_bundle(compile_model(CASES["several"].module, declared).files, folder)
     plan = read_plan(folder)
     assert plan.stack["cpu"].size_bytes == 9000 + 1024
     proof = stack_proof(folder, own)

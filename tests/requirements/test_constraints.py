@@ -19,9 +19,9 @@ from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import STACK, parse_scope
 from bytewright.ir.types import DType
 from bytewright.ir.walk import walk_statements
+from bytewright.options import Options, Pin
 from bytewright.pipeline import Compiled, compile_model
 from bytewright.storage.attach_candidates import attach_candidates
-from bytewright.storage.pin_buffers import Pin
 from bytewright.storage.place_scratch import place_scratch
 from bytewright.target import (
     Overrides,
@@ -190,7 +190,9 @@ def test_p1_passes_keep_annotations_that_they_do_not_own() -> None:
 def test_p2_candidates_are_in_order_and_narrower_lists_hold() -> None:
     compiled = compile_model(DIGITS, _pools("isram=8KiB", "dtcm=8KiB"))
     assert {s.annotation(CANDIDATE_POOLS) for s in _allocations(compiled).values()} == {("isram", "dtcm")}
-    pinned = compile_model(DIGITS, _pools("isram=8KiB", "dtcm=8KiB"), pins=(Pin("conv2d_0/out", "dtcm"),))
+    pinned = compile_model(
+        DIGITS, _pools("isram=8KiB", "dtcm=8KiB"), Options(pins=(Pin("conv2d_0/out", "dtcm"),))
+    )
     assert _allocations(pinned)["conv2d_0/out"].annotation(CANDIDATE_POOLS) == ("dtcm",)
 
 
@@ -223,7 +225,7 @@ def test_p4_a_pool_that_no_device_reaches_is_refused() -> None:
 
 def test_p6_constants_split_over_pools_and_stay_exact(tmp_path: Path) -> None:
     target = _pools("dtcm", parameters=("itcm=2KiB", "flash"))
-    compiled = compile_model(DIGITS, target, pins=(Pin("fully_connected*weights", "flash"),))
+    compiled = compile_model(DIGITS, target, Options(pins=(Pin("fully_connected*weights", "flash"),)))
     places = _places(compiled)
     constants = {b["name"] for b in compiled.document["buffers"] if b["role"] == "parameter"}
     assert {places[name] for name in constants} == {"itcm", "flash"}

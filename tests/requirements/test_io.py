@@ -24,9 +24,9 @@ from bytewright.inspect.check import check_bundle
 from bytewright.inspect.check_files import faults_of_files
 from bytewright.inspect.check_plan import faults_of_plan
 from bytewright.ir.border import Io
+from bytewright.options import Options, parse_pin_option
 from bytewright.pipeline import Compiled, compile_model
 from bytewright.plan_file import Place, Plan, PlannedBuffer, plan_of
-from bytewright.storage.pin_buffers import parse_pin_option
 from bytewright.target.options import Overrides, apply_overrides, parse_resize_option
 from bytewright.target.registry import load_target
 from support.c_program import run_c
@@ -76,7 +76,7 @@ def three_inputs() -> bytes:
 def three_inputs_compiled() -> Compiled:
     path = new_folder() / "three.tflite"
     path.write_bytes(three_inputs())
-    return compile_model(path, load_target(HOST), io=Io.WORKSPACE)
+    return compile_model(path, load_target(HOST), Options(io=Io.WORKSPACE))
 
 
 def three_inputs_plan() -> Plan:
@@ -250,7 +250,7 @@ def test_p8_random_networks_in_the_workspace(seed: int, tmp_path: Path) -> None:
     """Results that are inputs, constants or stated twice, inputs that are read late or never."""
     network = random_network(seed, "int8")
     (tmp_path / "network.tflite").write_bytes(network.content)
-    made = compile_model(tmp_path / "network.tflite", load_target(HOST), io=Io.WORKSPACE)
+    made = compile_model(tmp_path / "network.tflite", load_target(HOST), Options(io=Io.WORKSPACE))
     assert_protected(plan_of(made.document))
     write_bundle(made.files, tmp_path / "network")
     check_bundle(tmp_path / "network")
@@ -364,7 +364,7 @@ int main(void)
 }
 """
     pins = (parse_pin_option("input_1=slow"), parse_pin_option("softmax*/out=fast"))
-    made = compile_model(model_path(KWS), two_workspaces(), io=Io.WORKSPACE, pins=pins)
+    made = compile_model(model_path(KWS), two_workspaces(), Options(io=Io.WORKSPACE, pins=pins))
     write_bundle(made.files, tmp_path / "kws")
     shown = run_c(tmp_path / "kws", PROGRAM + source, tmp_path)
     places = {name: buffer.place for name, buffer in border(plan_of(made.document)).items()}

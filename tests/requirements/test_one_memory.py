@@ -20,6 +20,7 @@ from bytewright.cli.main import bytewright as command_line
 from bytewright.diagnostics import CompileError
 from bytewright.execute.description import read_bundle
 from bytewright.ir.border import Io
+from bytewright.options import Options
 from bytewright.pipeline import Compiled, compile_model
 from bytewright.plan_file import plan_of
 from bytewright.target import Target, load_text
@@ -75,7 +76,7 @@ def one(memory: int | None = None, **sizes: int) -> Target:
 
 @cache
 def compiled(io: Io = Io.CALLER) -> Compiled:
-    return compile_model(DIGITS, one(), io=io)
+    return compile_model(DIGITS, one(), Options(io=io))
 
 
 def used_bytes(document: dict[str, Any]) -> dict[str, int]:
@@ -137,11 +138,13 @@ def test_u8_what_a_plan_uses_fits_the_memory_exactly(io: Io) -> None:
     assert all(used[name] for name in POOLS)
     stack = document["stack"]["cpu"]["size_bytes"] + 1024
     parts = used | {"stack": stack}
-    again = compile_model(DIGITS, one(**parts), io=io).document
+    again = compile_model(DIGITS, one(**parts), Options(io=io)).document
     assert used_bytes(again) == used
     for name in ("slow", "second", "stack"):
         with pytest.raises(CompileError) as caught:
-            compile_model(DIGITS, one(sum(parts.values()), **(parts | {name: parts[name] - 1})), io=io)
+            compile_model(
+                DIGITS, one(sum(parts.values()), **(parts | {name: parts[name] - 1})), Options(io=io)
+            )
         assert caught.value.exit_code == 3
 
 

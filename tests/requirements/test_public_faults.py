@@ -31,7 +31,8 @@ from bytewright.ir.scope import GLOBAL, WORKSPACE
 from bytewright.ir.types import DType, TensorType
 from bytewright.ir.verify.stages import Stage, verify
 from bytewright.ir.walk import walk_statements
-from bytewright.pipeline import Compiled, compile_lowered
+from bytewright.options import Options
+from bytewright.pipeline import Compiled, compile_model
 from bytewright.plan.problem import Pool, Problem
 from bytewright.plan.solve import solve
 from bytewright.plan.validate import validate
@@ -235,7 +236,7 @@ def outputs_of(compiled: Compiled, folder: Path, inputs: Sequence[Array]) -> tup
 def attempt(module: Module, target: Target, solver: str) -> Compiled | None:
     """The compiled module; None where it is refused because it does not fit."""
     try:
-        return compile_lowered(module, target, solver=solver)
+        return compile_model(module, target, Options(solver=solver))
     except CompileError as error:
         if error.exit_code != DOES_NOT_FIT:
             raise
@@ -376,7 +377,7 @@ def test_u4_alignment_is_the_placed_buffers_own_and_not_its_neighbours(
 ) -> None:
     """A planner put y, which wants a multiple of 16, at 10, because x wants none."""
     target = workspaces(64)
-    compiled = compile_lowered(neighbours(names, x_alignment, y_alignment), target, solver=solver)
+    compiled = compile_model(neighbours(names, x_alignment, y_alignment), target, Options(solver=solver))
     buffers = placed(compiled.document)
     x, y = buffers["x"], buffers["y"]
     assert (x.size, y.size) == (10, 8)
@@ -420,7 +421,7 @@ def test_p8_two_inputs_of_which_one_is_read_late_have_two_addresses(
 ) -> None:
     """A planner let the second input live from its first read on, and gave it the first one's address."""
     target = workspaces(64)
-    compiled = compile_lowered(read_late(num_steps), target, io=Io.WORKSPACE, solver=solver)
+    compiled = compile_model(read_late(num_steps), target, Options(io=Io.WORKSPACE, solver=solver))
     buffers = placed(compiled.document)
     first, second = buffers["first"], buffers["second"]
     assert (first.lower, first.upper) == (0, 2)
@@ -468,7 +469,7 @@ def below_by_numpy(x: Array) -> list[Array]:
 def test_u4_the_space_below_the_buffer_that_lives_longest_is_found(solver: str, tmp_path: Path) -> None:
     """40 B are enough only if `long` lies at 32 and both others below it."""
     target = workspaces(40)
-    compiled = compile_lowered(below(16), target, solver=solver)
+    compiled = compile_model(below(16), target, Options(solver=solver))
     buffers = placed(compiled.document)
     assert faults(buffers, {"early": 16, "late": 16}, target) == []
     assert {name: each.offset for name, each in buffers.items()} == {"long": 32, "early": 0, "late": 0}
@@ -517,7 +518,7 @@ def test_u4_the_space_between_a_pools_header_and_its_first_constant_is_found(
     steps.step(halves("f_wide", 64, ParameterRole.PARAMETER), x, wide.buffer, added)
     steps.spread(added, middle)
     steps.step(halves("f_narrow", 32, ParameterRole.PARAMETER), middle, narrow.buffer, y)
-    compiled = compile_lowered(steps.module(), target, solver=solver)
+    compiled = compile_model(steps.module(), target, Options(solver=solver))
     buffers = placed(compiled.document)
     assert {name: buffers[name].offset for name in ("wide", "narrow")} == {"wide": 64, "narrow": 32}
     assert faults(buffers, {"wide": 64}, target) == []

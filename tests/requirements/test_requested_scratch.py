@@ -21,10 +21,11 @@ from bytewright.inspect.check_stack import check_stack
 from bytewright.ir.border import Io
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
-from bytewright.pipeline import compile_lowered, compile_model, store
+from bytewright.options import Options, Pin
+from bytewright.pipeline import compile_model, store
 from bytewright.plan_file import plan_of
 from bytewright.remedy.trial import Conditions
-from bytewright.storage.pin_buffers import Pin
+from bytewright.run_passes import Runner
 from bytewright.target import load_text
 from bytewright.target.model import Target
 from bytewright.target.options import Overrides, apply_overrides
@@ -107,11 +108,11 @@ def test_s11_what_nothing_plans_is_requested_and_what_names_a_pool_is_planned(na
 @pytest.mark.parametrize("name", FIXED_CASES)
 def test_s11_without_the_option_the_same_programs_request_nothing_of_constant_size(name: str) -> None:
     case = case_of(name)
-    made = compile_lowered(case.module, HOST)
+    made = compile_model(case.module, HOST)
     kinds = {b.place.kind for b in plan_of(made.document).buffers.values() if b.role == "scratch"}
     assert kinds <= ({"arena"} if name == "fixed_beside" else {"planned", "stack"})
     off = apply_overrides(HOST, Overrides(use_backend_alloc_workspace=False))
-    assert made.files == compile_lowered(case.module, off).files
+    assert made.files == compile_model(case.module, off).files
     result = Evaluator(compiled(name).planned.module).run("main", {"x": values_of(8), "rows": 8})["y"]
     assert result.tolist() == expected_of(case, 8)
 
@@ -175,7 +176,7 @@ def test_s11_the_bundles_pair_serves_scratch_of_constant_size(name: str, folder:
 def test_s11_kernels_whose_scratch_is_constant_in_itself(scope: Scope | None) -> None:
     """Three calls of kernels with two arrays each, of 40 B; the second is aligned to 16."""
     module = chain("m", [reverse_kernel("m_r", 40, scope, num_scratch=2)] * 3, 40)
-    made = compile_lowered(module, BACKEND)
+    made = compile_model(module, BACKEND)
     plan, source = plan_of(made.document), made.files["src/m.c"].decode()
     is_requested = scope in (None, GLOBAL)
     assert source.count("m_backend_alloc_workspace(") == (6 if is_requested else 0)
@@ -188,7 +189,7 @@ def test_s11_kernels_whose_scratch_is_constant_in_itself(scope: Scope | None) ->
             plan.buffers["t0/scratch0"].reason
         )
     else:
-        assert made.files["src/m_kernels.c"] == compile_lowered(module, off_stack()).files["src/m_kernels.c"]
+        assert made.files["src/m_kernels.c"] == compile_model(module, off_stack()).files["src/m_kernels.c"]
 
 
 def off_stack() -> Target:
@@ -199,7 +200,9 @@ def off_stack() -> Target:
 def test_s11_the_attribute_is_the_devices_that_runs_the_kernel() -> None:
     target = load_text(TWO_DEVICES, "two.toml")
     kernels = [reverse_kernel("m_cpu", 8, device="cpu"), reverse_kernel("m_dsp", 8, device="dsp")]
-    module = store(chain("m", kernels, 8), Conditions(target, io=Io.WORKSPACE)).module
+    module = store(
+        chain("m", kernels, 8), Runner(target), Conditions(target, Options(io=Io.WORKSPACE))
+    ).module
     found = {
         a.buffer.name: a for function in (*module.kernels, module.main) for a in allocations(function.body)
     }
@@ -209,10 +212,10 @@ def test_s11_the_attribute_is_the_devices_that_runs_the_kernel() -> None:
 
 def test_s11_a_pin_asks_for_a_static_plan() -> None:
     module = case_of("fixed_several").module
-    everywhere = plan_of(compile_lowered(module, BACKEND, pins=(Pin("*/scratch*", "ram"),)).document)
+    everywhere = plan_of(compile_model(module, BACKEND, Options(pins=(Pin("*/scratch*", "ram"),))).document)
     assert {b.place.kind for b in everywhere.buffers.values() if b.role == "scratch"} == {"planned"}
     pins = (Pin("t1/scratch*", "ram"), Pin("t0/scratch1", "ram", offset=256))
-    one = plan_of(compile_lowered(module, BACKEND, pins=pins).document)
+    one = plan_of(compile_model(module, BACKEND, Options(pins=pins)).document)
     assert one.buffers["t0/scratch1"].place.offset == 256
     assert {key for key, b in one.buffers.items() if b.place.kind == "arena"} == {
         "t0/scratch0",
@@ -222,7 +225,7 @@ def test_s11_a_pin_asks_for_a_static_plan() -> None:
 
 def test_s11_sizes_known_at_run_time_are_requested_with_the_option_as_without() -> None:
     for name in ("one", "several", "nested"):
-        made = compile_lowered(CASES[name].module, BACKEND)
+        made = compile_model(CASES[name].module, BACKEND)
         assert plan_of(made.document).buffers == plan_of(compiled(name).document).buffers
 
 

@@ -48,11 +48,12 @@ from bytewright.ir.text.print_module import print_module
 from bytewright.ir.types import DType, Symbol
 from bytewright.ir.verify.stages import Stage, find_violations
 from bytewright.ir.walk import walk_statements
+from bytewright.options import Pin
 from bytewright.plan.solve import solve
 from bytewright.storage.apply_solution import apply_solution
 from bytewright.storage.attach_candidates import attach_candidates
 from bytewright.storage.build_problem import build_parameter_problem, build_workspace_problem
-from bytewright.storage.pin_buffers import Pin, pin_buffers
+from bytewright.storage.pin_buffers import pin_buffers
 from bytewright.storage.place_scratch import place_scratch
 from bytewright.target.load import load_text
 from bytewright.target.model import UNLIMITED, Target, Unlimited

@@ -25,6 +25,7 @@ from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
 from bytewright.ir.border import Io
+from bytewright.options import Options
 from bytewright.pipeline import compile_model
 from bytewright.plan_file import read_plan
 from bytewright.target.registry import load_target
@@ -56,7 +57,7 @@ MIXING = {
 def write_with_batch(
     model: Path, folder: Path, batch_max: int, *, io: Io = Io.CALLER, target: str = "host"
 ) -> Path:
-    write_bundle(compile_model(model, load_target(target), io=io, batch_max=batch_max).files, folder)
+    write_bundle(compile_model(model, load_target(target), Options(io=io, batch_max=batch_max)).files, folder)
     return folder
 
 

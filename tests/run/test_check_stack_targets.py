@@ -14,7 +14,7 @@ from bytewright.bundle.write import write_bundle
 from bytewright.cli.check import prove_stack
 from bytewright.cli.main import bytewright as command_line
 from bytewright.ir.scope import LOCAL
-from bytewright.pipeline import compile_lowered
+from bytewright.pipeline import compile_model
 from bytewright.plan_file import read_plan
 from bytewright.target import BUILTIN_TARGETS, load_target
 from bytewright.target.importers import ImportOptions, import_target
@@ -37,7 +37,7 @@ def test_arrays_in_the_red_zone_are_counted(flags: tuple[str, ...], size_bytes: 
     target = load_target("host")
     target = replace(target, devices=(replace(target.devices[0], stack_allowance_per_call_bytes=256),))
     module = chain("leaf", [reverse_kernel("k", size_bytes, LOCAL)], size_bytes)
-    write_bundle(compile_lowered(module, target).files, tmp_path / "out")
+    write_bundle(compile_model(module, target).files, tmp_path / "out")
     plan = read_plan(tmp_path / "out")
     assert plan.stack["cpu"].planned_bytes == size_bytes
     proof = prove_stack(tmp_path / "out", plan, flags)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from bytewright.bundle.write import write_bundle
-from bytewright.codegen.interface import Embedding
 from bytewright.diagnostics import CompileError
 from bytewright.execute.host import HostModel
 from bytewright.inspect.check import check_bundle
+from bytewright.options import Embedding, Options
 from bytewright.pipeline import compile_model
 from bytewright.target.model import Target
 from bytewright.target.registry import load_target
@@ -23,7 +23,7 @@ WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wsha
 
 
 def bundle(folder: Path, embedding: Embedding, target: Target | None = None) -> Path:
-    compiled = compile_model(DIGITS, target or load_target("host"), embedding=embedding)
+    compiled = compile_model(DIGITS, target or load_target("host"), Options(embed=embedding))
     write_bundle(compiled.files, folder / embedding.value)
     return folder / embedding.value
 

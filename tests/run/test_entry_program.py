@@ -18,7 +18,8 @@ from bytewright.inspect.check import check_bundle
 from bytewright.ir.border import Io
 from bytewright.ir.module import Module
 from bytewright.ir.text.parse import parse_module
-from bytewright.pipeline import compile_lowered
+from bytewright.options import Options
+from bytewright.pipeline import compile_model
 from bytewright.target import load_target
 
 KERNELS = """
@@ -96,7 +97,7 @@ def program(body: str, kernels: str = KERNELS) -> Module:
 @pytest.mark.parametrize("io", list(Io))
 @pytest.mark.parametrize("body", [LOOP, CARRIED, BRANCHES], ids=["loop", "carried", "branches"])
 def test_programs_run_check_and_keep_to_their_plan(body: str, io: Io, tmp_path: Path) -> None:
-    write_bundle(compile_lowered(program(body), load_target("host"), io=io).files, tmp_path / "out")
+    write_bundle(compile_model(program(body), load_target("host"), Options(io=io)).files, tmp_path / "out")
     check_bundle(tmp_path / "out")
     result = run_batch(tmp_path / "out", [[X], [X[::-1].copy()]], options=BuildOptions(sanitize=True))
     assert (result.outputs[0][0] == EXPECTED[body]).all()

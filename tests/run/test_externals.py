@@ -26,7 +26,7 @@ from bytewright.ir.module import Module
 from bytewright.ir.text.parse import Constants, parse_text
 from bytewright.ir.text.print_module import print_module
 from bytewright.ir.verify.stages import Stage, find_violations
-from bytewright.pipeline import plan_lowered
+from bytewright.pipeline import plan_model
 from bytewright.plan_file import read_plan
 from bytewright.target import Target, load_target
 
@@ -368,7 +368,7 @@ def test_a_numpy_function_stands_in_for_it(tmp_path: Path):
     module = module_of(tmp_path)
     found = Evaluator(module, stand_ins={"app_reverse": reverse}).run("main", {"x": X})["y"]
     assert np.array_equal(found, result(X))
-    planned = plan_lowered(module, HOST).module
+    planned = plan_model(module, HOST).module
     assert not find_violations(planned, Stage.PLANNED, HOST)
     assert np.array_equal(
         Evaluator(planned, stand_ins={"app_reverse": reverse}).run("main", {"x": X})["y"], result(X)

@@ -12,7 +12,7 @@ import pytest
 from bytewright.bundle.write import write_bundle
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.inspect.check import check_bundle
-from bytewright.pipeline import compile_lowered
+from bytewright.pipeline import compile_model
 from bytewright.target.options import Overrides, apply_overrides, parse_pool_option
 from bytewright.target.registry import load_target
 from support.ir_program import read_module
@@ -35,7 +35,7 @@ def chain(count: int) -> str:
 def test_steps_name_few_pools_or_one_list(count: int, tmp_path: Path) -> None:
     pools = tuple(parse_pool_option(f"p{n}=1KiB@ram") for n in range(count))
     target = apply_overrides(load_target("host"), Overrides(workspace=pools))
-    files = compile_lowered(read_module(chain(count)), target).files
+    files = compile_model(read_module(chain(count)), target).files
     source = bytes(files["src/m.c"]).decode()
     steps = re.findall(r"^ +M_STEP\(([^;]*?)\);", source, re.MULTILINE)
     assert len(steps) == count + 2

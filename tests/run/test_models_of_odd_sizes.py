@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bytewright.ir.border import Io
+from bytewright.options import Options
 from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.against_reference import assert_equals_reference
@@ -92,6 +93,6 @@ def test_the_plan_is_optimal_and_the_outputs_are_the_references(
     content: bytes, shape: tuple[int, ...], dtype: str, io: Io, tmp_path: Path
 ) -> None:
     (tmp_path / "model.tflite").write_bytes(content)
-    document = compile_model(tmp_path / "model.tflite", load_target("host"), io=io).document
+    document = compile_model(tmp_path / "model.tflite", load_target("host"), Options(io=io)).document
     assert all(pool["optimal"] for pool in document["pools"])
     assert_equals_reference([RandomModel(content, "model", (shape,), dtype)], tmp_path, io=io)

@@ -11,7 +11,7 @@ import pytest
 from bytewright.diagnostics import CompileError
 from bytewright.execute.description import read_bundle
 from bytewright.inspect.check import check_bundle
-from bytewright.pipeline import compile_lowered
+from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.ir_program import assert_c_is_the_module, read_module, write_module
 
@@ -136,12 +136,10 @@ def test_external_symbols_begin_with_the_models_name(tmp_path: Path) -> None:
 def test_models_that_cannot_be_called_so(before: str, after: str, code: str) -> None:
     module = read_module(PROGRAM.format(**PLAIN).replace(before, after))
     with pytest.raises(CompileError) as caught:
-        compile_lowered(module, load_target("host"))
+        compile_model(module, load_target("host"))
     assert [d.code for d in caught.value.diagnostics] == [code]
     help_line = caught.value.diagnostics[0].help or ""
-    assert compile_lowered(
-        read_module(PROGRAM.format(**PLAIN).replace(before, help_line)), load_target("host")
-    )
+    assert compile_model(read_module(PROGRAM.format(**PLAIN).replace(before, help_line)), load_target("host"))
 
 
 @pytest.mark.parametrize(("first", "second"), [("a.b", "a:b"), ("a b", "a_b"), ("int", "int_")])
@@ -168,7 +166,7 @@ entry main(
 }
 """
     with pytest.raises(CompileError) as caught:
-        compile_lowered(
+        compile_model(
             read_module(text.replace("FIRST", first).replace("SECOND", second)), load_target("host")
         )
     assert caught.value.diagnostics[0].code == "BW109"
@@ -198,9 +196,9 @@ entry main(
 }
 """
     with pytest.raises(CompileError) as caught:
-        compile_lowered(read_module(text.replace("NAME", name)), load_target("host"))
+        compile_model(read_module(text.replace("NAME", name)), load_target("host"))
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.code == "BW117"
     assert diagnostic.help is not None
     other = diagnostic.help.removeprefix("call it ")
-    assert compile_lowered(read_module(text.replace("NAME", other)), load_target("host"))
+    assert compile_model(read_module(text.replace("NAME", other)), load_target("host"))

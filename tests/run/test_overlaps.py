@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bytewright.bundle.write import write_bundle
-from bytewright.pipeline import compile_lowered
+from bytewright.pipeline import compile_model
 from bytewright.target.options import Overrides, apply_overrides, parse_pool_option
 from bytewright.target.registry import load_target
 from support.c_program import LANGUAGE, WARNINGS, run_c
@@ -214,7 +214,7 @@ def entry_bytes(count: int, in_pools: bool) -> int:
     workspace = tuple(parse_pool_option(f"w{i}=64@ram") for i in range(count))
     host = load_target(HOST)
     target = apply_overrides(host, Overrides(workspace=workspace)) if in_pools else host
-    source = compile_lowered(read_module(fan_out(count, in_pools)), target).files["src/m.c"]
+    source = compile_model(read_module(fan_out(count, in_pools)), target).files["src/m.c"]
     return len(source.partition(b"int32_t m_run(")[0] if in_pools else source)
 
 
@@ -227,7 +227,7 @@ def test_the_entry_grows_with_ports_and_pools_and_not_with_their_square(in_pools
 def test_two_hundred_outputs_compile_in_a_blink_and_each_is_compared(tmp_path: Path) -> None:
     count = 200
     write_bundle(
-        compile_lowered(read_module(fan_out(count)), load_target(HOST)).files, folder := tmp_path / "many"
+        compile_model(read_module(fan_out(count)), load_target(HOST)).files, folder := tmp_path / "many"
     )
     command = ["gcc", *LANGUAGE, *WARNINGS, "-O2", "-Iinclude", "-c", "src/m.c", "-o", "m.o"]
     subprocess.run(command, cwd=folder, check=True, timeout=30)

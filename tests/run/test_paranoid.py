@@ -21,6 +21,7 @@ from bytewright.execute.build import BuildOptions
 from bytewright.execute.paranoid import GUARD_BYTES, run_paranoid
 from bytewright.execute.watch import watch_plan
 from bytewright.inspect.check import check_bundle
+from bytewright.options import Options
 from bytewright.pipeline import compile_model
 from bytewright.plan.problem import Buffer, Candidate, Pool, Problem
 from bytewright.plan.solution import Placement
@@ -99,7 +100,9 @@ def test_inputs_and_outputs_in_the_workspace(tmp_path: Path) -> None:
     """An input is alive before the first step and an output after the last: neither is poisoned."""
     from bytewright.ir.border import Io
 
-    write_bundle(compile_model(DIGITS, load_target("host"), io=Io.WORKSPACE).files, tmp_path / "bundle")
+    write_bundle(
+        compile_model(DIGITS, load_target("host"), Options(io=Io.WORKSPACE)).files, tmp_path / "bundle"
+    )
     run = run_paranoid(tmp_path / "bundle", seed=3, options=QUICK)
     assert run.result.outputs[0].any()
 

@@ -4,10 +4,12 @@ import doctest
 import inspect
 import re
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
 import bytewright
+from bytewright.options import Arguments
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
@@ -26,5 +28,5 @@ def test_the_examples_give_what_they_show(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_every_argument_is_documented() -> None:
-    for name in inspect.signature(bytewright.compile).parameters:
-        assert name == "model" or f"`{name}`" in DOCUMENT, name
+    for name in (*inspect.signature(bytewright.compile).parameters, *get_type_hints(Arguments)):
+        assert name in ("model", "options") or f"`{name}`" in DOCUMENT, name

@@ -14,7 +14,8 @@ from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
 from bytewright.ir.border import Io
-from bytewright.pipeline import compile_lowered
+from bytewright.options import Options
+from bytewright.pipeline import compile_model
 from bytewright.target.options import Overrides, apply_overrides
 from bytewright.target.registry import load_target
 from support.ir_program import expected_outputs, read_module
@@ -36,7 +37,7 @@ def test_the_c_of_an_entry_computes_what_it_says(seed: int, tmp_path: Path) -> N
     np.testing.assert_array_equal(expected_outputs(module, [x])[0], values)
     for number, (target, io) in enumerate(((load_target("host"), Io.CALLER), (REQUESTS, Io.WORKSPACE))):
         folder = tmp_path / str(number)
-        write_bundle(compile_lowered(module, target, io=io).files, folder)
+        write_bundle(compile_model(module, target, Options(io=io)).files, folder)
         check_bundle(folder)
         result = run_batch(folder, [[x], [x]], options=BuildOptions(flags=WARNED, sanitize=True))
         np.testing.assert_array_equal([run[0] for run in result.outputs], [values, values])

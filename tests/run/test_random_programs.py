@@ -21,7 +21,8 @@ from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
 from bytewright.ir.text.parse import parse_module
 from bytewright.ir.text.print_module import module_data, print_module
-from bytewright.pipeline import compile_lowered
+from bytewright.options import Options
+from bytewright.pipeline import compile_model
 from bytewright.target import Target, load_target
 from bytewright.target.options import Overrides, apply_overrides, parse_pool_option
 from support.many_models import SANITIZERS, Array, Job, build
@@ -69,7 +70,7 @@ def case(seed: int) -> tuple[Module, Job, list[Array]]:
     given = {port.name: array for port, array in zip(module.inputs, inputs, strict=True)}
     computed = Evaluator(module).run("main", given)
     expected = [computed[port.name] for port in module.outputs]
-    compiled = compile_lowered(module, target, io=io)
+    compiled = compile_model(module, target, Options(io=io))
     return module, Job(compiled.files, compiled.document, [inputs]), expected
 
 

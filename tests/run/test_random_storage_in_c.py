@@ -16,7 +16,7 @@ from bytewright.execute.build import BuildOptions
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_bundle
 from bytewright.inspect.check import check_bundle
-from bytewright.pipeline import compile_lowered
+from bytewright.pipeline import compile_model
 from bytewright.target.options import Overrides, apply_overrides
 from bytewright.target.registry import load_target
 from support.ir_program import expected_outputs, read_module
@@ -37,7 +37,7 @@ def test_shared_bytes_keep_their_values_in_c(seed: int, tmp_path: Path) -> None:
     x = np.random.default_rng(seed).integers(-50, 50, program.source.length).astype(dtype)
     (expected,) = expected_outputs(module, [x])
     folder = tmp_path / "bundle"
-    write_bundle(compile_lowered(module, NO_STACK).files, folder)
+    write_bundle(compile_model(module, NO_STACK).files, folder)
     check_bundle(folder)
     for options in OPTIONS:
         (actual,) = run_bundle(folder, [x], options=options).outputs

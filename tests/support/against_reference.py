@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from bytewright.diagnostics import CompileError
 from bytewright.ir.border import Io
 from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.options import Options
 from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.many_models import Job, build
@@ -78,7 +79,7 @@ def assert_equals_reference(
         path = folder / f"m{index}.tflite"
         path.write_bytes(model.content)
         try:
-            compiled = compile_model(path, load_target(target), numerics=numerics, io=io)
+            compiled = compile_model(path, load_target(target), Options(numerics=numerics, io=io))
         except CompileError as error:
             problems.append(f"{model.description}: refused: {error}")
             continue

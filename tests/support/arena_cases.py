@@ -17,7 +17,7 @@ from bytewright.bundle.write import write_bundle
 from bytewright.ir.module import Module
 from bytewright.ir.scope import WORKSPACE, pool_scope
 from bytewright.ir.types import DType, Symbol
-from bytewright.pipeline import Compiled, compile_lowered
+from bytewright.pipeline import Compiled, compile_model
 from bytewright.plan_file import plan_of
 from bytewright.target import load_text
 from bytewright.target.model import Target
@@ -145,7 +145,7 @@ def case_of(name: str) -> Case:
 @cache
 def compiled(name: str) -> Compiled:
     case = case_of(name)
-    return compile_lowered(case.module, case.target)
+    return compile_model(case.module, case.target)
 
 
 def written(name: str, folder: Path) -> Path:

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 
 from bytewright.diagnostics import CompileError
+from bytewright.options import Options
 from bytewright.pipeline import Compiled, compile_model
 from bytewright.target.model import Target
 from bytewright.target.registry import load_target
@@ -57,7 +58,7 @@ def outcome(path: Path, target: Target, seconds: float) -> str:
     """What compiling one file gives."""
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
-        compiled = compile_model(path, target, name="damaged")
+        compiled = compile_model(path, target, Options(name="damaged"))
         signal.setitimer(signal.ITIMER_REAL, 0)
     except CompileError as error:
         signal.setitimer(signal.ITIMER_REAL, 0)

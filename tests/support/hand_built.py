@@ -148,13 +148,13 @@ def stored(module: Module, target: Target) -> Module:
 def planned(module: Module, target: Target) -> PlannedModel:
     """The module planned by the pipeline."""
     verify(module, Stage.LOWERED)
-    return pipeline.plan_lowered(module, target)
+    return pipeline.plan_model(module, target)
 
 
 def files_of(module: Module, target: Target) -> dict[str, bytes]:
     """The bundle of a module built by hand."""
     verify(module, Stage.LOWERED)
-    return pipeline.compile_lowered(module, target).files
+    return pipeline.compile_model(module, target).files
 
 
 def allocations(statement: Statement) -> list[Allocate]:

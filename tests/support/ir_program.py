@@ -14,7 +14,7 @@ from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
 from bytewright.ir.text.parse import parse_module
 from bytewright.ir.verify.stages import Stage, verify
-from bytewright.pipeline import compile_lowered
+from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.c_program import LANGUAGE, WARNINGS, run_command
 
@@ -31,7 +31,7 @@ def read_module(text: str) -> Module:
 
 def write_module(module: Module, folder: Path, target: str = "host") -> Path:
     """The bundle of a module, which compiles without a warning."""
-    write_bundle(compile_lowered(module, load_target(target)).files, folder)
+    write_bundle(compile_model(module, load_target(target)).files, folder)
     for source in sorted((folder / "src").glob("*.c")):
         for compiler in ("gcc", "clang"):
             flags = [*LANGUAGE, *WARNINGS, "-pedantic", "-fsyntax-only", "-Iinclude"]

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from bytewright.bundle.write import write_bundle
 from bytewright.ir.border import Io
+from bytewright.options import Options, Pin
 from bytewright.pipeline import compile_model
-from bytewright.storage.pin_buffers import Pin
 from bytewright.target.dump import dump
 from bytewright.target.load import load_description
 from bytewright.target.model import Target
@@ -87,5 +87,5 @@ def loaded_bundle(target: Target, io: Io = Io.CALLER) -> Path:
     pins = [Pin("conv2d_[24]/*", fast), Pin("conv2d_6/*", second)]
     pins += [Pin(pattern, rest) for pattern in ("conv2d_[08]/*", "depthwise*", "fully*", "softmax*")]
     folder = new_folder() / "bundle"
-    write_bundle(compile_model(model_path(KWS), target, pins=tuple(pins), io=io).files, folder)
+    write_bundle(compile_model(model_path(KWS), target, Options(pins=tuple(pins), io=io)).files, folder)
     return folder

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from bytewright.bundle.write import write_bundle
 from bytewright.ir.border import Io
 from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.options import Options
 from bytewright.pipeline import Compiled, compile_model
 from bytewright.target.model import Target
 from bytewright.target.options import Overrides, apply_overrides, parse_provider_option
@@ -132,7 +133,7 @@ def compiled(
     if logits:
         path = new_folder() / f"{name}_logits.tflite"
         path.write_bytes(model_content(name, logits=True))
-    return compile_model(path, target, numerics=numerics, io=io)
+    return compile_model(path, target, Options(numerics=numerics, io=io))
 
 
 @cache

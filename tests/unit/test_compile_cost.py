@@ -28,7 +28,7 @@ from bytewright.ir.prim import Access, BufferParameter, PrimFunc
 from bytewright.ir.scope import GLOBAL
 from bytewright.ir.types import DType, TensorType
 from bytewright.lower.fuse import MAX_ELEMENTWISE, fuse
-from bytewright.pipeline import Compiled, compile_lowered, compile_model
+from bytewright.pipeline import Compiled, compile_model
 from bytewright.target.registry import load_target
 from support.costly_models import FAMILIES, additions_of_input, doublings, elementwise_chain
 from support.ir_program import read_module
@@ -130,11 +130,11 @@ def calls_in_calls(count: int) -> Module:
 
 def test_calls_inside_calls_cost_no_depth() -> None:
     target = load_target("host")
-    costs = [cost_of(lambda n=n: compile_lowered(calls_in_calls(n), target)) for n in (40, 40, 80, 160)]
+    costs = [cost_of(lambda n=n: compile_model(calls_in_calls(n), target)) for n in (40, 40, 80, 160)]
     small, middle, large = costs[1:]
     assert large.num_calls - middle.num_calls <= 2.4 * (middle.num_calls - small.num_calls)
     assert large.depth == middle.depth
-    assert compile_lowered(calls_in_calls(2000), target).files
+    assert compile_model(calls_in_calls(2000), target).files
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_scratch_of_calls_inside_calls_costs_the_same_at_each_level(
 ) -> None:
     target = load_target("host")
     modules = [read_module(program(smallest * factor)) for factor in (1, 1, 2, 4)]
-    costs = [cost_of(lambda m=m: compile_lowered(m, target)) for m in modules]
+    costs = [cost_of(lambda m=m: compile_model(m, target)) for m in modules]
     small, middle, large = costs[1:]
     assert large.num_calls - middle.num_calls <= 2.4 * (middle.num_calls - small.num_calls)
     assert large.depth == middle.depth

@@ -19,10 +19,11 @@ PACKAGE = ROOT / "src" / "bytewright"
 
 # Who may import whom: a part imports itself and the layers before its own.
 LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"c_names", "diagnostics", "frozen_mapping", "input_file"}),
+    frozenset({"c_names", "diagnostics", "frozen_mapping", "input_file", "option"}),
     frozenset({"target"}),
     frozenset({"ir"}),
     frozenset({"ops"}),
+    frozenset({"options", "run_passes"}),
     frozenset({"frontends", "place", "lower", "storage", "plan", "codegen"}),
     frozenset({"remedy"}),
     frozenset({"plan_file"}),

@@ -27,16 +27,7 @@ from bytewright.plan_file import Plan, plan_of
     help="The bundle's folder: new, empty, or an older bundle, which is replaced; other files in it stay.",
 )
 @click.option("--force", is_flag=True, help="Replace an older bundle even if its files were edited.")
-@model_options
-@click.option(
-    "--embed",
-    "embedding",
-    type=click.Choice(["auto", "numbers", "incbin"]),
-    default="auto",
-    help="How the bytes of parameter pools come into the program: as C numbers, or by the assembler's .incbin, which "
-    "auto takes beyond 1 MiB.  [default: auto]",
-)
-@click.option("--solver", default="auto", metavar="NAME", help="The planner's algorithm.  [default: auto]")
+@model_options()
 @click.option(
     "--print-after",
     "prints",
@@ -51,8 +42,6 @@ def compile_command(
     directory: Path | None,
     force: bool,
     options: ModelOptions,
-    embedding: str,
-    solver: str,
     prints: tuple[PrintOption, ...],
     as_json: bool,
 ) -> None:
@@ -61,25 +50,19 @@ def compile_command(
     Sizes are limits: what does not fit is refused, with the bytes that are missing. Nothing is written then.
     """
     from bytewright.bundle.write import write_bundle
-    from bytewright.codegen.interface import Embedding
     from bytewright.pipeline import compile_model
-    from bytewright.plan.solve import find_solver
 
     to_stdout = any(item.file is None for item in prints)
     if directory is None and not prints:
         raise click.UsageError("Missing option '-o' / '--output'.")
     if as_json and to_stdout:
         raise click.UsageError("--json is for a program to read: give --print-after a file, PASS=FILE.bw")
-    find_solver(solver)  # before the model is read
-    printer = Printer(prints, kept=(model, options.constants or model.with_suffix(".npz")))
+    printer = Printer(prints, kept=(model, options.compiling.constants or model.with_suffix(".npz")))
     with shown_progress(f"compiling {model.name}") as progress, printer if prints else nullcontext():
         compiled = compile_model(
             model,
-            options.resolved_target(),
-            **options.for_lowering(),
-            **options.for_storage(),
-            solver=solver,
-            embedding=Embedding(embedding),
+            options.target(),
+            options.compiling,
             progress=progress,
             after_pass=printer.after_pass if prints else None,
         )

@@ -1,177 +1,70 @@
-"""The options of every command that compiles a model, declared once: what for, into which pools, and how."""
+"""The options of every command that compiles a model, as their declarations say (`options.py`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from enum import Enum
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, assert_never, cast
 
 import click
 
 from bytewright.cli.option_types import parsed_by
-from bytewright.storage.pin_buffers import Pin, parse_pin_option
-from bytewright.target import (
-    Overrides,
-    PoolOption,
-    ProviderOption,
-    ResizeOption,
-    Target,
-    Unlimited,
-    apply_overrides,
-    load_target,
-    parse_max_stack_alloca_size,
-    parse_max_stack_size,
-    parse_pool_option,
-    parse_provider_option,
-    parse_resize_option,
-)
+from bytewright.option import Choice, Count, Declaration, File, Size, Switch, Text, Texts
+from bytewright.options import DECLARATIONS, Options, options_of
+from bytewright.target import Target, load_target
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """What the user asked for; each member is the option of its name."""
+    """What the user asked for.
 
-    name: str | None
-    target: str
-    workspace: tuple[PoolOption, ...]
-    parameters: tuple[PoolOption, ...]
-    resize: tuple[ResizeOption, ...]
-    provider: tuple[ProviderOption, ...]
-    pins: tuple[Pin, ...]
-    io: str
-    batch_max: int | None
-    constants: Path | None
-    numerics: str | None
-    max_stack_size: int | Unlimited | None
-    max_stack_alloca_size: int | Unlimited | None
-    use_backend_alloc_workspace: bool | None
+    Attributes:
+        target_name: Of a built-in target, or the path of a file.
+        compiling: Everything else.
+    """
 
-    def resolved_target(self) -> Target:
-        """The target with the options that change it.
+    target_name: str
+    compiling: Options
+
+    def target(self) -> Target:
+        """The target, before the options.
 
         Raises:
-            CompileError: BW201 to BW204.
+            CompileError: BW201 to BW203.
         """
-        overrides = Overrides(
-            workspace=self.workspace,
-            parameters=self.parameters,
-            resize=self.resize,
-            provider=self.provider,
-            max_stack_size=self.max_stack_size,
-            max_stack_alloca_size=self.max_stack_alloca_size,
-            use_backend_alloc_workspace=self.use_backend_alloc_workspace,
+        return load_target(self.target_name)
+
+
+def model_options(*, of_c: bool = True) -> Callable[[Command], Command]:
+    """Gives a command these options, as one argument called `options`; on request without those of C alone."""
+    known = [declaration for declaration in DECLARATIONS if of_c or not declaration.option.is_of_c]
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def with_options(*arguments: Any, **values: Any) -> Any:
+            given = {d.name: value for d in known if (value := values.pop(d.name)) is not None}
+            options = ModelOptions(values.pop("target"), options_of(given))
+            return command(*arguments, options=options, **values)
+
+        decorated: Any = with_options
+        for declaration in reversed(known):
+            decorated = _option(declaration)(decorated)
+        target = click.option(
+            "--target", default="host", metavar="NAME|FILE", help="What to compile for.  [default: host]"
         )
-        return apply_overrides(load_target(self.target), overrides)
+        return cast("Command", target(decorated))
 
-    def for_lowering(self) -> dict[str, Any]:
-        """The arguments of `pipeline.lower_model`."""
-        from bytewright.ops.arithmetic.numerics import Numerics
-
-        return {
-            "name": self.name,
-            "constants": self.constants,
-            "numerics": None if self.numerics is None else Numerics(self.numerics),
-            "batch_max": self.batch_max,
-        }
-
-    def for_storage(self) -> dict[str, Any]:
-        """The arguments of `pipeline.plan_lowered`."""
-        from bytewright.ir.border import Io
-
-        return {"io": Io(self.io), "pins": self.pins}
+    return decorate
 
 
-_OPTIONS: tuple[Callable[[Any], Any], ...] = (
-    click.option("--name", metavar="NAME", help="C identifier of the model; else from the file's name."),
-    click.option(
-        "--target", default="host", metavar="NAME|FILE", help="What to compile for.  [default: host]"
-    ),
-    click.option(
-        "--workspace",
-        callback=parsed_by(parse_pool_option),
-        multiple=True,
-        metavar="NAME[=SIZE][@MEMORY]",
-        help="Replace all workspace pools, preferred first.",
-    ),
-    click.option(
-        "--parameters",
-        callback=parsed_by(parse_pool_option),
-        multiple=True,
-        metavar="NAME[=SIZE][@MEMORY]",
-        help="Replace all parameter pools, preferred first.",
-    ),
-    click.option(
-        "--resize",
-        callback=parsed_by(parse_resize_option),
-        multiple=True,
-        metavar="POOL=SIZE",
-        help="Change the size of one pool.",
-    ),
-    click.option(
-        "--provider",
-        callback=parsed_by(parse_provider_option),
-        multiple=True,
-        metavar="POOL=caller|generated",
-        help="Who declares a pool's memory.",
-    ),
-    click.option(
-        "--pin",
-        "pins",
-        callback=parsed_by(parse_pin_option),
-        multiple=True,
-        metavar="PATTERN=POOL[,POOL...|+OFFSET]",
-        help="Put every buffer whose name matches into a pool: the first of several, or at an offset.",
-    ),
-    click.option(
-        "--io",
-        type=click.Choice(["caller", "workspace"]),
-        default="caller",
-        help="Where inputs and outputs are: the application brings them, or asks where they lie.  [default: caller]",
-    ),
-    click.option(
-        "--batch-max",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Let each run compute 1 to N samples; the plan is made for N.",
-    ),
-    click.option(
-        "--numerics",
-        type=click.Choice(["litert-ref", "tflm"]),
-        help="The reference that the output equals bit for bit.  [default: litert-ref]",
-    ),
-    click.option(
-        "--constants",
-        type=click.Path(path_type=Path),
-        metavar="FILE.npz",
-        help="The constants of a .bw text; else the file beside it.",
-    ),
-    click.option(
-        "--max-stack-size",
-        callback=parsed_by(parse_max_stack_size),
-        metavar="SIZE",
-        help="Limit of the stack along any call path.",
-    ),
-    click.option(
-        "--max-stack-alloca-size",
-        callback=parsed_by(parse_max_stack_alloca_size),
-        metavar="SIZE",
-        help="Largest scratch that may be a local array.",
-    ),
-    click.option(
-        "--use-backend-alloc-workspace/--no-use-backend-alloc-workspace",
-        default=None,
-        help="Keep kernel scratch off the stack, and request it at run time.",
-    ),
-)
-
-
-def given_model_options(context: click.Context) -> list[str]:
-    """The options of a model that stand on the command line, as they are written there."""
-    names = {field.name for field in fields(ModelOptions)}
+def given_model_options(context: click.Context, besides: tuple[str, ...]) -> list[str]:
+    """The options of a model that stand on the command line, as they are written there, but for some."""
+    names = {"target", *(declaration.name for declaration in DECLARATIONS)} - {*besides}
     return [
         parameter.opts[0]
         for parameter in context.command.params
@@ -180,16 +73,32 @@ def given_model_options(context: click.Context) -> list[str]:
     ]
 
 
-def model_options(command: Command) -> Command:
-    """Gives a command these options, as one argument called `options`."""
-    names = [field.name for field in fields(ModelOptions)]
-
-    @wraps(command)
-    def with_options(*arguments: Any, **values: Any) -> Any:
-        options = ModelOptions(**{name: values.pop(name) for name in names})
-        return command(*arguments, options=options, **values)
-
-    decorated: Any = with_options
-    for option in reversed(_OPTIONS):
-        decorated = option(decorated)
-    return cast("Command", decorated)
+def _option(declaration: Declaration) -> Callable[[Any], Any]:
+    """The option of click; without a value on the command line it is None, or no text where there may be many."""
+    kind, default = declaration.option.kind, declaration.default
+    default_text = default.value if isinstance(default, Enum) else default
+    shown = (
+        f"{declaration.option.help}  [default: {default_text}]"
+        if isinstance(default_text, str)
+        else declaration.option.help
+    )
+    names = (declaration.flag, declaration.name)
+    match kind:
+        case Text(metavar):
+            return click.option(*names, metavar=metavar, help=shown)
+        case Texts(parse, metavar):
+            return click.option(*names, callback=parsed_by(parse), multiple=True, metavar=metavar, help=shown)
+        case Size(parse, metavar):
+            return click.option(*names, callback=parsed_by(parse), metavar=metavar, help=shown)
+        case Choice(members):
+            values = click.Choice([member.value for member in members])
+            return click.option(*names, type=values, callback=parsed_by(members), help=shown)
+        case Count(metavar):
+            return click.option(*names, type=click.IntRange(min=1), metavar=metavar, help=shown)
+        case File(metavar):
+            return click.option(*names, type=click.Path(path_type=Path), metavar=metavar, help=shown)
+        case Switch():
+            flags = f"{declaration.flag}/--no-{declaration.flag.removeprefix('--')}"
+            return click.option(flags, declaration.name, default=None, help=shown)
+        case _:
+            assert_never(kind)

@@ -31,7 +31,6 @@ POOL_NAME = "memory"
 @click.command(short_help="Place the buffers of a CSV file or of a model.")
 @click.argument("buffers", metavar="BUFFERS.csv|MODEL", type=click.Path(path_type=Path))
 @click.option("--capacity", type=click.IntRange(min=0), metavar="BYTES", help="Stop at a plan of this size.")
-@click.option("--solver", default="auto", show_default=True, metavar="NAME", help="The algorithm.")
 @click.option(
     "--budget",
     type=click.IntRange(min=1),
@@ -42,14 +41,13 @@ POOL_NAME = "memory"
     "-o", "output", type=click.Path(path_type=Path), metavar="OUT.csv", help="Write the offsets here."
 )
 @click.option("--svg", type=click.Path(path_type=Path), metavar="FILE", help="Draw the plan.")
-@model_options
+@model_options(of_c=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
 @click.pass_context
 def plan(
     context: click.Context,
     buffers: Path,
     capacity: int | None,
-    solver: str,
     budget: int | None,
     output: Path | None,
     svg: Path | None,
@@ -69,16 +67,16 @@ def plan(
             )
         if budget is not None:
             raise click.UsageError("--budget is for a CSV file")
-        plan_model(buffers, options, solver, ModelPlanFiles(output, svg), as_json)
+        plan_model(buffers, options, ModelPlanFiles(output, svg), as_json)
         return
-    given = given_model_options(context)
+    given = given_model_options(context, besides=("solver",))
     if given:
         raise click.UsageError(f"{given[0]} is for a model, whose file ends with {' or '.join(FRONTENDS)}")
     table = _read_table(buffers)
     problem = Problem(table.buffers, (Pool(POOL_NAME, capacity),))
     goal = Goal.MINIMISE if capacity is None else Goal.DECIDE
     with _progress_display() as progress:
-        solution = solve(problem, solver, budget or DEFAULT_NODE_BUDGET, goal, progress)
+        solution = solve(problem, options.compiling.solver, budget or DEFAULT_NODE_BUDGET, goal, progress)
     if not solution.has_plan:
         if as_json:
             click.echo(json.dumps(_as_json(solution, capacity), indent=2))

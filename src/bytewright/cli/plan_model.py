@@ -31,30 +31,26 @@ class ModelPlanFiles:
     svg: Path | None
 
 
-def plan_model(model: Path, options: ModelOptions, solver: str, files: ModelPlanFiles, as_json: bool) -> None:
+def plan_model(model: Path, options: ModelOptions, files: ModelPlanFiles, as_json: bool) -> None:
     """Plans a model and shows pools, stack and buffers.
 
     Raises:
         CompileError: The model is wrong or does not fit; nothing is written then.
     """
     from bytewright.bundle.plan_document import plan_document
-    from bytewright.pipeline import lower_model, plan_lowered
-    from bytewright.plan.solve import find_solver
+    from bytewright.pipeline import plan_model as plan
 
-    find_solver(solver)
     with shown_progress(f"planning {model.name}") as progress:
-        target = options.resolved_target()
-        module = lower_model(model, target, **options.for_lowering(), progress=progress)
-        planned = plan_lowered(module, target, **options.for_storage(), solver=solver, progress=progress)
+        planned = plan(model, options.target(), options.compiling, progress=progress)
         document = plan_document(planned) | {"files": {}}  # there are none yet
-    plan = plan_of(document)
+    made = plan_of(document)
     wanted: list[tuple[Path, str]] = []
     if files.table is not None:
-        wanted.append((files.table, _table(plan)))
+        wanted.append((files.table, _table(made)))
     if files.svg is not None:
         wanted.append((files.svg, _drawing(planned)))
     write_files(wanted, [model])
-    click.echo(json.dumps(document, indent=1) if as_json else _text(plan))
+    click.echo(json.dumps(document, indent=1) if as_json else _text(made))
 
 
 def _text(plan: Plan) -> str:

@@ -21,30 +21,10 @@ from bytewright.frontends.text.import_text import SHARED_CONSTANTS, SUFFIX
 from bytewright.ir.data import TensorData
 from bytewright.ir.module import Module
 from bytewright.ir.text.print_module import module_data, named_constants, print_module
-from bytewright.target import OptionSyntaxError
+from bytewright.option import OptionSyntaxError
+from bytewright.run_passes import PASSES
 
 ALL = "all"
-# In the order in which they run; some run with certain options alone.
-PASSES = (
-    "import_tflite",
-    "import_text",
-    "open_batch",
-    "plan_devices",
-    "fold_pad",
-    "lower_graph",
-    "share_kernels",
-    "pass_constants",
-    "drop_unused_buffers",
-    "lower_tags",
-    "name_symbols",
-    "place_io",
-    "join_alignments",
-    "place_scratch",
-    "pin_buffers",
-    "attach_candidates",
-    "make_arenas",
-    "apply_solution",
-)
 _MARK = "# Printed by Bytewright"
 
 

@@ -6,7 +6,6 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 from bytewright.c_names import c_identifier
 from bytewright.codegen.fnv1a import OFFSET_BASIS, fnv1a_64
@@ -18,11 +17,10 @@ from bytewright.ir.module import Module, Port
 from bytewright.ir.prim import POOL_OFFSET, Allocate, Call, Region
 from bytewright.ir.types import Symbol
 from bytewright.ir.walk import walk_statements
+from bytewright.options import Embedding
 from bytewright.target.model import PARAMETER_HEADER_BYTES, Pool, Provider, Role, Target
 
 MAGIC = b"BYTEWRT1"
-# Larger parameter pools are not written as numbers unless asked for: compilers take a hundred bytes for each of them.
-MAX_TEXT_BYTES = 1 << 20
 _OF_THE_FILE = (
     "first_error",
     "shared",
@@ -36,21 +34,6 @@ _OF_THE_FILE = (
 _PLAIN_NAME = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*(/[a-z0-9]+(_[a-z0-9]+)*)*")
 # Variables of the run function that hold what it requested begin with this.
 REQUEST = "request_"
-
-
-class Embedding(Enum):
-    """How the bytes of a parameter pool come into the program.
-
-    As C numbers, which every compiler takes, or with the assembler's `.incbin`, which costs nothing.
-    """
-
-    AUTO = "auto"
-    NUMBERS = "numbers"
-    INCBIN = "incbin"
-
-    def as_numbers(self, size_bytes: int) -> bool:
-        """Whether a pool of a size becomes numbers; an empty one always does."""
-        return self is Embedding.NUMBERS or size_bytes <= (MAX_TEXT_BYTES if self is Embedding.AUTO else 0)
 
 
 @dataclass(frozen=True, slots=True)

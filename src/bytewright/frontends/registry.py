@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ir.module import Module
 from bytewright.ir.verify.stages import Stage
 from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.options import Options
 from bytewright.target.model import Target
 
 
@@ -52,31 +52,34 @@ class Frontend:
     """One format of model files.
 
     Attributes:
-        read: Takes the file, the target, the model's name if one was given, and the options that were given.
+        read: Takes the file, the target and what the user asked for.
         refused: The options that it does not take, each with the reason: what the file is.
         operators: The operators of the format that can be compiled.
     """
 
-    read: Callable[[Path, Target, str | None, Mapping[str, Any]], Imported]
+    read: Callable[[Path, Target, Options], Imported]
     refused: Mapping[str, str] = field(default_factory=dict[str, str])
     operators: Callable[[], tuple[SupportedOperator, ...]] = tuple
 
 
-def _read_text(path: Path, target: Target, name: str | None, options: Mapping[str, Any]) -> Imported:
+def _read_text(path: Path, target: Target, options: Options) -> Imported:
     from bytewright.frontends.text import import_text
 
-    constants = options.get("constants")
+    constants = options.constants
     if constants is not None and not constants.exists():
         raise CompileError(Diagnostic("BW204", f"there is no file '{constants}' with constants"))
-    text = import_text(path, target, name=name, constants=constants)
+    text = import_text(path, target, name=options.name, constants=constants)
     return Imported(text.module, text.stage, "import_text")
 
 
-def _read_tflite(path: Path, target: Target, name: str | None, options: Mapping[str, Any]) -> Imported:
+def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
     from bytewright.frontends.tflite import import_tflite
 
     del target
-    return Imported(import_tflite(path, name=name, **options), Stage.IMPORTED, "import_tflite")
+    numerics = options.numerics or Numerics.LITERT_REF
+    return Imported(
+        import_tflite(path, name=options.name, numerics=numerics), Stage.IMPORTED, "import_tflite"
+    )
 
 
 def _tflite_operators() -> tuple[SupportedOperator, ...]:
@@ -98,31 +101,20 @@ FRONTENDS: dict[str, Frontend] = {".tflite": _TFLITE, ".bw": _TEXT}
 """By suffix. A file with another suffix is taken for TFLite, which has a mark in its bytes."""
 
 
-def import_model(
-    path: Path,
-    target: Target,
-    *,
-    name: str | None = None,
-    numerics: Numerics | None = None,
-    constants: Path | None = None,
-) -> Imported:
+def import_model(path: Path, target: Target, options: Options) -> Imported:
     """What a model file describes.
-
-    Args:
-        path: The file.
-        target: What it is compiled for.
-        name: A C identifier; the file's stem, or what a text states, if None.
-        numerics: The kernel set to be exact to; None for the format's default.
-        constants: The .npz file with the constants of a text.
 
     Raises:
         CompileError: BW101 to BW115, of the frontend; BW204, it does not take one of the options.
     """
     frontend = FRONTENDS.get(path.suffix, _TFLITE)
-    options = {"numerics": numerics, "constants": constants}
-    given = {option: value for option, value in options.items() if value is not None}
-    for option in given:
-        if option in frontend.refused:
-            message = f"'{path}' {frontend.refused[option]}"
-            raise CompileError(Diagnostic("BW204", message, help=f"leave out --{option}"))
-    return frontend.read(path, target, name, given)
+    for name, reason in frontend.refused.items():
+        if getattr(options, name) is not None:
+            raise CompileError(Diagnostic("BW204", f"'{path}' {reason}", help=f"leave out --{name}"))
+    imported = frontend.read(path, target, options)
+    if imported.stage is Stage.LOWERED and options.batch_max is not None:
+        message = f"'{path}' is lowered already, so its batch cannot be opened"
+        extent = f"batch[1..{options.batch_max}]"
+        help_text = f"leave out --batch-max, and give the tensors of the text an extent such as {extent}"
+        raise CompileError(Diagnostic("BW111", message, help=help_text))
+    return imported

@@ -15,9 +15,9 @@ from itertools import product
 
 from bytewright.diagnostics import CompileError
 from bytewright.ir.border import Io
-from bytewright.remedy.remedy import ReachEdit, Remedy, replaced_pins, role_of_pin
+from bytewright.options import Pin
+from bytewright.remedy.remedy import ReachEdit, Remedy, changed, role_of_pin
 from bytewright.remedy.trial import Attempt, Conditions, Trial
-from bytewright.storage.pin_buffers import Pin
 from bytewright.target.check import bytes_left, room_for, with_remainders
 from bytewright.target.model import DEFAULT_PROVIDER, Memory, Pool, Role, Target
 from bytewright.target.options import Overrides, PoolOption, ResizeOption
@@ -42,8 +42,7 @@ class _Change:
             for pool in (*conditions.target.pools_of(role), *(p for p in self.pools if p.role is role))
         ]
         target = replace(conditions.target, pools=tuple(pools))
-        pins = replaced_pins(conditions.pins, self.pins, self.without)
-        return Conditions(target, pins, self.io or conditions.io)
+        return changed(replace(conditions, target=target), self.pins, self.io, self.without)
 
 
 def find_remedy(conditions: Conditions, tags: tuple[str, ...], attempt: Attempt) -> Remedy | None:
@@ -77,17 +76,17 @@ def _changes(conditions: Conditions) -> Iterator[_Change]:
             pools = _addable(target, roles, memory)
             if len(pools) == len(roles):
                 yield _Change(pools)
-    for pin in reversed(conditions.pins):
+    for pin in reversed(conditions.options.pins):
         for pool in target.pools_of(role_of_pin(pin, target)):
             if pool.name != pin.pool:
                 yield _Change(pins=(pin.moved_to(pool.name),))
-    for pool in target.pools if conditions.pins else ():
+    for pool in target.pools if conditions.options.pins else ():
         yield _Change(pins=_all_pinned(conditions, pool))
-    for pin in reversed(conditions.pins):
+    for pin in reversed(conditions.options.pins):
         yield _Change(without=(pin,))
-    if conditions.pins:
-        yield _Change(without=conditions.pins)
-    if conditions.io is Io.WORKSPACE:
+    if conditions.options.pins:
+        yield _Change(without=conditions.options.pins)
+    if conditions.options.io is Io.WORKSPACE:
         yield _Change(io=Io.CALLER)
     yield _Change(io=Io.WORKSPACE)
 
@@ -96,17 +95,17 @@ def _most_generous(conditions: Conditions) -> Iterator[_Change]:
     """Every memory that is not used yet, and pins out of the way."""
     target = conditions.target
     pools = tuple(pool for memory in target.memories for pool in _addable(target, _ROLES, memory))
-    for io in (None, Io.CALLER if conditions.io is Io.WORKSPACE else Io.WORKSPACE):
+    for io in (None, Io.CALLER if conditions.options.io is Io.WORKSPACE else Io.WORKSPACE):
         yield _Change(pools, io=io)
-        if conditions.pins:
+        if conditions.options.pins:
             for pool in (*target.pools, *pools):
                 yield _Change(pools, _all_pinned(conditions, pool), io)
-            yield _Change(pools, io=io, without=conditions.pins)
+            yield _Change(pools, io=io, without=conditions.options.pins)
 
 
 def _all_pinned(conditions: Conditions, pool: Pool) -> tuple[Pin, ...]:
     """Every pin to a pool of the same role, or to none, led to this one."""
-    pins = [pin for pin in conditions.pins if role_of_pin(pin, conditions.target) is pool.role]
+    pins = [pin for pin in conditions.options.pins if role_of_pin(pin, conditions.target) is pool.role]
     return tuple(pin.moved_to(pool.name) for pin in pins)
 
 

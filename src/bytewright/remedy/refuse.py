@@ -15,13 +15,13 @@ from bytewright.ir.analyses.stack import stack_refusals
 from bytewright.ir.border import Io
 from bytewright.ir.module import Module
 from bytewright.ir.symbols import scalar_symbols
+from bytewright.options import parse_pin_option
 from bytewright.plan.problem import Buffer, Problem
 from bytewright.plan.solution import Shortage, Solution, Status
 from bytewright.remedy.find_remedy import find_remedy
 from bytewright.remedy.shortfall import Shortfall, largest_shortfall
 from bytewright.remedy.trial import Attempt, Conditions, Trial
 from bytewright.storage.check_scopes import undeclared_tags
-from bytewright.storage.pin_buffers import parse_pin_option
 from bytewright.target.model import Target
 from bytewright.target.size import format_size
 
@@ -71,21 +71,22 @@ def _meant(conditions: Conditions, diagnostics: tuple[Diagnostic, ...], attempt:
     These are pins, and that inputs and outputs be planned. They keep to what was meant; a search for any options that
     work does not.
     """
-    pins, io = conditions.pins, conditions.io
+    options = conditions.options
     advised: list[str] = []
     for diagnostic in diagnostics:
         if diagnostic.help == _PLAN_IO:
             advised.append(_PLAN_IO)
-            io = Io.WORKSPACE
+            options = replace(options, io=Io.WORKSPACE)
             continue
         words = shlex.split(diagnostic.help or "") if (diagnostic.help or "").startswith("--pin ") else []
-        wrong = [pin for pin in pins if diagnostic.message.startswith(f"--pin '{pin}' ")]
+        wrong = [pin for pin in options.pins if diagnostic.message.startswith(f"--pin '{pin}' ")]
         if len(words) != 2 or not wrong:
             return None
         advised.append(diagnostic.help or "")
-        pins = (*(pin for pin in pins if pin != wrong[0]), parse_pin_option(words[1]))
+        kept = (pin for pin in options.pins if pin != wrong[0])
+        options = replace(options, pins=(*kept, parse_pin_option(words[1])))
     try:
-        trial = attempt(replace(conditions, pins=pins, io=io))
+        trial = attempt(replace(conditions, options=options))
     except CompileError:
         return None
     return " ".join(dict.fromkeys(advised)) if advised and trial.fits else None

@@ -11,8 +11,8 @@ import shlex
 from dataclasses import dataclass, field, replace
 
 from bytewright.ir.border import Io
+from bytewright.options import Pin
 from bytewright.remedy.trial import Conditions
-from bytewright.storage.pin_buffers import Pin
 from bytewright.target.mistake import in_target_file, reach_line
 from bytewright.target.model import Device, Pool, Reach, Role, Target
 from bytewright.target.options import Overrides, apply_overrides
@@ -76,8 +76,7 @@ class Remedy:
         for edit in self.edits:
             target = edit.apply(target)
         target = apply_overrides(target, self.overrides)
-        pins = replaced_pins(conditions.pins, self.pins, self.without)
-        return Conditions(target, pins, self.io or conditions.io)
+        return changed(Conditions(target, conditions.options), self.pins, self.io, self.without)
 
     def text(self, target: Target) -> str:
         """As a help line: options, or else what to write into the target file."""
@@ -95,12 +94,13 @@ class Remedy:
         return f"leave out {gone}, and add {options}" if options else f"leave out {gone}"
 
 
-def replaced_pins(
-    pins: tuple[Pin, ...], others: tuple[Pin, ...], without: tuple[Pin, ...] = ()
-) -> tuple[Pin, ...]:
-    """The pins, where those of a pattern that others have too make room for them, and some go."""
-    patterns = {pin.pattern for pin in others}
-    return (*(pin for pin in pins if pin.pattern not in patterns and pin not in without), *others)
+def changed(
+    conditions: Conditions, pins: tuple[Pin, ...], io: Io | None, without: tuple[Pin, ...]
+) -> Conditions:
+    """The conditions with other pins, which take the place of those with the same pattern, and without some."""
+    options, patterns = conditions.options, {pin.pattern for pin in pins}
+    kept = (pin for pin in options.pins if pin.pattern not in patterns and pin not in without)
+    return Conditions(conditions.target, replace(options, pins=(*kept, *pins), io=io or options.io))
 
 
 def role_of_pin(pin: Pin, target: Target) -> Role:

@@ -7,29 +7,28 @@ the search for a remedy can try again under other conditions.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bytewright.ir.analyses.clock import Timeline
 from bytewright.ir.analyses.stack import StackUse
 from bytewright.ir.border import Io
 from bytewright.ir.module import Module
+from bytewright.options import Options
 from bytewright.plan.problem import Problem
 from bytewright.plan.solution import Solution
-from bytewright.storage.pin_buffers import Pin
 from bytewright.target.model import Role, Target, with_io_pools
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What the user may change without changing the model."""
+    """What the user may change without changing the model; the target is as the options make it."""
 
     target: Target
-    pins: tuple[Pin, ...] = ()
-    io: Io = Io.CALLER
+    options: Options = field(default_factory=Options)
 
     def __post_init__(self) -> None:
         """Planned inputs and outputs have the target's pools for them."""
-        if self.io is Io.WORKSPACE:
+        if self.options.io is Io.WORKSPACE:
             object.__setattr__(self, "target", with_io_pools(self.target))
 
 

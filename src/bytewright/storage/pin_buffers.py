@@ -28,65 +28,11 @@ from bytewright.ir.prim import (
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import Scope, join_scopes, pool_scope
 from bytewright.ir.walk import walk_statements
+from bytewright.options import Pin
 from bytewright.target.mistake import closest_names
 from bytewright.target.model import Role, Target
-from bytewright.target.options import OptionSyntaxError
-from bytewright.target.size import SizeError, parse_size
 
 _ROLES = (Role.WORKSPACE, Role.PARAMETERS)
-
-
-@dataclass(frozen=True, slots=True)
-class Pin:
-    """One pin: buffers whose name matches the shell pattern belong in the pool, or in the first that has room.
-
-    Attributes:
-        pool: The one that is preferred.
-        others: Those that come after it.
-        offset: Where in the pool the buffers are, in bytes; then there are no others.
-    """
-
-    pattern: str
-    pool: str
-    others: tuple[str, ...] = ()
-    offset: int | None = None
-
-    @property
-    def pools(self) -> tuple[str, ...]:
-        """All of them, the preferred one first."""
-        return (self.pool, *self.others)
-
-    def moved_to(self, pool: str) -> Pin:
-        """The pattern pinned to another pool, anywhere in it."""
-        return Pin(self.pattern, pool)
-
-    def __str__(self) -> str:
-        offset = "" if self.offset is None else f"+{self.offset}"
-        return f"{self.pattern}={','.join(self.pools)}{offset}"
-
-
-def parse_pin_option(text: str) -> Pin:
-    """Reads `PATTERN=POOL`, `PATTERN=POOL,POOL` in order of preference, or `PATTERN=POOL+OFFSET`.
-
-    Raises:
-        OptionSyntaxError: It is not of that form.
-    """
-    pattern, separator, place = text.rpartition("=")
-    names, plus, offset = place.partition("+")
-    first, *others = names.split(",")
-    pools = (first, *others)
-    if not separator or not pattern or not all(pools):
-        raise OptionSyntaxError(f"'{text}' is not PATTERN=POOL")
-    if len(set(pools)) < len(pools):
-        raise OptionSyntaxError(f"'{text}' names a pool twice")
-    if not plus:
-        return Pin(pattern, first, tuple(others))
-    if len(pools) > 1:
-        raise OptionSyntaxError(f"'{text}': an offset is that in one pool, not in {len(pools)}")
-    try:
-        return Pin(pattern, first, offset=parse_size(offset, zero_allowed=True))
-    except SizeError as error:
-        raise OptionSyntaxError(f"'{text}': {error}") from None
 
 
 @dataclass(slots=True)

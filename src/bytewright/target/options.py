@@ -10,8 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 from bytewright.diagnostics import Collector, CompileError, Diagnostic
+from bytewright.option import Option, OptionSyntaxError, Size, Switch, Texts
 from bytewright.target.check import (
     bytes_left,
     context_path,
@@ -38,13 +40,10 @@ from bytewright.target.size import SizeError, format_size, parse_size
 from bytewright.target.source import Path, format_path
 
 _POOL_OPTION = re.compile(r"([^=@]+)(?:=([^=@]+))?(?:@([^=@]+))?")
+_POOL_FORM = "NAME[=SIZE][@MEMORY]"
 
 
 _LEAST_BYTES = 16  # a pool that is made smaller keeps these
-
-
-class OptionSyntaxError(ValueError):
-    """The text of an option is malformed; the command line exits with status 2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,46 +79,6 @@ class ProviderOption:
 
     def __str__(self) -> str:
         return f"--provider {self.pool}={self.provider.value}"
-
-
-@dataclass(frozen=True, slots=True)
-class Overrides:
-    """All options that change a target.
-
-    Attributes:
-        workspace: If any, these replace all workspace pools, in preference order.
-        parameters: If any, these replace all parameter pools, in preference order.
-        resize: New sizes of single pools, after the replacements.
-        provider: New providers of single pools, after the replacements.
-        max_stack_size: Of every stack; `None` leaves them as they are.
-        max_stack_alloca_size: Of every device that runs C; `None` leaves it as it is.
-        use_backend_alloc_workspace: Of every device that runs C; `None` leaves it as it is.
-    """
-
-    workspace: tuple[PoolOption, ...] = ()
-    parameters: tuple[PoolOption, ...] = ()
-    resize: tuple[ResizeOption, ...] = ()
-    provider: tuple[ProviderOption, ...] = ()
-    max_stack_size: int | Unlimited | None = None
-    max_stack_alloca_size: int | Unlimited | None = None
-    use_backend_alloc_workspace: bool | None = None
-
-    def __str__(self) -> str:
-        """The options as they are written."""
-        words = [f"--workspace {option}" for option in self.workspace]
-        words += [f"--parameters {option}" for option in self.parameters]
-        words += [f"--resize {option.pool}={option.size_bytes}" for option in self.resize]
-        words += [str(option) for option in self.provider]
-        for name, limit in (
-            ("--max-stack-size", self.max_stack_size),
-            ("--max-stack-alloca-size", self.max_stack_alloca_size),
-        ):
-            if limit is not None:
-                words.append(f"{name} {limit.value if isinstance(limit, Unlimited) else limit}")
-        if self.use_backend_alloc_workspace is not None:
-            no = "" if self.use_backend_alloc_workspace else "no-"
-            words.append(f"--{no}use-backend-alloc-workspace")
-        return " ".join(words)
 
 
 def parse_pool_option(text: str) -> PoolOption:
@@ -179,6 +138,66 @@ def _check_name(name: str, text: str) -> None:
         raise OptionSyntaxError(
             f"{text!r}: {name!r} is not a name; names are a letter, then letters, digits, '_' and '-'"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """All options that change a target.
+
+    Attributes:
+        workspace: If any, these replace all workspace pools, in preference order.
+        parameters: If any, these replace all parameter pools, in preference order.
+        resize: New sizes of single pools, after the replacements.
+        provider: New providers of single pools, after the replacements.
+        max_stack_size: Of every stack; `None` leaves them as they are.
+        max_stack_alloca_size: Of every device that runs C; `None` leaves it as it is.
+        use_backend_alloc_workspace: Of every device that runs C; `None` leaves it as it is.
+    """
+
+    workspace: Annotated[
+        tuple[PoolOption, ...],
+        Option(Texts(parse_pool_option, _POOL_FORM), "Replace all workspace pools, preferred first."),
+    ] = ()
+    parameters: Annotated[
+        tuple[PoolOption, ...],
+        Option(Texts(parse_pool_option, _POOL_FORM), "Replace all parameter pools, preferred first."),
+    ] = ()
+    resize: Annotated[
+        tuple[ResizeOption, ...],
+        Option(Texts(parse_resize_option, "POOL=SIZE"), "Change the size of one pool."),
+    ] = ()
+    provider: Annotated[
+        tuple[ProviderOption, ...],
+        Option(Texts(parse_provider_option, "POOL=caller|generated"), "Who declares a pool's memory."),
+    ] = ()
+    max_stack_size: Annotated[
+        int | Unlimited | None,
+        Option(Size(parse_max_stack_size), "Limit of the stack along any call path."),
+    ] = None
+    max_stack_alloca_size: Annotated[
+        int | Unlimited | None,
+        Option(Size(parse_max_stack_alloca_size), "Largest scratch that may be a local array."),
+    ] = None
+    use_backend_alloc_workspace: Annotated[
+        bool | None, Option(Switch(), "Keep kernel scratch off the stack, and request it at run time.")
+    ] = None
+
+    def __str__(self) -> str:
+        """The options as they are written."""
+        words = [f"--workspace {option}" for option in self.workspace]
+        words += [f"--parameters {option}" for option in self.parameters]
+        words += [f"--resize {option.pool}={option.size_bytes}" for option in self.resize]
+        words += [str(option) for option in self.provider]
+        for name, limit in (
+            ("--max-stack-size", self.max_stack_size),
+            ("--max-stack-alloca-size", self.max_stack_alloca_size),
+        ):
+            if limit is not None:
+                words.append(f"{name} {limit.value if isinstance(limit, Unlimited) else limit}")
+        if self.use_backend_alloc_workspace is not None:
+            no = "" if self.use_backend_alloc_workspace else "no-"
+            words.append(f"--{no}use-backend-alloc-workspace")
+        return " ".join(words)
 
 
 def apply_overrides(target: Target, overrides: Overrides) -> Target:

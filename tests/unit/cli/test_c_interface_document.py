@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import bytewright
+from bytewright.options import Options
 from bytewright.pipeline import compile_model
 from support.digits_bundle import DIGITS
 from support.loaded_parameters import COMBINATIONS, Loader, Provider, board_target
@@ -50,7 +51,7 @@ def test_every_name_of_the_header_is_documented(io: str, provider: str) -> None:
 
 @pytest.mark.parametrize(("load", "provider"), COMBINATIONS)
 def test_every_name_of_parameters_that_are_loaded_is_documented(load: Loader, provider: Provider) -> None:
-    files = compile_model(DIGITS, board_target(load, provider), name="digits").files
+    files = compile_model(DIGITS, board_target(load, provider), Options(name="digits")).files
     names = declared(files["include/digits.h"].decode())
     assert ("<m>_set_parameters" in names) == ((load, provider) != ("linker", "generated"))
     assert ("<m>_<pool>_parameters_load" in names) == ((load, provider) == ("copy", "generated"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bytewright.diagnostics import CompileError, Diagnostic, ExitCode
-from bytewright.pipeline import Compiled, compile_lowered
+from bytewright.pipeline import Compiled, compile_model
 from bytewright.target import load_text
 from support.ir_program import read_module
 
@@ -63,7 +63,7 @@ def compiled(first: str, second: str, one: str, two: str) -> Compiled:
     """The program with two pools and a buffer in each."""
     program = PROGRAM.replace("one", one).replace("two", two)
     texts = [text.replace("FIRST", first).replace("SECOND", second) for text in (program, TARGET)]
-    return compile_lowered(read_module(texts[0]), load_text(texts[1], "board.toml"))
+    return compile_model(read_module(texts[0]), load_text(texts[1], "board.toml"))
 
 
 def refusal(first: str, second: str, one: str, two: str) -> Diagnostic:

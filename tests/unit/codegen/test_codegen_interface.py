@@ -16,6 +16,7 @@ from bytewright.ir.module import Module
 from bytewright.ir.prim import Allocate, PrimFunc, Seq
 from bytewright.ir.scope import GLOBAL, LOCAL, WORKSPACE, pool_scope
 from bytewright.ir.types import DType
+from bytewright.options import Options
 from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.random_networks import random_convolution
@@ -36,7 +37,7 @@ def test_an_input_that_is_called_like_a_tensor_of_the_graph(tmp_path: Path) -> N
     builder.operator("MAX_POOL_2D", [y], [z], **window)
     path = tmp_path / "net.tflite"
     path.write_bytes(builder.build([x], [z]))
-    compiled = compile_model(path, load_target("host"), io=Io.WORKSPACE)
+    compiled = compile_model(path, load_target("host"), Options(io=Io.WORKSPACE))
     placed = [buffer.name for buffer, _ in planned_offsets(compiled.planned.module)]
     assert {"max_pool2d_0_out", "max_pool2d_0/out"} <= set(placed)
     assert len({offset_macro("net", "ram", name) for name in placed}) == len(placed)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from bytewright.codegen.fnv1a import OFFSET_BASIS, PRIME, fnv1a_64
-from bytewright.codegen.interface import MAX_TEXT_BYTES, Embedding
 from bytewright.codegen.parameters import BYTES_PER_LINE, c_numbers
+from bytewright.options import MAX_TEXT_BYTES, Embedding, Options
 from bytewright.pipeline import Compiled, compile_model
 from bytewright.target import Overrides, ProviderOption, apply_overrides, load_target
 from bytewright.target.model import Provider
@@ -59,7 +59,7 @@ def compiled(content: bytes, folder: Path, embedding: Embedding, provider: Provi
     path = folder / "m.tflite"
     path.write_bytes(content)
     target = apply_overrides(load_target("host"), Overrides(provider=(ProviderOption("rodata", provider),)))
-    return compile_model(path, target, embedding=embedding)
+    return compile_model(path, target, Options(embed=embedding))
 
 
 @pytest.mark.parametrize("provider", list(Provider))

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from bytewright.ir.border import Io
+from bytewright.options import Options, Pin
 from bytewright.pipeline import compile_model
-from bytewright.storage.pin_buffers import Pin
 from bytewright.target import Target, load_text
 from bytewright.target.registry import load_target
 from support.digits_bundle import DIGITS
@@ -65,7 +65,7 @@ def contracts(
     target: Target, *, io: Io = Io.CALLER, pins: tuple[Pin, ...] = (), batch_max: int | None = None
 ) -> dict[str, str]:
     """The comment above each function of the header, as one line."""
-    files = compile_model(DIGITS, target, io=io, pins=pins, batch_max=batch_max).files
+    files = compile_model(DIGITS, target, Options(io=io, pins=pins, batch_max=batch_max)).files
     header = files["include/digits.h"].decode()
     found = re.findall(r"/\* ((?:[^*]|\*(?!/))*) \*/\n[\w ]+\*?(digits_\w+)\(", header)
     return {name: re.sub(r"\s*\n \* ", " ", text) for text, name in found}

@@ -6,7 +6,7 @@ import pytest
 
 from bytewright.diagnostics import CODES, CompileError
 from bytewright.ir.verify.admit import MOST_SHOWN
-from bytewright.pipeline import compile_lowered, plan_lowered
+from bytewright.pipeline import compile_model, plan_model
 from bytewright.target import load_target
 from support.ir_programs import CALL, CONSTANT, NAMED, TENSOR, THROUGH, parsed, text_of
 
@@ -210,7 +210,7 @@ REFUSED: dict[str, tuple[str, str, str]] = {
 def test_what_breaks_a_rule_is_refused(name: str) -> None:
     text, code, message = REFUSED[name]
     with pytest.raises(CompileError) as caught:
-        compile_lowered(parsed(text), HOST)
+        compile_model(parsed(text), HOST)
     found = [(d.code, d.message) for d in caught.value.diagnostics]
     assert any(known == code and message in said for known, said in found), found
     assert all(d.where is not None and d.where.startswith("module 'm'") for d in caught.value.diagnostics)
@@ -240,12 +240,12 @@ COMPILED = {
 
 @pytest.mark.parametrize("name", COMPILED)
 def test_what_is_legal_compiles(name: str) -> None:
-    assert "src/m.c" in compile_lowered(parsed(COMPILED[name]), HOST).files
+    assert "src/m.c" in compile_model(parsed(COMPILED[name]), HOST).files
 
 
 def test_the_place_of_a_mistake_is_its_function_and_statement() -> None:
     with pytest.raises(CompileError) as caught:
-        plan_lowered(parsed(REFUSED["arguments"][0]), HOST)
+        plan_model(parsed(REFUSED["arguments"][0]), HOST)
     assert [d.where for d in caught.value.diagnostics] == [
         "module 'm', entry 'main', call_extern m_halve(&x)"
     ]
@@ -254,6 +254,6 @@ def test_the_place_of_a_mistake_is_its_function_and_statement() -> None:
 def test_of_many_mistakes_the_first_are_shown_and_the_rest_counted() -> None:
     body = "\n".join(f"call_extern m_halve(&x, {number})" for number in range(MOST_SHOWN + 5))
     with pytest.raises(CompileError) as caught:
-        plan_lowered(parsed(text_of(f"{body}\n{CALL}")), HOST)
+        plan_model(parsed(text_of(f"{body}\n{CALL}")), HOST)
     assert len(caught.value.diagnostics) == MOST_SHOWN
     assert caught.value.diagnostics[-1].notes == ("and 5 more mistakes",)

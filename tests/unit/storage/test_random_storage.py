@@ -17,7 +17,8 @@ from bytewright.ir.border import Io
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
 from bytewright.ir.prim import For, PrimFunc
-from bytewright.pipeline import plan_lowered
+from bytewright.options import Options
+from bytewright.pipeline import plan_model
 from bytewright.target.options import Overrides, apply_overrides
 from bytewright.target.registry import load_target
 from support.ir_program import expected_outputs, read_module
@@ -37,7 +38,7 @@ def differs(seed: int) -> str | None:
     program = random_program(seed)
     module = read_module(ir_text(program))
     for io in Io:
-        planned = plan_lowered(module, NO_STACK, io=io)
+        planned = plan_model(module, NO_STACK, Options(io=io))
         top = sum(pool.top_bytes for pool in planned.workspace.pools)
         least = least_workspace(program, io is Io.WORKSPACE, len(planned.workspace.placement_of))
         if least is not None and top != least:

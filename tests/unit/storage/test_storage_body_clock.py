@@ -12,6 +12,7 @@ from bytewright.ir.analyses.body_clock import BodyClock, body_clocks
 from bytewright.ir.border import Io
 from bytewright.ir.prim import For
 from bytewright.ir.walk import walk_statements
+from bytewright.options import Options
 from bytewright.storage.place_scratch import place_scratch
 from bytewright.target.model import Target
 from bytewright.target.options import Overrides, apply_overrides
@@ -221,7 +222,7 @@ def test_a_device_that_runs_no_c_promises_no_order() -> None:
 
 
 def planned(text: str, io: Io = Io.CALLER) -> PlannedModel:
-    return pipeline.plan_lowered(read_module(text), NO_STACK, io=io)
+    return pipeline.plan_model(read_module(text), NO_STACK, Options(io=io))
 
 
 def top(result: PlannedModel) -> int:

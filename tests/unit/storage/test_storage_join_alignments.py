@@ -11,7 +11,8 @@ from bytewright.ir.module import Module
 from bytewright.ir.prim import Allocate, View
 from bytewright.ir.verify.stages import Stage, verify
 from bytewright.ir.walk import walk_statements
-from bytewright.pipeline import plan_lowered
+from bytewright.options import Options
+from bytewright.pipeline import plan_model
 from bytewright.storage.join_alignments import join_alignments
 from bytewright.target.options import Overrides, apply_overrides
 from bytewright.target.registry import load_target
@@ -98,7 +99,7 @@ def test_a_type_binds_its_buffers(dtype: str, natural: int) -> None:
         f"{buffer('a', 'r', 1, '5xi8')}, {buffer('b', 'r', 1, f'3x{dtype}')}, {buffer('y', 'w')}",
         "for i : i32 in 0 .. 8 { y[i] = i8(i32(a[i % 5]) + i32(b[i % 3])) }",
     )
-    places = plan_lowered(module(fill + drain, body), NO_STACK).workspace.placement_of
+    places = plan_model(module(fill + drain, body), NO_STACK).workspace.placement_of
     assert places["t"].offset % natural == 0
 
 
@@ -138,7 +139,7 @@ def test_the_workspace_keeps_what_was_joined() -> None:
     tensor = 'allocate t : buffer<8xi8, "global.workspace", align=1>\n'
     program = module(STRICT, f"{tensor}call_extern strict(&x, &t)\ncall_extern strict(&t, &y)")
     for io in Io:
-        planned = plan_lowered(program, NO_STACK, io=io)
+        planned = plan_model(program, NO_STACK, Options(io=io))
         assert all(
             place.offset % 64 == 0 or name == "y" for name, place in planned.workspace.placement_of.items()
         )
@@ -158,7 +159,7 @@ def test_constants_join_too() -> None:
     program = module(weights + STRICT, "call_extern strict(&w, &y)")
     (constant,) = join_alignments(program).constant_buffers
     assert constant.buffer.alignment == 64
-    planned = plan_lowered(program, NO_STACK)
+    planned = plan_model(program, NO_STACK)
     assert [pool.alignment for pool in planned.parameters.pools if pool.top_bytes] == [64]
 
 
@@ -172,7 +173,7 @@ def test_the_stack_has_room_to_align_arrays() -> None:
     body = f'allocate s : buffer<8xi8, "{{}}", align={{}}>\n{loops}'
     sizes = [
         stack_uses(
-            plan_lowered(
+            plan_model(
                 module(
                     kernel(
                         "k", f"{buffer('x', 'r')}, {buffer('y', 'w')}", body.format("global.stack", alignment)

@@ -19,11 +19,12 @@ from bytewright.ir.scope import GLOBAL, WORKSPACE, pool_scope
 from bytewright.ir.types import DType, Symbol
 from bytewright.ir.verify.stages import Stage, find_violations, verify
 from bytewright.ir.walk import walk_statements
-from bytewright.pipeline import plan_lowered, store
+from bytewright.options import Options, Pin
+from bytewright.pipeline import plan_model, store
 from bytewright.remedy.trial import Conditions
+from bytewright.run_passes import Runner
 from bytewright.storage.build_problem import build_workspace_problem
 from bytewright.storage.make_arenas import make_arenas, top_bytes
-from bytewright.storage.pin_buffers import Pin
 from bytewright.storage.place_io import place_io
 from bytewright.target import load_text
 from bytewright.target.model import Target
@@ -313,7 +314,7 @@ def test_an_arena_costs_what_its_requests_cost() -> None:
 def test_the_pair_of_the_application_counts_with_its_declared_stack(declared: int | None) -> None:
     line = "" if declared is None else f"[stack.external]\nm_backend_alloc_workspace = {declared}\n"
     target = three_memories(more=line)
-    trial = store(open_chain("m", [open_kernel("k", [SMALL])]), Conditions(target))
+    trial = store(open_chain("m", [open_kernel("k", [SMALL])]), Runner(target), Conditions(target))
     allowance = target.default_device.stack_allowance_per_call_bytes
     assert 100 < allowance < 5000
     (use,) = stack_uses(trial.module, target)
@@ -328,7 +329,7 @@ def test_a_large_request_is_not_forced_into_a_small_pool_that_another_one_names(
     )
     small, large = Scratch(scope=pool_scope("a")), replace(WIDE, scope=WORKSPACE)
     kernels = [open_kernel("k", [small]), open_kernel("l", [large])]
-    planned = plan_lowered(open_chain("m", kernels if small_first else kernels[::-1]), few)
+    planned = plan_model(open_chain("m", kernels if small_first else kernels[::-1]), few)
     found = allocations(planned.module)
     pools = {
         found[name].buffer.scope: num_bytes for name, (num_bytes, _, _) in arenas(planned.module).items()
@@ -344,14 +345,14 @@ def test_an_arena_that_does_not_fit_is_refused_with_its_size() -> None:
     few = load_text(POOLS.replace('memory = "b"', 'memory = "b"\nsize = 100'), "three.toml")
     module = open_chain("m", [open_kernel("k", [replace(WIDE, scope=pool_scope("b"))])])
     with pytest.raises(CompileError) as caught:
-        plan_lowered(module, few)
+        plan_model(module, few)
     assert "'arena' (160 B, step 0) cannot be placed" in str(caught.value)
     assert caught.value.diagnostics[0].help == "--resize b=160"
 
 
 def test_requests_are_pinned_by_name_and_take_the_arena_with_them() -> None:
     target = three_memories()
-    planned = plan_lowered(three_pools(None, None), target, pins=(Pin("y/scratch1", "c"),))
+    planned = plan_model(three_pools(None, None), target, Options(pins=(Pin("y/scratch1", "c"),)))
     found = allocations(planned.module)
     assert {a.buffer.scope for a in found.values()} == {pool_scope("c")}
     assert found["arena"].annotation("pool_offset") == 0

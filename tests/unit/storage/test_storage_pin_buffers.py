@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bytewright.diagnostics import CompileError
-from bytewright.pipeline import compile_model, plan_lowered
-from bytewright.storage.pin_buffers import Pin, parse_pin_option
+from bytewright.options import Options, Pin, parse_pin_option
+from bytewright.pipeline import compile_model, plan_model
 from bytewright.target import OptionSyntaxError, Overrides, apply_overrides, load_target, parse_pool_option
 from support.ir_program import read_module
 
@@ -21,7 +21,7 @@ def _compiled(*pins: str):
         parameters=tuple(parse_pool_option(text) for text in ("flash", "ddr=64KiB")),
     )
     target = apply_overrides(load_target("mps3-an547"), overrides)
-    return compile_model(DIGITS, target, pins=tuple(parse_pin_option(pin) for pin in pins))
+    return compile_model(DIGITS, target, Options(pins=tuple(parse_pin_option(pin) for pin in pins)))
 
 
 def _places(document: dict) -> dict[str, str]:
@@ -66,7 +66,7 @@ def test_a_pinned_pool_that_is_too_small() -> None:
     overrides = Overrides(workspace=(parse_pool_option("dtcm=64"), parse_pool_option("isram")))
     target = apply_overrides(load_target("mps3-an547"), overrides)
     with pytest.raises(CompileError, match="BW301") as caught:
-        compile_model(DIGITS, target, pins=(Pin("conv2d_0/out", "dtcm"),))
+        compile_model(DIGITS, target, Options(pins=(Pin("conv2d_0/out", "dtcm"),)))
     assert "dtcm  64B, 1024 B needed" in str(caught.value)
 
 
@@ -102,10 +102,10 @@ def test_a_pin_against_a_list_of_candidates_names_both(name: str, pool: str, poo
     target = apply_overrides(load_target("mps3-an547"), overrides)
     module = read_module(MODULE)
     with pytest.raises(CompileError, match="BW204") as caught:
-        plan_lowered(module, target, pins=(Pin(name, pool),))
+        plan_model(module, target, Options(pins=(Pin(name, pool),)))
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.message == (
         f"--pin '{name}={pool}' contradicts the program: the candidate_memory_pools of '{name}' are {pools}"
     )
-    fits = plan_lowered(module, target, pins=(Pin(name, "isram"),))
+    fits = plan_model(module, target, Options(pins=(Pin(name, "isram"),)))
     assert fits.workspace.placement_of[name].pool == "isram"

@@ -8,8 +8,8 @@ from click.testing import CliRunner
 import bytewright
 from bytewright.cli.main import bytewright as command_line
 from bytewright.diagnostics import CompileError
+from bytewright.options import Pin, parse_pin_option
 from bytewright.plan_file import Plan
-from bytewright.storage.pin_buffers import Pin, parse_pin_option
 from bytewright.target.options import OptionSyntaxError
 from support.digits_bundle import DIGITS
 

@@ -27,7 +27,7 @@ from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
 from bytewright.ir.types import DType, Symbol
 from bytewright.ir.walk import walk_statements
-from bytewright.pipeline import plan_lowered
+from bytewright.pipeline import plan_model
 from bytewright.storage.place_scratch import place_scratch
 from bytewright.target.model import UNLIMITED, Target, Unlimited
 from bytewright.target.options import Overrides, apply_overrides
@@ -239,7 +239,7 @@ def test_as_few_bytes_move_as_suffice() -> None:
     assert any(text in line and "main -> k would take" in line for line in moved.provenance)
     assert stack_uses(placed, tight)[0].planned_bytes == 900
     pool = replace(tight.workspace_pools[0], size_bytes=300)
-    plan_lowered(with_arrays(200, 900), replace(tight, pools=(pool, *tight.parameter_pools)))
+    plan_model(with_arrays(200, 900), replace(tight, pools=(pool, *tight.parameter_pools)))
 
 
 def test_an_array_of_each_thread_does_not_move_where_another_one_suffices() -> None:

@@ -15,11 +15,11 @@ from bytewright import pipeline
 from bytewright.bundle.plan_document import PlannedModel
 from bytewright.cli.compile import compile_command
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.ir.border import Io
 from bytewright.ir.module import Module
 from bytewright.ir.prim import PrimFunc
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
-from bytewright.target import Overrides, apply_overrides, dump_toml, load_target, load_text
+from bytewright.options import options_of
+from bytewright.target import dump_toml, load_target, load_text
 from support.apply_help import help_lines, with_help, with_target_lines
 from support.hand_built import allocations, chain, reverse_kernel
 
@@ -58,17 +58,8 @@ SIZE = 1000
 def planned(module: Module, file: str, options: Sequence[str] = ()) -> PlannedModel:
     """The module planned for a target file with options of the command line."""
     values = compile_command.make_context("compile", ["model", "-o", "out", *options]).params
-    overrides = Overrides(
-        workspace=values["workspace"],
-        parameters=values["parameters"],
-        resize=values["resize"],
-        provider=values["provider"],
-        max_stack_size=values["max_stack_size"],
-        max_stack_alloca_size=values["max_stack_alloca_size"],
-        use_backend_alloc_workspace=values["use_backend_alloc_workspace"],
-    )
-    target = apply_overrides(load_text(file, "board.toml"), overrides)
-    return pipeline.plan_lowered(module, target, pins=values["pins"], io=Io(values["io"]))
+    given = {name: value for name, value in values.items() if value is not None}
+    return pipeline.plan_model(module, load_text(file, "board.toml"), options_of(given))
 
 
 def refusal(module: Module, file: str, options: Sequence[str] = ()) -> CompileError:

@@ -14,7 +14,7 @@ from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
 from bytewright.ir.prim import BufferParameter, Call, ParameterRole, PrimFunc, Region
 from bytewright.ir.walk import walk_statements
-from bytewright.pipeline import compile_lowered, plan_lowered
+from bytewright.pipeline import compile_model, plan_model
 from bytewright.storage import share_scratch
 from bytewright.storage.place_scratch import place_scratch
 from bytewright.storage.share_scratch import MAX_PARAMETERS, MAX_SCRATCH
@@ -51,7 +51,7 @@ def is_wrong(text: str, dtype: str = "int32", length: int = LENGTH) -> bool:
     module = read_module(text)
     inputs: list[np.ndarray] = [np.arange(3, 3 + length).astype(dtype)]
     try:
-        found = values(plan_lowered(module, NO_STACK).module, inputs)
+        found = values(plan_model(module, NO_STACK).module, inputs)
     except InternalError:
         return True
     return found != [value.tobytes() for value in expected_outputs(module, inputs)]
@@ -72,7 +72,7 @@ def test_more_share(program: Callable[[int], str]) -> None:
     assert MAX_SCRATCH <= most_scratch(placed) <= 60
     reasons = [
         line
-        for live in plan_lowered(read_module(program(60)), HOST).timeline.buffers
+        for live in plan_model(read_module(program(60)), HOST).timeline.buffers
         if live.allocation
         for line in map(str, live.allocation.annotations)
         if "share_scratch: serves" in line
@@ -82,7 +82,7 @@ def test_more_share(program: Callable[[int], str]) -> None:
 
 def test_chains_in_turn_take_the_bytes_of_the_two_that_meet() -> None:
     for levels in (10, 60):
-        (pool,) = plan_lowered(read_module(in_turn(levels)), HOST).workspace.pools
+        (pool,) = plan_model(read_module(in_turn(levels)), HOST).workspace.pools
         assert pool.top_bytes == 2 * LENGTH * 4
 
 
@@ -118,7 +118,7 @@ def test_random_programs_keep_their_values_and_never_take_less_than_they_must(
             continue
         num_programs += 1
         assert not is_wrong(text, dtype, program.source.length), seed
-        planned = plan_lowered(read_module(text), NO_STACK)
+        planned = plan_model(read_module(text), NO_STACK)
         least = least_workspace(program, False, len(planned.workspace.placement_of))
         assert least is None or sum(pool.top_bytes for pool in planned.workspace.pools) >= least
     assert num_programs >= NUM_PROGRAMS // 30
@@ -143,7 +143,7 @@ def test_sharing_can_cost_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     text = f"module m\n{ports}{inner}{outer}{entry}"
 
     def top() -> int:
-        (pool,) = plan_lowered(read_module(text), NO_STACK).workspace.pools
+        (pool,) = plan_model(read_module(text), NO_STACK).workspace.pools
         return pool.top_bytes
 
     assert top() == 9 * 4
@@ -166,7 +166,7 @@ def test_scratch_that_is_there_at_once_is_refused_beyond_what_c_promises() -> No
     assert len(fits.kernels[-1].parameters) == MAX_PARAMETERS == 127
     for text in (at_once(MAX_PARAMETERS), of_many_sizes(200)):
         with pytest.raises(CompileError) as caught:
-            compile_lowered(read_module(text), HOST)
+            compile_model(read_module(text), HOST)
         (diagnostic,) = caught.value.diagnostics
         assert diagnostic.code == "BW303"
         assert "kernel 'm_126' would have 128 parameters, 126 of them scratch" in diagnostic.message

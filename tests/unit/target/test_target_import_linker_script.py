@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from bytewright.diagnostics import CompileError, Diagnostic, ExitCode
+from bytewright.options import Options
 from bytewright.target import MemoryAccess, Provider, load_file, load_target
 from bytewright.target.importers import ImportedTarget, ImportOptions, import_target
 
@@ -121,7 +122,7 @@ def test_an_imported_target_compiles_a_model(board: Path, shared_models: Path) -
     from bytewright.pipeline import compile_model
 
     target = import_target(board, ImportOptions(isa="cortex-m7")).target
-    compiled = compile_model(shared_models / "kws_ref_model.tflite", target, name="kws")
+    compiled = compile_model(shared_models / "kws_ref_model.tflite", target, Options(name="kws"))
     pools = {pool["name"]: pool for pool in compiled.document["pools"]}
     assert pools["flash"]["used_bytes"] > 0
     assert 0 < pools["dtcmram"]["used_bytes"] <= 131072

@@ -1,0 +1,192 @@
+"""What the user may ask of a compile: one value, from the command line or from Python, that stages read.
+
+Each option is declared on its field, and nowhere else; those that change the target, in `target/options.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from os import PathLike
+from pathlib import Path
+from typing import Annotated, TypedDict
+
+from bytewright.ir.border import Io
+from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.option import (
+    Choice,
+    Count,
+    Declaration,
+    File,
+    Option,
+    OptionSyntaxError,
+    Text,
+    Texts,
+    chosen,
+    declarations,
+)
+from bytewright.target.options import Overrides
+from bytewright.target.size import SizeError, parse_size
+
+# Larger parameter pools are not written as numbers unless asked for: compilers take a hundred bytes for each of them.
+MAX_TEXT_BYTES = 1 << 20
+
+
+class Embedding(Enum):
+    """How the bytes of a parameter pool come into the program.
+
+    As C numbers, which every compiler takes, or with the assembler's `.incbin`, which costs nothing.
+    """
+
+    AUTO = "auto"
+    NUMBERS = "numbers"
+    INCBIN = "incbin"
+
+    def as_numbers(self, size_bytes: int) -> bool:
+        """Whether a pool of a size becomes numbers; an empty one always does."""
+        return self is Embedding.NUMBERS or size_bytes <= (MAX_TEXT_BYTES if self is Embedding.AUTO else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """One pin: buffers whose name matches the shell pattern belong in the pool, or in the first that has room.
+
+    Attributes:
+        pool: The one that is preferred.
+        others: Those that come after it.
+        offset: Where in the pool the buffers are, in bytes; then there are no others.
+    """
+
+    pattern: str
+    pool: str
+    others: tuple[str, ...] = ()
+    offset: int | None = None
+
+    @property
+    def pools(self) -> tuple[str, ...]:
+        """All of them, the preferred one first."""
+        return (self.pool, *self.others)
+
+    def moved_to(self, pool: str) -> Pin:
+        """The pattern pinned to another pool, anywhere in it."""
+        return Pin(self.pattern, pool)
+
+    def __str__(self) -> str:
+        offset = "" if self.offset is None else f"+{self.offset}"
+        return f"{self.pattern}={','.join(self.pools)}{offset}"
+
+
+def parse_pin_option(text: str) -> Pin:
+    """Reads `PATTERN=POOL`, `PATTERN=POOL,POOL` in order of preference, or `PATTERN=POOL+OFFSET`.
+
+    Raises:
+        OptionSyntaxError: It is not of that form.
+    """
+    pattern, separator, place = text.rpartition("=")
+    names, plus, offset = place.partition("+")
+    first, *others = names.split(",")
+    pools = (first, *others)
+    if not separator or not pattern or not all(pools):
+        raise OptionSyntaxError(f"'{text}' is not PATTERN=POOL")
+    if len(set(pools)) < len(pools):
+        raise OptionSyntaxError(f"'{text}' names a pool twice")
+    if not plus:
+        return Pin(pattern, first, tuple(others))
+    if len(pools) > 1:
+        raise OptionSyntaxError(f"'{text}': an offset is that in one pool, not in {len(pools)}")
+    try:
+        return Pin(pattern, first, offset=parse_size(offset, zero_allowed=True))
+    except SizeError as error:
+        raise OptionSyntaxError(f"'{text}': {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What was asked for.
+
+    Attributes:
+        overrides: The options that change the target.
+    """
+
+    overrides: Overrides = field(default_factory=Overrides)
+    name: Annotated[
+        str | None, Option(Text("NAME"), "C identifier of the model; else from the file's name.")
+    ] = None
+    pins: Annotated[
+        tuple[Pin, ...],
+        Option(
+            Texts(parse_pin_option, "PATTERN=POOL[,POOL...|+OFFSET]"),
+            "Put every buffer whose name matches into a pool: the first of several, or at an offset.",
+            flag="--pin",
+        ),
+    ] = ()
+    io: Annotated[
+        Io,
+        Option(
+            Choice(Io), "Where inputs and outputs are: the application brings them, or asks where they lie."
+        ),
+    ] = Io.CALLER
+    batch_max: Annotated[
+        int | None, Option(Count(), "Let each run compute 1 to N samples; the plan is made for N.")
+    ] = None
+    numerics: Annotated[
+        Numerics | None,
+        Option(Choice(Numerics), "The reference that the output equals bit for bit.  [default: litert-ref]"),
+    ] = None
+    constants: Annotated[
+        Path | None, Option(File("FILE.npz"), "The constants of a .bw text; else the file beside it.")
+    ] = None
+    solver: Annotated[str, Option(Text("NAME"), "The planner's algorithm.")] = "auto"
+    embed: Annotated[
+        Embedding,
+        Option(
+            Choice(Embedding),
+            "How the bytes of parameter pools come into the program: as C numbers, or by the assembler's .incbin, "
+            "which auto takes beyond 1 MiB.",
+            is_of_c=True,
+        ),
+    ] = Embedding.AUTO
+
+
+class Arguments(TypedDict, total=False):
+    """The same as arguments of `bytewright.compile`, in the forms that these may have."""
+
+    name: str | None
+    workspace: str | Iterable[str]
+    parameters: str | Iterable[str]
+    resize: str | Iterable[str]
+    provider: str | Iterable[str]
+    pins: str | Iterable[str]
+    io: str
+    batch_max: int | None
+    constants: str | PathLike[str] | None
+    numerics: str | None
+    embed: str
+    solver: str
+    max_stack_size: int | str | None
+    max_stack_alloca_size: int | str | None
+    use_backend_alloc_workspace: bool | None
+
+
+# Every option of a compile, in the order of the command line's help.
+DECLARATIONS: tuple[Declaration, ...] = (*declarations(Overrides), *declarations(Options))
+
+
+def options_of(values: Mapping[str, object]) -> Options:
+    """The options with these values, each under its name."""
+    return replace(chosen(Options, values), overrides=chosen(Overrides, values))
+
+
+def read_arguments(arguments: Mapping[str, object]) -> Options:
+    """The options that arguments of Python mean.
+
+    Raises:
+        TypeError: There is no such option.
+        ValueError: An argument is malformed.
+    """
+    known = {declaration.name: declaration for declaration in DECLARATIONS}
+    for name in arguments:
+        if name not in known:
+            raise TypeError(f"bytewright.compile() got an unexpected keyword argument {name!r}")
+    return options_of({name: known[name].read(given) for name, given in arguments.items()})
