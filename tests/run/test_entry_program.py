@@ -22,6 +22,7 @@ from bytewright.options import Options
 from bytewright.pipeline import compile_model
 from bytewright.target import load_target
 
+WARNED = ("-O1", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 KERNELS = """
 kernel p_add(
     a : buffer<4xi16, "global"> r, b : buffer<4xi16, "global"> r, sum : buffer<4xi16, "global"> w
@@ -70,6 +71,23 @@ BRANCHES = """
     }
   }
 """
+# Names that the run function has for other things; one that nothing uses, and branches without a call.
+NAMES = """
+  for context : i32 in 0 .. 3 {
+    let request_scratch : i32 = context * 4
+    let p_run : i32 = context + 1
+    let P_OK : i32 = p_run * 2
+    let min_i32 : i32 = min(P_OK, 5)
+    let own_request_scratch : i32 = min_i32 + 0
+    let unused : i32 = min_i32 - 1
+    if context < 1 {} else {
+      allocate t : buffer<4xi16, "global.workspace">
+      call_extern p_fill(&t, own_request_scratch)
+      call_extern p_add(&x[request_scratch], &t, &y[request_scratch])
+    }
+    if context < 1 { call_extern p_fill(&y, p_run) } else {}
+  }
+"""
 X = np.arange(10, 130, 10, dtype=np.int16)
 ROWS = X.reshape(3, 4)
 STEPS = np.arange(4, dtype=np.int16)
@@ -87,6 +105,7 @@ EXPECTED = {
     LOOP: (ROWS + np.arange(3, dtype=np.int16)[:, None] + STEPS).ravel(),
     CARRIED: carried(),
     BRANCHES: np.concatenate([7 + STEPS, ROWS[1] + ROWS[1], ROWS[2] + ROWS[1]]),
+    NAMES: np.concatenate([1 + STEPS, ROWS[1] + 4 + STEPS, ROWS[2] + 5 + STEPS]),
 }
 
 
@@ -95,11 +114,13 @@ def program(body: str, kernels: str = KERNELS) -> Module:
 
 
 @pytest.mark.parametrize("io", list(Io))
-@pytest.mark.parametrize("body", [LOOP, CARRIED, BRANCHES], ids=["loop", "carried", "branches"])
+@pytest.mark.parametrize("body", list(EXPECTED), ids=["loop", "carried", "branches", "names"])
 def test_programs_run_check_and_keep_to_their_plan(body: str, io: Io, tmp_path: Path) -> None:
     write_bundle(compile_model(program(body), load_target("host"), Options(io=io)).files, tmp_path / "out")
     check_bundle(tmp_path / "out")
-    result = run_batch(tmp_path / "out", [[X], [X[::-1].copy()]], options=BuildOptions(sanitize=True))
+    result = run_batch(
+        tmp_path / "out", [[X], [X[::-1].copy()]], options=BuildOptions(flags=WARNED, sanitize=True)
+    )
     assert (result.outputs[0][0] == EXPECTED[body]).all()
     watched = run_paranoid(tmp_path / "out", [X])
     assert (watched.result.outputs[0] == EXPECTED[body]).all()

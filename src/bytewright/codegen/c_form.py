@@ -24,7 +24,7 @@ from bytewright.ir.prim import (
     Store,
     View,
 )
-from bytewright.ir.rewrite import Rewriting, expand_unrolled, rewrite_sequence
+from bytewright.ir.rewrite import Rewriting, expand_unrolled, rewrite_sequence, substitute
 from bytewright.ir.types import Symbol
 from bytewright.ir.walk import names_in, regions, walk_statements
 
@@ -56,20 +56,22 @@ def parameters_in_c(kernel: PrimFunc, taken: Collection[str] = ()) -> PrimFunc:
     return c_form(replace(kernel, body=Seq(())), taken)
 
 
-def with_variables_of_c(entry: PrimFunc, taken: Collection[str]) -> PrimFunc:
+def with_variables_of_c(entry: PrimFunc, taken: Collection[str], fronts: tuple[str, ...]) -> PrimFunc:
     """The entry with names of C for its loop variables and what it calls by name; its buffers keep theirs.
 
     Args:
         entry: An entry.
         taken: What else the run function names.
+        fronts: What names of other things begin with, whichever there are.
     """
-    variables = [s.variable.name for s in walk_statements(entry.body) if isinstance(s, For | Let)]
-    names = unique_names(variables, taken)
-
-    def expression(node: Expr) -> Expr:
-        return replace(node, name=names.get(node.name, node.name)) if isinstance(node, Var) else node
-
-    return replace(entry, body=rewrite_sequence(entry.body, Rewriting(expression)))
+    variables = [s.variable for s in walk_statements(entry.body) if isinstance(s, For | Let)]
+    plain = [v.name for v in variables if not v.name.startswith(fronts)]
+    names = unique_names(plain, taken)
+    others = {v.name: f"own_{v.name}" for v in variables if v.name not in names}
+    own = unique_names(others.values(), {*taken, *names.values()})
+    names |= {old: own[name] for old, name in others.items()}
+    renamed: dict[Var, Expr] = {v: replace(v, name=names[v.name]) for v in variables}
+    return replace(entry, body=substitute(entry.body, renamed))
 
 
 def _renamed(kernel: PrimFunc, names: dict[str, str]) -> PrimFunc:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from bytewright.codegen.arena import describe_requests, requested, requests_of
 from bytewright.codegen.c_form import with_variables_of_c
 from bytewright.codegen.expressions import memory_type
-from bytewright.codegen.interface import Interface, request_name
+from bytewright.codegen.interface import REQUEST, Interface, request_name
 from bytewright.codegen.kernels import called
 from bytewright.codegen.statements import StatementWriter
 from bytewright.codegen.writer import Writer
@@ -86,9 +86,9 @@ class StepWriter(StatementWriter):
         taken = {"context", "inputs", "outputs", "first_error", "request_status", *self.watched}
         taken.update(interface.base_name(pool) for pool in (*interface.workspaces, *interface.parameters))
         taken.update(symbol.name for symbol in interface.symbols)
-        taken.update(request_name(name) for name in self.planned.arena_of)
         taken.update(self.called)
-        self.sequence(with_variables_of_c(entry, taken).body)
+        fronts = (REQUEST, f"{interface.model}_", f"{interface.prefix}_")
+        self.sequence(with_variables_of_c(entry, taken, fronts).body)
         self._macro()
 
     def call(self, call: Call) -> None:

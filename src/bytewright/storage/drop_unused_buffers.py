@@ -9,15 +9,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bytewright.ir.drop_unused import drop_unused
+from bytewright.ir.expr import Var
 from bytewright.ir.module import Module
-from bytewright.ir.prim import IO, Allocate, Call, PrimFunc, Statement
+from bytewright.ir.prim import IO, Allocate, Call, Let, PrimFunc, Statement
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
-from bytewright.ir.walk import regions, walk_statements
+from bytewright.ir.walk import regions, walk_all_expressions, walk_statements
 
 
 def drop_unused_buffers(module: Module) -> Module:
     """Returns the module without kernels, allocations, names and constants that have no effect on a run."""
-    entries = tuple(_without_allocations(entry) for entry in module.entries)
+    entries = tuple(_without_unused(entry) for entry in module.entries)
     called = {callee for entry in entries for callee in _callees(entry)}
     kernels: list[PrimFunc] = []
     for kernel in reversed(module.kernels):  # callers stand behind their callees
@@ -42,15 +43,22 @@ def _callees(function: PrimFunc) -> list[str]:
     return [s.callee for s in walk_statements(function.body) if isinstance(s, Call)]
 
 
-def _without_allocations(entry: PrimFunc) -> PrimFunc:
-    """Calls may have effects that the module does not show, so of the entry only allocations go."""
+def _without_unused(entry: PrimFunc) -> PrimFunc:
+    """Calls may have effects that the module does not show, so of the entry only allocations and names go."""
     used = {region.buffer for statement in walk_statements(entry.body) for region in regions(statement)}
     allocations = [s for s in walk_statements(entry.body) if isinstance(s, Allocate)]
     arenas = {s.arena for s in allocations if s.buffer in used}
+    variables = {node for node in walk_all_expressions(entry.body) if isinstance(node, Var)}
 
     def keep(statement: Statement) -> tuple[Statement, ...]:
-        if not isinstance(statement, Allocate) or statement.annotation(IO) is not None:
-            return (statement,)
-        return (statement,) if statement.buffer in used or statement.buffer.name in arenas else ()
+        match statement:
+            case Allocate(buffer=buffer):
+                is_used = buffer in used or buffer.name in arenas or statement.annotation(IO) is not None
+            case Let(variable=variable):
+                is_used = variable in variables
+            case _:
+                is_used = True
+        return (statement,) if is_used else ()
 
-    return replace(entry, body=rewrite_sequence(entry.body, Rewriting(statement=keep)))
+    smaller = replace(entry, body=rewrite_sequence(entry.body, Rewriting(statement=keep)))
+    return entry if smaller == entry else _without_unused(smaller)
