@@ -12,14 +12,14 @@ search ends within the budget, what it found is optimal; if not, the best plan s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from bytewright.plan.bounds import pool_bound, sections_of, union_of
 from bytewright.plan.conflict import shrink
 from bytewright.plan.first_fit import first_fit
 from bytewright.plan.flat import Choice, FlatProblem
 from bytewright.plan.knapsack import KnapsackTables
-from bytewright.plan.minimise import PoolPlan, question_steps, solve_pool
+from bytewright.plan.minimise import question_steps, solve_pool
+from bytewright.plan.outcome import Draft, Outcome
 from bytewright.plan.relaxation import Relaxation
 from bytewright.plan.request import Goal, Meter
 from bytewright.plan.sweep import count_meetings
@@ -42,58 +42,23 @@ def is_assignable(flat: FlatProblem) -> bool:
     return len(flat.capacity) * (num_memberships + 2 * flat.num_buffers) <= MAX_CELLS
 
 
-@dataclass(slots=True)
-class Assignment:
-    """The best plan so far: pools and offsets by buffer, and its worth."""
-
-    pools: list[int]
-    offsets: list[int]
-    cost: int
-    tops: tuple[int, ...]
-
-    @property
-    def rank(self) -> tuple[int, int]:
-        """Smaller is better."""
-        return (self.cost, sum(self.tops))
-
-
-@dataclass(slots=True)
-class AssignResult:
-    """What is known at the end.
-
-    Attributes:
-        best: The best plan, or None.
-        cost_lower_bound: Proved.
-        tops_lower_bound: Proved for plans of that least cost.
-        pool_lower_bounds: Proved for the buffers that `best` sends to each pool.
-        infeasible: Proved that there is no plan.
-    """
-
-    best: Assignment | None
-    cost_lower_bound: int
-    tops_lower_bound: int
-    pool_lower_bounds: dict[int, int] = field(default_factory=dict[int, int])
-    infeasible: bool = False
-
-
-def assign(
-    flat: FlatProblem,
-    meter: Meter,
-    members: Sequence[int] | None = None,
-    goal: Goal | None = None,
-    start_with_first_fit: bool = True,
-) -> AssignResult:
-    """Chooses pools and offsets for the given buffers, or for all.
+def place_in_pools(
+    flat: FlatProblem, members: Sequence[int], meter: Meter, goal: Goal, start_with_first_fit: bool = True
+) -> Outcome:
+    """Places these buffers: by the exact search where there is one pool, else choosing pools for them.
 
     Args:
         flat: The problem.
-        meter: The budget; a decision of the search costs `DECISION_NODES`.
         members: The buffers in question; the others are left out.
-        goal: When to stop, if not as the request says.
-        start_with_first_fit: Whether first fit gives the search something to improve on (all buffers only).
+        meter: The budget; a decision about a pool costs `DECISION_NODES`.
+        goal: When to stop.
+        start_with_first_fit: Whether first fit may answer or give the search something to improve on; where pools are
+            chosen it does so for all buffers only.
     """
-    search = _Assign(flat, meter, range(flat.num_buffers) if members is None else members, goal)
-    if members is None and start_with_first_fit:
+    if len(flat.capacity) == 1 and all(len(flat.choices[i]) == 1 for i in members):
+        return solve_pool(flat, 0, members, meter, goal, start_with_first_fit=start_with_first_fit)
+    search = _Assign(flat, meter, members, goal)
+    if start_with_first_fit and len(members) == flat.num_buffers:
         search.start_with_first_fit()
     return search.run()
 
@@ -101,10 +66,10 @@ def assign(
 class _Assign:
     """The state of the depth-first search."""
 
-    def __init__(self, flat: FlatProblem, meter: Meter, members: Sequence[int], goal: Goal | None) -> None:
+    def __init__(self, flat: FlatProblem, meter: Meter, members: Sequence[int], goal: Goal) -> None:
         self.flat = flat
         self.meter = meter
-        self.goal = meter.request.goal if goal is None else goal
+        self.goal = goal
         self.members = list(members)
         self.sections = [alive for _, alive in sections_of(flat, self.members)]
         self.sections_of_buffer: dict[int, list[int]] = {i: [] for i in self.members}
@@ -117,10 +82,10 @@ class _Assign:
         self.highest = [0] * num_pools  # bound on each pool's top from loads of what is assigned so far
         self.assigned: list[set[int]] = [set() for _ in range(num_pools)]
         self.nogoods: list[list[frozenset[int]]] = [[] for _ in range(num_pools)]
-        self.known: dict[tuple[int, frozenset[int]], PoolPlan] = {}
+        self.known: dict[tuple[int, frozenset[int]], Outcome] = {}
         self.total_bound = max((union_of(flat, alive) for alive in self.sections), default=0)
         self.least_cost = sum(flat.choices[i][0].cost for i in self.members if flat.choices[i])
-        self.best: Assignment | None = None
+        self.best: Draft | None = None
         self.complete = True
         self.num_steps = 0  # of loops, since they were last charged
         self.num_remembered = 0
@@ -155,23 +120,17 @@ class _Assign:
             last[key] = index
         return twins
 
-    def run(self) -> AssignResult:
+    def run(self) -> Outcome:
         if any(not self.flat.choices[i] for i in self.members) or self.total_bound > self._room():
-            return AssignResult(None, 0, 0, infeasible=True)
+            return Outcome(None, is_impossible=True)
         if self.root_cost >= IMPOSSIBLE:
-            return AssignResult(None, 0, 0, infeasible=True)
+            return Outcome(None, is_impossible=True)
         if not self._good_enough():
             self._descend()
-        cost_bound = self.root_cost
-        if self.complete and self.best is None:
-            return AssignResult(None, cost_bound, 0, infeasible=True)
         if self.best is None:
-            return AssignResult(None, cost_bound, self.total_bound)
-        if self.complete:
-            cost_bound, tops_bound = self.best.rank
-        else:
-            tops_bound = self.total_bound
-        return AssignResult(self.best, cost_bound, tops_bound, self._pool_bounds(self.best))
+            return Outcome(None, self.root_cost, self.total_bound, is_impossible=self.complete)
+        bounds = self.best.worth if self.complete else (self.root_cost, self.total_bound)
+        return Outcome(self.best, *bounds, self._pool_bounds(self.best))
 
     def _room(self) -> int:
         """Bytes of all the pools that these buffers may use."""
@@ -179,15 +138,15 @@ class _Assign:
         return sum(self.flat.capacity[pool] for pool in sorted(pools))
 
     def start_with_first_fit(self) -> None:
-        attempt = first_fit(self.flat, self.meter.request.native)
-        if not attempt.num_unplaced:
-            self.best = Assignment(attempt.pools, attempt.offsets, attempt.cost, attempt.tops)
+        draft = first_fit(self.flat, self.meter.native)
+        if not draft.num_unplaced:
+            self.best = draft
 
     def _good_enough(self) -> bool:
         """Whether nothing better can exist, or any plan will do and there is one."""
         if self.best is None:
             return False
-        return self.goal is Goal.DECIDE or self.best.rank <= (self.root_cost, self.total_bound)
+        return self.goal is Goal.DECIDE or self.best.worth <= (self.root_cost, self.total_bound)
 
     # The search: iterative, so that thousands of buffers do not exhaust Python's stack.
 
@@ -317,7 +276,7 @@ class _Assign:
         if self.best is None:
             return False
         tops = max(sum(self.highest), self.total_bound)
-        return (cost, tops) >= self.best.rank
+        return (cost, tops) >= self.best.worth
 
     def _leaf(self, cost: int) -> None:
         """Every buffer has a pool: places them."""
@@ -325,22 +284,23 @@ class _Assign:
         pools = [0] * self.flat.num_buffers
         tops: list[int] = []
         for pool in range(len(self.flat.capacity)):
-            plan = self._solve(pool)
-            if plan.offsets is None:
-                self._learn(pool, plan)
+            outcome = self._solve(pool)
+            if outcome.best is None:
+                self._learn(pool, outcome)
                 return
-            tops.append(plan.top_bytes)
-            if plan.top_bytes > plan.lower_bound_bytes and self.goal is Goal.MINIMISE:
+            (top,) = outcome.best.tops
+            tops.append(top)
+            if top > outcome.tops_lower_bound and self.goal is Goal.MINIMISE:
                 self.complete = False  # a lower top may exist for this very assignment
-            for index, offset in plan.offsets.items():
+            for index, offset in zip(sorted(self.assigned[pool]), outcome.best.offsets, strict=True):
                 pools[index], offsets[index] = pool, offset
-        found = Assignment(pools, offsets, cost, tuple(tops))
-        if self.best is None or found.rank < self.best.rank:
+        found = Draft(pools, offsets, cost, tuple(tops))
+        if self.best is None or found.worth < self.best.worth:
             self.best = found
             self.meter.best_bytes = sum(tops)
             self.meter.poll(0)
 
-    def _solve(self, pool: int) -> PoolPlan:
+    def _solve(self, pool: int) -> Outcome:
         key = (pool, frozenset(self.assigned[pool]))
         if key not in self.known:
             members = sorted(self.assigned[pool])
@@ -352,9 +312,9 @@ class _Assign:
             self.known[key] = solve_pool(self.flat, pool, members, self.meter, self.goal, self.leaf_nodes)
         return self.known[key]
 
-    def _learn(self, pool: int, plan: PoolPlan) -> None:
+    def _learn(self, pool: int, outcome: Outcome) -> None:
         """Remembers why the pool's buffers do not fit, if that is proved."""
-        if plan.lower_bound_bytes <= self.flat.capacity[pool]:
+        if not outcome.is_impossible:
             self.complete = False
             return
 
@@ -362,18 +322,15 @@ class _Assign:
             if not self.meter.left:
                 return None
             self.meter.charge(question_steps(self.flat, members))
-            part = solve_pool(self.flat, pool, members, self.meter, Goal.DECIDE, SHRINK_NODES)
-            if part.offsets is not None:
-                return True
-            return False if part.lower_bound_bytes > self.flat.capacity[pool] else None
+            return solve_pool(self.flat, pool, members, self.meter, Goal.DECIDE, SHRINK_NODES).fits
 
         self.nogoods[pool].append(frozenset(shrink(sorted(self.assigned[pool]), fits).members))
 
-    def _pool_bounds(self, best: Assignment) -> dict[int, int]:
+    def _pool_bounds(self, best: Draft) -> dict[int, int]:
         bounds: dict[int, int] = {}
         for pool in range(len(self.flat.capacity)):
             members = frozenset(i for i in self.members if best.pools[i] == pool)
-            plan = self.known.get((pool, members))
-            if plan is not None:
-                bounds[pool] = plan.lower_bound_bytes
+            outcome = self.known.get((pool, members))
+            if outcome is not None:
+                bounds[pool] = outcome.tops_lower_bound
         return bounds

@@ -19,8 +19,11 @@ Fits = Callable[[Sequence[int]], bool | None]
 class Conflict:
     """Buffers proved not to fit together, and whether each of them is proved to be needed for that."""
 
-    members: tuple[int, ...]
-    irreducible: bool
+    members: tuple[int, ...] = ()
+    irreducible: bool = False
+
+
+NO_CONFLICT = Conflict()
 
 
 def shrink(members: Sequence[int], fits: Fits) -> Conflict:

@@ -8,10 +8,10 @@ no later decision can bring a buffer into a place that was not checked when it w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from bytewright.plan import native
 from bytewright.plan.flat import Choice, FlatProblem, align_up
+from bytewright.plan.outcome import Draft, draft_of
 from bytewright.plan.pile import is_pile, place_pile
 from bytewright.plan.problem import coexist
 from bytewright.plan.sweep import count_meetings
@@ -20,36 +20,20 @@ from bytewright.plan.sweep import count_meetings
 MAX_PAIRS = 1 << 23
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """The outcome of one order: places by buffer (pool -1: none was found), and how good they are."""
-
-    pools: list[int]
-    offsets: list[int]
-    num_unplaced: int
-    cost: int
-    tops: tuple[int, ...]
-
-    @property
-    def rank(self) -> tuple[int, int, int]:
-        """Smaller is better: everything placed, then cost, then the tops."""
-        return (self.num_unplaced, self.cost, sum(self.tops))
-
-
-def first_fit(flat: FlatProblem, use_native: bool = True) -> Attempt:
+def first_fit(flat: FlatProblem, use_native: bool = True) -> Draft:
     """The best of the standard orders, the first of equals."""
     place = placer(flat, use_native)
-    return min((place(order) for order in standard_orders(flat)), key=lambda attempt: attempt.rank)
+    return min((place(order) for order in standard_orders(flat)), key=lambda draft: draft.rank)
 
 
-def placer(flat: FlatProblem, use_native: bool = True) -> Callable[[Sequence[int]], Attempt]:
+def placer(flat: FlatProblem, use_native: bool = True) -> Callable[[Sequence[int]], Draft]:
     """A function from an order to the outcome of first fit in it; the C core serves if there is one."""
     if is_pile(flat):
-        return lambda order: _attempt(flat, *place_pile(flat, order))
+        return lambda order: draft_of(flat, *place_pile(flat, order))
     if not use_native or not native.AVAILABLE:
         return lambda order: place_in_order(flat, order)
     prepared = native.NativeFirstFit(flat)
-    return lambda order: _attempt(flat, *prepared.place(order))
+    return lambda order: draft_of(flat, *prepared.place(order))
 
 
 def standard_orders(flat: FlatProblem) -> list[list[int]]:
@@ -72,7 +56,7 @@ def standard_orders(flat: FlatProblem) -> list[list[int]]:
     ]  # of buffers that live equally long, some are the same
 
 
-def place_in_order(flat: FlatProblem, order: Sequence[int]) -> Attempt:
+def place_in_order(flat: FlatProblem, order: Sequence[int]) -> Draft:
     """First fit in the given order; fixed buffers are moved to the front."""
     pools = [-1] * flat.num_buffers
     offsets = [0] * flat.num_buffers
@@ -89,17 +73,7 @@ def place_in_order(flat: FlatProblem, order: Sequence[int]) -> Attempt:
                 if flat.size_bytes[index]:
                     residents.append(index)
                 break
-    return _attempt(flat, pools, offsets)
-
-
-def _attempt(flat: FlatProblem, pools: list[int], offsets: list[int]) -> Attempt:
-    tops = [0] * len(flat.capacity)
-    cost = 0
-    for pool, offset, size, choices in zip(pools, offsets, flat.size_bytes, flat.choices, strict=True):
-        if pool >= 0:
-            tops[pool] = max(tops[pool], offset + size)
-            cost += next(choice.cost for choice in choices if choice.pool == pool)
-    return Attempt(pools, offsets, pools.count(-1), cost, tuple(tops))
+    return draft_of(flat, pools, offsets)
 
 
 def _neighbours_among(flat: FlatProblem, index: int, others: Sequence[int]) -> list[int]:

@@ -137,7 +137,7 @@ class FlatProblem:
         """The alignment of the buffer in one of its pools."""
         return next(choice.alignment for choice in self.choices[index] if choice.pool == pool)
 
-    def placements(self, pools: list[int], offsets: list[int]) -> tuple[Placement, ...]:
+    def placements(self, pools: Sequence[int], offsets: Sequence[int]) -> tuple[Placement, ...]:
         """Places by index as placements by name."""
         names = [pool.name for pool in self.problem.pools]
         return tuple(

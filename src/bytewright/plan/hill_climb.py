@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bytewright.plan.first_fit import Attempt, placer, standard_orders
+from bytewright.plan.first_fit import placer, standard_orders
 from bytewright.plan.flat import FlatProblem
+from bytewright.plan.outcome import Draft
 from bytewright.plan.problem import coexist
 from bytewright.plan.request import Meter
 from bytewright.plan.sweep import count_meetings
@@ -21,11 +22,11 @@ PAIR_WORK = 8
 STEPS_PER_BUFFER = 4
 
 
-def hill_climb(flat: FlatProblem, meter: Meter) -> Attempt:
+def hill_climb(flat: FlatProblem, meter: Meter) -> Draft:
     """The best plan that the climb meets within the budget."""
-    place = placer(flat, meter.request.native)
-    attempts = [(place(order), order) for order in standard_orders(flat)]
-    best, order = min(attempts, key=lambda pair: pair[0].rank)
+    place = placer(flat, meter.native)
+    drafts = [(place(order), order) for order in standard_orders(flat)]
+    best, order = min(drafts, key=lambda pair: pair[0].rank)
     current = best
     generator = _Generator()
     # What a move costs besides its nodes: a look at each pair that coexists, in C, and three at each buffer in Python.
@@ -37,12 +38,12 @@ def hill_climb(flat: FlatProblem, meter: Meter) -> Attempt:
             break
         meter.spend(flat.num_buffers, PAIR_WORK * num_pairs)
         meter.charge(STEPS_PER_BUFFER * flat.num_buffers)
-        attempt = place(candidate)
-        idle = 0 if attempt.rank < best.rank else idle + 1
-        if attempt.rank <= current.rank:
-            current, order = attempt, candidate
-        if attempt.rank < best.rank:
-            best = attempt
+        draft = place(candidate)
+        idle = 0 if draft.rank < best.rank else idle + 1
+        if draft.rank <= current.rank:
+            current, order = draft, candidate
+        if draft.rank < best.rank:
+            best = draft
             meter.best_bytes = sum(best.tops) if not best.num_unplaced else None
     return best
 
@@ -58,15 +59,13 @@ class _Generator:
         return (self._state >> 8) % bound
 
 
-def _move(
-    flat: FlatProblem, attempt: Attempt, order: Sequence[int], generator: _Generator
-) -> list[int] | None:
+def _move(flat: FlatProblem, draft: Draft, order: Sequence[int], generator: _Generator) -> list[int] | None:
     """The order with one troublesome buffer moved before one of its neighbours; None if there is no such move."""
     critical = [
         i
         for i in order
-        if attempt.pools[i] < 0
-        or (flat.size_bytes[i] and attempt.offsets[i] + flat.size_bytes[i] == attempt.tops[attempt.pools[i]])
+        if draft.pools[i] < 0
+        or (flat.size_bytes[i] and draft.offsets[i] + flat.size_bytes[i] == draft.tops[draft.pools[i]])
     ]
     if not critical:
         return None

@@ -8,14 +8,14 @@ are tried for long.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 from bytewright.plan import native
 from bytewright.plan.bounds import lowest_top, pool_bound
 from bytewright.plan.first_fit import first_fit
 from bytewright.plan.flat import NO_LIMIT, FlatProblem
 from bytewright.plan.instance import Instance, build_instance
+from bytewright.plan.outcome import Draft, Outcome
 from bytewright.plan.request import Goal, Meter
 from bytewright.plan.search import Result
 from bytewright.plan.sweep import count_meetings
@@ -31,21 +31,6 @@ STEPS_PER_BUFFER = 400
 BOUND_NODES = (8 * 8192, 32 * 8192, 128 * 8192)
 
 
-@dataclass(frozen=True, slots=True)
-class PoolPlan:
-    """What is known about one pool and the buffers sent to it.
-
-    Attributes:
-        offsets: By flat index, for all of these buffers; None if no plan below the capacity was found.
-        top_bytes: The top of that plan.
-        lower_bound_bytes: Proved: no plan has a lower top. If it is above the capacity there is no plan.
-    """
-
-    offsets: dict[int, int] | None
-    top_bytes: int
-    lower_bound_bytes: int
-
-
 def solve_pool(
     flat: FlatProblem,
     pool: int,
@@ -54,7 +39,7 @@ def solve_pool(
     goal: Goal,
     slice_nodes: int | None = None,
     start_with_first_fit: bool = True,
-) -> PoolPlan:
+) -> Outcome:
     """Places these buffers in this pool, as low as the budget allows or just below its capacity.
 
     Args:
@@ -68,25 +53,32 @@ def solve_pool(
     """
     capacity = flat.capacity[pool]
     bound = pool_bound(flat, pool, members).lower_bound_bytes
+
+    def known(offsets: Mapping[int, int] | None, top: int, bound: int) -> Outcome:
+        best = None
+        if offsets is not None:
+            best = Draft([pool] * len(members), [offsets[i] for i in members], 0, (top,))
+        return Outcome(best, 0, bound, {pool: bound}, bound > capacity)
+
     if bound > capacity:
-        return PoolPlan(None, 0, bound)
+        return known(None, 0, bound)
     searchable = is_searchable(flat, members)
-    plan = None
+    offsets, top = None, 0
     if start_with_first_fit or not searchable:
-        plan = first_fit_pool(flat, pool, members, meter.request.native)
-    if plan is not None and (plan[1] <= bound or (goal is Goal.DECIDE and plan[1] <= capacity)):
-        return PoolPlan(*plan, bound)
-    if not searchable:
-        return PoolPlan(None, 0, bound) if plan is None or plan[1] > capacity else PoolPlan(*plan, bound)
+        draft = first_fit(flat.restricted(pool, members), meter.native)
+        if not draft.num_unplaced and draft.tops[0] <= capacity:
+            offsets, top = dict(zip(members, draft.offsets, strict=True)), draft.tops[0]
+    if not searchable or (offsets is not None and (top <= bound or goal is Goal.DECIDE)):
+        return known(offsets, top, bound)
     job = _Job(flat, pool, members, meter, slice_nodes)
-    if plan is not None and plan[1] <= capacity:
-        job.offsets, job.upper = plan
+    if offsets is not None:
+        job.offsets, job.upper = offsets, top
     job.report()
     if goal is Goal.DECIDE:
         job.ask(capacity, job.left())
     else:
         job.minimise()
-    return PoolPlan(job.offsets, job.top_bytes() if job.offsets is not None else 0, job.bound_bytes())
+    return known(job.offsets, job.top_bytes(), job.bound_bytes())
 
 
 def is_searchable(flat: FlatProblem, members: Sequence[int]) -> bool:
@@ -99,16 +91,6 @@ def is_searchable(flat: FlatProblem, members: Sequence[int]) -> bool:
 def question_steps(flat: FlatProblem, members: Sequence[int]) -> int:
     """How many steps of Python go into asking whether some buffers fit a pool, besides the search itself."""
     return STEPS_PER_BUFFER * len(members) + sum(count_meetings(flat, members))
-
-
-def first_fit_pool(
-    flat: FlatProblem, pool: int, members: Sequence[int], use_native: bool
-) -> tuple[dict[int, int], int] | None:
-    """Offsets by flat index and the top, ignoring the capacity; None if fixed offsets get in the way."""
-    attempt = first_fit(flat.restricted(pool, members), use_native)
-    if attempt.num_unplaced:
-        return None
-    return dict(zip(members, attempt.offsets, strict=True)), attempt.tops[0]
 
 
 class _Job:
@@ -151,9 +133,7 @@ class _Job:
     def ask(self, capacity: int, node_limit: int) -> Result:
         """One run of the exact search; keeps what it finds or proves."""
         limit, work = min(node_limit, self.left()), self.meter.work_left
-        answer = native.search(
-            self.instance, capacity, limit, self.meter.poll, self.meter.request.native, work
-        )
+        answer = native.search(self.instance, capacity, limit, self.meter.poll, self.meter.native, work)
         self.spent += answer.num_nodes
         self.meter.spend(answer.num_nodes, answer.work)
         if answer.result is Result.SOLVED:

@@ -1,12 +1,10 @@
-"""What `solve` asks of a solver, and what a solver answers."""
+"""What `solve` asks of a solver: its goal, and the budget that it may spend."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
-
-from bytewright.plan.solution import Placement
 
 # Nodes over all searches of one `solve`. The native core visits 100,000 to 1,000,000 a second.
 DEFAULT_NODE_BUDGET = 4_000_000
@@ -47,24 +45,26 @@ class Report:
 Progress = Callable[[Report], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """How far to go, and whether the C core may be used (the answer is the same without)."""
-
-    node_budget: int
-    goal: Goal
-    progress: Progress | None = None
-    native: bool = True
-
-
 class Meter:
-    """Counts the nodes of all searches of one `solve`, and their work, against its budget, and reports progress."""
+    """Counts the nodes of all searches of one `solve`, and their work, against its budget, and reports progress.
 
-    def __init__(self, request: Request) -> None:
-        self.request = request
+    Args:
+        node_budget: How far to go.
+        goal: When to stop.
+        progress: What to call now and then.
+        native: Whether the C core may be used (the answer is the same without).
+    """
+
+    def __init__(
+        self, node_budget: int, goal: Goal, progress: Progress | None = None, native: bool = True
+    ) -> None:
+        self.node_budget = node_budget
+        self.goal = goal
+        self.progress = progress
+        self.native = native
         self.num_nodes = 0
         self.work = 0
-        self._max_nodes = min(max(request.node_budget, 0), LARGEST_BUDGET)
+        self._max_nodes = min(max(node_budget, 0), LARGEST_BUDGET)
         self._max_work = work_budget(self._max_nodes)
         self.best_bytes: int | None = None
         self.lower_bound_bytes = 0
@@ -87,7 +87,7 @@ class Meter:
             least_work: What it may look at even if nothing is left.
         """
         num_nodes = min(num_nodes, self.left)
-        part = Meter(Request(num_nodes, self.request.goal, None, self.request.native))
+        part = Meter(num_nodes, self.goal, None, self.native)
         part._max_work = max(min(work_budget(num_nodes), self.work_left), least_work)
         return part
 
@@ -103,35 +103,6 @@ class Meter:
 
     def poll(self, num_nodes_of_search: int) -> None:
         """Reports progress; a search calls it now and then with its own count."""
-        if self.request.progress is not None:
+        if self.progress is not None:
             nodes = self.num_nodes + num_nodes_of_search
-            self.request.progress(Report(nodes, self.best_bytes, self.lower_bound_bytes))
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a solver found and what it proved.
-
-    Attributes:
-        placements: A plan, or None.
-        trusted: Whether the solver is part of this package, so that a bad plan is a bug here.
-        cost_lower_bound: Proved bound on the cost.
-        tops_lower_bound: Proved bound on the sum of tops among the plans of least cost.
-        pool_lower_bounds: By pool index: proved bound on the top, for the buffers this plan sends there.
-        infeasible_set: Indices of buffers proved not to fit together; empty if nothing is proved.
-        irreducible: Whether each proper subset of it is proved to fit.
-        num_nodes: Search nodes visited.
-        native: Whether the C core was used.
-        work: Items looked at.
-    """
-
-    placements: tuple[Placement, ...] | None
-    trusted: bool = True
-    cost_lower_bound: int = 0
-    tops_lower_bound: int = 0
-    pool_lower_bounds: Mapping[int, int] = field(default_factory=dict[int, int])
-    infeasible_set: tuple[int, ...] = ()
-    irreducible: bool = False
-    num_nodes: int = 0
-    native: bool = False
-    work: int = 0
+            self.progress(Report(nodes, self.best_bytes, self.lower_bound_bytes))

@@ -63,7 +63,7 @@ class Statistics:
     Attributes:
         solver: Its name.
         nodes: Search nodes visited.
-        native: Whether the C core was used.
+        native: Whether the C core was at hand.
         work: Items that loops looked at on account of the budget, see docs/planner.md.
     """
 

@@ -1,9 +1,8 @@
 """`solve`: the one way into the planner, and the table of solvers.
 
-A solver turns a problem and a request into an `Outcome`: placements if it found any, and what it claims to
-have proved. `solve` re-checks every plan with the validator, adds bounds of its own, and states the result.
-Solvers of users are registered by name; they return placements alone, and what these are worth is measured
-against the bounds computed here.
+A solver turns a problem and a budget into an `Outcome`: the best plan it found, and what it claims to have proved.
+`solve` re-checks every plan with the validator, adds bounds of its own, and states the result. Solvers of users are
+registered by name; they return placements alone, and what these are worth is measured against the bounds computed here.
 """
 
 from __future__ import annotations
@@ -14,16 +13,18 @@ from importlib.metadata import entry_points
 from typing import cast
 
 from bytewright.diagnostics import CompileError, Diagnostic, InternalError
+from bytewright.plan import native as native_core
 from bytewright.plan import solvers
 from bytewright.plan.bounds import pool_bound
 from bytewright.plan.flat import NO_LIMIT, FlatProblem, flatten
-from bytewright.plan.problem import Problem, required_alignment
-from bytewright.plan.request import DEFAULT_NODE_BUDGET, Goal, Meter, Outcome, Progress, Request
+from bytewright.plan.outcome import Draft, Outcome, draft_of
+from bytewright.plan.problem import Problem
+from bytewright.plan.request import DEFAULT_NODE_BUDGET, Goal, Meter, Progress
 from bytewright.plan.solution import Placement, PoolUse, Shortage, Solution, Statistics, Status
-from bytewright.plan.validate import validate
+from bytewright.plan.validate import Fault, validate
 from bytewright.plan.what_fits import sizes_that_fit
 
-SolverFunction = Callable[[FlatProblem, Request], Outcome]
+SolverFunction = Callable[[FlatProblem, Meter], Outcome]
 UserSolver = Callable[[Problem, int], Sequence[Placement] | None]
 # The group of entry points by which an installed package brings solvers, each a `UserSolver`.
 ENTRY_POINTS = "bytewright.solvers"
@@ -33,8 +34,8 @@ ENTRY_POINTS = "bytewright.solvers"
 SOLVERS: dict[str, SolverFunction] = {
     "auto": solvers.auto,
     "exact": solvers.exact,
-    "first_fit": solvers.first_fit,
-    "hill_climb": solvers.hill_climb,
+    "first_fit": solvers.by_first_fit,
+    "hill_climb": solvers.by_hill_climb,
 }
 
 
@@ -71,10 +72,10 @@ def find_solver(name: str) -> SolverFunction:
     raise CompileError(Diagnostic("BW604", f"there is no solver named '{name}'", help=f"known: {known}"))
 
 
-def _asked(name: str, function: UserSolver, flat: FlatProblem, request: Request) -> Outcome:
-    """What a user's function makes of a problem; `solve` checks what its placements are worth."""
+def _asked(name: str, function: UserSolver, flat: FlatProblem, meter: Meter) -> Outcome:
+    """What a user's function makes of a problem, checked; `solve` finds out what it is worth."""
     try:
-        answer: object = function(flat.problem, request.node_budget)
+        answer: object = function(flat.problem, meter.node_budget)
         placements = None if answer is None else tuple(cast("Sequence[object]", answer))
     except Exception as error:
         raise _failed(name, "failed", error) from error
@@ -83,7 +84,21 @@ def _asked(name: str, function: UserSolver, flat: FlatProblem, request: Request)
             raise CompileError(
                 Diagnostic("BW605", f"solver '{name}' returned {placement!r:.200} where a Placement belongs")
             )
-    return Outcome(cast("tuple[Placement, ...] | None", placements), trusted=False)
+    if placements is None:
+        return Outcome(None)
+    named = cast("tuple[Placement, ...]", placements)
+    if faults := validate(flat.problem, named):
+        raise CompileError(Diagnostic("BW401", *_not_a_plan(name, faults)))
+    number_of = {pool.name: number for number, pool in enumerate(flat.problem.pools)}
+    place_of = {placement.buffer: placement for placement in named}
+    places = [place_of[buffer.name] for buffer in flat.buffers]
+    return Outcome(draft_of(flat, [number_of[p.pool] for p in places], [p.offset for p in places]))
+
+
+def _not_a_plan(solver: str, faults: Sequence[Fault]) -> tuple[str, tuple[str, ...]]:
+    """A message and notes."""
+    text = f"solver '{solver}' returned a plan that does not verify"
+    return text, tuple(str(fault) for fault in faults[:20])
 
 
 def _failed(name: str, what: str, error: Exception) -> CompileError:
@@ -115,44 +130,36 @@ def solve(
     """
     function = find_solver(solver)
     flat = flatten(problem)
-    request = Request(node_budget, goal, progress, native)
-    outcome = function(flat, request)
-    if outcome.placements is None:
-        return _without_plan(flat, outcome, solver, request)
-    return _with_plan(flat, outcome, Statistics(solver, outcome.num_nodes, outcome.native, outcome.work))
+    meter = Meter(node_budget, goal, progress, native)
+    outcome = function(flat, meter)
+    if outcome.best is None:
+        return _without_plan(flat, outcome, solver, meter)
+    return _with_plan(flat, outcome, outcome.best, _statistics(solver, meter))
 
 
-def _with_plan(flat: FlatProblem, outcome: Outcome, statistics: Statistics) -> Solution:
+def _statistics(solver: str, meter: Meter) -> Statistics:
+    return Statistics(solver, meter.num_nodes, meter.native and native_core.AVAILABLE, meter.work)
+
+
+def _with_plan(flat: FlatProblem, outcome: Outcome, best: Draft, statistics: Statistics) -> Solution:
     problem = flat.problem
-    assert outcome.placements is not None
-    violations = validate(problem, outcome.placements)
-    if violations:
-        text = f"solver '{statistics.solver}' returned a plan that does not verify"
-        notes = tuple(str(violation) for violation in violations[:20])
-        if outcome.trusted:
-            raise InternalError("; ".join((text, *notes)))
-        raise CompileError(Diagnostic("BW401", text, notes))
-    place_of = {placement.buffer: placement for placement in outcome.placements}
-    placements = tuple(place_of[buffer.name] for buffer in problem.buffers)
-    members: dict[str, list[int]] = {}
-    for index, placement in enumerate(placements):
-        members.setdefault(placement.pool, []).append(index)
-    uses = tuple(
-        _use(flat, index, members.get(pool.name, []), placements, outcome)
-        for index, pool in enumerate(problem.pools)
-    )
-    cost = _cost(flat, placements)
+    placements = flat.placements(best.pools, best.offsets)
+    if faults := validate(problem, placements):
+        text, notes = _not_a_plan(statistics.solver, faults)
+        raise InternalError("; ".join((text, *notes)))
+    best = draft_of(flat, best.pools, best.offsets)  # what it is worth is not the solver's to say
+    uses = tuple(_use(flat, pool, best, outcome) for pool in range(len(problem.pools)))
     cost_bound = max(outcome.cost_lower_bound, sum(row[0].cost for row in flat.choices))
     tops_bound = outcome.tops_lower_bound
     if len(uses) == 1:
         tops_bound = max(tops_bound, uses[0].lower_bound_bytes)
-    _refuse_less_than_the_bounds(uses, cost, cost_bound, tops_bound, statistics)
-    optimal = cost == cost_bound and sum(use.top_bytes for use in uses) == tops_bound
+    _refuse_less_than_the_bounds(uses, best.cost, cost_bound, tops_bound, statistics)
+    optimal = best.worth == (cost_bound, tops_bound)
     return Solution(
         status=Status.OPTIMAL if optimal else Status.GAP,
         placements=placements,
         pools=uses,
-        cost=cost,
+        cost=best.cost,
         cost_lower_bound=cost_bound,
         tops_lower_bound_bytes=tops_bound,
         statistics=statistics,
@@ -177,52 +184,37 @@ def _refuse_less_than_the_bounds(
         raise InternalError("; ".join((f"the plan of solver '{statistics.solver}' is impossible", *faults)))
 
 
-def _use(
-    flat: FlatProblem, index: int, members: Sequence[int], placements: Sequence[Placement], outcome: Outcome
-) -> PoolUse:
-    problem = flat.problem
-    pool = problem.pools[index]
-    tops = [placements[i].offset + flat.size_bytes[i] for i in members]
+def _use(flat: FlatProblem, index: int, best: Draft, outcome: Outcome) -> PoolUse:
+    pool = flat.problem.pools[index]
+    members = [i for i, chosen in enumerate(best.pools) if chosen == index]
     bound = pool_bound(flat, index, members).lower_bound_bytes
     return PoolUse(
         pool=pool.name,
-        top_bytes=max(tops, default=0),
+        top_bytes=best.tops[index],
         lower_bound_bytes=max(bound, outcome.pool_lower_bounds.get(index, 0)),
         capacity_bytes=pool.capacity_bytes,
-        alignment=max(
-            (required_alignment(problem.buffers[i], pool) for i in members), default=pool.alignment
-        ),
+        alignment=max((flat.alignment_in(i, index) for i in members), default=pool.alignment),
     )
 
 
-def _cost(flat: FlatProblem, placements: Sequence[Placement]) -> int:
-    number_of = {pool.name: number for number, pool in enumerate(flat.problem.pools)}
-    return sum(
-        next(choice.cost for choice in choices if choice.pool == number_of[placement.pool])
-        for choices, placement in zip(flat.choices, placements, strict=True)
-    )
-
-
-def _without_plan(flat: FlatProblem, outcome: Outcome, solver: str, request: Request) -> Solution:
+def _without_plan(flat: FlatProblem, outcome: Outcome, solver: str, meter: Meter) -> Solution:
     problem = flat.problem
-    members = sorted(outcome.infeasible_set) or range(flat.num_buffers)
-    meter = Meter(request)
-    meter.spend(outcome.num_nodes, outcome.work)
+    conflict = sorted(outcome.conflict.members)
+    members = conflict or range(flat.num_buffers)
     fitting = sizes_that_fit(flat, solver, meter)
-    statistics = Statistics(solver, meter.num_nodes, outcome.native, meter.work)
     shortages: list[Shortage] = []
     for index, pool in enumerate(problem.pools):
         inside = [i for i in members if any(choice.pool == index for choice in flat.choices[i])]
         if inside and flat.capacity[index] < NO_LIMIT:
             bound, capacity = pool_bound(flat, index, inside), flat.capacity[index]
             needed, tick = bound.lower_bound_bytes, bound.tick
-            if outcome.infeasible_set and len(problem.pools) == 1 and needed <= capacity:
+            if conflict and len(problem.pools) == 1 and needed <= capacity:
                 needed, tick = capacity + 1, None  # proved by search
             shortages.append(Shortage(pool.name, capacity, needed, tick, fitting.get(index)))
     return Solution(
-        status=Status.INFEASIBLE if outcome.infeasible_set else Status.UNKNOWN,
-        infeasible_set=tuple(problem.buffers[i].name for i in sorted(outcome.infeasible_set)),
-        irreducible=outcome.irreducible,
+        status=Status.INFEASIBLE if conflict else Status.UNKNOWN,
+        infeasible_set=tuple(problem.buffers[i].name for i in conflict),
+        irreducible=outcome.conflict.irreducible,
         shortages=tuple(shortages),
-        statistics=statistics,
+        statistics=_statistics(solver, meter),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bytewright.plan.assign import assign
+from bytewright.plan.assign import place_in_pools
 from bytewright.plan.first_fit import first_fit
 from bytewright.plan.flat import NO_LIMIT, FlatProblem
 from bytewright.plan.minimise import is_searchable, solve_pool
@@ -35,15 +35,15 @@ def sizes_that_fit(flat: FlatProblem, solver: str, meter: Meter) -> dict[int, in
     limited = [pool for pool, capacity in enumerate(flat.capacity) if capacity < NO_LIMIT]
     for pool in limited[:MAX_POOLS]:
         roomy = _with_capacity(flat, pool, NO_LIMIT)
-        attempt = first_fit(roomy, meter.request.native)
-        enough = None if attempt.num_unplaced else attempt.tops[pool]
+        draft = first_fit(roomy, meter.native)
+        enough = None if draft.num_unplaced else draft.tops[pool]
         sizes = [] if enough is None else [enough]
         if len(flat.capacity) == 1 and solver in _BY_SEARCH and is_searchable(flat, range(flat.num_buffers)):
             part = meter.part(ADVICE_NODES)
-            plan = solve_pool(roomy, 0, range(flat.num_buffers), part, Goal.MINIMISE)
+            best = solve_pool(roomy, 0, range(flat.num_buffers), part, Goal.MINIMISE).best
             meter.spend(part.num_nodes, part.work)
-            if plan.offsets is not None and plan.top_bytes != enough:
-                sizes.insert(0, plan.top_bytes)
+            if best is not None and best.tops[0] != enough:
+                sizes.insert(0, best.tops[0])
         for size in sizes:
             if (size == enough and solver in _WITH_FIRST_FIT) or _is_found(flat, pool, size, solver, meter):
                 found[pool] = size
@@ -59,12 +59,6 @@ def _is_found(flat: FlatProblem, pool: int, capacity: int, solver: str, meter: M
     """Whether the solver finds a plan with that capacity, as it would be asked for it."""
     tight = _with_capacity(flat, pool, capacity)
     part = meter.part(ADVICE_NODES)
-    at_first = solver in _WITH_FIRST_FIT
-    if len(flat.capacity) == 1:
-        goal = meter.request.goal
-        plan = solve_pool(tight, 0, range(flat.num_buffers), part, goal, start_with_first_fit=at_first)
-        is_found = plan.offsets is not None
-    else:
-        is_found = assign(tight, part, start_with_first_fit=at_first).best is not None
+    outcome = place_in_pools(tight, range(flat.num_buffers), part, meter.goal, solver in _WITH_FIRST_FIT)
     meter.spend(part.num_nodes, part.work)
-    return is_found
+    return outcome.best is not None

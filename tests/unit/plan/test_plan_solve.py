@@ -13,8 +13,9 @@ from bytewright.plan import native
 from bytewright.plan import solve as solve_module
 from bytewright.plan.flat import flatten
 from bytewright.plan.instance import build_instance
+from bytewright.plan.outcome import Draft, Outcome
 from bytewright.plan.problem import Buffer, Candidate, Contract, Pool, Problem
-from bytewright.plan.request import Goal, Outcome
+from bytewright.plan.request import Goal
 from bytewright.plan.search import Result
 from bytewright.plan.solution import Placement, Status
 from bytewright.plan.solve import SOLVERS, register_solver, solve
@@ -146,7 +147,9 @@ def test_a_registered_solver_is_measured_against_our_own_bounds():
 
 @pytest.mark.usefixtures("registry")
 def test_a_bad_plan_from_a_solver_of_our_own_is_a_bug():
-    solve_module.SOLVERS["broken"] = lambda _flat, _request: Outcome((Placement("b0", "p", -1),))
+    solve_module.SOLVERS["broken"] = lambda flat, _: Outcome(
+        Draft([0] * flat.num_buffers, [-1] * flat.num_buffers, 0, (0,))
+    )
     with pytest.raises(InternalError, match="does not verify"):
         solve(TIGHT, "broken")
 
