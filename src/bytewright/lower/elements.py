@@ -28,7 +28,6 @@ from bytewright.ir.types import DType
 from bytewright.lower.point import Point
 from bytewright.lower.requantise import real_rescaled, rescaled
 from bytewright.lower.scalar import Scalar, clamped, require_i32
-from bytewright.ops.arithmetic.float32 import LOGISTIC_IS_EXP_BELOW
 from bytewright.ops.elementwise import (
     Add,
     Clamp,
@@ -45,6 +44,8 @@ from bytewright.ops.elementwise import (
 from bytewright.ops.rescale import Rescale, TflRealRescale
 
 I32, F32 = DType.I32, DType.F32
+# As in LiteRT: below, a float LOGISTIC is exp(x), which is 1e-4 more at most.
+LOGISTIC_IS_EXP_BELOW = -9.0
 
 
 @dataclass(frozen=True, slots=True)

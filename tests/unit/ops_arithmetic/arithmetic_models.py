@@ -1,4 +1,4 @@
-"""Models of one operator, and one call of them under a numerics set's own reference."""
+"""Models of one operator, and one call of them: by a numerics set's own reference, and as Bytewright reads them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bytewright.frontends.tflite import import_content
+from bytewright.ops.arithmetic.fit import LinearRescale
 from bytewright.ops.arithmetic.numerics import Numerics
+from support.evaluation import evaluate_function
 from support.reference import run_litert, run_tflm
 from tflite_writer import ModelBuilder
 
@@ -26,6 +29,23 @@ def run(numerics: Numerics, model: bytes, *inputs: Array) -> Array:
     """The first output under the set's reference."""
     runner = run_litert if numerics is Numerics.LITERT_REF else run_tflm
     return runner(model, list(inputs))[0]
+
+
+def meaning(numerics: Numerics, model: bytes, *inputs: Array) -> Array:
+    """The first output as the graph's operators have it."""
+    module = import_content(model, "one.tflite", numerics=numerics)
+    values = evaluate_function(module.graph, module.constants, inputs)
+    return values[module.graph.results[0]]
+
+
+def on_line(accumulator: Array, line: LinearRescale) -> Array:
+    """A fitted line, as kernels compute it."""
+    return (accumulator.astype(np.int64) * line.multiplier + line.addend) >> line.shift
+
+
+def to_int8(values: Array, zero_point: int, low: int, high: int) -> Array:
+    """With the output's zero point, and clamped to the activation's range."""
+    return np.clip(values + zero_point, low, high).astype(np.int8)
 
 
 def elementwise(

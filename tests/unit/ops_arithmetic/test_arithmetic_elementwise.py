@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 import pytest
-from arithmetic_formulas import add_int8, mul_int8
-from arithmetic_models import ALL_INT8, BOTH, Quantization, elementwise, run, single
+from arithmetic_models import ALL_INT8, BOTH, Quantization, elementwise, meaning, run, single
 
-from bytewright.ops.arithmetic.elementwise import prepare_add, prepare_mul
+from bytewright.ops.arithmetic.factors import prepare_mean, prepare_product, prepare_sum
 from bytewright.ops.arithmetic.multiplier import ACTIVATIONS, UnsupportedQuantizationError
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.arithmetic.pooling import prepare_mean
 
 FIRST = np.repeat(ALL_INT8, 256)[None]
 SECOND = np.tile(ALL_INT8, 256)[None]
@@ -29,18 +25,17 @@ def random_quantizations(generator: np.random.Generator, trial: int) -> list[Qua
 
 
 @pytest.mark.parametrize("operator", ["ADD", "SUB"])
-def test_add_and_sub_on_every_pair(operator: Literal["ADD", "SUB"]) -> None:
+def test_add_and_sub_on_every_pair(operator: str) -> None:
     generator = np.random.default_rng(5)
     for trial in range(12):
         first, second, output = random_quantizations(generator, trial)
         if trial == 4:
             first = (single(2.0**-29), first[1])
         activation = ACTIVATIONS[trial % 4]
-        prepared = prepare_add(operator, first, second, output, activation)
-        expected = add_int8(FIRST, SECOND, prepared)
         model = elementwise(operator, SHAPE, [first, second], output, activation=activation)
         for numerics in BOTH:
-            np.testing.assert_array_equal(run(numerics, model, FIRST, SECOND), expected, str(numerics))
+            found = meaning(numerics, model, FIRST, SECOND)
+            np.testing.assert_array_equal(found, run(numerics, model, FIRST, SECOND), str(numerics))
 
 
 @pytest.mark.parametrize("numerics", BOTH)
@@ -51,10 +46,9 @@ def test_mul_on_every_pair(numerics: Numerics) -> None:
         product = first[0] * second[0]
         output = (single(product * 2.0 ** generator.uniform(-1 if trial % 4 else -6, 7)), output[1])
         activation = ACTIVATIONS[trial % 4]
-        prepared = prepare_mul(first, second, output, activation, numerics)
         model = elementwise("MUL", SHAPE, [first, second], output, activation=activation)
         actual = run(numerics, model, FIRST, SECOND)
-        np.testing.assert_array_equal(actual, mul_int8(FIRST, SECOND, prepared))
+        np.testing.assert_array_equal(actual, meaning(numerics, model, FIRST, SECOND))
 
 
 def test_mul_where_single_and_double_factors_differ() -> None:
@@ -66,31 +60,21 @@ def test_mul_where_single_and_double_factors_differ() -> None:
         product = int(generator.integers(1, 256)) * int(generator.integers(1, 256))
         level = int(generator.integers(0, 250)) + 0.5
         output = (single(first[0] * second[0] * product / level), -128)
-        expected = {
-            numerics: mul_int8(FIRST, SECOND, prepare_mul(first, second, output, "NONE", numerics))
-            for numerics in BOTH
-        }
+        model = elementwise("MUL", SHAPE, [first, second], output)
+        expected = {numerics: meaning(numerics, model, FIRST, SECOND) for numerics in BOTH}
         if np.array_equal(expected[Numerics.LITERT_REF], expected[Numerics.TFLM]):
             continue
         cases += 1
-        model = elementwise("MUL", SHAPE, [first, second], output)
         for numerics in BOTH:
             np.testing.assert_array_equal(run(numerics, model, FIRST, SECOND), expected[numerics])
 
 
-def test_broadcast() -> None:
-    prepared = prepare_add("ADD", (0.5, 1), (0.25, -3), (0.5, 0), "NONE")
-    row, column = ALL_INT8[None, :8], ALL_INT8[:4, None]
-    full = add_int8(np.broadcast_to(row, (4, 8)), np.broadcast_to(column, (4, 8)), prepared)
-    np.testing.assert_array_equal(add_int8(row, column, prepared), full)
-
-
 def test_scales_that_overflow_are_refused() -> None:
-    tiny = (2.0**-40, 0)
+    tiny = 2.0**-40
     with pytest.raises(UnsupportedQuantizationError, match="ADD"):
-        prepare_add("ADD", (1.0, 0), (1.0, 0), tiny, "NONE")
+        prepare_sum("ADD", 1.0, 1.0, tiny)
     for numerics in BOTH:
         with pytest.raises(UnsupportedQuantizationError, match="MUL"):
-            prepare_mul((1.0, 0), (1.0, 0), tiny, "NONE", numerics)
+            prepare_product(1.0, 1.0, tiny, numerics)
     with pytest.raises(UnsupportedQuantizationError, match="MEAN"):
-        prepare_mean(1.0, 0, tiny[0], 0, 4)
+        prepare_mean(1.0, tiny, 4)

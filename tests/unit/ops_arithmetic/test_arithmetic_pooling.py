@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from arithmetic_formulas import Window, average_pool_int8, divide_half_away, max_pool_int8, prepare_pool
-from arithmetic_models import BOTH, run, single
+from arithmetic_models import BOTH, meaning, run, single
 
 from bytewright.ops.arithmetic.multiplier import ACTIVATIONS
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.arithmetic.pooling import mean_int8, prepare_mean
+from bytewright.ops.pooling import TflAveragePool2d
 from support.reference import run_litert, run_tflm
 from tflite_writer import ModelBuilder
 
 
-def pool_extent(size: int, window: int, stride: int, padding: str) -> tuple[int, int]:
-    """Output extent and padding before, of one dimension."""
-    if padding == "VALID":
-        return (size - window) // stride + 1, 0
-    extent = -(-size // stride)
-    return extent, max(0, (extent - 1) * stride + window - size) // 2
+def pool_extent(size: int, window: int, stride: int, padding: str) -> int:
+    """Output extent of one dimension."""
+    return (size - window) // stride + 1 if padding == "VALID" else -(-size // stride)
 
 
 @pytest.mark.parametrize("padding", ["VALID", "SAME"])
 @pytest.mark.parametrize("operator", ["AVERAGE_POOL_2D", "MAX_POOL_2D"])
 def test_pool_equals_the_references(operator: str, padding: str) -> None:
     generator = np.random.default_rng(3)
-    reference = average_pool_int8 if operator == "AVERAGE_POOL_2D" else max_pool_int8
     for trial in range(40):
         height, width, channels = (int(v) for v in generator.integers(1, 12, 3))
         window_height, window_width, stride_height, stride_width = (
@@ -34,8 +29,8 @@ def test_pool_equals_the_references(operator: str, padding: str) -> None:
         )
         if padding == "VALID":
             window_height, window_width = min(window_height, height), min(window_width, width)
-        rows, top = pool_extent(height, window_height, stride_height, padding)
-        columns, left = pool_extent(width, window_width, stride_width, padding)
+        rows = pool_extent(height, window_height, stride_height, padding)
+        columns = pool_extent(width, window_width, stride_width, padding)
         scale, zero_point = single(2.0 ** generator.uniform(-7, 0)), int(generator.integers(-128, 128))
         activation = ACTIVATIONS[trial % 4]
         values = generator.integers(-128, 128, (2, height, width, channels)).astype(np.int8)
@@ -54,18 +49,16 @@ def test_pool_equals_the_references(operator: str, padding: str) -> None:
             activation=activation,
         )
         model = builder.build([x], [y])
-        window = Window(window_height, window_width, stride_height, stride_width, top, left)
-        expected = reference(values, window, rows, columns, prepare_pool(activation, scale, zero_point))
         for numerics in BOTH:
-            np.testing.assert_array_equal(run(numerics, model, values), expected, str(numerics))
+            found = meaning(numerics, model, values)
+            np.testing.assert_array_equal(found, run(numerics, model, values), str(numerics))
 
 
 def test_average_rounds_halves_away_from_zero() -> None:
     totals = np.array([-6, -5, -2, -1, 0, 1, 2, 5, 6])
-    assert divide_half_away(totals, 4).tolist() == [-2, -1, -1, 0, 0, 0, 1, 1, 2]
-    values = np.array([[-1, -2, 1, 2], [0, -1, 0, 1]], np.int8).reshape(1, 2, 1, 4)
-    pooled = average_pool_int8(values, Window(2, 1, 1, 1, 0, 0), 1, 1, prepare_pool("NONE", 1.0, 0))
-    assert pooled.ravel().tolist() == [-1, -2, 1, 2]
+    values = np.stack([totals, totals * 0, totals * 0, totals * 0]).astype(np.int8).reshape(1, 4, 1, 9)
+    (pooled,) = TflAveragePool2d((4, 1), (1, 1), (0, 0, 0, 0)).evaluate((values,))
+    assert pooled.ravel().tolist() == [-2, -1, -1, 0, 0, 0, 1, 1, 2]
 
 
 def test_pool_with_two_quantisations() -> None:
@@ -76,8 +69,7 @@ def test_pool_with_two_quantisations() -> None:
     builder.operator("MAX_POOL_2D", [x], [y], filter_height=2, filter_width=2, activation="RELU")
     model = builder.build([x], [y])
     values = np.array([-5, 4, 9, 2], np.int8).reshape(1, 2, 2, 1)
-    prepared = prepare_pool("RELU", 0.2, 50)
-    expected = max_pool_int8(values, Window(2, 2, 1, 1, 0, 0), 1, 1, prepared)
+    expected = meaning(Numerics.LITERT_REF, model, values)
     assert expected.ravel().tolist() == [50]
     np.testing.assert_array_equal(run_litert(model, [values])[0], expected)
     with pytest.raises(RuntimeError):
@@ -112,18 +104,16 @@ def test_mean_equals_the_references() -> None:
         values = generator.integers(-128, 128, shape).astype(np.int8)
         if trial % 3 == 0:
             values = np.clip(generator.normal(input_zero, 3, shape), -128, 127).astype(np.int8)
-        count = int(np.prod([shape[axis] for axis in axes]))
-        prepared = prepare_mean(input_scale, input_zero, output_scale, output_zero, count)
-        expected = mean_int8(values, axes, keep_dims, prepared)
+        reduced = np.mean(values, axis=tuple(axes), keepdims=keep_dims).shape
         builder = ModelBuilder()
         x = builder.tensor("x", shape, "int8", scale=input_scale, zero_point=input_zero)
         a = builder.constant("axes", np.array(axes, np.int32))
-        y = builder.tensor("y", expected.shape, "int8", scale=output_scale, zero_point=output_zero)
+        y = builder.tensor("y", reduced, "int8", scale=output_scale, zero_point=output_zero)
         builder.operator("MEAN", [x, a], [y], keep_dims=keep_dims)
         model = builder.build([x], [y])
         for numerics in BOTH:
-            actual = run(numerics, model, values).ravel()
-            np.testing.assert_array_equal(actual, expected.ravel(), f"{numerics} {shape} {axes}")
+            found, wanted = meaning(numerics, model, values), run(numerics, model, values)
+            np.testing.assert_array_equal(found.ravel(), wanted.ravel(), f"{numerics} {shape} {axes}")
 
 
 @pytest.mark.parametrize("numerics", BOTH)
@@ -136,6 +126,7 @@ def test_mean_of_every_total(numerics: Numerics) -> None:
     a = builder.constant("axes", np.array([1], np.int32))
     y = builder.tensor("y", [len(totals)], "int8", scale=0.5, zero_point=0)
     builder.operator("MEAN", [x, a], [y])
-    expected = mean_int8(values, [1], False, prepare_mean(0.5, 0, 0.5, 0, 2))
-    np.testing.assert_array_equal(run(numerics, builder.build([x], [y]), values), expected)
+    model = builder.build([x], [y])
+    expected = meaning(numerics, model, values)
+    np.testing.assert_array_equal(run(numerics, model, values), expected)
     assert expected[totals == -1].tolist() == [0], "a tie in the high multiply goes up"

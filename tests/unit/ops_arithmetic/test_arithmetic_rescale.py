@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from arithmetic_models import BOTH, accumulators, run, single
-from hypothesis import given, settings
+from arithmetic_models import BOTH, accumulators, on_line, run, single, to_int8
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bytewright.ops.arithmetic.fit import fit_linear
@@ -26,11 +26,9 @@ from bytewright.ops.arithmetic.numerics import Numerics, Rounding, convolution_r
 from bytewright.ops.arithmetic.rescale import (
     double_round,
     high_multiply,
-    linear,
     real_round,
     rounding_shift_right,
     single_round,
-    to_int8,
 )
 
 OPERATORS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
@@ -197,19 +195,24 @@ def linear_cases(draw: st.DrawFn) -> tuple[float, int, int, int]:
 
 
 @given(linear_cases())
+@example((3 / 22, 0, 77, 0))
 @settings(max_examples=150, deadline=None)
 def test_fit_equals_real_round(case: tuple[float, int, int, int]) -> None:
     scale, low, high, zero_point = case
     outputs = (-128 - zero_point, 127 - zero_point)
-    fitted = fit_linear(lambda values: real_round(values, scale), (low, high), outputs)
-    assert fitted is not None
-    assert 0 <= fitted.multiplier < 1 << 31
-    assert max(-low, high) * fitted.multiplier + abs(fitted.addend) < 1 << 63
     near = np.round((np.arange(outputs[0], outputs[1] + 1) + 0.5) / scale).astype(np.int64)
     values = np.concatenate([near - 2, near - 1, near, near + 1, near + 2, [low, high, 0]])
     values = np.clip(values, low, high)
+    fitted = fit_linear(lambda values: real_round(values, scale), (low, high), outputs)
+    if fitted is None:
+        # Double precision makes a half of a product that is none; of others beside it that are alike it does not.
+        products = ((int(value), float(value) * scale) for value in values)
+        assert any(real % 1 == 0.5 and Fraction(scale) * value != real for value, real in products)
+        return
+    assert 0 <= fitted.multiplier < 1 << 31
+    assert max(-low, high) * fitted.multiplier + abs(fitted.addend) < 1 << 63
     np.testing.assert_array_equal(
-        np.clip(linear(values, fitted.multiplier, fitted.addend, fitted.shift), *outputs),
+        np.clip(on_line(values, fitted), *outputs),
         np.clip(real_round(values, scale), *outputs),
     )
 
@@ -220,7 +223,7 @@ def test_fit_on_every_accumulator(scale: float) -> None:
     fitted = fit_linear(lambda points: real_round(points, scale), (-20000, 20000), (-100, 155))
     assert fitted is not None
     np.testing.assert_array_equal(
-        np.clip(linear(values, fitted.multiplier, fitted.addend, fitted.shift), -100, 155),
+        np.clip(on_line(values, fitted), -100, 155),
         np.clip(real_round(values, scale), -100, 155),
     )
 
@@ -228,10 +231,7 @@ def test_fit_on_every_accumulator(scale: float) -> None:
 def test_fit_of_a_constant_and_of_no_line() -> None:
     constant = fit_linear(lambda values: values * 0 + 7, (-50, 50), (-128, 127))
     assert constant is not None
-    assert (
-        linear(np.array([-50, 0, 50]), constant.multiplier, constant.addend, constant.shift).tolist()
-        == [7] * 3
-    )
+    assert on_line(np.array([-50, 0, 50]), constant).tolist() == [7] * 3
     assert fit_linear(lambda values: np.sign(values) * values**2, (-9, 9), (-128, 127)) is None
 
 
@@ -241,5 +241,5 @@ def test_litert_fully_connected_as_a_line() -> None:
     model, x = accumulators("FULLY_CONNECTED", values, (0.5, np.array([0.25]), 0.5))
     fitted = fit_linear(lambda points: real_round(points, 0.25), (-300, 299), (-128, 127))
     assert fitted is not None
-    outputs = linear(values, fitted.multiplier, fitted.addend, fitted.shift)
+    outputs = on_line(values, fitted)
     np.testing.assert_array_equal(run(Numerics.LITERT_REF, model, x).ravel(), outputs)

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 import tflite
+from arithmetic_models import on_line, to_int8
 
 from bytewright.ops.arithmetic.fit import fit_linear
 from bytewright.ops.arithmetic.multiplier import activation_range, convolution_scale
-from bytewright.ops.arithmetic.rescale import linear, real_round, to_int8
+from bytewright.ops.arithmetic.rescale import real_round
 from support.reference import LiteRt
 
 MODELS = Path(__file__).resolve().parents[4] / "shared" / "models"
@@ -43,7 +44,7 @@ def check_layer(model: Any, graph: Any, operator: Any, interpreter: LiteRt) -> N
     outputs = (low - output_zero, high - output_zero)
     fitted = fit_linear(lambda points: real_round(points, scale), (-reach, reach), outputs)
     assert fitted is not None
-    line = linear(accumulator, fitted.multiplier, fitted.addend, fitted.shift)
+    line = on_line(accumulator, fitted)
     np.testing.assert_array_equal(to_int8(line, output_zero, low, high), expected)
 
 

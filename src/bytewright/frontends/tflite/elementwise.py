@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal, cast
-
 from bytewright.frontends.tflite.accumulator import (
     Affine,
     checked_multiplier,
@@ -15,14 +13,14 @@ from bytewright.frontends.tflite.conversion import Conversion, Operand
 from bytewright.frontends.tflite.options import fused_activation
 from bytewright.ir.graph import Operation
 from bytewright.ir.types import DType
-from bytewright.ops.arithmetic.elementwise import LEFT_SHIFT, prepare_add, prepare_mul
+from bytewright.ops.arithmetic.factors import LEFT_SHIFT, prepare_product, prepare_sum
 from bytewright.ops.arithmetic.multiplier import INT8_MAX, INT8_MIN, Multiplier
 from bytewright.ops.arithmetic.rescale import double_round
 from bytewright.ops.elementwise import Add, Mul, Sub
 
 _IDENTITY = Multiplier(1 << 30, 1)
 """A rescale by this changes nothing but the zero point."""
-_FLOAT: dict[str, Operation] = {"ADD": Add(), "SUB": Sub(), "MUL": Mul()}
+_OPERATIONS: dict[str, Operation] = {"ADD": Add(), "SUB": Sub(), "MUL": Mul()}
 
 
 def convert_binary(at: Conversion) -> None:
@@ -36,7 +34,7 @@ def convert_binary(at: Conversion) -> None:
     at.require_same_dtype(first, second)
     if first.is_float:
         operands = (at.value_of(first, "first"), at.value_of(second, "second"))
-        at.define(clamp_float(at, at.emit(_FLOAT[at.operator.kind], operands, "unclamped"), activation))
+        at.define(clamp_float(at, at.emit(_OPERATIONS[at.operator.kind], operands, "unclamped"), activation))
     elif at.operator.kind == "MUL":
         _convert_mul(at, first, second, activation)
     else:
@@ -47,13 +45,12 @@ def _convert_sum(at: Conversion, first: Operand, second: Operand, activation: st
     """Both operands to a common scale with 20 more bits, the sum, and back."""
     one, two = at.affine(first.tensor), at.affine(second.tensor)
     target = at.affine(at.output_tensor())
-    kind = cast(Literal["ADD", "SUB"], at.operator.kind)
-    prepared = prepare_add(kind, one, two, target, activation)
-    left = _widened(at, first, prepared.first, one[1], "first", LEFT_SHIFT)
-    right = _widened(at, second, prepared.second, two[1], "second", LEFT_SHIFT)
-    total = at.emit(Add() if kind == "ADD" else Sub(), (left, right), "sum")
-    reach = _reach(prepared.first, one[1]) + _reach(prepared.second, two[1])
-    factor = checked_multiplier(at, prepared.output, -reach, reach)
+    factors = prepare_sum(at.operator.kind, one[0], two[0], target[0])
+    left = _widened(at, first, factors[0], one[1], "first", LEFT_SHIFT)
+    right = _widened(at, second, factors[1], two[1], "second", LEFT_SHIFT)
+    total = at.emit(_OPERATIONS[at.operator.kind], (left, right), "sum")
+    reach = _reach(factors[0], one[1]) + _reach(factors[1], two[1])
+    factor = checked_multiplier(at, factors[2], -reach, reach)
     rescaled = rescale(at, total, [factor], 0, target[1], DType.I8, "rescaled")
     at.define(clamp_activation(at, rescaled, activation, Affine(*target)))
 
@@ -69,13 +66,13 @@ def _convert_mul(at: Conversion, first: Operand, second: Operand, activation: st
     """The product of both operands without their zero points, scaled once."""
     one, two = at.affine(first.tensor), at.affine(second.tensor)
     target = at.affine(at.output_tensor())
-    prepared = prepare_mul(one, two, target, activation, at.numerics)
+    prepared = prepare_product(one[0], two[0], target[0], at.numerics)
     left = _widened(at, first, _IDENTITY, one[1], "first", 0)
     right = _widened(at, second, _IDENTITY, two[1], "second", 0)
     product = at.emit(Mul(), (left, right), "product")
     magnitudes = [max(zero_point - INT8_MIN, INT8_MAX - zero_point) for zero_point in (one[1], two[1])]
     reach = magnitudes[0] * magnitudes[1]
-    factor = checked_multiplier(at, prepared.output, -reach, reach)
+    factor = checked_multiplier(at, prepared, -reach, reach)
     rescaled = rescale(at, product, [factor], 0, target[1], DType.I8, "rescaled")
     at.define(clamp_activation(at, rescaled, activation, Affine(*target)))
 

@@ -8,9 +8,9 @@ from bytewright.frontends.tflite.accumulator import Affine, checked_multiplier, 
 from bytewright.frontends.tflite.conversion import Conversion, Operand
 from bytewright.frontends.tflite.options import keep_dims, pool_options
 from bytewright.frontends.tflite.windows import spatial_padding
+from bytewright.ops.arithmetic.factors import prepare_mean
 from bytewright.ops.arithmetic.multiplier import INT32_MAX
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.arithmetic.pooling import prepare_mean
 from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
 
 _SCALE_TOLERANCE = 1e-6
@@ -74,8 +74,8 @@ def convert_mean(at: Conversion) -> None:
     if count * 256 > INT32_MAX:
         at.fail(f"the sum over {count} elements can leave 32 bits", code="BW110")
     scale, zero_point = at.affine(source.tensor)
-    prepared = prepare_mean(scale, zero_point, *at.affine(at.output_tensor()), count)
+    target = at.affine(at.output_tensor())
     low, high = (-128 - zero_point) * count, (127 - zero_point) * count
-    factor = checked_multiplier(at, prepared.factor, low, high)
-    operation = TflMean(axes, keep, zero_point, prepared.zero_point, factor.multiplier, factor.exponent)
+    factor = checked_multiplier(at, prepare_mean(scale, target[0], count), low, high)
+    operation = TflMean(axes, keep, zero_point, target[1], factor.multiplier, factor.exponent)
     at.define(at.emit(operation, (at.value_of(source),), "mean"))

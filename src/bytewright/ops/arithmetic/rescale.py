@@ -6,8 +6,6 @@ any integer array; results are int64 before zero point and clamp.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -49,7 +47,7 @@ def double_round(
 def single_round(accumulator: ArrayLike, multiplier: ArrayLike, shift: ArrayLike) -> Int64:
     """SINGLE_ROUND: `(accumulator*multiplier + 2**(shift-1)) >> shift`, with shift = 31 - exponent >= 1.
 
-    No operator of the two sets uses it as it stands; it is TOSA's default, and `linear` generalises it.
+    No operator of the two sets uses it as it stands; it is TOSA's default, and the linear forms of `fit` generalise it.
     """
     bits = np.asarray(shift, np.int64)
     product = np.asarray(accumulator, np.int64) * np.asarray(multiplier, np.int64)
@@ -66,14 +64,3 @@ def real_round(accumulator: ArrayLike, scale: ArrayLike) -> Int64:
     # The difference is exact below 2**52, where halves exist at all; adding 0.5 first would not be.
     magnitude += np.abs(product) - magnitude >= 0.5
     return np.where(product >= 0, magnitude, -magnitude).astype(np.int64)
-
-
-def linear(accumulator: ArrayLike, multiplier: ArrayLike, addend: ArrayLike, shift: ArrayLike) -> Int64:
-    """`(accumulator*multiplier + addend) >> shift`: what `fit` proves equal to one of the others on a range."""
-    product = np.asarray(accumulator, np.int64) * np.asarray(multiplier, np.int64)
-    return (product + np.asarray(addend, np.int64)) >> np.asarray(shift, np.int64)
-
-
-def to_int8(values: NDArray[Any], zero_point: int, low: int, high: int) -> NDArray[np.int8]:
-    """Add the output's zero point and clamp to the activation's range."""
-    return np.clip(values + zero_point, low, high).astype(np.int8)

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright.ops.arithmetic import fixedpoint
-from bytewright.ops.arithmetic.elementwise import Quantization
 from bytewright.ops.arithmetic.exact import exp_single, tanh_single
 from bytewright.ops.arithmetic.multiplier import (
     INT8_MAX,
@@ -31,6 +30,8 @@ from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.arithmetic.rescale import Int64, double_round, rounding_shift_right
 
 Table = NDArray[np.int8]
+Quantization = tuple[float, int]
+"""Scale and zero point of a per-tensor quantised tensor."""
 
 _INPUTS: Int64 = np.arange(INT8_MIN, INT8_MAX + 1, dtype=np.int64)
 
