@@ -19,9 +19,8 @@ from bytewright.ir.expr import (
     Const,
     Expr,
     Load,
-    MathCall,
-    MathFunction,
     RingRows,
+    ScalarCall,
     Select,
     Var,
 )
@@ -46,6 +45,7 @@ from bytewright.ir.prim import (
     Store,
     View,
 )
+from bytewright.ir.scalar_functions import SCALAR_FUNCTIONS
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, pool_scope
 from bytewright.ir.types import DType, Symbol, TensorType, VirtualDevice
 from bytewright.ir.where import NOWHERE, Where
@@ -171,7 +171,7 @@ def constants(draw: st.DrawFn) -> Const:
 
 _choices = st.integers(0, 11)
 _binary_operators = st.sampled_from(BinaryOperator)
-_functions = st.sampled_from(MathFunction)
+_functions = st.sampled_from(sorted(SCALAR_FUNCTIONS))
 _indices = st.integers(0, 999)
 
 
@@ -195,7 +195,8 @@ def draw_expression(
         case 6:
             return Select(inside(), inside(), inside())
         case 7:
-            return MathCall(draw(_functions), inside())
+            function = SCALAR_FUNCTIONS[draw(_functions)]
+            return ScalarCall(function, tuple(inside() for _ in function.parameters))
         case 8 if known:
             return Load(_pick(draw, known), tuple(inside() for _ in range(draw(_choices) % 3)))
         case choice if choice % 2 == 0 and variables:

@@ -15,13 +15,12 @@ from bytewright.ir.expr import (
     Const,
     Expr,
     Load,
-    MathCall,
-    MathFunction,
     Select,
     Var,
     binary,
     cast,
 )
+from bytewright.ir.scalar_functions import FLOOR, SQRT
 from bytewright.ir.scope import GLOBAL
 from bytewright.ir.types import DType
 
@@ -169,10 +168,10 @@ class Expressions:
     def _call(self, depth: int) -> Valued | None:
         inner = self.draw(F32, depth - 1)
         if self._below(2):
-            return Valued(MathCall(MathFunction.FLOOR, inner.expr), float(np.floor(np.float32(inner.value))))
+            return Valued(FLOOR(inner.expr), float(np.floor(np.float32(inner.value))))
         if inner.value < 0:
             return None
-        return Valued(MathCall(MathFunction.SQRT, inner.expr), float(np.sqrt(np.float32(inner.value))))
+        return Valued(SQRT(inner.expr), float(np.sqrt(np.float32(inner.value))))
 
     def _truth(self, depth: int) -> Valued:
         if self._below(2):

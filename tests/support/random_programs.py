@@ -28,8 +28,6 @@ from bytewright.ir.expr import (
     Const,
     Expr,
     Load,
-    MathCall,
-    MathFunction,
     Select,
     Var,
     cast,
@@ -56,6 +54,7 @@ from bytewright.ir.prim import (
     Store,
     View,
 )
+from bytewright.ir.scalar_functions import FLOOR, ROUND
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope
 from bytewright.ir.types import DType, TensorType
 
@@ -249,7 +248,7 @@ class RandomProgram:
             case 4:
                 return Select(self.condition(body), left, right)
             case 5 if dtype is DType.F32:
-                return MathCall(self.pick((MathFunction.FLOOR, MathFunction.ROUND)), left)
+                return self.pick((FLOOR, ROUND))(left)
             case _:
                 return left / self.pick((3.0, -7.0))
 

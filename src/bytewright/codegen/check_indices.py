@@ -21,7 +21,7 @@ from bytewright.ir.expr import (
     Const,
     Expr,
     Load,
-    MathCall,
+    ScalarCall,
     Select,
     Var,
 )
@@ -190,9 +190,8 @@ class _Checker:
             case Cast():
                 found = self.range(node.operand)
                 return found if found is not None and _fits(found, node) else None
-            case MathCall():
-                self.range(node.operand)
-                return None
+            case ScalarCall():
+                return self.scalar_call(node)
             case Select():
                 return self.select(node)
             case _:
@@ -213,6 +212,20 @@ class _Checker:
             self.fault = self.fault or (node, found)
             return None
         return found
+
+    def scalar_call(self, node: ScalarCall) -> Range | None:
+        """Looks at the function with what this call gives it."""
+        function, found = node.function, [self.range(operand) for operand in node.operands]
+        if function.result is None:
+            return None
+        outside, self.known = self.known, {}
+        for parameter, given in zip(function.parameters, found, strict=True):
+            self.define(parameter, given)
+        for step, value in function.steps:
+            self.define(step, self.range(value))
+        result = self.range(function.result)
+        self.known = outside
+        return result
 
     def select(self, node: Select) -> Range | None:
         self.range(node.condition)

@@ -15,10 +15,11 @@ from bytewright.ir.expr import (
     Const,
     Expr,
     Load,
-    MathCall,
+    ScalarCall,
     Select,
     Var,
 )
+from bytewright.ir.scalar_functions import SCALAR_FUNCTIONS
 from bytewright.ir.types import DType
 from bytewright.ir.walk import as_any
 
@@ -119,6 +120,12 @@ def helper_name(operator: BinaryOperator, dtype: DType) -> str:
     return f"{operator.value}_{dtype.value}"
 
 
+def function_names() -> frozenset[str]:
+    """The C functions that expressions may call, whatever the module: no other function or variable is called so."""
+    operators = (BinaryOperator.MIN, BinaryOperator.MAX)
+    return frozenset((*(helper_name(o, dtype) for o in operators for dtype in DType), *SCALAR_FUNCTIONS))
+
+
 def _text(expression: Expr) -> tuple[str, int]:
     """C text and its binding strength."""
     node = as_any(expression)
@@ -146,8 +153,8 @@ def _text(expression: Expr) -> tuple[str, int]:
                 )
             )
             return f"{condition} ? {chosen} : {other}", _CHOICE
-        case MathCall():
-            return f"{node.function.value}({c_expression(node.operand)})", _PRIMARY
+        case ScalarCall():
+            return f"{node.function.name}({', '.join(map(c_value, node.operands))})", _PRIMARY
         case _:
             assert_never(node)
 

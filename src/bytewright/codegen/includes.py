@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from bytewright.ir.expr import Const, Expr, MathCall
+from bytewright.ir.expr import Const, Expr, ScalarCall
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Allocate, Let, PrimFunc, ScalarParameter
 from bytewright.ir.types import DType
@@ -17,12 +17,12 @@ _MAX_F32 = float(np.finfo(np.float32).max)
 
 def uses_math(module: Module) -> bool:
     """True if a kernel calls a function of <math.h>, so that a program links the library."""
-    return any(isinstance(node, MathCall) for node in _expressions(module.kernels))
+    return any(_is_of_math(node) for node in _expressions(module.kernels))
 
 
 def needs_math_header(functions: Iterable[PrimFunc]) -> bool:
     """True if they call functions of <math.h>, or name its infinity or what is not a number."""
-    return any(isinstance(node, MathCall) or _is_not_finite(node) for node in _expressions(functions))
+    return any(_is_of_math(node) or _is_not_finite(node) for node in _expressions(functions))
 
 
 def needs_bool_header(module: Module) -> bool:
@@ -44,6 +44,10 @@ def needs_bool_header(module: Module) -> bool:
 
 def _expressions(functions: Iterable[PrimFunc]) -> Iterator[Expr]:
     return (node for function in functions for node in walk_all_expressions(function.body))
+
+
+def _is_of_math(node: Expr) -> bool:
+    return isinstance(node, ScalarCall) and node.function.result is None
 
 
 def _is_not_finite(node: Expr) -> bool:

@@ -6,16 +6,17 @@ import re
 from collections.abc import Iterable
 
 from bytewright.codegen.c_form import c_form, parameters_in_c
-from bytewright.codegen.expressions import C_TYPES, helper_name
+from bytewright.codegen.expressions import C_TYPES, c_value, function_names, helper_name
 from bytewright.codegen.externals import externals, externals_header_name, own_kernels
 from bytewright.codegen.includes import needs_bool_header, needs_math_header
 from bytewright.codegen.prototypes import write_prototype
 from bytewright.codegen.statements import StatementWriter
 from bytewright.codegen.writer import Writer
 from bytewright.ir.backend import backend_functions
-from bytewright.ir.expr import Binary, BinaryOperator, MathFunction
+from bytewright.ir.expr import Binary, BinaryOperator, Expr, ScalarCall, ScalarFunction
 from bytewright.ir.module import Module
-from bytewright.ir.prim import BufferParameter, Call, PrimFunc
+from bytewright.ir.prim import BufferParameter, Call, Let, PrimFunc, Seq
+from bytewright.ir.scalar_functions import SCALAR_FUNCTIONS
 from bytewright.ir.types import DType, format_shape
 from bytewright.ir.walk import walk_all_expressions, walk_statements
 
@@ -70,11 +71,9 @@ def kernels_source(module: Module) -> str:
 def called(module: Module) -> frozenset[str]:
     """The functions that kernels and the entry may call: no variable of theirs is called so."""
     calls = (s for kernel in module.kernels for s in walk_statements(kernel.body) if isinstance(s, Call))
-    helpers = (helper_name(operator, dtype) for operator in _HELPERS for dtype in DType)
-    functions = (function.value for function in MathFunction)
     kernels = (kernel.name for kernel in module.kernels)
     callees = (call.callee for call in calls)
-    return frozenset((*kernels, *callees, *helpers, *functions, *backend_functions(module.name)))
+    return frozenset((*kernels, *callees, *backend_functions(module.name))) | function_names()
 
 
 def _write_kernel(writer: Writer, kernel: PrimFunc) -> None:
@@ -102,21 +101,35 @@ def _unused_parameters(kernel: PrimFunc) -> list[str]:
 
 
 def write_operator_functions(writer: Writer, functions: Iterable[PrimFunc]) -> None:
-    """Writes the functions for operators that C has none for, of those that kernels or the entry use."""
-    for operator, dtype in _helpers(functions):
+    """Writes the functions for operators that C has none for, and those of scalars that are called by name."""
+    nodes = [node for function in functions for node in walk_all_expressions(function.body)]
+    for operator, dtype in _helpers(nodes):
         c_type = C_TYPES[dtype]
         writer.line()
         head = f"static inline {c_type} {helper_name(operator, dtype)}({c_type} first, {c_type} second)"
         with writer.block(head):
             writer.line(_HELPERS[operator])
+    used = {node.function for node in nodes if isinstance(node, ScalarCall)}
+    for function in SCALAR_FUNCTIONS.values():
+        if function in used and function.result is not None:
+            _write_scalar_function(writer, function, function.result)
 
 
-def _helpers(functions: Iterable[PrimFunc]) -> list[tuple[BinaryOperator, DType]]:
+def _write_scalar_function(writer: Writer, function: ScalarFunction, result: Expr) -> None:
+    writer.line()
+    writer.comment(function.comment)
+    parameters = [f"{C_TYPES[parameter.dtype]} {parameter.name}" for parameter in function.parameters]
+    writer.listed(f"static inline {C_TYPES[result.dtype]} {function.name}", parameters, "")
+    with writer.block(""):
+        StatementWriter(writer).sequence(Seq(tuple(Let(*step) for step in function.steps)))
+        writer.wrapped(f"return {c_value(result)};")
+
+
+def _helpers(nodes: Iterable[Expr]) -> list[tuple[BinaryOperator, DType]]:
     """The min and max functions that are called, in a fixed order."""
     used = {
         (node.operator, node.dtype)
-        for function in functions
-        for node in walk_all_expressions(function.body)
+        for node in nodes
         if isinstance(node, Binary) and node.operator in _HELPERS
     }
     return sorted(used, key=lambda item: (item[0].value, item[1].value))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bytewright.c_names import c_name, is_c_name, model_name, unique_names
+from bytewright.codegen.expressions import function_names
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ir.backend import backend_functions
 from bytewright.ir.border import Border
@@ -123,11 +124,11 @@ def _kernel_names(module: Module) -> dict[str, str]:
 
 
 def _names_of_model(module: Module) -> set[str]:
-    """What the generated C declares of its own that links or is a type."""
+    """What the generated C declares of its own that links, is a type, or is called in expressions."""
     model = module.name
     names = {f"{model}_{name}" for name in (*_FUNCTIONS, *_TYPES)} | set(backend_functions(model))
     names |= {f"{model}_input_{port.name}" for port in module.inputs}
-    return names | {f"{model}_output_{port.name}" for port in module.outputs}
+    return names | {f"{model}_output_{port.name}" for port in module.outputs} | function_names()
 
 
 def _with_kernels(module: Module, names: dict[str, str]) -> Module:

@@ -10,7 +10,7 @@ implement and the generated C contains no `+ 0`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from bytewright.diagnostics import InternalError
@@ -209,30 +209,46 @@ class Select(Expr):
         return self.if_true.dtype
 
 
-class MathFunction(Enum):
-    """Functions of C's <math.h> that expressions may call, on f32."""
+@dataclass(frozen=True, slots=True)
+class ScalarFunction:
+    """A function of scalars that expressions call by its name: what it computes is written once, for all that read it.
 
-    EXP = "expf"
-    TANH = "tanhf"
-    SQRT = "sqrtf"
-    ROUND = "roundf"
-    FLOOR = "floorf"
+    Attributes:
+        result: What it computes, from the parameters and the steps; None for a function of C's <math.h>.
+        steps: What is computed on the way, each under a name.
+        comment: What it is for, and whose arithmetic it is.
+    """
+
+    name: str
+    parameters: tuple[Var, ...] = field(compare=False)
+    result_type: DType = field(compare=False)
+    result: Expr | None = field(default=None, compare=False)
+    steps: tuple[tuple[Var, Expr], ...] = field(default=(), compare=False)
+    comment: str = field(default="", compare=False)
+
+    def __call__(self, *operands: Expr | int) -> ScalarCall:
+        """A call; plain numbers take the types of the parameters."""
+        given = tuple(
+            operand if isinstance(operand, Expr) else const(operand, parameter.dtype)
+            for operand, parameter in zip(operands, self.parameters, strict=True)
+        )
+        return ScalarCall(self, given)
 
 
 @dataclass(frozen=True, slots=True, order=False)
-class MathCall(Expr):
-    """A call of a function of <math.h>."""
+class ScalarCall(Expr):
+    """The value of a function of scalars."""
 
-    function: MathFunction
-    operand: Expr
+    function: ScalarFunction
+    operands: tuple[Expr, ...]
 
     @property
     def dtype(self) -> DType:  # type: ignore[override]
-        """Always f32."""
-        return DType.F32
+        """What the function gives."""
+        return self.function.result_type
 
 
-AnyExpr = Const | Var | Load | Binary | Cast | Select | MathCall
+AnyExpr = Const | Var | Load | Binary | Cast | Select | ScalarCall
 
 
 def const(value: int | float, dtype: DType = DType.I32) -> Const:

@@ -18,7 +18,7 @@ from bytewright.ir.expr import (
     Const,
     Expr,
     Load,
-    MathCall,
+    ScalarCall,
     Select,
     Var,
     binary,
@@ -87,8 +87,8 @@ def rewrite_expression(expression: Expr, rewriting: Rewriting) -> Expr:
             rebuilt = binary(node.operator, inside(node.left), inside(node.right))
         case Cast():
             rebuilt = cast(inside(node.operand), node.dtype)
-        case MathCall():
-            rebuilt = MathCall(node.function, inside(node.operand))
+        case ScalarCall():
+            rebuilt = ScalarCall(node.function, tuple(inside(operand) for operand in node.operands))
         case Select():
             condition = inside(node.condition)
             if isinstance(condition, Const):  # the other side may hold arithmetic that never runs

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from bytewright.ir.expr import AnyExpr, Binary, Buffer, Cast, Const, Expr, Load, MathCall, Select, Var
+from bytewright.ir.expr import AnyExpr, Binary, Buffer, Cast, Const, Expr, Load, ScalarCall, Select, Var
 from bytewright.ir.prim import (
     Allocate,
     BufferParameter,
@@ -41,8 +41,10 @@ def operands(expression: Expr) -> tuple[Expr, ...]:
             return node.indices
         case Binary():
             return (node.left, node.right)
-        case Cast() | MathCall():
+        case Cast():
             return (node.operand,)
+        case ScalarCall():
+            return node.operands
         case Select():
             return (node.condition, node.if_true, node.if_false)
         case _:

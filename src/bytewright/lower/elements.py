@@ -14,8 +14,6 @@ import numpy as np
 
 from bytewright.ir.builder import load
 from bytewright.ir.expr import (
-    MathCall,
-    MathFunction,
     cast,
     clamp,
     const,
@@ -24,6 +22,7 @@ from bytewright.ir.expr import (
     select,
 )
 from bytewright.ir.graph import Operation
+from bytewright.ir.scalar_functions import EXP, ROUND, TANH
 from bytewright.ir.types import DType
 from bytewright.lower.point import Point
 from bytewright.lower.requantise import real_rescaled, rescaled
@@ -97,14 +96,14 @@ def _sigmoid(at: Point, operation: Sigmoid) -> Scalar:
     """1 / (1 + exp(-x)) with an exponential that never overflows; below -9 it is exp(x) itself, as in LiteRT."""
     del operation
     bound = at.body.let("value", at.operands[0].expr)
-    decay = at.body.let("decay", MathCall(MathFunction.EXP, select(bound < 0.0, bound, 0.0 - bound)))
+    decay = at.body.let("decay", EXP(select(bound < 0.0, bound, 0.0 - bound)))
     quotient = select(bound < 0.0, decay, const(1.0, F32)) / (decay + 1.0)
     return Scalar(select(bound < LOGISTIC_IS_EXP_BELOW, decay, quotient))
 
 
 def _tanh(at: Point, operation: Tanh) -> Scalar:
     del operation
-    return Scalar(MathCall(MathFunction.TANH, at.operands[0].expr))
+    return Scalar(TANH(at.operands[0].expr))
 
 
 def _hard_swish(at: Point, operation: TflHardSwish) -> Scalar:
@@ -124,7 +123,7 @@ def _quantized(at: Point, operation: TflQuantize) -> Scalar:
     The bound is the first operand of the maximum, which is what is left where the other is not a number.
     """
     zero_point = operation.zero_point
-    rounded = MathCall(MathFunction.ROUND, at.operands[0].expr / const(operation.scale, F32))
+    rounded = ROUND(at.operands[0].expr / const(operation.scale, F32))
     above = maximum(const(-256.0 - zero_point, F32), rounded)
     limited = at.body.let("rounded", minimum(above, 256.0 - zero_point))
     return clamped(Scalar(cast(limited, I32) + zero_point, -256, 256), -128, 127)

@@ -7,8 +7,9 @@ from functools import lru_cache
 import numpy as np
 
 from bytewright.ir.builder import load
-from bytewright.ir.expr import Expr, cast, clamp, const, select
+from bytewright.ir.expr import Expr, cast, const
 from bytewright.ir.graph import Array
+from bytewright.ir.scalar_functions import REAL_ROUND
 from bytewright.ir.types import DType
 from bytewright.lower.point import Point
 from bytewright.lower.rescale import ScaleOperands, double_round, linear, single_round, split_exponents
@@ -35,7 +36,8 @@ def rescaled(at: Point, operation: Rescale) -> Scalar:
     else:
         scale = _scale_operands(at, multipliers, exponents)
         rounding = double_round if operation.rounding is Rounding.DOUBLE_ROUND else single_round
-        scaled = rounding(at.body, value, scale, at.node.where)
+        scaled = rounding(value, scale, at.node.where)
+        scaled = Scalar(at.body.let("scaled", scaled.expr), scaled.low, scaled.high)
     return _saturated(scaled, operation)
 
 
@@ -100,8 +102,7 @@ def _per_channel(at: Point, hint: str, values: Array, dtype: DType) -> Expr:
     wide = DType.I64 if dtype is DType.I64 else I32
     if (values == values.reshape(-1)[0]).all():
         return const(int(values.reshape(-1)[0]), wide)
-    loaded = load(at.kernel.constant(hint, values, dtype), at.coordinates[-1])
-    return at.body.let(hint, cast(loaded, wide)) if dtype is DType.I8 else cast(loaded, wide)
+    return cast(load(at.kernel.constant(hint, values, dtype), at.coordinates[-1]), wide)
 
 
 # A kernel's text stores several elements, of the same scales; those of the largest layers fit in.
@@ -115,16 +116,11 @@ def _fit(scale: float, accumulators: tuple[int, int], outputs: tuple[int, int]) 
 def _scaled_in_double(at: Point, scales: Array, value: Scalar, outputs: tuple[int, int]) -> Scalar:
     """REAL_ROUND as it is defined, for scales with ties that double precision rounds this way and that.
 
-    Such a scale is next to 1/n for an even n. Truncation and the subtraction after it are exact.
+    Such a scale is next to 1/n for an even n.
     """
     if (scales == scales[0]).all():
         scale: Expr = const(scales[0].item(), DType.F64)
     else:
         scale = load(at.kernel.constant("scale", scales, DType.F64), at.coordinates[-1])
     low, high = outputs[0] - 1, outputs[1] + 1
-    real = clamp(cast(value.expr, DType.F64) * scale, float(low), float(high))
-    scaled = at.body.let("scaled", real)
-    whole = at.body.let("whole", cast(scaled, I32))
-    rest = at.body.let("rest", scaled - cast(whole, DType.F64))
-    rounded = whole + select(rest >= 0.5, const(1), const(0)) - select(rest <= -0.5, const(1), const(0))
-    return Scalar(rounded, low, high)
+    return Scalar(REAL_ROUND(value.expr, scale, low, high), low, high)

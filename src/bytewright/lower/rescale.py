@@ -10,13 +10,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bytewright.ir.builder import BodyBuilder
-from bytewright.ir.expr import BinaryOperator, Expr, binary, cast, const
-from bytewright.ir.types import DType
+from bytewright.ir.expr import Expr, ScalarFunction
+from bytewright.ir.scalar_functions import (
+    DOUBLE_ROUND,
+    DOUBLE_ROUND_SHORT,
+    HIGH_MULTIPLY,
+    HIGH_MULTIPLY_SHORT,
+    SCALE_LINEAR,
+    SINGLE_ROUND,
+)
 from bytewright.ir.where import Where
 from bytewright.lower.scalar import Scalar, require_i32
-
-I32, I64 = DType.I32, DType.I64
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,46 +44,35 @@ class ScaleOperands:
     ratio: float
 
 
-def double_round(b: BodyBuilder, value: Scalar, scale: ScaleOperands, where: Where) -> Scalar:
+def double_round(value: Scalar, scale: ScaleOperands, where: Where) -> Scalar:
     """Saturating rounding doubling high multiply, then division by 2^shift rounding half away from zero.
 
     Source: gemmlowp's fixed point, as used by TensorFlow Lite's `MultiplyByQuantizedMultiplier`.
     """
     value = _shifted_left(value, scale, where)
-    low, high = _scaled_bounds(value, scale)
-    if not any(scale.shifts) and value.magnitude < 2**30:
-        return Scalar(_doubling_high(value.expr, scale.multiplier), low, high)
-    if value.magnitude < 2**30 and 0 not in scale.shifts:
-        h = b.let("scaled", _doubling_high(value.expr, scale.multiplier))
-        half = binary(BinaryOperator.SHL, const(1), scale.shift - 1)
-        return Scalar((h + (h >> 31) + half) >> scale.shift, low, high)
-    wide = cast(value.expr, I64) * cast(scale.multiplier, I64) + 2**30
-    h = b.let("scaled", cast(wide >> 31, I32))
+    is_short = value.magnitude < 2**30
     if not any(scale.shifts):
-        return Scalar(h, low, high)
-    mask = b.let("mask", const(2**31 - 1) >> (31 - scale.shift))
-    threshold = (mask >> 1) + cast(h < 0, I32)
-    return Scalar((h >> scale.shift) + cast((h & mask) > threshold, I32), low, high)
+        multiply = HIGH_MULTIPLY_SHORT if is_short else HIGH_MULTIPLY
+        return Scalar(multiply(value.expr, scale.multiplier), *_scaled_bounds(value, scale))
+    function = DOUBLE_ROUND_SHORT if is_short and 0 not in scale.shifts else DOUBLE_ROUND
+    return _called(function, value, scale)
 
 
-def single_round(b: BodyBuilder, value: Scalar, scale: ScaleOperands, where: Where) -> Scalar:
+def single_round(value: Scalar, scale: ScaleOperands, where: Where) -> Scalar:
     """One rounding, half up, of the 64-bit product.
 
     Source: TOSA 1.0, `apply_scale_32` with SINGLE_ROUND.
     """
-    del b
-    value = _shifted_left(value, scale, where)
-    low, high = _scaled_bounds(value, scale)
-    shift = cast(scale.shift, I64)
-    half = binary(BinaryOperator.SHL, const(1, I64), shift + 30)
-    product = cast(value.expr, I64) * cast(scale.multiplier, I64)
-    return Scalar(cast((product + half) >> (shift + 31), I32), low, high)
+    return _called(SINGLE_ROUND, _shifted_left(value, scale, where), scale)
 
 
 def linear(value: Scalar, multiplier: Expr, addend: Expr, shift: Expr, low: int, high: int) -> Scalar:
     """`(value * multiplier + addend) >> shift` in 64 bits, whose result lies in `[low, high]`."""
-    product = cast(value.expr, I64) * cast(multiplier, I64) + addend
-    return Scalar(cast(product >> cast(shift, I64), I32), low, high)
+    return Scalar(SCALE_LINEAR(value.expr, multiplier, addend, shift), low, high)
+
+
+def _called(function: ScalarFunction, value: Scalar, scale: ScaleOperands) -> Scalar:
+    return Scalar(function(value.expr, scale.multiplier, scale.shift), *_scaled_bounds(value, scale))
 
 
 def _shifted_left(value: Scalar, scale: ScaleOperands, where: Where) -> Scalar:
@@ -88,12 +81,6 @@ def _shifted_left(value: Scalar, scale: ScaleOperands, where: Where) -> Scalar:
     low, high = min(value.low << scale.left_bits, value.low), max(value.high << scale.left_bits, value.high)
     require_i32(low, high, f"the accumulator, times 2^{scale.left_bits},", where)
     return Scalar(value.expr * scale.left, low, high)
-
-
-def _doubling_high(value: Expr, multiplier: Expr) -> Expr:
-    """`(2 * value * multiplier + 2^31) >> 32`, for |value| < 2^30: the doubling high multiply in one shift."""
-    product = cast(value * 2, I64) * cast(multiplier, I64)
-    return cast((product + 2**31) >> 32, I32)
 
 
 def _scaled_bounds(value: Scalar, scale: ScaleOperands) -> tuple[int, int]:

@@ -38,16 +38,10 @@ void hand_y(
                     acc0 += value * filters[k_1];
                     acc1 += value * filters[k_1 + 12];
                 }
-                const int32_t shift_1 = shift[0];
-                const int32_t scaled = (int32_t)((((int64_t)(acc0 * 2) * INT64_C(1099511628)) +
-                    INT64_C(2147483648)) >> 32);
-                output[((y * 5) + x) * 2] = (int8_t)(((scaled + (scaled >> 31) + (1 << (shift_1 - 1))) >>
-                    shift_1) - 4);
-                const int32_t shift_2 = shift[1];
-                const int32_t scaled_1 = (int32_t)((((int64_t)(acc1 * 2) * INT64_C(1099511628)) +
-                    INT64_C(2147483648)) >> 32);
-                output[(((y * 5) + x) * 2) + 1] = (int8_t)(((scaled_1 + (scaled_1 >> 31) + (1 << (shift_2 -
-                    1))) >> shift_2) - 4);
+                const int32_t scaled = double_round_short(acc0, 1099511628, shift[0]);
+                output[((y * 5) + x) * 2] = (int8_t)(scaled - 4);
+                const int32_t scaled_1 = double_round_short(acc1, 1099511628, shift[1]);
+                output[(((y * 5) + x) * 2) + 1] = (int8_t)(scaled_1 - 4);
             }
         }
     }

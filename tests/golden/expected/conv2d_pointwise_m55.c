@@ -31,26 +31,14 @@ void hand_y(
                     acc2 += value * filters[k + 40];
                     acc3 += value * filters[k + 60];
                 }
-                const int32_t shift_1 = shift[0];
-                const int32_t scaled = (int32_t)((((int64_t)(acc0 * 2) * (int64_t)multiplier[0]) +
-                    INT64_C(2147483648)) >> 32);
-                output[((y * 5) + x) * 4] = (int8_t)min_i32(max_i32(((scaled + (scaled >> 31) + (1 << (shift_1
-                    - 1))) >> shift_1) - 4, -128), 127);
-                const int32_t shift_2 = shift[1];
-                const int32_t scaled_1 = (int32_t)((((int64_t)(acc1 * 2) * (int64_t)multiplier[1]) +
-                    INT64_C(2147483648)) >> 32);
-                output[(((y * 5) + x) * 4) + 1] = (int8_t)min_i32(max_i32(((scaled_1 + (scaled_1 >> 31) + (1
-                    << (shift_2 - 1))) >> shift_2) - 4, -128), 127);
-                const int32_t shift_3 = shift[2];
-                const int32_t scaled_2 = (int32_t)((((int64_t)(acc2 * 2) * (int64_t)multiplier[2]) +
-                    INT64_C(2147483648)) >> 32);
-                output[(((y * 5) + x) * 4) + 2] = (int8_t)min_i32(max_i32(((scaled_2 + (scaled_2 >> 31) + (1
-                    << (shift_3 - 1))) >> shift_3) - 4, -128), 127);
-                const int32_t shift_4 = shift[3];
-                const int32_t scaled_3 = (int32_t)((((int64_t)(acc3 * 2) * (int64_t)multiplier[3]) +
-                    INT64_C(2147483648)) >> 32);
-                output[(((y * 5) + x) * 4) + 3] = (int8_t)min_i32(max_i32(((scaled_3 + (scaled_3 >> 31) + (1
-                    << (shift_4 - 1))) >> shift_4) - 4, -128), 127);
+                const int32_t scaled = double_round_short(acc0, multiplier[0], shift[0]);
+                output[((y * 5) + x) * 4] = (int8_t)min_i32(max_i32(scaled - 4, -128), 127);
+                const int32_t scaled_1 = double_round_short(acc1, multiplier[1], shift[1]);
+                output[(((y * 5) + x) * 4) + 1] = (int8_t)min_i32(max_i32(scaled_1 - 4, -128), 127);
+                const int32_t scaled_2 = double_round_short(acc2, multiplier[2], shift[2]);
+                output[(((y * 5) + x) * 4) + 2] = (int8_t)min_i32(max_i32(scaled_2 - 4, -128), 127);
+                const int32_t scaled_3 = double_round_short(acc3, multiplier[3], shift[3]);
+                output[(((y * 5) + x) * 4) + 3] = (int8_t)min_i32(max_i32(scaled_3 - 4, -128), 127);
             }
         }
     }

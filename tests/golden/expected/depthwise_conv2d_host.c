@@ -21,9 +21,8 @@ void hand_y(
             for (int32_t c = 0; c < 6; ++c) {
                 int32_t acc = bias[c];
                 acc += (int16_t)((tap[c] * weights[c]) + (tap_1[c] * weights[c + 6]));
-                const int32_t scaled = (int32_t)((((int64_t)(acc * 2) * INT64_C(1374389535)) +
-                    INT64_C(2147483648)) >> 32);
-                output[(((y * 5) + x) * 6) + c] = (int8_t)(((scaled + (scaled >> 31) + 32) >> 6) - 4);
+                const int32_t scaled = double_round_short(acc, 1374389535, 6);
+                output[(((y * 5) + x) * 6) + c] = (int8_t)(scaled - 4);
             }
         }
     }

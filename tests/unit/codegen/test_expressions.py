@@ -20,8 +20,6 @@ from bytewright.ir.expr import (
     Const,
     Expr,
     Load,
-    MathCall,
-    MathFunction,
     RingRows,
     Var,
     cast,
@@ -31,6 +29,7 @@ from bytewright.ir.expr import (
 )
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Access, BufferParameter, PrimFunc, ScalarParameter, Seq, Store
+from bytewright.ir.scalar_functions import EXP
 from bytewright.ir.scope import GLOBAL, LOCAL
 from bytewright.ir.types import DType
 from support.evaluation import run_primfunc
@@ -121,7 +120,7 @@ def test_c_and_the_evaluator_agree_on_random_expressions(seed: int, tmp_path: Pa
         (const(-(2**31)), "INT32_MIN"),
         (const(-(2**63), I64), "INT64_MIN"),
         (const(-7, I64), "-INT64_C(7)"),
-        (MathCall(MathFunction.EXP, cast(X, F32)), "expf((float)x)"),
+        (EXP(cast(X, F32)), "expf((float)x)"),
         (cast(cast(X, I64) >> 31, I32), "(int32_t)((int64_t)x >> 31)"),
     ],
 )

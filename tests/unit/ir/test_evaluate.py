@@ -22,9 +22,8 @@ from bytewright.ir.expr import (
     Const,
     Expr,
     Load,
-    MathCall,
-    MathFunction,
     RingRows,
+    ScalarFunction,
     Var,
     binary,
     both,
@@ -48,6 +47,7 @@ from bytewright.ir.prim import (
     Seq,
 )
 from bytewright.ir.rewrite import expand_unrolled
+from bytewright.ir.scalar_functions import EXP, FLOOR, ROUND, SQRT, TANH
 from bytewright.ir.scope import LOCAL, WORKSPACE, pool_scope
 from bytewright.ir.types import DType, Symbol
 from support.evaluation import run_primfunc
@@ -225,17 +225,17 @@ def test_f64_keeps_its_precision():
 @pytest.mark.parametrize(
     ("mathematical", "value", "expected"),
     [
-        (MathFunction.EXP, 1.0, np.float32(np.exp(np.float64(1.0)))),
-        (MathFunction.EXP, 200.0, np.float32(np.inf)),
-        (MathFunction.TANH, 0.5, np.float32(np.tanh(np.float64(0.5)))),
-        (MathFunction.SQRT, 2.0, np.sqrt(np.float32(2.0))),
-        (MathFunction.ROUND, -2.5, np.float32(-3.0)),
-        (MathFunction.ROUND, 0.49999997, np.float32(0.0)),
-        (MathFunction.FLOOR, -0.5, np.float32(-1.0)),
+        (EXP, 1.0, np.float32(np.exp(np.float64(1.0)))),
+        (EXP, 200.0, np.float32(np.inf)),
+        (TANH, 0.5, np.float32(np.tanh(np.float64(0.5)))),
+        (SQRT, 2.0, np.sqrt(np.float32(2.0))),
+        (ROUND, -2.5, np.float32(-3.0)),
+        (ROUND, 0.49999997, np.float32(0.0)),
+        (FLOOR, -0.5, np.float32(-1.0)),
     ],
 )
-def test_math_functions(mathematical: MathFunction, value: float, expected: np.float32):
-    got = compute(lambda x: MathCall(mathematical, x), DType.F32, (DType.F32, value))
+def test_math_functions(mathematical: ScalarFunction, value: float, expected: np.float32):
+    got = compute(mathematical, DType.F32, (DType.F32, value))
     assert got == expected
 
 

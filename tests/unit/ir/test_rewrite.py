@@ -11,8 +11,6 @@ from bytewright.ir.expr import (
     BinaryOperator,
     Buffer,
     Load,
-    MathCall,
-    MathFunction,
     Select,
     Var,
     cast,
@@ -43,6 +41,7 @@ from bytewright.ir.rewrite import (
     substitute_expression,
     substitute_in_function,
 )
+from bytewright.ir.scalar_functions import EXP
 from bytewright.ir.scope import LOCAL, WORKSPACE
 from bytewright.ir.types import DType
 from bytewright.ir.walk import walk_statements
@@ -55,11 +54,9 @@ Y = Var("y", DType.I32)
 
 def test_substitution_reaches_every_kind_of_expression_and_folds():
     loaded = Load(A, (X, X + 1))
-    before = select(X < 3, loaded, cast(MathCall(MathFunction.EXP, cast(X, DType.F32)), DType.I32))
+    before = select(X < 3, loaded, cast(EXP(cast(X, DType.F32)), DType.I32))
     after = substitute_expression(before, {X: Y}, {A: B})
-    assert after == Select(
-        Y < 3, Load(B, (Y, Y + 1)), cast(MathCall(MathFunction.EXP, cast(Y, DType.F32)), DType.I32)
-    )
+    assert after == Select(Y < 3, Load(B, (Y, Y + 1)), cast(EXP(cast(Y, DType.F32)), DType.I32))
     assert substitute_expression(before, {X: const(1)}) == Load(A, (const(1), const(2)))
 
 

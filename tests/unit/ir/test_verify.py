@@ -19,9 +19,8 @@ from bytewright.ir.expr import (
     Const,
     Expr,
     Load,
-    MathCall,
-    MathFunction,
     RingRows,
+    ScalarCall,
     Select,
     Var,
     const,
@@ -44,6 +43,7 @@ from bytewright.ir.prim import (
     Store,
     View,
 )
+from bytewright.ir.scalar_functions import DIVIDE_ROUND, EXP, MULTIPLY_Q31
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Rank, Scope, pool_scope
 from bytewright.ir.types import DType, Extent, Symbol, TensorType, VirtualDevice
 from bytewright.ir.verify.stages import RULES, Stage, find_violations, verify
@@ -403,7 +403,9 @@ BAD_EXPRESSIONS: list[tuple[Expr, str]] = [
     (Var("n", F32), "variable 'n' is i32, used as f32"),
     (Select(N, N, N), "a condition is bool, the value is i32"),
     (Select(N < 1, N, const(1.0, F32)), "the other side of a select is i32, the value is f32"),
-    (MathCall(MathFunction.EXP, N), "operand of expf is f32, the value is i32"),
+    (EXP(N), "operand of expf is f32, the value is i32"),
+    (MULTIPLY_Q31(N, 1), "operand of multiply_q31 is i64, the value is i32"),
+    (ScalarCall(DIVIDE_ROUND, (N,)), "divide_round has 2 operands, 1 are given"),
     (Load(A, (N,)), "'a' has 2 axes, 1 indices"),
     (Load(A, (N, const(1.0, F32))), "an index of 'a' is f32"),
     (Load(Buffer("ghost", (), I32), ()), "buffer 'ghost' is not defined here"),

@@ -41,7 +41,7 @@ def evaluated(form, values: np.ndarray, bounds: tuple[int, int], scale: ScaleOpe
     target = Buffer("target", values.shape, I32, GLOBAL, 4)
     b = BodyBuilder()
     with b.for_("i", 0, len(values)) as i:
-        result = form(b, Scalar(load(source, i), *bounds), scale, WHERE)
+        result = form(Scalar(load(source, i), *bounds), scale, WHERE)
         b.store(target, i, result.expr)
     parameters = (BufferParameter(source, Access.READ), BufferParameter(target, Access.WRITE))
     function = PrimFunc("f", parameters, b.finish())
@@ -134,8 +134,8 @@ def test_linear(multiplier: int, addend: int, shift: int, seed: int) -> None:
     if abs(wanted).max() >= 2**31:
         wanted, multiplier, addend = np.zeros_like(values), 0, 0
 
-    def form(b: BodyBuilder, value: Scalar, scale: ScaleOperands, where: Where) -> Scalar:
-        del b, scale, where
+    def form(value: Scalar, scale: ScaleOperands, where: Where) -> Scalar:
+        del scale, where
         bounds = int(wanted.min()), int(wanted.max())
         return linear(value, const(multiplier), const(addend, I64), const(shift), *bounds)
 

@@ -9,6 +9,8 @@ pool's bytes, so a wrong plan gives wrong results here too. exp and tanh are com
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
+from types import CodeType
 from typing import assert_never, cast
 
 import numpy as np
@@ -17,7 +19,13 @@ from numpy.typing import NDArray
 from bytewright.diagnostics import InternalError
 from bytewright.ir.address import num_elements, size_bytes, storage_shape
 from bytewright.ir.evaluate.runtime import Pair, Pools, allocate, given, namespace, recast
-from bytewright.ir.evaluate.source import FORMATS, function_name, translate, written_mark
+from bytewright.ir.evaluate.source import (
+    FORMATS,
+    function_name,
+    translate,
+    translate_scalar_function,
+    written_mark,
+)
 from bytewright.ir.evaluate.stand_in import StandIn, stand_in_body
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
@@ -31,11 +39,19 @@ from bytewright.ir.prim import (
     ScalarParameter,
     Seq,
 )
+from bytewright.ir.scalar_functions import SCALAR_FUNCTIONS
 from bytewright.ir.types import Symbol
 from bytewright.ir.walk import walk_statements
 
 Array = NDArray[np.generic]
 Argument = Array | int | float
+
+
+@cache
+def _scalar_functions() -> CodeType:
+    """What expressions call, as Python."""
+    defined = (function for function in SCALAR_FUNCTIONS.values() if function.result is not None)
+    return compile("\n".join(map(translate_scalar_function, defined)), "<scalar functions>", "exec")
 
 
 class Evaluator:
@@ -58,6 +74,7 @@ class Evaluator:
         self._functions = {function.name: function for function in functions}
         self._pools = Pools()
         self._namespace = namespace(self._pools)
+        exec(_scalar_functions(), self._namespace)
         constants: dict[str, tuple[Buffer, str]] = {}
         for position, constant in enumerate(module.constant_buffers):
             python = f"k{position}"

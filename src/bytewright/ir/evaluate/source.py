@@ -15,7 +15,19 @@ from typing import assert_never
 from bytewright.diagnostics import InternalError
 from bytewright.ir.address import num_elements, storage_shape
 from bytewright.ir.analyses.ranges import combined_range
-from bytewright.ir.expr import Binary, BinaryOperator, Buffer, Cast, Const, Expr, Load, MathCall, Select, Var
+from bytewright.ir.expr import (
+    Binary,
+    BinaryOperator,
+    Buffer,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    ScalarCall,
+    ScalarFunction,
+    Select,
+    Var,
+)
 from bytewright.ir.prim import (
     POOL_OFFSET,
     Access,
@@ -77,6 +89,19 @@ def function_name(name: str) -> str:
     return "f_" + re.sub(r"\W", lambda found: f"_{ord(found[0]):x}_", name)
 
 
+def scalar_function_name(function: ScalarFunction) -> str:
+    """The Python name of a function of scalars; those of <math.h> stand in `runtime`."""
+    return f"rt_{function.name}" if function.result is None else f"scalar_{function.name}"
+
+
+def translate_scalar_function(function: ScalarFunction) -> str:
+    """The Python source of a function of scalars that the IR defines."""
+    parameters = tuple(ScalarParameter(parameter) for parameter in function.parameters)
+    body = Seq(tuple(Let(variable, value) for variable, value in function.steps))
+    translator = _Translator(PrimFunc(function.name, parameters, body), {}, {})
+    return translator.source(scalar_function_name(function), function.result)
+
+
 def translate(
     function: PrimFunc, callees: Mapping[str, PrimFunc], constants: Mapping[str, tuple[Buffer, str]]
 ) -> str:
@@ -87,7 +112,7 @@ def translate(
         callees: The PrimFuncs that it may call, by name.
         constants: Constant buffers by name, each with the Python name that holds it.
     """
-    return _Translator(function, callees, constants).source()
+    return _Translator(function, callees, constants).source(function_name(function.name))
 
 
 class _Translator:
@@ -106,7 +131,8 @@ class _Translator:
         self.buffers: dict[str, str] = {name: python for name, (_, python) in constants.items()}
         self.scalars = _plain_scalars(function.body)
 
-    def source(self) -> str:
+    def source(self, name: str, result: Expr | None = None) -> str:
+        """The function in Python, under a name; it returns nothing unless a result is given."""
         parameters: list[str] = []
         for parameter in self.function.parameters:
             match parameter:
@@ -118,8 +144,9 @@ class _Translator:
                 case _:
                     assert_never(parameter)
         self.sequence(self.function.body)
-        head = f"def {function_name(self.function.name)}({', '.join(parameters)}):"
-        return "\n".join([head, *self.lines, "    return", ""])
+        head = f"def {name}({', '.join(parameters)}):"
+        value = "" if result is None else self.value(result)
+        return "\n".join([head, *self.lines, f"    return {value}", ""])
 
     # Names
 
@@ -365,8 +392,9 @@ class _Translator:
                 condition = self.value(node.condition, strict)
                 if_true, if_false = self.value(node.if_true, False), self.value(node.if_false, False)
                 text = f"({if_true} if {condition} else {if_false})"
-            case MathCall():
-                text = f"rt_{node.function.value}({self.value(node.operand, strict)})"
+            case ScalarCall():
+                given = ", ".join(self.value(operand, strict) for operand in node.operands)
+                text = f"{scalar_function_name(node.function)}({given})"
             case _:
                 assert_never(node)
         if strict and len(text) > _LONG_TEXT:
@@ -490,7 +518,7 @@ class _Translator:
                 found = inner if self.within(inner, node.dtype) else bounds
             case Select():
                 found = _hull(self.interval(node.if_true), self.interval(node.if_false))
-            case Load() | MathCall():
+            case Load() | ScalarCall():
                 pass
             case _:
                 assert_never(node)

@@ -14,8 +14,8 @@ from enum import Enum
 
 from bytewright.diagnostics import InternalError
 from bytewright.ir.data import TensorData
-from bytewright.ir.expr import MathFunction
 from bytewright.ir.prim import CallKind
+from bytewright.ir.scalar_functions import MATH_FUNCTIONS
 from bytewright.ir.types import DType
 from bytewright.ir.where import NOWHERE, Where
 
@@ -25,7 +25,7 @@ INDENT = "  "
 KEYWORDS = frozenset(
     {
         *(dtype.value for dtype in DType),
-        *(function.value for function in MathFunction),
+        *(function.name for function in MATH_FUNCTIONS),
         *(kind.value for kind in CallKind),
         *("min", "max", "select", "true", "false", "inf", "nan"),
         *(

@@ -17,9 +17,8 @@ from bytewright.ir.expr import (
     Const,
     Expr,
     Load,
-    MathCall,
-    MathFunction,
     RingRows,
+    ScalarCall,
     Select,
     Var,
 )
@@ -45,6 +44,7 @@ from bytewright.ir.prim import (
     Store,
     View,
 )
+from bytewright.ir.scalar_functions import SCALAR_FUNCTIONS
 from bytewright.ir.text.print_prim import PRECEDENCE
 from bytewright.ir.text.reader import Reader
 from bytewright.ir.types import DType
@@ -55,7 +55,7 @@ _CONSTANT = re.compile(
     + r")\b)?"
 )
 _MOST_STACK_BYTES = 1 << 31
-_CALL_WORD = re.compile(r"([a-z]+[a-z0-9]*)\(")
+_CALL_WORD = re.compile(r"([a-z][a-z0-9_]*)\(")
 
 
 @dataclass(slots=True)
@@ -140,8 +140,8 @@ def _read_application(reader: Reader, names: Defined, word: str, start: int) -> 
     with reader.nested():
         operands = reader.items(")", lambda: read_expression(reader, names))
     match operands:
-        case (operand,) if word in _MATH:
-            return MathCall(_MATH[word], operand)
+        case _ if (function := SCALAR_FUNCTIONS.get(word)) and len(operands) == len(function.parameters):
+            return ScalarCall(function, operands)
         case (operand,) if word in _DTYPES:
             return Cast(operand, _DTYPES[word])
         case (left, right) if word in ("min", "max"):
@@ -150,11 +150,10 @@ def _read_application(reader: Reader, names: Defined, word: str, start: int) -> 
             return Select(condition, if_true, if_false)
         case _:
             what = f"'{word}' of {len(operands)} operands does not exist"
-            known = ", ".join([*_MATH, *_DTYPES, "min", "max", "select"])
+            known = ", ".join([*SCALAR_FUNCTIONS, *_DTYPES, "min", "max", "select"])
             return reader.refuse(what, start, f"there are {known}")
 
 
-_MATH = {function.value: function for function in MathFunction}
 _DTYPES = {dtype.value: dtype for dtype in DType}
 
 

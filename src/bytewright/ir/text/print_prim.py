@@ -12,7 +12,7 @@ from bytewright.ir.expr import (
     Const,
     Expr,
     Load,
-    MathCall,
+    ScalarCall,
     Select,
     Var,
 )
@@ -95,8 +95,8 @@ def format_expression(expression: Expr, binding: int = 0) -> str:
             return _element(node.buffer, node.indices)
         case Cast():
             return f"{node.dtype.value}({format_expression(node.operand)})"
-        case MathCall():
-            return f"{node.function.value}({format_expression(node.operand)})"
+        case ScalarCall():
+            return f"{node.function.name}({', '.join(map(format_expression, node.operands))})"
         case Select():
             sides = (node.condition, node.if_true, node.if_false)
             return f"select({', '.join(format_expression(side) for side in sides)})"

@@ -8,7 +8,18 @@ from typing import TypeVar, assert_never
 
 from bytewright.ir.address import has_constant_size, num_elements
 from bytewright.ir.border import Border
-from bytewright.ir.expr import Binary, BinaryOperator, Buffer, Cast, Const, Expr, Load, MathCall, Select, Var
+from bytewright.ir.expr import (
+    Binary,
+    BinaryOperator,
+    Buffer,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    ScalarCall,
+    Select,
+    Var,
+)
 from bytewright.ir.prim import (
     ARENA,
     CANDIDATE_POOLS,
@@ -437,9 +448,13 @@ class _Checker:
                 self.binary(node)
             case Cast():
                 self.expression(node.operand)
-            case MathCall():
-                self.expression(node.operand)
-                self.same_type(DType.F32, node.operand, f"operand of {node.function.value}")
+            case ScalarCall():
+                name, parameters = node.function.name, node.function.parameters
+                if len(node.operands) != len(parameters):
+                    self.report(f"{name} has {len(parameters)} operands, {len(node.operands)} are given")
+                for parameter, operand in zip(parameters, node.operands, strict=False):
+                    self.expression(operand)
+                    self.same_type(parameter.dtype, operand, f"operand of {name}")
             case Select():
                 self.condition(node.condition)
                 self.expression(node.if_true)

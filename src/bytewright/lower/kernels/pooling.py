@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from math import prod
 
 from bytewright.ir.builder import load
-from bytewright.ir.expr import Buffer, Expr, both, cast, const, maximum, minimum, select
+from bytewright.ir.expr import Buffer, Expr, both, cast, const, maximum, minimum
 from bytewright.ir.prim import LoopKind
+from bytewright.ir.scalar_functions import DIVIDE_ROUND
 from bytewright.ir.types import DType, Extent
 from bytewright.lower.kernels.context import Template, axis_names, blocks, counted, named, nest, repeated
 from bytewright.lower.kernels.window import Axis, Window, window_of
@@ -113,10 +114,7 @@ class _Pool:
             return Scalar(value, -128, 127)
         if self.dtype is F32:
             return Scalar(value / cast(count, F32))
-        total = named(self.template.body, "total", value)
-        half = count // 2
-        negative = 0 - (half - total) // count
-        return Scalar(select(total > 0, (total + half) // count, negative), -128, 127)
+        return Scalar(DIVIDE_ROUND(value, count), -128, 127)
 
 
 def _taps_inside(axis: Axis, position: Expr) -> Expr:
@@ -173,7 +171,7 @@ def _mean(template: Template, operation: TflMean, total: Expr, num_reduced: int,
         left_bits=max(operation.exponent, 0),
         ratio=operation.multiplier / 2.0 ** (31 + max(-operation.exponent, 0)),
     )
-    scaled = double_round(template.body, Scalar(total - shift, low, high), scale, template.anchor.where)
+    scaled = double_round(Scalar(total - shift, low, high), scale, template.anchor.where)
     zero_point = operation.output_zero_point
     return clamped(
         Scalar(scaled.expr + zero_point, scaled.low + zero_point, scaled.high + zero_point), -128, 127

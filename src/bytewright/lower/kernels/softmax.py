@@ -13,7 +13,8 @@ from contextlib import contextmanager
 import numpy as np
 
 from bytewright.ir.builder import BodyBuilder, load
-from bytewright.ir.expr import Buffer, Expr, MathCall, MathFunction, cast, clamp, const, maximum, minimum
+from bytewright.ir.expr import Buffer, Expr, cast, clamp, const, maximum, minimum
+from bytewright.ir.scalar_functions import EXP, MULTIPLY_Q31, SHIFT_ROUND
 from bytewright.ir.types import DType
 from bytewright.lower.kernels.context import Template, axis_names, nest
 from bytewright.ops.arithmetic.fixedpoint import (
@@ -62,7 +63,7 @@ def _float_row(
     total = body.scalar("total", F32, 0.0)
     with body.for_("c", 0, depth) as c:
         power = (load(source, *row, c) - load(greatest)) * beta
-        body.store(output, (*row, c), MathCall(MathFunction.EXP, power))
+        body.store(output, (*row, c), EXP(power))
         body.add_to(total, (), load(output, *row, c))
     with body.for_("c", 0, depth) as c:
         body.store(output, (*row, c), load(output, *row, c) / load(total))
@@ -97,8 +98,8 @@ def _fixed_row(
     with body.for_("c", 0, depth) as c:
         body.store(output, (*row, c), -128)
     with _counted_elements(body, source, row, depth, greatest, len(values)) as (c, distance):
-        share = (reciprocal * cast(load(table, distance), I64) + 2**30) >> 31
-        rounded = (share + (const(1, I64) << (shift - 1))) >> shift
+        share = MULTIPLY_Q31(reciprocal, cast(load(table, distance), I64))
+        rounded = SHIFT_ROUND(share, shift)
         body.store(output, (*row, c), cast(minimum(cast(rounded, I32) - 128, 127), I8))
 
 
@@ -128,17 +129,12 @@ def _reciprocal(body: BodyBuilder, total: Expr) -> tuple[Expr, Expr]:
         body.store(normalised, (), load(normalised) * 2)
         body.add_to(shift, (), -1)
     half = body.let("half", load(normalised) >> 1)
-    estimate = body.scalar("estimate", I64, _high(half, const(MINUS_THIRTY_TWO_OVER_SEVENTEEN, I64)))
+    estimate = body.scalar("estimate", I64, MULTIPLY_Q31(half, MINUS_THIRTY_TWO_OVER_SEVENTEEN))
     body.add_to(estimate, (), FORTY_EIGHT_OVER_SEVENTEEN)
     with body.for_("step", 0, 3):
-        error = body.let("error", 2**29 - _high(half, load(estimate)))
-        body.add_to(estimate, (), _saturated(_high(load(estimate), error) * 4))
+        error = body.let("error", 2**29 - MULTIPLY_Q31(half, load(estimate)))
+        body.add_to(estimate, (), _saturated(MULTIPLY_Q31(load(estimate), error) * 4))
     return body.let("reciprocal", _saturated(load(estimate) * 2)), body.let("bits", load(shift))
-
-
-def _high(left: Expr, right: Expr) -> Expr:
-    """The rounded doubling high product of two 32-bit values held in 64 bits."""
-    return (left * right + 2**30) >> 31
 
 
 def _saturated(value: Expr) -> Expr:

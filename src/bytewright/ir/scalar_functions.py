@@ -1,0 +1,175 @@
+"""The functions of scalars that expressions may call: those of C's <math.h> on f32, and fixed-point arithmetic.
+
+What a kernel rounds by is written here once, from the definitions in docs/numerics.md: the evaluator computes by it,
+and a file of C has each that it calls as a `static inline` function, under the comment that stands here. None calls
+another, so that even where a compiler inlines nothing a call of one is the last on a path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bytewright.ir.expr import Expr, ScalarFunction, Var, cast, const, select
+from bytewright.ir.types import DType
+
+I32, I64, F32, F64 = DType.I32, DType.I64, DType.F32, DType.F64
+
+
+def _of_math(name: str) -> ScalarFunction:
+    return ScalarFunction(name, (Var("x", F32),), F32)
+
+
+EXP, TANH, SQRT = _of_math("expf"), _of_math("tanhf"), _of_math("sqrtf")
+ROUND, FLOOR = _of_math("roundf"), _of_math("floorf")
+MATH_FUNCTIONS = (EXP, TANH, SQRT, ROUND, FLOOR)
+
+# Names a step on the way to a result.
+_Let = Callable[[str, Expr], Var]
+
+
+def _defined(name: str, types: dict[str, DType], result: Callable[..., Expr], comment: str) -> ScalarFunction:
+    """A function of parameters with these types, whose `result` is given `_Let` and the parameters."""
+    steps: list[tuple[Var, Expr]] = []
+
+    def let(step: str, value: Expr) -> Var:
+        steps.append((Var(step, value.dtype), value))
+        return steps[-1][0]
+
+    parameters = tuple(Var(parameter, dtype) for parameter, dtype in types.items())
+    value = result(let, *parameters)
+    return ScalarFunction(name, parameters, value.dtype, value, tuple(steps), comment)
+
+
+def _high_multiply(let: _Let, value: Expr, multiplier: Expr) -> Expr:
+    product = let("product", cast(value, I64) * cast(multiplier, I64))
+    return cast((product + 2**30) >> 31, I32)
+
+
+def _high_multiply_short(let: _Let, value: Expr, multiplier: Expr) -> Expr:
+    product = let("product", cast(value * 2, I64) * cast(multiplier, I64))
+    return cast((product + 2**31) >> 32, I32)
+
+
+def _double_round(let: _Let, value: Expr, multiplier: Expr, shift: Expr) -> Expr:
+    scaled = let("scaled", _high_multiply(let, value, multiplier))
+    mask = let("mask", const(2**31 - 1) >> (31 - shift))
+    threshold = let("threshold", (mask >> 1) + cast(scaled < 0, I32))
+    return (scaled >> shift) + cast((scaled & mask) > threshold, I32)
+
+
+def _double_round_short(let: _Let, value: Expr, multiplier: Expr, shift: Expr) -> Expr:
+    scaled = let("scaled", _high_multiply_short(let, value, multiplier))
+    half = let("half", const(1) << (shift - 1))
+    return (scaled + (scaled >> 31) + half) >> shift
+
+
+def _single_round(let: _Let, value: Expr, multiplier: Expr, shift: Expr) -> Expr:
+    wide = let("wide", cast(shift, I64))
+    half = let("half", const(1, I64) << (wide + 30))
+    return cast((cast(value, I64) * cast(multiplier, I64) + half) >> (wide + 31), I32)
+
+
+def _scale_linear(let: _Let, value: Expr, multiplier: Expr, addend: Expr, shift: Expr) -> Expr:
+    del let
+    return cast((cast(value, I64) * cast(multiplier, I64) + addend) >> cast(shift, I64), I32)
+
+
+def _real_round(let: _Let, value: Expr, scale: Expr, low: Expr, high: Expr) -> Expr:
+    scaled = let("scaled", cast(value, F64) * scale)
+    raised = let("raised", select(scaled < low, low, scaled))
+    limited = let("limited", select(high < raised, high, raised))
+    whole = let("whole", cast(limited, I32))
+    rest = let("rest", limited - cast(whole, F64))
+    return whole + select(rest >= 0.5, const(1), const(0)) - select(rest <= -0.5, const(1), const(0))
+
+
+def _divide_round(let: _Let, total: Expr, count: Expr) -> Expr:
+    half = let("half", count // 2)
+    return select(total > 0, (total + half) // count, 0 - (half - total) // count)
+
+
+def _multiply_q31(let: _Let, left: Expr, right: Expr) -> Expr:
+    del let
+    return (left * right + 2**30) >> 31
+
+
+def _shift_round(let: _Let, value: Expr, shift: Expr) -> Expr:
+    half = let("half", const(1, value.dtype) << (shift - 1))
+    return (value + half) >> shift
+
+
+_SCALE = {"value": I32, "multiplier": I32}
+HIGH_MULTIPLY = _defined(
+    "high_multiply",
+    _SCALE,
+    _high_multiply,
+    "value * multiplier / 2^31, rounded half up: SaturatingRoundingDoublingHighMul of gemmlowp. The multiplier is "
+    "not negative, so nothing saturates.",
+)
+HIGH_MULTIPLY_SHORT = _defined(
+    "high_multiply_short",
+    _SCALE,
+    _high_multiply_short,
+    "As high_multiply (value * multiplier / 2^31, rounded half up), in one shift by 32, for |value| < 2^30.",
+)
+DOUBLE_ROUND = _defined(
+    "double_round",
+    {**_SCALE, "shift": I32},
+    _double_round,
+    "value * multiplier / 2^31, rounded half up, then divided by 2^shift, rounded half away from zero: "
+    "MultiplyByQuantizedMultiplier of TensorFlow Lite, double rounding. Shifts are 0 to 31.",
+)
+DOUBLE_ROUND_SHORT = _defined(
+    "double_round_short",
+    {**_SCALE, "shift": I32},
+    _double_round_short,
+    "value * multiplier / 2^31, rounded half up, then divided by 2^shift, rounded half away from zero: "
+    "MultiplyByQuantizedMultiplier of TensorFlow Lite, double rounding; for |value| < 2^30, shifts 1 to 31.",
+)
+SINGLE_ROUND = _defined(
+    "single_round",
+    {**_SCALE, "shift": I32},
+    _single_round,
+    "value * multiplier / 2^(31 + shift), rounded half up once: apply_scale_32 of TOSA 1.0, single rounding.",
+)
+SCALE_LINEAR = _defined(
+    "scale_linear",
+    {**_SCALE, "addend": I64, "shift": I32},
+    _scale_linear,
+    "(value * multiplier + addend) / 2^shift, rounded down. The numbers are chosen so that this equals, for every "
+    "accumulator that can occur, scaling by a double and rounding half away from zero, as LiteRT does here.",
+)
+REAL_ROUND = _defined(
+    "real_round",
+    {"value": I32, "scale": F64, "low": F64, "high": F64},
+    _real_round,
+    "value * scale in double precision, limited to [low, high] and rounded half away from zero, as LiteRT does "
+    "here. Truncation and the difference after it are exact.",
+)
+DIVIDE_ROUND = _defined(
+    "divide_round",
+    {"total": I32, "count": I32},
+    _divide_round,
+    "total / count, rounded half away from zero: the mean of a window, as TensorFlow Lite rounds it.",
+)
+MULTIPLY_Q31 = _defined(
+    "multiply_q31",
+    {"left": I64, "right": I64},
+    _multiply_q31,
+    "The product of two fixed-point numbers with 31 fractional bits, rounded half up, as gemmlowp's "
+    "SaturatingRoundingDoublingHighMul where nothing saturates.",
+)
+SHIFT_ROUND = _defined(
+    "shift_round",
+    {"value": I64, "shift": I64},
+    _shift_round,
+    "value / 2^shift, rounded half up; shifts 1 to 62.",
+)
+SCALAR_FUNCTIONS = {
+    function.name: function
+    for function in (
+        *MATH_FUNCTIONS,
+        *(HIGH_MULTIPLY, HIGH_MULTIPLY_SHORT, DOUBLE_ROUND, DOUBLE_ROUND_SHORT, SINGLE_ROUND, SCALE_LINEAR),
+        *(REAL_ROUND, DIVIDE_ROUND, MULTIPLY_Q31, SHIFT_ROUND),
+    )
+}

@@ -1,0 +1,66 @@
+"""Functions of scalars in C and in the evaluator: both equal the references in `ops.arithmetic`, at the edges too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+import bytewright
+from bytewright.ir.evaluate.evaluate import Evaluator
+from bytewright.ir.scalar_functions import MATH_FUNCTIONS, SCALAR_FUNCTIONS
+from bytewright.ir.text.parse import parse_module
+from bytewright.ops.arithmetic import rescale
+
+TOP = 2**31 - 1
+EDGES = np.array([0, 1, 2, 3, 5, 2**29, 2**30 - 1, 2**30, TOP])
+X = np.unique(np.concatenate([EDGES, -EDGES, [-TOP - 1], np.random.default_rng(1).integers(-TOP, TOP, 300)]))
+SHORT = X[np.abs(X) < 2**30]
+
+
+def divided(total: np.ndarray, count: int) -> np.ndarray:
+    """Half away from zero."""
+    return np.sign(total) * ((np.abs(total) + count // 2) // count)
+
+
+# The call on `x`, the values that it is for, and what it gives.
+CASES = [
+    (f"high_multiply(x[i], {TOP})", X, rescale.high_multiply(X, TOP)),
+    ("high_multiply_short(x[i], 1500000001)", SHORT, rescale.high_multiply(SHORT, 1500000001)),
+    *((f"double_round(x[i], {TOP - 7}, {s})", X, rescale.double_round(X, TOP - 7, 0, s)) for s in (0, 1, 31)),
+    *(
+        (f"double_round_short(x[i], 1073741825, {s})", SHORT, rescale.double_round(SHORT, 2**30 + 1, 0, s))
+        for s in (1, 7, 31)
+    ),
+    *((f"single_round(x[i], {TOP}, {s})", X, rescale.single_round(X, TOP, 31 + s)) for s in (0, 30)),
+    ("scale_linear(x[i], 1500000001, -77:i64, 40)", X, (X * 1500000001 - 77) >> 40),
+    ("real_round(x[i], 0.5:f64, -100.0:f64, 100.0:f64)", X, rescale.real_round(np.clip(X, -200, 200), 0.5)),
+    ("divide_round(x[i], 7)", SHORT, divided(SHORT, 7)),
+    ("divide_round(x[i], 8)", SHORT, divided(SHORT, 8)),
+    (f"i32(multiply_q31(i64(x[i]), {TOP}:i64))", X, rescale.high_multiply(X, TOP)),
+    ("i32(shift_round(i64(x[i]), 3:i64))", X, np.floor(X / 8 + 0.5).astype(np.int64)),
+]
+
+
+def test_c_and_evaluator_equal_the_references(tmp_path: Path) -> None:
+    called = " ".join(call for call, _, _ in CASES)
+    assert all(
+        f"{name}(" in called for name in SCALAR_FUNCTIONS if name not in {f.name for f in MATH_FUNCTIONS}
+    )
+    kernels, calls = "", ""
+    for number, (call, values, _) in enumerate(CASES):
+        parameters = f"x : buffer<{len(values)}xi32> r, y : buffer<{len(values)}xi32> w"
+        kernels += f"kernel m_{number}({parameters}) on cpu {{\n  for i : i32 in 0 .. {len(values)} {{\n"
+        kernels += f"    y[i] = {call}\n  }}\n}}\n"
+        calls += f"  call_extern m_{number}(&x{number}, &y{number})\n"
+    ports = [
+        f"{p}{n} : buffer<{len(v)}xi32> {a}" for p, a in ("xr", "yw") for n, (_, v, _) in enumerate(CASES)
+    ]
+    text = f"module m\n\n{kernels}\nentry main({', '.join(ports)}) on cpu {{\n{calls}}}\n"
+    (tmp_path / "m.bw").write_text(text)
+    inputs = [values.astype(np.int32) for _, values, _ in CASES]
+    in_c = bytewright.compile(tmp_path / "m.bw").run(*inputs)
+    evaluated = Evaluator(parse_module(text, {}, {})).run("main", {f"x{n}": x for n, x in enumerate(inputs)})
+    for number, (call, _, expected) in enumerate(CASES):
+        assert np.array_equal(evaluated[f"y{number}"], expected), call
+        assert np.array_equal(in_c[number], expected), call
