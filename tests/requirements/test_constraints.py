@@ -13,8 +13,10 @@ from bytewright.bundle.write import write_bundle
 from bytewright.diagnostics import CompileError, InternalError
 from bytewright.execute.host import HostModel
 from bytewright.execute.run import run_batch
+from bytewright.ir.border import Io
 from bytewright.ir.expr import Var, const
-from bytewright.ir.prim import CANDIDATE_POOLS, Allocate, Call, For, LoopKind, Seq, Statement
+from bytewright.ir.module import Module
+from bytewright.ir.prim import Allocate, Call, For, LoopKind, Seq, Statement
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import STACK, parse_scope
 from bytewright.ir.types import DType
@@ -33,6 +35,7 @@ from bytewright.target import (
     parse_pool_option,
 )
 from support.hand_built import chain, reverse_kernel
+from support.ir_programs import CONSTANT, parsed, text_of
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "digits.tflite"
 TWO_DEVICES = """
@@ -122,9 +125,9 @@ def test_s15_what_another_device_touches_goes_where_both_reach() -> None:
     module = attach_candidates(place_scratch(chain("two", kernels, 64), target), target)
     allocations = {s.buffer.name: s for s in walk_statements(module.main.body) if isinstance(s, Allocate)}
     handed_over = [allocations["t0/out"], allocations["t1/out"]]
-    assert [s.annotation(CANDIDATE_POOLS) for s in handed_over] == [("shared",), ("shared",)]
+    assert [s.storage.candidates for s in handed_over] == [("shared",), ("shared",)]
     assert all(str(s.buffer.scope) == "global.shared" for s in handed_over)
-    assert all("touched by cpu, dsp" in s.provenance[-1] for s in handed_over)
+    assert all("touched by cpu, dsp" in s.storage.provenance[-1] for s in handed_over)
     assert not any(s.buffer.scope == STACK for s in allocations.values())
 
 
@@ -169,31 +172,58 @@ def test_s20_one_compiled_model_runs_in_arenas_at_several_addresses(tmp_path: Pa
     assert not np.array_equal(results[0][0], results[0][1])
 
 
-def test_p1_passes_keep_annotations_that_they_do_not_own() -> None:
-    target = _pools("dtcm", "isram")
-    module = chain("kept", [reverse_kernel("kept_k0", 64), reverse_kernel("kept_k1", 64)], 64)
-    main = module.main
+ANNOTATED = text_of(
+    'allocate t : buffer<8xi8> {mine=("t",)}\n  call_extern m_halve(&x, &t)\n  call_extern m_work(&t, &w, &y)',
+    constants=CONSTANT.replace(" = data", ' {mine=("w",)} = data'),
+    kernels="""
+kernel m_inner(output : buffer<8xi8, "global"> rw) on cpu {
+  allocate deep : buffer<8xi8> {mine=("deep",), candidate_memory_pools=("ram",)}
+  for c : i32 in 0 .. 8 { deep[c] = output[c] }
+  for c2 : i32 in 0 .. 8 { output[c2] = deep[c2] }
+}
+kernel m_work(
+    input : buffer<8xi8, "global"> r, by : buffer<8xi8, "global"> r, output : buffer<8xi8, "global"> w
+) on cpu {
+  allocate small : buffer<8xi8, "local"> {mine=("small",)}
+  allocate large : buffer<2048xi8> {mine=("large",)}
+  for c : i32 in 0 .. 8 { small[c] = input[c] large[c] = by[c] }
+  for c2 : i32 in 0 .. 8 { output[c2] = i8((i32(small[c2]) + i32(large[c2])) >> 1) }
+  call_extern m_inner(&output)
+}
+""",
+)
 
-    def mark(statement: Statement) -> tuple[Statement, ...]:
-        return (statement.annotated("vendor.key", 7),) if isinstance(statement, Allocate) else (statement,)
 
-    marked = replace(main, body=rewrite_sequence(main.body, Rewriting(statement=mark)))
-    module = replace(module, entries=(marked,))
-    after = attach_candidates(place_scratch(module, target), target)
-    tensors = [
-        s for s in walk_statements(after.main.body) if isinstance(s, Allocate) and "out" in s.buffer.name
-    ]
-    assert tensors
-    assert all(s.annotation("vendor.key") == 7 for s in tensors)
+@pytest.mark.parametrize("overrides", [Overrides(), Overrides(use_backend_alloc_workspace=True)])
+@pytest.mark.parametrize("io", Io)
+@pytest.mark.parametrize("pins", [(), (Pin("*large", "ram"), Pin("w", "rodata"), Pin("t", "ram", offset=64))])
+def test_p1_passes_keep_annotations_that_they_do_not_own(
+    overrides: Overrides, io: Io, pins: tuple[Pin, ...]
+) -> None:
+    seen: dict[str, set[str]] = {}
+
+    def look(name: str, module: Module) -> None:
+        functions = (*module.kernels, *module.entries)
+        defined = [s for f in functions for s in walk_statements(f.body) if isinstance(s, Allocate)]
+        for definition in (*defined, *module.constant_buffers):
+            own = definition.buffer.name.rpartition("/")[2].rpartition("_")[2]
+            if own in ("t", "w", "deep", "small", "large"):
+                assert definition.annotations == (("mine", (own,)),), name
+                seen.setdefault(name, set()).add(own)
+
+    options = Options(overrides, io=io, pins=pins)
+    compile_model(parsed(ANNOTATED), load_target("host"), options, after_pass=look)
+    assert set(seen) >= {"place_scratch", "pin_buffers", "attach_candidates", "make_arenas", "apply_solution"}
+    assert all(names == {"t", "w", "deep", "small", "large"} for names in seen.values())
 
 
 def test_p2_candidates_are_in_order_and_narrower_lists_hold() -> None:
     compiled = compile_model(DIGITS, _pools("isram=8KiB", "dtcm=8KiB"))
-    assert {s.annotation(CANDIDATE_POOLS) for s in _allocations(compiled).values()} == {("isram", "dtcm")}
+    assert {s.storage.candidates for s in _allocations(compiled).values()} == {("isram", "dtcm")}
     pinned = compile_model(
         DIGITS, _pools("isram=8KiB", "dtcm=8KiB"), Options(pins=(Pin("conv2d_0/out", "dtcm"),))
     )
-    assert _allocations(pinned)["conv2d_0/out"].annotation(CANDIDATE_POOLS) == ("dtcm",)
+    assert _allocations(pinned)["conv2d_0/out"].storage.candidates == ("dtcm",)
 
 
 def test_p3_the_final_pool_is_in_the_ir_and_in_the_plan() -> None:

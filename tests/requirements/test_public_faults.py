@@ -26,7 +26,7 @@ from bytewright.ir.border import Io
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.expr import Buffer, cast
 from bytewright.ir.module import ConstantBuffer, Module, Port
-from bytewright.ir.prim import POOL_OFFSET, Access, Allocate, BufferParameter, ParameterRole, PrimFunc
+from bytewright.ir.prim import Access, Allocate, BufferParameter, ParameterRole, PrimFunc
 from bytewright.ir.scope import GLOBAL, WORKSPACE
 from bytewright.ir.types import DType, TensorType
 from bytewright.ir.verify.stages import Stage, verify
@@ -496,9 +496,7 @@ def test_u4_the_space_below_a_fixed_buffer_is_found(solver: str) -> None:
     result = apply_solution(module, workspace, parameters)
     verify(result, Stage.PLANNED, target, module, "apply_solution")
     offsets = {
-        s.buffer.name: s.annotation(POOL_OFFSET)
-        for s in walk_statements(result.main.body)
-        if isinstance(s, Allocate)
+        s.buffer.name: s.storage.offset for s in walk_statements(result.main.body) if isinstance(s, Allocate)
     }
     assert offsets == {"long": 32, "early": 0, "late": 0}
 

@@ -207,7 +207,7 @@ def test_s11_the_attribute_is_the_devices_that_runs_the_kernel() -> None:
         a.buffer.name: a for function in (*module.kernels, module.main) for a in allocations(function.body)
     }
     assert found["scratch0"].buffer.scope == STACK  # of m_cpu
-    assert (found["y/scratch0"].arena, found["t0/out"].arena) == ("arena", None)
+    assert (found["y/scratch0"].storage.arena, found["t0/out"].storage.arena) == ("arena", None)
 
 
 def test_s11_a_pin_asks_for_a_static_plan() -> None:

@@ -548,7 +548,7 @@ def test_s13_what_another_device_touches_is_not_on_the_stack() -> None:
     placed = place_scratch(on_two_devices(8), target)
     (moved,) = [a for a in allocations(placed.main.body) if a.buffer.name == "y/scratch0"]
     assert moved.buffer.scope == WORKSPACE
-    assert any("device 'dsp' touches it" in line for line in moved.provenance)
+    assert any("device 'dsp' touches it" in line for line in moved.storage.provenance)
     assert [a.buffer.scope for a in allocations(placed.kernels[0].body)] == [STACK]
 
 

@@ -21,9 +21,10 @@ from bytewright.frontends.tflite import import_tflite
 from bytewright.ir.analyses.stack import stack_refusals, stack_uses
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
-from bytewright.ir.prim import POOL_OFFSET, Allocate
+from bytewright.ir.prim import Allocate
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
+from bytewright.ir.storage import Storage
 from bytewright.ir.types import VirtualDevice
 from bytewright.lower.fold_pad import fold_pad
 from bytewright.lower.lower_graph import lower_graph
@@ -70,7 +71,7 @@ def test_s1_lowering_names_constraints_and_no_mechanism(target: str) -> None:
     scopes |= {a.buffer.scope for kernel in module.kernels for a in allocations(kernel.body)}
     assert scopes <= {GLOBAL, WORKSPACE, LOCAL, None}
     assert WORKSPACE in scopes
-    assert all(a.annotation(POOL_OFFSET) is None for a in allocations(module.main.body))
+    assert all(a.storage.offset is None for a in allocations(module.main.body))
 
 
 @pytest.mark.run
@@ -194,7 +195,7 @@ def with_entry_allocations(module: Module, change: Any) -> Module:
 def test_s17_emission_refuses_a_tensor_without_offset_or_pool() -> None:
     module = planned(reversing(8, LOCAL), load_target("host")).module
     emit(module)
-    without_offset = with_entry_allocations(module, lambda a: replace(a, annotations=()))
+    without_offset = with_entry_allocations(module, lambda a: replace(a, storage=Storage()))
     with pytest.raises(InternalError, match="has no offset"):
         emit(without_offset)
 

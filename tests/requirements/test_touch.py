@@ -12,7 +12,7 @@ from bytewright.inspect.check_plan import faults_of_plan
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
-from bytewright.ir.prim import CANDIDATE_POOLS, Access, Allocate, BufferParameter, PrimFunc
+from bytewright.ir.prim import Access, Allocate, BufferParameter, PrimFunc
 from bytewright.ir.scope import GLOBAL, STACK, WORKSPACE, Scope, pool_scope
 from bytewright.ir.text.parse import parse_module
 from bytewright.ir.text.print_module import module_data, print_module
@@ -96,7 +96,7 @@ def places(module: Module) -> dict[str, tuple[str, ...]]:
     """The pools that remain for each allocation, or the stack."""
     found: dict[str, tuple[str, ...]] = {}
     for name, allocation in allocations(module).items():
-        pools = allocation.annotation(CANDIDATE_POOLS)
+        pools = allocation.storage.candidates
         found[name] = (
             ("stack",) if allocation.buffer.scope == STACK else pools if isinstance(pools, tuple) else ()
         )
@@ -171,16 +171,17 @@ def test_s15_the_narrowing_and_its_reason_stand_in_the_ir_before_storage_is_deci
     for name in ("a", "b"):
         allocation = allocations(module)[name]
         assert allocation.buffer.scope == pool_scope("shared")
-        assert allocation.provenance == (
+        assert allocation.storage.provenance == (
             f"attach_candidates: {EVERY}",
             "attach_candidates: global.workspace, touched by cpu, npu: {shared}",
         )
     assert parse_module(print_module(module), module_data(module), {}) == module
     declared = stored(opaque_entry((("npu",), ("cpu",))), target())
     assert (
-        "opaque call 'driver' declares that it is touched by npu" in allocations(declared)["a"].provenance[0]
+        "opaque call 'driver' declares that it is touched by npu"
+        in allocations(declared)["a"].storage.provenance[0]
     )
-    assert all("opaque" not in line for line in allocations(declared)["b"].provenance)
+    assert all("opaque" not in line for line in allocations(declared)["b"].storage.provenance)
 
 
 @pytest.mark.parametrize("view", [False, True])
@@ -202,7 +203,7 @@ def test_s15_scratch_that_began_as_global_leaves_the_stack_for_an_opaque_call(
     assert found["hands/handed" if expected == ("stack",) else "b/handed"] == expected
     assert ("hands/handed" in found) == (expected == ("stack",))
     if touched_by is None:
-        reasons = allocations(module)["b/handed"].provenance
+        reasons = allocations(module)["b/handed"].storage.provenance
         assert reasons[0] == f"place_scratch: {EVERY}, and device 'npu' reaches no stack of 'cpu'"
         assert f"attach_candidates: in kernel 'hands', {EVERY}" in reasons
     # The result is passed on too: what the entry holds for it goes where the callee's devices reach.
@@ -225,7 +226,7 @@ def test_s15_kernels_of_another_device_count_however_deep_they_are_called(depth:
     assert list(handed.values()).count(("stack",)) == depth - 1
     chain_of_calls = "".join(f"in kernel 'k{level}', " for level in range(depth, 0, -1))
     expected = f"attach_candidates: {chain_of_calls}kernel 'k0' of device 'npu' touches it"
-    assert expected in allocations(module)["b"].provenance
+    assert expected in allocations(module)["b"].storage.provenance
 
 
 @pytest.mark.parametrize("scope", [None, GLOBAL, WORKSPACE])
@@ -312,12 +313,12 @@ def with_constants(devices: tuple[str, ...]) -> Module:
 def test_s15_constants_go_to_pools_that_the_devices_that_read_them_reach() -> None:
     """The first parameter pool has room for all; only the CPU's constant may go there."""
     module = stored(with_constants(("cpu", "npu")), target())
-    found = {c.buffer.name: (c.candidates, c.buffer.scope) for c in module.constant_buffers}
+    found = {c.buffer.name: (c.storage.candidates, c.buffer.scope) for c in module.constant_buffers}
     assert found == {
         "w_cpu": (("flash", "common"), GLOBAL),
         "w_npu": (("common",), pool_scope("common")),
     }
-    assert module.constant_buffers[1].provenance == (
+    assert module.constant_buffers[1].storage.provenance == (
         "attach_candidates: kernel 'm_adds_npu' of device 'npu' touches it",
         "attach_candidates: global, touched by npu: {common}",
     )

@@ -47,6 +47,7 @@ from bytewright.ir.prim import (
 )
 from bytewright.ir.scalar_functions import SCALAR_FUNCTIONS
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, pool_scope
+from bytewright.ir.storage import Border, Storage, to_annotations
 from bytewright.ir.types import DType, Symbol, TensorType, VirtualDevice
 from bytewright.ir.where import NOWHERE, Where
 
@@ -237,11 +238,23 @@ class _Scope:
 
 _words = st.lists(names, max_size=2).map(tuple)
 _touched = st.one_of(st.none(), st.lists(_words, max_size=2).map(tuple))
+_owned = {key for key, _ in to_annotations(Storage((), 0, 0, "", "", Border.INPUT, ("",)))}
 _annotations = st.dictionaries(
-    st.one_of(st.just("pool_offset"), names),
+    names.filter(lambda name: name not in _owned),
     st.one_of(st.integers(), st.text(max_size=3), _words),
     max_size=2,
 ).map(lambda pairs: tuple(pairs.items()))
+offsets = st.one_of(st.none(), st.integers(0, 4096))
+storages = st.builds(
+    Storage,
+    candidates=st.one_of(st.none(), _words),
+    offset=offsets,
+    pinned_offset=offsets,
+    arena=st.one_of(st.none(), names),
+    on_request=st.one_of(st.none(), st.text(max_size=3)),
+    border=st.one_of(st.none(), st.sampled_from(Border)),
+    provenance=st.lists(st.text(max_size=5), max_size=2).map(tuple),
+)
 
 
 def _statement(draw: st.DrawFn, scope: _Scope, depth: int) -> Statement:
@@ -256,7 +269,7 @@ def _statement(draw: st.DrawFn, scope: _Scope, depth: int) -> Statement:
         case "allocate":
             buffer = draw(buffers(scope.fresh(draw)))
             scope.known += (buffer,)
-            return Allocate(buffer, draw(_annotations))
+            return Allocate(buffer, draw(storages), draw(_annotations))
         case "view":
             source = scope.region(draw)
             condition = scope.expression(draw) if draw(st.booleans()) else None
@@ -314,7 +327,6 @@ def primfuncs(draw: st.DrawFn, known: tuple[Buffer, ...] = ()) -> PrimFunc:
     return PrimFunc(draw(names), tuple(parameters), body, noalias, draw(names), draw(wheres))
 
 
-offsets = st.one_of(st.none(), st.integers(0, 4096))
 quantizations = st.one_of(st.none(), st.builds(Quantization, finite, st.integers(-128, 127)))
 values = st.builds(Value, names, types, quantizations)
 anything = st.builds(
@@ -354,7 +366,7 @@ def modules(draw: st.DrawFn) -> Module:
     constant_buffers: list[ConstantBuffer] = []
     for name in draw(st.lists(names, max_size=2, unique=True)):
         constant_buffers.append(
-            ConstantBuffer(draw(buffers(name)), draw(tensor_data()), draw(offsets), draw(_annotations))
+            ConstantBuffer(draw(buffers(name)), draw(tensor_data()), draw(storages), draw(_annotations))
         )
     known = tuple(constant.buffer for constant in constant_buffers)
     return Module(

@@ -23,7 +23,8 @@ def lower(module, target):
 
     def explain(statement):
         if isinstance(statement, Allocate) and statement.buffer.alignment == 32:
-            statement = statement.because("lower_banks: banks are workspace, aligned to 32")
+            storage = statement.storage.narrowed("lower_banks: banks are workspace, aligned to 32")
+            statement = replace(statement, storage=storage)
         return (statement,)
 
     def function(primfunc):

@@ -37,7 +37,6 @@ from bytewright.ir.expr import (
 )
 from bytewright.ir.module import ConstantBuffer, Module, Port
 from bytewright.ir.prim import (
-    CANDIDATE_POOLS,
     Access,
     Allocate,
     BufferParameter,
@@ -56,6 +55,7 @@ from bytewright.ir.prim import (
 )
 from bytewright.ir.scalar_functions import FLOOR, ROUND
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope
+from bytewright.ir.storage import Storage
 from bytewright.ir.types import DType, TensorType
 
 Item = TypeVar("Item")
@@ -325,11 +325,11 @@ class RandomProgram:
         scope = self.pick(_SCOPES)
         small = (self.random.randint(1, 4),) if scope == LOCAL else None
         buffer = self.buffer("s", scope, small)
-        annotations = ()
+        storage = Storage()
         if scope in (None, GLOBAL, WORKSPACE) and self.pools and self.chance(20):
             chosen = self.random.sample(self.pools, self.random.randint(1, len(self.pools)))
-            annotations = ((CANDIDATE_POOLS, tuple(chosen)),)
-        statements = [Allocate(buffer, annotations), *self.filled(body, buffer)]
+            storage = Storage(candidates=tuple(chosen))
+        statements = [Allocate(buffer, storage), *self.filled(body, buffer)]
         body.readable.append(buffer)
         return statements
 
@@ -532,7 +532,7 @@ class RandomProgram:
         buffer = self.buffer("t", self.pick((None, GLOBAL, WORKSPACE, WORKSPACE)), shape)
         if self.pools and self.chance(25):
             chosen = self.random.sample(self.pools, self.random.randint(1, len(self.pools)))
-            return Allocate(buffer, ((CANDIDATE_POOLS, tuple(chosen)),))
+            return Allocate(buffer, Storage(candidates=tuple(chosen)))
         return Allocate(buffer)
 
     def chosen(self, tensors: Sequence[Buffer]) -> list[Buffer]:

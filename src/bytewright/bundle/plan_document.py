@@ -14,8 +14,6 @@ from bytewright.ir.analyses.touch import constant_touches
 from bytewright.ir.border import Border, Io, border_ports
 from bytewright.ir.module import Module, Port
 from bytewright.ir.prim import (
-    CANDIDATE_POOLS,
-    POOL_OFFSET,
     Access,
     Allocate,
     BufferParameter,
@@ -147,7 +145,7 @@ def _pool(pool: Pool, solution: Solution, target: Target, sha256: str | None = N
 def _tensor_buffers(planned: PlannedModel) -> list[dict[str, Any]]:
     timeline = planned.timeline
     offsets = {
-        s.buffer.name: (s.buffer, s.annotation(POOL_OFFSET))
+        s.buffer.name: (s.buffer, s.storage.offset)
         for s in walk_statements(planned.module.main.body)
         if isinstance(s, Allocate)
     }
@@ -165,10 +163,9 @@ def _tensor_buffers(planned: PlannedModel) -> list[dict[str, Any]]:
             continue
         placed, offset = offsets[live.buffer.name]
         scope = placed.scope
-        kind = "planned" if live.allocation.arena is None else "arena"
+        kind = "planned" if live.allocation.storage.arena is None else "arena"
         place = {"kind": kind, "name": scope.pool if scope else None, "offset": offset}
-        candidates = live.allocation.annotation(CANDIDATE_POOLS)
-        names = candidates if isinstance(candidates, tuple) else ()
+        names = live.allocation.storage.candidates or ()
         if live.buffer.name in ports:
             role = ports[live.buffer.name][0].value
         elif live.buffer.name in arenas:
@@ -182,9 +179,9 @@ def _tensor_buffers(planned: PlannedModel) -> list[dict[str, Any]]:
 def _arena_of(timeline: Timeline) -> dict[str, str]:
     """What is requested at run time, and the arena of each."""
     return {
-        live.buffer.name: live.allocation.arena
+        live.buffer.name: live.allocation.storage.arena
         for live in timeline.buffers
-        if live.allocation is not None and live.allocation.arena is not None
+        if live.allocation is not None and live.allocation.storage.arena is not None
     }
 
 
@@ -205,7 +202,7 @@ def _buffer(
     if live.allocation is None:
         reason = "input or output of the model: the caller provides it"
     else:
-        reason = "; ".join((*live.allocation.provenance, f"plan: {place['name']}"))
+        reason = "; ".join((*live.allocation.storage.provenance, f"plan: {place['name']}"))
     return {
         "name": live.buffer.name,
         "role": role,
@@ -247,7 +244,7 @@ def _stack_buffers(module: Module, target: Target) -> list[dict[str, Any]]:
                     "scope": str(buffer.scope),
                     "candidates": [],
                     "devices": [kernel.device],
-                    "reason": "; ".join(statement.provenance),
+                    "reason": "; ".join(statement.storage.provenance),
                 }
             )
     return documents
@@ -269,15 +266,15 @@ def _constant_buffers(planned: PlannedModel) -> list[dict[str, Any]]:
                 "place": {
                     "kind": "constant",
                     "name": scope.pool if scope else None,
-                    "offset": constant.pool_offset,
+                    "offset": constant.storage.offset,
                 },
                 "live": [0, planned.timeline.num_ticks],
                 "first_step": touching[0],
                 "last_step": touching[1],
                 "scope": str(scope),
-                "candidates": list(constant.candidates or ()),
+                "candidates": list(constant.storage.candidates or ()),
                 "devices": sorted(touch.device for touch in touches[constant.buffer.name]),
-                "reason": "; ".join(("constant of the model", *constant.provenance)),
+                "reason": "; ".join(("constant of the model", *constant.storage.provenance)),
             }
         )
     return documents

@@ -14,7 +14,7 @@ from bytewright.ir.address import size_bytes
 from bytewright.ir.border import Border, Io, border_ports
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module, Port
-from bytewright.ir.prim import POOL_OFFSET, Allocate, Call, Region
+from bytewright.ir.prim import Allocate, Call, Region
 from bytewright.ir.types import Symbol
 from bytewright.ir.walk import walk_statements
 from bytewright.options import Embedding
@@ -312,18 +312,18 @@ def planned_offsets(module: Module) -> tuple[tuple[Buffer, int], ...]:
     What is requested at run time has none; its arena does.
     """
     allocations = [
-        s for s in walk_statements(module.main.body) if isinstance(s, Allocate) and s.arena is None
+        s for s in walk_statements(module.main.body) if isinstance(s, Allocate) and s.storage.arena is None
     ]
     placed: list[tuple[Buffer, int]] = []
     for allocation in allocations:
-        offset = allocation.annotation(POOL_OFFSET)
-        if not isinstance(offset, int):
+        offset = allocation.storage.offset
+        if offset is None:
             raise InternalError(f"'{allocation.buffer.name}' has no offset")
         placed.append((allocation.buffer, offset))
     for constant in module.constant_buffers:
-        if constant.pool_offset is None:
+        if constant.storage.offset is None:
             raise InternalError(f"constant '{constant.buffer.name}' has no offset")
-        placed.append((constant.buffer, constant.pool_offset))
+        placed.append((constant.buffer, constant.storage.offset))
     return tuple(placed)
 
 
@@ -334,8 +334,8 @@ def arena_interfaces(module: Module, workspaces: tuple[PoolInterface, ...]) -> t
     pools = {pool.pool.name: pool for pool in workspaces}
     requests: dict[str, list[Buffer]] = {}
     for allocation in allocations:
-        if allocation.arena is not None:
-            requests.setdefault(allocation.arena, []).append(allocation.buffer)
+        if allocation.storage.arena is not None:
+            requests.setdefault(allocation.storage.arena, []).append(allocation.buffer)
     arenas: list[ArenaInterface] = []
     for arena in allocations:
         own = requests.get(arena.buffer.name)
@@ -386,11 +386,11 @@ def pool_interfaces(
 def _content(module: Module, pool: Pool, used_bytes: int) -> bytes:
     """The bytes of a parameter pool, gathered once: a pool may be as large as all the rest together."""
     placed = [
-        (constant.pool_offset, constant.data.content)
+        (constant.storage.offset, constant.data.content)
         for constant in module.constant_buffers
         if constant.buffer.scope is not None
         and constant.buffer.scope.pool == pool.name
-        and constant.pool_offset is not None
+        and constant.storage.offset is not None
     ]
     has_header = pool.provider is Provider.CALLER
     top = PARAMETER_HEADER_BYTES if has_header else 0

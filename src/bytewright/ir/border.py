@@ -10,7 +10,8 @@ from enum import Enum
 from bytewright.diagnostics import InternalError
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module, Port
-from bytewright.ir.prim import IO, Access, Allocate, BufferParameter, PrimFunc
+from bytewright.ir.prim import Access, Allocate, BufferParameter, PrimFunc
+from bytewright.ir.storage import Border
 from bytewright.ir.walk import walk_statements
 
 
@@ -21,19 +22,11 @@ class Io(Enum):
     WORKSPACE = "workspace"
 
 
-class Border(Enum):
-    """Which side of the model a tensor is on."""
-
-    INPUT = "input"
-    OUTPUT = "output"
-
-
 def border_of(definition: BufferParameter | Allocate) -> Border | None:
     """The side that a parameter or an allocation of the entry is on; None for what is inside the model."""
     if isinstance(definition, BufferParameter):
         return Border.INPUT if definition.access is Access.READ else Border.OUTPUT
-    mark = definition.annotation(IO)
-    return None if mark is None else Border(mark)
+    return definition.storage.border
 
 
 def allocates_border(entry: PrimFunc) -> bool:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from bytewright.diagnostics import InternalError
 from bytewright.ir.expr import Buffer, Const, Expr, Load, Var, const
 from bytewright.ir.prim import (
     Allocate,
-    AnnotationValue,
     Call,
     CallKind,
     For,
@@ -27,6 +27,7 @@ from bytewright.ir.prim import (
     View,
 )
 from bytewright.ir.scope import LOCAL
+from bytewright.ir.storage import UNDECIDED, Storage
 from bytewright.ir.types import DType, Extent
 from bytewright.ir.where import NOWHERE, Where
 
@@ -143,17 +144,10 @@ class BodyBuilder:
             self.store(buffer, (), init)
         return buffer
 
-    def allocate(self, buffer: Buffer, **annotations: AnnotationValue) -> Buffer:
+    def allocate(self, buffer: Buffer, storage: Storage = UNDECIDED) -> Buffer:
         """Allocates a buffer to the end of the open block; returns it under the name that it got."""
-        named = Buffer(
-            self.unique_name(buffer.name),
-            buffer.shape,
-            buffer.dtype,
-            buffer.scope,
-            buffer.alignment,
-            buffer.rows,
-        )
-        self.emit(Allocate(named, tuple(sorted(annotations.items()))))
+        named = replace(buffer, name=self.unique_name(buffer.name))
+        self.emit(Allocate(named, storage))
         return named
 
     def store(self, buffer: Buffer, indices: Indices, value: Expr | int | float) -> None:

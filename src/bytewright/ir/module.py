@@ -8,7 +8,8 @@ from bytewright.diagnostics import InternalError
 from bytewright.ir.data import TensorData
 from bytewright.ir.expr import Buffer
 from bytewright.ir.graph import Constant, Function, Quantization
-from bytewright.ir.prim import CANDIDATE_POOLS, PROVENANCE, Annotations, PrimFunc
+from bytewright.ir.prim import PrimFunc
+from bytewright.ir.storage import UNDECIDED, Annotations, Storage
 from bytewright.ir.types import TensorType
 
 
@@ -23,27 +24,12 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class ConstantBuffer:
-    """A constant that kernels read: a buffer with its values. Its scope names the parameter pool in the end.
-
-    The annotations are those of an allocation: candidate pools, and why it may be where it may be.
-    """
+    """A constant that kernels read: a buffer with its values. Its scope names the parameter pool in the end."""
 
     buffer: Buffer
     data: TensorData
-    pool_offset: int | None = None
+    storage: Storage = UNDECIDED
     annotations: Annotations = ()
-
-    @property
-    def candidates(self) -> tuple[str, ...] | None:
-        """The pools that it may end in, in order of preference; None while that is open."""
-        pools = dict(self.annotations).get(CANDIDATE_POOLS)
-        return pools if isinstance(pools, tuple) else None
-
-    @property
-    def provenance(self) -> tuple[str, ...]:
-        """Why the constant may be where its scope says, one narrowing an entry."""
-        lines = dict(self.annotations).get(PROVENANCE)
-        return lines if isinstance(lines, tuple) else ()
 
 
 @dataclass(frozen=True, slots=True)

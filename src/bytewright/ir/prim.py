@@ -10,34 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from bytewright.ir.expr import Buffer, Expr, Var
+from bytewright.ir.storage import UNDECIDED, Annotations, Storage
 from bytewright.ir.where import NOWHERE, Where
-
-AnnotationValue = int | str | tuple[str, ...]
-Annotations = tuple[tuple[str, AnnotationValue], ...]
-
-CANDIDATE_POOLS = "candidate_memory_pools"
-POOL_OFFSET = "pool_offset"
-# One line for each narrowing of the buffer's scope: the pass, and its reason.
-PROVENANCE = "provenance"
-# On an allocation of the entry that is requested around its call, at run time: the name of the arena that serves it.
-ARENA = "arena"
-# On scratch of constant size that is requested at run time all the same: what asks for that.
-ON_REQUEST = "on_request"
-# Marks an allocation of the entry as an input or output of the model; its value is that of a `Border`.
-IO = "io"
-# On an allocation of the entry or a constant: the offset in its pool that the user wants it at.
-PINNED_OFFSET = "pinned_offset"
-
-
-def annotated(annotations: Annotations, key: str, value: AnnotationValue) -> Annotations:
-    """The annotations with one of them set; the others stay."""
-    return (*(item for item in annotations if item[0] != key), (key, value))
-
-
-def with_reason(annotations: Annotations, reason: str) -> Annotations:
-    """The annotations with one more line of provenance."""
-    lines = dict(annotations).get(PROVENANCE)
-    return annotated(annotations, PROVENANCE, (*(lines if isinstance(lines, tuple) else ()), reason))
 
 
 class LoopKind(Enum):
@@ -84,34 +58,15 @@ class For:
 
 @dataclass(frozen=True, slots=True)
 class Allocate:
-    """A buffer of its own, to the end of the enclosing `Seq`. Where it goes is for `storage` to decide."""
+    """A buffer of its own, to the end of the enclosing `Seq`. Where it goes is for `storage` to decide.
+
+    Attributes:
+        annotations: What is said of it and no pass owns.
+    """
 
     buffer: Buffer
+    storage: Storage = UNDECIDED
     annotations: Annotations = ()
-
-    def annotation(self, key: str) -> AnnotationValue | None:
-        """The value under a key, or None."""
-        return dict(self.annotations).get(key)
-
-    def annotated(self, key: str, value: AnnotationValue) -> Allocate:
-        """The allocation with one annotation set; the others stay."""
-        return Allocate(self.buffer, annotated(self.annotations, key, value))
-
-    @property
-    def arena(self) -> str | None:
-        """The arena that it is requested from at run time; None for memory of its own."""
-        name = self.annotation(ARENA)
-        return name if isinstance(name, str) else None
-
-    @property
-    def provenance(self) -> tuple[str, ...]:
-        """Why the buffer may be where its scope says, one narrowing an entry."""
-        lines = self.annotation(PROVENANCE)
-        return lines if isinstance(lines, tuple) else ()
-
-    def because(self, reason: str) -> Allocate:
-        """The allocation with one more line of provenance."""
-        return Allocate(self.buffer, with_reason(self.annotations, reason))
 
 
 @dataclass(frozen=True, slots=True)

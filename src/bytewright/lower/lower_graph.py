@@ -17,6 +17,7 @@ from bytewright.ir.graph import Constant, Function, Node, Value, value_types
 from bytewright.ir.module import ConstantBuffer, Module
 from bytewright.ir.prim import Access, BufferParameter, PrimFunc, Region, ScalarParameter
 from bytewright.ir.scope import GLOBAL, WORKSPACE, join_scopes
+from bytewright.ir.storage import Storage
 from bytewright.ir.types import DType, Symbol, TensorType
 from bytewright.ir.where import Where
 from bytewright.lower.epilogue import Epilogue
@@ -37,7 +38,7 @@ from bytewright.ops.data import Identity, Reshape
 from bytewright.target.model import Target
 
 TENSOR_ALIGNMENT = 16
-_ORIGIN = ("lower_graph: a tensor of the entry starts as global.workspace",)
+_ORIGIN = Storage(provenance=("lower_graph: a tensor of the entry starts as global.workspace",))
 
 
 def lower_graph(module: Module, target: Target) -> Module:
@@ -151,7 +152,7 @@ class _Lowering:
         for group, kernel in lowered:
             name = group.output.name
             if name not in buffers:
-                buffers[name] = body.allocate(_workspace_buffer(name, group.output.type), provenance=_ORIGIN)
+                buffers[name] = body.allocate(_workspace_buffer(name, group.output.type), _ORIGIN)
             arguments = [self._argument(argument, buffers, kernel) for argument in kernel.arguments]
             body.call(
                 kernel.function.name,

@@ -14,7 +14,6 @@ from bytewright.ir.address import size_bytes
 from bytewright.ir.expr import Buffer, Expr
 from bytewright.ir.module import ConstantBuffer, Module
 from bytewright.ir.prim import (
-    POOL_OFFSET,
     Access,
     Allocate,
     BufferParameter,
@@ -48,7 +47,7 @@ def _place_constant(constant: ConstantBuffer, placement_of: dict[str, Placement]
         return constant
     placement = placement_of[constant.buffer.name]
     buffer = replace(constant.buffer, scope=pool_scope(placement.pool))
-    return replace(constant, buffer=buffer, pool_offset=placement.offset)
+    return replace(constant, buffer=buffer, storage=constant.storage.narrowed(offset=placement.offset))
 
 
 def _place_entry(
@@ -56,9 +55,9 @@ def _place_entry(
 ) -> PrimFunc:
     parameters = {parameter.buffer.name for parameter in entry.buffer_parameters}
     arena_of = {
-        s.buffer.name: s.arena
+        s.buffer.name: s.storage.arena
         for s in walk_statements(entry.body)
-        if isinstance(s, Allocate) and s.arena is not None
+        if isinstance(s, Allocate) and s.storage.arena is not None
     }
 
     def place(buffer: Buffer) -> Buffer:
@@ -75,7 +74,7 @@ def _place_entry(
         if not isinstance(statement, Allocate) or statement.buffer.name not in placement_of:
             return (statement,)
         offset = placement_of[statement.buffer.name].offset
-        return (statement.annotated(POOL_OFFSET, offset),)
+        return (replace(statement, storage=statement.storage.narrowed(offset=offset)),)
 
     return replace(entry, body=rewrite_sequence(entry.body, Rewriting(buffer=place, statement=annotate)))
 
@@ -127,7 +126,7 @@ def _offsets(entry: PrimFunc) -> dict[str, int]:
     return {
         statement.buffer.name: offset
         for statement in walk_statements(entry.body)
-        if isinstance(statement, Allocate) and isinstance(offset := statement.annotation(POOL_OFFSET), int)
+        if isinstance(statement, Allocate) and (offset := statement.storage.offset) is not None
     }
 
 

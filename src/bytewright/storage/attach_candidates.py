@@ -17,17 +17,13 @@ from bytewright.ir.analyses.touch import constant_touches, reasons_beside
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import ConstantBuffer, Module
 from bytewright.ir.prim import (
-    CANDIDATE_POOLS,
-    IO,
     Allocate,
-    Annotations,
     PrimFunc,
     Statement,
-    annotated,
-    with_reason,
 )
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import WORKSPACE, Scope, join_scopes, pool_scope
+from bytewright.ir.storage import Storage
 from bytewright.storage.candidates import Wanted, candidate_pools, check_memory_of_caller, is_left_to_a_pass
 from bytewright.target.model import Role, Target
 
@@ -56,15 +52,18 @@ class _Chosen:
         """Whether it goes to a workspace; a constant does not."""
         return self.wanted.role is Role.WORKSPACE
 
-    def narrow(self, annotations: Annotations) -> Annotations:
-        """The annotations with the candidates, and why they are these; unchanged where nothing was narrowed."""
+    def narrow(self, storage: Storage) -> Storage:
+        """The record with the candidates, and why they are these; unchanged where nothing was narrowed."""
         if self.wanted.annotated == self.pools and self.scope == self.wanted.buffer.scope:
-            return annotations
-        for reason in reasons_beside(self.device, self.wanted.touches):
-            annotations = with_reason(annotations, f"attach_candidates: {reason}")
+            return storage
         touched, names = ", ".join(self.wanted.devices), ", ".join(self.pools)
-        reason = f"attach_candidates: {self.wanted.scope}, touched by {touched}: {{{names}}}"
-        return with_reason(annotated(annotations, CANDIDATE_POOLS, self.pools), reason)
+        reasons = (
+            *reasons_beside(self.device, self.wanted.touches),
+            f"{self.wanted.scope}, touched by {touched}: {{{names}}}",
+        )
+        return storage.narrowed(
+            *(f"attach_candidates: {reason}" for reason in reasons), candidates=self.pools
+        )
 
 
 def attach_candidates(module: Module, target: Target) -> Module:
@@ -91,7 +90,10 @@ def attach_candidates(module: Module, target: Target) -> Module:
         if not is_left_to_a_pass(constant.buffer, target):
             with collector.catch():
                 wanted = Wanted(
-                    constant.buffer, Role.PARAMETERS, touches[constant.buffer.name], constant.candidates
+                    constant.buffer,
+                    Role.PARAMETERS,
+                    touches[constant.buffer.name],
+                    constant.storage.candidates,
                 )
                 chosen[constant.buffer.name] = _choose(wanted, entry, target)
     collector.stop_if_any()
@@ -103,10 +105,9 @@ def attach_candidates(module: Module, target: Target) -> Module:
 
 
 def _wanted(live: LiveBuffer, allocation: Allocate) -> Wanted:
-    pools = allocation.annotation(CANDIDATE_POOLS)
-    is_io = allocation.annotation(IO) is not None
-    named = pools if isinstance(pools, tuple) else None
-    return Wanted(live.buffer, Role.WORKSPACE, live.touches, named, is_io)
+    storage = allocation.storage
+    is_io = storage.border is not None
+    return Wanted(live.buffer, Role.WORKSPACE, live.touches, storage.candidates, is_io)
 
 
 def _choose(wanted: Wanted, entry: PrimFunc, target: Target) -> _Chosen:
@@ -120,7 +121,7 @@ def _annotate(entry: PrimFunc, chosen: dict[str, _Chosen]) -> PrimFunc:
     def annotate(statement: Statement) -> tuple[Statement, ...]:
         if not isinstance(statement, Allocate) or statement.buffer.name not in chosen:
             return (statement,)
-        return (replace(statement, annotations=chosen[statement.buffer.name].narrow(statement.annotations)),)
+        return (replace(statement, storage=chosen[statement.buffer.name].narrow(statement.storage)),)
 
     return replace(entry, body=rewrite_sequence(entry.body, Rewriting(buffer=narrow, statement=annotate)))
 
@@ -130,4 +131,4 @@ def _annotate_constant(constant: ConstantBuffer, chosen: dict[str, _Chosen]) -> 
         return constant
     narrowed = chosen[constant.buffer.name]
     buffer = replace(constant.buffer, scope=narrowed.scope)
-    return replace(constant, buffer=buffer, annotations=narrowed.narrow(constant.annotations))
+    return replace(constant, buffer=buffer, storage=narrowed.narrow(constant.storage))

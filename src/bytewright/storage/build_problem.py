@@ -13,7 +13,7 @@ from bytewright.ir.analyses.clock import Timeline
 from bytewright.ir.analyses.traffic import Traffic, TrafficByName, entry_traffic
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
-from bytewright.ir.prim import CANDIDATE_POOLS, PINNED_OFFSET, Allocate, Annotations, AnnotationValue
+from bytewright.ir.prim import Allocate
 from bytewright.plan import problem as plan
 from bytewright.storage.candidates import is_left_to_a_pass
 from bytewright.target.model import PARAMETER_HEADER_BYTES, Pool, Provider, Target
@@ -29,40 +29,34 @@ def build_workspace_problem(module: Module, timeline: Timeline, target: Target) 
     """
     traffic = _traffic(module)
     for request in (live.allocation for live in timeline.buffers):
-        if request is not None and request.arena is not None:
+        if request is not None and request.storage.arena is not None:
             _refuse_offset(request)
             own = traffic.get(request.buffer.name, Traffic())
-            traffic[request.arena] = traffic.get(request.arena, Traffic()) + own
+            traffic[request.storage.arena] = traffic.get(request.storage.arena, Traffic()) + own
     buffers = tuple(
         plan.Buffer(
             live.buffer.name,
             size_bytes(live.buffer),
             ((live.lower, live.upper),),
             live.buffer.alignment,
-            fixed_offset=_offset(live.allocation.annotations),
+            fixed_offset=live.allocation.storage.pinned_offset,
             candidates=_priced(
-                _candidates(live.buffer, live.allocation.annotation(CANDIDATE_POOLS)),
+                _candidates(live.buffer, live.allocation.storage.candidates),
                 traffic.get(live.buffer.name, Traffic()),
                 target,
             ),
         )
         for live in timeline.buffers
         if live.allocation is not None
-        and live.allocation.arena is None
+        and live.allocation.storage.arena is None
         and not is_left_to_a_pass(live.buffer, target)
     )
     return _problem(buffers, target.workspace_pools, target)
 
 
-def _offset(annotations: Annotations) -> int | None:
-    """Where the user wants it."""
-    offset = dict(annotations).get(PINNED_OFFSET)
-    return offset if isinstance(offset, int) else None
-
-
 def _refuse_offset(request: Allocate) -> None:
     """What is requested at run time lies where its arena has room."""
-    offset = _offset(request.annotations)
+    offset = request.storage.pinned_offset
     if offset is not None:
         message = f"'{request.buffer.name}' cannot be pinned to offset {offset}: it is requested at run time"
         raise CompileError(Diagnostic("BW204", message, help="pin it to a pool, without an offset"))
@@ -88,8 +82,8 @@ def _priced(pools: tuple[str, ...], traffic: Traffic, target: Target) -> tuple[p
     return tuple(candidates)
 
 
-def _candidates(buffer: Buffer, pools: AnnotationValue | None) -> tuple[str, ...]:
-    if not isinstance(pools, tuple):
+def _candidates(buffer: Buffer, pools: tuple[str, ...] | None) -> tuple[str, ...]:
+    if pools is None:
         raise InternalError(f"'{buffer.name}' has no candidate pools")
     return pools
 
@@ -114,9 +108,9 @@ def build_parameter_problem(module: Module, target: Target) -> plan.Problem:
             len(constant.data.content),
             ((0, 1),),
             constant.buffer.alignment,
-            fixed_offset=_offset(constant.annotations),
+            fixed_offset=constant.storage.pinned_offset,
             candidates=_priced(
-                _candidates(constant.buffer, constant.candidates),
+                _candidates(constant.buffer, constant.storage.candidates),
                 traffic.get(constant.buffer.name, Traffic()),
                 target,
             ),

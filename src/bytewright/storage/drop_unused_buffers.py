@@ -11,7 +11,7 @@ from dataclasses import replace
 from bytewright.ir.drop_unused import drop_unused
 from bytewright.ir.expr import Var
 from bytewright.ir.module import Module
-from bytewright.ir.prim import IO, Allocate, Call, Let, PrimFunc, Statement
+from bytewright.ir.prim import Allocate, Call, Let, PrimFunc, Statement
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.walk import regions, walk_all_expressions, walk_statements
 
@@ -47,13 +47,13 @@ def _without_unused(entry: PrimFunc) -> PrimFunc:
     """Calls may have effects that the module does not show, so of the entry only allocations and names go."""
     used = {region.buffer for statement in walk_statements(entry.body) for region in regions(statement)}
     allocations = [s for s in walk_statements(entry.body) if isinstance(s, Allocate)]
-    arenas = {s.arena for s in allocations if s.buffer in used}
+    arenas = {s.storage.arena for s in allocations if s.buffer in used}
     variables = {node for node in walk_all_expressions(entry.body) if isinstance(node, Var)}
 
     def keep(statement: Statement) -> tuple[Statement, ...]:
         match statement:
             case Allocate(buffer=buffer):
-                is_used = buffer in used or buffer.name in arenas or statement.annotation(IO) is not None
+                is_used = buffer in used or buffer.name in arenas or statement.storage.border is not None
             case Let(variable=variable):
                 is_used = variable in variables
             case _:

@@ -22,9 +22,6 @@ from bytewright.ir.address import has_constant_size, size_bytes
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import (
-    ARENA,
-    CANDIDATE_POOLS,
-    ON_REQUEST,
     Allocate,
     PrimFunc,
     Seq,
@@ -32,6 +29,7 @@ from bytewright.ir.prim import (
 )
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import WORKSPACE, Scope, join_scopes, pool_scope
+from bytewright.ir.storage import UNDECIDED
 from bytewright.ir.types import DType
 from bytewright.ir.walk import names_in
 from bytewright.storage.share_requests import requests_by_call, share_requests
@@ -68,26 +66,20 @@ class _Arena:
         listed = ", ".join(names[:_MOST_NAMES])
         more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
         buffer = Buffer(self.name, (num_bytes,), DType.I8, self.scope, alignment)
-        return (
-            Allocate(buffer)
-            .annotated(CANDIDATE_POOLS, self.pools)
-            .because(
-                f"make_arenas: holds what is requested at run time: {listed}{more}, at most {num_bytes} B at once"
-            )
+        reason = (
+            f"make_arenas: holds what is requested at run time: {listed}{more}, at most {num_bytes} B at once"
         )
+        return Allocate(buffer, UNDECIDED.narrowed(reason, candidates=self.pools))
 
     def serve(self, request: Allocate) -> Allocate:
         """A request that knows its arena and may go nowhere else."""
         scope = join_scopes(request.buffer.scope, self.scope)
-        why = request.annotation(ON_REQUEST)
+        why = request.storage.on_request
         cause = f", as {why} asks" if why is not None and has_constant_size(request.buffer) else ""
-        others = "" if request.annotation(CANDIDATE_POOLS) == self.pools else f": {{{', '.join(self.pools)}}}"
-        narrowed = replace(request, buffer=replace(request.buffer, scope=scope))
-        return (
-            narrowed.annotated(CANDIDATE_POOLS, self.pools)
-            .annotated(ARENA, self.name)
-            .because(f"make_arenas: requested from '{self.name}' around its call{cause}{others}")
-        )
+        others = "" if request.storage.candidates == self.pools else f": {{{', '.join(self.pools)}}}"
+        reason = f"make_arenas: requested from '{self.name}' around its call{cause}{others}"
+        storage = request.storage.narrowed(reason, candidates=self.pools, arena=self.name)
+        return replace(request, buffer=replace(request.buffer, scope=scope), storage=storage)
 
 
 def make_arenas(module: Module, target: Target) -> Module:
@@ -174,8 +166,8 @@ def _left_to(request: Allocate, arenas: list[_Arena]) -> tuple[str, ...]:
 
 
 def _pools(request: Allocate) -> tuple[str, ...]:
-    pools = request.annotation(CANDIDATE_POOLS)
-    assert isinstance(pools, tuple), "attach_candidates has been here"
+    pools = request.storage.candidates
+    assert pools is not None, "attach_candidates has been here"
     return pools
 
 

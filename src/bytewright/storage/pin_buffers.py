@@ -14,19 +14,13 @@ from bytewright.diagnostics import Collector, CompileError, Diagnostic
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import ConstantBuffer, Module
 from bytewright.ir.prim import (
-    CANDIDATE_POOLS,
-    ON_REQUEST,
-    PINNED_OFFSET,
     Allocate,
-    Annotations,
-    AnnotationValue,
     PrimFunc,
     Statement,
-    annotated,
-    with_reason,
 )
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import Scope, join_scopes, pool_scope
+from bytewright.ir.storage import CANDIDATE_POOLS, Storage
 from bytewright.ir.walk import walk_statements
 from bytewright.options import Pin
 from bytewright.target.mistake import closest_names
@@ -53,20 +47,13 @@ class _Pinned:
     offset: int | None = None
     reasons: list[str] = field(default_factory=list[str])
 
-    def annotate(self, annotations: Annotations) -> Annotations:
-        """With what is to be known later, where pins say anything."""
+    def narrow(self, storage: Storage) -> Storage:
+        """The record with what pins say, if they say anything: who pins asks for a static plan."""
         if not self.reasons:
-            return annotations
-        annotations = tuple(
-            item for item in annotations if item[0] != ON_REQUEST
-        )  # a pin asks for a static plan
-        if self.pools is not None:
-            annotations = annotated(annotations, CANDIDATE_POOLS, self.pools)
-        if self.offset is not None:
-            annotations = annotated(annotations, PINNED_OFFSET, self.offset)
-        for reason in self.reasons:
-            annotations = with_reason(annotations, f"pin_buffers: {reason}")
-        return annotations
+            return storage
+        reasons = (f"pin_buffers: {reason}" for reason in self.reasons)
+        planned = replace(storage, on_request=None)
+        return planned.narrowed(*reasons, candidates=self.pools, pinned_offset=self.offset)
 
 
 def pin_buffers(module: Module, target: Target, pins: tuple[Pin, ...]) -> Module:
@@ -78,12 +65,8 @@ def pin_buffers(module: Module, target: Target, pins: tuple[Pin, ...]) -> Module
     """
     if not pins:
         return module
-    allocations = [
-        _pinned(s.buffer, s.annotation(CANDIDATE_POOLS))
-        for s in walk_statements(module.main.body)
-        if isinstance(s, Allocate)
-    ]
-    constants = [_pinned(c.buffer, c.candidates) for c in module.constant_buffers]
+    allocations = [_pinned(s) for s in walk_statements(module.main.body) if isinstance(s, Allocate)]
+    constants = [_pinned(c) for c in module.constant_buffers]
     collector = Collector()
     for pin in pins:
         with collector.catch():
@@ -103,16 +86,17 @@ def pin_buffers(module: Module, target: Target, pins: tuple[Pin, ...]) -> Module
     )
 
 
-def _pinned(buffer: Buffer, pools: AnnotationValue | None) -> _Pinned:
-    return _Pinned(buffer, buffer.scope, pools if isinstance(pools, tuple) else None)
+def _pinned(definition: Allocate | ConstantBuffer) -> _Pinned:
+    buffer, storage = definition.buffer, definition.storage
+    return _Pinned(buffer, buffer.scope, storage.candidates, storage.pinned_offset)
 
 
 def _narrow(entry: _Pinned, pin: Pin) -> None:
     """Joins one pin with what is known of a buffer."""
     name = entry.buffer.name
+    other = entry.reasons[-1] if entry.reasons else "the program"
     within = [pool for pool in pin.pools if _join(entry.scope, pool) is not None]
     if not within:
-        other = entry.reasons[-1] if entry.reasons else "the program"
         raise _refused(pin, f"contradicts {other}: '{name}' has the scope {entry.scope} already")
     _check_candidates(pin, within, entry)
     left = tuple(pool for pool in within if entry.pools is None or pool in entry.pools)
@@ -121,9 +105,7 @@ def _narrow(entry: _Pinned, pin: Pin) -> None:
     entry.pools = left if len(pin.pools) > 1 or entry.pools is not None else None
     if pin.offset is not None:
         if entry.offset not in (None, pin.offset):
-            raise _refused(
-                pin, f"contradicts {entry.reasons[-1]}: '{name}' is at offset {entry.offset} already"
-            )
+            raise _refused(pin, f"contradicts {other}: '{name}' is at offset {entry.offset} already")
         if pin.offset % entry.buffer.alignment:
             nearest = pin.offset // entry.buffer.alignment * entry.buffer.alignment
             what = f"is not a multiple of {entry.buffer.alignment}, the alignment of '{name}'"
@@ -223,8 +205,7 @@ def _pin_entry(entry: PrimFunc, pinned: Mapping[str, _Pinned]) -> PrimFunc:
 
     def explain(statement: Statement) -> tuple[Statement, ...]:
         if isinstance(statement, Allocate) and statement.buffer.name in pinned:
-            annotations = pinned[statement.buffer.name].annotate(statement.annotations)
-            statement = replace(statement, annotations=annotations)
+            statement = replace(statement, storage=pinned[statement.buffer.name].narrow(statement.storage))
         return (statement,)
 
     return replace(entry, body=rewrite_sequence(entry.body, Rewriting(buffer=narrow, statement=explain)))
@@ -232,4 +213,4 @@ def _pin_entry(entry: PrimFunc, pinned: Mapping[str, _Pinned]) -> PrimFunc:
 
 def _pin_constant(constant: ConstantBuffer, pinned: _Pinned) -> ConstantBuffer:
     buffer = replace(constant.buffer, scope=pinned.scope)
-    return replace(constant, buffer=buffer, annotations=pinned.annotate(constant.annotations))
+    return replace(constant, buffer=buffer, storage=pinned.narrow(constant.storage))

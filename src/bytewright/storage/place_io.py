@@ -12,9 +12,10 @@ from dataclasses import replace
 from bytewright.ir.border import border_of
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
-from bytewright.ir.prim import IO, Allocate, BufferParameter, PrimFunc, Seq
+from bytewright.ir.prim import Allocate, BufferParameter, PrimFunc, Seq
 from bytewright.ir.rewrite import substitute_in_function
 from bytewright.ir.scope import WORKSPACE, join_scopes
+from bytewright.ir.storage import UNDECIDED
 
 IO_ALIGNMENT = 16
 
@@ -41,4 +42,4 @@ def _allocation(parameter: BufferParameter) -> Allocate:
     border = border_of(parameter)
     assert border is not None, "a parameter of the entry is an input or an output"
     reason = f"place_io: {parameter.buffer.scope}, because inputs and outputs are wanted in the workspace"
-    return Allocate(parameter.buffer).annotated(IO, border.value).because(reason)
+    return Allocate(parameter.buffer, UNDECIDED.narrowed(reason, border=border))

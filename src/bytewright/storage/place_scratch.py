@@ -29,12 +29,8 @@ from bytewright.ir.analyses.touch import Touch, Touches, TouchTable
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import (
-    CANDIDATE_POOLS,
-    ON_REQUEST,
-    PROVENANCE,
     Access,
     Allocate,
-    AnnotationValue,
     BufferParameter,
     Call,
     For,
@@ -48,6 +44,7 @@ from bytewright.ir.prim import (
 )
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import GLOBAL, STACK, WORKSPACE, Rank, Scope
+from bytewright.ir.storage import CANDIDATE_POOLS, Storage
 from bytewright.ir.types import Symbol
 from bytewright.ir.walk import blocks, names_in, walk_statements
 from bytewright.storage.candidates import is_left_to_a_pass
@@ -215,8 +212,10 @@ def _hoist(
                 if buffer.name in per_thread:
                     raise _shared_by_threads(buffer, kernel, reason)
                 renamed = replace(statement, buffer=replace(buffer, scope=scope))
-                given = _because_once(renamed, f"place_scratch: {reason}")
-                scratch.append(_unless_planned(given, statement, device))
+                storage = _with_reason(statement.storage, reason)
+                if _is_requested(statement, device):
+                    storage = storage.narrowed(on_request=_USE_BACKEND)
+                scratch.append(replace(renamed, storage=storage))
 
     scopes = {buffer: scope for buffer, (scope, _) in decided.items()}
     for statement in walk_statements(kernel.body):
@@ -245,8 +244,10 @@ def _hoist(
             return ()
         if statement.buffer.name not in reasons:
             return (statement,)
-        reason = reasons[statement.buffer.name]
-        return (statement.because(f"place_scratch: {reason}") if statement.buffer.shape else statement,)
+        if not statement.buffer.shape:
+            return (statement,)
+        reason = f"place_scratch: {reasons[statement.buffer.name]}"
+        return (replace(statement, storage=statement.storage.narrowed(reason)),)
 
     body = rewrite_sequence(kernel.body, Rewriting(buffer=rename, statement=drop))
     parameters = tuple(
@@ -256,10 +257,10 @@ def _hoist(
     return placed, tuple(scratch)
 
 
-def _because_once(allocation: Allocate, reason: str) -> Allocate:
+def _with_reason(storage: Storage, reason: str) -> Storage:
     """What a callee asks for has the callee's reason already, which is often the same at each level."""
-    lines = allocation.annotation(PROVENANCE)
-    return allocation if isinstance(lines, tuple) and reason in lines else allocation.because(reason)
+    line = f"place_scratch: {reason}"
+    return storage if line in storage.provenance else storage.narrowed(line)
 
 
 def _innermost_loops(statement: Statement, loop: str | None = None) -> Iterator[tuple[Buffer, str]]:
@@ -292,12 +293,10 @@ def _shared_by_threads(buffer: Buffer, kernel: PrimFunc, reason: str) -> Compile
     )
 
 
-def _unless_planned(placed: Allocate, asked: Allocate, device: Device) -> Allocate:
-    """Scratch that goes to the workspace, marked if it is requested at run time: no scope and no list names a pool."""
-    is_plain = asked.buffer.scope in (None, GLOBAL) and asked.annotation(CANDIDATE_POOLS) is None
-    if not is_plain or not device.use_backend_alloc_workspace:
-        return placed
-    return placed.annotated(ON_REQUEST, _USE_BACKEND)
+def _is_requested(asked: Allocate, device: Device) -> bool:
+    """Whether scratch that goes to the workspace is requested at run time: no scope and no list names a pool."""
+    is_plain = asked.buffer.scope in (None, GLOBAL) and asked.storage.candidates is None
+    return is_plain and device.use_backend_alloc_workspace
 
 
 def _is_on_stack(scope: Scope) -> bool:
@@ -309,7 +308,7 @@ def _decide(
 ) -> tuple[Scope, str]:
     """The scope that says where the buffer goes, and why; `other` is another device that touches it, if any."""
     buffer, scope = allocation.buffer, allocation.buffer.scope or GLOBAL
-    pools = allocation.annotation(CANDIDATE_POOLS)
+    pools = allocation.storage.candidates
     if scope.rank is Rank.LOCAL:
         return scope, "private to the kernel"
     if scope == STACK:
@@ -323,7 +322,7 @@ def _decide(
         return WORKSPACE, "its size is known only at run time"
     if other is not None:
         return WORKSPACE, f"{other.reason}, and device '{other.device}' reaches no stack of '{device.name}'"
-    if isinstance(pools, tuple):
+    if pools is not None:
         return WORKSPACE, f"its candidate pools are {', '.join(pools)}, and no stack is one"
     if why_moved is not None:
         return WORKSPACE, why_moved
@@ -371,9 +370,9 @@ def _is_private(buffer: Buffer) -> bool:
 
 
 def _check_stack(
-    buffer: Buffer, device: Device, kernel: PrimFunc, other: Touch | None, pools: AnnotationValue | None
+    buffer: Buffer, device: Device, kernel: PrimFunc, other: Touch | None, pools: tuple[str, ...] | None
 ) -> None:
-    if isinstance(pools, tuple):
+    if pools is not None:
         raise _refused(
             kernel,
             f"'{buffer.name}' of kernel '{kernel.name}' asks for global.stack, and its {CANDIDATE_POOLS} are "
@@ -461,7 +460,8 @@ def _bound(allocation: Allocate, binding: Binding, call: Call) -> Allocate:
         return allocation
     given = " and ".join(f"{name} = {binding[name]}" for name in dict.fromkeys(names))
     bound = replace(allocation, buffer=bound_buffer(allocation.buffer, binding))
-    return bound.because(f"place_scratch: '{call.callee}' is called with {given}")
+    reason = f"place_scratch: '{call.callee}' is called with {given}"
+    return replace(bound, storage=bound.storage.narrowed(reason))
 
 
 def _call_stem(call: Call) -> str:

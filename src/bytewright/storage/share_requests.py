@@ -15,8 +15,6 @@ from bytewright.ir.analyses.body_clock import BodyClock, Interval, are_apart, bo
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import (
-    CANDIDATE_POOLS,
-    ON_REQUEST,
     Allocate,
     BufferParameter,
     Call,
@@ -53,7 +51,8 @@ def _shared(entry: PrimFunc, module: Module, clocks: dict[str, BodyClock]) -> Pr
             case Allocate(buffer=buffer) if buffer in instead:
                 return ()
             case Allocate(buffer=buffer) if buffer in also:
-                return (statement.because(f"share_requests: serves {', '.join(also[buffer])} in turn"),)
+                reason = f"share_requests: serves {', '.join(also[buffer])} in turn"
+                return (replace(statement, storage=statement.storage.narrowed(reason)),)
             case Call(arguments=arguments):
                 chosen = (
                     replace(a, buffer=instead.get(a.buffer, a.buffer)) if isinstance(a, Region) else a
@@ -86,8 +85,8 @@ def _in_turn(call: Call, requests: list[Allocate], clock: BodyClock) -> Iterator
 
 
 def _ask_for_the_same(first: Allocate, second: Allocate) -> bool:
-    pools = (first.annotation(CANDIDATE_POOLS), second.annotation(CANDIDATE_POOLS))
-    return replace(first.buffer, name="") == replace(second.buffer, name="") and pools[0] == pools[1]
+    are_alike = replace(first.buffer, name="") == replace(second.buffer, name="")
+    return are_alike and first.storage.candidates == second.storage.candidates
 
 
 def requests_by_call(entry: PrimFunc, module: Module) -> Iterator[tuple[Call, list[Allocate]]]:
@@ -96,8 +95,8 @@ def requests_by_call(entry: PrimFunc, module: Module) -> Iterator[tuple[Call, li
         s.buffer: s
         for s in walk_statements(entry.body)
         if isinstance(s, Allocate)
-        and (not has_constant_size(s.buffer) or s.annotation(ON_REQUEST) is not None)
-        and s.annotation(CANDIDATE_POOLS) is not None
+        and (not has_constant_size(s.buffer) or s.storage.on_request is not None)
+        and s.storage.candidates is not None
     }
     calls = [statement for statement in walk_statements(entry.body) if isinstance(statement, Call)]
     num_calls: dict[Buffer, int] = {}

@@ -20,7 +20,7 @@ from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ir.address import has_constant_size, size_bytes
 from bytewright.ir.analyses.body_clock import BodyClock, Interval
 from bytewright.ir.expr import Buffer
-from bytewright.ir.prim import PROVENANCE, Allocate, For, PrimFunc, Statement
+from bytewright.ir.prim import Allocate, For, PrimFunc, Statement
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.walk import walk_statements
 
@@ -46,8 +46,7 @@ class _Shared:
     def kind(self) -> Hashable:
         """What must be the same for two to be one."""
         first = self.members[0]
-        annotations = tuple(item for item in first.annotations if item[0] != PROVENANCE)
-        return replace(first.buffer, name=""), annotations
+        return replace(first.buffer, name=""), replace(first.storage, provenance=()), first.annotations
 
     def with_next(self, other: _Shared) -> _Shared:
         """Both in one."""
@@ -144,10 +143,11 @@ def _allocation(group: _Shared) -> Allocate:
     first, *others = group.members
     if not others:
         return first
-    return first.because(
+    reason = (
         f"share_scratch: serves {len(group.members)} calls or blocks in turn, because the kernel would be given more "
         f"than {MAX_SCRATCH} scratch buffers"
     )
+    return replace(first, storage=first.storage.narrowed(reason))
 
 
 def _with_shared(kernel: PrimFunc, num_others: int, groups: Sequence[_Shared]) -> PrimFunc:

@@ -15,6 +15,7 @@ from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Allocate, PrimFunc, Seq
 from bytewright.ir.scope import GLOBAL, LOCAL, WORKSPACE, pool_scope
+from bytewright.ir.storage import Storage
 from bytewright.ir.types import DType
 from bytewright.options import Options
 from bytewright.pipeline import compile_model
@@ -76,6 +77,6 @@ def test_constants_without_an_offset_are_refused(tmp_path: Path) -> None:
     compiled = compile_model(path, load_target("host"))
     module = compiled.planned.module
     assert module.constant_buffers
-    undecided = tuple(replace(constant, pool_offset=None) for constant in module.constant_buffers)
+    undecided = tuple(replace(constant, storage=Storage()) for constant in module.constant_buffers)
     with pytest.raises(InternalError, match="has no offset"):
         planned_offsets(replace(module, constant_buffers=undecided))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bytewright.diagnostics import InternalError
@@ -9,6 +11,7 @@ from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.expr import FALSE, TRUE, Buffer, Const, Load, Var, const
 from bytewright.ir.prim import Allocate, Call, For, If, Let, LoopKind, Region, Seq, Store, View
 from bytewright.ir.scope import LOCAL, WORKSPACE
+from bytewright.ir.storage import Storage
 from bytewright.ir.types import DType
 
 A = Buffer("a", (4, 8), DType.I32, WORKSPACE, 4)
@@ -69,13 +72,11 @@ def test_scalar_is_a_local_buffer_without_axes():
     )
 
 
-def test_allocate_renames_and_sorts_annotations():
+def test_allocate_renames_and_keeps_what_is_decided():
     b = BodyBuilder(reserved=("a",))
-    got = b.allocate(A, pool_offset=16, candidate_memory_pools=("sram",))
-    assert got.name == "a_1"
-    assert b.finish().statements == (
-        Allocate(got, (("candidate_memory_pools", ("sram",)), ("pool_offset", 16))),
-    )
+    got = b.allocate(A, Storage(candidates=("sram",), offset=16))
+    assert got == replace(A, name="a_1")
+    assert b.finish().statements == (Allocate(got, Storage(candidates=("sram",), offset=16)),)
 
 
 def test_view_takes_scope_of_source_and_folds_its_condition():

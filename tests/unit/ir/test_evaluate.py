@@ -49,6 +49,7 @@ from bytewright.ir.prim import (
 from bytewright.ir.rewrite import expand_unrolled
 from bytewright.ir.scalar_functions import EXP, FLOOR, ROUND, SQRT, TANH
 from bytewright.ir.scope import LOCAL, WORKSPACE, pool_scope
+from bytewright.ir.storage import Storage
 from bytewright.ir.types import DType, Symbol
 from support.evaluation import run_primfunc
 
@@ -433,8 +434,10 @@ def test_what_another_buffer_wrote_over_is_not_read():
 
     def run(second_offset: int) -> list[int]:
         b = BodyBuilder()
-        first = b.allocate(Buffer("first", (2,), DType.I32, pool_scope("sram")), pool_offset=0)
-        second = b.allocate(Buffer("second", (2,), DType.I32, pool_scope("sram")), pool_offset=second_offset)
+        first = b.allocate(Buffer("first", (2,), DType.I32, pool_scope("sram")), Storage(offset=0))
+        second = b.allocate(
+            Buffer("second", (2,), DType.I32, pool_scope("sram")), Storage(offset=second_offset)
+        )
         for index in range(2):
             b.store(first, index, 5)
         for index in range(2):

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bytewright.ir import data, expr, graph, module, prim, scope, types, where
+from bytewright.ir import data, expr, graph, module, prim, scope, storage, types, where
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.text.parse import parse_module
 from bytewright.ir.text.print_module import print_module
@@ -20,7 +20,7 @@ from bytewright.ir.verify.stages import RULES, Stage, verify
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "ir.md").read_text()
 CLASSES = {
     name: cls
-    for source in (types, scope, where, data, graph, expr, prim, module)
+    for source in (types, scope, where, data, graph, expr, storage, prim, module)
     for name, cls in inspect.getmembers(source, inspect.isclass)
     if cls.__module__ == source.__name__
 } | {"Rank": scope.Rank}  # ranks are the target's, because devices have them
@@ -48,6 +48,12 @@ def test_every_enum_stands_on_the_page_with_its_members(name: str):
 
 def test_the_page_names_nothing_that_does_not_exist():
     assert set(ROWS) <= set(CLASSES)
+
+
+def test_every_key_of_storage_stands_on_the_page():
+    full = storage.Storage((), 0, 0, "", "", storage.Border.INPUT, ("",))
+    keys = re.findall(r"^- `(\w+)`", PAGE.partition("`Storage`")[2].partition("`Const`")[0], re.MULTILINE)
+    assert sorted(keys) == sorted(key for key, _ in storage.to_annotations(full))
 
 
 def test_the_stages_are_those_of_the_verifier():

@@ -26,6 +26,7 @@ from bytewright.ir.prim import (
     Store,
 )
 from bytewright.ir.scope import GLOBAL, WORKSPACE, pool_scope
+from bytewright.ir.storage import Storage
 from bytewright.ir.text.notation import format_value, wrapped
 from bytewright.ir.text.parse import ParseError, parse_expression, parse_module, parse_primfunc
 from bytewright.ir.text.print_graph import print_function
@@ -124,7 +125,7 @@ def mixed_module() -> Module:
     )
     table = Buffer("conv/weights", (8,), DType.I8, pool_scope("flash"))
     b = BodyBuilder()
-    result = b.allocate(Buffer("conv_1", (8,), DType.I8, pool_scope("sram"), 16), pool_offset=64)
+    result = b.allocate(Buffer("conv_1", (8,), DType.I8, pool_scope("sram"), 16), Storage(offset=64))
     b.call("copy", region(table), 8, region(result), operators=("3 (CONV_2D)",), where=where)
     return Module(
         "m",

@@ -14,7 +14,7 @@ from bytewright.ir.analyses.stack import stack_uses
 from bytewright.ir.builder import BodyBuilder, region
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
-from bytewright.ir.prim import CANDIDATE_POOLS, Allocate
+from bytewright.ir.prim import Allocate
 from bytewright.ir.scope import GLOBAL, WORKSPACE, pool_scope
 from bytewright.ir.types import DType, Symbol
 from bytewright.ir.verify.stages import Stage, find_violations, verify
@@ -88,12 +88,12 @@ def allocations(module: Module) -> dict[str, Allocate]:
 def arenas(module: Module) -> dict[str, tuple[int, int, tuple[str, ...]]]:
     """Size, alignment and requests of each arena."""
     found = allocations(module)
-    names = dict.fromkeys(a.arena for a in found.values() if a.arena is not None)
+    names = dict.fromkeys(a.storage.arena for a in found.values() if a.storage.arena is not None)
     return {
         name: (
             found[name].buffer.shape[0],  # type: ignore[misc]
             found[name].buffer.alignment,
-            tuple(a.buffer.name for a in found.values() if a.arena == name),
+            tuple(a.buffer.name for a in found.values() if a.storage.arena == name),
         )
         for name in names
     }
@@ -112,16 +112,16 @@ def test_calls_share_an_arena_as_large_as_the_largest_of_them_needs() -> None:
     arena = allocations(module)["arena"]
     assert module.main.body.statements[0] == arena
     assert arena.buffer.dtype is DType.I8
-    assert arena.annotation(CANDIDATE_POOLS) == ("ram",)
+    assert arena.storage.candidates == ("ram",)
     listed = ", ".join(requests)
-    assert arena.provenance == (
+    assert arena.storage.provenance == (
         f"make_arenas: holds what is requested at run time: {listed}, at most 224 B at once",
     )
 
 
 def test_the_provenance_of_an_arena_counts_what_it_does_not_name() -> None:
     made = with_arenas(open_chain("m", [open_kernel("k", [SMALL] * 3)] * 2))
-    (reason,) = allocations(made)["arena"].provenance
+    (reason,) = allocations(made)["arena"].storage.provenance
     assert "t0/scratch0, t0/scratch1, t0/scratch2, y/scratch0 and 2 more, at most" in reason
 
 
@@ -157,7 +157,7 @@ def test_a_call_with_a_constant_extent_has_scratch_of_constant_size() -> None:
     assert arenas(made) == {}
     scratch = allocations(made)["y/scratch0"]
     assert scratch.buffer.shape == (5, 5)
-    assert "place_scratch: 'k' is called with rows = 5" in scratch.provenance
+    assert "place_scratch: 'k' is called with rows = 5" in scratch.storage.provenance
 
 
 def test_scratch_of_nested_calls_has_the_entrys_symbol() -> None:
@@ -165,9 +165,9 @@ def test_scratch_of_nested_calls_has_the_entrys_symbol() -> None:
     made = with_arenas(open_chain("m", [outer_kernel("outer", [inner, inner])], [inner]))
     # Both calls need the same, one after the other, so it is requested once: 160 B after the 8 B between them.
     assert arenas(made) == {"arena": (64 + 160, 64, ("y/between0", "y/inner_scratch0"))}
-    reasons = allocations(made)["y/inner_scratch0"].provenance
+    reasons = allocations(made)["y/inner_scratch0"].storage.provenance
     assert "share_requests: serves y/inner_scratch0_1 in turn" in reasons
-    assert {a.buffer.shape[0] for a in allocations(made).values() if a.arena} == {ROWS}
+    assert {a.buffer.shape[0] for a in allocations(made).values() if a.storage.arena} == {ROWS}
 
 
 def test_nested_calls_with_other_extents_have_scratch_of_their_own() -> None:
@@ -188,12 +188,12 @@ def test_nested_calls_with_other_extents_have_scratch_of_their_own() -> None:
         "y/inner_scratch0_4": (3, 1),
         "y/inner_scratch0_5": (4, 1),  # in the loop, where 4 is the largest
     }
-    assert [a.arena for a in allocations(made).values()] == [None, "arena", None, None, None, None]
+    assert [a.storage.arena for a in allocations(made).values()] == [None, "arena", None, None, None, None]
 
 
 def test_tensors_of_open_size_are_planned_at_their_upper_bound() -> None:
     made = with_arenas(open_chain("m", [open_kernel("k", [SMALL])] * 2))
-    assert allocations(made)["t0/out"].arena is None
+    assert allocations(made)["t0/out"].storage.arena is None
     problem = build_workspace_problem(made, read_clock(made, HOST), HOST)
     assert {b.name: b.size_bytes for b in problem.buffers} == {"arena": 8, "t0/out": 8}
 
@@ -237,20 +237,20 @@ def test_requests_that_could_meet_in_a_pool_share_an_arena(
 ) -> None:
     made = with_arenas(three_pools(*scopes), three_memories())
     found = allocations(made)
-    assert [found[name].annotation(CANDIDATE_POOLS) for name in arenas(made)] == expected
+    assert [found[name].storage.candidates for name in arenas(made)] == expected
     pools = [pool for candidates in expected for pool in candidates]
     assert len(set(pools)) == len(pools)  # so no two arenas end in one pool
     for request in found.values():
-        if request.arena is not None:
-            assert request.annotation(CANDIDATE_POOLS) == found[request.arena].annotation(CANDIDATE_POOLS)
-            assert request.buffer.scope == found[request.arena].buffer.scope
+        if request.storage.arena is not None:
+            assert request.storage.candidates == found[request.storage.arena].storage.candidates
+            assert request.buffer.scope == found[request.storage.arena].buffer.scope
 
 
 def test_a_request_says_why_it_may_not_go_where_it_could() -> None:
     made = with_arenas(three_pools(None, "b"), three_memories())
-    reasons = allocations(made)["y/scratch0"].provenance
+    reasons = allocations(made)["y/scratch0"].storage.provenance
     assert reasons[-1] == "make_arenas: requested from 'arena' around its call: {b}"
-    assert allocations(made)["y/scratch1"].provenance[-1].endswith("around its call")
+    assert allocations(made)["y/scratch1"].storage.provenance[-1].endswith("around its call")
 
 
 def test_an_arena_is_touched_by_whoever_touches_what_it_serves() -> None:
@@ -265,7 +265,7 @@ def test_an_arena_is_touched_by_whoever_touches_what_it_serves() -> None:
     made = with_arenas(place_io(module), target)
     live = {b.buffer.name: b for b in read_clock(made, target).buffers}
     assert live["arena"].devices == ("cpu", "npu")
-    assert allocations(made)["arena"].annotation(CANDIDATE_POOLS) == ("b", "c")
+    assert allocations(made)["arena"].storage.candidates == ("b", "c")
 
 
 # Time, cost, stack
@@ -355,5 +355,5 @@ def test_requests_are_pinned_by_name_and_take_the_arena_with_them() -> None:
     planned = plan_model(three_pools(None, None), target, Options(pins=(Pin("y/scratch1", "c"),)))
     found = allocations(planned.module)
     assert {a.buffer.scope for a in found.values()} == {pool_scope("c")}
-    assert found["arena"].annotation("pool_offset") == 0
-    assert found["y/scratch0"].annotation("pool_offset") is None
+    assert found["arena"].storage.offset == 0
+    assert found["y/scratch0"].storage.offset is None

@@ -11,7 +11,7 @@ from bytewright.ir.analyses.clock import read_clock
 from bytewright.ir.border import Border, border_buffers, border_of, border_ports
 from bytewright.ir.builder import BodyBuilder, region
 from bytewright.ir.module import Module, Port
-from bytewright.ir.prim import IO, Access, Allocate, BufferParameter
+from bytewright.ir.prim import Access, Allocate, BufferParameter
 from bytewright.ir.scope import GLOBAL, WORKSPACE, pool_scope
 from bytewright.ir.text.parse import parse_module
 from bytewright.ir.text.print_module import print_module
@@ -46,10 +46,15 @@ def test_parameters_become_marked_allocations_in_the_models_order() -> None:
     after = place_io(before)
     verify(after, Stage.LOWERED, load_target("host"), before, "place_io")
     assert after.main.parameters == ()
-    marked = [(s.buffer.name, s.annotation(IO)) for s in allocations(after)]
-    assert marked == [("x", "input"), ("u", "input"), ("y", "output"), ("t0/out", None)]
+    marked = [(s.buffer.name, s.storage.border) for s in allocations(after)]
+    assert marked == [
+        ("x", Border.INPUT),
+        ("u", Border.INPUT),
+        ("y", Border.OUTPUT),
+        ("t0/out", None),
+    ]
     assert [s.buffer.scope for s in allocations(after)[:3]] == [WORKSPACE] * 3
-    assert all(s.provenance[0].startswith("place_io: ") for s in allocations(after)[:3])
+    assert all(s.storage.provenance[0].startswith("place_io: ") for s in allocations(after)[:3])
     assert parse_module(print_module(after), {}, {}) == after
 
 
@@ -113,9 +118,7 @@ def test_the_application_touches_inputs_and_outputs_on_the_entrys_device() -> No
     module = place_io(chain("m", [reverse_kernel("k", SIZE, num_scratch=0, device="npu")], SIZE))
     assert {live.devices for live in read_clock(module, HOST).buffers} == {("cpu", "npu")}
     alone = place_io(chain("m", [KERNEL], SIZE))
-    candidates = [
-        s.annotation("candidate_memory_pools") for s in allocations(attach_candidates(alone, target))
-    ]
+    candidates = [s.storage.candidates for s in allocations(attach_candidates(alone, target))]
     assert candidates == [("dtcm", "isram")] * 2
 
 

@@ -12,7 +12,6 @@ from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.expr import Buffer, Var
 from bytewright.ir.module import Module
 from bytewright.ir.prim import (
-    CANDIDATE_POOLS,
     Access,
     Allocate,
     BufferParameter,
@@ -25,6 +24,7 @@ from bytewright.ir.prim import (
 )
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
+from bytewright.ir.storage import Storage
 from bytewright.ir.types import DType, Symbol
 from bytewright.ir.walk import walk_statements
 from bytewright.pipeline import plan_model
@@ -134,10 +134,13 @@ def test_the_module_given_is_not_changed_and_placing_again_decides_nothing_else(
 def test_the_reason_is_kept() -> None:
     placed = place_scratch(one(LIMIT, GLOBAL), target_of())
     assert any(
-        "64 B, within max-stack-alloca-size" in r for r in allocations(placed.kernels[0].body)[0].provenance
+        "64 B, within max-stack-alloca-size" in r
+        for r in allocations(placed.kernels[0].body)[0].storage.provenance
     )
     moved = place_scratch(one(LIMIT + 1, GLOBAL), target_of())
-    assert any("65 B, over max-stack-alloca-size" in r for r in allocations(moved.main.body)[0].provenance)
+    assert any(
+        "65 B, over max-stack-alloca-size" in r for r in allocations(moved.main.body)[0].storage.provenance
+    )
 
 
 def test_private_storage_that_is_too_large_is_refused() -> None:
@@ -236,7 +239,7 @@ def test_as_few_bytes_move_as_suffice() -> None:
     text = (
         "of the stack of 'cpu', 100 B more than its limit; of its arrays 200 B move, the fewest that suffice"
     )
-    assert any(text in line and "main -> k would take" in line for line in moved.provenance)
+    assert any(text in line and "main -> k would take" in line for line in moved.storage.provenance)
     assert stack_uses(placed, tight)[0].planned_bytes == 900
     pool = replace(tight.workspace_pools[0], size_bytes=300)
     plan_model(with_arrays(200, 900), replace(tight, pools=(pool, *tight.parameter_pools)))
@@ -280,8 +283,9 @@ def with_candidates(scope: Scope | None) -> Module:
     (kernel,) = module.kernels
 
     def annotate(statement: Statement) -> tuple[Statement, ...]:
-        is_ours = isinstance(statement, Allocate)
-        return (statement.annotated(CANDIDATE_POOLS, ("ram",)) if is_ours else statement,)
+        if isinstance(statement, Allocate):
+            statement = replace(statement, storage=Storage(candidates=("ram",)))
+        return (statement,)
 
     body = rewrite_sequence(kernel.body, Rewriting(statement=annotate))
     return replace(module, kernels=(replace(kernel, body=body),))
@@ -293,9 +297,9 @@ def test_a_list_of_pools_leaves_no_stack(scope: Scope | None) -> None:
     placed = place_scratch(with_candidates(scope), target_of())
     (moved,) = allocations(placed.main.body)
     assert moved.buffer.scope == WORKSPACE
-    assert moved.annotation(CANDIDATE_POOLS) == ("ram",)
+    assert moved.storage.candidates == ("ram",)
     reason = "place_scratch: its candidate pools are ram, and no stack is one"
-    assert (reason in moved.provenance) is (scope != WORKSPACE)
+    assert (reason in moved.storage.provenance) is (scope != WORKSPACE)
 
 
 def test_a_list_of_pools_contradicts_the_stack_by_name() -> None:

@@ -10,8 +10,9 @@ from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ir.analyses.clock import read_clock
 from bytewright.ir.builder import BodyBuilder, region
 from bytewright.ir.module import Module
-from bytewright.ir.prim import CANDIDATE_POOLS, POOL_OFFSET, PrimFunc
+from bytewright.ir.prim import PrimFunc
 from bytewright.ir.scope import STACK, WORKSPACE, Scope, pool_scope
+from bytewright.ir.storage import Storage
 from bytewright.plan.solve import solve
 from bytewright.storage.attach_candidates import attach_candidates
 from bytewright.storage.build_problem import build_parameter_problem, build_workspace_problem
@@ -81,7 +82,7 @@ def target() -> Target:
 
 def candidates_of(module: Module) -> dict[str, object]:
     placed = stored(module, target())
-    found = {a.buffer.name: a.annotation(CANDIDATE_POOLS) for a in allocations(placed.main.body)}
+    found = {a.buffer.name: a.storage.candidates for a in allocations(placed.main.body)}
     return {name: pools for name, pools in found.items() if name != "u"}
 
 
@@ -93,7 +94,7 @@ def annotated(pools: tuple[str, ...], scope: Scope = WORKSPACE, device: str = "c
     ]
     body = BodyBuilder(("x", "y"))
     first, last = tensor("x", SIZE), tensor("y", SIZE)
-    between = body.allocate(tensor("t", SIZE, scope), **({CANDIDATE_POOLS: pools} if pools else {}))
+    between = body.allocate(tensor("t", SIZE, scope), Storage(candidates=pools or None))
     after = body.allocate(tensor("u", SIZE))
     body.call("a", region(first), region(between), where=WHERE)
     body.call("b", region(between), region(after), where=WHERE)
@@ -125,7 +126,7 @@ def test_a_scope_narrows_to_its_pool_and_one_candidate_becomes_the_scope() -> No
     assert candidates_of(annotated((), pool_scope("slow"))) == {"t": ("slow",)}
     allocation, _ = allocations(stored(annotated(("slow",)), target()).main.body)
     assert allocation.buffer.scope == pool_scope("slow")
-    assert any("attach_candidates" in reason for reason in allocation.provenance)
+    assert any("attach_candidates" in reason for reason in allocation.storage.provenance)
 
 
 def test_an_empty_intersection_names_what_each_pool_fails() -> None:
@@ -221,16 +222,16 @@ def test_offsets_and_pools_are_written_into_the_program() -> None:
     assert len(found) == len(placements) == 5
     for allocation in found:
         placement = placements[allocation.buffer.name]
-        assert allocation.annotation(POOL_OFFSET) == placement.offset
+        assert allocation.storage.offset == placement.offset
         assert allocation.buffer.scope == pool_scope(placement.pool)
-        assert allocation.annotation(CANDIDATE_POOLS) == ("fast", "slow", "shared")
+        assert allocation.storage.candidates == ("fast", "slow", "shared")
 
 
 def test_constants_get_their_pool_and_offset_wherever_they_are_named() -> None:
     result = planned(with_constants(64, 64, 32), target())
     for item in result.module.constant_buffers:
         placement = result.parameters.placement_of[item.buffer.name]
-        assert (item.buffer.scope, item.pool_offset) == (pool_scope(placement.pool), placement.offset)
+        assert (item.buffer.scope, item.storage.offset) == (pool_scope(placement.pool), placement.offset)
 
 
 def noalias(kernel: PrimFunc) -> set[frozenset[str]]:

@@ -74,7 +74,7 @@ def test_more_share(program: Callable[[int], str]) -> None:
         line
         for live in plan_model(read_module(program(60)), HOST).timeline.buffers
         if live.allocation
-        for line in map(str, live.allocation.annotations)
+        for line in live.allocation.storage.provenance
         if "share_scratch: serves" in line
     ]
     assert reasons

@@ -166,8 +166,8 @@ class _Reader:
                 self.sequence(statement)
             case Allocate():
                 self.allocations.append(statement)
-                if statement.arena is not None:  # who touches the one touches the other
-                    self.arena_of[statement.buffer.name] = (statement.arena,)
+                if statement.storage.arena is not None:  # who touches the one touches the other
+                    self.arena_of[statement.buffer.name] = (statement.storage.arena,)
             case Call():
                 self._call(statement)
             case For():

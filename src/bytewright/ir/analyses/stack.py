@@ -127,7 +127,9 @@ def _first_on(device: Device, module: Module) -> list[str]:
 
 def _pair(module: Module, target: Target) -> dict[str, _Worst]:
     """The functions that the entry requests memory with: the application's where it declares them, or the bundle's."""
-    if not any(isinstance(s, Allocate) and s.arena is not None for s in walk_statements(module.main.body)):
+    if not any(
+        isinstance(s, Allocate) and s.storage.arena is not None for s in walk_statements(module.main.body)
+    ):
         return {}
     return {
         name: _Worst(0, _external_bytes(name, module, target), (name,))

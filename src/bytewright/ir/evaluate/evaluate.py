@@ -30,7 +30,6 @@ from bytewright.ir.evaluate.stand_in import StandIn, stand_in_body
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import (
-    POOL_OFFSET,
     Access,
     Allocate,
     BufferParameter,
@@ -94,8 +93,8 @@ class Evaluator:
     def _reserve_pools(self, body: Seq) -> None:
         for statement in walk_statements(body):
             if isinstance(statement, Allocate) and statement.buffer.scope is not None:
-                offset, pool = statement.annotation(POOL_OFFSET), statement.buffer.scope.pool
-                if isinstance(offset, int) and pool is not None:
+                offset, pool = statement.storage.offset, statement.buffer.scope.pool
+                if offset is not None and pool is not None:
                     self._pools.reserve(pool, offset + size_bytes(statement.buffer))
 
     def run(

@@ -29,7 +29,6 @@ from bytewright.ir.expr import (
     Var,
 )
 from bytewright.ir.prim import (
-    POOL_OFFSET,
     Access,
     Allocate,
     BufferParameter,
@@ -229,7 +228,7 @@ class _Translator:
         if buffer.name in self.scalars:
             self.line(f"{python} = None")
             return
-        offset = statement.annotation(POOL_OFFSET)
+        offset = statement.storage.offset
         pool = None if buffer.scope is None else buffer.scope.pool
         kind = FORMATS[buffer.dtype]
         if offset is None or pool is None:

@@ -7,7 +7,7 @@ from a table, because the graph knows them by contract only.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bytewright.ir.data import TensorData
 from bytewright.ir.expr import Buffer, Expr, Var
@@ -15,13 +15,7 @@ from bytewright.ir.graph import Constant, Function, Operation
 from bytewright.ir.module import ConstantBuffer, Module, Port
 from bytewright.ir.prim import PrimFunc
 from bytewright.ir.text.parse_graph import read_function, read_typed
-from bytewright.ir.text.parse_prim import (
-    Defined,
-    read_annotations,
-    read_buffer,
-    read_expression,
-    read_primfunc,
-)
+from bytewright.ir.text.parse_prim import Defined, read_buffer, read_expression, read_primfunc, read_storage
 from bytewright.ir.text.reader import Constants, ParseError, Position, Reader
 
 __all__ = [
@@ -90,9 +84,11 @@ def _read_module(reader: Reader, operations: Mapping[str, type[Operation]]) -> M
         else:
             buffer = read_buffer(reader)
             offset = reader.integer() if reader.accept("at") else None
-            annotations = read_annotations(reader)
+            storage, annotations = read_storage(reader)
+            if offset is not None:
+                storage = replace(storage, offset=offset)
             reader.expect("=")
-            constant = ConstantBuffer(buffer, reader.tensor_data(), offset, annotations)
+            constant = ConstantBuffer(buffer, reader.tensor_data(), storage, annotations)
             buffers.append(reader.mark(start, constant))
     functions: list[Function] = []
     while reader.accept("func"):

@@ -25,7 +25,6 @@ from bytewright.ir.expr import (
 from bytewright.ir.prim import (
     Access,
     Allocate,
-    Annotations,
     BufferParameter,
     Call,
     CallKind,
@@ -45,6 +44,7 @@ from bytewright.ir.prim import (
     View,
 )
 from bytewright.ir.scalar_functions import SCALAR_FUNCTIONS
+from bytewright.ir.storage import Annotations, Storage, from_annotations
 from bytewright.ir.text.print_prim import PRECEDENCE
 from bytewright.ir.text.reader import Reader
 from bytewright.ir.types import DType
@@ -290,7 +290,7 @@ def _read_let(reader: Reader, names: Defined) -> Let:
 def _read_allocate(reader: Reader, names: Defined) -> Allocate:
     buffer = read_buffer(reader)
     names.buffers[buffer.name] = buffer
-    return Allocate(buffer, read_annotations(reader))
+    return Allocate(buffer, *read_storage(reader))
 
 
 def _accepts_attributes(reader: Reader) -> bool:
@@ -298,16 +298,16 @@ def _accepts_attributes(reader: Reader) -> bool:
     return not reader.sees_match(_BLOCK) and reader.accept("{")
 
 
-def read_annotations(reader: Reader) -> Annotations:
+def read_storage(reader: Reader) -> tuple[Storage, Annotations]:
     """`{key=value, ...}`, or nothing."""
     if not _accepts_attributes(reader):
-        return ()
+        return Storage(), ()
     start = reader.position
     found = reader.keywords("}", {})
     for name, value in found.items():
         if not (type(value) in (int, str) or _is_texts(value)):
             reader.refuse(f"annotation '{name}' is a whole number, a text, or a tuple of texts", start)
-    return tuple(found.items())
+    return from_annotations(tuple(found.items()))
 
 
 def _is_texts(value: object) -> bool:

@@ -6,14 +6,19 @@ passes differ only in what changed.
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 
 from bytewright.ir.data import TensorData
 from bytewright.ir.module import ConstantBuffer, Module, Port
-from bytewright.ir.prim import Annotations
+from bytewright.ir.storage import Annotations
 from bytewright.ir.text.notation import format_data, prim_name, wrapped
 from bytewright.ir.text.print_graph import format_typed, print_constants, print_function
-from bytewright.ir.text.print_prim import format_annotations, format_buffer_type, print_primfunc
+from bytewright.ir.text.print_prim import (
+    format_annotations,
+    format_buffer_type,
+    format_storage,
+    print_primfunc,
+)
 
 
 def print_module(module: Module) -> str:
@@ -67,6 +72,6 @@ def _port(word: str, port: Port) -> list[str]:
 
 def _constant_buffer(constant: ConstantBuffer) -> list[str]:
     name, type_ = prim_name(constant.buffer.name), format_buffer_type(constant.buffer)
-    offset = "" if constant.pool_offset is None else f" at {constant.pool_offset}"
-    annotations = format_annotations(constant.annotations)
+    offset = "" if constant.storage.offset is None else f" at {constant.storage.offset}"
+    annotations = format_storage(replace(constant, storage=replace(constant.storage, offset=None)))
     return wrapped(f"constant {name} : {type_}{offset}{annotations} = {format_data(constant.data)}", "")

@@ -16,9 +16,9 @@ from bytewright.ir.expr import (
     Select,
     Var,
 )
+from bytewright.ir.module import ConstantBuffer
 from bytewright.ir.prim import (
     Allocate,
-    Annotations,
     BufferParameter,
     Call,
     External,
@@ -35,6 +35,7 @@ from bytewright.ir.prim import (
     Store,
     View,
 )
+from bytewright.ir.storage import Annotations, to_annotations
 from bytewright.ir.text.notation import (
     INDENT,
     Notes,
@@ -150,7 +151,7 @@ def format_statement(statement: Statement) -> str:
         case Let():
             return f"let {_variable(statement.variable)} = {format_expression(statement.value)}"
         case Allocate():
-            return f"allocate {_buffer(statement.buffer)}{format_annotations(statement.annotations)}"
+            return f"allocate {_buffer(statement.buffer)}{format_storage(statement)}"
         case View():
             return _format_view(statement)
         case Store():
@@ -160,6 +161,11 @@ def format_statement(statement: Statement) -> str:
             return _format_call(statement)
         case _:
             assert_never(statement)
+
+
+def format_storage(definition: Allocate | ConstantBuffer) -> str:
+    """What is said of a definition, first what no pass owns."""
+    return format_annotations((*definition.annotations, *to_annotations(definition.storage)))
 
 
 def format_annotations(annotations: Annotations) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bytewright.ir.module import ConstantBuffer, Module
-from bytewright.ir.prim import CANDIDATE_POOLS, Allocate, BufferParameter, PrimFunc, View
+from bytewright.ir.prim import Allocate, BufferParameter, PrimFunc, View
 from bytewright.ir.scope import Scope, is_within
 from bytewright.ir.types import VirtualDevice
 from bytewright.ir.verify.violation import Context
@@ -43,7 +43,7 @@ def check_changes(context: Context, previous: Module, pass_name: str) -> None:
 
 
 def _known(constant: ConstantBuffer) -> _Known:
-    return _Known(constant.buffer.scope, constant.candidates, constant)
+    return _Known(constant.buffer.scope, constant.storage.candidates, constant)
 
 
 def _check_narrowing(
@@ -92,8 +92,7 @@ def _buffers(function: PrimFunc) -> dict[str, _Known]:
             found[parameter.buffer.name] = _Known(parameter.buffer.scope, None, parameter)
     for statement in walk_statements(function.body):
         if isinstance(statement, Allocate):
-            pools = statement.annotation(CANDIDATE_POOLS)
-            candidates = pools if isinstance(pools, tuple) else None
+            candidates = statement.storage.candidates
             found[statement.buffer.name] = _Known(statement.buffer.scope, candidates, statement)
         elif isinstance(statement, View):
             found[statement.buffer.name] = _Known(statement.buffer.scope, None, statement)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from bytewright.ir.address import num_elements
 from bytewright.ir.module import ConstantBuffer
+from bytewright.ir.storage import misused
 from bytewright.ir.verify.violation import Context
 
 
@@ -23,6 +24,8 @@ def check_module(context: Context) -> None:
     for constant in module.constant_buffers:
         _check_offset(context, constant)
         _check_candidates(context, constant)
+        for fault in misused(constant.annotations, constant.buffer.name):
+            context.report(None, constant, fault)
         buffer, data = constant.buffer, constant.data
         if data.dtype is not buffer.dtype or data.type.num_elements != num_elements(buffer):
             found = f"{data.type.num_elements} elements of {data.dtype.value}"
@@ -36,14 +39,14 @@ def check_module(context: Context) -> None:
 
 
 def _check_candidates(context: Context, constant: ConstantBuffer) -> None:
-    for pool in constant.candidates or ():
+    for pool in constant.storage.candidates or ():
         if context.target is not None and context.target.find_pool(pool) is None:
             what = f"candidate pool '{pool}' of constant buffer '{constant.buffer.name}'"
             context.report(None, constant, f"{what} does not exist in target '{context.target.name}'")
 
 
 def _check_offset(context: Context, constant: ConstantBuffer) -> None:
-    buffer, offset = constant.buffer, constant.pool_offset
+    buffer, offset = constant.buffer, constant.storage.offset
     what = f"constant buffer '{buffer.name}'"
     if not context.offsets:
         if offset is not None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TypeVar, assert_never
 
 from bytewright.ir.address import has_constant_size, num_elements
-from bytewright.ir.border import Border
 from bytewright.ir.expr import (
     Binary,
     BinaryOperator,
@@ -21,10 +20,6 @@ from bytewright.ir.expr import (
     Var,
 )
 from bytewright.ir.prim import (
-    ARENA,
-    CANDIDATE_POOLS,
-    IO,
-    POOL_OFFSET,
     Access,
     Allocate,
     BufferParameter,
@@ -43,6 +38,7 @@ from bytewright.ir.prim import (
     View,
 )
 from bytewright.ir.scope import STACK, Rank
+from bytewright.ir.storage import CANDIDATE_POOLS, POOL_OFFSET, misused
 from bytewright.ir.symbols import buffers_of
 from bytewright.ir.types import DType, Symbol, format_shape
 from bytewright.ir.verify.verify_call import Denoted, check_call
@@ -54,7 +50,6 @@ _INTEGER_ONLY = frozenset({BinaryOperator.MOD, BinaryOperator.SHL, BinaryOperato
 _LOGICAL = frozenset({BinaryOperator.LOGICAL_AND, BinaryOperator.LOGICAL_OR})
 _INDEX_TYPES = frozenset({DType.I32, DType.I64})
 MAX_ALIGNMENT = 1 << 28  # of an object, in gcc and ELF
-_BORDERS = tuple(border.value for border in Border)
 
 
 def check_primfunc(context: Context, function: PrimFunc) -> None:
@@ -284,6 +279,8 @@ class _Checker:
         keys = [key for key, _ in statement.annotations]
         if len(set(keys)) != len(keys):
             self.report(f"an annotation of '{buffer.name}' stands twice")
+        for fault in misused(statement.annotations, buffer.name):
+            self.report(fault)
         if scope in self.context.undecided and not self.is_for_the_planner(statement):
             self.report(f"storage of '{buffer.name}' is undecided: scope '{scope}'")
         if self.context.undecided and scope == STACK and not has_constant_size(buffer):
@@ -296,15 +293,12 @@ class _Checker:
 
     def is_for_the_planner(self, statement: Allocate) -> bool:
         """Whether the planner has to choose a pool for it, out of candidates."""
-        has_candidates = statement.annotation(CANDIDATE_POOLS) is not None
+        has_candidates = statement.storage.candidates is not None
         return self.is_entry and has_candidates and not self.context.offsets
 
     def candidates(self, statement: Allocate) -> None:
-        pools, name = statement.annotation(CANDIDATE_POOLS), statement.buffer.name
+        pools, name = statement.storage.candidates, statement.buffer.name
         if pools is None:
-            return
-        if not isinstance(pools, tuple):
-            self.report(f"{CANDIDATE_POOLS} of '{name}' is not a list of pools")
             return
         scope = statement.buffer.scope
         if scope is not None and scope.rank is not Rank.GLOBAL:
@@ -315,7 +309,7 @@ class _Checker:
                 self.report(f"candidate pool '{pool}' of '{name}' does not exist in target '{target.name}'")
 
     def offset(self, statement: Allocate) -> None:
-        offset, buffer = statement.annotation(POOL_OFFSET), statement.buffer
+        offset, buffer = statement.storage.offset, statement.buffer
         pool = None if buffer.scope is None else buffer.scope.pool
         if not self.context.offsets:
             if offset is not None:
@@ -323,35 +317,32 @@ class _Checker:
             return
         if pool is not None and not self.is_entry:
             self.report(f"'{buffer.name}' is allocated in pool '{pool}' by a kernel; it must be a parameter")
-        is_planned = pool is not None and statement.annotation(ARENA) is None
-        if is_planned and (not isinstance(offset, int) or offset < 0):
+        is_planned = pool is not None and statement.storage.arena is None
+        if is_planned and (offset is None or offset < 0):
             self.report(f"'{buffer.name}' in pool '{pool}' has no {POOL_OFFSET}")
         if not is_planned and offset is not None:
             self.report(f"'{buffer.name}' has a {POOL_OFFSET} without being planned in a pool")
-        if isinstance(offset, int) and offset % buffer.alignment:
+        if offset is not None and offset % buffer.alignment:
             self.report(f"offset {offset} of '{buffer.name}' is not a multiple of {buffer.alignment}")
 
     def request(self, statement: Allocate) -> None:
         """What is requested at run time names an arena of constant size, and is where the arena is."""
-        if statement.annotation(ARENA) is None:
+        buffer, name = statement.buffer, statement.storage.arena
+        if name is None:
             return
-        buffer, arena = statement.buffer, self.allocated.get(statement.arena or "")
-        what = f"'{buffer.name}' is requested from '{statement.annotation(ARENA)}'"
+        arena, what = self.allocated.get(name), f"'{buffer.name}' is requested from '{name}'"
         if not self.is_entry:
             self.report(f"{what} by a kernel; the entry requests what kernels need")
         if arena is None or arena.buffer.name not in self.buffers:
             self.report(f"{what}, which is not allocated here")
-        elif arena.arena is not None or not has_constant_size(arena.buffer):
+        elif arena.storage.arena is not None or not has_constant_size(arena.buffer):
             self.report(f"{what}, which is no arena of constant size")
         elif self.context.offsets and buffer.scope != arena.buffer.scope:
             self.report(f"{what}: scope '{buffer.scope}' is not the arena's, '{arena.buffer.scope}'")
 
     def border(self, statement: Allocate) -> None:
-        mark, name = statement.annotation(IO), statement.buffer.name
-        if mark is None:
-            return
-        if mark not in _BORDERS:
-            self.report(f"{IO} of '{name}' is {mark!r}, not one of {', '.join(_BORDERS)}")
+        border, name = statement.storage.border, statement.buffer.name
+        if border is None:
             return
         if not self.is_entry:
             self.report(f"'{name}' is an input or output of the model, allocated by a kernel")
@@ -362,8 +353,8 @@ class _Checker:
             )
         for parameter in self.function.buffer_parameters:
             self.report(
-                f"'{name}' is an {mark} of the model that the entry allocates, and '{parameter.buffer.name}' is a "
-                "parameter: all inputs and outputs are the application's, or none is"
+                f"'{name}' is an {border.value} of the model that the entry allocates, and "
+                f"'{parameter.buffer.name}' is a parameter: all inputs and outputs are the application's, or none is"
             )
 
     def view(self, statement: View) -> None:

@@ -13,7 +13,6 @@ from bytewright.ir.border import Border, border_buffers
 from bytewright.ir.expr import Const, Load
 from bytewright.ir.module import Module
 from bytewright.ir.prim import (
-    ARENA,
     Allocate,
     BufferParameter,
     Call,
@@ -131,8 +130,8 @@ def _of_entry_statement(module: Module, statement: Statement) -> Iterator[Violat
                 text = f"the loop over '{variable.name}' in the entry is {kind.value}"
                 yield Violation(entry, statement, text, _SERIAL)
         case Allocate(buffer=buffer):
-            if statement.annotation(ARENA) is not None:
-                text = f"'{buffer.name}' has an {ARENA} already, and what is requested is still to be decided"
+            if statement.storage.arena is not None:
+                text = f"'{buffer.name}' has an arena already, and what is requested is still to be decided"
                 yield Violation(
                     entry, statement, text, "leave it out, or print the module after attach_candidates"
                 )
