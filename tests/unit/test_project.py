@@ -20,6 +20,7 @@ PACKAGE = ROOT / "src" / "bytewright"
 # Who may import whom: a part imports itself and the layers before its own.
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"c_names", "diagnostics", "frozen_mapping", "input_file", "option"}),
+    frozenset({"programs"}),
     frozenset({"target"}),
     frozenset({"ir"}),
     frozenset({"ops"}),

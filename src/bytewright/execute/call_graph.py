@@ -18,10 +18,10 @@ from bytewright.execute.description import Bundle
 from bytewright.execute.tools import (
     build_folder,
     compile_c,
-    execute,
     find_cross_compiler,
     find_host_compiler,
 )
+from bytewright.programs import execute
 from bytewright.target.isa.find import ISAS, require_isa
 from bytewright.target.isa.isa import Isa
 
@@ -97,7 +97,6 @@ def _with_whole_frames(compiler: list[str]) -> list[str]:
     """
     macros = execute(
         [*compiler, "-dM", "-E", "-x", "c", os.devnull],
-        directory=Path(),
         timeout_seconds=60,
         what=f"'{compiler[0]}'",
     ).stdout

@@ -29,8 +29,9 @@ from bytewright.execute.build import (
 )
 from bytewright.execute.description import Array, Bundle, read_bundle
 from bytewright.execute.tensors import check_inputs, output_array, output_size_bytes, pack, unpack_outputs
-from bytewright.execute.tools import CrashError, build_folder, compile_c, execute, failure, find_host_compiler
+from bytewright.execute.tools import CrashError, build_folder, compile_c, failure, find_host_compiler
 from bytewright.execute.watch import Watch
+from bytewright.programs import execute
 
 _IO_ALIGNMENT = 16
 _EXIT_VIOLATED = 3

@@ -58,13 +58,13 @@ from bytewright.execute.tools import (
     CrashError,
     build_folder,
     compile_c,
-    execute,
     failure,
     find_cross_compiler,
     find_cross_tool,
     find_tool,
 )
 from bytewright.execute.watch import Watch
+from bytewright.programs import execute
 from bytewright.target.isa.isa import Isa
 from bytewright.target.model import Role
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Literal
+from typing import Literal, TypedDict, Unpack
 
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.execute.boards.counts import FunctionCount, RegionTraffic
@@ -28,10 +28,10 @@ class BatchResult:
         outputs: By inference, in the model's order.
         on: "host" or "qemu".
         target: The target's name.
+        workspace_bytes: All workspace pools together.
         board: The emulated board; `None` on the host.
         microseconds: Host time of each inference and repetition; empty under QEMU.
         instructions: Executed instructions of each inference and repetition; empty on the host.
-        workspace_bytes: All workspace pools together.
         stack_bytes: The deepest stack of the model's run function; `None` on the host.
         flash_bytes: Code, constants and data of the bundle's objects on the board; `None` on the host.
         functions: Instructions of the last inference by function, largest first.
@@ -39,16 +39,16 @@ class BatchResult:
     """
 
     outputs: tuple[tuple[Array, ...], ...]
-    on: str
+    on: Place
     target: str
-    board: str | None
-    microseconds: tuple[float, ...]
-    instructions: tuple[int, ...]
     workspace_bytes: int
-    stack_bytes: int | None
-    flash_bytes: int | None
-    functions: tuple[FunctionCount, ...]
-    traffic: tuple[RegionTraffic, ...]
+    board: str | None = None
+    microseconds: tuple[float, ...] = ()
+    instructions: tuple[int, ...] = ()
+    stack_bytes: int | None = None
+    flash_bytes: int | None = None
+    functions: tuple[FunctionCount, ...] = ()
+    traffic: tuple[RegionTraffic, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,16 +76,30 @@ class RunResult:
     details: BatchResult
 
 
+class RunOptions(TypedDict, total=False):
+    """How to run; every key may be left out.
+
+    Attributes:
+        on: The host, or the board of the bundle's target under QEMU; else the host.
+        repeat: How often an inference runs, for times; else once.
+        options: How to compile.
+        measure_memory: Also count loads and stores by memory (QEMU).
+        timeout_seconds: Limit of the run; else 300.
+    """
+
+    on: Place
+    repeat: int
+    options: BuildOptions | None
+    measure_memory: bool
+    timeout_seconds: float
+
+
 def run_bundle(
     directory: str | PathLike[str],
     inputs: Sequence[Array] | None = None,
     *,
     seed: int | None = None,
-    on: Place = "host",
-    repeat: int = 1,
-    options: BuildOptions | None = None,
-    measure_memory: bool = False,
-    timeout_seconds: float = 300.0,
+    **how: Unpack[RunOptions],
 ) -> RunResult:
     """Runs one inference.
 
@@ -93,26 +107,13 @@ def run_bundle(
         directory: A bundle.
         inputs: One array for each input of the model, of its shape and type; `None` for random inputs.
         seed: Seed of random inputs; 0 if not given.
-        on: The host, or the board of the bundle's target under QEMU.
-        repeat: How often the inference runs, for times.
-        options: How to compile.
-        measure_memory: Also count loads and stores by memory (QEMU).
-        timeout_seconds: Limit of the run.
+        how: The rest.
 
     Raises:
         CompileError: BW204, BW205, BW207, BW402, BW501 or BW502.
     """
     bundle = read_bundle(directory)
-    arrays = random_inputs(bundle, seed or 0) if inputs is None else inputs
-    batch = _run(
-        bundle,
-        [arrays],
-        on=on,
-        repeat=repeat,
-        options=options,
-        measure_memory=measure_memory,
-        timeout_seconds=timeout_seconds,
-    )
+    batch = _run(bundle, [random_inputs(bundle, seed or 0) if inputs is None else inputs], **how)
     return RunResult(
         outputs=batch.outputs[0],
         on=batch.on,
@@ -126,40 +127,25 @@ def run_bundle(
 
 
 def run_batch(
-    directory: str | PathLike[str],
+    directory: str | PathLike[str], batch: Sequence[Sequence[Array]], **how: Unpack[RunOptions]
+) -> BatchResult:
+    """Runs many inferences in one process or image; arguments and errors are those of `run_bundle`."""
+    return _run(read_bundle(directory), batch, **how)
+
+
+def _run(
+    bundle: Bundle,
     batch: Sequence[Sequence[Array]],
-    *,
     on: Place = "host",
     repeat: int = 1,
     options: BuildOptions | None = None,
     measure_memory: bool = False,
     timeout_seconds: float = 300.0,
 ) -> BatchResult:
-    """Runs many inferences in one process or image; arguments and errors are those of `run_bundle`."""
-    return _run(
-        read_bundle(directory),
-        batch,
-        on=on,
-        repeat=repeat,
-        options=options,
-        measure_memory=measure_memory,
-        timeout_seconds=timeout_seconds,
-    )
-
-
-def _run(
-    bundle: Bundle,
-    batch: Sequence[Sequence[Array]],
-    *,
-    on: Place,
-    repeat: int,
-    options: BuildOptions | None,
-    measure_memory: bool,
-    timeout_seconds: float,
-) -> BatchResult:
     if not 1 <= repeat <= MOST_REPETITIONS:
         limits = f"1 to {MOST_REPETITIONS} times"
         raise CompileError(Diagnostic("BW204", f"an inference can run {limits}, not {repeat}"))
+    nothing = BatchResult((), on, bundle.target.name, bundle.workspace_bytes)
     if on == "qemu":
         run = run_on_board(
             bundle,
@@ -169,10 +155,9 @@ def _run(
             measure_memory=measure_memory,
             timeout_seconds=timeout_seconds,
         )
-        return _result(
-            bundle,
-            run.outputs,
-            on,
+        return replace(
+            nothing,
+            outputs=run.outputs,
             board=run.board,
             instructions=run.counts.instructions,
             stack_bytes=run.stack_bytes,
@@ -182,40 +167,10 @@ def _run(
         )
     if options is not None and options.sanitize:
         program = run_program(bundle, batch, repeat=repeat, options=options, timeout_seconds=timeout_seconds)
-        return _result(bundle, program.outputs, on, nanoseconds=program.nanoseconds)
-    context = HostModel.build(bundle.directory, options).open()
-    runs = [context.run(inputs, repeat) for inputs in batch]
-    return _result(
-        bundle,
-        tuple(tuple(outputs) for outputs, _ in runs),
-        on,
-        nanoseconds=tuple(time for _, times in runs for time in times),
-    )
-
-
-def _result(
-    bundle: Bundle,
-    outputs: tuple[tuple[Array, ...], ...],
-    on: str,
-    *,
-    board: str | None = None,
-    nanoseconds: tuple[int, ...] = (),
-    instructions: tuple[int, ...] = (),
-    stack_bytes: int | None = None,
-    flash_bytes: int | None = None,
-    functions: tuple[FunctionCount, ...] = (),
-    traffic: tuple[RegionTraffic, ...] = (),
-) -> BatchResult:
-    return BatchResult(
-        outputs=outputs,
-        on=on,
-        target=bundle.target.name,
-        board=board,
-        microseconds=tuple(time / 1000 for time in nanoseconds),
-        instructions=instructions,
-        workspace_bytes=bundle.workspace_bytes,
-        stack_bytes=stack_bytes,
-        flash_bytes=flash_bytes,
-        functions=functions,
-        traffic=traffic,
-    )
+        outputs, nanoseconds = program.outputs, program.nanoseconds
+    else:
+        context = HostModel.build(bundle.directory, options).open()
+        runs = [context.run(inputs, repeat) for inputs in batch]
+        outputs = tuple(tuple(arrays) for arrays, _ in runs)
+        nanoseconds = [time for _, times in runs for time in times]
+    return replace(nothing, outputs=outputs, microseconds=tuple(time / 1000 for time in nanoseconds))

@@ -1,21 +1,14 @@
-"""External programs: finding them, running them, and saying clearly what is missing or went wrong.
-
-A missing program is BW501 and names the Debian package that has it; a failing one is BW502 with the first
-lines of what it printed. Every call has a time limit.
-"""
+"""Compilers and their tools: which there are, the folder in which they build, and what they say when they fail."""
 
 from __future__ import annotations
 
-import os
-import shlex
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.programs import execute, find_program
 from bytewright.target.isa.isa import Isa
 
 _SHOWN_LINES = 12
@@ -28,10 +21,7 @@ def find_tool(name: str, package: str) -> str:
     Raises:
         CompileError: BW501 with the Debian package that has it.
     """
-    path = shutil.which(name)
-    if path is None:
-        raise _missing(f"'{name}' is not installed", package)
-    return path
+    return find_program((name,), package, f"'{name}' is not installed")[0]
 
 
 def find_cross_tool(isa: Isa, name: str) -> str:
@@ -51,18 +41,8 @@ def find_cross_compiler(isa: Isa, chosen: str | None = None) -> list[str]:
 
 def find_host_compiler(chosen: str | None = None) -> list[str]:
     """The command of the system's C compiler: `chosen`, else $CC, else cc, gcc or clang."""
-    asked = chosen or os.environ.get("CC")
-    if asked:
-        words = shlex.split(asked)
-        if not words or shutil.which(words[0]) is None:
-            source = "the compiler asked for" if chosen else "the environment's CC"
-            raise _missing(f"{source}, '{asked}', is not installed", "gcc")
-        return words
-    for name in ("cc", "gcc", "clang"):
-        path = shutil.which(name)
-        if path is not None:
-            return [path]
-    raise _missing("no C compiler is installed (looked for cc, gcc and clang)", "gcc")
+    missing = "no C compiler is installed (looked for cc, gcc and clang)"
+    return find_program(("cc", "gcc", "clang"), "gcc", missing, "CC", chosen)
 
 
 @contextmanager
@@ -86,12 +66,6 @@ class CrashError(CompileError):
     """The built program itself ended badly: a signal, a fault of the board, a sanitizer's report."""
 
 
-def _missing(message: str, package: str) -> CompileError:
-    return CompileError(
-        Diagnostic("BW501", message, help=f"install it: apt-get install {package} (Debian's package name)")
-    )
-
-
 def failure(message: str, output: str = "", help_text: str | None = None) -> CompileError:
     """A BW502 with the first lines of a program's output as notes."""
     lines = [line.rstrip() for line in output.splitlines() if line.strip()]
@@ -99,37 +73,6 @@ def failure(message: str, output: str = "", help_text: str | None = None) -> Com
     if len(lines) > len(shown):
         shown.append(f"... and {len(lines) - len(shown)} more lines")
     return CompileError(Diagnostic("BW502", message, notes=tuple(shown), help=help_text))
-
-
-def execute(
-    command: Sequence[str],
-    *,
-    directory: Path,
-    timeout_seconds: float,
-    what: str,
-    environment: dict[str, str] | None = None,
-) -> subprocess.CompletedProcess[str]:
-    """Runs a program to its end, whatever its exit status.
-
-    Raises:
-        CompileError: BW502 if it cannot be started or does not end in time.
-    """
-    try:
-        return subprocess.run(
-            list(command),
-            cwd=directory,
-            timeout=timeout_seconds,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            stdin=subprocess.DEVNULL,
-            env=None if environment is None else {**os.environ, **environment},
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise failure(f"{what} did not end within {timeout_seconds:g} s and was stopped") from error
-    except OSError as error:
-        raise failure(f"{what} could not be started: {error.strerror}") from error
 
 
 def compile_c(command: Sequence[str], *, directory: Path, what: str) -> str:

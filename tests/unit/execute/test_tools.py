@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.execute.tools import compile_c, execute, find_host_compiler, find_tool
+from bytewright.execute.tools import compile_c, find_host_compiler, find_tool
+from bytewright.programs import execute
 
 
 def diagnostic_of(caught: pytest.ExceptionInfo[CompileError]) -> Diagnostic:

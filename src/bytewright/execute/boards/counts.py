@@ -10,7 +10,8 @@ from pathlib import Path
 
 from bytewright.diagnostics import InternalError
 from bytewright.execute.build import harness_source
-from bytewright.execute.tools import compile_c, execute, find_host_compiler
+from bytewright.execute.tools import compile_c, find_host_compiler
+from bytewright.programs import execute
 
 _NOTHING_WRITTEN = (1 << 64) - 1
 

@@ -21,10 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.programs import find_program
 from bytewright.target.importers.board import FoundBoard, FoundMemory, refusal
 from bytewright.target.importers.names import memory_name, target_name
 from bytewright.target.importers.preprocess import first_directive
-from bytewright.target.importers.programs import find_program, run_program
+from bytewright.target.importers.programs import run_program
 from bytewright.target.importers.script_text import ScriptText
 from bytewright.target.isa.find import TRIPLES
 from bytewright.target.model import MemoryAccess
@@ -87,7 +88,8 @@ def read_linker_script(path: Path, text: str, include: Sequence[Path], define: S
             without the application, and for a script without memories; BW501, BW502 for the linker.
     """
     linkers = (*(f"{triple}-ld" for triple in TRIPLES), "ld")
-    linker = find_program("LD", linkers, f"binutils-{TRIPLES[0]}", "a linker script")
+    missing = f"a linker script needs {linkers[0]!r}, which is not installed"
+    linker = find_program(linkers, f"binutils-{TRIPLES[0]}", missing, "LD")
     directive = first_directive(text)
     if directive is not None:
         raise refusal(

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.target.importers.programs import find_program, run_program
+from bytewright.programs import find_program
+from bytewright.target.importers.programs import run_program
 from bytewright.target.isa.find import TRIPLES
 
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(?:include|define|undef|ifn?def|if|else|elif|endif)\b", re.MULTILINE)
@@ -29,7 +30,8 @@ def preprocess(path: Path, text: str, include: Sequence[Path], define: Sequence[
     """
     if _DIRECTIVE.search(text) is None:
         return text
-    compiler = find_program("CC", _COMPILERS, "gcc", "a devicetree with preprocessor directives")
+    missing = "a devicetree with preprocessor directives needs 'gcc', which is not installed"
+    compiler = find_program(_COMPILERS, "gcc", missing, "CC")
     command = [*compiler, "-E", "-nostdinc", "-undef", "-D__DTS__", "-x", "assembler-with-cpp"]
     command += [f"-I{folder}" for folder in include]
     command += [f"-D{definition}" for definition in define]
