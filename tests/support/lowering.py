@@ -9,7 +9,7 @@ assert_same_meaning(module)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from bytewright.ir.graph import Constant, Function, Node, Operation, Value
 from bytewright.ir.module import Module, Port
 from bytewright.ir.prim import Access, PrimFunc
 from bytewright.ir.types import DType, TensorType
-from bytewright.ir.verify.stages import Stage, verify
+from bytewright.ir.verify.stages import verify
 from bytewright.ir.where import Where
 from bytewright.lower.fold_pad import fold_pad
 from bytewright.lower.lower_graph import lower_graph
@@ -30,6 +30,8 @@ from bytewright.ops.arithmetic.multiplier import quantize_multiplier
 from bytewright.ops.arithmetic.numerics import Rounding
 from bytewright.ops.rescale import Rescale
 from bytewright.place.plan_devices import plan_devices
+from bytewright.run_passes import PASSES
+from bytewright.target.model import Target
 from bytewright.target.registry import load_target
 from support.evaluation import evaluate_function
 
@@ -87,13 +89,21 @@ class Draft:
 def lowered(module: Module, target_name: str = "host", *, fold: bool = True) -> Module:
     """The module after the stages `place` and `lower`, verified."""
     target = load_target(target_name)
-    placed = plan_devices(module, target)
-    placed = fold_pad(placed) if fold else placed
-    kernels = lower_graph(placed, target)
-    verify(kernels, Stage.LOWERED, target)
-    shared = share_kernels(kernels)
-    verify(shared, Stage.LOWERED, target)
-    return shared
+    for name, changed in lower_step_by_step(module, target, fold=fold):
+        verify(changed, PASSES[name], target)
+        module = changed
+    return module
+
+
+def lower_step_by_step(
+    module: Module, target: Target, *, fold: bool = True
+) -> Generator[tuple[str, Module], None, None]:
+    """The module after each pass of the stages `place` and `lower`, with the name of the pass."""
+    yield "plan_devices", (module := plan_devices(module, target))
+    if fold:
+        yield "fold_pad", (module := fold_pad(module))
+    yield "lower_graph", (module := lower_graph(module, target))
+    yield "share_kernels", share_kernels(module)
 
 
 def random_inputs(module: Module, seed: int) -> list[Array]:
