@@ -28,7 +28,6 @@ from bytewright.execute.host import HostModel
 from bytewright.execute.run import run_batch
 from bytewright.execute.tensors import random_inputs
 from bytewright.pipeline import Compiled, compile_model
-from bytewright.plan_file import plan_of
 from bytewright.target.registry import load_target
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -154,7 +153,7 @@ def on_board(
 
 def ram_bytes(compiled: Compiled) -> int:
     """As `bytewright report` counts it: workspace, stack as promised, parameters in memory that can be written."""
-    return plan_of(compiled.document).ram_bytes
+    return compiled.plan.ram_bytes
 
 
 def table(rows: list[Row]) -> str:

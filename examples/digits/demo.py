@@ -24,7 +24,7 @@ import bytewright
 from bytewright.diagnostics import CompileError
 from bytewright.execute.run import BatchResult, run_batch
 from bytewright.model import CompiledModel
-from bytewright.plan_file import Plan
+from bytewright.record.plan import Plan
 from bytewright.report.memory import buffers_in, use_over_time, used_workspaces
 from bytewright.report.tables import print_charts
 

@@ -8,16 +8,15 @@ whatever it is called, and links are foreign even where they lead to what is lis
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import stat
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
-from bytewright.plan_file import PLAN_FILE, SCHEMA, hash_document, hash_files
+from bytewright.record.plan_file import PLAN_FILE, SCHEMA, hash_document, hash_files, parse_document
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 
@@ -44,12 +43,9 @@ def read_file_list(directory: Path) -> FileList | None:
         return None
     try:
         content = path.read_bytes()
-        found = json.loads(content.decode("utf-8"))
-    except (OSError, ValueError, RecursionError):
+        document = parse_document(content)
+    except (OSError, ValueError):
         return None
-    if not isinstance(found, dict):
-        return None
-    document = cast("dict[str, Any]", found)
     digests, plan_hash = document.get("files"), document.get("plan_hash")
     if document.get("schema") != SCHEMA or not isinstance(plan_hash, str) or not isinstance(digests, dict):
         return None

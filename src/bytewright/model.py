@@ -19,7 +19,7 @@ from bytewright.frozen_mapping import FrozenMapping
 from bytewright.option import checked
 from bytewright.options import Arguments, read_arguments
 from bytewright.pipeline import compile_model
-from bytewright.plan_file import Plan, plan_of
+from bytewright.record.plan import Plan
 from bytewright.run_passes import Progress
 from bytewright.target import Target, load_target
 
@@ -115,4 +115,4 @@ def compile(  # noqa: A001
     asked = read_arguments(options)
     loaded = target if isinstance(target, Target) else load_target(target)
     compiled = compile_model(path, loaded, asked, progress=progress)
-    return CompiledModel(plan_of(compiled.document), FrozenMapping(compiled.files))
+    return CompiledModel(compiled.plan, FrozenMapping(compiled.files))

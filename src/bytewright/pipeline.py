@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bytewright import __version__
-from bytewright.bundle.plan_document import PlannedModel, plan_document
 from bytewright.bundle.write import bundle_files
 from bytewright.codegen.check_indices import check_indices
 from bytewright.codegen.generate import generate_c
 from bytewright.codegen.includes import uses_math
-from bytewright.codegen.interface import (
-    Interface,
-    PoolInterface,
-    arena_interfaces,
-    memory_aliases,
-    offset_macro,
-    planned_offsets,
-    pool_interfaces,
-    strict_ports,
-)
+from bytewright.codegen.interface import interface_of
 from bytewright.codegen.name_symbols import name_symbols
 from bytewright.frontends.open_batch import open_batch
 from bytewright.frontends.registry import import_model
@@ -30,16 +20,18 @@ from bytewright.ir.analyses.clock import read_clock
 from bytewright.ir.analyses.stack import stack_uses
 from bytewright.ir.border import Io, allocates_border
 from bytewright.ir.module import Module
-from bytewright.ir.symbols import scalar_symbols
 from bytewright.ir.verify.admit import admit, admit_to_codegen
 from bytewright.lower.fold_pad import fold_pad
 from bytewright.lower.lower_graph import lower_graph
 from bytewright.lower.share_kernels import share_kernels
-from bytewright.options import Embedding, Options
+from bytewright.options import Options
 from bytewright.place.plan_devices import plan_devices
 from bytewright.plan.request import DEFAULT_NODE_BUDGET
-from bytewright.plan.solution import Solution
 from bytewright.plan.solve import find_solver, solve
+from bytewright.record.build_plan import build_plan
+from bytewright.record.parameter_bytes import parameter_bytes
+from bytewright.record.plan import Plan
+from bytewright.record.plan_file import document_of
 from bytewright.remedy.refuse import require_fit
 from bytewright.remedy.trial import Conditions, Trial
 from bytewright.run_passes import AfterPass, Progress, Runner
@@ -57,13 +49,28 @@ from bytewright.storage.pass_constants import pass_constants
 from bytewright.storage.pin_buffers import pin_buffers
 from bytewright.storage.place_io import place_io
 from bytewright.storage.place_scratch import place_scratch
-from bytewright.target.model import Role, Target
+from bytewright.target.model import Target
 from bytewright.target.options import apply_overrides
 
-# What a module is bit for bit that was written by hand: itself, as the evaluator runs it.
-OWN_NUMERICS = "ir"
 # What each of the attempts may cost that look for a way out when a model does not fit: a fraction of a second.
 REMEDY_NODES = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A model with a place for every byte.
+
+    Attributes:
+        module: At stage PLANNED.
+        plan: Its plan; there are no files yet.
+        contents: The bytes of the parameter pools, by name.
+        trial: What storage and planner found.
+    """
+
+    module: Module
+    plan: Plan
+    contents: Mapping[str, bytes]
+    trial: Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +78,19 @@ class Compiled:
     """What compiling gives.
 
     Attributes:
-        planned: The planned module and its evidence.
-        document: plan.json.
+        module: Planned.
+        plan: What plan.json holds.
         files: Path in the bundle -> content.
     """
 
-    planned: PlannedModel
-    document: dict[str, Any]
+    module: Module
+    plan: Plan
     files: dict[str, bytes]
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """plan.json."""
+        return document_of(self.plan)
 
 
 def compile_model(
@@ -101,25 +113,25 @@ def compile_model(
     Raises:
         CompileError: The model or an option is wrong, or it does not fit.
     """
-    run = Runner(target, progress, after_pass)
-    planned = _plan(model, options or Options(), run)  # from a model to a place for every byte
+    run, options = Runner(target, progress, after_pass), options or Options()
+    planned = _plan(model, options, run)  # from a model to a place for every byte
     run.begin("codegen")  # C text
     admit_to_codegen(planned.module)
-    document = plan_document(planned)
-    c_files = generate_c(planned.module, _interface(planned, document["plan_hash"]))
+    interface = interface_of(planned.module, planned.plan, planned.contents, options.embed)
+    c_files = generate_c(planned.module, interface)
     run.begin("bundle")  # what the user takes away
-    files = bundle_files(c_files, document, planned.module.name, uses_math(planned.module))
-    return Compiled(planned, document, files)
+    plan, files = bundle_files(c_files, planned.plan, uses_math(planned.module))
+    return Compiled(planned.module, plan, files)
 
 
 def plan_model(
     model: Path | Module, target: Target, options: Options | None = None, *, progress: Progress | None = None
-) -> PlannedModel:
+) -> Planned:
     """The part of `compile_model` before C is written."""
     return _plan(model, options or Options(), Runner(target, progress))
 
 
-def _plan(model: Path | Module, options: Options, run: Runner) -> PlannedModel:
+def _plan(model: Path | Module, options: Options, run: Runner) -> Planned:
     find_solver(options.solver)  # before the model is read
     target = apply_overrides(run.target, options.overrides)
     run = replace(run, target=target)
@@ -163,18 +175,10 @@ def _plan(model: Path | Module, options: Options, run: Runner) -> PlannedModel:
     target = trial.conditions.target
     run = replace(run, target=target)
     module = run(apply_solution, trial.module, trial.workspace, trial.parameters)
-    return PlannedModel(
-        module,
-        target,
-        module.numerics or OWN_NUMERICS,
-        trial.conditions.options.io,
-        __version__,
-        trial.timeline,
-        trial.workspace,
-        trial.parameters,
-        trial.stack,
-        _pools(module, target, Role.PARAMETERS, trial.parameters, options.embed),
-    )
+    contents = parameter_bytes(module, target, trial.parameters)
+    io, timeline, stack = trial.conditions.options.io, trial.timeline, trial.stack
+    plan = build_plan(module, target, io, timeline, stack, trial.workspace, trial.parameters, contents)
+    return Planned(module, plan, contents, trial)
 
 
 def store(
@@ -206,45 +210,4 @@ def store(
     parameters = solve(parameter_problem, solver=options.solver, node_budget=node_budget)
     return Trial(
         conditions, module, timeline, stack, workspace_problem, workspace, parameter_problem, parameters
-    )
-
-
-def _pools(
-    module: Module,
-    target: Target,
-    role: Role,
-    solution: Solution,
-    embedding: Embedding = Embedding.AUTO,
-) -> tuple[PoolInterface, ...]:
-    used_bytes = {use.pool: use.top_bytes for use in solution.pools}
-    alignments = {use.pool: use.alignment for use in solution.pools}
-    return pool_interfaces(module, target, role, used_bytes, alignments, embedding)
-
-
-def _interface(planned: PlannedModel, plan_hash: str) -> Interface:
-    module, target = planned.module, planned.target
-    offsets = tuple(
-        (offset_macro(module.name, buffer.scope.pool or "", buffer.name), offset)
-        for buffer, offset in planned_offsets(module)
-        if buffer.scope is not None
-    )
-    workspaces = _pools(module, target, Role.WORKSPACE, planned.workspace)
-    return Interface(
-        model=module.name,
-        version=planned.version,
-        numerics=planned.numerics,
-        io=planned.io,
-        target=target.name,
-        plan_hash=plan_hash,
-        workspaces=workspaces,
-        parameters=planned.parameter_pools,
-        aliases=memory_aliases(target),
-        arenas=arena_interfaces(module, workspaces),
-        inputs=module.inputs,
-        outputs=module.outputs,
-        symbols=tuple(symbol for _, symbol in scalar_symbols(module.main) if symbol is not None),
-        stack_planned_bytes=planned.stack[0].planned_bytes,
-        stack_size_bytes=planned.stack[0].size_bytes,
-        offsets=offsets,
-        strict_ports=strict_ports(module),
     )

@@ -17,7 +17,7 @@ from bytewright.execute.paranoid import run_paranoid
 from bytewright.inspect.check_elf import check_elf
 from bytewright.options import Options
 from bytewright.pipeline import compile_model
-from bytewright.plan_file import read_plan
+from bytewright.record.plan_file import read_plan
 from bytewright.target.options import Overrides, apply_overrides, parse_pool_option
 from bytewright.target.registry import load_target
 from support import shared_models as models

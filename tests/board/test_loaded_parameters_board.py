@@ -15,7 +15,7 @@ from elftools.elf.elffile import ELFFile
 
 from bytewright.cli.main import bytewright
 from bytewright.execute.run import run_bundle
-from bytewright.plan_file import read_plan
+from bytewright.record.plan_file import read_plan
 from bytewright.target.dump import dump, dump_toml
 from bytewright.target.load import load_description, load_text
 from bytewright.target.model import Target

@@ -24,7 +24,7 @@ from bytewright.execute.qemu import BoardImage, build_image
 from bytewright.execute.run import run_batch, run_bundle
 from bytewright.options import Options
 from bytewright.pipeline import compile_model
-from bytewright.plan_file import read_plan
+from bytewright.record.plan_file import read_plan
 from bytewright.target.dump import dump
 from bytewright.target.load import load_description
 from bytewright.target.options import Overrides, apply_overrides, parse_pool_option

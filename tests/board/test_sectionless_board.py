@@ -14,7 +14,7 @@ from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import Bundle, read_bundle
 from bytewright.execute.qemu import BoardImage, build_image
 from bytewright.execute.run import run_bundle
-from bytewright.plan_file import read_plan
+from bytewright.record.plan_file import read_plan
 from bytewright.target.dump import dump
 from bytewright.target.load import load_description
 from bytewright.target.model import Target

@@ -22,7 +22,7 @@ from bytewright.ir.scope import WORKSPACE, pool_scope
 from bytewright.ir.text.print_module import print_module
 from bytewright.ir.types import DType, Symbol
 from bytewright.pipeline import compile_model
-from bytewright.plan_file import plan_of, read_plan
+from bytewright.record.plan_file import read_plan
 from bytewright.target.registry import load_target
 from support.arena_cases import (
     ALL_EXTENTS,
@@ -66,7 +66,7 @@ def test_p7_constant_sizes_become_offsets_and_open_sizes_requests() -> None:
         "mixed", kernels, body.finish(), rows_of("x", eight), rows_of("y", eight), scalars=scalars
     )
     made = compile_model(module, HOST)
-    buffers = plan_of(made.document).buffers
+    buffers = made.plan.buffers
     found = {name: (b.place.kind, b.place.name, b.place.offset is None) for name, b in buffers.items()}
     assert found == {
         "x": ("caller", "x", True),
@@ -82,7 +82,7 @@ def test_p7_constant_sizes_become_offsets_and_open_sizes_requests() -> None:
         "y/scratch1": "scratch",
     }
     assert (buffers["arena"].role, buffers["arena"].size_bytes) == ("arena", 64 + 96)
-    text = print_module(made.planned.module)
+    text = print_module(made.module)
     assert text.count('arena="arena"') == 2
     source = " ".join(made.files["src/mixed.c"].decode().split())
     assert "MIXED_AT_RAM_T__SCRATCH0 = " in source
@@ -97,7 +97,7 @@ def test_p7_a_call_that_passes_a_constant_requests_nothing() -> None:
     body.call("fixed_k", region(first), region(last), 5, where=WHERE)
     scalars = [value_of(Symbol("rows", 5, 5))]
     made = compile_model(module_of("fixed", [inner], body.finish(), first, last, scalars=scalars), HOST)
-    scratch = plan_of(made.document).buffers["y/scratch0"]
+    scratch = made.plan.buffers["y/scratch0"]
     assert (scratch.place.kind, scratch.size_bytes) == ("planned", 60)
     assert "src/fixed_backend.c" not in made.files
     assert "backend" not in made.files["include/fixed.h"].decode()
@@ -106,7 +106,7 @@ def test_p7_a_call_that_passes_a_constant_requests_nothing() -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_p7_the_evaluator_agrees_with_numpy_before_and_after_planning(name: str) -> None:
     case = CASES[name]
-    for module in (case.module, compiled(name).planned.module):
+    for module in (case.module, compiled(name).module):
         for rows in (1, 3, 8):
             given = {"x": values_of(rows), "rows": rows}
             result = Evaluator(module).run("main", given)["y"]
@@ -135,7 +135,7 @@ def test_p7_clang_and_the_largest_optimisation_agree(folder: Path) -> None:
 
 
 def test_p7_each_pool_has_its_own_arena() -> None:
-    buffers = plan_of(compiled("pools").document).buffers
+    buffers = compiled("pools").plan.buffers
     places = {name: b.place.name for name, b in buffers.items() if b.place.kind == "arena"}
     assert places == {
         "t0/scratch0": "fast",
@@ -151,7 +151,7 @@ def test_p7_each_pool_has_its_own_arena() -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_p7_arenas_take_part_in_overlap_like_any_buffer(name: str) -> None:
     """Beside what lives while they serve, and over what does not."""
-    plan = plan_of(compiled(name).document)
+    plan = compiled(name).plan
     for arena in (b for b in plan.buffers.values() if b.role == "arena"):
         steps = [s for s in plan.steps if arena.name in s.scratch]
         assert arena.live == (steps[0].ticks[0] + 1, steps[-1].ticks[1] - 1)

@@ -20,7 +20,7 @@ from bytewright.inspect.check import check_bundle
 from bytewright.inspect.check_stack import StackProof, check_stack
 from bytewright.ir.types import DType, Symbol
 from bytewright.pipeline import compile_model
-from bytewright.plan_file import plan_of, read_plan
+from bytewright.record.plan_file import read_plan
 from support.arena_cases import (
     ALL_EXTENTS,
     CASES,
@@ -271,7 +271,7 @@ def test_p12_sizes_are_counted_in_64_bits(folder: Path, tmp_path: Path) -> None:
     rows = Symbol("rows", 1, 1 << 28)
     kernel = open_kernel("huge_k", [Scratch(2, DType.I16, 32), Scratch(5, DType.I32, 64)], rows)
     made = compile_model(open_chain("huge", [kernel], rows=rows), HOST)
-    plan = plan_of(made.document)
+    plan = made.plan
     assert plan.buffers["arena"].size_bytes == (1 << 30) + 5 * (1 << 30)
     write_bundle(made.files, folder)
     check_bundle(folder)

@@ -48,9 +48,9 @@ def test_u1_tensors_and_scratch_are_in_one_problem() -> None:
 def test_u1_scratch_uses_what_tensors_leave_at_its_tick() -> None:
     """Each call copies its input to one scratch array, that to the other, and that to the result: two at a time."""
     result = planned(chain("m", [reverse_kernel("m_k", SIZE, num_scratch=2)] * 3, SIZE), no_stack())
-    (use,) = result.workspace.pools
+    (use,) = result.trial.workspace.pools
     assert use.top_bytes == use.lower_bound_bytes == 2 * SIZE
-    places = result.workspace.placement_of
+    places = result.trial.workspace.placement_of
     names = ("t0/out", "t1/scratch0", "t1/scratch1", "t1/out")
     assert [places[name].offset for name in names] in ([0, SIZE, 0, SIZE], [SIZE, 0, SIZE, 0])
 
@@ -65,9 +65,9 @@ def test_u1_a_kernel_shared_by_calls_has_scratch_at_an_offset_for_each() -> None
         body.call("m_k", region(source), region(result), where=WHERE)
     result = planned(module_of("m", [kernel], body.finish(), first, last), no_stack())
     assert len(result.module.kernels) == 1
-    scratch = [name for name in result.workspace.placement_of if "scratch" in name]
+    scratch = [name for name in result.trial.workspace.placement_of if "scratch" in name]
     assert len(scratch) == 4
-    (use,) = result.workspace.pools
+    (use,) = result.trial.workspace.pools
     assert use.top_bytes == 2 * SIZE
 
 
@@ -131,4 +131,4 @@ def test_u1_scratch_that_asks_for_the_workspace_is_planned_on_every_target() -> 
     for name in ("host", "mps3-an547", "generic-cortex-m"):
         module = chain("m", [reverse_kernel("m_k", SIZE, WORKSPACE)] * 2, SIZE)
         result = planned(module, load_target(name))
-        assert sorted(result.workspace.placement_of) == ["t0/out", "t0/scratch0", "y/scratch0"]
+        assert sorted(result.trial.workspace.placement_of) == ["t0/out", "t0/scratch0", "y/scratch0"]

@@ -85,7 +85,7 @@ def _pools(*workspace: str, parameters: tuple[str, ...] = ()) -> Target:
 
 
 def _allocations(compiled: Compiled) -> dict[str, Allocate]:
-    statements = walk_statements(compiled.planned.module.main.body)
+    statements = walk_statements(compiled.module.main.body)
     return {s.buffer.name: s for s in statements if isinstance(s, Allocate)}
 
 

@@ -22,7 +22,7 @@ from bytewright.execute.description import read_bundle
 from bytewright.ir.border import Io
 from bytewright.options import Options
 from bytewright.pipeline import Compiled, compile_model
-from bytewright.plan_file import plan_of
+from bytewright.record.plan_file import plan_of
 from bytewright.target import Target, load_text
 from support.c_program import run_c
 from support.reference import LiteRt

@@ -10,7 +10,7 @@ import pytest
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_bundle
 from bytewright.inspect.check import check_bundle
-from bytewright.plan_file import read_plan
+from bytewright.record.plan_file import read_plan
 from bytewright.report.by_memory import use_by_memory
 from support.c_program import run_c
 from support.kws_program import HASH, NOT_SET, OK, RUN, expected_output, output_of

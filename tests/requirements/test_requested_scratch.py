@@ -23,7 +23,6 @@ from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
 from bytewright.options import Options, Pin
 from bytewright.pipeline import compile_model, store
-from bytewright.plan_file import plan_of
 from bytewright.remedy.trial import Conditions
 from bytewright.run_passes import Runner
 from bytewright.target import load_text
@@ -89,14 +88,14 @@ def folder(tmp_path: Path) -> Path:
 
 
 def requests_of(name: str) -> list[tuple[int, int]]:
-    buffers = plan_of(compiled(name).document).buffers.values()
+    buffers = compiled(name).plan.buffers.values()
     return [(b.size_bytes, b.alignment) for b in buffers if b.place.kind == "arena"]
 
 
 @pytest.mark.parametrize("name", FIXED_CASES)
 def test_s11_what_nothing_plans_is_requested_and_what_names_a_pool_is_planned(name: str) -> None:
     requests, arena_bytes = REQUESTS[name]
-    buffers = plan_of(compiled(name).document).buffers
+    buffers = compiled(name).plan.buffers
     assert sorted(requests_of(name)) == sorted(requests)
     assert {b.place.kind for b in buffers.values() if b.role == "tensor"} <= {"planned"}
     assert buffers["arena"].size_bytes == arena_bytes
@@ -109,11 +108,11 @@ def test_s11_what_nothing_plans_is_requested_and_what_names_a_pool_is_planned(na
 def test_s11_without_the_option_the_same_programs_request_nothing_of_constant_size(name: str) -> None:
     case = case_of(name)
     made = compile_model(case.module, HOST)
-    kinds = {b.place.kind for b in plan_of(made.document).buffers.values() if b.role == "scratch"}
+    kinds = {b.place.kind for b in made.plan.buffers.values() if b.role == "scratch"}
     assert kinds <= ({"arena"} if name == "fixed_beside" else {"planned", "stack"})
     off = apply_overrides(HOST, Overrides(use_backend_alloc_workspace=False))
     assert made.files == compile_model(case.module, off).files
-    result = Evaluator(compiled(name).planned.module).run("main", {"x": values_of(8), "rows": 8})["y"]
+    result = Evaluator(compiled(name).module).run("main", {"x": values_of(8), "rows": 8})["y"]
     assert result.tolist() == expected_of(case, 8)
 
 
@@ -177,7 +176,7 @@ def test_s11_kernels_whose_scratch_is_constant_in_itself(scope: Scope | None) ->
     """Three calls of kernels with two arrays each, of 40 B; the second is aligned to 16."""
     module = chain("m", [reverse_kernel("m_r", 40, scope, num_scratch=2)] * 3, 40)
     made = compile_model(module, BACKEND)
-    plan, source = plan_of(made.document), made.files["src/m.c"].decode()
+    plan, source = made.plan, made.files["src/m.c"].decode()
     is_requested = scope in (None, GLOBAL)
     assert source.count("m_backend_alloc_workspace(") == (6 if is_requested else 0)
     assert source.count("m_backend_free_workspace(") == (6 if is_requested else 0)
@@ -212,10 +211,10 @@ def test_s11_the_attribute_is_the_devices_that_runs_the_kernel() -> None:
 
 def test_s11_a_pin_asks_for_a_static_plan() -> None:
     module = case_of("fixed_several").module
-    everywhere = plan_of(compile_model(module, BACKEND, Options(pins=(Pin("*/scratch*", "ram"),))).document)
+    everywhere = compile_model(module, BACKEND, Options(pins=(Pin("*/scratch*", "ram"),))).plan
     assert {b.place.kind for b in everywhere.buffers.values() if b.role == "scratch"} == {"planned"}
     pins = (Pin("t1/scratch*", "ram"), Pin("t0/scratch1", "ram", offset=256))
-    one = plan_of(compile_model(module, BACKEND, Options(pins=pins)).document)
+    one = compile_model(module, BACKEND, Options(pins=pins)).plan
     assert one.buffers["t0/scratch1"].place.offset == 256
     assert {key for key, b in one.buffers.items() if b.place.kind == "arena"} == {
         "t0/scratch0",
@@ -226,7 +225,7 @@ def test_s11_a_pin_asks_for_a_static_plan() -> None:
 def test_s11_sizes_known_at_run_time_are_requested_with_the_option_as_without() -> None:
     for name in ("one", "several", "nested"):
         made = compile_model(CASES[name].module, BACKEND)
-        assert plan_of(made.document).buffers == plan_of(compiled(name).document).buffers
+        assert made.plan.buffers == compiled(name).plan.buffers
 
 
 def test_s11_a_model_without_such_scratch_is_the_same_bundle(folder: Path) -> None:
@@ -236,6 +235,6 @@ def test_s11_a_model_without_such_scratch_is_the_same_bundle(folder: Path) -> No
     one, other = (compile_model(model_path(KWS), target) for target in (board, backend))
     assert list(one.files) == list(other.files)
     assert one.files["src/kws_ref_model_kernels.c"] == other.files["src/kws_ref_model_kernels.c"]
-    assert plan_of(one.document).buffers == plan_of(other.document).buffers
+    assert one.plan.buffers == other.plan.buffers
     write_bundle(other.files, folder)
     check_bundle(folder)

@@ -18,6 +18,7 @@ import pytest
 from bytewright import pipeline
 from bytewright.bundle.write import write_bundle
 from bytewright.codegen.generate import generate_c
+from bytewright.codegen.interface import Embedding, interface_of
 from bytewright.codegen.kernels import kernels_source
 from bytewright.diagnostics import CompileError, InternalError
 from bytewright.execute.call_graph import compile_call_graphs
@@ -279,7 +280,7 @@ def test_s5_what_does_not_fit_there_fails_by_how_many_bytes(size_bytes: int, mis
     target = load_text(TWO_POOLS, "two.toml")
     module = chain("m", [reverse_kernel("m_r", size_bytes, pool_scope("fast"))], size_bytes)
     if missing is None:
-        assert planned(module, target).workspace.has_plan
+        assert planned(module, target).trial.workspace.has_plan
         return
     with pytest.raises(CompileError) as caught:
         planned(module, target)
@@ -378,7 +379,7 @@ def test_s10_the_limit_is_of_the_whole_path_and_exact(tmp_path: Path) -> None:
 
 def test_s10_what_cannot_move_fails_with_path_and_sums() -> None:
     module, total = three_deep(N, STACK, LOCAL), 2 * N + 3 * ALLOWANCE
-    assert planned(module, target_of(max_stack=total)).stack[0].size_bytes == total
+    assert planned(module, target_of(max_stack=total)).trial.stack[0].size_bytes == total
     text = refusal(module, target_of(max_stack=total - 1))
     assert f"needs {total} B; its limit is {total - 1} B: 1 B too few" in text
     path = f"main 0 B + {ALLOWANCE} B -> m_outer {N} B + {ALLOWANCE} B -> m_inner {N} B + {ALLOWANCE} B"
@@ -648,7 +649,8 @@ def test_s23_a_tag_that_a_pass_lowers_is_left_alone_and_refused_at_emission(wher
     assert find_allocation(result, where) == find_allocation(module, where)
     violations = [v.text for v in find_violations(result, Stage.PLANNED, target)]
     assert any("scope 'global.unified' was left over by pass 'lower_unified'" in text for text in violations)
-    interface = pipeline._interface(planned(lowered_by_its_pass(module, where), target), "0" * 64)
+    original = planned(lowered_by_its_pass(module, where), target)
+    interface = interface_of(original.module, original.plan, original.contents, Embedding.AUTO)
     with pytest.raises(InternalError, match=r"scratch0|t1/out"):
         generate_c(result, interface)
 

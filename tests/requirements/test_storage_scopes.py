@@ -13,6 +13,7 @@ import pytest
 
 from bytewright.bundle.write import write_bundle
 from bytewright.codegen.generate import generate_c
+from bytewright.codegen.interface import Embedding, interface_of
 from bytewright.codegen.kernels import kernels_source
 from bytewright.diagnostics import CompileError, InternalError
 from bytewright.execute.build import BuildOptions
@@ -86,7 +87,7 @@ def test_s1_stack_or_workspace_is_chosen_from_what_the_scope_allows(
     """Round the limit the same kernel keeps its scratch or gets it; the bytes that it computes are the same."""
     module = reversing(size_bytes, GLOBAL)
     result = planned(module, host(LIMIT))
-    scratch = [name for name in result.workspace.placement_of if "scratch" in name]
+    scratch = [name for name in result.trial.workspace.placement_of if "scratch" in name]
     assert (scratch == []) == on_stack
     assert stack_uses(result.module, host(LIMIT))[0].planned_bytes == (size_bytes if on_stack else 0)
     expected = np.arange(size_bytes).astype(np.int8)[::-1]
@@ -174,10 +175,8 @@ def test_s17_emission_refuses_an_allocation_that_was_not_decided(scope: Scope | 
 
 def emit(module: Module) -> None:
     """Generates C for a module, with the interface of its planned original."""
-    from bytewright import pipeline
-
     original = planned(reversing(8, LOCAL), load_target("host"))
-    generate_c(module, pipeline._interface(original, "0" * 64))
+    generate_c(module, interface_of(original.module, original.plan, original.contents, Embedding.AUTO))
 
 
 def with_entry_allocations(module: Module, change: Any) -> Module:
@@ -245,7 +244,7 @@ def test_s21_a_tensor_keeps_the_pool_that_placement_gave_it() -> None:
     found = allocations(lower_graph(fold_pad(placed), target).main.body)
     assert len(found) > 2
     assert {a.buffer.scope for a in found} == {pool_scope("isram")}
-    pools = planned(lower_graph(fold_pad(placed), target), target).workspace.pools
+    pools = planned(lower_graph(fold_pad(placed), target), target).trial.workspace.pools
     assert {use.pool: use.top_bytes > 0 for use in pools} == {"dtcm": False, "isram": True}
 
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from bytewright.bundle.plan_document import plan_document
 from bytewright.diagnostics import CompileError
 from bytewright.inspect.check_plan import faults_of_plan
 from bytewright.ir.builder import BodyBuilder, load, region
@@ -19,7 +18,7 @@ from bytewright.ir.text.print_module import module_data, print_module
 from bytewright.ir.types import DType
 from bytewright.ir.walk import walk_statements
 from bytewright.options import Pin
-from bytewright.plan_file import plan_of
+from bytewright.record.plan_file import document_of, plan_of
 from bytewright.report.explain import explain, explanation_lines
 from bytewright.storage.attach_candidates import attach_candidates
 from bytewright.storage.pin_buffers import pin_buffers
@@ -323,7 +322,7 @@ def test_s15_constants_go_to_pools_that_the_devices_that_read_them_reach() -> No
         "attach_candidates: global, touched by npu: {common}",
     )
     result = planned(with_constants(("cpu", "npu")), target())
-    document = plan_document(result) | {"files": {}}
+    document = document_of(result.plan)
     by_name = {buffer["name"]: buffer for buffer in document["buffers"]}
     assert [by_name[f"w_{d}"]["place"]["name"] for d in ("cpu", "npu")] == ["flash", "common"]
     assert [by_name[f"w_{d}"]["candidates"] for d in ("cpu", "npu")] == [["flash", "common"], ["common"]]
@@ -355,7 +354,7 @@ def test_s15_explain_says_why_and_check_proves_it_again() -> None:
         replace(reverse_kernel("m_inner", SIZE, num_scratch=0), device="npu"),
         handing("m_outer", "m_inner"),
     ]
-    document = plan_document(planned(between_cpu(*kernels), target())) | {"files": {}}
+    document = document_of(planned(between_cpu(*kernels), target()).plan)
     plan = plan_of(document)
     text = "\n".join(explanation_lines(plan, explain(plan, "b")))
     assert "in kernel 'm_outer', kernel 'm_inner' of device 'npu' touches it" in text

@@ -27,7 +27,7 @@ from bytewright.inspect.check import check_bundle
 from bytewright.ir.border import Io
 from bytewright.options import Options
 from bytewright.pipeline import compile_model
-from bytewright.plan_file import read_plan
+from bytewright.record.plan_file import read_plan
 from bytewright.target.registry import load_target
 from support import shared_models as models
 from support.against_reference import drawn

@@ -15,7 +15,7 @@ from bytewright.cli.check import prove_stack
 from bytewright.cli.main import bytewright as command_line
 from bytewright.ir.scope import LOCAL
 from bytewright.pipeline import compile_model
-from bytewright.plan_file import read_plan
+from bytewright.record.plan_file import read_plan
 from bytewright.target import BUILTIN_TARGETS, load_target
 from bytewright.target.importers import ImportOptions, import_target
 from support.digits_bundle import DIGITS

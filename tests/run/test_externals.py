@@ -27,7 +27,7 @@ from bytewright.ir.text.parse import Constants, parse_text
 from bytewright.ir.text.print_module import print_module
 from bytewright.ir.verify.stages import Stage, find_violations
 from bytewright.pipeline import plan_model
-from bytewright.plan_file import read_plan
+from bytewright.record.plan_file import read_plan
 from bytewright.target import Target, load_target
 
 HOST = load_target("host")

@@ -26,7 +26,8 @@ from bytewright.pipeline import compile_model
 from bytewright.plan.problem import Buffer, Candidate, Pool, Problem
 from bytewright.plan.solution import Placement
 from bytewright.plan.validate import validate
-from bytewright.plan_file import Plan, read_plan
+from bytewright.record.plan import Plan
+from bytewright.record.plan_file import read_plan
 from bytewright.target.registry import load_target
 from support import shared_models as models
 from support.corrupt_plan import alive_at_once, move_buffer, overlapping_pair

@@ -18,7 +18,6 @@ from bytewright.ir.module import Module
 from bytewright.ir.scope import WORKSPACE, pool_scope
 from bytewright.ir.types import DType, Symbol
 from bytewright.pipeline import Compiled, compile_model
-from bytewright.plan_file import plan_of
 from bytewright.target import load_text
 from bytewright.target.model import Target
 from bytewright.target.options import Overrides, apply_overrides
@@ -270,5 +269,5 @@ def own_pair(name: str, folder: Path, program_folder: Path, main: str) -> dict[s
 
 
 def num_requests(name: str) -> int:
-    plan = plan_of(compiled(name).document)
+    plan = compiled(name).plan
     return sum(b.place.kind == "arena" for b in plan.buffers.values())

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from bytewright.plan_file import hash_document, hash_files
+from bytewright.record.plan_file import hash_document, hash_files
 
 
 def sealed(files: Mapping[str, bytes], model: str = "m") -> dict[str, bytes]:

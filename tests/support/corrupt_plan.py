@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from bytewright.codegen.interface import offset_macro
-from bytewright.plan_file import Plan, PlannedBuffer, hash_document, hash_files, read_plan
+from bytewright.record.plan import Plan, PlannedBuffer
+from bytewright.record.plan_file import hash_document, hash_files, read_plan
 
 
 def overlapping_pair(plan: Plan, first_role: str = "tensor") -> tuple[PlannedBuffer, PlannedBuffer]:

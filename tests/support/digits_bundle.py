@@ -13,7 +13,8 @@ import numpy as np
 
 from bytewright.bundle.write import write_bundle
 from bytewright.pipeline import compile_model
-from bytewright.plan_file import Plan, hash_document, hash_files, plan_of
+from bytewright.record.plan import Plan
+from bytewright.record.plan_file import hash_document, hash_files, plan_of
 from bytewright.target import Overrides, ProviderOption, apply_overrides, load_target
 from bytewright.target.model import Provider
 from tflite_writer import ModelBuilder

@@ -8,7 +8,6 @@ from itertools import pairwise
 import numpy as np
 
 from bytewright import pipeline
-from bytewright.bundle.plan_document import PlannedModel
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.data import TensorData
 from bytewright.ir.expr import Buffer, Var, cast
@@ -28,6 +27,7 @@ from bytewright.ir.types import DType, TensorType
 from bytewright.ir.verify.stages import Stage, verify
 from bytewright.ir.walk import walk_statements
 from bytewright.ir.where import Where
+from bytewright.pipeline import Planned
 from bytewright.storage.attach_candidates import attach_candidates
 from bytewright.storage.place_scratch import place_scratch
 from bytewright.target.model import Target
@@ -145,7 +145,7 @@ def stored(module: Module, target: Target) -> Module:
     return attached
 
 
-def planned(module: Module, target: Target) -> PlannedModel:
+def planned(module: Module, target: Target) -> Planned:
     """The module planned by the pipeline."""
     verify(module, Stage.LOWERED)
     return pipeline.plan_model(module, target)

@@ -181,19 +181,15 @@ def test_text_does_not_double_where_an_operand_is_used_twice() -> None:
 
 def test_expressions_stay_shallow_in_a_long_chain() -> None:
     for content in (elementwise_chain(120), additions_of_input(120)):
-        depths = [depth_of(kernel) for kernel in compiled(content).planned.module.kernels]
+        depths = [depth_of(kernel) for kernel in compiled(content).module.kernels]
         assert max(depths) <= 60 < MAX_DEPTH  # C99 grants 63 levels of parentheses
 
 
 def test_layers_that_share_weights_share_their_bytes() -> None:
     one, many = (compiled(FAMILIES["shared weights"](count)) for count in (1, 20))
-    sizes = [
-        sum(len(constant.data.content) for constant in c.planned.module.constant_buffers) for c in (one, many)
-    ]
+    sizes = [sum(len(constant.data.content) for constant in c.module.constant_buffers) for c in (one, many)]
     assert sizes[1] <= sizes[0] + 20 * 64
-    contents = [
-        id(c.data.content) for c in many.planned.module.constant_buffers if len(c.data.content) >= 1 << 20
-    ]
+    contents = [id(c.data.content) for c in many.module.constant_buffers if len(c.data.content) >= 1 << 20]
     assert len(contents) == 1
 
 

@@ -29,7 +29,7 @@ from pathlib import Path
 from bytewright.bundle.standing import NEW, OLD, WORK_PREFIX, Standing, has_link_above, refused
 from bytewright.bundle_folder import digest_of, read_file_list
 from bytewright.diagnostics import CompileError
-from bytewright.plan_file import PLAN_FILE
+from bytewright.record.plan_file import PLAN_FILE
 
 Files = Mapping[str, bytes]
 

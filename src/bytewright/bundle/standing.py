@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bytewright.bundle_folder import FileList, digest_of, foreign_entries, read_file_list
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.plan_file import PLAN_FILE
+from bytewright.record.plan_file import PLAN_FILE
 
 WORK_PREFIX = ".bytewright-"
 NEW, OLD = "new", "old"  # the two bundles in a folder of work

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 from bytewright.bundle.install import install
-from bytewright.bundle.plan_document import BUILD_FLAGS
 from bytewright.bundle.standing import look_at, refused
-from bytewright.plan_file import PLAN_FILE, hash_files
+from bytewright.record.plan import Plan
+from bytewright.record.plan_file import PLAN_FILE, document_of, with_files
 
 
-def bundle_files(
-    c_files: dict[str, bytes], document: dict[str, Any], model: str, uses_math: bool
-) -> dict[str, bytes]:
-    """Path -> content of everything in the bundle, in the order of the paths.
-
-    The document gets the digest of every other file, as `files`, and as `files_hash` that of their list.
-    """
+def bundle_files(c_files: dict[str, bytes], plan: Plan, uses_math: bool) -> tuple[Plan, dict[str, bytes]]:
+    """The plan with the digests of its files, and path -> content of everything in the bundle, in the paths' order."""
     files = dict(c_files)
     sources = [path for path in c_files if path.endswith(".c")]
-    files["CMakeLists.txt"] = _cmake(model, sources, _included(files), uses_math).encode()
-    document["files"] = {path: hashlib.sha256(files[path]).hexdigest() for path in sorted(files)}
-    document["files_hash"] = hash_files(document["plan_hash"], document["files"])
-    files[PLAN_FILE] = (json.dumps(document, indent=1) + "\n").encode()
-    return dict(sorted(files.items()))
+    files["CMakeLists.txt"] = _cmake(plan, sources, _included(files), uses_math).encode()
+    plan = with_files(plan, files)
+    files[PLAN_FILE] = (json.dumps(document_of(plan), indent=1) + "\n").encode()
+    return plan, dict(sorted(files.items()))
 
 
 def write_bundle(files: Mapping[str, bytes], directory: str | PathLike[str], *, force: bool = False) -> None:
@@ -57,7 +49,8 @@ def _included(files: Mapping[str, bytes]) -> list[str]:
     return sorted(path for path in files if path.startswith("include/") and path.endswith(".bin"))
 
 
-def _cmake(model: str, sources: list[str], included: list[str], uses_math: bool) -> str:
+def _cmake(plan: Plan, sources: list[str], included: list[str], uses_math: bool) -> str:
+    model = plan.model
     depends = " ".join(f"${{CMAKE_CURRENT_SOURCE_DIR}}/{path}" for path in included)
     binaries = (
         "# The assembler includes files, for which link-time optimisation would look in vain.\n"
@@ -66,7 +59,7 @@ def _cmake(model: str, sources: list[str], included: list[str], uses_math: bool)
         if included
         else ""
     )
-    flags = " ".join(BUILD_FLAGS[1:])
+    flags = " ".join(plan.build.flags[1:])
     libraries = f"target_link_libraries({model} PUBLIC m)\n" if uses_math else ""
     return (
         "cmake_minimum_required(VERSION 3.13)\n"

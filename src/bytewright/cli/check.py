@@ -14,7 +14,7 @@ from bytewright.execute.description import read_bundle
 from bytewright.inspect.check import check_bundle
 from bytewright.inspect.check_elf import ImageVerdict, check_elf
 from bytewright.inspect.check_stack import StackProof, check_stack
-from bytewright.plan_file import Plan
+from bytewright.record.plan import Plan
 
 
 @click.command(short_help="Prove a bundle again.")

@@ -13,7 +13,7 @@ from bytewright.cli.option_types import parsed_by
 from bytewright.cli.print_after import Printer, PrintOption, parse_print_option
 from bytewright.cli.progress import shown_progress
 from bytewright.cli.summary import plan_summary
-from bytewright.plan_file import Plan, plan_of
+from bytewright.record.plan import Plan
 
 
 @click.command("compile", short_help="Compile a model into a folder of C.")
@@ -71,7 +71,7 @@ def compile_command(
     if as_json:
         click.echo(json.dumps(compiled.document, indent=1))
     elif directory is not None:
-        click.echo(_summary(plan_of(compiled.document), directory), err=to_stdout)
+        click.echo(_summary(compiled.plan, directory), err=to_stdout)
 
 
 def _summary(plan: Plan, directory: Path) -> str:

@@ -15,10 +15,11 @@ from bytewright.cli.model_options import ModelOptions
 from bytewright.cli.progress import shown_progress
 from bytewright.cli.summary import plan_summary
 from bytewright.cli.write_files import write_files
-from bytewright.plan_file import Plan, PlannedBuffer, plan_of
+from bytewright.record.plan import Plan, PlannedBuffer
+from bytewright.record.plan_file import document_of
 
 if TYPE_CHECKING:
-    from bytewright.bundle.plan_document import PlannedModel
+    from bytewright.remedy.trial import Trial
 
 _COLUMNS = ("id", "lower", "upper", "size", "alignment", "kind", "place", "offset")
 
@@ -37,20 +38,18 @@ def plan_model(model: Path, options: ModelOptions, files: ModelPlanFiles, as_jso
     Raises:
         CompileError: The model is wrong or does not fit; nothing is written then.
     """
-    from bytewright.bundle.plan_document import plan_document
     from bytewright.pipeline import plan_model as plan
 
     with shown_progress(f"planning {model.name}") as progress:
         planned = plan(model, options.target(), options.compiling, progress=progress)
-        document = plan_document(planned) | {"files": {}}  # there are none yet
-    made = plan_of(document)
+    made = planned.plan
     wanted: list[tuple[Path, str]] = []
     if files.table is not None:
         wanted.append((files.table, _table(made)))
     if files.svg is not None:
-        wanted.append((files.svg, _drawing(planned)))
+        wanted.append((files.svg, _drawing(planned.trial)))
     write_files(wanted, [model])
-    click.echo(json.dumps(document, indent=1) if as_json else _text(made))
+    click.echo(json.dumps(document_of(made), indent=1) if as_json else _text(made))
 
 
 def _text(plan: Plan) -> str:
@@ -95,9 +94,7 @@ def _table(plan: Plan) -> str:
     return stream.getvalue()
 
 
-def _drawing(planned: PlannedModel) -> str:
+def _drawing(trial: Trial) -> str:
     from bytewright.plan.drawing import draw
-    from bytewright.storage.build_problem import build_workspace_problem
 
-    problem = build_workspace_problem(planned.module, planned.timeline, planned.target)
-    return draw(problem, planned.workspace)
+    return draw(trial.workspace_problem, trial.workspace)

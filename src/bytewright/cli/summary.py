@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bytewright.plan_file import Plan
+from bytewright.record.plan import Plan
 from bytewright.target import format_size
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bytewright.c_names import c_identifier
-from bytewright.codegen.fnv1a import OFFSET_BASIS, fnv1a_64
 from bytewright.diagnostics import InternalError
 from bytewright.ir.address import size_bytes
 from bytewright.ir.border import Border, Io, border_ports
@@ -18,9 +17,9 @@ from bytewright.ir.prim import Allocate, Call, Region
 from bytewright.ir.types import Symbol
 from bytewright.ir.walk import walk_statements
 from bytewright.options import Embedding
+from bytewright.record.plan import Plan
 from bytewright.target.model import PARAMETER_HEADER_BYTES, Pool, Provider, Role, Target
 
-MAGIC = b"BYTEWRT1"
 _OF_THE_FILE = (
     "first_error",
     "shared",
@@ -351,66 +350,61 @@ def arena_interfaces(module: Module, workspaces: tuple[PoolInterface, ...]) -> t
 
 
 def pool_interfaces(
-    module: Module,
-    target: Target,
-    role: Role,
-    used_bytes: dict[str, int],
-    alignments: dict[str, int],
-    embedding: Embedding = Embedding.AUTO,
+    plan: Plan, role: Role, contents: Mapping[str, bytes], embedding: Embedding
 ) -> tuple[PoolInterface, ...]:
-    """The pools of one role; parameter pools with their bytes.
-
-    Args:
-        module: Planned.
-        target: The target.
-        role: WORKSPACE or PARAMETERS.
-        used_bytes: Top of each pool, by name.
-        alignments: What the buffers in each pool ask of its base, by name.
-        embedding: How the bytes of parameter pools come into the program.
-    """
+    """The pools of one role; parameter pools with their bytes."""
     interfaces: list[PoolInterface] = []
-    for pool in target.pools_of(role):
-        used = used_bytes[pool.name]
-        memory, alignment = target.memory_of(pool), max(pool.alignment, alignments[pool.name])
-        content = _content(module, pool, used) if role is Role.PARAMETERS else b""
-        section, ranges = target.section_of(pool), memory.address_ranges()
+    for planned in plan.pools_of(role):
+        pool, target = plan.hardware.pool(planned.name), plan.hardware
         load_section = target.memory(pool.load_memory).section if pool.load_memory is not None else None
         interfaces.append(
             PoolInterface(
-                pool, used, alignment, section, ranges, content, load_section, embedding.as_numbers(used)
+                pool,
+                planned.used_bytes,
+                planned.alignment,
+                planned.section,
+                target.memory_of(pool).address_ranges(),
+                contents.get(pool.name, b""),
+                load_section,
+                embedding.as_numbers(planned.used_bytes),
             )
         )
     return tuple(interfaces)
 
 
-def _content(module: Module, pool: Pool, used_bytes: int) -> bytes:
-    """The bytes of a parameter pool, gathered once: a pool may be as large as all the rest together."""
-    placed = [
-        (constant.storage.offset, constant.data.content)
-        for constant in module.constant_buffers
-        if constant.buffer.scope is not None
-        and constant.buffer.scope.pool == pool.name
-        and constant.storage.offset is not None
-    ]
-    has_header = pool.provider is Provider.CALLER
-    top = PARAMETER_HEADER_BYTES if has_header else 0
-    pieces: list[bytes] = []
-    for offset, content in sorted(placed, key=lambda item: item[0]):
-        if offset < top:
-            raise InternalError(f"constants of pool '{pool.name}' overlap at {offset}")
-        pieces += [bytes(offset - top), content]
-        top = offset + len(content)
-    pieces.append(bytes(used_bytes - top))
-    return b"".join([blob_header(pieces), *pieces] if has_header else pieces)
-
-
-def blob_header(body: Sequence[bytes]) -> bytes:
-    """32 bytes before a blob: magic, size of the body, FNV-1a 64 of the body, zeros; little-endian.
+def interface_of(
+    module: Module, plan: Plan, contents: Mapping[str, bytes], embedding: Embedding
+) -> Interface:
+    """The interface of a planned module.
 
     Args:
-        body: The body's bytes in pieces.
+        module: Planned.
+        plan: Its plan.
+        contents: The bytes of the parameter pools, by name.
+        embedding: How they come into the program.
     """
-    digest, size_bytes = OFFSET_BASIS, 0
-    for piece in body:
-        digest, size_bytes = fnv1a_64(piece, digest), size_bytes + len(piece)
-    return MAGIC + size_bytes.to_bytes(8, "little") + digest.to_bytes(8, "little") + bytes(8)
+    workspaces = pool_interfaces(plan, Role.WORKSPACE, contents, embedding)
+    stack = next(iter(plan.stack.values()))
+    return Interface(
+        model=plan.model,
+        version=plan.build.bytewright,
+        numerics=plan.numerics,
+        io=plan.io,
+        target=plan.target,
+        plan_hash=plan.plan_hash,
+        workspaces=workspaces,
+        parameters=pool_interfaces(plan, Role.PARAMETERS, contents, embedding),
+        aliases=memory_aliases(plan.hardware),
+        arenas=arena_interfaces(module, workspaces),
+        inputs=module.inputs,
+        outputs=module.outputs,
+        symbols=plan.symbols,
+        stack_planned_bytes=stack.planned_bytes,
+        stack_size_bytes=stack.size_bytes,
+        offsets=tuple(
+            (offset_macro(module.name, buffer.scope.pool or "", buffer.name), offset)
+            for buffer, offset in planned_offsets(module)
+            if buffer.scope is not None
+        ),
+        strict_ports=strict_ports(module),
+    )

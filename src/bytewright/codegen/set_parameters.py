@@ -12,9 +12,10 @@ from bytewright.codegen.checks import (
     write_range_check,
     write_refusal,
 )
-from bytewright.codegen.interface import Interface, PoolInterface, blob_header
+from bytewright.codegen.interface import Interface, PoolInterface
 from bytewright.codegen.overlaps import parameter_table
 from bytewright.codegen.writer import Writer
+from bytewright.record.parameter_bytes import blob_header
 from bytewright.target.model import PARAMETER_HEADER_BYTES
 
 

@@ -21,7 +21,7 @@ from bytewright.execute.run import Place, RunResult, run_bundle
 from bytewright.execute.tensors import random_inputs
 from bytewright.execute.tools import CrashError
 from bytewright.execute.watch import Finding, Watch, parse_findings, watch_plan
-from bytewright.plan_file import read_plan
+from bytewright.record.plan_file import read_plan
 
 NUM_POISONS = 2
 # Large enough that a write past a pool ends in a guard, where there is memory to spare.

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from bytewright.plan_file import Plan, PlannedBuffer, PlannedPool, PlannedStep
+from bytewright.record.plan import BufferRole, Plan, PlannedBuffer, PlannedPool, PlannedStep
+from bytewright.target.model import Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +72,9 @@ class Finding:
 def watch_plan(plan: Plan, guard_bytes: int) -> Watch:
     """The tables for a plan, with guards that are a power of two or as large as a pool's alignment."""
     pools = tuple(
-        WatchedPool(pool, max(guard_bytes, pool.alignment) if pool.provider == "caller" else 0)
+        WatchedPool(pool, max(guard_bytes, pool.alignment) if pool.is_caller else 0)
         for pool in plan.pools.values()
-        if pool.role == "workspace" and pool.used_bytes
+        if pool.role is Role.WORKSPACE and pool.used_bytes
     )
     dead: list[WatchedRange] = []
     still: list[WatchedRange] = []
@@ -100,12 +101,12 @@ def _lies_in(buffer: PlannedBuffer, pool: PlannedPool) -> bool:
 
 def _lower(buffer: PlannedBuffer) -> int:
     """An input is alive before the first step: the caller has written it."""
-    return -1 if buffer.role == "input" else _live(buffer)[0]
+    return -1 if buffer.role is BufferRole.INPUT else _live(buffer)[0]
 
 
 def _upper(buffer: PlannedBuffer, plan: Plan) -> int:
     """An output is alive after the last step: the caller will read it."""
-    return plan.num_ticks + 1 if buffer.role == "output" else _live(buffer)[1]
+    return plan.num_ticks + 1 if buffer.role is BufferRole.OUTPUT else _live(buffer)[1]
 
 
 def _live(buffer: PlannedBuffer) -> tuple[int, int]:

@@ -10,7 +10,8 @@ from pathlib import Path
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.inspect.check_files import faults_of_files
 from bytewright.inspect.check_plan import faults_of_plan
-from bytewright.plan_file import Plan, read_document, read_plan, understand
+from bytewright.record.plan import Plan
+from bytewright.record.plan_file import read_document, read_plan, understand
 
 _MOST_NOTES = 20
 
@@ -53,7 +54,7 @@ def check_bundle(directory: str | PathLike[str]) -> Verdict:
     ]
     if diagnostics:
         raise CompileError(diagnostics)
-    placed = [b for b in plan.buffers.values() if b.place.kind in ("planned", "constant")]
+    placed = [b for b in plan.buffers.values() if b.has_offset]
     return Verdict(plan, len(placed), len(plan.steps), len(plan.files), plan.parameter_bytes)
 
 

@@ -20,9 +20,9 @@ from pathlib import Path
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.inspect.read_c import read_bytes
 from bytewright.inspect.read_elf import ElfSymbol, Image, read_image
-from bytewright.plan_file import Plan, PlannedPool
+from bytewright.record.plan import Plan, PlannedPool
 from bytewright.target.mistake import from_line, in_target_file, read_only_memories
-from bytewright.target.model import Memory, Target
+from bytewright.target.model import Loader, Memory, Role, Target
 
 # What linker scripts reserve, by the names of their symbols: the CMSIS templates', newlib's, picolibc's and those
 # of STM32 projects. First and end of the interval ...
@@ -100,7 +100,7 @@ class _Wanted:
 
     def may_be_missing(self, symbols: Mapping[str, str]) -> bool:
         """Parameters of the application can be flashed for themselves."""
-        return self.has_bytes and self.pool.provider == "caller" and self.key not in symbols
+        return self.has_bytes and self.pool.is_caller and self.key not in symbols
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +178,9 @@ def check_elf(directory: Path, plan: Plan, path: Path, symbols: Mapping[str, str
 def _wanted_arrays(plan: Plan, pool: PlannedPool) -> Iterator[_Wanted]:
     """The array where a pool is used, and the one from which it is copied."""
     name = f"{plan.model}_{pool.c_name}_{pool.role}"
-    has_bytes = pool.role == "parameters" and pool.load != "copy"
+    has_bytes = pool.role is Role.PARAMETERS and pool.load is not Loader.COPY
     yield _Wanted(pool, pool.name, name, pool.memory, pool.alignment, has_bytes)
-    if pool.load == "copy":  # with memcpy, which asks for no alignment
+    if pool.load is Loader.COPY:  # with memcpy, which asks for no alignment
         yield _Wanted(pool, f"{pool.name}.load", f"{name}_load", pool.load_memory, 1, True)
 
 
@@ -330,7 +330,7 @@ def _faults_of_load(target: Target, image: Image, array: PoolArray) -> Iterator[
         return
     memory = target.find_memory(pool.load_memory or "")
     if memory is not None and memory.address_ranges():
-        is_said = pool.load == "copy" and loaded.first == symbol.address  # of the array that is copied
+        is_said = pool.load is Loader.COPY and loaded.first == symbol.address  # of the array that is copied
         if not is_said and _locate(target, loaded) != (memory.name, _offset(target, memory, loaded.first)):
             place = f"{loaded}, {_whereabouts(target, loaded)}, not from '{memory.name}'"
             yield f"pool '{pool.name}': '{symbol.name}' is loaded from {place}"

@@ -21,7 +21,9 @@ from bytewright.inspect.read_c import (
     read_offsets,
     read_requests,
 )
-from bytewright.plan_file import PLAN_FILE, Plan, PlannedBuffer, PlannedPool, hash_document, hash_files
+from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedBuffer, PlannedPool
+from bytewright.record.plan_file import PLAN_FILE, hash_document, hash_files
+from bytewright.target.model import Role
 
 
 def faults_of_files(directory: Path, document: Mapping[str, Any], plan: Plan) -> list[str]:
@@ -91,7 +93,7 @@ def _faults_of_header(directory: Path, plan: Plan) -> Iterator[str]:
     for pool in plan.pools.values():
         stem = f"{prefix}_{pool.c_name.upper()}_{pool.role.upper()}"
         expected |= {f"{stem}_SIZE": pool.used_bytes, f"{stem}_ALIGN": pool.alignment}
-    for arena in (buffer for buffer in plan.buffers.values() if buffer.role == "arena"):
+    for arena in plan.buffers_of(BufferRole.ARENA):
         if arena.place.name in plan.pools:
             expected[_arena_macro(plan, arena)] = arena.size_bytes
     contexts = plan.hardware.default_device.contexts
@@ -108,7 +110,7 @@ def _faults_of_source(directory: Path, plan: Plan) -> Iterator[str]:
     placed = {
         _name_in_c(plan, buffer): buffer.place.offset or 0
         for buffer in plan.buffers.values()
-        if buffer.place.kind in ("planned", "constant")
+        if buffer.has_offset
     }
     if read_hashes(source) != ([plan.plan_hash] if placed else []):
         yield f"{path} does not belong to this plan: it states another hash, or none"
@@ -128,7 +130,7 @@ def _faults_of_source(directory: Path, plan: Plan) -> Iterator[str]:
         return
     for call, step in zip(calls, plan.steps, strict=True):
         known = [plan.buffers[name] for name in step.touched if name in plan.buffers]
-        known = [buffer for buffer in known if buffer.role != "arena"]  # no argument: what it serves is
+        known = [b for b in known if b.role is not BufferRole.ARENA]  # no argument: what it serves is
         touched = frozenset(_name_in_c(plan, buffer) for buffer in known)
         if call.names != touched:
             names = ", ".join(sorted(call.names ^ touched))
@@ -138,14 +140,13 @@ def _faults_of_source(directory: Path, plan: Plan) -> Iterator[str]:
 def _differences_of_addresses(path: str, plan: Plan, source: str) -> Iterator[str]:
     """The functions that return where inputs and outputs lie in the workspace."""
     actual = read_addresses(source, plan.model)
-    for role, tensors in (("input", plan.inputs), ("output", plan.outputs)):
+    for role, tensors in ((BufferRole.INPUT, plan.inputs), (BufferRole.OUTPUT, plan.outputs)):
         for tensor in tensors:
             buffer = plan.buffers.get(tensor.buffer)
-            if buffer is None or buffer.place.kind != "planned":
+            if buffer is None or buffer.place.kind is not PlaceKind.PLANNED:
                 continue
             pool = plan.pools[buffer.place.name]
-            is_caller = pool.provider == "caller"
-            base = f"context->{pool.c_name}" if is_caller else f"{plan.model}_{pool.c_name}_workspace"
+            base = f"context->{pool.c_name}" if pool.is_caller else f"{plan.model}_{pool.c_name}_workspace"
             function = f"{plan.model}_{role}_{tensor.c_name}"
             expected = (base, _name_in_c(plan, buffer))
             if actual.get(function) != expected:
@@ -156,8 +157,8 @@ def _differences_of_arenas(path: str, plan: Plan, source: str) -> Iterator[str]:
     """Where the arenas begin, and how large the run function says that they are."""
     arenas = {
         plan.pools[b.place.name].c_name: (_name_in_c(plan, b), _arena_macro(plan, b))
-        for b in plan.buffers.values()
-        if b.role == "arena" and b.place.name in plan.pools
+        for b in plan.buffers_of(BufferRole.ARENA)
+        if b.place.name in plan.pools
     }
     set_arenas = read_arenas(source, plan.model)
     wrong = [pool for pool in {**arenas, **set_arenas} if arenas.get(pool) != set_arenas.get(pool)]
@@ -173,7 +174,7 @@ def _differences_of_requests(path: str, plan: Plan, source: str) -> Iterator[str
         requests = [
             (request_name(b.name), plan.pools[b.place.name].c_name.upper(), b.size_bytes, b.alignment)
             for b in scratch
-            if b.place.kind == "arena" and b.place.name in plan.pools
+            if b.place.kind is PlaceKind.ARENA and b.place.name in plan.pools
         ]
         expected += [*requests, *((name, pool, None, None) for name, pool, _, _ in reversed(requests))]
     upper = {symbol.name: symbol.upper for symbol in plan.symbols}
@@ -207,24 +208,22 @@ def _most_bytes(size: str, upper: Mapping[str, int]) -> int | None:
 
 def _name_in_c(plan: Plan, buffer: PlannedBuffer) -> str:
     """How the entry names a buffer."""
-    if buffer.place.kind == "caller":
+    if buffer.place.kind is PlaceKind.CALLER:
         return f"{buffer.role}s->{buffer.place.name}"
-    if buffer.place.kind == "arena":
+    if buffer.place.kind is PlaceKind.ARENA:
         return request_name(buffer.name)
     return offset_macro(plan.model, buffer.place.name, buffer.name)
 
 
 def _faults_of_parameters(directory: Path, plan: Plan) -> Iterator[str]:
     """The bytes of each parameter pool, as numbers in C, or as they are, and as a blob."""
-    for pool in plan.pools.values():
-        if pool.role != "parameters":
-            continue
+    for pool in plan.pools_of(Role.PARAMETERS):
         stem = f"include/{plan.model}_{pool.c_name}_parameters"
         if f"{stem}.inc" in plan.files:
             yield from _faults_of_numbers(directory, f"{stem}.inc", pool)
-        elif pool.provider != "caller":
+        elif not pool.is_caller:
             yield from _faults_of_blob(directory, f"{stem}.bin", pool)
-        if pool.provider == "caller":
+        if pool.is_caller:
             yield from _faults_of_blob(directory, blob_path(pool.name), pool)
 
 

@@ -6,23 +6,25 @@ with the target that the plan says it was made for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from bytewright.diagnostics import CompileError
+from bytewright.ir.border import Io
 from bytewright.plan import problem as planning
 from bytewright.plan.solution import Placement
 from bytewright.plan.validate import validate
-from bytewright.plan_file import Plan, PlannedBuffer, PlannedPool, PlannedStep
-from bytewright.target.model import PARAMETER_HEADER_BYTES, Role
+from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedBuffer, PlannedPool, PlannedStep
+from bytewright.target.model import Role
 
 _KINDS = {
-    "tensor": ("planned",),
-    "scratch": ("planned", "stack", "arena"),
-    "arena": ("planned",),
-    "parameter": ("constant",),
-    "input": ("caller", "planned"),
-    "output": ("caller", "planned"),
+    BufferRole.TENSOR: (PlaceKind.PLANNED,),
+    BufferRole.SCRATCH: (PlaceKind.PLANNED, PlaceKind.STACK, PlaceKind.ARENA),
+    BufferRole.ARENA: (PlaceKind.PLANNED,),
+    BufferRole.PARAMETER: (PlaceKind.CONSTANT,),
+    BufferRole.INPUT: (PlaceKind.CALLER, PlaceKind.PLANNED),
+    BufferRole.OUTPUT: (PlaceKind.CALLER, PlaceKind.PLANNED),
 }
+_BORDER = {Io.CALLER: PlaceKind.CALLER, Io.WORKSPACE: PlaceKind.PLANNED}
 
 
 def faults_of_plan(plan: Plan) -> list[str]:
@@ -80,14 +82,14 @@ def _faults_of_pools(plan: Plan) -> Iterator[str]:
         if known is None:
             yield f"the target has no pool '{pool.name}'"
             continue
-        stated = (pool.memory, pool.role, pool.provider, pool.capacity_bytes, pool.c_name)
+        stated = (pool.memory, pool.role.value, pool.provider.value, pool.capacity_bytes, pool.c_name)
         role = Role.WORKSPACE if known.role is Role.IO else known.role  # planned inputs and outputs
         actual = (known.memory, role.value, known.provider.value, known.size_bytes, known.identifier)
         if stated != actual:
             yield f"pool '{pool.name}' is {stated} in the plan and {actual} in the target"
-        if (pool.load, pool.load_memory) != (known.load.value, known.load_memory):
+        if (pool.load, pool.load_memory) != (known.load, known.load_memory):
             loaded = f"loaded by '{pool.load}' from {pool.load_memory} in the plan"
-            yield f"pool '{pool.name}' is {loaded}, by '{known.load.value}' from {known.load_memory} in the target"
+            yield f"pool '{pool.name}' is {loaded}, by '{known.load}' from {known.load_memory} in the target"
         if not planning.is_power_of_two(pool.alignment) or pool.alignment % known.alignment:
             yield f"pool '{pool.name}' is aligned to {pool.alignment}, the target asks for {known.alignment}"
 
@@ -100,48 +102,45 @@ def _faults_of_buffers(plan: Plan) -> Iterator[str]:
             devices.setdefault(name, []).append(step.device)
     for buffer in plan.buffers.values():
         place = buffer.place
-        if place.kind not in _KINDS.get(buffer.role, ()):
+        if place.kind not in _KINDS[buffer.role]:
             yield f"{buffer.role} '{buffer.name}' has a place of kind '{place.kind}'"
-        if place.kind in ("planned", "constant", "arena"):
+        if buffer.has_offset or place.kind is PlaceKind.ARENA:
             touching = (*devices.get(buffer.name, ()), *buffer.devices)
             yield from _faults_of_placed(plan, buffer, list(dict.fromkeys(touching)))
-        elif place.kind == "stack":
+        elif place.kind is PlaceKind.STACK:
             if plan.hardware.find_context(place.name) is None:
                 yield f"'{buffer.name}' is on the stack of '{place.name}', which the target does not have"
-        elif place.kind == "caller":
-            ports = plan.inputs if buffer.role == "input" else plan.outputs
+        elif place.kind is PlaceKind.CALLER:
+            ports = plan.inputs if buffer.role is BufferRole.INPUT else plan.outputs
             if (place.name, buffer.size_bytes) not in [(port.c_name, port.size_bytes) for port in ports]:
                 yield f"'{buffer.name}' is the caller's '{place.name}', which is no {buffer.role} of its size"
 
 
 def _faults_of_border(plan: Plan) -> Iterator[str]:
     """Inputs and outputs are where the plan's `io` says; in the workspace each has its bytes, touched or not."""
-    expected = {"caller": "caller", "workspace": "planned"}.get(plan.io)
-    if expected is None:
-        yield f"inputs and outputs are in '{plan.io}', not with the caller or in the workspace"
-        return
-    for role, tensors in (("input", plan.inputs), ("output", plan.outputs)):
+    expected = _BORDER[plan.io]
+    for role, tensors in ((BufferRole.INPUT, plan.inputs), (BufferRole.OUTPUT, plan.outputs)):
         for tensor in tensors:
             buffer = plan.buffers.get(tensor.buffer)
             if buffer is None:
-                if expected == "planned":
+                if expected is PlaceKind.PLANNED:
                     yield f"{role} '{tensor.name}' has no place in the workspace"
                 continue
-            found = (buffer.role, buffer.place.kind, buffer.size_bytes)
+            found = (buffer.role.value, buffer.place.kind.value, buffer.size_bytes)
             if found != (role, expected, tensor.size_bytes):
                 yield f"{role} '{tensor.name}' of {tensor.size_bytes} B is buffer '{buffer.name}', which is {found}"
     names = [tensor.buffer for tensor in (*plan.inputs, *plan.outputs)]
     for buffer in plan.buffers.values():
-        if buffer.role in ("input", "output") and names.count(buffer.name) != 1:
+        if buffer.role in (BufferRole.INPUT, BufferRole.OUTPUT) and names.count(buffer.name) != 1:
             yield f"{buffer.role} '{buffer.name}' is none of the model's, or more than one"
 
 
 def _faults_of_placed(plan: Plan, buffer: PlannedBuffer, devices: list[str]) -> Iterator[str]:
     place = buffer.place
     pool = plan.pools.get(place.name)
-    role = "parameters" if place.kind == "constant" else "workspace"
-    is_request = place.kind == "arena"
-    if pool is None or pool.role != role or (place.offset is None) != is_request or buffer.live is None:
+    role = Role.PARAMETERS if place.kind is PlaceKind.CONSTANT else Role.WORKSPACE
+    is_request = place.kind is PlaceKind.ARENA
+    if pool is None or pool.role is not role or (place.offset is None) != is_request or buffer.live is None:
         with_or_without = "has an offset, or is not" if is_request else "has no offset"
         yield f"'{buffer.name}' {with_or_without} in a {role} pool, or no lifetime"
         return
@@ -166,7 +165,7 @@ def _faults_of_stack(plan: Plan) -> Iterator[str]:
         arrays = sum(
             buffer.size_bytes
             for buffer in plan.buffers.values()
-            if buffer.place.kind == "stack" and buffer.name.partition("/")[0] in stack.path
+            if buffer.place.kind is PlaceKind.STACK and buffer.name.partition("/")[0] in stack.path
         )
         if not stack.planned_bytes <= min(arrays, stack.size_bytes):
             yield f"stack '{name}' plans {stack.planned_bytes} B, the arrays of its path have {arrays} B"
@@ -174,7 +173,8 @@ def _faults_of_stack(plan: Plan) -> Iterator[str]:
 
 def _faults_of_lifetimes(plan: Plan) -> Iterator[str]:
     """Every buffer is alive whenever a step touches it, and nothing is read before it was written."""
-    written = {buffer.name for buffer in plan.buffers.values() if buffer.role in ("input", "parameter")}
+    given = (*plan.buffers_of(BufferRole.INPUT), *plan.buffers_of(BufferRole.PARAMETER))
+    written = {buffer.name for buffer in given}
     for step in plan.steps:
         for name in step.reads:
             if name not in written:
@@ -182,7 +182,7 @@ def _faults_of_lifetimes(plan: Plan) -> Iterator[str]:
         written.update(step.writes)
         for name, (lower, upper) in step.alive.items():
             buffer = plan.buffers[name]
-            if buffer.place.kind == "stack" or buffer.live is None:
+            if buffer.place.kind is PlaceKind.STACK or buffer.live is None:
                 yield f"step {step.index} touches '{name}', which exists in a kernel only"
             elif lower < buffer.live[0] or upper > buffer.live[1]:
                 yield f"step {step.index} touches '{name}', which lives from {buffer.live[0]} to {buffer.live[1]}"
@@ -193,9 +193,9 @@ def _faults_of_lifetimes(plan: Plan) -> Iterator[str]:
     for buffer in plan.buffers.values():
         if buffer.live is not None and not 0 <= buffer.live[0] <= buffer.live[1] <= plan.num_ticks:
             yield f"'{buffer.name}' lives from {buffer.live[0]} to {buffer.live[1]}, the clock ends at {plan.num_ticks}"
-        if buffer.role == "input" and buffer.live is not None and buffer.live[0] > 0:
+        if buffer.role is BufferRole.INPUT and buffer.live is not None and buffer.live[0] > 0:
             yield f"input '{buffer.name}' does not live from the start"
-        if buffer.role == "output" and buffer.live is not None and buffer.live[1] < plan.num_ticks:
+        if buffer.role is BufferRole.OUTPUT and buffer.live is not None and buffer.live[1] < plan.num_ticks:
             yield f"output '{buffer.name}' does not live to the end"
 
 
@@ -220,10 +220,10 @@ def _faults_of_loops(plan: Plan) -> Iterator[str]:
 
 def _faults_of_offsets(plan: Plan) -> Iterator[str]:
     """What the validator says of the workspaces, and of the parameters."""
-    for role, kind in (("workspace", "planned"), ("parameters", "constant")):
-        pools = [pool for pool in plan.pools.values() if pool.role == role]
-        placed = [buffer for buffer in plan.buffers.values() if buffer.place.kind == kind]
-        headers = [pool for pool in pools if _has_header(pool)]
+    for role, kind in ((Role.WORKSPACE, PlaceKind.PLANNED), (Role.PARAMETERS, PlaceKind.CONSTANT)):
+        pools = plan.pools_of(role)
+        placed = [buffer for buffer in plan.buffers.values() if buffer.place.kind is kind]
+        headers = [pool for pool in pools if pool.header_bytes]
         buffers = [
             planning.Buffer(
                 buffer.name,
@@ -237,7 +237,7 @@ def _faults_of_offsets(plan: Plan) -> Iterator[str]:
         buffers += [
             planning.Buffer(
                 _header_name(pool),
-                PARAMETER_HEADER_BYTES,
+                pool.header_bytes,
                 ((0, max(plan.num_ticks, 1)),),
                 fixed_offset=0,
                 candidates=(planning.Candidate(pool.name),),
@@ -258,15 +258,15 @@ def _faults_of_offsets(plan: Plan) -> Iterator[str]:
 
 def _faults_of_arenas(plan: Plan) -> Iterator[str]:
     """What is requested at run time has one arena in its pool, exactly as large as the calls need it."""
-    pools = {buffer.place.name for buffer in plan.buffers.values() if buffer.place.kind == "arena"}
-    pools |= {buffer.place.name for buffer in plan.buffers.values() if buffer.role == "arena"}
+    pools = {buffer.place.name for buffer in plan.buffers.values() if buffer.place.kind is PlaceKind.ARENA}
+    pools |= {buffer.place.name for buffer in plan.buffers_of(BufferRole.ARENA)}
     for pool in sorted(pools):
         inside = [buffer for buffer in plan.buffers.values() if buffer.place.name == pool]
-        arenas = [buffer for buffer in inside if buffer.role == "arena"]
+        arenas = [buffer for buffer in inside if buffer.role is BufferRole.ARENA]
         if len(arenas) != 1:
             yield f"pool '{pool}' has {len(arenas)} arenas for what is requested from it"
             continue
-        requests = [buffer for buffer in inside if buffer.place.kind == "arena"]
+        requests = [buffer for buffer in inside if buffer.place.kind is PlaceKind.ARENA]
         yield from _faults_of_arena(plan, arenas[0], {buffer.name for buffer in requests})
 
 
@@ -286,11 +286,6 @@ def _faults_of_arena(plan: Plan, arena: PlannedBuffer, requests: set[str]) -> It
         yield f"arena '{arena.name}' has {arena.size_bytes} B, its calls need {needed_bytes} B at once"
 
 
-def _has_header(pool: PlannedPool) -> bool:
-    """Whether the pool is a blob, which begins with a header."""
-    return pool.role == "parameters" and pool.provider == "caller" and pool.used_bytes > 0
-
-
 def _header_name(pool: PlannedPool) -> str:
     return f"header of {pool.name}"
 
@@ -298,12 +293,7 @@ def _header_name(pool: PlannedPool) -> str:
 def _faults_of_tops(plan: Plan) -> Iterator[str]:
     """Used bytes are the top of the pool's buffers; the bound lies between the live bytes and the top."""
     for pool in plan.pools.values():
-        inside = [
-            b
-            for b in plan.buffers.values()
-            if b.place.kind in ("planned", "constant") and b.place.name == pool.name
-        ]
-        header = PARAMETER_HEADER_BYTES if _has_header(pool) else 0
+        inside, header = plan.buffers_in(pool.name), pool.header_bytes
         top = max((header, *((b.place.offset or 0) + b.size_bytes for b in inside)))
         if top != pool.used_bytes:
             yield f"pool '{pool.name}' uses {pool.used_bytes} B, its buffers end at {top}"
@@ -320,7 +310,7 @@ def _faults_of_tops(plan: Plan) -> Iterator[str]:
             yield f"pool '{pool.name}' claims to be optimal: {pool.optimal}, against its own bound"
 
 
-def _live_bytes(buffers: list[PlannedBuffer], born: PlannedBuffer) -> int:
+def _live_bytes(buffers: Iterable[PlannedBuffer], born: PlannedBuffer) -> int:
     """Bytes alive when one buffer is born: live bytes are most at some birth."""
     tick = (born.live or (0, 0))[0]
     return sum(b.size_bytes for b in buffers if b.live is not None and b.live[0] <= tick < b.live[1])

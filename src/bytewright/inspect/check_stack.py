@@ -23,7 +23,7 @@ from bytewright.inspect.call_graph import (
     read_call_graph,
     worst_path,
 )
-from bytewright.plan_file import Plan, PlannedStack
+from bytewright.record.plan import Plan, PlannedStack
 from bytewright.target.model import Target
 
 # Compiler flags -> the call graph of each source, by the source's name.

@@ -5,7 +5,7 @@ They are parameters where the application provides them, and allocations marked 
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 
 from bytewright.diagnostics import InternalError
 from bytewright.ir.expr import Buffer
@@ -15,7 +15,7 @@ from bytewright.ir.storage import Border
 from bytewright.ir.walk import walk_statements
 
 
-class Io(Enum):
+class Io(StrEnum):
     """Who provides the memory of the model's inputs and outputs: the application at each run, or a workspace."""
 
     CALLER = "caller"

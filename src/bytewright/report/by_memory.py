@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bytewright.plan_file import Plan
-from bytewright.target.model import Memory
+from bytewright.record.plan import Plan
+from bytewright.target.model import Memory, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,14 @@ def use_by_memory(plan: Plan) -> tuple[MemoryUse, ...]:
 
 
 def _use(plan: Plan, memory: Memory) -> MemoryUse:
-    def held(role: str) -> int:
-        return sum(p.used_bytes for p in plan.pools.values() if p.memory == memory.name and p.role == role)
+    def held(role: Role) -> int:
+        return sum(p.used_bytes for p in plan.pools.values() if p.memory == memory.name and p.role is role)
 
     kept = sum(pool.used_bytes for pool in plan.pools.values() if pool.load_memory == memory.name)
     stack = 0
     for context in plan.hardware.contexts:
         if context.memory == memory.name and context.name in plan.stack:
             stack += plan.stack[context.name].size_bytes + context.stack_reserve_bytes
-    return MemoryUse(memory.name, memory.size_bytes, held("workspace"), held("parameters") + kept, stack)
+    return MemoryUse(
+        memory.name, memory.size_bytes, held(Role.WORKSPACE), held(Role.PARAMETERS) + kept, stack
+    )

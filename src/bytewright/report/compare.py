@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bytewright.plan_file import Plan, PlannedBuffer
+from bytewright.record.plan import Plan, PlannedBuffer
 from bytewright.report.by_memory import use_by_memory
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from bytewright.plan_file import Plan, PlannedBuffer
+from bytewright.record.plan import Plan, PlannedBuffer
 from bytewright.report.by_memory import use_by_memory
 from bytewright.report.memory import use_over_time
+from bytewright.target.model import Role
 
 
 def report_document(plan: Plan) -> dict[str, Any]:
@@ -92,9 +93,9 @@ def _pool(plan: Plan, name: str) -> dict[str, Any]:
         "gap_bytes": pool.used_bytes - pool.lower_bound_bytes,
         "optimal": pool.optimal,
     }
-    if pool.role == "parameters":
+    if pool.role is Role.PARAMETERS:
         document |= {"load": pool.load, "load_memory": pool.load_memory}
-    if pool.role == "workspace":
+    if pool.role is Role.WORKSPACE:
         use = use_over_time(plan, pool)
         document |= {
             "live_bytes": list(use.live_bytes),

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.plan_file import Plan, PlannedBuffer, PlannedPool, PlannedStep
-from bytewright.report.memory import buffers_in, coexist
+from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedBuffer, PlannedPool, PlannedStep
+from bytewright.report.memory import coexist
 from bytewright.report.tables import place_text, steps_text
+from bytewright.target.model import Role
 
 _MOST_SUGGESTIONS = 3
 
@@ -48,8 +49,8 @@ def explain(plan: Plan, name: str) -> Explanation:
     if buffer is None:
         raise CompileError(_unknown(plan, name))
     neighbours: tuple[PlannedBuffer, ...] = ()
-    if buffer.place.kind == "planned":
-        alive = [o for o in buffers_in(plan, buffer.place.name) if o is not buffer and coexist(o, buffer)]
+    if buffer.place.kind is PlaceKind.PLANNED:
+        alive = [o for o in plan.buffers_in(buffer.place.name) if o is not buffer and coexist(o, buffer)]
         neighbours = tuple(sorted(alive, key=lambda other: (other.place.offset or 0, other.name)))
     return Explanation(buffer, _uses(plan, buffer), neighbours, _elsewhere(plan, buffer, neighbours))
 
@@ -68,7 +69,7 @@ def _unknown(plan: Plan, name: str) -> Diagnostic:
 
 
 def _uses(plan: Plan, buffer: PlannedBuffer) -> tuple[Use, ...]:
-    if buffer.place.kind == "stack":
+    if buffer.place.kind is PlaceKind.STACK:
         kernel = buffer.name.partition("/")[0]
         return tuple(Use(step, "works in") for step in plan.steps if step.kernel == kernel)
     uses: list[Use] = []
@@ -87,21 +88,21 @@ def _elsewhere(
     plan: Plan, buffer: PlannedBuffer, neighbours: tuple[PlannedBuffer, ...]
 ) -> tuple[tuple[str, str], ...]:
     match buffer.place.kind:
-        case "planned":
+        case PlaceKind.PLANNED:
             return (
                 *_lower(buffer, neighbours),
-                *_other_pools(plan, buffer, "workspace"),
+                *_other_pools(plan, buffer, Role.WORKSPACE),
                 _not_on_stack(buffer),
             )
-        case "arena":
+        case PlaceKind.ARENA:
             offset = (
                 f"{buffer.place.name} at an offset",
                 "it is requested at run time, around its call",
             )
-            return (offset, *_other_pools(plan, buffer, "workspace"), _not_on_stack(buffer))
-        case "constant":
-            return tuple(_other_pools(plan, buffer, "parameters"))
-        case "stack":
+            return (offset, *_other_pools(plan, buffer, Role.WORKSPACE), _not_on_stack(buffer))
+        case PlaceKind.CONSTANT:
+            return tuple(_other_pools(plan, buffer, Role.PARAMETERS))
+        case PlaceKind.STACK:
             if buffer.scope == "local":
                 reason = "its scope 'local' is private to one call of the kernel: registers or stack"
             else:
@@ -136,9 +137,9 @@ def _lowest_free(buffer: PlannedBuffer, neighbours: tuple[PlannedBuffer, ...]) -
     return offset
 
 
-def _other_pools(plan: Plan, buffer: PlannedBuffer, role: str) -> list[tuple[str, str]]:
+def _other_pools(plan: Plan, buffer: PlannedBuffer, role: Role) -> list[tuple[str, str]]:
     reasons: list[tuple[str, str]] = []
-    others = [p for p in plan.pools.values() if p.role == role and p.name != buffer.place.name]
+    others = [pool for pool in plan.pools_of(role) if pool.name != buffer.place.name]
     for pool in others:
         if pool.name not in buffer.candidates:
             reason = _not_a_candidate(plan, buffer, pool)
@@ -158,7 +159,7 @@ def _not_a_candidate(plan: Plan, buffer: PlannedBuffer, pool: PlannedPool) -> st
     barred = [device for device in devices if device not in admitted]
     if barred:
         return f"device '{barred[0]}', which touches it, may not use this pool"
-    if buffer.role == "arena" or buffer.place.kind == "arena":
+    if buffer.role is BufferRole.ARENA or buffer.place.kind is PlaceKind.ARENA:
         return "not a candidate: the scope that it came with, or what it shares the arena with, leaves this pool out"
     return "not a candidate: the scope that it came with leaves this pool out"
 
@@ -166,7 +167,7 @@ def _not_a_candidate(plan: Plan, buffer: PlannedBuffer, pool: PlannedPool) -> st
 def _refused_by_preferred(plan: Plan, buffer: PlannedBuffer, pool: PlannedPool) -> str:
     """Why a pool that comes before its own does not hold it: how full that one is while it lives."""
     lower, upper = buffer.live or (0, 1)
-    others = [o for o in buffers_in(plan, pool.name) if o.live is not None]
+    others = [o for o in plan.buffers_in(pool.name) if o.live is not None]
     alive = {
         tick: sum(o.size_bytes for o in others if o.live and o.live[0] <= tick < o.live[1])
         for tick in range(lower, upper)
@@ -188,11 +189,11 @@ def _prefers(buffer: PlannedBuffer, pool: str) -> bool:
 
 
 def _not_on_stack(buffer: PlannedBuffer) -> tuple[str, str]:
-    if buffer.role == "arena" or buffer.place.kind == "arena":
+    if buffer.role is BufferRole.ARENA or buffer.place.kind is PlaceKind.ARENA:
         return "the stack", "its size is known only at run time, or use-backend-alloc-workspace keeps it off"
-    if buffer.role == "scratch":
+    if buffer.role is BufferRole.SCRATCH:
         return "the stack", "larger than the device allows for a local array, or its scope asks for a pool"
-    if buffer.role in ("input", "output"):
+    if buffer.role in (BufferRole.INPUT, BufferRole.OUTPUT):
         return "the stack", "the application touches it before or after the run, when no stack holds it"
     return "the stack", "tensors between kernels begin as 'global.workspace', which is never a stack"
 
@@ -212,7 +213,7 @@ def explanation_lines(plan: Plan, explanation: Explanation) -> list[str]:
     for use in explanation.uses:
         step = use.step
         lines.append(f"  step {step.index}  {step.kernel} {use.how} it: {' + '.join(step.operators)}")
-    if buffer.place.kind == "planned":
+    if buffer.place.kind is PlaceKind.PLANNED:
         lines.append(f"alive at the same time in {buffer.place.name}")
         lines.extend(
             f"  {place_text(other)}  {other.name}, {other.size_bytes} B, {_steps(other)}"
@@ -228,10 +229,10 @@ def explanation_lines(plan: Plan, explanation: Explanation) -> list[str]:
 
 def _where(plan: Plan, buffer: PlannedBuffer) -> str:
     place = buffer.place
-    if place.kind not in ("planned", "constant") or place.offset is None:
+    if not buffer.has_offset or place.offset is None:
         return place_text(buffer)
     pool = plan.pools[place.name]
-    provider = "from the caller" if pool.provider == "caller" else "declared by the generated code"
+    provider = "from the caller" if pool.is_caller else "declared by the generated code"
     if pool.loading:
         provider += f", {pool.loading}"
     last = place.offset + buffer.size_bytes
@@ -241,7 +242,7 @@ def _where(plan: Plan, buffer: PlannedBuffer) -> str:
 def _lifetime(buffer: PlannedBuffer) -> str:
     if buffer.live is None:
         return "inside the kernel, for one call"
-    if buffer.place.kind == "constant":
+    if buffer.place.kind is PlaceKind.CONSTANT:
         return "always"
     return f"ticks {buffer.live[0]} to {buffer.live[1]}, {_steps(buffer)}"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bytewright.plan_file import Plan, PlannedBuffer, PlannedPool
+from bytewright.record.plan import Plan, PlannedBuffer, PlannedPool
+from bytewright.target.model import Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,21 +24,15 @@ class PoolHistory:
     peak_steps: tuple[int, ...]
 
 
-def buffers_in(plan: Plan, pool: str) -> list[PlannedBuffer]:
-    """The buffers that the plan put into a pool, in the plan's order. An arena has what is requested from it."""
-    kinds = ("planned", "constant")
-    return [b for b in plan.buffers.values() if b.place.kind in kinds and b.place.name == pool]
-
-
 def used_workspaces(plan: Plan) -> list[PlannedPool]:
     """The workspace pools that hold anything."""
-    return [pool for pool in plan.pools.values() if pool.role == "workspace" and pool.used_bytes]
+    return [pool for pool in plan.pools_of(Role.WORKSPACE) if pool.used_bytes]
 
 
 def use_over_time(plan: Plan, pool: PlannedPool) -> PoolHistory:
     """Live bytes of a pool at each step."""
     changes = [0] * (plan.num_ticks + 1)
-    for buffer in buffers_in(plan, pool.name):
+    for buffer in plan.buffers_in(pool.name):
         lower, upper = buffer.live or (0, plan.num_ticks)
         changes[lower] += buffer.size_bytes
         changes[upper] -= buffer.size_bytes

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from bytewright.plan_file import Plan, PlannedBuffer, PlannedPool
+from bytewright.record.plan import PlaceKind, Plan, PlannedBuffer, PlannedPool
 from bytewright.report.by_memory import use_by_memory
 from bytewright.report.chart import chart
 from bytewright.report.compare import Change, compare
@@ -44,7 +44,7 @@ def print_report(plan: Plan, console: Console) -> None:
 
 
 def _border(plan: Plan) -> str:
-    return "are in the workspace" if plan.io == "workspace" else "are the caller's"
+    return "are in the workspace" if plan.io_in_workspace else "are the caller's"
 
 
 def print_charts(plan: Plan, console: Console) -> None:
@@ -163,11 +163,11 @@ def place_text(buffer: PlannedBuffer) -> str:
     """`dtcm+8000`, `stack of cpu`, `arena of dtcm` or `caller's input_1`."""
     place = buffer.place
     match place.kind:
-        case "stack":
+        case PlaceKind.STACK:
             return f"stack of {place.name}"
-        case "caller":
+        case PlaceKind.CALLER:
             return f"caller's {place.name}"
-        case "arena":
+        case PlaceKind.ARENA:
             return f"arena of {place.name}"
         case _:
             return place.name if place.offset is None else f"{place.name}+{place.offset}"

@@ -9,7 +9,7 @@ declared `"unlimited"` (the host's) can have.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Final, TypeVar
 
 from bytewright.c_names import c_identifier
@@ -24,7 +24,7 @@ class MemoryAccess(Enum):
     READ_ONLY = "r"
 
 
-class Role(Enum):
+class Role(StrEnum):
     """What a pool is for; the order is the order of pools in a target."""
 
     WORKSPACE = "workspace"  # read and written, dead after a run
@@ -37,14 +37,14 @@ class Role(Enum):
 PARAMETER_HEADER_BYTES = 32
 
 
-class Provider(Enum):
+class Provider(StrEnum):
     """Who declares the array behind a pool."""
 
     CALLER = "caller"  # the application passes a pointer at run time
     GENERATED = "generated"  # the generated C declares it in the memory's section
 
 
-class Loader(Enum):
+class Loader(StrEnum):
     """Who brings the bytes of a parameter pool to where they are read, its memory, before the first run."""
 
     LINKER = (

@@ -12,7 +12,7 @@ import pytest
 from bytewright.bundle import install
 from bytewright.bundle.write import write_bundle
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.plan_file import hash_files
+from bytewright.record.plan_file import hash_files
 from bytewright.target.registry import load_target
 from support.bundle_files import sealed, tree, with_folders
 from support.hand_built import chain, files_of, reverse_kernel

@@ -20,7 +20,8 @@ from bytewright.plan.problem import Problem
 from bytewright.plan.solution import Placement
 from bytewright.plan.solve import SOLVERS, register_solver
 from bytewright.plan.table import read_buffers
-from bytewright.plan_file import Plan, read_document, read_plan
+from bytewright.record.plan import Plan
+from bytewright.record.plan_file import read_document, read_plan
 from bytewright.target import dump_toml, load_file, load_target
 from bytewright.target.importers import ImportOptions, import_target
 from support.digits_bundle import DIGITS

@@ -1,4 +1,4 @@
-"""Names that the generated files agree on, the blob's header, and the refusal of what has no place (S17)."""
+"""Names that the generated files agree on, and the refusal of what has no place (S17)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bytewright.codegen.fnv1a import fnv1a_64
-from bytewright.codegen.interface import blob_header, offset_macro, planned_offsets
+from bytewright.codegen.interface import offset_macro, planned_offsets
 from bytewright.diagnostics import InternalError
 from bytewright.ir.border import Io
 from bytewright.ir.expr import Buffer
@@ -39,24 +38,9 @@ def test_an_input_that_is_called_like_a_tensor_of_the_graph(tmp_path: Path) -> N
     path = tmp_path / "net.tflite"
     path.write_bytes(builder.build([x], [z]))
     compiled = compile_model(path, load_target("host"), Options(io=Io.WORKSPACE))
-    placed = [buffer.name for buffer, _ in planned_offsets(compiled.planned.module)]
+    placed = [buffer.name for buffer, _ in planned_offsets(compiled.module)]
     assert {"max_pool2d_0_out", "max_pool2d_0/out"} <= set(placed)
     assert len({offset_macro("net", "ram", name) for name in placed}) == len(placed)
-
-
-@pytest.mark.parametrize(
-    ("data", "digest"),
-    [(b"", 0xCBF29CE484222325), (b"a", 0xAF63DC4C8601EC8C), (b"foobar", 0x85944171F73967E8)],
-)
-def test_fnv(data: bytes, digest: int) -> None:
-    """The published test vectors of FNV-1a 64."""
-    assert fnv1a_64(data) == digest
-
-
-def test_the_header_of_a_blob_is_32_bytes() -> None:
-    header = blob_header((b"foo", b"bar"))
-    assert len(header) == 32
-    assert header == b"BYTEWRT1" + bytes([6, *7 * [0]]) + 0x85944171F73967E8.to_bytes(8, "little") + bytes(8)
 
 
 def with_allocation(buffer: Buffer) -> Module:
@@ -75,7 +59,7 @@ def test_constants_without_an_offset_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "net.tflite"
     path.write_bytes(random_convolution(1, "int8").content)
     compiled = compile_model(path, load_target("host"))
-    module = compiled.planned.module
+    module = compiled.module
     assert module.constant_buffers
     undecided = tuple(replace(constant, storage=Storage()) for constant in module.constant_buffers)
     with pytest.raises(InternalError, match="has no offset"):

@@ -14,7 +14,7 @@ from bytewright.cli.main import bytewright
 from bytewright.diagnostics import CompileError
 from bytewright.inspect.call_graph import find_cycle, reachable, read_call_graph, worst_path
 from bytewright.inspect.check_stack import IN_MEMORY, StackProof, check_stack
-from bytewright.plan_file import Plan
+from bytewright.record.plan import Plan
 from bytewright.target import load_target
 from bytewright.target.model import ExternalStack
 from support.digits_bundle import DIGITS, digits_plan, write_digits

@@ -18,7 +18,6 @@ from rich.console import Console
 from bytewright.diagnostics import CompileError
 from bytewright.inspect.check import check_bundle
 from bytewright.inspect.read_c import RequestText, read_calls, read_requests
-from bytewright.plan_file import plan_of
 from bytewright.report.explain import explain, explanation_lines
 from bytewright.report.memory import use_over_time
 from bytewright.report.tables import place_text, print_report
@@ -227,7 +226,7 @@ int32_t m_run(m_context *context, int32_t n) {
 
 
 def test_an_explanation_says_why_a_request_has_no_offset() -> None:
-    plan = plan_of(compiled("several").document)
+    plan = compiled("several").plan
     lines = explanation_lines(plan, explain(plan, "t0/scratch1"))
     assert "  where    arena of ram" in lines
     assert "           place_scratch: 'several_k0' is called with rows = rows[1..8]" in lines
@@ -240,18 +239,18 @@ def test_an_explanation_says_why_a_request_has_no_offset() -> None:
 
 
 def test_an_explanation_names_who_uses_an_arena() -> None:
-    plan = plan_of(compiled("several").document)
+    plan = compiled("several").plan
     explanation = explain(plan, "arena")
     assert [(use.step.index, use.how) for use in explanation.uses] == [(0, "works in"), (1, "works in")]
     assert {other.name for other in explanation.neighbours} == {"t0/out", "t1/out"}
-    why = dict(explain(plan_of(compiled("pools").document), "y/scratch0").elsewhere)
+    why = dict(explain(compiled("pools").plan, "y/scratch0").elsewhere)
     assert why["ram"].startswith(
         "not a candidate: the scope that it came with, or what it shares the arena with"
     )
 
 
 def test_an_arena_counts_once_in_the_bytes_of_its_pool() -> None:
-    plan = plan_of(compiled("several").document)
+    plan = compiled("several").plan
     use = use_over_time(plan, plan.pools["ram"])
     assert use.peak_bytes <= plan.pools["ram"].used_bytes
     assert use.live_bytes == (160 + 8, 160 + 8, 8)  # of a step its tensors, in turn

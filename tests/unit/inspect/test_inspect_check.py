@@ -13,7 +13,7 @@ from bytewright.diagnostics import CompileError
 from bytewright.inspect.check import check_bundle
 from bytewright.inspect.read_c import read_bytes, read_calls
 from bytewright.pipeline import compile_model
-from bytewright.plan_file import read_plan
+from bytewright.record.plan_file import read_plan
 from bytewright.target import load_target
 from support.digits_bundle import change_file, digits_document, two_by_two, write_digits, write_document
 

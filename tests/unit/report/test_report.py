@@ -11,22 +11,36 @@ from rich.console import Console
 
 import bytewright
 from bytewright.diagnostics import CompileError
+from bytewright.ir.border import Io
 from bytewright.ir.types import Symbol
-from bytewright.plan_file import Place, Plan, PlannedBuffer, PlannedPool, PlannedStep, plan_of
+from bytewright.record.plan import (
+    BufferRole,
+    Build,
+    Place,
+    PlaceKind,
+    Plan,
+    PlannedBuffer,
+    PlannedPool,
+    PlannedStep,
+)
+from bytewright.record.plan_file import plan_of
 from bytewright.report.chart import chart
 from bytewright.report.compare import compare
 from bytewright.report.document import report_document
 from bytewright.report.explain import explain, explanation_document, explanation_lines
 from bytewright.report.memory import PoolHistory, step_ranges, use_over_time
 from bytewright.report.tables import print_report
+from bytewright.target.model import Loader, Provider, Role
 from support.digits_bundle import DIGITS, digits_document, digits_plan
 
 
 def pool(
-    name: str, used: int, capacity: int | None, role: str = "workspace", bound: int | None = None
+    name: str, used: int, capacity: int | None, role: Role = Role.WORKSPACE, bound: int | None = None
 ) -> PlannedPool:
     bound = used if bound is None else bound
-    return PlannedPool(name, name, name, role, "caller", capacity, used, bound, bound == used, 16, None, None)
+    return PlannedPool(
+        name, name, name, role, Provider.CALLER, capacity, used, bound, bound == used, 16, None, None
+    )
 
 
 def tensor(
@@ -38,7 +52,17 @@ def tensor(
 ) -> PlannedBuffer:
     steps = (live[0] // 3, (live[1] - 1) // 3)
     return PlannedBuffer(
-        name, "tensor", size, 16, place, live, *steps, f"global.{place.name}", candidates, "because"
+        name,
+        BufferRole.TENSOR,
+        size,
+        16,
+        place,
+        live,
+        *steps,
+        f"global.{place.name}",
+        candidates,
+        (),
+        "because",
     )
 
 
@@ -53,15 +77,16 @@ def step(index: int, reads: tuple[str, ...], writes: tuple[str, ...], device: st
 def plan(**changes: Any) -> Plan:
     """Four steps in a chain, `a` to `c`; `b` had to go to the slower memory."""
     buffers = (
-        tensor("a", 100, (1, 5), Place("planned", "dtcm", 0)),
-        tensor("b", 200, (4, 8), Place("planned", "isram", 0)),
-        tensor("c", 50, (7, 11), Place("planned", "dtcm", 64)),
+        tensor("a", 100, (1, 5), Place(PlaceKind.PLANNED, "dtcm", 0)),
+        tensor("b", 200, (4, 8), Place(PlaceKind.PLANNED, "isram", 0)),
+        tensor("c", 50, (7, 11), Place(PlaceKind.PLANNED, "dtcm", 64)),
     )
     whole = Plan(
         model="m",
         target="mps3-an547",
         numerics="litert-ref",
-        io="caller",
+        io=Io.CALLER,
+        build=Build("0", ()),
         plan_hash="0" * 64,
         inputs=(),
         outputs=(),
@@ -94,8 +119,8 @@ def test_live_bytes_are_the_most_in_each_step() -> None:
 def test_a_tick_inside_a_step_counts() -> None:
     # Both live only at the middle tick of step 1, so neither end of the step shows the peak.
     both = {
-        "x": tensor("x", 10, (4, 5), Place("planned", "dtcm", 0)),
-        "y": tensor("y", 20, (4, 5), Place("planned", "dtcm", 16)),
+        "x": tensor("x", 10, (4, 5), Place(PlaceKind.PLANNED, "dtcm", 0)),
+        "y": tensor("y", 20, (4, 5), Place(PlaceKind.PLANNED, "dtcm", 16)),
     }
     whole = plan(buffers=both)
     assert use_over_time(whole, whole.pools["dtcm"]).live_bytes == (0, 30, 0, 0)
@@ -175,8 +200,12 @@ def test_the_report_shows_use_bound_and_gap() -> None:
 def test_the_report_says_what_a_run_is_given_and_where_parameters_come_from() -> None:
     assert "each run" not in text_of(plan())
     pools = dict(plan().pools)
-    for name, load, memory in (("a", "copy", "rom"), ("b", "linker", "rom"), ("c", "copy", None)):
-        pools[name] = dataclasses.replace(pool(name, 8, 8, "parameters"), load=load, load_memory=memory)
+    for name, load, memory in (
+        ("a", Loader.COPY, "rom"),
+        ("b", Loader.LINKER, "rom"),
+        ("c", Loader.COPY, None),
+    ):
+        pools[name] = dataclasses.replace(pool(name, 8, 8, Role.PARAMETERS), load=load, load_memory=memory)
     pools["d"] = dataclasses.replace(pools["a"], name="d", used_bytes=0)
     whole = plan(symbols=(Symbol("batch", 1, 4),), pools=pools)
     line = (
@@ -193,7 +222,7 @@ def test_the_report_says_what_a_run_is_given_and_where_parameters_come_from() ->
 
 def test_an_explanation_says_where_a_parameter_comes_from() -> None:
     whole = digits_plan()
-    flash = dataclasses.replace(whole.pools["flash"], load="copy", load_memory="rom")
+    flash = dataclasses.replace(whole.pools["flash"], load=Loader.COPY, load_memory="rom")
     copied = dataclasses.replace(whole, pools={**whole.pools, "flash": flash})
     name = next(b.name for b in whole.buffers.values() if b.place.kind == "constant")
     before, after = (explanation_lines(p, explain(p, name))[2] for p in (whole, copied))
@@ -258,9 +287,9 @@ def elsewhere(whole: Plan, name: str) -> dict[str, str]:
 def test_an_explanation_names_users_and_neighbours() -> None:
     whole = plan(
         buffers={
-            "a": tensor("a", 100, (1, 5), Place("planned", "dtcm", 0)),
-            "b": tensor("b", 50, (4, 8), Place("planned", "dtcm", 112)),
-            "c": tensor("c", 50, (7, 11), Place("planned", "dtcm", 0)),
+            "a": tensor("a", 100, (1, 5), Place(PlaceKind.PLANNED, "dtcm", 0)),
+            "b": tensor("b", 50, (4, 8), Place(PlaceKind.PLANNED, "dtcm", 112)),
+            "c": tensor("c", 50, (7, 11), Place(PlaceKind.PLANNED, "dtcm", 0)),
         }
     )
     explanation = explain(whole, "b")
@@ -290,7 +319,7 @@ def test_a_preferred_pool_that_is_full_is_explained_in_bytes() -> None:
 def test_a_pool_that_is_too_small_or_no_candidate_is_explained() -> None:
     small = plan(pools={p.name: p for p in (pool("dtcm", 114, 150), pool("isram", 200, 4096))})
     assert elsewhere(small, "b")["dtcm"] == "too small: 150 B"
-    buffers = {"b": tensor("b", 200, (4, 8), Place("planned", "isram", 0), candidates=("isram",))}
+    buffers = {"b": tensor("b", 200, (4, 8), Place(PlaceKind.PLANNED, "isram", 0), candidates=("isram",))}
     whole = plan(buffers=buffers)
     assert elsewhere(whole, "b")["dtcm"].startswith("not a candidate: the scope")
     steps = (*whole.steps[:1], step(1, (), ("b",), device="npu"), *whole.steps[2:])

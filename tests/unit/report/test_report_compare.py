@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from bytewright.cli.main import bytewright
-from bytewright.plan_file import Place, Plan, PlannedStack
+from bytewright.record.plan import Place, PlaceKind, Plan, PlannedStack
 from bytewright.report.by_memory import use_by_memory
 from bytewright.report.compare import Change, compare, comparison_document
 from bytewright.report.tables import print_comparison
@@ -25,7 +25,7 @@ def _grown(plan: Plan) -> Plan:
     buffers = dict(plan.buffers)
     first, second = buffers[names[0]], buffers[names[1]]
     buffers[names[0]] = dataclasses.replace(first, size_bytes=first.size_bytes + 100)
-    buffers[names[1]] = dataclasses.replace(second, place=Place("planned", "elsewhere", 0))
+    buffers[names[1]] = dataclasses.replace(second, place=Place(PlaceKind.PLANNED, "elsewhere", 0))
     del buffers[names[2]]
     return dataclasses.replace(plan, buffers=buffers, plan_hash="1" * 64)
 

@@ -39,8 +39,8 @@ def differs(seed: int) -> str | None:
     module = read_module(ir_text(program))
     for io in Io:
         planned = plan_model(module, NO_STACK, Options(io=io))
-        top = sum(pool.top_bytes for pool in planned.workspace.pools)
-        least = least_workspace(program, io is Io.WORKSPACE, len(planned.workspace.placement_of))
+        top = sum(pool.top_bytes for pool in planned.trial.workspace.pools)
+        least = least_workspace(program, io is Io.WORKSPACE, len(planned.trial.workspace.placement_of))
         if least is not None and top != least:
             return f"{io}: {top} B, {least} B would do"
         if io is Io.CALLER:

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from bytewright import pipeline
-from bytewright.bundle.plan_document import PlannedModel
 from bytewright.ir.analyses.body_clock import BodyClock, body_clocks
 from bytewright.ir.border import Io
 from bytewright.ir.prim import For
 from bytewright.ir.walk import walk_statements
 from bytewright.options import Options
+from bytewright.pipeline import Planned
 from bytewright.storage.place_scratch import place_scratch
 from bytewright.target.model import Target
 from bytewright.target.options import Overrides, apply_overrides
@@ -221,13 +221,13 @@ def test_a_device_that_runs_no_c_promises_no_order() -> None:
 # Bytes
 
 
-def planned(text: str, io: Io = Io.CALLER) -> PlannedModel:
+def planned(text: str, io: Io = Io.CALLER) -> Planned:
     return pipeline.plan_model(read_module(text), NO_STACK, Options(io=io))
 
 
-def top(result: PlannedModel) -> int:
+def top(result: Planned) -> int:
     """The workspace, which is proved to be the smallest."""
-    (use,) = result.workspace.pools
+    (use,) = result.trial.workspace.pools
     assert use.optimal
     return use.top_bytes
 
@@ -315,5 +315,5 @@ def test_an_input_dies_inside_the_call_that_copies_it() -> None:
     """A padded copy of 314646 B, an accumulator of 256 B and an output of 802816 B; the input of 301056 B has died."""
     result = planned(CONVOLUTION, Io.WORKSPACE)
     assert top(result) == 314_646 + 256 + 802_816 == 1_117_718
-    sizes = {live.buffer.name: (live.lower, live.upper) for live in result.timeline.buffers}
+    sizes = {live.buffer.name: (live.lower, live.upper) for live in result.trial.timeline.buffers}
     assert sizes == {"x": (0, 2), "y": (2, 4), "y/padded": (1, 3), "y/acc": (2, 3)}

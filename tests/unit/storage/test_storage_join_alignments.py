@@ -99,7 +99,7 @@ def test_a_type_binds_its_buffers(dtype: str, natural: int) -> None:
         f"{buffer('a', 'r', 1, '5xi8')}, {buffer('b', 'r', 1, f'3x{dtype}')}, {buffer('y', 'w')}",
         "for i : i32 in 0 .. 8 { y[i] = i8(i32(a[i % 5]) + i32(b[i % 3])) }",
     )
-    places = plan_model(module(fill + drain, body), NO_STACK).workspace.placement_of
+    places = plan_model(module(fill + drain, body), NO_STACK).trial.workspace.placement_of
     assert places["t"].offset % natural == 0
 
 
@@ -141,9 +141,10 @@ def test_the_workspace_keeps_what_was_joined() -> None:
     for io in Io:
         planned = plan_model(program, NO_STACK, Options(io=io))
         assert all(
-            place.offset % 64 == 0 or name == "y" for name, place in planned.workspace.placement_of.items()
+            place.offset % 64 == 0 or name == "y"
+            for name, place in planned.trial.workspace.placement_of.items()
         )
-        assert [pool.alignment for pool in planned.workspace.pools] == [64]
+        assert [pool.alignment for pool in planned.trial.workspace.pools] == [64]
 
 
 def test_a_plan_that_forgot_an_alignment_does_not_verify() -> None:
@@ -160,7 +161,7 @@ def test_constants_join_too() -> None:
     (constant,) = join_alignments(program).constant_buffers
     assert constant.buffer.alignment == 64
     planned = plan_model(program, NO_STACK)
-    assert [pool.alignment for pool in planned.parameters.pools if pool.top_bytes] == [64]
+    assert [pool.alignment for pool in planned.trial.parameters.pools if pool.top_bytes] == [64]
 
 
 def test_joining_twice_changes_nothing() -> None:

@@ -108,4 +108,4 @@ def test_a_pin_against_a_list_of_candidates_names_both(name: str, pool: str, poo
         f"--pin '{name}={pool}' contradicts the program: the candidate_memory_pools of '{name}' are {pools}"
     )
     fits = plan_model(module, target, Options(pins=(Pin(name, "isram"),)))
-    assert fits.workspace.placement_of[name].pool == "isram"
+    assert fits.trial.workspace.placement_of[name].pool == "isram"

@@ -9,7 +9,7 @@ import bytewright
 from bytewright.cli.main import bytewright as command_line
 from bytewright.diagnostics import CompileError
 from bytewright.options import Pin, parse_pin_option
-from bytewright.plan_file import Plan
+from bytewright.record.plan import Plan
 from bytewright.target.options import OptionSyntaxError
 from support.digits_bundle import DIGITS
 

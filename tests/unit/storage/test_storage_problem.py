@@ -217,7 +217,7 @@ def test_a_callers_parameter_pool_begins_with_a_header() -> None:
 
 def test_offsets_and_pools_are_written_into_the_program() -> None:
     result = planned(chain("m", [reverse_kernel("k", SIZE)] * 3, SIZE), target())
-    placements = result.workspace.placement_of
+    placements = result.trial.workspace.placement_of
     found = allocations(result.module.main.body)
     assert len(found) == len(placements) == 5
     for allocation in found:
@@ -230,7 +230,7 @@ def test_offsets_and_pools_are_written_into_the_program() -> None:
 def test_constants_get_their_pool_and_offset_wherever_they_are_named() -> None:
     result = planned(with_constants(64, 64, 32), target())
     for item in result.module.constant_buffers:
-        placement = result.parameters.placement_of[item.buffer.name]
+        placement = result.trial.parameters.placement_of[item.buffer.name]
         assert (item.buffer.scope, item.storage.offset) == (pool_scope(placement.pool), placement.offset)
 
 
@@ -242,7 +242,7 @@ def test_parameters_that_never_overlap_are_noalias() -> None:
     """The source has died when the result is written, so the plan may give both the same bytes, and does."""
     result = planned(chain("m", [reverse_kernel("k", SIZE)] * 3, SIZE), target())
     (kernel,) = result.module.kernels
-    places = result.workspace.placement_of
+    places = result.trial.workspace.placement_of
     assert (places["t0/out"].pool, places["t0/out"].offset) == (
         places["t1/out"].pool,
         places["t1/out"].offset,

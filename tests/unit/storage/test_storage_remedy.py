@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from bytewright import pipeline
-from bytewright.bundle.plan_document import PlannedModel
 from bytewright.cli.compile import compile_command
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ir.module import Module
 from bytewright.ir.prim import PrimFunc
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
 from bytewright.options import options_of
+from bytewright.pipeline import Planned
 from bytewright.target import dump_toml, load_target, load_text
 from support.apply_help import help_lines, with_help, with_target_lines
 from support.hand_built import allocations, chain, reverse_kernel
@@ -55,7 +55,7 @@ COMMON = '[[workspace]]\nname = "common"\nmemory = "shared"\n[[parameters]]'
 SIZE = 1000
 
 
-def planned(module: Module, file: str, options: Sequence[str] = ()) -> PlannedModel:
+def planned(module: Module, file: str, options: Sequence[str] = ()) -> Planned:
     """The module planned for a target file with options of the command line."""
     values = compile_command.make_context("compile", ["model", "-o", "out", *options]).params
     given = {name: value for name, value in values.items() if value is not None}
@@ -78,7 +78,7 @@ def reversing(scope: Scope | None, size_bytes: int = SIZE, device: str = "cpu", 
     return chain("m", [kernel] * calls, size_bytes)
 
 
-def pool_of(result: PlannedModel, name: str) -> str | None:
+def pool_of(result: Planned, name: str) -> str | None:
     found = [a.buffer.scope for a in allocations(result.module.main.body) if a.buffer.name == name]
     return None if found[0] is None else found[0].pool
 
@@ -97,7 +97,7 @@ def test_a_stack_that_scopes_ask_for_by_name() -> None:
     )
     assert diagnostic.help == f"--max-stack-size {need + 500}"
     options = with_help((), diagnostic.render())
-    assert planned(module, TWO_DEVICES, options).stack[0].size_bytes == need
+    assert planned(module, TWO_DEVICES, options).trial.stack[0].size_bytes == need
     assert refusal(module, TWO_DEVICES, ("--max-stack-size", str(need + 499))).exit_code == 3
 
 
@@ -116,7 +116,7 @@ def test_one_limit_is_enough_for_every_context() -> None:
     assert diagnostic.message == "the stack of 'npu' needs 456 B; its limit is 300 B: 156 B too few"
     assert diagnostic.help == f"--max-stack-size {2 * 256 + 3000 + 500}"
     result = planned(module, file, with_help(options, diagnostic.render()))
-    assert [use.size_bytes for use in result.stack] == [3512, 456]
+    assert [use.size_bytes for use in result.trial.stack] == [3512, 456]
 
 
 def test_what_two_devices_touch_gets_a_pool_that_both_reach() -> None:
@@ -193,7 +193,7 @@ def test_the_example_of_a_scope_that_names_no_pool() -> None:
     assert f"```\n{diagnostic.render()}\n```" in (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
     assert planned(
         reversing(pool_scope("tcm"), 64), host, with_help((), diagnostic.render())
-    ).workspace.has_plan
+    ).trial.workspace.has_plan
 
 
 def test_the_option_that_keeps_scratch_off_the_stack_can_be_taken_back() -> None:
@@ -204,7 +204,9 @@ def test_the_option_that_keeps_scratch_off_the_stack_can_be_taken_back() -> None
     ):
         diagnostic = one_refusal(module, file, options)
         assert "use-backend-alloc-workspace, which keeps every allocation off the stack" in diagnostic.message
-        assert planned(module, file, with_help(options, diagnostic.render())).stack[0].planned_bytes == 64
+        assert (
+            planned(module, file, with_help(options, diagnostic.render())).trial.stack[0].planned_bytes == 64
+        )
 
 
 def test_private_arrays_are_mended_for_all_kernels_at_once() -> None:
@@ -213,7 +215,7 @@ def test_private_arrays_are_mended_for_all_kernels_at_once() -> None:
     error = refusal(module, TWO_DEVICES)
     assert [d.code for d in error.diagnostics] == ["BW302"] * 3
     assert help_lines(str(error)) == ["in the target file: [device.cpu] max-local-size = 200"]
-    assert planned(module, with_target_lines(TWO_DEVICES, str(error))).stack[0].planned_bytes == 400
+    assert planned(module, with_target_lines(TWO_DEVICES, str(error))).trial.stack[0].planned_bytes == 400
 
 
 @pytest.mark.parametrize("scope", [STACK, GLOBAL, None])

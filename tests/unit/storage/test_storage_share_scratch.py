@@ -72,7 +72,7 @@ def test_more_share(program: Callable[[int], str]) -> None:
     assert MAX_SCRATCH <= most_scratch(placed) <= 60
     reasons = [
         line
-        for live in plan_model(read_module(program(60)), HOST).timeline.buffers
+        for live in plan_model(read_module(program(60)), HOST).trial.timeline.buffers
         if live.allocation
         for line in live.allocation.storage.provenance
         if "share_scratch: serves" in line
@@ -82,7 +82,7 @@ def test_more_share(program: Callable[[int], str]) -> None:
 
 def test_chains_in_turn_take_the_bytes_of_the_two_that_meet() -> None:
     for levels in (10, 60):
-        (pool,) = plan_model(read_module(in_turn(levels)), HOST).workspace.pools
+        (pool,) = plan_model(read_module(in_turn(levels)), HOST).trial.workspace.pools
         assert pool.top_bytes == 2 * LENGTH * 4
 
 
@@ -119,8 +119,8 @@ def test_random_programs_keep_their_values_and_never_take_less_than_they_must(
         num_programs += 1
         assert not is_wrong(text, dtype, program.source.length), seed
         planned = plan_model(read_module(text), NO_STACK)
-        least = least_workspace(program, False, len(planned.workspace.placement_of))
-        assert least is None or sum(pool.top_bytes for pool in planned.workspace.pools) >= least
+        least = least_workspace(program, False, len(planned.trial.workspace.placement_of))
+        assert least is None or sum(pool.top_bytes for pool in planned.trial.workspace.pools) >= least
     assert num_programs >= NUM_PROGRAMS // 30
 
 
@@ -143,7 +143,7 @@ def test_sharing_can_cost_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     text = f"module m\n{ports}{inner}{outer}{entry}"
 
     def top() -> int:
-        (pool,) = plan_model(read_module(text), NO_STACK).workspace.pools
+        (pool,) = plan_model(read_module(text), NO_STACK).trial.workspace.pools
         return pool.top_bytes
 
     assert top() == 9 * 4

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from bytewright.bundle.plan_document import plan_document
 from bytewright.ir.builder import BodyBuilder, region
 from bytewright.ir.module import Module
 from bytewright.ir.scope import GLOBAL, LOCAL
-from bytewright.plan_file import hash_document
+from bytewright.record.plan_file import document_of, hash_document
 from bytewright.target.load import load_description
 from bytewright.target.options import Overrides, apply_overrides, parse_pool_option
 from bytewright.target.registry import load_target
@@ -36,7 +35,7 @@ def hand_built() -> Module:
 
 
 def document() -> dict[str, Any]:
-    return plan_document(planned(hand_built(), TARGET))
+    return document_of(planned(hand_built(), TARGET).plan)
 
 
 def buffers() -> dict[str, dict[str, Any]]:

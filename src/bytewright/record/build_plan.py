@@ -1,0 +1,282 @@
+"""The record of a plan, from the planned module and the evidence that storage and planner left."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from itertools import chain
+
+from bytewright import __version__
+from bytewright.frozen_mapping import FrozenMapping
+from bytewright.ir.address import size_bytes
+from bytewright.ir.analyses.clock import Step, Timeline
+from bytewright.ir.analyses.stack import StackUse
+from bytewright.ir.analyses.touch import constant_touches
+from bytewright.ir.border import Border, Io, border_ports
+from bytewright.ir.module import Module, Port
+from bytewright.ir.prim import (
+    Access,
+    Allocate,
+    BufferParameter,
+    ParameterRole,
+    PrimFunc,
+    Region,
+)
+from bytewright.ir.symbols import scalar_symbols
+from bytewright.ir.types import Symbol
+from bytewright.ir.walk import walk_statements
+from bytewright.plan.solution import Solution
+from bytewright.record.plan import (
+    BufferRole,
+    Build,
+    Place,
+    PlaceKind,
+    Plan,
+    PlannedBuffer,
+    PlannedLoop,
+    PlannedPool,
+    PlannedStack,
+    PlannedStep,
+    PlannedTensor,
+)
+from bytewright.record.plan_file import with_hash
+from bytewright.target.model import Pool, Role, Target
+
+BUILD_FLAGS = ("-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")
+# What a module is bit for bit that was written by hand: itself, as the evaluator runs it.
+OWN_NUMERICS = "ir"
+
+
+def build_plan(
+    module: Module,
+    target: Target,
+    io: Io,
+    timeline: Timeline,
+    stack: Iterable[StackUse],
+    workspace: Solution,
+    parameters: Solution,
+    contents: Mapping[str, bytes],
+) -> Plan:
+    """The plan, its own hash included; there are no files yet.
+
+    Args:
+        module: At stage PLANNED.
+        target: What it was planned for.
+        io: Where inputs and outputs are.
+        timeline: The clock of the module.
+        stack: Of every context, that of the entry first.
+        workspace: Where the solution put the entry's buffers,
+        parameters: and where the constants.
+        contents: The bytes of the parameter pools, by name.
+    """
+    steps = tuple(_steps(module, timeline))
+    buffers = chain(
+        _entry_buffers(module, timeline, steps),
+        _kernel_buffers(module, target),
+        _constants(module, target, timeline),
+    )
+    pools = (
+        *(_pool(pool, workspace, target, None) for pool in target.pools_of(Role.WORKSPACE)),
+        *(_pool(pool, parameters, target, contents[pool.name]) for pool in target.pools_of(Role.PARAMETERS)),
+    )
+    plan = Plan(
+        model=module.name,
+        target=target.name,
+        numerics=module.numerics or OWN_NUMERICS,
+        io=io,
+        build=Build(__version__, BUILD_FLAGS),
+        inputs=_tensors(module, Border.INPUT),
+        outputs=_tensors(module, Border.OUTPUT),
+        symbols=tuple(symbol for _, symbol in scalar_symbols(module.main) if symbol is not None),
+        pools=FrozenMapping({pool.name: pool for pool in pools}),
+        buffers=FrozenMapping({buffer.name: buffer for buffer in buffers}),
+        stack=FrozenMapping({use.context: _stack(use) for use in stack}),
+        steps=steps,
+        loops=tuple(PlannedLoop(loop.steps, loop.inside) for loop in timeline.loops),
+        hardware=target,
+        externals=tuple(kernel.name for kernel in module.kernels if kernel.external is not None),
+        plan_hash="",
+        files=FrozenMapping({}),
+    )
+    return with_hash(plan)
+
+
+def _tensors(module: Module, border: Border) -> tuple[PlannedTensor, ...]:
+    ports = border_ports(module).items()
+    return tuple(_tensor(port, buffer) for buffer, (side, port) in ports if side is border)
+
+
+def _tensor(port: Port, buffer: str) -> PlannedTensor:
+    return PlannedTensor(
+        name=port.name,
+        c_name=port.name,
+        buffer=buffer,
+        dtype=port.type.dtype,
+        shape=port.type.fixed_shape,
+        extents=tuple(e.name if isinstance(e, Symbol) else e for e in port.type.shape),
+        size_bytes=port.type.size_bytes,
+        scale=port.quantization.scale if port.quantization else None,
+        zero_point=port.quantization.zero_point if port.quantization else None,
+    )
+
+
+def _pool(pool: Pool, solution: Solution, target: Target, content: bytes | None) -> PlannedPool:
+    use = solution.use_of[pool.name]
+    return PlannedPool(
+        name=pool.name,
+        c_name=pool.identifier,
+        memory=pool.memory,
+        role=pool.role,
+        provider=pool.provider,
+        capacity_bytes=pool.size_bytes,
+        used_bytes=use.top_bytes,
+        lower_bound_bytes=use.lower_bound_bytes,
+        optimal=use.optimal,
+        alignment=max(pool.alignment, use.alignment),
+        section=target.section_of(pool),
+        sha256=None if content is None else hashlib.sha256(content).hexdigest(),
+        load=pool.load,
+        load_memory=pool.load_memory,
+    )
+
+
+def _stack(use: StackUse) -> PlannedStack:
+    return PlannedStack(use.planned_bytes, use.size_bytes, use.limit_bytes, use.path)
+
+
+def _entry_buffers(
+    module: Module, timeline: Timeline, steps: tuple[PlannedStep, ...]
+) -> Iterable[PlannedBuffer]:
+    """What the entry allocates or is given, as far as it is used."""
+    allocations = {s.buffer.name: s for s in walk_statements(module.main.body) if isinstance(s, Allocate)}
+    ports = border_ports(module)
+    arenas = set(_arena_of(timeline).values())
+    others = {name for step in steps for name in (*step.reads, *step.writes)}
+    scratch = {name for step in steps for name in step.scratch} - others
+    touching = timeline.steps_touching()
+    for live in timeline.buffers:
+        name = live.buffer.name
+        if name in ports:
+            role = BufferRole(ports[name][0].value)
+        elif name in arenas:
+            role = BufferRole.ARENA
+        else:
+            role = BufferRole.SCRATCH if name in scratch else BufferRole.TENSOR
+        if live.allocation is None:
+            place, candidates = Place(PlaceKind.CALLER, ports[name][1].name, None), ()
+            reason, scope = "input or output of the model: the caller provides it", live.buffer.scope
+        else:
+            scope, offset = allocations[name].buffer.scope, allocations[name].storage.offset
+            pool = (scope.pool if scope else None) or ""
+            kind = PlaceKind.PLANNED if live.allocation.storage.arena is None else PlaceKind.ARENA
+            place = Place(kind, pool, offset)
+            candidates = live.allocation.storage.candidates or ()
+            reason = "; ".join((*live.allocation.storage.provenance, f"plan: {pool}"))
+        first, last = touching.get(name) or timeline.steps_alive(name)
+        yield PlannedBuffer(
+            name,
+            role,
+            size_bytes(live.buffer),
+            live.buffer.alignment,
+            place,
+            (live.lower, live.upper),
+            first,
+            last,
+            str(scope) if scope else None,
+            candidates,
+            live.devices,
+            reason,
+        )
+
+
+def _arena_of(timeline: Timeline) -> dict[str, str]:
+    """What is requested at run time, and the arena of each."""
+    return {
+        live.buffer.name: live.allocation.storage.arena
+        for live in timeline.buffers
+        if live.allocation is not None and live.allocation.storage.arena is not None
+    }
+
+
+def _kernel_buffers(module: Module, target: Target) -> Iterable[PlannedBuffer]:
+    """Arrays of kernels, which are on the stack."""
+    for kernel in module.kernels:
+        contexts = target.device(kernel.device).contexts
+        context = contexts[0].name if contexts else kernel.device
+        for statement in walk_statements(kernel.body):
+            if isinstance(statement, Allocate) and statement.buffer.shape:
+                buffer = statement.buffer
+                yield PlannedBuffer(
+                    f"{kernel.name}/{buffer.name}",
+                    BufferRole.SCRATCH,
+                    size_bytes(buffer),
+                    buffer.alignment,
+                    Place(PlaceKind.STACK, context, None),
+                    live=None,
+                    first_step=None,
+                    last_step=None,
+                    scope=str(buffer.scope),
+                    candidates=(),
+                    devices=(kernel.device,),
+                    reason="; ".join(statement.storage.provenance),
+                )
+
+
+def _constants(module: Module, target: Target, timeline: Timeline) -> Iterable[PlannedBuffer]:
+    steps = timeline.steps_touching()
+    touches = constant_touches(module, target)
+    for constant in module.constant_buffers:
+        buffer = constant.buffer
+        first, last = steps[buffer.name]
+        pool = (buffer.scope.pool if buffer.scope else None) or ""
+        yield PlannedBuffer(
+            buffer.name,
+            BufferRole.PARAMETER,
+            len(constant.data.content),
+            buffer.alignment,
+            Place(PlaceKind.CONSTANT, pool, constant.storage.offset),
+            (0, timeline.num_ticks),
+            first,
+            last,
+            str(buffer.scope),
+            constant.storage.candidates or (),
+            tuple(sorted(touch.device for touch in touches[buffer.name])),
+            "; ".join(("constant of the model", *constant.storage.provenance)),
+        )
+
+
+def _steps(module: Module, timeline: Timeline) -> Iterable[PlannedStep]:
+    kernels = {kernel.name: kernel for kernel in module.kernels}
+    arena_of = _arena_of(timeline)
+    for step in timeline.steps:
+        reads, writes, scratch = _accesses(step, kernels[step.call.callee], arena_of)
+        yield PlannedStep(
+            step.index,
+            step.ticks,
+            step.call.callee,
+            step.device,
+            step.call.operators,
+            reads,
+            writes,
+            scratch,
+            FrozenMapping(dict(step.needed)),
+        )
+
+
+def _accesses(step: Step, kernel: PrimFunc, arena_of: dict[str, str]) -> tuple[tuple[str, ...], ...]:
+    """What the step reads, writes, and uses as scratch, arenas included: what the lifetimes follow from."""
+    reads: list[str] = []
+    writes: list[str] = []
+    scratch: list[str] = []
+    for argument, parameter in zip(step.call.arguments, kernel.parameters, strict=True):
+        if not isinstance(argument, Region) or not isinstance(parameter, BufferParameter):
+            continue
+        name = argument.buffer.name
+        if parameter.role is ParameterRole.SCRATCH:
+            scratch += [name, arena_of[name]] if name in arena_of else [name]
+            continue
+        if parameter.access is not Access.WRITE:
+            reads.append(name)
+        if parameter.access is not Access.READ:
+            writes.append(name)
+    return tuple(tuple(dict.fromkeys(names)) for names in (reads, writes, scratch))

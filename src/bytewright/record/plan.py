@@ -1,0 +1,368 @@
+"""What is known of a plan, as frozen values: all of plan.json, and all that anyone asks of a plan.
+
+Code generation, the bundle, reports, runs, checks and `CompiledModel` see a plan through these classes, whether it
+has just been made (`build_plan.py`) or comes from a folder (`plan_file.py`). They are checked for form but not for
+truth; `inspect` does that. A field that is added here is in plan.json (`codec.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from bytewright.ir.border import Io
+from bytewright.ir.types import DType, Symbol
+from bytewright.record.codec import Signed
+from bytewright.target.model import PARAMETER_HEADER_BYTES, Loader, Provider, Role, Target
+
+
+class PlaceKind(StrEnum):
+    """What sort of place a buffer ends in."""
+
+    PLANNED = "planned"  # at an offset in a workspace pool
+    CONSTANT = "constant"  # at an offset in a parameter pool
+    STACK = "stack"  # of an execution context
+    ARENA = "arena"  # requested from the arena of a pool at run time
+    CALLER = "caller"  # the application brings it to each run
+
+
+class BufferRole(StrEnum):
+    """What a buffer is for."""
+
+    INPUT = "input"
+    OUTPUT = "output"
+    TENSOR = "tensor"
+    SCRATCH = "scratch"
+    ARENA = "arena"
+    PARAMETER = "parameter"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a buffer ends.
+
+    Attributes:
+        name: The pool, the execution context, or the caller's tensor.
+        offset: In the pool, in bytes; None where it has none.
+    """
+
+    kind: PlaceKind
+    name: str
+    offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedBuffer:
+    """One buffer.
+
+    Attributes:
+        size_bytes: The most that it takes, where that is known only at run time.
+        live: Half-open interval of ticks; None for what lives inside a kernel.
+        first_step: The first step that touches it; None for what lives inside a kernel.
+        scope: Its storage scope.
+        candidates: Pools that it might have gone to, preferred first.
+        devices: Those that touch it, by way of whatever call.
+        reason: How its scope came to be what it is.
+    """
+
+    name: str
+    role: BufferRole
+    size_bytes: int
+    alignment: int
+    place: Place
+    live: tuple[int, int] | None
+    first_step: int | None
+    last_step: int | None
+    scope: str | None
+    candidates: tuple[str, ...]
+    devices: tuple[str, ...]
+    reason: str
+
+    @property
+    def has_offset(self) -> bool:
+        """Whether the plan gives it an offset in a pool. What is requested at run time has none; its arena does."""
+        return self.place.kind in (PlaceKind.PLANNED, PlaceKind.CONSTANT)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPool:
+    """One pool.
+
+    Attributes:
+        c_name: Its name in C.
+        capacity_bytes: The limit; None for none.
+        used_bytes: One past the last byte used.
+        lower_bound_bytes: No plan with these buffers in this pool uses less.
+        optimal: Whether the two are equal.
+        section: Linker section; None for the compiler's default.
+        sha256: Of the bytes of a parameter pool; None for a workspace.
+        load: Who brings the bytes of a parameter pool to its memory.
+        load_memory: The memory that keeps them until then; None if they need none, or one that is not known.
+    """
+
+    name: str
+    c_name: str
+    memory: str
+    role: Role
+    provider: Provider
+    capacity_bytes: int | None
+    used_bytes: int
+    lower_bound_bytes: int
+    optimal: bool
+    alignment: int
+    section: str | None
+    sha256: str | None
+    load: Loader = Loader.LINKER
+    load_memory: str | None = None
+
+    @property
+    def is_caller(self) -> bool:
+        """Whether the application provides the memory."""
+        return self.provider is Provider.CALLER
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether the application's call of `<model>_set_parameters` brings its bytes."""
+        return self.load is Loader.COPY and self.used_bytes > 0
+
+    @property
+    def begins_empty(self) -> bool:
+        """Whether its array holds nothing that matters when the program starts."""
+        return self.role is not Role.PARAMETERS or self.is_copied
+
+    @property
+    def header_bytes(self) -> int:
+        """What comes before the constants of a parameter pool from the application."""
+        has_header = self.role is Role.PARAMETERS and self.is_caller and self.used_bytes > 0
+        return PARAMETER_HEADER_BYTES if has_header else 0
+
+    @property
+    def loading(self) -> str:
+        """How the bytes of a parameter pool come to its memory: `copied from 'flash'`; empty if they begin there."""
+        if self.load_memory is None:
+            return "copied from the application's memory" if self.load is Loader.COPY else ""
+        return f"{'copied' if self.load is Loader.COPY else 'loaded'} from '{self.load_memory}'"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStack:
+    """The stack of one execution context.
+
+    Attributes:
+        planned_bytes: Explicit arrays on the worst path.
+        size_bytes: That, and the allowance for each call.
+        limit_bytes: None for no limit.
+        path: Functions on the worst path, the entry first.
+    """
+
+    planned_bytes: int
+    size_bytes: int
+    limit_bytes: int | None
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStep:
+    """One call of the entry.
+
+    Attributes:
+        ticks: Half-open interval on the clock: reading, the body, writing.
+        operators: Those of the model that became this call.
+        reads: Buffers that it reads.
+        writes: Buffers that it writes.
+        scratch: Buffers that it works in.
+        alive: For each of them the ticks, half-open, in which the call needs its bytes: from the first use to the last.
+    """
+
+    index: int
+    ticks: tuple[int, int]
+    kernel: str
+    device: str
+    operators: tuple[str, ...]
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    scratch: tuple[str, ...]
+    alive: Mapping[str, tuple[int, int]]
+
+    @property
+    def touched(self) -> tuple[str, ...]:
+        """All buffers of the call, each once."""
+        return tuple(dict.fromkeys((*self.reads, *self.writes, *self.scratch)))
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTensor:
+    """An input or output of the model; scale and zero point are None for float tensors.
+
+    Attributes:
+        buffer: Its buffer. One that the caller provides and no step touches is not among the plan's buffers.
+        shape: With every extent that a run is given at its largest; size_bytes is that of this shape.
+        extents: The same with the names of such extents.
+    """
+
+    name: str
+    c_name: str
+    buffer: str
+    dtype: DType
+    shape: tuple[int, ...]
+    extents: tuple[int | str, ...]
+    size_bytes: int
+    scale: float | None
+    zero_point: Signed | None
+
+    def shape_for(self, values: Mapping[str, int]) -> tuple[int, ...]:
+        """The shape in a run that is given these values of extents."""
+        return tuple(values[extent] if isinstance(extent, str) else extent for extent in self.extents)
+
+    def bytes_for(self, values: Mapping[str, int]) -> int:
+        """The bytes of that shape."""
+        return math.prod(self.shape_for(values)) * self.dtype.size_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedLoop:
+    """Steps that come again.
+
+    Attributes:
+        steps: The first of them and the last.
+        inside: Buffers that are born in the loop; others that its steps touch live from its first tick to its last.
+    """
+
+    steps: tuple[int, int]
+    inside: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """What the C was made by, and is to be compiled with.
+
+    Attributes:
+        bytewright: The version.
+        flags: Of the compiler; the results are exact with them.
+    """
+
+    bytewright: str
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Everything that plan.json holds.
+
+    Attributes:
+        model: The C identifier of the model.
+        target: The target's name.
+        numerics: The reference that the output equals.
+        io: Where inputs and outputs are.
+        symbols: Extents that each run is given.
+        pools: By name: workspaces, then parameters, each in preference order.
+        buffers: By name.
+        stack: By execution context, that of the entry first.
+        hardware: The target that the plan was made for.
+        externals: Functions of the application that the steps call, or their kernels do.
+        plan_hash: sha256 of the plan.
+        files: sha256 of every other file of the bundle, by path; empty until there is one.
+        files_hash: sha256 of that list and the plan's hash; None until there is a bundle.
+    """
+
+    model: str
+    target: str
+    numerics: str
+    io: Io
+    build: Build
+    inputs: tuple[PlannedTensor, ...]
+    outputs: tuple[PlannedTensor, ...]
+    symbols: tuple[Symbol, ...]
+    pools: Mapping[str, PlannedPool]
+    buffers: Mapping[str, PlannedBuffer]
+    stack: Mapping[str, PlannedStack]
+    steps: tuple[PlannedStep, ...]
+    loops: tuple[PlannedLoop, ...]
+    hardware: Target = field(metadata={"key": "target_description"})
+    externals: tuple[str, ...] = ()
+    plan_hash: str
+    files: Mapping[str, str]
+    files_hash: str | None = None
+
+    @property
+    def extents_text(self) -> str:
+        """`batch 1 to 4`: what each run is given; empty if nothing."""
+        return ", ".join(f"{symbol.name} {symbol.lower} to {symbol.upper}" for symbol in self.symbols)
+
+    @property
+    def io_in_workspace(self) -> bool:
+        """Whether inputs and outputs lie in the workspace, and the application brings none."""
+        return self.io is Io.WORKSPACE
+
+    def pools_of(self, role: Role, provider: Provider | None = None) -> tuple[PlannedPool, ...]:
+        """The pools of one role, in preference order; of one provider, if that is asked for."""
+        pools = (pool for pool in self.pools.values() if pool.role is role)
+        return tuple(pool for pool in pools if provider in (None, pool.provider))
+
+    @property
+    def caller_workspaces(self) -> tuple[PlannedPool, ...]:
+        """Workspace pools that the application provides."""
+        return self.pools_of(Role.WORKSPACE, Provider.CALLER)
+
+    @property
+    def caller_parameters(self) -> tuple[PlannedPool, ...]:
+        """Parameter pools that the application provides: blob files of the bundle."""
+        return self.pools_of(Role.PARAMETERS, Provider.CALLER)
+
+    @property
+    def caller_copies(self) -> tuple[PlannedPool, ...]:
+        """Parameter pools that are copied into memory of the application."""
+        return tuple(pool for pool in self.caller_parameters if pool.is_copied)
+
+    @property
+    def own_copies(self) -> tuple[PlannedPool, ...]:
+        """Parameter pools that are copied into arrays of the generated code."""
+        return tuple(pool for pool in self.pools_of(Role.PARAMETERS, Provider.GENERATED) if pool.is_copied)
+
+    def buffers_of(self, role: BufferRole) -> tuple[PlannedBuffer, ...]:
+        """The buffers of one role, in the plan's order."""
+        return tuple(buffer for buffer in self.buffers.values() if buffer.role is role)
+
+    def buffers_in(self, pool: str) -> tuple[PlannedBuffer, ...]:
+        """The buffers that have an offset in a pool, in the plan's order."""
+        return tuple(b for b in self.buffers.values() if b.has_offset and b.place.name == pool)
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Bytes of all workspace pools."""
+        return _used_bytes(self.pools_of(Role.WORKSPACE))
+
+    @property
+    def parameter_bytes(self) -> int:
+        """Bytes of all parameter pools."""
+        return _used_bytes(self.pools_of(Role.PARAMETERS))
+
+    @property
+    def stack_bytes(self) -> int:
+        """What all stacks are promised together."""
+        return sum(stack.size_bytes for stack in self.stack.values())
+
+    @property
+    def ram_parameter_bytes(self) -> int:
+        """Bytes of the parameter pools that lie in memory that can be written, however they come there."""
+        writable = {memory.name for memory in self.hardware.memories if memory.is_writable}
+        return _used_bytes(pool for pool in self.pools_of(Role.PARAMETERS) if pool.memory in writable)
+
+    @property
+    def ram_bytes(self) -> int:
+        """Workspace, stacks as promised, and parameters in memory that can be written.
+
+        Inputs and outputs count where they are in the workspace.
+        """
+        return self.workspace_bytes + self.stack_bytes + self.ram_parameter_bytes
+
+    @property
+    def num_ticks(self) -> int:
+        """The end of the clock."""
+        return max((step.ticks[1] for step in self.steps), default=0)
+
+
+def _used_bytes(pools: Iterable[PlannedPool]) -> int:
+    return sum(pool.used_bytes for pool in pools)

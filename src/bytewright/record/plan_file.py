@@ -1,0 +1,131 @@
+"""plan.json: a plan as a file, and back. Nothing else reads or writes one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any, cast
+
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.frozen_mapping import FrozenMapping
+from bytewright.record.codec import decode, encode
+from bytewright.record.plan import Plan
+
+PLAN_FILE = "plan.json"
+SCHEMA = 1
+# What the plan's hash leaves out: itself, and the digests of files that contain it, which `files_hash` covers.
+UNHASHED_KEYS = ("plan_hash", "files", "files_hash")
+
+
+def document_of(plan: Plan) -> dict[str, Any]:
+    """What plan.json holds."""
+    return {"schema": SCHEMA, **encode(plan)}
+
+
+def with_hash(plan: Plan) -> Plan:
+    """The plan with its own hash."""
+    return replace(plan, plan_hash=hash_document(document_of(plan)))
+
+
+def with_files(plan: Plan, files: Mapping[str, bytes]) -> Plan:
+    """The plan with the digests of the other files of its bundle, and the hash of their list."""
+    digests = {path: hashlib.sha256(files[path]).hexdigest() for path in sorted(files)}
+    return replace(plan, files=FrozenMapping(digests), files_hash=hash_files(plan.plan_hash, digests))
+
+
+def hash_document(document: Mapping[str, Any]) -> str:
+    """The plan's hash: sha256 of the document without the keys that depend on it."""
+    content = {key: value for key, value in document.items() if key not in UNHASHED_KEYS}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def hash_files(plan_hash: str, files: Mapping[str, str]) -> str:
+    """The hash of the list of files: sha256 of the plan's hash and of all paths with their digests."""
+    return hashlib.sha256(json.dumps([plan_hash, sorted(files.items())]).encode()).hexdigest()
+
+
+def parse_document(content: bytes) -> dict[str, Any]:
+    """The JSON object that a plan.json holds, whatever is in it.
+
+    Raises:
+        ValueError: It holds none.
+    """
+    try:
+        document = json.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"cannot be read ({error})") from error
+    if not isinstance(document, dict):
+        raise ValueError("is not an object")
+    return cast("dict[str, Any]", document)
+
+
+def read_document(directory: str | PathLike[str]) -> dict[str, Any]:
+    """The JSON object in a bundle's plan.json.
+
+    Raises:
+        CompileError: BW207.
+    """
+    directory = Path(directory)
+    path = directory / PLAN_FILE
+    if not path.is_file():
+        raise not_a_bundle(directory, f"there is no {PLAN_FILE}")
+    try:
+        return parse_document(path.read_bytes())
+    except OSError as error:
+        raise not_a_bundle(directory, f"{PLAN_FILE} cannot be read ({error})") from error
+    except ValueError as error:
+        raise not_a_bundle(directory, f"{PLAN_FILE} {error}") from error
+
+
+def read_plan(directory: str | PathLike[str]) -> Plan:
+    """The plan of a bundle.
+
+    Raises:
+        CompileError: BW207 if there is none or it cannot be understood.
+    """
+    return understand(read_document(directory), Path(directory))
+
+
+def understand(document: dict[str, Any], directory: Path) -> Plan:
+    """The typed plan of a document that was read from a directory.
+
+    Raises:
+        CompileError: BW207 if something is missing, of a wrong type, or twice.
+    """
+    try:
+        return plan_of(document)
+    except ValueError as error:
+        raise not_a_bundle(directory, f"{PLAN_FILE} cannot be understood: {error}") from error
+    except CompileError as error:
+        reason = f"{PLAN_FILE} describes no valid target: {error.diagnostics[0].message}"
+        raise not_a_bundle(directory, reason) from error
+
+
+def plan_of(document: dict[str, Any]) -> Plan:
+    """The typed plan of a document.
+
+    Raises:
+        ValueError: Something is missing, of a wrong type, or twice.
+        CompileError: BW202, for the target's description.
+    """
+    if "schema" not in document:
+        raise ValueError(f"{PLAN_FILE} has no 'schema'")
+    schema = document["schema"]
+    if type(schema) is not int or schema != SCHEMA:
+        raise ValueError(f"it has schema {schema!r}, this version reads schema {SCHEMA}")
+    return decode(Plan, document, PLAN_FILE)
+
+
+def not_a_bundle(directory: Path, why: str) -> CompileError:
+    """The error for a folder that is none."""
+    return CompileError(
+        Diagnostic(
+            "BW207",
+            f"'{directory}' is not a Bytewright bundle: {why}",
+            help="give the folder that 'bytewright compile MODEL -o DIR' wrote",
+        )
+    )
