@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.frontends.tflite.advice import ADVICE
 from bytewright.frontends.tflite.importer import import_content
 from bytewright.frontends.tflite.reader import read_model
 from bytewright.frontends.tflite.survey import survey
-from bytewright.frontends.tflite.table import CONVERTERS
+from bytewright.frontends.tflite.table import ADVICE, OPERATORS
 from tflite_writer import ModelBuilder
 
 
@@ -92,4 +91,4 @@ def test_advice_names_only_operators_that_are_supported() -> None:
     words = {word.strip(",.;") for text in ADVICE.values() for word in text.split()}
     operators = {word for word in words if word.isupper() and len(word) > 2}
     assert operators >= {"MUL", "MEAN", "CONCATENATION"}
-    assert operators <= set(CONVERTERS)
+    assert operators <= set(OPERATORS)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bytewright.frontends.registry import SupportedOperator
-from bytewright.frontends.tflite.table import CONVERTERS, SUPPORTED
+from bytewright.frontends.tflite.table import OPERATORS, SUPPORTED
 from bytewright.ops.registry import OPERATIONS
 from support.random_models import CASES
 
@@ -25,8 +25,8 @@ def test_the_document_has_the_table() -> None:
 
 
 def test_every_converter_is_listed_and_tested() -> None:
-    assert [operator.name for operator in SUPPORTED] == list(CONVERTERS) == sorted(CONVERTERS)
-    assert {kind for kind, _ in CASES} == set(CONVERTERS)
+    assert [operator.name for operator in SUPPORTED] == list(OPERATORS) == sorted(OPERATORS)
+    assert {kind for kind, _ in CASES} == set(OPERATORS)
     for operator in SUPPORTED:
         assert {dtype for kind, dtype in CASES if kind == operator.name} == set(operator.types)
 

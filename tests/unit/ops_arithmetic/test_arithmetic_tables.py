@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from arithmetic_models import ALL_INT8, BOTH, Quantization, elementwise, run, single
+from arithmetic_models import ALL_INT8, BOTH, Quantization, elementwise, meaning, run, single
 
+from bytewright.diagnostics import CompileError
 from bytewright.ops.arithmetic.multiplier import UnsupportedQuantizationError
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.arithmetic.tables import dequantize, int8_table_for, quantize_float
+from bytewright.ops.arithmetic.tables import dequantize, int8_table, quantize, quantize_float
 from support.reference import run_litert, run_tflm
 from tflite_writer import ModelBuilder
 
@@ -35,13 +36,11 @@ def quantizations(seed: int, count: int) -> list[tuple[Quantization, Quantizatio
 
 def check(
     operator: str, source: Quantization, target: Quantization, numerics: Numerics, alpha: float | None = None
-) -> np.ndarray:
+) -> None:
     options = {} if alpha is None else {"alpha": alpha}
-    table = int8_table_for(operator, source, target, numerics, **options)
     model = elementwise(operator, [1, 256], [source], target, **options)
-    actual = run(numerics, model, ALL_INT8[None])[0]
-    np.testing.assert_array_equal(table, actual, f"{operator} {numerics} {source} {target} {alpha}")
-    return table
+    found, actual = (by(numerics, model, ALL_INT8[None]) for by in (meaning, run))
+    np.testing.assert_array_equal(found, actual, f"{operator} {numerics} {source} {target} {alpha}")
 
 
 @pytest.mark.parametrize("numerics", BOTH)
@@ -103,7 +102,9 @@ def test_the_sets_differ() -> None:
     ):
         num_differences = 0
         for source, output in quantizations(4, 50):
-            tables = [int8_table_for(operator, source, target or output, n, alpha=0.3) for n in BOTH]
+            options = {"alpha": 0.3} if operator == "LEAKY_RELU" else {}
+            model = elementwise(operator, [1, 256], [source], target or output, **options)
+            tables = [meaning(numerics, model, ALL_INT8[None]) for numerics in BOTH]
             num_differences += int(np.sum(tables[0] != tables[1]))
         assert num_differences > 0, operator
 
@@ -119,10 +120,11 @@ def test_the_sets_differ() -> None:
 )
 def test_what_a_reference_refuses(operator: str, target: Quantization, numerics: Numerics) -> None:
     source = (0.5, 0)
-    with pytest.raises(UnsupportedQuantizationError):
-        int8_table_for(operator, source, target, numerics)
+    model = elementwise(operator, [1, 256], [source], target)
+    with pytest.raises(CompileError, match=f"BW107.*{operator}"):
+        meaning(numerics, model, ALL_INT8[None])
     with pytest.raises((RuntimeError, ValueError)):
-        run(numerics, elementwise(operator, [1, 256], [source], target), ALL_INT8[None])
+        run(numerics, model, ALL_INT8[None])
 
 
 def test_outputs_whose_quantisation_a_reference_ignores() -> None:
@@ -131,11 +133,9 @@ def test_outputs_whose_quantisation_a_reference_ignores() -> None:
     check("TANH", (0.1, 3), (1.0 / 64, 9), Numerics.TFLM)
 
 
-def test_overflow_and_unknown_operators_are_refused() -> None:
+def test_overflow_is_refused() -> None:
     with pytest.raises(UnsupportedQuantizationError, match="overflow"):
-        int8_table_for("RELU", (2.0**30, 0), (1.0, 0), Numerics.TFLM)
-    with pytest.raises(ValueError, match="no int8 table"):
-        int8_table_for("EXP", (1.0, 0), (1.0, 0), Numerics.TFLM)
+        int8_table(quantize, (2.0**30, 0), (1.0, 0), Numerics.TFLM)
 
 
 @pytest.mark.parametrize("numerics", BOTH)

@@ -2,54 +2,51 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from bytewright.frontends.tflite.conversion import Conversion, Operand
-from bytewright.frontends.tflite.options import leaky_relu_alpha, softmax_beta
 from bytewright.ir.graph import Operation
 from bytewright.ir.types import DType
+from bytewright.ops.arithmetic import tables
 from bytewright.ops.arithmetic.multiplier import INT8_MAX, INT8_MIN, float_activation_range
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.arithmetic.softmax import prepare_softmax, softmax_output_is_valid
-from bytewright.ops.arithmetic.tables import int8_table_for
-from bytewright.ops.elementwise import Clamp, Sigmoid, Table, Tanh, TflHardSwish, TflLeakyRelu
+from bytewright.ops.arithmetic.tables import Int8Function, int8_table
+from bytewright.ops.elementwise import Clamp, Table, TflLeakyRelu
 from bytewright.ops.softmax import TflSoftmax
 
 
-def convert_unary(at: Conversion) -> None:
-    """LOGISTIC, TANH, RELU, RELU6, RELU_N1_TO_1, LEAKY_RELU, HARD_SWISH."""
+def convert_unary(at: Conversion, operation: Operation, int8: Int8Function) -> None:
+    """A function of one operand: an operator on float32, and what it is on int8."""
     at.require_counts((1,))
     source = at.activation_operand(0, "input")
     at.require_same_dtype(source)
-    absent = at.operator.kind == "RELU_N1_TO_1" and at.numerics is Numerics.TFLM
-    at.require(not absent, "TensorFlow Lite Micro does not have it, so there is nothing to be exact to")
-    alpha = leaky_relu_alpha(at.operator) if at.operator.kind == "LEAKY_RELU" else 0.0
-    at.require(bool(np.isfinite(alpha)), f"the slope {alpha} is not a number")
     if source.is_float:
-        at.define(at.emit(_float_operation(at.operator.kind, alpha), (at.value_of(source),), "result"))
+        at.define(at.emit(operation, (at.value_of(source),), "result"))
     else:
-        at.define(emit_table(at, source, alpha))
+        at.define(emit_table(at, source, int8))
 
 
-def _float_operation(kind: str, alpha: float) -> Operation:
-    """The graph's operator on float32."""
-    match kind:
-        case "LOGISTIC":
-            return Sigmoid()
-        case "TANH":
-            return Tanh()
-        case "HARD_SWISH":
-            return TflHardSwish()
-        case "LEAKY_RELU":
-            return TflLeakyRelu(alpha)
-        case _:
-            return Clamp(*float_activation_range(kind))
+def convert_relu(at: Conversion) -> None:
+    """RELU, RELU6, RELU_N1_TO_1."""
+    kind = at.operator.kind
+    absent = kind == "RELU_N1_TO_1" and at.numerics is Numerics.TFLM
+    at.require(not absent, "TensorFlow Lite Micro does not have it, so there is nothing to be exact to")
+    convert_unary(at, Clamp(*float_activation_range(kind)), partial(tables.relu, kind))
 
 
-def emit_table(at: Conversion, source: Operand, alpha: float = 0.0) -> str:
+def convert_leaky_relu(at: Conversion) -> None:
+    """LEAKY_RELU."""
+    alpha = at.options.real(0)
+    at.require(bool(np.isfinite(alpha)), f"the slope {alpha} is not a number")
+    convert_unary(at, TflLeakyRelu(alpha), partial(tables.leaky_relu, alpha))
+
+
+def emit_table(at: Conversion, source: Operand, int8: Int8Function) -> str:
     """An int8 unary operator: the value itself, a clamp, or a table, whichever says the same with least."""
-    input_affine, output_affine = at.affine(source.tensor), at.affine(at.output_tensor())
-    table = int8_table_for(at.operator.kind, input_affine, output_affine, at.numerics, alpha=alpha)
+    table = int8_table(int8, at.affine(source.tensor), at.affine(at.output_tensor()), at.numerics)
     inputs = np.arange(INT8_MIN, INT8_MAX + 1)
     low, high = int(table[0]), int(table[-1])
     value = at.value_of(source)
@@ -61,7 +58,7 @@ def emit_table(at: Conversion, source: Operand, alpha: float = 0.0) -> str:
 def convert_softmax(at: Conversion) -> None:
     """SOFTMAX over the last axis."""
     at.require_counts((1,))
-    beta = softmax_beta(at.operator)
+    beta = at.options.real(0)
     source = at.activation_operand(0, "input")
     at.require_same_dtype(source)
     at.require(bool(np.isfinite(beta)), f"beta {beta} is not a number")

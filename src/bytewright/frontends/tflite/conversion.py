@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.frontends.tflite.flatbuffer import DamagedError, File, Table
 from bytewright.frontends.tflite.model import ABSENT, ModelRecord, OperatorRecord, TensorRecord
 from bytewright.frontends.tflite.names import operator_prefix
 from bytewright.ir.data import TensorData
@@ -108,10 +109,15 @@ class Operand:
 
 @dataclass(slots=True)
 class Conversion:
-    """One operator on its way into the graph."""
+    """One operator on its way into the graph.
+
+    Attributes:
+        options_type: The schema's name of the table of options that the operator has.
+    """
 
     graph: GraphBuilder
     operator: OperatorRecord
+    options_type: str
     nodes: list[Node] = field(default_factory=list[Node])
     constants: dict[str, TensorData] = field(default_factory=dict[str, TensorData])
     types: dict[str, TensorType] = field(default_factory=dict[str, TensorType])
@@ -126,6 +132,16 @@ class Conversion:
     def numerics(self) -> Numerics:
         """The kernel set that the model is compiled for."""
         return self.graph.numerics
+
+    @property
+    def options(self) -> Table:
+        """The operator's table of options; an empty one, which means the defaults, where the file has none."""
+        if self.operator.options is None:
+            return Table(File(b"", 0), 0, 0, 0)
+        if self.operator.options_type != self.options_type:
+            found = f"{self.operator.options_type}, not {self.options_type}"
+            raise DamagedError(f"operator {self.operator.label} has {found}")
+        return self.operator.options
 
     # Refusing
 

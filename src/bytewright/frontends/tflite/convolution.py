@@ -25,7 +25,7 @@ from bytewright.frontends.tflite.options import (
     WindowOptions,
     conv2d_options,
     depthwise_options,
-    fully_connected_options,
+    fused_activation,
 )
 from bytewright.frontends.tflite.windows import MAX_STEP, spatial_padding
 from bytewright.ir.types import DType
@@ -54,7 +54,7 @@ class _Layer:
 def convert_conv2d(at: Conversion) -> None:
     """CONV_2D: weights [OC,KH,KW,IC], as in the graph."""
     at.require_counts((2, 3))
-    options = conv2d_options(at.operator)
+    options = conv2d_options(at)
     source = at.activation_operand(0, "input")
     weights, array = at.constant_operand(1, "weights")
     at.require(len(source.shape) == 4 and len(weights.shape) == 4, "input or weights do not have 4 axes")
@@ -74,7 +74,7 @@ def convert_conv2d(at: Conversion) -> None:
 def convert_depthwise(at: Conversion) -> None:
     """DEPTHWISE_CONV_2D: weights [1,KH,KW,C*M] become [KH,KW,C,M], the same bytes."""
     at.require_counts((2, 3))
-    options = depthwise_options(at.operator)
+    options = depthwise_options(at)
     source = at.activation_operand(0, "input")
     weights, array = at.constant_operand(1, "weights")
     at.require(len(source.shape) == 4 and len(weights.shape) == 4, "input or weights do not have 4 axes")
@@ -96,24 +96,25 @@ def convert_depthwise(at: Conversion) -> None:
 def convert_fully_connected(at: Conversion) -> None:
     """FULLY_CONNECTED: weights [OC,K] become [OC,1,1,K]; all axes of the input but K are rows."""
     at.require_counts((2, 3))
-    options = fully_connected_options(at.operator)
-    at.require(not options.is_shuffled, "shuffled weights are not supported")
+    activation = fused_activation(at, 0)
+    at.require(at.options.integer(1, "b") == 0, "shuffled weights are not supported")
+    keep_num_dims = at.options.boolean(2)
     source = at.activation_operand(0, "input")
     weights, array = at.constant_operand(1, "weights")
     at.require(len(weights.shape) == 2, f"weights {list(weights.shape)} do not have 2 axes")
     channels, depth = weights.shape
     elements = prod(source.shape)
     at.require(elements % depth == 0, f"an input of {elements} elements does not fill rows of {depth}")
-    if options.keep_num_dims:
+    if keep_num_dims:
         fits = len(source.shape) >= 1 and source.shape[-1] == depth
         at.require(fits, f"an input {list(source.shape)} does not keep its axes with rows of {depth}")
     rows = elements // depth
-    result_shape = (*source.shape[:-1], channels) if options.keep_num_dims else (rows, channels)
+    result_shape = (*source.shape[:-1], channels) if keep_num_dims else (rows, channels)
     layer = _layer(at, source, weights, array.reshape(channels, 1, 1, depth), array, axis=0)
     image = at.reshape(at.value_of(source), (1, rows, 1, depth), "rows")
     operation = Conv2d((1, 1), (0, 0, 0, 0), (1, 1), _input_zero_point(at, source))
     accumulator = at.emit(operation, (image, layer.weights, layer.bias), "accumulator")
-    result = _finish(at, layer, accumulator, options.activation)
+    result = _finish(at, layer, accumulator, activation)
     at.define(at.reshape(result, result_shape))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from bytewright.frontends.tflite.accumulator import (
     Affine,
     checked_multiplier,
@@ -16,17 +18,17 @@ from bytewright.ir.types import DType
 from bytewright.ops.arithmetic.factors import LEFT_SHIFT, prepare_product, prepare_sum
 from bytewright.ops.arithmetic.multiplier import INT8_MAX, INT8_MIN, Multiplier
 from bytewright.ops.arithmetic.rescale import double_round
-from bytewright.ops.elementwise import Add, Mul, Sub
 
 _IDENTITY = Multiplier(1 << 30, 1)
 """A rescale by this changes nothing but the zero point."""
-_OPERATIONS: dict[str, Operation] = {"ADD": Add(), "SUB": Sub(), "MUL": Mul()}
+Int8Conversion = Callable[[Conversion, Operation, Operand, Operand], str]
+"""Takes both operands to the int8 result before its activation."""
 
 
-def convert_binary(at: Conversion) -> None:
-    """ADD, SUB or MUL."""
+def convert_binary(at: Conversion, operation: Operation, convert_int8: Int8Conversion) -> None:
+    """ADD, SUB or MUL: an operator on float32, and what converts it on int8."""
     at.require_counts((2,))
-    activation = fused_activation(at.operator)
+    activation = fused_activation(at, 0)
     supported = activation not in ("TANH", "SIGN_BIT")
     at.require(supported, f"the fused activation {activation} is not supported")
     first = at.activation_operand(0, "first operand")
@@ -34,25 +36,23 @@ def convert_binary(at: Conversion) -> None:
     at.require_same_dtype(first, second)
     if first.is_float:
         operands = (at.value_of(first, "first"), at.value_of(second, "second"))
-        at.define(clamp_float(at, at.emit(_OPERATIONS[at.operator.kind], operands, "unclamped"), activation))
-    elif at.operator.kind == "MUL":
-        _convert_mul(at, first, second, activation)
+        at.define(clamp_float(at, at.emit(operation, operands, "unclamped"), activation))
     else:
-        _convert_sum(at, first, second, activation)
+        rescaled = convert_int8(at, operation, first, second)
+        at.define(clamp_activation(at, rescaled, activation, Affine(*at.affine(at.output_tensor()))))
 
 
-def _convert_sum(at: Conversion, first: Operand, second: Operand, activation: str) -> None:
+def convert_sum(at: Conversion, operation: Operation, first: Operand, second: Operand) -> str:
     """Both operands to a common scale with 20 more bits, the sum, and back."""
     one, two = at.affine(first.tensor), at.affine(second.tensor)
     target = at.affine(at.output_tensor())
     factors = prepare_sum(at.operator.kind, one[0], two[0], target[0])
     left = _widened(at, first, factors[0], one[1], "first", LEFT_SHIFT)
     right = _widened(at, second, factors[1], two[1], "second", LEFT_SHIFT)
-    total = at.emit(_OPERATIONS[at.operator.kind], (left, right), "sum")
+    total = at.emit(operation, (left, right), "sum")
     reach = _reach(factors[0], one[1]) + _reach(factors[1], two[1])
     factor = checked_multiplier(at, factors[2], -reach, reach)
-    rescaled = rescale(at, total, [factor], 0, target[1], DType.I8, "rescaled")
-    at.define(clamp_activation(at, rescaled, activation, Affine(*target)))
+    return rescale(at, total, [factor], 0, target[1], DType.I8, "rescaled")
 
 
 def _reach(multiplier: Multiplier, zero_point: int) -> int:
@@ -62,19 +62,18 @@ def _reach(multiplier: Multiplier, zero_point: int) -> int:
     return int(abs(scaled).max())
 
 
-def _convert_mul(at: Conversion, first: Operand, second: Operand, activation: str) -> None:
+def convert_product(at: Conversion, operation: Operation, first: Operand, second: Operand) -> str:
     """The product of both operands without their zero points, scaled once."""
     one, two = at.affine(first.tensor), at.affine(second.tensor)
     target = at.affine(at.output_tensor())
     prepared = prepare_product(one[0], two[0], target[0], at.numerics)
     left = _widened(at, first, _IDENTITY, one[1], "first", 0)
     right = _widened(at, second, _IDENTITY, two[1], "second", 0)
-    product = at.emit(Mul(), (left, right), "product")
+    product = at.emit(operation, (left, right), "product")
     magnitudes = [max(zero_point - INT8_MIN, INT8_MAX - zero_point) for zero_point in (one[1], two[1])]
     reach = magnitudes[0] * magnitudes[1]
     factor = checked_multiplier(at, prepared, -reach, reach)
-    rescaled = rescale(at, product, [factor], 0, target[1], DType.I8, "rescaled")
-    at.define(clamp_activation(at, rescaled, activation, Affine(*target)))
+    return rescale(at, product, [factor], 0, target[1], DType.I8, "rescaled")
 
 
 def _widened(

@@ -26,7 +26,7 @@ from bytewright.frontends.tflite.model import ABSENT, OperatorRecord, TensorReco
 from bytewright.frontends.tflite.names import port_names
 from bytewright.frontends.tflite.reader import load_file, read_model
 from bytewright.frontends.tflite.survey import MOST_PLACES, survey
-from bytewright.frontends.tflite.table import CONVERTERS
+from bytewright.frontends.tflite.table import OPERATORS
 from bytewright.ir.graph import Function, Node, Quantization, Value
 from bytewright.ir.module import Module, Port
 from bytewright.ir.types import TensorType
@@ -138,9 +138,10 @@ def _first_of_each(diagnostics: list[Diagnostic]) -> list[Diagnostic]:
 
 def _convert(graph: GraphBuilder, operator: OperatorRecord) -> None:
     """Converts one operator; numbers that its arithmetic cannot work with are the model's fault."""
-    conversion = Conversion(graph, operator)
+    row = OPERATORS[operator.kind]
+    conversion = Conversion(graph, operator, row.options)
     try:
-        CONVERTERS[operator.kind](conversion)
+        row.convert(conversion)
         conversion.finish()
     except DamagedError as error:
         conversion.fail(str(error), code="BW103")

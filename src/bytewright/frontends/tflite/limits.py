@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.frontends.tflite.model import ModelRecord, OperatorRecord
+from bytewright.frontends.tflite.table import OPERATORS
 
 # Operands or results of one operator: each is a parameter or a kernel of its own.
 MAX_OPERANDS = 1024
@@ -16,36 +17,9 @@ MAX_OPERANDS = 1024
 MAX_COST_MS = 10_000
 _MEBIBYTE = 1 << 20
 
-_INT8_COSTS_MS = {
-    "ADD": 1.4,
-    "HARD_SWISH": 0.6,
-    "LEAKY_RELU": 0.4,
-    "LOGISTIC": 5.0,
-    "MUL": 1.2,
-    "SUB": 1.4,
-    "TANH": 5.0,
-}
-_COSTS_MS = {
-    "AVERAGE_POOL_2D": 2.0,
-    "CONCATENATION": 1.5,
-    "CONV_2D": 2.5,
-    "DEPTHWISE_CONV_2D": 2.5,
-    "FULLY_CONNECTED": 2.5,
-    "MAX_POOL_2D": 2.0,
-    "MEAN": 2.0,
-    "PAD": 1.5,
-    "PADV2": 1.5,
-    "SLICE": 1.5,
-    "SOFTMAX": 2.5,
-    "SPLIT": 1.5,
-    "STRIDED_SLICE": 1.5,
-    "TRANSPOSE": 1.5,
-}
-_ELEMENTWISE_MS = 0.15
 _OPERAND_MS = 0.6
 _RESULT_MS = 1.5
 _PORT_MS = 0.7
-_SCALE_MS = 0.7  # of FULLY_CONNECTED, where each one is fitted to double precision
 _FREE_OPERANDS = 3
 
 
@@ -86,8 +60,9 @@ def _cost_ms(model: ModelRecord, operator: OperatorRecord) -> float:
     """What one operator costs, roughly."""
     extra = max(0, len(operator.inputs) - _FREE_OPERANDS) * _OPERAND_MS
     extra += max(0, len(operator.outputs) - 1) * _RESULT_MS
-    if operator.kind == "FULLY_CONNECTED" and len(operator.inputs) > 1 and operator.inputs[1] >= 0:
-        extra += len(model.tensors[operator.inputs[1]].quantization.scales) * _SCALE_MS
+    row = OPERATORS[operator.kind]
+    if row.scale_cost_ms and len(operator.inputs) > 1 and operator.inputs[1] >= 0:
+        extra += len(model.tensors[operator.inputs[1]].quantization.scales) * row.scale_cost_ms
     is_int8 = any(model.tensors[index].element_type == "INT8" for index in operator.outputs)
-    own = _COSTS_MS.get(operator.kind) or (_INT8_COSTS_MS.get(operator.kind) if is_int8 else None)
-    return (_ELEMENTWISE_MS if own is None else own) + extra
+    own = row.int8_cost_ms if is_int8 and row.int8_cost_ms is not None else row.cost_ms
+    return own + extra

@@ -6,7 +6,7 @@ from math import prod
 
 from bytewright.frontends.tflite.accumulator import Affine, checked_multiplier, clamp_activation, clamp_float
 from bytewright.frontends.tflite.conversion import Conversion, Operand
-from bytewright.frontends.tflite.options import keep_dims, pool_options
+from bytewright.frontends.tflite.options import pool_options
 from bytewright.frontends.tflite.windows import spatial_padding
 from bytewright.ops.arithmetic.factors import prepare_mean
 from bytewright.ops.arithmetic.multiplier import INT32_MAX
@@ -16,10 +16,10 @@ from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
 _SCALE_TOLERANCE = 1e-6
 
 
-def convert_pool(at: Conversion) -> None:
+def convert_pool(at: Conversion, kind: type[MaxPool2d | TflAveragePool2d]) -> None:
     """AVERAGE_POOL_2D and MAX_POOL_2D."""
     at.require_counts((1,))
-    options = pool_options(at.operator)
+    options = pool_options(at)
     source = at.activation_operand(0, "input")
     at.require_same_dtype(source)
     at.require(len(source.shape) == 4, f"the input {list(source.shape)} does not have 4 axes")
@@ -27,7 +27,6 @@ def convert_pool(at: Conversion) -> None:
     at.require(min(options.stride) >= 1, f"stride {options.stride} is not positive")
     _check_partial_sums(at, options.kernel, source)
     padding = spatial_padding(options, source.shape, options.kernel)
-    kind = TflAveragePool2d if at.operator.kind == "AVERAGE_POOL_2D" else MaxPool2d
     pooled = at.emit(kind(options.kernel, options.stride, padding), (at.value_of(source),), "pooled")
     if source.is_float:
         at.define(clamp_float(at, pooled, options.activation))
@@ -57,7 +56,7 @@ def _require_one_quantization(at: Conversion, source: Affine, target: Affine) ->
 def convert_mean(at: Conversion) -> None:
     """MEAN over constant axes, which may count from the end and repeat."""
     at.require_counts((2,))
-    keep = keep_dims(at.operator)
+    keep = at.options.boolean(0)
     source = at.activation_operand(0, "input")
     at.require_same_dtype(source)
     rank = len(source.shape)

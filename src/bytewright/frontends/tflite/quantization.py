@@ -7,6 +7,7 @@ import numpy as np
 from bytewright.frontends.tflite.activation import emit_table
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.ir.types import DType
+from bytewright.ops.arithmetic import tables
 from bytewright.ops.elementwise import TflDequantize, TflQuantize
 
 
@@ -19,7 +20,7 @@ def convert_quantize(at: Conversion) -> None:
         operation = TflQuantize(*at.affine(at.output_tensor()))
         at.define(at.emit(operation, (at.value_of(source),), "result"))
     else:
-        at.define(emit_table(at, source))
+        at.define(emit_table(at, source, tables.quantize))
 
 
 def convert_dequantize(at: Conversion) -> None:

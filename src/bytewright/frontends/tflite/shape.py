@@ -6,23 +6,27 @@ say where elements go must be constant.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 
 from bytewright.frontends.tflite.conversion import Conversion, Operand
-from bytewright.frontends.tflite.options import (
-    concatenation_axis,
-    fused_activation,
-    new_shape,
-    num_splits,
-    squeeze_axes,
-)
+from bytewright.frontends.tflite.options import fused_activation
 from bytewright.ops.data import Concat, Pad, Slice, Transpose
 
 
 def convert_pad(at: Conversion) -> None:
-    """PAD with the output's zero point, PADV2 with a given value."""
-    has_value = at.operator.kind == "PADV2"
-    at.require_counts((3,) if has_value else (2,))
+    """PAD with the output's zero point."""
+    at.require_counts((2,))
+    _pad(at, _neutral_value)
+
+
+def convert_padv2(at: Conversion) -> None:
+    """PADV2 with a given value."""
+    at.require_counts((3,))
+    _pad(at, _padding_value)
+
+
+def _pad(at: Conversion, value_of: Callable[[Conversion, Operand], int | float]) -> None:
     source = at.activation_operand(0, "input")
     at.require_same_dtype(source)
     widths = at.integers_operand(1, "paddings")
@@ -30,8 +34,7 @@ def convert_pad(at: Conversion) -> None:
     form = at.operand(1, "paddings").shape
     at.require(form == (rank, 2), f"paddings of shape {list(form)} for {rank} axes")
     at.require(min(widths, default=0) >= 0, f"paddings {list(widths)} are negative")
-    value = _padding_value(at, source) if has_value else _neutral_value(at, source)
-    operation = Pad(widths[0::2], widths[1::2], value)
+    operation = Pad(widths[0::2], widths[1::2], value_of(at, source))
     name = at.value_of(source)
     at.define(name if not any(widths) else at.emit(operation, (name,), "padded"))
 
@@ -61,7 +64,7 @@ def convert_reshape(at: Conversion) -> None:
         shape = at.integers_operand(1, "shape")
         at.require(len(at.operand(1, "shape").shape) <= 1, "the shape is not a list of extents")
     else:
-        stated = new_shape(at.operator)
+        stated = at.options.numbers(0, "<i4")
         at.require(stated is not None, "there is no shape, neither as operand nor as option")
         shape = stated or ()
     if shape == (0,):
@@ -102,7 +105,7 @@ def convert_squeeze(at: Conversion) -> None:
     at.require_counts((1,))
     source = at.operand(0, "input")
     rank = len(source.shape)
-    stated = squeeze_axes(at.operator)
+    stated = at.options.numbers(0, "<i4") or ()
     at.require(
         all(-rank <= axis < rank for axis in stated), f"axes {list(stated)} of a tensor of rank {rank}"
     )
@@ -134,12 +137,12 @@ def _one_integer(at: Conversion, position: int, role: str) -> int:
 def convert_concatenation(at: Conversion) -> None:
     """CONCATENATION of values of one quantisation."""
     at.require_counts(range(1, len(at.operator.inputs) + 1))
-    activation = fused_activation(at.operator)
+    activation = fused_activation(at, 1)
     at.require(activation == "NONE", f"the fused activation {activation} is not supported")
     operands = [at.operand(position, "operand") for position in range(len(at.operator.inputs))]
     at.require_same_dtype(*operands)
     rank = len(operands[0].shape)
-    axis = concatenation_axis(at.operator)
+    axis = at.options.integer(0)
     at.require(-rank <= axis < rank, f"axis {axis} of tensors of rank {rank}")
     if at.output_tensor().element_type == "INT8":
         target = at.affine(at.output_tensor())
@@ -181,7 +184,7 @@ def emit_slice(
 
 def convert_split(at: Conversion) -> None:
     """SPLIT into equal parts along a constant axis."""
-    count = num_splits(at.operator)
+    count = at.options.integer(0)
     at.require_counts((2,), outputs=max(count, 1))
     axis = _one_integer(at, 0, "axis")
     source = at.operand(1, "input")

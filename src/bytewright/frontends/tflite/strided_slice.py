@@ -5,8 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bytewright.frontends.tflite.conversion import Conversion
-from bytewright.frontends.tflite.options import StridedSliceOptions, strided_slice_options
 from bytewright.frontends.tflite.shape import emit_slice
+
+
+@dataclass(frozen=True, slots=True)
+class _Masks:
+    """Bit masks over the positions of begin, end and strides, as StridedSliceOptions has them."""
+
+    begin: int
+    end: int
+    ellipsis: int
+    new_axis: int
+    shrink_axis: int
 
 
 @dataclass(slots=True)
@@ -30,7 +40,8 @@ class _Selection:
 def convert_strided_slice(at: Conversion) -> None:
     """STRIDED_SLICE with constant begin, end and strides."""
     at.require_counts((4,))
-    options = strided_slice_options(at.operator)
+    masks = _Masks(*(at.options.integer(slot) for slot in range(5)))
+    end_is_size = at.options.boolean(5)
     source = at.operand(0, "input")
     ranges = [at.integers_operand(i + 1, role) for i, role in enumerate(("begin", "end", "strides"))]
     positions = len(ranges[0])
@@ -38,7 +49,9 @@ def convert_strided_slice(at: Conversion) -> None:
         all(len(numbers) == positions for numbers in ranges), "begin, end and strides differ in length"
     )
     at.require(0 not in ranges[2], "a stride is 0")
-    selection = _select(at, source.shape, options, ranges)
+    if end_is_size:
+        ranges[1] = tuple(begin + size for begin, size in zip(ranges[0], ranges[1], strict=True))
+    selection = _select(at, source.shape, masks, ranges)
     at.require(min(selection.size, default=1) >= 1, f"the slice {selection.size} has no elements")
     sliced = emit_slice(
         at, at.value_of(source), tuple(selection.start), tuple(selection.size), tuple(selection.stride)
@@ -47,28 +60,25 @@ def convert_strided_slice(at: Conversion) -> None:
 
 
 def _select(
-    at: Conversion, shape: tuple[int, ...], options: StridedSliceOptions, ranges: list[tuple[int, ...]]
+    at: Conversion, shape: tuple[int, ...], masks: _Masks, ranges: list[tuple[int, ...]]
 ) -> _Selection:
     """Walks the positions of begin, end and strides along the input's axes."""
     begin, end, strides = ranges
-    num_new = sum(
-        _bit(options.new_axis_mask, i) and not _bit(options.ellipsis_mask, i) for i in range(len(begin))
-    )
-    num_ellipses = sum(_bit(options.ellipsis_mask, i) for i in range(len(begin)))
+    num_new = sum(_bit(masks.new_axis, i) and not _bit(masks.ellipsis, i) for i in range(len(begin)))
+    num_ellipses = sum(_bit(masks.ellipsis, i) for i in range(len(begin)))
     at.require(num_ellipses <= 1, "there is more than one ellipsis")
     named = len(begin) - num_new - num_ellipses
     at.require(named <= len(shape), f"{named} positions for {len(shape)} axes")
     selection, axis = _Selection(), 0
     for i in range(len(begin)):
-        if _bit(options.ellipsis_mask, i):
+        if _bit(masks.ellipsis, i):
             for extent in shape[axis : axis + len(shape) - named]:
                 selection.take(0, extent, 1)
             axis += len(shape) - named
-        elif _bit(options.new_axis_mask, i):
+        elif _bit(masks.new_axis, i):
             selection.shape.append(1)
         else:
-            last = begin[i] + end[i] if options.end_is_size else end[i]
-            _take_range(at, selection, shape[axis], options, i, (begin[i], last, strides[i]))
+            _take_range(at, selection, shape[axis], masks, i, (begin[i], end[i], strides[i]))
             axis += 1
     for extent in shape[axis:]:
         selection.take(0, extent, 1)
@@ -79,20 +89,20 @@ def _take_range(
     at: Conversion,
     selection: _Selection,
     extent: int,
-    options: StridedSliceOptions,
+    masks: _Masks,
     position: int,
     span: tuple[int, int, int],
 ) -> None:
     """One axis: begin, end and stride as Python's slices have them, or one element where the axis shrinks."""
     begin, end, stride = span
-    if _bit(options.shrink_axis_mask, position):
-        begin = 0 if _bit(options.begin_mask, position) else begin
+    if _bit(masks.shrink_axis, position):
+        begin = 0 if _bit(masks.begin, position) else begin
         at.require(stride > 0, "an axis shrinks with a negative stride")
         at.require(-extent <= begin < extent, f"element {begin} of an axis of extent {extent}")
         selection.take(begin % extent, 1, 1, keep_axis=False)
         return
-    first = None if _bit(options.begin_mask, position) else begin
-    last = None if _bit(options.end_mask, position) else end
+    first = None if _bit(masks.begin, position) else begin
+    last = None if _bit(masks.end, position) else end
     taken = range(*slice(first, last, stride).indices(extent))
     selection.take(taken.start if taken else 0, len(taken), stride)
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bytewright.diagnostics import Collector, Diagnostic
-from bytewright.frontends.tflite.advice import ADVICE, CONTROL_FLOW
 from bytewright.frontends.tflite.conversion import DTYPES
 from bytewright.frontends.tflite.model import ABSENT, ModelRecord, OperatorRecord, TensorRecord
-from bytewright.frontends.tflite.table import CONVERTERS
+from bytewright.frontends.tflite.table import ADVICE, CONTROL_FLOW, OPERATORS
 
 MOST_PLACES = 10
 _RUN_TIME_TYPES = ("INT8", "FLOAT32")
-_WEIGHTED = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 _ALL_OPERATORS = "`bytewright ops` lists the operators that are supported"
 _INTEGERS = ("INT8", "UINT8", "INT16", "INT4", "INT2", "UINT4")
 
@@ -62,7 +60,7 @@ def _check_structure(whole: _Survey) -> None:
         notes.append("it has no output")
     if not model.inputs:
         notes.append("it has no input")
-    supported = [operator for operator in model.operators if operator.kind in CONVERTERS]
+    supported = [operator for operator in model.operators if operator.kind in OPERATORS]
     used = _used_tensors(model, supported)
     notes.extend(f"{_name(t)} is a variable that survives between runs" for t in used if t.is_variable)
     notes.extend(f"{_name(tensor)} is sparse" for tensor in used if tensor.is_sparse)
@@ -79,9 +77,9 @@ def _check_operators(whole: _Survey) -> None:
     notes = [
         f"operator {operator.label}{_result(whole.model, operator)}"
         for operator in whole.model.operators
-        if operator.kind not in CONVERTERS
+        if operator.kind not in OPERATORS
     ]
-    kinds = sorted({o.kind for o in whole.model.operators if o.kind not in CONVERTERS})
+    kinds = sorted({o.kind for o in whole.model.operators if o.kind not in OPERATORS})
     whole.report(
         "BW104",
         f"the model uses operators that are not supported: {', '.join(kinds)}",
@@ -90,11 +88,17 @@ def _check_operators(whole: _Survey) -> None:
     )
 
 
+def _has_weights(operator: OperatorRecord) -> bool:
+    """Its second operand is weights."""
+    row = OPERATORS.get(operator.kind)
+    return row is not None and row.has_weights and len(operator.inputs) >= 2
+
+
 def _check_hybrid(whole: _Survey) -> None:
     """No layer has integer weights under float activations."""
     notes: list[str] = []
     for operator in whole.model.operators:
-        if operator.kind in _WEIGHTED and len(operator.inputs) >= 2 and ABSENT not in operator.inputs[:2]:
+        if _has_weights(operator) and ABSENT not in operator.inputs[:2]:
             source, weights = (whole.model.tensors[index] for index in operator.inputs[:2])
             if source.element_type == "FLOAT32" and weights.element_type in _INTEGERS:
                 result = _result(whole.model, operator)
@@ -110,17 +114,15 @@ def _check_hybrid(whole: _Survey) -> None:
 def _check_types(whole: _Survey) -> None:
     """int8 and float32 at run time; constants may be int32 and int64 too."""
     model = whole.model
-    supported = [operator for operator in model.operators if operator.kind in CONVERTERS]
+    supported = [operator for operator in model.operators if operator.kind in OPERATORS]
     known = _known_at_import(model)
     hybrid = {
         operator.inputs[1]
         for operator in supported
-        if operator.kind in _WEIGHTED
-        and len(operator.inputs) >= 2
-        and model.tensors[operator.inputs[0]].element_type == "FLOAT32"
+        if _has_weights(operator) and model.tensors[operator.inputs[0]].element_type == "FLOAT32"
     }
     refused = {
-        index for operator in model.operators if operator.kind not in CONVERTERS for index in operator.outputs
+        index for operator in model.operators if operator.kind not in OPERATORS for index in operator.outputs
     }
     wrong = [
         tensor

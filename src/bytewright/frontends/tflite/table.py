@@ -1,24 +1,32 @@
-"""The TFLite operators that Bytewright compiles: their converters, and what users are told of their limits."""
+"""The TFLite operators: one row for each that Bytewright compiles, and advice on others."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 
 from bytewright.frontends.registry import SupportedOperator
-from bytewright.frontends.tflite.activation import convert_softmax, convert_unary
+from bytewright.frontends.tflite.activation import (
+    convert_leaky_relu,
+    convert_relu,
+    convert_softmax,
+    convert_unary,
+)
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.convolution import (
     convert_conv2d,
     convert_depthwise,
     convert_fully_connected,
 )
-from bytewright.frontends.tflite.elementwise import convert_binary
+from bytewright.frontends.tflite.elementwise import convert_binary, convert_product, convert_sum
 from bytewright.frontends.tflite.pooling import convert_mean, convert_pool
 from bytewright.frontends.tflite.quantization import convert_dequantize, convert_quantize
 from bytewright.frontends.tflite.shape import (
     convert_concatenation,
     convert_expand_dims,
     convert_pad,
+    convert_padv2,
     convert_reshape,
     convert_slice,
     convert_split,
@@ -26,77 +34,173 @@ from bytewright.frontends.tflite.shape import (
     convert_transpose,
 )
 from bytewright.frontends.tflite.strided_slice import convert_strided_slice
-
-Converter = Callable[[Conversion], None]
-
-CONVERTERS: dict[str, Converter] = {
-    "ADD": convert_binary,
-    "AVERAGE_POOL_2D": convert_pool,
-    "CONCATENATION": convert_concatenation,
-    "CONV_2D": convert_conv2d,
-    "DEPTHWISE_CONV_2D": convert_depthwise,
-    "DEQUANTIZE": convert_dequantize,
-    "EXPAND_DIMS": convert_expand_dims,
-    "FULLY_CONNECTED": convert_fully_connected,
-    "HARD_SWISH": convert_unary,
-    "LEAKY_RELU": convert_unary,
-    "LOGISTIC": convert_unary,
-    "MAX_POOL_2D": convert_pool,
-    "MEAN": convert_mean,
-    "MUL": convert_binary,
-    "PAD": convert_pad,
-    "PADV2": convert_pad,
-    "QUANTIZE": convert_quantize,
-    "RELU": convert_unary,
-    "RELU6": convert_unary,
-    "RELU_N1_TO_1": convert_unary,
-    "RESHAPE": convert_reshape,
-    "SLICE": convert_slice,
-    "SOFTMAX": convert_softmax,
-    "SPLIT": convert_split,
-    "SQUEEZE": convert_squeeze,
-    "STRIDED_SLICE": convert_strided_slice,
-    "SUB": convert_binary,
-    "TANH": convert_unary,
-    "TRANSPOSE": convert_transpose,
-}
+from bytewright.ops.arithmetic import tables
+from bytewright.ops.elementwise import Add, Mul, Sigmoid, Sub, Tanh, TflHardSwish
+from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d
 
 
-_BOTH = ("int8", "float32")
+@dataclass(frozen=True, slots=True)
+class TfliteOperator:
+    """An operator that compiles.
+
+    Attributes:
+        convert: Reads it, and emits the graph's operators.
+        options: The schema's name of its table of options; empty where none is read.
+        limits: What is not supported, or asked for, in words.
+        types: Element types of its activations.
+        cost_ms: What compiling it costs, roughly, in milliseconds (`limits.py`).
+        int8_cost_ms: The same for an int8 result, where that is another.
+        scale_cost_ms: What each scale of its weights costs besides.
+        has_weights: Its second operand is weights, which must not be integers under float activations.
+    """
+
+    convert: Callable[[Conversion], None]
+    options: str = ""
+    limits: str = ""
+    types: tuple[str, ...] = ("int8", "float32")
+    cost_ms: float = 0.15
+    int8_cost_ms: float | None = None
+    scale_cost_ms: float = 0.0
+    has_weights: bool = False
+
+
 _CLAMPS = "fused activation: none, RELU, RELU6, RELU_N1_TO_1"
-_LIMITS: dict[str, str] = {
-    "ADD": f"broadcasting; {_CLAMPS}",
-    "AVERAGE_POOL_2D": f"tflm: input and output quantised alike; {_CLAMPS}",
-    "CONCATENATION": "operands quantised as the result is; no fused activation",
-    "CONV_2D": f"constant weights, per tensor or per channel, zero point 0; no groups; {_CLAMPS}",
-    "DEPTHWISE_CONV_2D": f"constant weights, per tensor or per channel, zero point 0; {_CLAMPS}",
-    "DEQUANTIZE": "int8 to float32; constants also per channel",
-    "EXPAND_DIMS": "constant axis",
-    "FULLY_CONNECTED": f"constant weights, per tensor or per channel, zero point 0, not shuffled; {_CLAMPS}",
-    "HARD_SWISH": "int8: input scale at most 128 times the output's",
-    "LEAKY_RELU": "",
-    "LOGISTIC": "int8: output scale 1/256 with any zero point (litert-ref), zero point -128 with any scale (tflm)",
-    "MAX_POOL_2D": f"tflm: input and output quantised alike; {_CLAMPS}",
-    "MEAN": "constant axes",
-    "MUL": f"broadcasting; {_CLAMPS}",
-    "PAD": "constant paddings",
-    "PADV2": "constant paddings and value; int8: value quantised as the result is",
-    "QUANTIZE": "float32 or int8 to int8",
-    "RELU": "",
-    "RELU6": "",
-    "RELU_N1_TO_1": "not with tflm",
-    "RESHAPE": "constant shape",
-    "SLICE": "constant begin and size",
-    "SOFTMAX": "last axis; int8: output scale 1/256, zero point -128, at most 4095 values a row",
-    "SPLIT": "constant axis",
-    "SQUEEZE": "",
-    "STRIDED_SLICE": "constant begin, end and strides; all masks; strides of either sign",
-    "SUB": f"broadcasting; {_CLAMPS}",
-    "TANH": "tflm: the result is taken to have scale 1/128 and zero point 0, as its kernel does",
-    "TRANSPOSE": "constant permutation",
-}
-_TYPES: dict[str, tuple[str, ...]] = {"DEQUANTIZE": ("int8",)}
+_WEIGHTS = "constant weights, per tensor or per channel, zero point 0"
+_POOLS = f"tflm: input and output quantised alike; {_CLAMPS}"
 
-SUPPORTED: tuple[SupportedOperator, ...] = tuple(
-    SupportedOperator(name, _TYPES.get(name, _BOTH), _LIMITS[name]) for name in CONVERTERS
-)
+OPERATORS: dict[str, TfliteOperator] = {
+    "ADD": TfliteOperator(
+        partial(convert_binary, operation=Add(), convert_int8=convert_sum),
+        "AddOptions",
+        f"broadcasting; {_CLAMPS}",
+        int8_cost_ms=1.4,
+    ),
+    "AVERAGE_POOL_2D": TfliteOperator(
+        partial(convert_pool, kind=TflAveragePool2d), "Pool2DOptions", _POOLS, cost_ms=2.0
+    ),
+    "CONCATENATION": TfliteOperator(
+        convert_concatenation,
+        "ConcatenationOptions",
+        "operands quantised as the result is; no fused activation",
+        cost_ms=1.5,
+    ),
+    "CONV_2D": TfliteOperator(
+        convert_conv2d, "Conv2DOptions", f"{_WEIGHTS}; no groups; {_CLAMPS}", cost_ms=2.5, has_weights=True
+    ),
+    "DEPTHWISE_CONV_2D": TfliteOperator(
+        convert_depthwise, "DepthwiseConv2DOptions", f"{_WEIGHTS}; {_CLAMPS}", cost_ms=2.5, has_weights=True
+    ),
+    "DEQUANTIZE": TfliteOperator(
+        convert_dequantize, limits="int8 to float32; constants also per channel", types=("int8",)
+    ),
+    "EXPAND_DIMS": TfliteOperator(convert_expand_dims, limits="constant axis"),
+    "FULLY_CONNECTED": TfliteOperator(
+        convert_fully_connected,
+        "FullyConnectedOptions",
+        f"{_WEIGHTS}, not shuffled; {_CLAMPS}",
+        cost_ms=2.5,
+        scale_cost_ms=0.7,  # each is fitted to double precision
+        has_weights=True,
+    ),
+    "HARD_SWISH": TfliteOperator(
+        partial(convert_unary, operation=TflHardSwish(), int8=tables.hard_swish),
+        limits="int8: input scale at most 128 times the output's",
+        int8_cost_ms=0.6,
+    ),
+    "LEAKY_RELU": TfliteOperator(convert_leaky_relu, "LeakyReluOptions", int8_cost_ms=0.4),
+    "LOGISTIC": TfliteOperator(
+        partial(convert_unary, operation=Sigmoid(), int8=tables.logistic),
+        limits="int8: output scale 1/256 with any zero point (litert-ref), zero point -128 with any scale (tflm)",
+        int8_cost_ms=5.0,
+    ),
+    "MAX_POOL_2D": TfliteOperator(
+        partial(convert_pool, kind=MaxPool2d), "Pool2DOptions", _POOLS, cost_ms=2.0
+    ),
+    "MEAN": TfliteOperator(convert_mean, "ReducerOptions", "constant axes", cost_ms=2.0),
+    "MUL": TfliteOperator(
+        partial(convert_binary, operation=Mul(), convert_int8=convert_product),
+        "MulOptions",
+        f"broadcasting; {_CLAMPS}",
+        int8_cost_ms=1.2,
+    ),
+    "PAD": TfliteOperator(convert_pad, limits="constant paddings", cost_ms=1.5),
+    "PADV2": TfliteOperator(
+        convert_padv2,
+        limits="constant paddings and value; int8: value quantised as the result is",
+        cost_ms=1.5,
+    ),
+    "QUANTIZE": TfliteOperator(convert_quantize, limits="float32 or int8 to int8"),
+    "RELU": TfliteOperator(convert_relu),
+    "RELU6": TfliteOperator(convert_relu),
+    "RELU_N1_TO_1": TfliteOperator(convert_relu, limits="not with tflm"),
+    "RESHAPE": TfliteOperator(convert_reshape, "ReshapeOptions", "constant shape"),
+    "SLICE": TfliteOperator(convert_slice, limits="constant begin and size", cost_ms=1.5),
+    "SOFTMAX": TfliteOperator(
+        convert_softmax,
+        "SoftmaxOptions",
+        "last axis; int8: output scale 1/256, zero point -128, at most 4095 values a row",
+        cost_ms=2.5,
+    ),
+    "SPLIT": TfliteOperator(convert_split, "SplitOptions", "constant axis", cost_ms=1.5),
+    "SQUEEZE": TfliteOperator(convert_squeeze, "SqueezeOptions"),
+    "STRIDED_SLICE": TfliteOperator(
+        convert_strided_slice,
+        "StridedSliceOptions",
+        "constant begin, end and strides; all masks; strides of either sign",
+        cost_ms=1.5,
+    ),
+    "SUB": TfliteOperator(
+        partial(convert_binary, operation=Sub(), convert_int8=convert_sum),
+        "SubOptions",
+        f"broadcasting; {_CLAMPS}",
+        int8_cost_ms=1.4,
+    ),
+    "TANH": TfliteOperator(
+        partial(convert_unary, operation=Tanh(), int8=tables.tanh),
+        limits="tflm: the result is taken to have scale 1/128 and zero point 0, as its kernel does",
+        int8_cost_ms=5.0,
+    ),
+    "TRANSPOSE": TfliteOperator(convert_transpose, limits="constant permutation", cost_ms=1.5),
+}
+
+SUPPORTED = tuple(SupportedOperator(name, row.types, row.limits) for name, row in OPERATORS.items())
+
+CONTROL_FLOW = ("IF", "WHILE", "CALL", "CALL_ONCE")
+
+_UNROLL = "build the layer with unroll=True and a fixed number of steps, so that it becomes layers that are supported"
+_FIXED = "convert the model with fixed input shapes, so that the shape is known and folded"
+_BRANCH = "take the branch that is needed out of the model, and decide in the application"
+_AFTER = "leave it out of the model, and compute it in the application"
+
+# What can be done about operators that are not supported, where something can be done without another network.
+ADVICE: dict[str, str] = {
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": _UNROLL,
+    "BIDIRECTIONAL_SEQUENCE_LSTM": _UNROLL,
+    "UNIDIRECTIONAL_SEQUENCE_RNN": _UNROLL,
+    "BIDIRECTIONAL_SEQUENCE_RNN": _UNROLL,
+    "LSTM": _UNROLL,
+    "RNN": _UNROLL,
+    "SVDF": "write it as a convolution over time, whose frames are the model's input",
+    "WHILE": "unroll the loop before the model is converted",
+    "IF": _BRANCH,
+    "SHAPE": _FIXED,
+    "RANK": _FIXED,
+    "RANGE": _FIXED,
+    "ARG_MAX": _AFTER,
+    "ARG_MIN": _AFTER,
+    "TOPK_V2": _AFTER,
+    "NON_MAX_SUPPRESSION_V4": _AFTER,
+    "NON_MAX_SUPPRESSION_V5": _AFTER,
+    "PACK": "replace it by EXPAND_DIMS of each operand and CONCATENATION",
+    "UNPACK": "replace it by SPLIT and SQUEEZE",
+    "SPLIT_V": "replace it by SLICE for each part",
+    "SUM": "replace it by MEAN, and MUL by the number of values",
+    "SQUARE": "replace it by MUL of the value with itself",
+    "SQUARED_DIFFERENCE": "replace it by SUB, and MUL of the result with itself",
+    "NEG": "replace it by MUL with -1",
+    "DIV": "replace a division by a constant by MUL with its reciprocal",
+    "PRELU": "replace it by LEAKY_RELU, if all slopes are one",
+    "REDUCE_MAX": "replace a maximum over height and width by MAX_POOL_2D",
+    "FAKE_QUANT": "convert the model with a representative data set, or without quantisation",
+    "CAST": "let the model's inputs and outputs have the types that it computes with",
+}

@@ -36,31 +36,19 @@ Quantization = tuple[float, int]
 _INPUTS: Int64 = np.arange(INT8_MIN, INT8_MAX + 1, dtype=np.int64)
 
 
-def int8_table_for(
-    operator: str, source: Quantization, target: Quantization, numerics: Numerics, *, alpha: float = 0.0
-) -> Table:
-    """The table of a unary int8 operator.
+Int8Function = Callable[[Quantization, Quantization, Numerics], Int64]
+"""The outputs of all inputs before they are limited to int8, from the quantisations of input and output."""
 
-    `source` and `target` are (scale, zero point) of input and output; `alpha` is LEAKY_RELU's. Raises
-    UnsupportedQuantizationError where the reference would refuse the model.
+
+def int8_table(
+    function: Int8Function, source: Quantization, target: Quantization, numerics: Numerics
+) -> Table:
+    """The table of a unary int8 operator, which is one of the functions below.
+
+    Raises:
+        UnsupportedQuantizationError: The reference would refuse the model.
     """
-    source = (single(source[0]), source[1])
-    target = (single(target[0]), target[1])
-    match operator:
-        case "LOGISTIC":
-            values = _logistic(source, target, numerics)
-        case "TANH":
-            values = _tanh(source, target, numerics)
-        case "LEAKY_RELU":
-            values = _leaky_relu(source, target, numerics, single(alpha))
-        case "RELU" | "RELU6" | "RELU_N1_TO_1":
-            values = _relu(operator, source, target, numerics)
-        case "HARD_SWISH":
-            values = _hard_swish(source, target)
-        case "QUANTIZE":
-            values = _rescale(_INPUTS - source[1], quantize_multiplier(source[0] / target[0])) + target[1]
-        case _:
-            raise ValueError(f"{operator} has no int8 table")
+    values = function((single(source[0]), source[1]), (single(target[0]), target[1]), numerics)
     return np.clip(values, INT8_MIN, INT8_MAX).astype(np.int8)
 
 
@@ -117,8 +105,11 @@ def _fixed_point_table(function: Callable[[Int64], Int64], source: Quantization,
     return np.where(inside, result, np.where(centred > 0, 1 << 20, -(1 << 20)))
 
 
-def _logistic(source: Quantization, target: Quantization, numerics: Numerics) -> Int64:
-    """LiteRT wants the output scale 1/256; TensorFlow Lite Micro wants zero point -128, and ignores the scale."""
+def logistic(source: Quantization, target: Quantization, numerics: Numerics) -> Int64:
+    """LOGISTIC.
+
+    LiteRT wants the output scale 1/256; TensorFlow Lite Micro wants zero point -128, and ignores the scale.
+    """
     if numerics is Numerics.LITERT_REF:
         if target[0] != 1.0 / 256:
             raise UnsupportedQuantizationError(f"LOGISTIC's int8 output has scale 1/256, not {target[0]}")
@@ -128,15 +119,16 @@ def _logistic(source: Quantization, target: Quantization, numerics: Numerics) ->
     return _fixed_point_table(fixedpoint.logistic, source, 23) + INT8_MIN
 
 
-def _tanh(source: Quantization, target: Quantization, numerics: Numerics) -> Int64:
-    """TensorFlow Lite Micro takes scale 1/128 and zero point 0 for granted, whatever the file says."""
+def tanh(source: Quantization, target: Quantization, numerics: Numerics) -> Int64:
+    """TANH. TensorFlow Lite Micro takes scale 1/128 and zero point 0 for granted, whatever the file says."""
     if numerics is Numerics.LITERT_REF:
         return _float_table(tanh_single, source, target)
     return _fixed_point_table(fixedpoint.tanh, source, 24)
 
 
-def _leaky_relu(source: Quantization, target: Quantization, numerics: Numerics, alpha: float) -> Int64:
-    """One factor for x >= zero point and another, with alpha, below; both DOUBLE_ROUND."""
+def leaky_relu(alpha: float, source: Quantization, target: Quantization, numerics: Numerics) -> Int64:
+    """LEAKY_RELU: one factor for x >= zero point and another, with alpha, below; both DOUBLE_ROUND."""
+    alpha = single(alpha)
     centred = _INPUTS - source[1]
     if numerics is Numerics.LITERT_REF:
         slope = single_quotient(single_product(source[0], alpha), target[0])
@@ -147,8 +139,11 @@ def _leaky_relu(source: Quantization, target: Quantization, numerics: Numerics, 
     return np.where(centred >= 0, above, below) + target[1]
 
 
-def _relu(operator: str, source: Quantization, target: Quantization, numerics: Numerics) -> Int64:
-    """A rescale and a clamp; RELU6 of `tflm` clamps the raw input and takes no notice of the output's scale."""
+def relu(operator: str, source: Quantization, target: Quantization, numerics: Numerics) -> Int64:
+    """RELU, RELU6, RELU_N1_TO_1: a rescale and a clamp.
+
+    RELU6 of `tflm` clamps the raw input and takes no notice of the output's scale.
+    """
     if operator == "RELU6" and numerics is Numerics.TFLM:
         return np.clip(_INPUTS, *activation_range("RELU6", *source))
     scaled = _rescale(_INPUTS - source[1], _factor(numerics, source[0], target[0])) + target[1]
@@ -179,12 +174,13 @@ def _shift_right_16(values: Int64, shift: int) -> Int64:
     return np.where(values >= 0, 1, -1)
 
 
-def _hard_swish(source: Quantization, target: Quantization) -> Int64:
-    """`x * relu6(x + 3) / 6` in 16-bit fixed point; the two numerics sets agree.
+def hard_swish(source: Quantization, target: Quantization, numerics: Numerics) -> Int64:
+    """HARD_SWISH: `x * relu6(x + 3) / 6` in 16-bit fixed point; the two numerics sets agree.
 
     The input gains 7 bits; one branch scales it for the output, the other to 3/2**15, where the shifted and
     halved value is the gate in [0, 1]; their product is truncated, then rounded to the output.
     """
+    del numerics
     fine_scale = single_product(single_quotient(1.0, 128.0), source[0])
     output = quantize_multiplier(single_quotient(fine_scale, target[0]))
     gate = quantize_multiplier(single_quotient(fine_scale, single_quotient(3.0, 32768.0)))
@@ -202,6 +198,12 @@ def _hard_swish(source: Quantization, target: Quantization) -> Int64:
     product = ((opening + (1 << 15)) >> 1) * scaled
     truncated = np.where(product >= 0, product >> 15, -(-product >> 15))
     return _shift_right_16(truncated, output.right_shift) + target[1]
+
+
+def quantize(source: Quantization, target: Quantization, numerics: Numerics) -> Int64:
+    """QUANTIZE int8 to int8: a rescale by a factor in double; the two numerics sets agree."""
+    del numerics
+    return _rescale(_INPUTS - source[1], quantize_multiplier(source[0] / target[0])) + target[1]
 
 
 def quantize_float(values: NDArray[np.float32], scale: float, zero_point: int) -> NDArray[np.int8]:
