@@ -25,6 +25,10 @@ from bytewright.lower.fold_pad import fold_pad
 from bytewright.lower.lower_graph import lower_graph
 from bytewright.lower.share_kernels import share_kernels
 from bytewright.options import Options
+from bytewright.place.attach_candidates import attach_candidates
+from bytewright.place.check_addresses import check_addresses
+from bytewright.place.check_scopes import check_scopes, undeclared_tags
+from bytewright.place.lower_tags import lower_tags
 from bytewright.place.plan_devices import plan_devices
 from bytewright.plan.request import DEFAULT_NODE_BUDGET
 from bytewright.plan.solve import find_solver, solve
@@ -36,14 +40,10 @@ from bytewright.remedy.refuse import require_fit
 from bytewright.remedy.trial import Conditions, Trial
 from bytewright.run_passes import AfterPass, Progress, Runner
 from bytewright.storage.apply_solution import apply_solution
-from bytewright.storage.attach_candidates import attach_candidates
 from bytewright.storage.build_problem import build_parameter_problem, build_workspace_problem
-from bytewright.storage.check_addresses import check_addresses
-from bytewright.storage.check_scopes import check_scopes, undeclared_tags
 from bytewright.storage.drop_unused_buffers import drop_unused_buffers
 from bytewright.storage.external_stacks import with_external_stacks
 from bytewright.storage.join_alignments import join_alignments
-from bytewright.storage.lower_tags import lower_tags
 from bytewright.storage.make_arenas import make_arenas
 from bytewright.storage.pass_constants import pass_constants
 from bytewright.storage.pin_buffers import pin_buffers

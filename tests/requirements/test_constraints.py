@@ -23,7 +23,7 @@ from bytewright.ir.types import DType
 from bytewright.ir.walk import walk_statements
 from bytewright.options import Options, Pin
 from bytewright.pipeline import Compiled, compile_model
-from bytewright.storage.attach_candidates import attach_candidates
+from bytewright.place.attach_candidates import attach_candidates
 from bytewright.storage.place_scratch import place_scratch
 from bytewright.target import (
     Overrides,

@@ -50,9 +50,9 @@ from bytewright.ir.types import DType, Symbol
 from bytewright.ir.verify.stages import Stage, find_violations
 from bytewright.ir.walk import walk_statements
 from bytewright.options import Pin
+from bytewright.place.attach_candidates import attach_candidates
 from bytewright.plan.solve import solve
 from bytewright.storage.apply_solution import apply_solution
-from bytewright.storage.attach_candidates import attach_candidates
 from bytewright.storage.build_problem import build_parameter_problem, build_workspace_problem
 from bytewright.storage.pin_buffers import pin_buffers
 from bytewright.storage.place_scratch import place_scratch

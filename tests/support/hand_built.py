@@ -28,7 +28,7 @@ from bytewright.ir.verify.stages import Stage, verify
 from bytewright.ir.walk import walk_statements
 from bytewright.ir.where import Where
 from bytewright.pipeline import Planned
-from bytewright.storage.attach_candidates import attach_candidates
+from bytewright.place.attach_candidates import attach_candidates
 from bytewright.storage.place_scratch import place_scratch
 from bytewright.target.model import Target
 

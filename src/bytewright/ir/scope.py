@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from bytewright.target.model import Rank
+from bytewright.target.model import Rank, Target
 
 WORKSPACE_TAG = "workspace"
 STACK_TAG = "stack"
@@ -72,6 +72,12 @@ def parse_scope(text: str, declared: frozenset[str] | None = None) -> Scope:
         known = ", ".join([*general, *sorted(declared)])
         raise ValueError(f"there is no tag '{tag}' in scope '{text}'; the target has {known}")
     return Scope(rank, tag)
+
+
+def lowering_pass(scope: Scope | None, target: Target) -> str | None:
+    """The pass that lowers the scope's tag, where the target names one: no other pass decides about such a buffer."""
+    tag = target.scope_tag(scope.tag) if scope is not None and scope.tag else None
+    return None if tag is None else tag.lowering_pass
 
 
 def is_within(inner: Scope | None, outer: Scope | None) -> bool:

@@ -1,1 +1,1 @@
-"""Every value of the graph gets a virtual device."""
+"""Where devices and memories let values be: virtual devices in the graph, and after lowering scopes and pools."""

@@ -16,12 +16,12 @@ from bytewright.ir.border import Io
 from bytewright.ir.module import Module
 from bytewright.ir.symbols import scalar_symbols
 from bytewright.options import parse_pin_option
+from bytewright.place.check_scopes import undeclared_tags
 from bytewright.plan.problem import Buffer, Problem
 from bytewright.plan.solution import Shortage, Solution, Status
 from bytewright.remedy.find_remedy import find_remedy
 from bytewright.remedy.shortfall import Shortfall, largest_shortfall
 from bytewright.remedy.trial import Attempt, Conditions, Trial
-from bytewright.storage.check_scopes import undeclared_tags
 from bytewright.target.model import Target
 from bytewright.target.size import format_size
 

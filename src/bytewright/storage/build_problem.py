@@ -14,8 +14,8 @@ from bytewright.ir.analyses.traffic import Traffic, TrafficByName, entry_traffic
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Allocate
+from bytewright.ir.scope import lowering_pass
 from bytewright.plan import problem as plan
-from bytewright.storage.candidates import is_left_to_a_pass
 from bytewright.target.model import PARAMETER_HEADER_BYTES, Pool, Provider, Target
 
 # What one inference moves of a buffer, beyond which it counts as that: no machine would end, and sums stay in 64 bits.
@@ -49,7 +49,7 @@ def build_workspace_problem(module: Module, timeline: Timeline, target: Target) 
         for live in timeline.buffers
         if live.allocation is not None
         and live.allocation.storage.arena is None
-        and not is_left_to_a_pass(live.buffer, target)
+        and lowering_pass(live.buffer.scope, target) is None
     )
     return _problem(buffers, target.workspace_pools, target)
 
@@ -116,7 +116,7 @@ def build_parameter_problem(module: Module, target: Target) -> plan.Problem:
             ),
         )
         for constant in module.constant_buffers
-        if not is_left_to_a_pass(constant.buffer, target)
+        if lowering_pass(constant.buffer.scope, target) is None
     )
     return _problem((*headers, *buffers), target.parameter_pools, target)
 

@@ -43,11 +43,10 @@ from bytewright.ir.prim import (
     View,
 )
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
-from bytewright.ir.scope import GLOBAL, STACK, WORKSPACE, Rank, Scope
+from bytewright.ir.scope import GLOBAL, STACK, WORKSPACE, Rank, Scope, lowering_pass
 from bytewright.ir.storage import CANDIDATE_POOLS, Storage
 from bytewright.ir.types import Symbol
 from bytewright.ir.walk import blocks, names_in, walk_statements
-from bytewright.storage.candidates import is_left_to_a_pass
 from bytewright.storage.choose_moves import Array, Demand, choose_moves
 from bytewright.storage.share_scratch import share_scratch
 from bytewright.target.mistake import in_target_file
@@ -201,7 +200,7 @@ def _hoist(
     scratch: list[Allocate] = []
     decided: dict[Buffer, tuple[Scope, str]] = {}
     for statement in walk_statements(kernel.body):
-        if isinstance(statement, Allocate) and not is_left_to_a_pass(statement.buffer, target):
+        if isinstance(statement, Allocate) and lowering_pass(statement.buffer.scope, target) is None:
             buffer = statement.buffer
             why_moved = moved.get((kernel.name, buffer.name))
             others = tuple(t for t in touched.get(buffer.name, ()) if t.device != kernel.device)

@@ -18,10 +18,9 @@ from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import BufferParameter, PrimFunc
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
-from bytewright.ir.scope import GLOBAL
+from bytewright.ir.scope import GLOBAL, lowering_pass
 from bytewright.ir.verify.stages import Stage, find_violations
-from bytewright.storage.candidates import is_left_to_a_pass
-from bytewright.storage.check_scopes import placed_buffers, undeclared_tags
+from bytewright.place.check_scopes import placed_buffers, undeclared_tags
 from bytewright.target.model import Target
 
 GROUP = "bytewright.passes"
@@ -44,13 +43,8 @@ def lower_tags(module: Module, target: Target) -> Module:
 def _tagged(module: Module, target: Target, name: str) -> Iterator[str]:
     """The buffers that a pass has to lower, each with its function."""
     for place, buffer in placed_buffers(module):
-        if _pass_of(buffer, target) == name:
+        if lowering_pass(buffer.scope, target) == name:
             yield f"'{buffer.name}' {place} has the scope {buffer.scope}"
-
-
-def _pass_of(buffer: Buffer, target: Target) -> str | None:
-    tag = target.scope_tag(buffer.scope.tag) if buffer.scope is not None and buffer.scope.tag else None
-    return tag.lowering_pass if tag is not None and is_left_to_a_pass(buffer, target) else None
 
 
 def _run(name: str, module: Module, target: Target, tagged: tuple[str, ...]) -> Module:
@@ -146,7 +140,7 @@ def _without_tags(module: Module, target: Target, name: str) -> Module:
     """The module as it was, but a pass may give any global scope to what has its tag: it knows what that means."""
 
     def widen(buffer: Buffer) -> Buffer:
-        return replace(buffer, scope=GLOBAL) if _pass_of(buffer, target) == name else buffer
+        return replace(buffer, scope=GLOBAL) if lowering_pass(buffer.scope, target) == name else buffer
 
     def function(primfunc: PrimFunc) -> PrimFunc:
         parameters = tuple(

@@ -22,9 +22,9 @@ from bytewright.ir.prim import (
     Statement,
 )
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
-from bytewright.ir.scope import WORKSPACE, Scope, join_scopes, pool_scope
+from bytewright.ir.scope import WORKSPACE, Scope, join_scopes, lowering_pass, pool_scope
 from bytewright.ir.storage import Storage
-from bytewright.storage.candidates import Wanted, candidate_pools, check_memory_of_caller, is_left_to_a_pass
+from bytewright.place.candidates import Wanted, candidate_pools, check_memory_of_caller
 from bytewright.target.model import Role, Target
 
 
@@ -83,11 +83,11 @@ def attach_candidates(module: Module, target: Target) -> Module:
         with collector.catch():
             if live.allocation is None:
                 check_memory_of_caller(live, given[live.buffer.name], entry.device, target)
-            elif not is_left_to_a_pass(live.buffer, target):
+            elif lowering_pass(live.buffer.scope, target) is None:
                 chosen[live.buffer.name] = _choose(_wanted(live, live.allocation), entry, target)
     touches = constant_touches(module, target)
     for constant in module.constant_buffers:
-        if not is_left_to_a_pass(constant.buffer, target):
+        if lowering_pass(constant.buffer.scope, target) is None:
             with collector.catch():
                 wanted = Wanted(
                     constant.buffer,

@@ -1,6 +1,6 @@
 """Scopes name what the target has: a tag after the rank is a pool or a tag that the target declares.
 
-First of the stage, because the other passes take a tag for the place that it names. Modules that come from a model's
+First of storage, because the other passes take a tag for the place that it names. Modules that come from a model's
 file name no pools; kernels that were written by hand may.
 """
 

@@ -17,12 +17,6 @@ from bytewright.target.mistake import listing
 from bytewright.target.model import Pool, Role, Target
 
 
-def is_left_to_a_pass(buffer: Buffer, target: Target) -> bool:
-    """Whether the buffer's scope has a tag that names the pass which lowers it: no other pass decides it."""
-    tag = target.scope_tag(buffer.scope.tag) if buffer.scope is not None and buffer.scope.tag else None
-    return tag is not None and tag.lowering_pass is not None
-
-
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What is known of a buffer that needs a pool.
