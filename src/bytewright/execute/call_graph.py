@@ -52,7 +52,7 @@ def compile_call_graphs(
     """Compiles every source of a bundle that has functions with the compiler and flags of its target.
 
     Args:
-        bundle: The bundle; the ISA of its target's default device chooses compiler and core.
+        bundle: The bundle; the ISA of its device chooses compiler and core.
         flags: After those that every build of a bundle has.
         compiler: The compiler's command; `None` for the usual one.
         core: One of `cores_of`; `None` for the first.
@@ -60,7 +60,7 @@ def compile_call_graphs(
     Raises:
         CompileError: BW204 if the ISA names no core that a compiler is known for, BW501 or BW502 for the compiler.
     """
-    core = core or cores_of(bundle.target.default_device.isa)[0]
+    core = core or cores_of(bundle.device.isa)[0]
     command = [*_compiler(core, compiler), *LANGUAGE_FLAGS, *flags]
     texts: dict[str, str] = {}
     with build_folder() as folder:

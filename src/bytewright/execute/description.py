@@ -25,7 +25,7 @@ from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ir.border import Io
 from bytewright.ir.types import Symbol
 from bytewright.target.load import load_description
-from bytewright.target.model import Loader, Provider, Role, Target
+from bytewright.target.model import Device, Loader, Provider, Role, Target
 
 Array = np.ndarray[Any, Any]
 _RUNTIME = "runtime"
@@ -117,6 +117,11 @@ class Bundle:
     error_names: Mapping[int, str]
     externals: tuple[str, ...] = ()
     io_alignment: int = 1
+
+    @property
+    def device(self) -> Device:
+        """The device that runs the entry, with the stack of the run."""
+        return self.target.default_device
 
     @property
     def sources(self) -> tuple[Path, ...]:

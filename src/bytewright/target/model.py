@@ -429,7 +429,7 @@ class Target:
         """What can be used of a pool: its size, and no more than an array that its devices can address; None for no
         limit that matters.
         """
-        limits = [self.device(name) for name in pool.devices] or [self.default_device]
+        limits = [self.device(name) for name in pool.devices] or self.devices
         largest_bytes = min(device.largest_object_bytes for device in limits)
         if pool.size_bytes is None:
             return None if largest_bytes >= _BEYOND_ALL_BYTES else largest_bytes

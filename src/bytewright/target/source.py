@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-from bytewright.diagnostics import CompileError, Diagnostic, InternalError
+from bytewright.diagnostics import CompileError, Diagnostic
 
 Path = tuple[str | int, ...]
 
@@ -144,157 +144,123 @@ _STRING_OR_COMMENT = re.compile(
     r'"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'|#[^\n]*', re.DOTALL
 )
 _LONG_KEY = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{_MOST_KEY_PARTS},}}")
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_SCALAR = re.compile(r"[^,\]}\s#]+(?: [0-9][^,\]}\s#]*)?")  # a date and its time may be parted by a space
-_STRINGS = (  # the longest delimiter first
-    re.compile(r'"""(?:[^\\]|\\.)*?"{3,5}', re.DOTALL),
-    re.compile(r"'''.*?'{3,5}", re.DOTALL),
-    re.compile(r'"(?:[^"\\]|\\.)*"'),
-    re.compile(r"'[^']*'"),
+_TOKEN = re.compile(
+    r'#[^\n]*|"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:[^"\\]|\\.)*"|\'[^\']*\''  # comments and strings
+    r"|[\[\]{}=,.:]|[^\s\[\]{}=,.:#\"']+",
+    re.DOTALL,
 )
 
 
 class _LineWalk:
-    """One walk over a well-formed text. TOML values contain JSON values, so both use the same `_value`."""
+    """One walk over the tokens of a well-formed text. TOML values contain JSON values, so `_value` is of both."""
 
     def __init__(self, text: str) -> None:
-        self._text = text
-        self._position = 0
-        self._line = 1
+        self._tokens = self._read(text)
+        self._token, self._line = next(self._tokens)  # the next one; empty at the end
         self._lines: dict[Path, int] = {}
         self._num_tables: dict[Path, int] = {}  # length so far of each array of tables
 
+    @staticmethod
+    def _read(text: str) -> Iterator[tuple[str, int]]:
+        line, seen = 1, 0
+        for match in _TOKEN.finditer(text):
+            line += text.count("\n", seen, match.start())
+            seen = match.start()
+            if not match.group().startswith("#"):
+                yield match.group(), line
+        yield "", 0
+
+    def _take(self) -> str:
+        token = self._token
+        self._token, self._line = next(self._tokens)
+        return token
+
     def json_document(self) -> dict[Path, int]:
         """The lines of a JSON object."""
-        self._skip_blank()
         self._value(())
         return self._lines
 
     def toml_document(self) -> dict[Path, int]:
         """The lines of a TOML document."""
         table: Path = ()
-        while self._skip_blank():
+        while self._token:
             line = self._line
-            if self._peek("["):
-                table = self._header()
-                self._note(table, line)
+            if self._token == "[":
+                table = self._header(line)
             else:
                 path = table + self._key()
                 self._note_all(path, len(table), line)
-                self._skip_blank()
-                self._advance(1)  # the equals sign
-                self._skip_blank()
+                self._take()  # the equals sign
                 self._value(path)
         return self._lines
 
-    def _header(self) -> Path:
+    def _header(self, line: int) -> Path:
         """`[a.b]` or `[[a.b]]`, as a path in which each array of tables is followed by its current index."""
-        is_array = self._peek("[[")
-        self._advance(2 if is_array else 1)
-        self._skip_blank()
+        self._take()
+        is_array = self._token == "["
+        if is_array:
+            self._take()
         names = self._key()
-        self._skip_blank()
-        self._advance(2 if is_array else 1)
         path: Path = ()
         for position, name in enumerate(names):
             path = (*path, name)
             if is_array and position == len(names) - 1:
                 self._num_tables[path] = self._num_tables.get(path, 0) + 1
             if path in self._num_tables:
-                self._note(path, self._line)
+                self._lines.setdefault(path, line)
                 path = (*path, self._num_tables[path] - 1)
+        self._lines.setdefault(path, line)
+        while self._token == "]":
+            self._take()
         return path
 
     def _key(self) -> tuple[str, ...]:
         """A key, dotted or not; leaves the position after it."""
-        parts: list[str] = []
-        while True:
-            bare = _BARE_KEY.match(self._text, self._position)
-            if bare is not None:
-                self._advance(len(bare.group()))
-                parts.append(bare.group())
-            else:
-                parts.append(_string_value(self._string()))
-            self._skip_blank()
-            if not self._peek("."):
-                return tuple(parts)
-            self._advance(1)
-            self._skip_blank()
+        parts = [_key_text(self._take())]
+        while self._token == ".":
+            self._take()
+            parts.append(_key_text(self._take()))
+        return tuple(parts)
 
     def _value(self, path: Path) -> None:
-        if self._peek("["):
-            self._items(path, "]")
-        elif self._peek("{"):
-            self._items(path, "}")
-        elif self._peek('"') or self._peek("'"):
-            self._string()
-        else:
-            match = _SCALAR.match(self._text, self._position)
-            self._advance(len(match.group()) if match else 1)
+        """A value; one that is no array and no table ends with its line, a string after its token."""
+        if self._token in ("[", "{"):
+            self._items(path)
+            return
+        line = self._line
+        while self._line == line and self._token not in (",", "]", "}"):
+            self._take()
 
-    def _items(self, path: Path, closing: str) -> None:
+    def _items(self, path: Path) -> None:
         """The elements of an array, or the members of an inline table or JSON object."""
-        self._advance(1)
+        is_array = self._take() == "["
         index = 0
-        while self._skip_blank() and not self._peek(closing):
+        while self._token not in ("]", "}"):
             line = self._line
-            if closing == "]":
-                item: Path = (*path, index)
-            else:
+            item: Path = (*path, index)
+            if not is_array:
                 item = path + self._key()
-                self._skip_blank()
-                self._advance(1)  # the equals sign or colon
-                self._skip_blank()
+                self._take()  # the equals sign or colon
             self._note_all(item, len(path), line)
             self._value(item)
             index += 1
-            self._skip_blank()
-            if self._peek(","):
-                self._advance(1)
-        self._advance(1)
-
-    def _string(self) -> str:
-        """A string of any kind, with its delimiters."""
-        for pattern in _STRINGS:
-            match = pattern.match(self._text, self._position)
-            if match is not None:
-                self._advance(len(match.group()))
-                return match.group()
-        raise InternalError(f"a string was expected on line {self._line} of a text that was parsed before")
-
-    def _skip_blank(self) -> bool:
-        """Moves over white space and comments; false at the end of the text."""
-        while self._position < len(self._text):
-            if self._peek("#"):
-                end = self._text.find("\n", self._position)
-                self._position = len(self._text) if end < 0 else end
-            elif self._text[self._position].isspace():
-                self._advance(1)
-            else:
-                return True
-        return False
-
-    def _peek(self, text: str) -> bool:
-        return self._text.startswith(text, self._position)
-
-    def _advance(self, count: int) -> None:
-        self._line += self._text.count("\n", self._position, self._position + count)
-        self._position += count
-
-    def _note(self, path: Path, line: int) -> None:
-        self._lines.setdefault(path, line)
+            if self._token == ",":
+                self._take()
+        self._take()
 
     def _note_all(self, path: Path, known_length: int, line: int) -> None:
         """Notes a dotted key and the tables that it creates on the way."""
         for length in range(known_length + 1, len(path) + 1):
-            self._note(path[:length], line)
+            self._lines.setdefault(path[:length], line)
 
 
-def _string_value(literal: str) -> str:
-    """What a string that stands as a key means; JSON and TOML share most of their escapes, not all."""
+def _key_text(token: str) -> str:
+    """What a token means as a key; JSON and TOML share most of the escapes in their strings, not all."""
+    if token[0] not in "\"'":
+        return token
     try:
-        json_value: str = json.loads(literal)
+        json_value: str = json.loads(token)
         return json_value
     except json.JSONDecodeError:
-        toml_values: dict[str, str] = tomllib.loads(f"value = {literal}")
+        toml_values: dict[str, str] = tomllib.loads(f"value = {token}")
         return toml_values["value"]

@@ -141,7 +141,7 @@ def lay_out(target: Target, board: Board) -> Layout:
 
 def board_table(layout: Layout, bundle: Bundle) -> BoardTable:
     """The board's part of the harness's table: the model's stack as the target has it, and the board's protection."""
-    device = bundle.target.default_device
+    device = bundle.device
     limit = device.max_stack_size_bytes
     return BoardTable(
         stack_bytes=(DEFAULT_STACK_BYTES if limit is None else limit) // 8 * 8,
@@ -261,7 +261,7 @@ def _empty_arrays(memory: Memory, bundle: Bundle) -> list[_EmptyArray]:
         if pool.provider is Provider.GENERATED and pool.memory == memory.name and pool.begins_empty
         if bundle.target.section_of(bundle.target.pool(pool.name)) is None
     ]
-    if bundle.target.default_device.stack_memory == memory.name:
+    if bundle.device.stack_memory == memory.name:
         arrays.append(_EmptyArray(memory_section(memory.name, STACK_OWNER), has_bytes=True, is_written=True))
     return arrays
 

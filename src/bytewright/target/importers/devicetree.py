@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.target.importers.board import FoundBoard, FoundMemory, refusal
@@ -24,7 +24,9 @@ from bytewright.target.isa.risc_v import DEVICETREE_PROPERTY as RISC_V_PROPERTY
 from bytewright.target.model import MemoryAccess
 
 if TYPE_CHECKING:
-    from devicetree.dtlib import DT, Node
+    from devicetree.dtlib import DT, Node, Property
+
+_Value = TypeVar("_Value")
 
 _CELL_BYTES = 4
 _DEFAULT_ADDRESS_CELLS, _DEFAULT_SIZE_CELLS = 2, 1  # the specification's, where the parent says nothing
@@ -158,34 +160,32 @@ class _Tree:
             around = around.parent
         return self._source.place([*names, node.path], name)
 
-    def _texts(self, node: Node, name: str) -> list[str]:
-        """The strings of a property; none if it is absent."""
+    def _property(
+        self, node: Node | None, name: str, read: Callable[[Property], _Value], default: _Value
+    ) -> _Value:
+        """What a property of a node holds; the default if it is absent."""
         from devicetree.dtlib import DTError
 
+        if node is None or name not in node.props:
+            return default
         try:
-            return node.props[name].to_strings() if name in node.props else []
+            return read(node.props[name])
         except DTError as error:
             raise refusal(str(error), self._place(node, name)) from None
+
+    def _texts(self, node: Node, name: str) -> list[str]:
+        nothing: list[str] = []
+        return self._property(node, name, lambda found: found.to_strings(), nothing)
 
     def _number(self, node: Node, name: str, default: int) -> int:
-        from devicetree.dtlib import DTError
-
-        try:
-            return node.props[name].to_num() if name in node.props else default
-        except DTError as error:
-            raise refusal(str(error), self._place(node, name)) from None
+        return self._property(node, name, lambda found: found.to_num(), default)
 
     def _chosen_node(self, name: str) -> Node | None:
         """The node that a property of /chosen names, by reference or by path."""
-        from devicetree.dtlib import DTError
-
-        chosen = self._tree.root.nodes.get("chosen")
-        if chosen is None or name not in chosen.props:
-            return None
-        try:
-            return chosen.props[name].to_path()
-        except DTError as error:
-            raise refusal(str(error), self._place(chosen, name)) from None
+        nothing: Node | None = None
+        return self._property(
+            self._tree.root.nodes.get("chosen"), name, lambda found: found.to_path(), nothing
+        )
 
     def _chosen_memories(self) -> dict[str, str]:
         """The path of each node that /chosen names as a memory, with the property that does."""
