@@ -75,8 +75,9 @@ def write_arena_prototypes(writer: Writer, interface: Interface) -> None:
     )
     writer.wrapped(f"{_alloc_head(interface)};")
     writer.comment(
-        "Releases what was requested last from this pool and is not released yet; the error is NULL or ORDER. A run "
-        "releases everything, in reverse order, also if it ends with an error."
+        "Releases what was requested last from this pool and is not released yet. A run "
+        "releases everything, in reverse order, also if it ends with an error.\n"
+        f"Returns {prefix}_OK, or the error NULL or ORDER."
     )
     writer.wrapped(f"{_free_head(interface)};")
     writer.line()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from bytewright.codegen.interface import Interface, planned_offsets
 from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.ir.border import Border
 from bytewright.ir.module import Module
 
 _OF_THE_MODEL = (
@@ -40,6 +41,10 @@ def _macros(module: Module, interface: Interface) -> Iterator[tuple[str, str]]:
     for pool in (*interface.workspaces, *interface.parameters):
         for what in ("SIZE", "ALIGN", "INITIALIZER"):
             yield interface.macro(pool, what), f"pool '{pool.pool.name}'"
+    for border, ports in ((Border.INPUT, interface.inputs), (Border.OUTPUT, interface.outputs)):
+        for port in ports:
+            for what in ("SIZE", "ELEMENTS", "RANK", "SHAPE", "SCALE", "ZERO_POINT"):
+                yield interface.port_macro(border, port, what), f"{border.value} '{port.name}'"
     for arena in interface.arenas:
         for name in (interface.arena_macro(arena), interface.pool_macro(arena)):
             yield name, f"the arena of pool '{arena.pool.pool.name}'"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from math import prod
 
 from bytewright.codegen.arena import (
     write_arena_members,
@@ -11,6 +13,7 @@ from bytewright.codegen.arena import (
     write_arena_types,
 )
 from bytewright.codegen.expressions import memory_type
+from bytewright.codegen.externals import externals
 from bytewright.codegen.interface import Interface, PoolInterface
 from bytewright.codegen.parameters import embedded_name
 from bytewright.codegen.set_parameters import set_parameters_head
@@ -21,7 +24,7 @@ from bytewright.ir.types import Symbol
 
 ERRORS = (
     ("NULL", "a pointer that must not be NULL is"),
-    ("SIZE", "an arena is too small"),
+    ("SIZE", "a workspace, or memory for parameters, is too small"),
     ("ALIGN", "an address is not aligned as the macros ask"),
     ("OVERLAP", "two memories share bytes"),
     ("RANGE", "memory is not where the target states it, or runs over the last address"),
@@ -53,13 +56,18 @@ def header_text(module: Module, interface: Interface) -> str:
     writer.line('extern "C" {')
     writer.line("#endif")
     writer.line()
-    _write_sizes(writer, interface)
+    _write_version(writer, interface)
+    _write_memory(writer, interface)
+    _write_port_macros(writer, interface)
     _write_attributes(writer, interface)
     _write_errors(writer, interface)
+    writer.heading("Types")
     if not interface.io_in_workspace:
         _write_ports(writer, interface)
     _write_pools(writer, interface)
+    writer.heading("Functions")
     _write_functions(writer, module, interface)
+    _write_hook(writer, interface)
     writer.line("#ifdef __cplusplus")
     writer.line("}")
     writer.line("#endif")
@@ -68,7 +76,17 @@ def header_text(module: Module, interface: Interface) -> str:
     return writer.text()
 
 
-def _write_sizes(writer: Writer, interface: Interface) -> None:
+def _write_version(writer: Writer, interface: Interface) -> None:
+    writer.heading("The Bytewright that generated this")
+    writer.line(f'#define {interface.prefix}_BYTEWRIGHT_VERSION "{interface.version}"')
+    numbers = re.findall(r"\d+", interface.version)
+    for part, number in zip(("MAJOR", "MINOR", "PATCH"), numbers, strict=False):
+        writer.line(f"#define {interface.prefix}_BYTEWRIGHT_VERSION_{part} {number}")
+    writer.line()
+
+
+def _write_memory(writer: Writer, interface: Interface) -> None:
+    writer.heading("Memory")
     writer.comment("Bytes, exact: what each pool holds. One byte less is refused.")
     for pool in (*interface.workspaces, *interface.parameters):
         writer.line(f"#define {interface.macro(pool, 'SIZE')} {pool.used_bytes}")
@@ -96,8 +114,41 @@ def _write_sizes(writer: Writer, interface: Interface) -> None:
     writer.line()
 
 
+def _write_port_macros(writer: Writer, interface: Interface) -> None:
+    writer.heading("Inputs and outputs")
+    largest = ", for the largest extents" if interface.symbols else ""
+    writer.comment(
+        f"Of each: bytes, elements, and extents as the initializer of an array{largest}. A real number x is stored as "
+        "round(x / SCALE) + ZERO_POINT, where the two are given."
+    )
+    for border, ports in ((Border.INPUT, interface.inputs), (Border.OUTPUT, interface.outputs)):
+        for port in ports:
+            shape = [e.upper if isinstance(e, Symbol) else e for e in port.type.shape]
+            elements = prod(shape)
+            values = {
+                "SIZE": f"{elements * port.type.dtype.size_bytes}",
+                "ELEMENTS": f"{elements}",
+                "RANK": f"{len(shape)}",
+            }
+            if shape:  # C99 has no empty initializers
+                values["SHAPE"] = f"{{{', '.join(map(str, shape))}}}"
+            if port.quantization is not None:
+                values["SCALE"] = _float_literal(port.quantization.scale)
+                values["ZERO_POINT"] = f"({port.quantization.zero_point})"
+            for what, value in values.items():
+                writer.line(f"#define {interface.port_macro(border, port, what)} {value}")
+    writer.line()
+
+
+def _float_literal(value: float) -> str:
+    """A constant of type float; nine digits give back each of them."""
+    text = f"{value:.9g}"
+    return f"{text}f" if "." in text or "e" in text else f"{text}.0f"
+
+
 def _write_attributes(writer: Writer, interface: Interface) -> None:
     prefix = interface.prefix
+    writer.heading("Compilers")
     writer.comment("How arrays are aligned and put into sections; define both for other compilers.")
     writer.line(f"#ifndef {prefix}_ALIGNED")
     writer.line(f"#define {prefix}_ALIGNED(bytes) __attribute__((aligned(bytes)))")
@@ -109,7 +160,8 @@ def _write_attributes(writer: Writer, interface: Interface) -> None:
 
 
 def _write_errors(writer: Writer, interface: Interface) -> None:
-    writer.comment("Results of all functions: 0, or one of these.")
+    writer.heading("Results")
+    writer.comment("What functions return that say how they ended: 0, or one of these.")
     with writer.block("enum", "};"):
         writer.line(f"{interface.prefix}_OK = 0,")
         for index, (name, meaning) in enumerate(ERRORS):
@@ -129,10 +181,11 @@ def describe_port(port: Port) -> str:
 
 def _write_ports(writer: Writer, interface: Interface) -> None:
     strict = {(f"{border.value}s", name): alignment for border, name, alignment in interface.strict_ports}
-    for kind, constness, ports in (
-        ("inputs", "const ", interface.inputs),
-        ("outputs", "", interface.outputs),
+    for kind, constness, ports, what in (
+        ("inputs", "const ", interface.inputs, "What a run reads, row by row. A run does not change it."),
+        ("outputs", "", interface.outputs, "Where a run writes its results, row by row."),
     ):
+        writer.comment(what)
         writer.line("typedef struct {")
         for port in ports:
             described = describe_port(port)
@@ -148,9 +201,11 @@ def _write_ports(writer: Writer, interface: Interface) -> None:
 def _write_pools(writer: Writer, interface: Interface) -> None:
     model = interface.model
     if interface.caller_workspaces or interface.caller_copies:
+        writer.comment("Some memory of the application.")
         writer.lines(f"typedef struct {{\n    void *base;\n    size_t size_bytes;\n}} {model}_memory;")
         writer.line()
     if interface.caller_workspaces:
+        writer.comment("The memory that runs work in: one for each workspace pool.")
         writer.line("typedef struct {")
         for pool in interface.caller_workspaces:
             writer.line(f"    {model}_memory {pool.identifier}; /* {_describe_pool(pool)} */")
@@ -161,6 +216,7 @@ def _write_pools(writer: Writer, interface: Interface) -> None:
         writer.lines(f"typedef struct {{\n    const void *from;\n    {model}_memory to;\n}} {model}_copy;")
         writer.line()
     if interface.caller_parameters:
+        writer.comment("The parameters, where the application keeps them: one blob for each pool.")
         writer.line("typedef struct {")
         for pool in interface.caller_parameters:
             kind = f"{model}_copy " if pool.is_copied else "const void *"
@@ -179,11 +235,14 @@ def _write_pools(writer: Writer, interface: Interface) -> None:
         writer.line("    uint8_t unused; /* C has no empty structs */")
     writer.line(f"}} {model}_context;")
     writer.line()
-    for pool in interface.parameters:
-        if not pool.is_caller and pool.used_bytes:
-            name = interface.load_array_name(pool) if pool.is_copied else interface.array_name(pool)
-            writer.line(f"extern const uint8_t {name}[{interface.macro(pool, 'SIZE')}];")
-    writer.line()
+    arrays = [pool for pool in interface.parameters if not pool.is_caller and pool.used_bytes]
+    if arrays:
+        writer.comment("The bytes of parameters that this code has itself.")
+    for pool in arrays:
+        name = interface.load_array_name(pool) if pool.is_copied else interface.array_name(pool)
+        writer.line(f"extern const uint8_t {name}[{interface.macro(pool, 'SIZE')}];")
+    if arrays:
+        writer.line()
 
 
 def _describe_pool(pool: PoolInterface) -> str:
@@ -196,7 +255,8 @@ def _write_functions(writer: Writer, module: Module, interface: Interface) -> No
         writer.comment(
             "Lends the workspaces to the context until the next call. Refuses memory that is NULL, too small,\n"
             "misaligned, overlapping, or outside of the target's memory; then the context is as it was."
-            f"{_never_shared(interface.caller_parameters, 'parameters')}"
+            f"{_never_shared(interface.caller_parameters, 'parameters')}\n"
+            f"{_returns(interface, ('NULL', 'SIZE', 'ALIGN', 'RANGE', 'OVERLAP'))}"
         )
         writer.wrapped(
             f"int32_t {model}_set_workspaces({model}_context *context, const {model}_workspaces *workspaces);"
@@ -205,6 +265,11 @@ def _write_functions(writer: Writer, module: Module, interface: Interface) -> No
     if interface.set_parameters:
         writer.comment(_parameters_contract(interface))
         writer.wrapped(f"{set_parameters_head(interface)};")
+        writer.line()
+        writer.comment(
+            "Compares every byte of the parameters with its hash, where the model reads it.\n"
+            f"{_returns(interface, ('NULL', 'NOT_SET', 'HASH'))}"
+        )
         writer.wrapped(f"int32_t {model}_verify_parameters(const {model}_context *context);")
         writer.line()
     if interface.io_in_workspace:
@@ -222,9 +287,46 @@ def _write_functions(writer: Writer, module: Module, interface: Interface) -> No
     write_arena_prototypes(writer, interface)
     writer.comment(
         f"{contract}{_what_extents_mean(interface)}At most {prefix}_STACK_SIZE bytes of stack are used.\n"
-        f"{_what_is_shared(interface)}"
+        f"{_what_is_shared(interface)}\n{_returns(interface, _errors_of_a_run(module, interface))}"
     )
     writer.wrapped(f"{interface.run_head()};")
+    writer.line()
+
+
+def _returns(interface: Interface, errors: Sequence[str]) -> str:
+    """What a function returns, as the last line of its contract."""
+    *others, last = errors
+    text = f"{', '.join(others)} or {last}" if others else last
+    return f"Returns {interface.prefix}_OK, or the error {text}."
+
+
+def _errors_of_a_run(module: Module, interface: Interface) -> list[str]:
+    ports = (*interface.inputs, *interface.outputs)
+    is_aligned = bool(interface.strict_ports) or any(port.type.dtype.size_bytes > 1 for port in ports)
+    is_possible = {
+        "NULL": True,
+        "NOT_SET": bool(interface.caller_workspaces or interface.set_parameters),
+        "ALIGN": is_aligned and not interface.io_in_workspace,
+        "OVERLAP": not interface.io_in_workspace,
+        "RANGE": not interface.io_in_workspace,
+        "EXTENT": bool(interface.symbols),
+        "NO_MEMORY": bool(interface.arenas),
+        "ORDER": bool(interface.arenas),
+        "EXTERNAL": bool(externals(module)),
+    }
+    return [error for error, possible in is_possible.items() if possible]
+
+
+def _write_hook(writer: Writer, interface: Interface) -> None:
+    """What may be defined for the source file, beside what is above."""
+    name = f"{interface.prefix}_STEP"
+    writer.heading("Hook")
+    writer.comment(
+        f"{name}(step, ...) stands in {interface.model}.c before each kernel and behind the last, where a workspace "
+        "is used: the step's number, then the addresses of the workspaces. It is empty unless it is defined when that "
+        "file is compiled (-D, or -include with the functions that it calls): to measure, to feed a watchdog, or to "
+        "watch memory."
+    )
     writer.line()
 
 
@@ -298,7 +400,10 @@ def _parameters_contract(interface: Interface) -> str:
             f"Copies {_names(interface.own_copies)} to an array of the generated code, which all contexts share:\n"
             "one call at a time, and none while a context runs."
         )
-    lines.append(f"{interface.model}_verify_parameters compares every byte where the model reads it.")
+    errors = ["NULL"]
+    if lent or copied:
+        errors += [*(["SIZE"] if copied else []), "ALIGN", "RANGE", "OVERLAP", "HASH"]
+    lines.append(_returns(interface, errors))
     return "\n".join(lines)
 
 
@@ -322,7 +427,8 @@ def _write_address_prototypes(writer: Writer, module: Module, interface: Interfa
             else "NULL only for a context that is NULL."
         )
         writer.comment(
-            f"Where {border.value} '{port.name}' lies: {describe_port(port)}.\n{contracts[border]}\n{set_before}"
+            f"Where {border.value} '{port.name}' lies: {describe_port(port)}.\n"
+            f"{contracts[border]}\nReturns its address; {set_before}"
         )
         writer.wrapped(f"{address_head(interface, border, port)};")
         writer.line()

@@ -242,6 +242,17 @@ class Interface:
         """A macro about a pool: SIZE or ALIGN."""
         return f"{self.prefix}_{pool.identifier.upper()}_{pool.pool.role.name}_{what}"
 
+    def port_macro(self, border: Border, port: Port, what: str) -> str:
+        """`KWS_INPUT_IMAGE_SIZE`: a macro about an input or output: SIZE, SHAPE, SCALE and so on.
+
+        Of several that are the same in capitals, each has digits of its hash.
+        """
+        ports = self.inputs if border is Border.INPUT else self.outputs
+        name = port.name.upper()
+        if sum(other.name.upper() == name for other in ports) > 1:
+            name = f"{name}_X{hashlib.sha256(port.name.encode()).hexdigest()[:8].upper()}"
+        return f"{self.prefix}_{border.name}_{name}_{what}"
+
     def pool_macro(self, arena: ArenaInterface) -> str:
         """`KWS_POOL_DTCM`: what the functions of the backend call the pool of an arena."""
         return f"{self.prefix}_POOL_{arena.pool.identifier.upper()}"
@@ -352,9 +363,9 @@ def arena_interfaces(module: Module, workspaces: tuple[PoolInterface, ...]) -> t
 def pool_interfaces(
     plan: Plan, role: Role, contents: Mapping[str, bytes], embedding: Embedding
 ) -> tuple[PoolInterface, ...]:
-    """The pools of one role; parameter pools with their bytes."""
+    """The pools of one role that hold a byte; parameter pools with their bytes. The C has nothing of the others."""
     interfaces: list[PoolInterface] = []
-    for planned in plan.pools_of(role):
+    for planned in (pool for pool in plan.pools_of(role) if pool.used_bytes):
         pool, target = plan.hardware.pool(planned.name), plan.hardware
         load_section = target.memory(pool.load_memory).section if pool.load_memory is not None else None
         interfaces.append(

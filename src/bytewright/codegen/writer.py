@@ -65,6 +65,11 @@ class Writer:
             closing = " */" if index == len(pieces) - 1 else ""
             self.line(f"{opening}{piece}{closing}".rstrip())
 
+    def heading(self, text: str) -> None:
+        """The title of a group of what follows."""
+        self.line(f"/* {f'---- {text} '.ljust(WIDTH - 6, '-')} */")
+        self.line()
+
     @contextmanager
     def block(self, head: str, tail: str = "}") -> Generator[None, None, None]:
         """`head {`, the lines inside one step deeper, and the closing brace."""

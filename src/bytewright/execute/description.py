@@ -182,7 +182,8 @@ class Bundle:
         return f"{name} ({status})" if name else str(status)
 
     def _pools(self, role: Role, provider: Provider) -> tuple[PoolUse, ...]:
-        return tuple(pool for pool in self.pools if pool.role is role and pool.provider is provider)
+        """Those that hold a byte: of others the C knows nothing."""
+        return tuple(p for p in self.pools if p.role is role and p.provider is provider and p.used_bytes)
 
 
 def _is_runtime(path: str) -> bool:

@@ -20,6 +20,8 @@ NAMES = {
     "flash": "<pool>",
     **dict.fromkeys(("FAST", "MIDDLE", "ISRAM"), "<POOL>"),
     **dict.fromkeys(("fast", "middle", "isram"), "<pool>"),
+    "IMAGE": "<INPUT>",
+    "PROBABILITIES": "<OUTPUT>",
     "image": "<input>",
     "probabilities": "<output>",
 }

@@ -6,12 +6,14 @@ import re
 
 import pytest
 
+import bytewright
 from bytewright.ir.border import Io
 from bytewright.options import Options, Pin
 from bytewright.pipeline import compile_model
 from bytewright.target import Target, load_text
 from bytewright.target.registry import load_target
 from support.digits_bundle import DIGITS
+from support.ir_program import read_module
 
 MACHINE = """
 name = "machine"
@@ -111,3 +113,92 @@ def test_parameters_that_are_lent_cannot_be_too_small() -> None:
         "Lends 'lent' to the context until the next call. Refuses memory that is NULL, misaligned"
     )
     assert not re.search("too small|[Cc]opied|array", text)
+
+
+def macros(header: str) -> dict[str, str]:
+    return dict(re.findall(r"^#define (\w+) (.+)$", header, re.MULTILINE))
+
+
+def test_macros_say_what_an_application_must_know_of_inputs_and_outputs() -> None:
+    """The digits are 8 x 8 pixels of 1/16, the results ten probabilities of 1/256, which begin at -128."""
+    files = compile_model(DIGITS, load_target("host")).files
+    found = macros(files["include/digits.h"].decode())
+    assert {name: value for name, value in found.items() if re.match("DIGITS_(IN|OUT)PUT_", name)} == {
+        "DIGITS_INPUT_IMAGE_SIZE": "64",
+        "DIGITS_INPUT_IMAGE_ELEMENTS": "64",
+        "DIGITS_INPUT_IMAGE_RANK": "4",
+        "DIGITS_INPUT_IMAGE_SHAPE": "{1, 8, 8, 1}",
+        "DIGITS_INPUT_IMAGE_SCALE": "0.0625f",
+        "DIGITS_INPUT_IMAGE_ZERO_POINT": "(0)",
+        "DIGITS_OUTPUT_PROBABILITIES_SIZE": "10",
+        "DIGITS_OUTPUT_PROBABILITIES_ELEMENTS": "10",
+        "DIGITS_OUTPUT_PROBABILITIES_RANK": "2",
+        "DIGITS_OUTPUT_PROBABILITIES_SHAPE": "{1, 10}",
+        "DIGITS_OUTPUT_PROBABILITIES_SCALE": "0.00390625f",
+        "DIGITS_OUTPUT_PROBABILITIES_ZERO_POINT": "(-128)",
+    }
+    assert found["DIGITS_BYTEWRIGHT_VERSION"] == f'"{bytewright.__version__}"'
+    numbers = [found[f"DIGITS_BYTEWRIGHT_VERSION_{part}"] for part in ("MAJOR", "MINOR", "PATCH")]
+    assert ".".join(numbers) == bytewright.__version__
+
+
+def test_macros_of_a_batch_are_for_the_largest() -> None:
+    files = compile_model(DIGITS, load_target("host"), Options(batch_max=3)).files
+    found = macros(files["include/digits.h"].decode())
+    assert found["DIGITS_INPUT_IMAGE_SIZE"] == "192"
+    assert found["DIGITS_OUTPUT_PROBABILITIES_SHAPE"] == "{3, 10}"
+
+
+PORTS = """module m
+input %x : tensor<2xi16>
+input %X : tensor<i32>
+output %y : tensor<3xf32>
+kernel m_k(x : buffer<2xi16, align=2> r activation, X : buffer<i32, align=4> r activation,
+           y : buffer<3xf32, align=4> w activation) on cpu {
+    for i : i32 in 0 .. 3 {
+        y[i] = 1.0:f32
+    }
+}
+entry main(x : buffer<2xi16, align=2> r activation, X : buffer<i32, align=4> r activation,
+           y : buffer<3xf32, align=4> w activation) on cpu {
+    call_extern m_k(&x, &X, &y)
+}
+"""
+
+
+def test_inputs_that_differ_in_capitals_have_macros_of_their_own() -> None:
+    files = compile_model(read_module(PORTS), load_target("host")).files
+    found = macros(files["include/m.h"].decode())
+    sizes = [value for name, value in found.items() if re.fullmatch(r"M_INPUT_X_X[0-9A-F]{8}_SIZE", name)]
+    assert sizes == ["4", "4"]
+    assert found["M_OUTPUT_Y_SIZE"] == "12"
+    shapes = [name for name in found if name.endswith("_SHAPE")]
+    assert len(shapes) == 2  # a scalar has no extents, and C99 no empty initializer
+    assert not [name for name in found if name.endswith(("_SCALE", "_ZERO_POINT"))]
+
+
+def errors_in(source: str, function: str) -> set[str]:
+    """The errors that a function and the static functions that it calls return."""
+    bodies = dict(re.findall(r"^[\w ]+?\*?(\w+)\([^;{]*\) \{\n(.*?)^\}", source, re.MULTILINE | re.DOTALL))
+    seen, open_names = set[str](), [function]
+    while open_names:
+        name = open_names.pop()
+        if name not in seen:
+            seen.add(name)
+            open_names += [word for word in re.findall(r"\w+", bodies[name]) if word in bodies]
+    return {error for name in seen for error in re.findall(r"DIGITS_ERROR_(\w+)", bodies[name])}
+
+
+@pytest.mark.parametrize("io", list(Io))
+@pytest.mark.parametrize("pools", [OWN_AND_LENT, EACH_KIND])
+@pytest.mark.parametrize("batch_max", [None, 4])
+def test_each_function_says_which_errors_it_returns(io: Io, pools: str, batch_max: int | None) -> None:
+    target = load_text(MACHINE + pools, "machine.toml")
+    pins = (Pin("conv2d_4/*", "own"), Pin("conv2d_[02]/*", "copied")) if pools is EACH_KIND else ()
+    options = Options(io=io, pins=pins, batch_max=batch_max)
+    source = compile_model(DIGITS, target, options).files["src/digits.c"].decode()
+    for name, text in contracts(target, io=io, pins=pins, batch_max=batch_max).items():
+        if "_input_" not in name and "_output_" not in name:
+            said = re.search(r"Returns DIGITS_OK, or the error ([\w, ]+)\.$", text)
+            assert said is not None, name
+            assert set(re.findall(r"[A-Z_]+", said[1])) == errors_in(source, name), name

@@ -20,10 +20,9 @@ def test_the_table_lists_tensors_and_workspaces(tmp_path: Path) -> None:
 #define HARNESS_OUTPUT_SIZES(ENTRY) ENTRY(0, (size_t)16)
 #define HARNESS_NUM_EXTENTS 0
 #define HARNESS_EXTENTS(ENTRY)
-#define HARNESS_NUM_WORKSPACES 2
+#define HARNESS_NUM_WORKSPACES 1
 #define HARNESS_WORKSPACES(ENTRY) ENTRY(0, dtcm, TINY_DTCM_WORKSPACE_SIZE, \
-TINY_DTCM_WORKSPACE_ALIGN, ".bss.memory.dtcm.dtcm") \
-ENTRY(1, isram, TINY_ISRAM_WORKSPACE_SIZE, TINY_ISRAM_WORKSPACE_ALIGN, ".bss.memory.isram.isram")
+TINY_DTCM_WORKSPACE_ALIGN, ".bss.memory.dtcm.dtcm")
 #define HARNESS_NUM_BLOBS 0
 #define HARNESS_BLOBS(ENTRY)
 #define HARNESS_NUM_COPIES 0
