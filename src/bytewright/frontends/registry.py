@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bytewright.c_names import model_name
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ir.module import Module
 from bytewright.ir.verify.stages import Stage
@@ -105,8 +106,13 @@ def import_model(path: Path, target: Target, options: Options) -> Imported:
     """What a model file describes.
 
     Raises:
-        CompileError: BW101 to BW115, of the frontend; BW204, it does not take one of the options.
+        CompileError: BW101 to BW115, of the frontend; BW204, the name is none, or an option is not for this format.
     """
+    if options.name is not None and options.name != model_name(options.name):
+        message = (
+            f"a model cannot be called '{options.name}': files, names and macros in C are called after it"
+        )
+        raise CompileError(Diagnostic("BW204", message, help=f"--name {model_name(options.name)}"))
     frontend = FRONTENDS.get(path.suffix, _TFLITE)
     for name, reason in frontend.refused.items():
         if getattr(options, name) is not None:

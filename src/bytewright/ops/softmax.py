@@ -9,7 +9,7 @@ import numpy as np
 
 from bytewright.ir.graph import Array, Operation
 from bytewright.ir.types import DType, TensorType
-from bytewright.ops.arithmetic.softmax import MAXIMUM_DEPTH, SoftmaxInt8, softmax_int8
+from bytewright.ops.arithmetic.softmax import MAXIMUM_DEPTH, softmax_int8
 from bytewright.ops.checks import ARITHMETIC, require, require_count, require_dtype
 
 
@@ -48,7 +48,7 @@ class TflSoftmax(Operation):
             difference = (x - x.max(axis=-1, keepdims=True)).astype(np.float64)
             powers = np.exp(difference * np.float64(np.float32(self.beta)))
             return ((powers / powers.sum(axis=-1, keepdims=True)).astype(np.float32),)
-        return (softmax_int8(x, SoftmaxInt8(self.multiplier, self.left_shift, self.difference_min)),)
+        return (softmax_int8(x, self.multiplier, self.left_shift, self.difference_min),)
 
 
 OPERATIONS = (TflSoftmax,)

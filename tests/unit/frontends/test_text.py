@@ -12,11 +12,13 @@ import pytest
 
 import bytewright
 from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.frontends.registry import import_model
 from bytewright.frontends.text import import_text
 from bytewright.frontends.text.constants_file import constants_archive, read_constants
 from bytewright.ir.data import TensorData
 from bytewright.ir.types import DType
 from bytewright.ir.verify.stages import Stage
+from bytewright.options import Options
 from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.ir_text import SMALL, WEIGHTS, write_small
@@ -26,7 +28,7 @@ HOST = load_target("host")
 
 def refusals(path: Path, constants: Path | None = None, name: str | None = None) -> tuple[Diagnostic, ...]:
     with pytest.raises(CompileError) as caught:
-        import_text(path, HOST, name=name, constants=constants)
+        import_model(path, HOST, Options(name=name, constants=constants))
     return caught.value.diagnostics
 
 

@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.frontends.registry import import_model
 from bytewright.frontends.tflite import import_content, import_tflite
 from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.options import Options
+from bytewright.target.registry import load_target
 from tflite_writer import ModelBuilder
 
 SHAPE = (1, 4, 4, 2)
@@ -86,9 +89,11 @@ def test_files_that_are_something_else(tmp_path: Path) -> None:
         assert "weights.h5" in caught.value.diagnostics[0].message
 
 
-def test_a_name_that_is_no_identifier_is_refused() -> None:
+def test_a_name_that_is_no_identifier_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(unary())
     with pytest.raises(CompileError) as caught:
-        import_content(unary(), "model.tflite", name="my model")
+        import_model(path, load_target("host"), Options(name="my model"))
     assert caught.value.diagnostics[0].code == "BW204"
     assert "my_model" in (caught.value.diagnostics[0].help or "")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from bytewright.c_names import c_name, model_name
+from bytewright.c_names import c_name
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.frontends.text.check_text import check_program, check_text
 from bytewright.frontends.text.constants_file import SUFFIX as CONSTANTS_SUFFIX
@@ -53,7 +53,7 @@ def import_text(
         constants: The .npz file with its constants; the one beside the text if None.
 
     Raises:
-        CompileError: BW101, BW112, BW113, BW115 or BW204.
+        CompileError: BW101, BW112, BW113 or BW115.
     """
     text = _read(path)
     known = _constants(path, constants)
@@ -69,9 +69,6 @@ def import_text(
         check_program(parsed, _with_ports(parsed.module), target, path.name)
     module = _with_ports(_with_places(parsed, path.name))
     if name is not None:
-        if name != model_name(name):
-            message = f"a model cannot be called '{name}': files, names and macros in C are called after it"
-            raise CompileError(Diagnostic("BW204", message, help=f"--name {model_name(name)}"))
         module = replace(module, name=name)
     return TextModule(module, stage)
 

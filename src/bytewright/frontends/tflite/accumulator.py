@@ -7,12 +7,11 @@ input's zero point from each value or folds it into the bias, no partial sum lea
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.conversion import Affine, Conversion
 from bytewright.ir.types import DType
 from bytewright.ops.arithmetic.multiplier import (
     INT8_MAX,
@@ -33,14 +32,6 @@ Int64 = NDArray[np.int64]
 _MAX_F32 = float(np.finfo(np.float32).max)
 HEADROOM = 256
 """What the output's zero point may add to a scaled accumulator without leaving 32 bits."""
-
-
-@dataclass(frozen=True, slots=True)
-class Affine:
-    """Scale and zero point of an int8 tensor."""
-
-    scale: float
-    zero_point: int
 
 
 def accumulator_ranges(
@@ -147,7 +138,6 @@ def rescale(
 
 def clamp_activation(at: Conversion, value: str, activation: str, target: Affine) -> str:
     """The fused activation of an int8 result; nothing where it does not narrow the type."""
-    at.require(activation not in ("TANH", "SIGN_BIT"), f"the fused activation {activation} is not supported")
     low, high = activation_range(activation, target.scale, target.zero_point)
     # A bound may lie outside int8; the references clamp to what remains, lower bound first.
     low, high = min(low, INT8_MAX), max(high, INT8_MIN)
@@ -163,7 +153,6 @@ def clamp_float(at: Conversion, value: str, activation: str) -> str:
     The reference has no infinite bounds. That costs two comparisons a value, and no result of finite numbers that is
     not an overflow differs, so it is done where the model itself has numbers that are infinite or none.
     """
-    at.require(activation not in ("TANH", "SIGN_BIT"), f"the fused activation {activation} is not supported")
     low, high = float_activation_range(activation)
     if at.graph.has_infinities:
         low, high = max(low, -_MAX_F32), min(high, _MAX_F32)

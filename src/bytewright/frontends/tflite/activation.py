@@ -68,6 +68,5 @@ def convert_softmax(at: Conversion) -> None:
     is_valid = softmax_output_is_valid(*at.affine(at.output_tensor()), at.numerics)
     at.require(is_valid, "an int8 result has scale 1/256 and zero point -128")
     at.require(beta > 0, f"beta {beta} is not positive")
-    prepared = prepare_softmax(at.affine(source.tensor)[0], beta)
-    operation = TflSoftmax(beta, prepared.multiplier, prepared.left_shift, prepared.difference_min)
+    operation = TflSoftmax(beta, *prepare_softmax(at.affine(source.tensor).scale, beta))
     at.define(at.emit(operation, (at.value_of(source),), "result"))

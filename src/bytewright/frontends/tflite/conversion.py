@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +75,13 @@ def _is_not_finite(model: ModelRecord, tensor: TensorRecord) -> bool:
     if tensor.element_type != "FLOAT32" or not tensor.has_values:
         return False
     return not np.isfinite(np.frombuffer(model.buffers[tensor.buffer], "<f4")).all()
+
+
+class Affine(NamedTuple):
+    """Scale and zero point of an int8 tensor."""
+
+    scale: float
+    zero_point: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +241,7 @@ class Conversion:
 
     # Quantisation
 
-    def affine(self, tensor: TensorRecord) -> tuple[float, int]:
+    def affine(self, tensor: TensorRecord) -> Affine:
         """Scale and zero point of an int8 tensor that is quantised per tensor."""
         record = tensor.quantization
         if len(record.scales) != 1:
@@ -245,7 +252,7 @@ class Conversion:
             self.fail(f"'{tensor.name}' has scale {scale}, which is not positive", tensor=tensor)
         if not -128 <= zero_point <= 127:
             self.fail(f"'{tensor.name}' has zero point {zero_point}, which is no int8 value", tensor=tensor)
-        return scale, zero_point
+        return Affine(scale, zero_point)
 
     def weight_scales(self, tensor: TensorRecord, channels: int, axis: int) -> tuple[float, ...]:
         """Scales of int8 weights: one, or one a channel along `axis`; zero points must be 0."""

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright.frontends.tflite.accumulator import (
-    Affine,
     accumulator_ranges,
     clamp_float,
     rescale_accumulator,
@@ -53,11 +52,8 @@ class _Layer:
 
 def convert_conv2d(at: Conversion) -> None:
     """CONV_2D: weights [OC,KH,KW,IC], as in the graph."""
-    at.require_counts((2, 3))
     options = conv2d_options(at)
-    source = at.activation_operand(0, "input")
-    weights, array = at.constant_operand(1, "weights")
-    at.require(len(source.shape) == 4 and len(weights.shape) == 4, "input or weights do not have 4 axes")
+    source, weights, array = _image_operands(at)
     channels, depth = weights.shape[0], weights.shape[3]
     at.require(
         source.shape[3] == depth,
@@ -73,11 +69,8 @@ def convert_conv2d(at: Conversion) -> None:
 
 def convert_depthwise(at: Conversion) -> None:
     """DEPTHWISE_CONV_2D: weights [1,KH,KW,C*M] become [KH,KW,C,M], the same bytes."""
-    at.require_counts((2, 3))
     options = depthwise_options(at)
-    source = at.activation_operand(0, "input")
-    weights, array = at.constant_operand(1, "weights")
-    at.require(len(source.shape) == 4 and len(weights.shape) == 4, "input or weights do not have 4 axes")
+    source, weights, array = _image_operands(at)
     one, height, width, channels = weights.shape
     depth = source.shape[3]
     fits = one == 1 and channels % depth == 0
@@ -95,12 +88,10 @@ def convert_depthwise(at: Conversion) -> None:
 
 def convert_fully_connected(at: Conversion) -> None:
     """FULLY_CONNECTED: weights [OC,K] become [OC,1,1,K]; all axes of the input but K are rows."""
-    at.require_counts((2, 3))
     activation = fused_activation(at, 0)
     at.require(at.options.integer(1, "b") == 0, "shuffled weights are not supported")
     keep_num_dims = at.options.boolean(2)
-    source = at.activation_operand(0, "input")
-    weights, array = at.constant_operand(1, "weights")
+    source, weights, array = _operands(at)
     at.require(len(weights.shape) == 2, f"weights {list(weights.shape)} do not have 2 axes")
     channels, depth = weights.shape
     elements = prod(source.shape)
@@ -116,6 +107,19 @@ def convert_fully_connected(at: Conversion) -> None:
     accumulator = at.emit(operation, (image, layer.weights, layer.bias), "accumulator")
     result = _finish(at, layer, accumulator, activation)
     at.define(at.reshape(result, result_shape))
+
+
+def _operands(at: Conversion) -> tuple[Operand, Operand, NDArray[Any]]:
+    """Input and weights, and the weights' values."""
+    at.require_counts((2, 3))
+    return at.activation_operand(0, "input"), *at.constant_operand(1, "weights")
+
+
+def _image_operands(at: Conversion) -> tuple[Operand, Operand, NDArray[Any]]:
+    """Input and weights of 4 axes."""
+    source, weights, array = _operands(at)
+    at.require(len(source.shape) == 4 and len(weights.shape) == 4, "input or weights do not have 4 axes")
+    return source, weights, array
 
 
 def _padding(
@@ -195,8 +199,7 @@ def _finish(at: Conversion, layer: _Layer, accumulator: str, activation: str) ->
     """From accumulator to result."""
     if layer.source.is_float:
         return clamp_float(at, accumulator, activation)
-    source = Affine(*at.affine(layer.source.tensor))
-    target = Affine(*at.affine(at.output_tensor()))
+    source, target = at.affine(layer.source.tensor), at.affine(at.output_tensor())
     ranges = accumulator_ranges(at, layer.taps, layer.bias_values.astype(np.int64), source.zero_point)
     scales = (source, layer.weight_scales, target)
     return rescale_accumulator(at, accumulator, ranges, scales, activation)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bytewright.frontends.tflite.accumulator import (
-    Affine,
     checked_multiplier,
     clamp_activation,
     clamp_float,
@@ -29,8 +28,6 @@ def convert_binary(at: Conversion, operation: Operation, convert_int8: Int8Conve
     """ADD, SUB or MUL: an operator on float32, and what converts it on int8."""
     at.require_counts((2,))
     activation = fused_activation(at, 0)
-    supported = activation not in ("TANH", "SIGN_BIT")
-    at.require(supported, f"the fused activation {activation} is not supported")
     first = at.activation_operand(0, "first operand")
     second = at.activation_operand(1, "second operand")
     at.require_same_dtype(first, second)
@@ -39,7 +36,7 @@ def convert_binary(at: Conversion, operation: Operation, convert_int8: Int8Conve
         at.define(clamp_float(at, at.emit(operation, operands, "unclamped"), activation))
     else:
         rescaled = convert_int8(at, operation, first, second)
-        at.define(clamp_activation(at, rescaled, activation, Affine(*at.affine(at.output_tensor()))))
+        at.define(clamp_activation(at, rescaled, activation, at.affine(at.output_tensor())))
 
 
 def convert_sum(at: Conversion, operation: Operation, first: Operand, second: Operand) -> str:

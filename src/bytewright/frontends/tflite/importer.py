@@ -46,15 +46,6 @@ def import_content(
     content: bytes, file_name: str, *, name: str | None = None, numerics: Numerics = Numerics.LITERT_REF
 ) -> Module:
     """As `import_tflite`, from the bytes of a file; `file_name` is what diagnostics call it."""
-    module_name = model_name(Path(file_name).stem) if name is None else name
-    if module_name != model_name(module_name):
-        raise CompileError(
-            Diagnostic(
-                "BW204",
-                f"a model cannot be called '{name}': files, names and macros in C are called after it",
-                help=f"--name {model_name(module_name)}",
-            )
-        )
     model = read_model(content, file_name)
     survey(model, file_name)
     check_cost(model, file_name)
@@ -68,7 +59,7 @@ def import_content(
     nodes = _needed(graph.nodes, results)
     used = [*results, *(name for node in nodes for name in node.inputs)]
     return Module(
-        name=module_name,
+        name=name or model_name(Path(file_name).stem),
         functions=(Function("main", parameters, nodes, results),),
         constants=constants_in_order(graph.constants, used),
         inputs=tuple(Port(value.name, value.type, value.quantization) for value in parameters),

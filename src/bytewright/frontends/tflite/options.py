@@ -47,8 +47,10 @@ def pool_options(at: Conversion) -> WindowOptions:
 
 
 def fused_activation(at: Conversion, slot: int) -> str:
-    """What is applied to the operator's result."""
-    return _named(at, _ACTIVATIONS, slot)
+    """What is applied to the operator's result; of those that are no clamps, none is supported."""
+    activation = _named(at, _ACTIVATIONS, slot)
+    at.require(activation not in ("TANH", "SIGN_BIT"), f"the fused activation {activation} is not supported")
+    return activation
 
 
 def _window(at: Conversion) -> tuple[str, Pair]:

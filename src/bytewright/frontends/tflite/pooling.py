@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
-from bytewright.frontends.tflite.accumulator import Affine, checked_multiplier, clamp_activation, clamp_float
-from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.accumulator import checked_multiplier, clamp_activation, clamp_float
+from bytewright.frontends.tflite.conversion import Affine, Conversion, Operand
 from bytewright.frontends.tflite.options import pool_options
 from bytewright.frontends.tflite.windows import spatial_padding
 from bytewright.ops.arithmetic.factors import prepare_mean
@@ -31,8 +31,8 @@ def convert_pool(at: Conversion, kind: type[MaxPool2d | TflAveragePool2d]) -> No
     if source.is_float:
         at.define(clamp_float(at, pooled, options.activation))
         return
-    target = Affine(*at.affine(at.output_tensor()))
-    _require_one_quantization(at, Affine(*at.affine(source.tensor)), target)
+    target = at.affine(at.output_tensor())
+    _require_one_quantization(at, at.affine(source.tensor), target)
     at.define(clamp_activation(at, pooled, options.activation, target))
 
 

@@ -7,7 +7,6 @@ table of float32 exponentials gives another result.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -47,21 +46,11 @@ def softmax_output_is_valid(scale: float, zero_point: int, numerics: Numerics) -
     return zero_point == OUTPUT_ZERO_POINT and abs(single(scale) - OUTPUT_SCALE) <= tolerance
 
 
-@dataclass(frozen=True, slots=True)
-class SoftmaxInt8:
-    """The integers of one SOFTMAX.
+def prepare_softmax(input_scale: float, beta: float) -> tuple[int, int, int]:
+    """Multiplier, left shift and least difference of an int8 SOFTMAX whose output has scale 1/256 and zero point -128.
 
-    `(x - max) << left_shift`, multiplied high by `multiplier`, is the exponent in Q5.26; differences below
-    `difference_min` count as probability zero.
-    """
-
-    multiplier: int
-    left_shift: int
-    difference_min: int
-
-
-def prepare_softmax(input_scale: float, beta: float) -> SoftmaxInt8:
-    """Integers for an int8 SOFTMAX whose output has scale 1/256 and zero point -128.
+    `(x - max) << left_shift`, multiplied high by the multiplier, is the exponent in Q5.26; lower differences than the
+    least count as probability zero.
 
     `factor = min(beta * scale * 2**26, 2**31 - 1)` in double. The input's zero point plays no part. Raises
     UnsupportedQuantizationError where the factor is not above 1: the references abort there.
@@ -76,10 +65,12 @@ def prepare_softmax(input_scale: float, beta: float) -> SoftmaxInt8:
     quantized = quantize_multiplier(factor)
     largest = ((1 << _DIFFERENCE_INTEGER_BITS) - 1) * 2.0 ** (31 - _DIFFERENCE_INTEGER_BITS)
     radius = math.floor(largest / 2.0**quantized.exponent)
-    return SoftmaxInt8(quantized.multiplier, quantized.exponent, -radius)
+    return quantized.multiplier, quantized.exponent, -radius
 
 
-def softmax_int8(values: NDArray[Any], prepared: SoftmaxInt8) -> NDArray[np.int8]:
+def softmax_int8(
+    values: NDArray[Any], multiplier: int, left_shift: int, difference_min: int
+) -> NDArray[np.int8]:
     """SOFTMAX along the last axis of an int8 array.
 
     With d = x - max(x), per row: e = exp(Q5.26 of d) in Q0.31; the sum of `round(e / 2**12)` in Q12.19; its
@@ -89,11 +80,9 @@ def softmax_int8(values: NDArray[Any], prepared: SoftmaxInt8) -> NDArray[np.int8
     """
     raw = np.asarray(values, np.int64)
     difference = raw - raw.max(axis=-1, keepdims=True)
-    counts = difference >= prepared.difference_min
-    shifted = np.where(counts, difference, 0) << prepared.left_shift
-    exponentials = exp_on_negative_values(
-        high_multiply(shifted, prepared.multiplier), _DIFFERENCE_INTEGER_BITS
-    )
+    counts = difference >= difference_min
+    shifted = np.where(counts, difference, 0) << left_shift
+    exponentials = exp_on_negative_values(high_multiply(shifted, multiplier), _DIFFERENCE_INTEGER_BITS)
     terms = np.where(counts, rounding_shift_right(exponentials, _SUM_INTEGER_BITS), 0)
     total = terms.sum(axis=-1, keepdims=True)
     # frexp's exponent is the bit length, exactly; the sum is at least 1.0 = 2**19 - 1.
