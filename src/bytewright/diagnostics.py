@@ -163,6 +163,17 @@ class CompileError(Exception):
         return self.diagnostics[0].exit_code
 
 
+def compile_error(
+    code: str,
+    message: str,
+    notes: tuple[str, ...] = (),
+    help: str | None = None,  # noqa: A002
+    where: str | None = None,
+) -> CompileError:
+    """The error of one diagnostic; see `Diagnostic`."""
+    return CompileError(Diagnostic(code, message, notes, help, where))
+
+
 class InternalError(Exception):
     """A bug in Bytewright: an invariant that its own code was to keep does not hold."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from bytewright.diagnostics import Collector, CompileError, Diagnostic
+from bytewright.diagnostics import Collector, CompileError, compile_error
 from bytewright.ir.graph import Function, Node, Value, value_types
 from bytewright.ir.module import Module, Port
 from bytewright.ir.types import MAX_ELEMENTS, Extent, Symbol, TensorType, format_shape
@@ -54,13 +54,11 @@ def open_batch(module: Module, batch_max: int) -> Module:
 
 
 def _without_batch(module: Module, port: Port) -> CompileError:
-    return CompileError(
-        Diagnostic(
-            "BW111",
-            f"output '{port.name}' depends on no input, so it has no batch",
-            help=WITHOUT_BATCH,
-            where=module.name,
-        )
+    return compile_error(
+        "BW111",
+        f"output '{port.name}' depends on no input, so it has no batch",
+        help=WITHOUT_BATCH,
+        where=module.name,
     )
 
 
@@ -69,14 +67,12 @@ def _check_sizes(module: Module, values: list[Value], symbol: Symbol) -> None:
     largest = max(values, key=lambda value: value.type.num_elements)
     num_elements = largest.type.num_elements
     if symbol in largest.type.shape and num_elements > MAX_ELEMENTS:
-        raise CompileError(
-            Diagnostic(
-                "BW111",
-                f"with a batch of {symbol.upper}, '{largest.name}' has {num_elements} elements; kernels count up to "
-                f"{MAX_ELEMENTS}",
-                help=f"--batch-max {MAX_ELEMENTS // (num_elements // symbol.upper)}",
-                where=module.name,
-            )
+        raise compile_error(
+            "BW111",
+            f"with a batch of {symbol.upper}, '{largest.name}' has {num_elements} elements; kernels count up to "
+            f"{MAX_ELEMENTS}",
+            help=f"--batch-max {MAX_ELEMENTS // (num_elements // symbol.upper)}",
+            where=module.name,
         )
 
 
@@ -102,14 +98,12 @@ class _Opening:
     def parameter(self, model: str, value: Value) -> Value:
         shape = value.type.shape
         if not shape or shape[0] != 1:
-            raise CompileError(
-                Diagnostic(
-                    "BW111",
-                    f"input '{value.name}' has shape [{format_shape(shape)}]: its batch cannot be opened, because its "
-                    "leading extent is not 1",
-                    help=WITHOUT_BATCH,
-                    where=model,
-                )
+            raise compile_error(
+                "BW111",
+                f"input '{value.name}' has shape [{format_shape(shape)}]: its batch cannot be opened, because its "
+                "leading extent is not 1",
+                help=WITHOUT_BATCH,
+                where=model,
             )
         return self._defined(replace(value, type=self._opened(value.type)))
 
@@ -145,11 +139,9 @@ class _Opening:
         return value
 
     def _mixed(self, node: Node, reason: str) -> CompileError:
-        return CompileError(
-            Diagnostic(
-                "BW111",
-                f"{node.operation.name} does not keep the samples of a batch apart: {reason}",
-                help=WITHOUT_BATCH,
-                where=str(node.where),
-            )
+        return compile_error(
+            "BW111",
+            f"{node.operation.name} does not keep the samples of a batch apart: {reason}",
+            help=WITHOUT_BATCH,
+            where=str(node.where),
         )

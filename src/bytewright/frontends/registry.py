@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bytewright.c_names import model_name
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import compile_error
 from bytewright.ir.module import Module
 from bytewright.ir.verify.stages import Stage
 from bytewright.ops.arithmetic.numerics import Numerics
@@ -68,7 +68,7 @@ def _read_text(path: Path, target: Target, options: Options) -> Imported:
 
     constants = options.constants
     if constants is not None and not constants.exists():
-        raise CompileError(Diagnostic("BW204", f"there is no file '{constants}' with constants"))
+        raise compile_error("BW204", f"there is no file '{constants}' with constants")
     text = import_text(path, target, name=options.name, constants=constants)
     return Imported(text.module, text.stage, "import_text")
 
@@ -112,15 +112,15 @@ def import_model(path: Path, target: Target, options: Options) -> Imported:
         message = (
             f"a model cannot be called '{options.name}': files, names and macros in C are called after it"
         )
-        raise CompileError(Diagnostic("BW204", message, help=f"--name {model_name(options.name)}"))
+        raise compile_error("BW204", message, help=f"--name {model_name(options.name)}")
     frontend = FRONTENDS.get(path.suffix, _TFLITE)
     for name, reason in frontend.refused.items():
         if getattr(options, name) is not None:
-            raise CompileError(Diagnostic("BW204", f"'{path}' {reason}", help=f"leave out --{name}"))
+            raise compile_error("BW204", f"'{path}' {reason}", help=f"leave out --{name}")
     imported = frontend.read(path, target, options)
     if imported.stage is Stage.LOWERED and options.batch_max is not None:
         message = f"'{path}' is lowered already, so its batch cannot be opened"
         extent = f"batch[1..{options.batch_max}]"
         help_text = f"leave out --batch-max, and give the tensors of the text an extent such as {extent}"
-        raise CompileError(Diagnostic("BW111", message, help=help_text))
+        raise compile_error("BW111", message, help=help_text)
     return imported

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import compile_error
 from bytewright.ir.expr import Binary, BinaryOperator, Const, Expr, cast, maximum, minimum
 from bytewright.ir.types import DType
 from bytewright.ir.where import Where
@@ -44,14 +44,12 @@ def require_i32(low: int, high: int, what: str, where: Where) -> None:
         CompileError: BW110, with the bounds.
     """
     if low < -(2**31) or high >= 2**31:
-        raise CompileError(
-            Diagnostic(
-                "BW110",
-                f"{what} ranges from {low} to {high}, which 32 bits do not hold",
-                notes=("the references compute it in 32 bits, where overflow is undefined",),
-                help="quantise the model again with calibration data that keeps the scales apart from zero",
-                where=str(where),
-            )
+        raise compile_error(
+            "BW110",
+            f"{what} ranges from {low} to {high}, which 32 bits do not hold",
+            notes=("the references compute it in 32 bits, where overflow is undefined",),
+            help="quantise the model again with calibration data that keeps the scales apart from zero",
+            where=str(where),
         )
 
 

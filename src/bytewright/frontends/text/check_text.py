@@ -7,7 +7,7 @@ the function, parameter or statement that breaks the rule.
 from __future__ import annotations
 
 from bytewright.c_names import c_name, is_c_name, model_name
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import compile_error
 from bytewright.ir.border import Border, border_buffers
 from bytewright.ir.module import Module, Port
 from bytewright.ir.text.parse import ParsedModule
@@ -40,7 +40,7 @@ def check_text(parsed: ParsedModule, target: Target, file_name: str) -> Stage:
         return stage
     if any(text.endswith(_PLANNED) for _, text in faults):
         message = "the text has offsets in pools already, and planning is still to come"
-        raise CompileError(Diagnostic("BW113", message, help=_TOO_FAR, where=file_name))
+        raise compile_error("BW113", message, help=_TOO_FAR, where=file_name)
     refuse(
         [Violation(None, node, text) for node, text in faults],
         lambda violation: _place(parsed, violation.node, file_name),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bytewright.diagnostics import Collector, CompileError, Diagnostic
+from bytewright.diagnostics import Collector, CompileError, compile_error
 from bytewright.ir.data import TensorData
 from bytewright.ir.text.parse import Constants
 from bytewright.ir.types import DType
@@ -87,4 +87,4 @@ def constants_archive(constants: Mapping[str, TensorData]) -> bytes:
 
 
 def _refused(path: Path, reason: str) -> CompileError:
-    return CompileError(Diagnostic("BW101", f"cannot read the constants of '{path}': {reason}"))
+    return compile_error("BW101", f"cannot read the constants of '{path}': {reason}")

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from bytewright.c_names import c_name
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import compile_error
 from bytewright.frontends.text.check_text import check_program, check_text
 from bytewright.frontends.text.constants_file import SUFFIX as CONSTANTS_SUFFIX
 from bytewright.frontends.text.constants_file import read_constants
@@ -61,8 +61,8 @@ def import_text(
         parsed = parse_text(text, known, OPERATIONS)
     except ParseError as error:
         place = f"{path.name}:{error.position.line}:{error.position.column}"
-        raise CompileError(
-            Diagnostic("BW112", error.reason, help=error.help or _help(error, path, constants), where=place)
+        raise compile_error(
+            "BW112", error.reason, help=error.help or _help(error, path, constants), where=place
         ) from error
     stage = check_text(parsed, target, path.name)
     if stage is Stage.LOWERED:
@@ -77,13 +77,13 @@ def _read(path: Path) -> str:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise CompileError(Diagnostic("BW101", f"cannot read '{path}': {error.strerror or error}")) from error
+        raise compile_error("BW101", f"cannot read '{path}': {error.strerror or error}") from error
     try:
         return content.decode()
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        raise CompileError(
-            Diagnostic("BW112", f"byte {error.start} is no text in UTF-8", where=f"{path.name}:{line}")
+        raise compile_error(
+            "BW112", f"byte {error.start} is no text in UTF-8", where=f"{path.name}:{line}"
         ) from error
 
 

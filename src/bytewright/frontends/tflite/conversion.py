@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import compile_error
 from bytewright.frontends.tflite.flatbuffer import DamagedError, File, Table
 from bytewright.frontends.tflite.model import ABSENT, ModelRecord, OperatorRecord, TensorRecord
 from bytewright.frontends.tflite.names import operator_prefix
@@ -169,7 +169,7 @@ class Conversion:
     ) -> NoReturn:
         """Refuses the operator."""
         kind = self.operator.kind
-        raise CompileError(Diagnostic(code, f"{kind}: {message}", help=help, where=str(self.where(tensor))))
+        raise compile_error(code, f"{kind}: {message}", help=help, where=str(self.where(tensor)))
 
     def require(self, condition: bool, message: str) -> None:
         """Refuses the operator (BW107) unless the condition holds."""

@@ -7,7 +7,7 @@ are milliseconds on the machine of docs/benchmarks.md, rounded up; what they mus
 
 from __future__ import annotations
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import compile_error
 from bytewright.frontends.tflite.model import ModelRecord, OperatorRecord
 from bytewright.frontends.tflite.table import OPERATORS
 
@@ -32,27 +32,23 @@ def check_cost(model: ModelRecord, file_name: str) -> None:
     for operator in model.operators:
         for what, indices in (("operands", operator.inputs), ("results", operator.outputs)):
             if len(indices) > MAX_OPERANDS:
-                raise CompileError(
-                    Diagnostic(
-                        "BW114",
-                        f"{operator.kind} has {len(indices)} {what}; an operator may have {MAX_OPERANDS}",
-                        help=f"split it into operators of at most {MAX_OPERANDS}",
-                        where=f"{file_name}, operator {operator.label}",
-                    )
+                raise compile_error(
+                    "BW114",
+                    f"{operator.kind} has {len(indices)} {what}; an operator may have {MAX_OPERANDS}",
+                    help=f"split it into operators of at most {MAX_OPERANDS}",
+                    where=f"{file_name}, operator {operator.label}",
                 )
     num_ports = len(model.inputs) + len(model.outputs)
     cost_ms = num_ports * _PORT_MS + sum(_cost_ms(model, operator) for operator in model.operators)
     num_bytes = len(model.file.content)
     limit_ms = MAX_COST_MS * max(1.0, num_bytes / _MEBIBYTE)
     if cost_ms > limit_ms:
-        raise CompileError(
-            Diagnostic(
-                "BW114",
-                f"compiling {len(model.operators)} operators with {num_ports} inputs and outputs would take about "
-                f"{cost_ms / 1000:.0f} s; for a file of {num_bytes} bytes the limit is {limit_ms / 1000:.0f} s",
-                help="cut the model into several files and compile each",
-                where=file_name,
-            )
+        raise compile_error(
+            "BW114",
+            f"compiling {len(model.operators)} operators with {num_ports} inputs and outputs would take about "
+            f"{cost_ms / 1000:.0f} s; for a file of {num_bytes} bytes the limit is {limit_ms / 1000:.0f} s",
+            help="cut the model into several files and compile each",
+            where=file_name,
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bytewright.c_names import c_name
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import compile_error
 
 
 def port_names(tensors: tuple[tuple[int, str], ...], role: str) -> tuple[str, ...]:
@@ -25,12 +25,10 @@ def port_names(tensors: tuple[tuple[int, str], ...], role: str) -> tuple[str, ..
             name, number = f"{stem}_{number}", number + 1
         times_stated[index] = max(number, 1)
         if name in owners:
-            raise CompileError(
-                Diagnostic(
-                    "BW109",
-                    f"the {role}s '{owners[name][1]}' and '{tensor_name}' both become '{name}' in C",
-                    help=f"rename one of the two {role} tensors in the model",
-                )
+            raise compile_error(
+                "BW109",
+                f"the {role}s '{owners[name][1]}' and '{tensor_name}' both become '{name}' in C",
+                help=f"rename one of the two {role} tensors in the model",
             )
         owners[name] = (index, tensor_name)
     return tuple(owners)

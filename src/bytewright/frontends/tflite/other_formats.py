@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import compile_error
 
 HEAD_BYTES = 16
 _KERAS = (
@@ -77,12 +77,10 @@ def refuse_other_formats(path: Path, head: bytes) -> None:
         return
     name = str(path)
     command = found.command.format(name=name, result=f"{path.stem}.tflite", stem=path.stem)
-    raise CompileError(
-        Diagnostic(
-            "BW102",
-            f"'{path.name}' is not a TFLite model but {found.what}",
-            help=f"convert it (with {found.package}): {command}",
-        )
+    raise compile_error(
+        "BW102",
+        f"'{path.name}' is not a TFLite model but {found.what}",
+        help=f"convert it (with {found.package}): {command}",
     )
 
 

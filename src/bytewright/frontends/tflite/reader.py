@@ -12,7 +12,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import CompileError, Diagnostic, compile_error
 from bytewright.frontends.tflite.flatbuffer import DamagedError, File, Table
 from bytewright.frontends.tflite.model import (
     ABSENT,
@@ -61,7 +61,7 @@ def load_file(path: Path) -> bytes:
         if path.is_dir():
             refuse_other_formats(path, b"")
         if path.exists() and not path.is_file():
-            raise CompileError(Diagnostic("BW101", f"cannot read '{path}': it is not a file"))
+            raise compile_error("BW101", f"cannot read '{path}': it is not a file")
         with path.open("rb") as stream:
             head = stream.read(HEAD_BYTES)
             if head[4:8] != IDENTIFIER:
@@ -69,11 +69,11 @@ def load_file(path: Path) -> bytes:
             content = head + stream.read()
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise CompileError(Diagnostic("BW101", f"cannot read '{path}': {reason}")) from error
+        raise compile_error("BW101", f"cannot read '{path}': {reason}") from error
     except ValueError as error:
-        raise CompileError(Diagnostic("BW101", f"cannot read '{path}': {error}")) from error
+        raise compile_error("BW101", f"cannot read '{path}': {error}") from error
     if not content:
-        raise CompileError(Diagnostic("BW101", f"'{path}' is empty"))
+        raise compile_error("BW101", f"'{path}' is empty")
     return content
 
 
@@ -86,7 +86,7 @@ def read_model(content: bytes, file_name: str) -> ModelRecord:
     if len(content) < 8 or content[4:8] != IDENTIFIER:
         found = repr(content[4:8]) if len(content) >= 8 else f"the end of a file of {len(content)} bytes"
         message = f"'{file_name}' is not a TFLite model: where {IDENTIFIER!r} should be there is {found}"
-        raise CompileError(Diagnostic("BW102", message, help="give a .tflite file as a converter writes it"))
+        raise compile_error("BW102", message, help="give a .tflite file as a converter writes it")
     try:
         return _read(File.of(content))
     except DamagedError as error:
@@ -106,12 +106,10 @@ def _read(file: File) -> ModelRecord:
         raise DamagedError(f"schema version {version}, only {SCHEMA_VERSION} exists")
     codes = [_operator_kind(code) for code in root.tables(1)]
     if _VELA in codes:
-        raise CompileError(
-            Diagnostic(
-                "BW104",
-                "the model was compiled for an Ethos-U by Vela: what it computes is a stream of that device's commands",
-                help="give the model that Vela was given",
-            )
+        raise compile_error(
+            "BW104",
+            "the model was compiled for an Ethos-U by Vela: what it computes is a stream of that device's commands",
+            help="give the model that Vela was given",
         )
     subgraphs = root.tables(2)
     if not subgraphs:
