@@ -6,15 +6,15 @@ is written for, because bytes of a pool are reused with different element types.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from math import prod
 from pathlib import Path
 
-from bytewright.c_names import c_identifier
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.execute.description import Bundle, PoolUse, Tensor
+from bytewright.execute.arrays import PlannedArray, blob_arrays, copy_arrays, workspace_arrays
+from bytewright.execute.description import Bundle, Tensor
 from bytewright.execute.watch import Watch, step_header, table_header
 
 LANGUAGE_FLAGS = ("-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")
@@ -129,32 +129,6 @@ def blob_name(index: int) -> str:
     return f"blob_{index}.bin"
 
 
-STACK_OWNER = "stack"
-"""What the model's stack is called among the pools, none of which may have this name."""
-
-
-def memory_section(memory_name: str, owner: str) -> str:
-    """The section for an array of the harness that must lie in a memory and holds nothing at start."""
-    return f".bss.memory.{c_identifier(memory_name)}.{owner}"
-
-
-def blob_section(memory_name: str) -> str:
-    """The section for parameter blobs in a memory."""
-    return f".blob.memory.{c_identifier(memory_name)}"
-
-
-def loaded_blob_section(pool: PoolUse) -> str:
-    """The section for a parameter blob that the linker loads from another memory."""
-    return f".blob.load.{pool.c_name}"
-
-
-def _blob_section_of(pool: PoolUse) -> str:
-    """Where a blob begins: a copied one in the memory that keeps it, or among the harness's data."""
-    if pool.is_copied:
-        return ".data.blob" if pool.load_memory is None else blob_section(pool.load_memory)
-    return blob_section(pool.memory) if pool.load_memory is None else loaded_blob_section(pool)
-
-
 def watch_flags(watch: Watch | None, folder: Path) -> list[str]:
     """What makes the bundle's own files call the watcher between kernels."""
     return [] if watch is None else ["-include", str(folder.resolve() / "harness_step.h")]
@@ -163,20 +137,12 @@ def watch_flags(watch: Watch | None, folder: Path) -> list[str]:
 def model_table(bundle: Bundle, board: BoardTable | None = None, watch: Watch | None = None) -> str:
     """The text of harness_model.h: macros only, described in harness.h."""
     model, upper = bundle.model, bundle.model.upper()
-    workspaces = [
-        f"ENTRY({index}, {pool.c_name}, {_macro(upper, pool)}_SIZE, {_macro(upper, pool)}_ALIGN, "
-        f'"{memory_section(pool.memory, pool.c_name)}")'
-        for index, pool in enumerate(bundle.caller_workspaces)
-    ]
+    workspaces = _own_arrays(upper, workspace_arrays(bundle), "")
+    copies = _own_arrays(upper, copy_arrays(bundle), ".to")
     blobs = [
         f"ENTRY({index}, {pool.c_name}{'.from' if pool.is_copied else ''}, "
-        f'"{blob_name(index)}", {pool.alignment}, "{_blob_section_of(pool)}")'
-        for index, pool in enumerate(bundle.caller_parameters)
-    ]
-    copies = [
-        f"ENTRY({index}, {pool.c_name}.to, {_macro(upper, pool)}_SIZE, {_macro(upper, pool)}_ALIGN, "
-        f'"{memory_section(pool.memory, pool.c_name)}")'
-        for index, pool in enumerate(bundle.caller_copies)
+        f'"{blob_name(index)}", {pool.alignment}, "{array.section}")'
+        for index, (pool, array) in enumerate(zip(bundle.caller_parameters, blob_arrays(bundle), strict=True))
     ]
     lines = [
         f'#include "{model}.h"',
@@ -224,8 +190,14 @@ def _border(bundle: Bundle) -> list[str]:
     ]
 
 
-def _macro(upper: str, pool: PoolUse) -> str:
-    return f"{upper}_{pool.c_name.upper()}_{pool.role.name}"
+def _own_arrays(upper: str, arrays: Sequence[PlannedArray], member: str) -> list[str]:
+    """The harness's arrays for pools of the caller, with the macros that say size and alignment."""
+    pools = [(array, array.pool) for array in arrays if array.pool is not None]
+    macros = [f"{upper}_{pool.c_name.upper()}_{pool.role.name}" for _, pool in pools]
+    return [
+        f'ENTRY({index}, {pool.c_name}{member}, {macro}_SIZE, {macro}_ALIGN, "{array.section}")'
+        for index, ((array, pool), macro) in enumerate(zip(pools, macros, strict=True))
+    ]
 
 
 def _tensors(tensors: tuple[Tensor, ...]) -> list[str]:

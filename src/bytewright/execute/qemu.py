@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bytewright.diagnostics import CompileError
-from bytewright.execute.boards.arrays import ArrayKind, ImageArray, check_places, image_arrays
+from bytewright.execute.arrays import ArrayKind
+from bytewright.execute.boards.arrays import ImageArray, check_places, image_arrays
 from bytewright.execute.boards.counts import (
     AddressRange,
     Counts,

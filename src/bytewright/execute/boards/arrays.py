@@ -6,28 +6,13 @@ error; whether all lie where the target wants them is checked on the linked imag
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.execute.arrays import ArrayKind, planned_arrays
 from bytewright.execute.boards.counts import AddressRange, ImageSymbol
-from bytewright.execute.description import Bundle, PoolUse
-from bytewright.target.model import Provider, Role
-
-
-class ArrayKind(Enum):
-    """What an array is for."""
-
-    WORKSPACE = "workspace"
-    PARAMETERS = "parameters"
-    INPUT = "input"
-    OUTPUT = "output"
-    CONTEXT = "context"
-    STACK = "stack"
-
-
-_WRITABLE = (ArrayKind.WORKSPACE, ArrayKind.OUTPUT, ArrayKind.CONTEXT, ArrayKind.STACK)
+from bytewright.execute.description import Bundle
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +31,6 @@ class ImageArray:
     memory: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Named:
-    """An array that the image should have: what it is called in messages, and in C."""
-
-    kind: ArrayKind
-    name: str
-    symbol: str
-    pool: PoolUse | None = None
-    memory: str | None = None
-
-
 def image_arrays(bundle: Bundle, symbols: Sequence[ImageSymbol]) -> tuple[ImageArray, ...]:
     """The arrays that the image has, of the harness and of the bundle.
 
@@ -64,47 +38,17 @@ def image_arrays(bundle: Bundle, symbols: Sequence[ImageSymbol]) -> tuple[ImageA
     """
     by_name = {symbol.name: symbol for symbol in symbols}
     arrays: list[ImageArray] = []
-    for named in _names(bundle):
-        symbol = by_name.get(named.symbol)
-        if symbol is None or symbol.size_bytes == 0:
+    for planned in planned_arrays(bundle):
+        symbol = by_name.get(planned.symbol)
+        if symbol is None or symbol.size_bytes == 0 or not planned.has_bytes:
             continue
-        is_copy = bundle.io_in_workspace and named.kind is ArrayKind.OUTPUT
-        name = f"{named.kind.value} {named.name}".rstrip()
+        is_copy = bundle.io_in_workspace and planned.kind is ArrayKind.OUTPUT
+        name = f"{planned.kind.value} {planned.name}".rstrip()
         place = AddressRange(name, symbol.address, symbol.address + symbol.size_bytes - 1)
-        is_writable = named.kind in _WRITABLE and not is_copy
-        pool_name = None if named.pool is None else named.pool.name
-        arrays.append(ImageArray(named.kind, place, is_writable, pool_name, named.memory))
+        pool = None if planned.pool is None else planned.pool.name
+        is_writable = planned.is_written and not is_copy
+        arrays.append(ImageArray(planned.kind, place, is_writable, pool, planned.memory))
     return tuple(arrays)
-
-
-def _names(bundle: Bundle) -> Iterator[_Named]:
-    for index, pool in enumerate(bundle.caller_workspaces):
-        yield _Named(ArrayKind.WORKSPACE, pool.name, f"harness_workspace_{index}", pool, pool.memory)
-    for index, tensor in enumerate(bundle.inputs):
-        yield _Named(ArrayKind.INPUT, tensor.name, f"harness_input_{index}")
-    for index, tensor in enumerate(bundle.outputs):
-        yield _Named(ArrayKind.OUTPUT, tensor.name, f"harness_output_{index}")
-    for index, pool in enumerate(bundle.caller_copies):
-        yield _Named(ArrayKind.PARAMETERS, pool.name, f"harness_copy_{index}", pool, pool.memory)
-    for index, pool in enumerate(bundle.caller_parameters):
-        if pool.used_bytes:
-            yield _source_or_pool(pool, f"harness_blob_{index}")
-    for pool in bundle.pools:
-        if pool.provider is Provider.GENERATED and pool.used_bytes:
-            kind = ArrayKind.WORKSPACE if pool.role is Role.WORKSPACE else ArrayKind.PARAMETERS
-            symbol = f"{bundle.model}_{pool.c_name}_{kind.value}"
-            yield _Named(kind, pool.name, symbol, pool, pool.memory)
-            if pool.is_copied:
-                yield _source_or_pool(pool, f"{symbol}_load")
-    yield _Named(ArrayKind.CONTEXT, "", "harness_model_context")
-    yield _Named(ArrayKind.STACK, "", "harness_model_stack")
-
-
-def _source_or_pool(pool: PoolUse, symbol: str) -> _Named:
-    """The array with the bytes of a parameter pool, which are read there or copied from there."""
-    if pool.is_copied:
-        return _Named(ArrayKind.PARAMETERS, f"{pool.name}.load", symbol, pool, pool.load_memory)
-    return _Named(ArrayKind.PARAMETERS, pool.name, symbol, pool, pool.memory)
 
 
 def check_places(
@@ -124,8 +68,8 @@ def check_places(
     by_name = {symbol.name: symbol for symbol in symbols}
     faults: list[str] = []
     wanted: list[str] = []
-    for named in _names(bundle):
-        if named.pool is None or named.memory is None or not named.pool.used_bytes:
+    for named in planned_arrays(bundle):
+        if named.pool is None or named.memory is None or not named.has_bytes:
             continue
         symbol = by_name.get(named.symbol)
         fault = None if symbol is None else _fault_of_place(symbol, named.memory, memories)

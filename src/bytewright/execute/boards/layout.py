@@ -7,24 +7,18 @@ otherwise have the board's memory for themselves.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from string import Template
 
 from bytewright.c_names import c_identifier
 from bytewright.diagnostics import CompileError, Diagnostic, InternalError
+from bytewright.execute.arrays import PlannedArray, blob_section, planned_arrays, stack_array
 from bytewright.execute.boards.facts import BOARDS, Board
-from bytewright.execute.boards.load_sections import (
-    array_section,
-    load_array_section,
-    load_sections,
-    load_table,
-    loaded_pools,
-)
 from bytewright.execute.boards.protection import GRANULE_BYTES, Rights
-from bytewright.execute.build import STACK_OWNER, BoardTable, blob_section, harness_source, memory_section
+from bytewright.execute.build import BoardTable, harness_source
 from bytewright.execute.description import Bundle
-from bytewright.target.model import Memory, Provider, Role, Target
+from bytewright.target.model import Memory, Target
 
 DEFAULT_STACK_BYTES = 64 << 10
 
@@ -141,13 +135,10 @@ def lay_out(target: Target, board: Board) -> Layout:
 
 def board_table(layout: Layout, bundle: Bundle) -> BoardTable:
     """The board's part of the harness's table: the model's stack as the target has it, and the board's protection."""
-    device = bundle.device
-    limit = device.max_stack_size_bytes
+    limit = bundle.device.max_stack_size_bytes
     return BoardTable(
         stack_bytes=(DEFAULT_STACK_BYTES if limit is None else limit) // 8 * 8,
-        stack_section=".bss.harness_stack"
-        if device.stack_memory is None
-        else memory_section(device.stack_memory, STACK_OWNER),
+        stack_section=stack_array(bundle).section or "",
         num_protected_regions=layout.board.num_protected_regions,
     )
 
@@ -177,20 +168,46 @@ def linker_script(layout: Layout, bundle: Bundle, *, has_gaps: bool = False) -> 
     region_names = {memory.name: region.name for memory, region in layout.memories}
     for region in (layout.code, layout.harness):
         regions.setdefault(region.name, region)
+    arrays = planned_arrays(bundle)
+    loaded = [array for array in arrays if array.load_memory is not None]
+    sections: list[str] = []
+    for memory, region in layout.memories:
+        own = [array for array in loaded if array.memory == memory.name]
+        sections += [_load_section(bundle.model, array, region_names) for array in own]
+        # What follows bytes that are loaded from elsewhere would be, too.
+        place = f"> {region.name} AT> {region.name}" if own else f"> {region.name}"
+        gap = _Gap(at_end=region is layout.harness) if has_gaps else None
+        inside = [array for array in arrays if array.memory == memory.name]
+        sections.append(_memory_sections(memory, inside, place, gap))
     return Template(harness_source("boards", "board.ld")).substitute(
         regions="\n".join(
             f"    {region.name} (rwx) : ORIGIN = {region.base:#010x}, LENGTH = {region.size_bytes}"
             for region in regions.values()
         ),
-        memory_sections="\n".join(
-            load_sections(bundle, memory.name, region_names)
-            + _memory_sections(memory, region, bundle, _gap(layout, region) if has_gaps else None)
-            for memory, region in layout.memories
+        memory_sections="\n".join(sections),
+        loads="\n".join(
+            f"        LONG(LOADADDR({name})) LONG(ADDR({name})) LONG(ADDR({name}) + SIZEOF({name}))"
+            for name in map(_load_name, loaded)
         ),
-        loads=load_table(bundle),
         code_region=layout.code.name,
         harness_region=layout.harness.name,
     )
+
+
+def _load_name(array: PlannedArray) -> str:
+    return f".memory.{c_identifier(array.memory or '')}.load.{array.symbol}"
+
+
+def _load_section(model: str, array: PlannedArray, region_names: Mapping[str, str]) -> str:
+    """The output section of an array that is loaded from another memory, before all others of its own.
+
+    QEMU puts it at its load address, as a programmer of flash does, and the start-up code copies it. The bundle's bytes
+    are found by its object file, because arrays without bytes may share the section.
+    """
+    inputs = f"{array.section} {array.section}.*" if array.is_named else f"{array.section}"
+    content = f"*bundle_{model}_parameters.o({inputs})" if array.is_generated else f"*({inputs})"
+    place = f"> {region_names[array.memory or '']} AT> {region_names[array.load_memory or '']}"
+    return f"    {_load_name(array)} : ALIGN(32) {{ {content} . = ALIGN(4); }} {place}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,82 +218,29 @@ class _Gap:
     text: str = f". = ALIGN({GRANULE_BYTES}); . += {GRANULE_BYTES};"
 
 
-def _gap(layout: Layout, region: LinkerRegion) -> _Gap:
-    return _Gap(at_end=region is layout.harness)
-
-
-def _memory_sections(memory: Memory, region: LinkerRegion, bundle: Bundle, gap: _Gap | None) -> str:
-    """Two output sections of one memory: what the image brings, and what is empty at start.
-
-    Arrays that the bundle declares are in the memory's section; if the target names none, each is found by its own
-    name, which is that of its section with -fdata-sections.
-    """
+def _memory_sections(memory: Memory, arrays: Sequence[PlannedArray], place: str, gap: _Gap | None) -> str:
+    """Two output sections of one memory: what the image brings, with all that the target names, and what is empty."""
+    generated = [array for array in arrays if array.is_generated]
+    named = dict.fromkeys([memory.section, *(array.section for array in generated if array.is_named)])
     contents = [f"*({blob_section(memory.name)})"]
-    generated = [pool for pool in bundle.pools if pool.provider is Provider.GENERATED]
-    inside = [pool for pool in generated if pool.memory == memory.name]
-    sections = {pool.name: bundle.target.section_of(bundle.target.pool(pool.name)) for pool in inside}
-    for section in dict.fromkeys((memory.section, *sections.values())):
-        if section is not None:
-            contents.append(f"*({section} {section}.*)")
-    for pool in inside:
-        if sections[pool.name] is None and not pool.begins_empty:
-            contents.append(f"*({array_section(bundle, pool)})")
-    for pool in generated:
-        if pool.is_copied and pool.load_memory == memory.name and memory.section is None:
-            contents.append(f"*({load_array_section(bundle, pool)})")
-    contents_are_written = any(
-        pool.role is Role.WORKSPACE and pool.used_bytes and sections[pool.name] is not None for pool in inside
-    )
-    empty = _inputs(_empty_arrays(memory, bundle), contents_are_written, gap)
-    # What follows bytes that are loaded from elsewhere would be, too.
-    has_loaded = any(pool.memory == memory.name for pool in loaded_pools(bundle))
-    place = f"> {region.name} AT> {region.name}" if has_loaded else f"> {region.name}"
+    contents += [f"*({section} {section}.*)" for section in named if section is not None]
+    contents += [f"*({a.section})" for a in generated if not a.is_named and not a.begins_empty]
+    are_written = any(array.is_written and array.is_named and array.has_bytes for array in generated)
+    empty = [array for array in arrays if array.begins_empty and not array.is_named]
     name = f".memory.{c_identifier(memory.name)}"
     return (
         f"    {name} : ALIGN(32) {{ {' '.join(contents)} }} {place}\n"
-        f"    {name}.empty (NOLOAD) : ALIGN(32) {{ {' '.join(empty)} }} {place}\n"
+        f"    {name}.empty (NOLOAD) : ALIGN(32) {{ {' '.join(_inputs(empty, are_written, gap))} }} {place}\n"
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _EmptyArray:
-    """An array that holds nothing at start, by its section."""
-
-    section: str
-    has_bytes: bool
-    is_written: bool
-
-
-def _empty_arrays(memory: Memory, bundle: Bundle) -> list[_EmptyArray]:
-    """Those of a memory in their order; the stack comes last, so that what is behind it is free."""
-    arrays = [
-        _EmptyArray(memory_section(memory.name, pool.c_name), pool.used_bytes > 0, is_written)
-        for pools, is_written in ((bundle.caller_workspaces, True), (bundle.caller_copies, False))
-        for pool in pools
-        if pool.memory == memory.name
-    ]
-    arrays += [
-        _EmptyArray(array_section(bundle, pool), pool.used_bytes > 0, pool.role is Role.WORKSPACE)
-        for pool in bundle.pools
-        if pool.provider is Provider.GENERATED and pool.memory == memory.name and pool.begins_empty
-        if bundle.target.section_of(bundle.target.pool(pool.name)) is None
-    ]
-    if bundle.device.stack_memory == memory.name:
-        arrays.append(_EmptyArray(memory_section(memory.name, STACK_OWNER), has_bytes=True, is_written=True))
-    return arrays
-
-
-def _inputs(arrays: Sequence[_EmptyArray], is_written_before: bool, gap: _Gap | None) -> list[str]:
+def _inputs(arrays: Sequence[PlannedArray], is_written_before: bool, gap: _Gap | None) -> list[str]:
     """The arrays as a linker script has them, with gaps between those of which a run writes one or both."""
     inputs: list[str] = []
     has_bytes_before = is_written_before
     for array in arrays:
-        if (
-            gap is not None
-            and array.has_bytes
-            and has_bytes_before
-            and (is_written_before or array.is_written)
-        ):
+        is_beside = has_bytes_before and (is_written_before or array.is_written)
+        if gap is not None and array.has_bytes and is_beside:
             inputs.append(gap.text)
         inputs.append(f"*({array.section})")
         if array.has_bytes:

@@ -63,7 +63,7 @@ FAST = PoolUse("fast", "fast", "dtcm", Role.PARAMETERS, Provider.GENERATED, 64, 
 
 def test_the_linker_script_gives_parameters_a_load_address(tmp_path: Path) -> None:
     lines = _script(tmp_path, FAST)
-    section = ".memory.dtcm.load.fast"
+    section = ".memory.dtcm.load.tiny_fast_parameters"
     place = "> memory_dtcm AT> memory_flash"
     loaded = f"{section} : ALIGN(32) {{ *bundle_tiny_parameters.o(.fast .fast.*) . = ALIGN(4); }} {place}"
     entry = f"LONG(LOADADDR({section})) LONG(ADDR({section})) LONG(ADDR({section}) + SIZEOF({section}))"

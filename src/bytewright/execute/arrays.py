@@ -1,0 +1,165 @@
+"""The arrays that an image of a bundle has: one list for its C, its linker script, its checks and its protection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from bytewright.c_names import c_identifier
+from bytewright.execute.description import Bundle, PoolUse, Tensor
+from bytewright.target.model import Provider, Role
+
+
+class ArrayKind(Enum):
+    """What an array is for."""
+
+    WORKSPACE = "workspace"
+    PARAMETERS = "parameters"
+    INPUT = "input"
+    OUTPUT = "output"
+    CONTEXT = "context"
+    STACK = "stack"
+
+
+_WRITABLE = (ArrayKind.WORKSPACE, ArrayKind.OUTPUT, ArrayKind.CONTEXT, ArrayKind.STACK)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedArray:
+    """An array that an image should have.
+
+    Attributes:
+        name: What it is called in messages, behind its kind.
+        symbol: What it is called in C.
+        section: The linker's input section; None among the harness's own variables.
+        pool: The pool that it is the array of, if it is one.
+        memory: Where the target wants it; None if anywhere.
+        load_memory: Where the linker loads its bytes from, if that is another memory.
+        is_named: Whether the target names the section, which others may share then.
+        begins_empty: Whether it holds nothing that matters when the program starts.
+    """
+
+    kind: ArrayKind
+    name: str
+    symbol: str
+    section: str | None = None
+    pool: PoolUse | None = None
+    memory: str | None = None
+    is_named: bool = False
+    begins_empty: bool = True
+    load_memory: str | None = None
+
+    @property
+    def has_bytes(self) -> bool:
+        """Whether there is anything in it."""
+        return self.pool is None or self.pool.used_bytes > 0
+
+    @property
+    def is_written(self) -> bool:
+        """Whether a run may write it."""
+        return self.kind in _WRITABLE
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether the bundle declares it, not the harness."""
+        return self.pool is not None and self.pool.provider is Provider.GENERATED
+
+
+def planned_arrays(bundle: Bundle) -> list[PlannedArray]:
+    """All of them; the stack comes last in its memory, so that what is behind it is free."""
+    generated = [pool for pool in bundle.pools if pool.provider is Provider.GENERATED]
+    return [
+        *workspace_arrays(bundle),
+        *_tensors(ArrayKind.INPUT, bundle.inputs),
+        *_tensors(ArrayKind.OUTPUT, bundle.outputs),
+        *copy_arrays(bundle),
+        *blob_arrays(bundle),
+        *(array for pool in generated for array in _generated(bundle, pool)),
+        PlannedArray(ArrayKind.CONTEXT, "", "harness_model_context"),
+        stack_array(bundle),
+    ]
+
+
+def workspace_arrays(bundle: Bundle) -> list[PlannedArray]:
+    """The harness's, for the pools of the caller."""
+    pools = enumerate(bundle.caller_workspaces)
+    return [_own(ArrayKind.WORKSPACE, f"harness_workspace_{index}", pool) for index, pool in pools]
+
+
+def copy_arrays(bundle: Bundle) -> list[PlannedArray]:
+    """The harness's, for parameters of the caller that are copied."""
+    pools = enumerate(bundle.caller_copies)
+    return [_own(ArrayKind.PARAMETERS, f"harness_copy_{index}", pool) for index, pool in pools]
+
+
+def blob_arrays(bundle: Bundle) -> list[PlannedArray]:
+    """The harness's, with the bytes of the caller's parameters: in the memory that keeps them, or among its data."""
+    arrays: list[PlannedArray] = []
+    for index, pool in enumerate(bundle.caller_parameters):
+        memory = pool.load_memory if pool.is_copied else pool.memory
+        section = ".data.blob" if memory is None else blob_section(memory)
+        if pool.load_memory is not None and not pool.is_copied:
+            section = f".blob.load.{pool.c_name}"
+        arrays.append(_source(pool, f"harness_blob_{index}", section, memory))
+    return arrays
+
+
+def stack_array(bundle: Bundle) -> PlannedArray:
+    """The model's stack."""
+    memory = bundle.device.stack_memory
+    section = ".bss.harness_stack" if memory is None else _harness_section(memory, STACK_OWNER)
+    return PlannedArray(ArrayKind.STACK, "", "harness_model_stack", section, memory=memory)
+
+
+STACK_OWNER = "stack"
+"""What the model's stack is called among the pools, none of which may have this name."""
+
+
+def blob_section(memory_name: str) -> str:
+    """The section for parameter blobs in a memory."""
+    return f".blob.memory.{c_identifier(memory_name)}"
+
+
+def _harness_section(memory_name: str, owner: str) -> str:
+    """The section for an array of the harness that must lie in a memory and holds nothing at start."""
+    return f".bss.memory.{c_identifier(memory_name)}.{owner}"
+
+
+def _own(kind: ArrayKind, symbol: str, pool: PoolUse) -> PlannedArray:
+    return PlannedArray(
+        kind, pool.name, symbol, _harness_section(pool.memory, pool.c_name), pool, pool.memory
+    )
+
+
+def _tensors(kind: ArrayKind, tensors: Sequence[Tensor]) -> list[PlannedArray]:
+    return [PlannedArray(kind, t.name, f"harness_{kind.value}_{index}") for index, t in enumerate(tensors)]
+
+
+def _source(
+    pool: PoolUse, symbol: str, section: str, memory: str | None, *, is_named: bool = False
+) -> PlannedArray:
+    """The array with the bytes of a parameter pool, which are read there or copied from there."""
+    kind, name = ArrayKind.PARAMETERS, f"{pool.name}.load" if pool.is_copied else pool.name
+    load_memory = None if pool.is_copied or not pool.used_bytes else pool.load_memory
+    return PlannedArray(kind, name, symbol, section, pool, memory, is_named, False, load_memory)
+
+
+def _generated(bundle: Bundle, pool: PoolUse) -> list[PlannedArray]:
+    """The arrays of a pool that the bundle declares: its own, and the one that it is copied from.
+
+    If the target names no section, the compiler gives each one of its own, with -fdata-sections.
+    """
+    target = bundle.target
+    symbol = f"{bundle.model}_{pool.c_name}_{pool.role.value}"
+    named = target.section_of(target.pool(pool.name))
+    section = named or f"{'.bss' if pool.begins_empty else '.rodata'}.{symbol}"
+    if not pool.begins_empty:
+        return [_source(pool, symbol, section, pool.memory, is_named=named is not None)]
+    kind = ArrayKind.WORKSPACE if pool.role is Role.WORKSPACE else ArrayKind.PARAMETERS
+    arrays = [PlannedArray(kind, pool.name, symbol, section, pool, pool.memory, named is not None)]
+    if pool.load_memory is not None:
+        symbol, named = f"{symbol}_load", target.memory(pool.load_memory).section
+        section = named or f".rodata.{symbol}"
+        arrays.append(_source(pool, symbol, section, pool.load_memory, is_named=named is not None))
+    return arrays
