@@ -14,10 +14,11 @@ import pytest
 from bytewright.codegen.kernels import kernels_source
 from bytewright.ir.border import Io
 from bytewright.ir.module import Module
-from bytewright.ir.text.parse import Constants, parse_text
+from bytewright.ir.text.parse import parse_text
 from bytewright.ir.text.print_graph import print_function
 from bytewright.ir.text.print_module import print_module
 from bytewright.ir.text.print_prim import print_primfunc
+from bytewright.ir.text.reader import Constants
 from bytewright.ops.registry import OPERATIONS
 from bytewright.options import Options, Pin
 from bytewright.pipeline import Compiled, compile_model

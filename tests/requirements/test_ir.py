@@ -16,7 +16,6 @@ from bytewright.ir.graph import Constant, Function, Node, Value
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Access, BufferParameter, PrimFunc, Seq
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
-from bytewright.ir.text.parse import parse_module
 from bytewright.ir.text.print_module import module_data, print_module
 from bytewright.ir.types import DType, Symbol, TensorType, VirtualDevice
 from bytewright.ir.verify.stages import Stage, find_violations, verify
@@ -29,6 +28,7 @@ from bytewright.ops.data import Identity
 from bytewright.ops.registry import OPERATIONS
 from bytewright.place.plan_devices import plan_devices
 from bytewright.target import load_target
+from support.parsing import parse_module
 from support.shared_models import BOARD, KWS, VWW, model_path
 
 I8 = DType.I8

@@ -13,7 +13,6 @@ from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Access, Allocate, BufferParameter, PrimFunc
 from bytewright.ir.scope import GLOBAL, STACK, WORKSPACE, Scope, pool_scope
-from bytewright.ir.text.parse import parse_module
 from bytewright.ir.text.print_module import module_data, print_module
 from bytewright.ir.types import DType
 from bytewright.ir.walk import walk_statements
@@ -35,6 +34,7 @@ from support.hand_built import (
     stored,
     tensor,
 )
+from support.parsing import parse_module
 
 SIZE = 32
 # The CPU would put everything on its stack or near it; the NPU reaches neither, and reads constants from one flash.

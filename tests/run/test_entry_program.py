@@ -17,10 +17,10 @@ from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
 from bytewright.ir.border import Io
 from bytewright.ir.module import Module
-from bytewright.ir.text.parse import parse_module
 from bytewright.options import Options
 from bytewright.pipeline import compile_model
 from bytewright.target import load_target
+from support.parsing import parse_module
 
 WARNED = ("-O1", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 KERNELS = """

@@ -9,8 +9,8 @@ import numpy as np
 import bytewright
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.scalar_functions import MATH_FUNCTIONS, SCALAR_FUNCTIONS
-from bytewright.ir.text.parse import parse_module
 from bytewright.ops.arithmetic import rescale
+from support.parsing import parse_module
 
 TOP = 2**31 - 1
 EDGES = np.array([0, 1, 2, 3, 5, 2**29, 2**30 - 1, 2**30, TOP])

@@ -12,11 +12,11 @@ from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_bundle
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
-from bytewright.ir.text.parse import parse_module
 from bytewright.ir.verify.stages import Stage, verify
 from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.c_program import LANGUAGE, WARNINGS, run_command
+from support.parsing import parse_module
 
 Array = NDArray[np.generic]
 SANITIZED = BuildOptions(flags=("-O1",), sanitize=True)

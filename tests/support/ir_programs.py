@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bytewright.ir.module import Module
-from bytewright.ir.text.parse import parse_module
+from support.parsing import parse_module
 
 CONSTANT = 'constant w : buffer<8xi8, "global"> = data<8xi8> [1, 2, 3, 4, 5, 6, 7, 8]'
 CALL = "call_extern m_halve(&x, &y)"

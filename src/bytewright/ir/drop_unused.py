@@ -6,10 +6,10 @@ sums that a template wrote before it knew are without effect. C compilers would 
 
 from __future__ import annotations
 
-from bytewright.ir.expr import Buffer, Expr, Load, Var
+from bytewright.ir.expr import Buffer, Load, Var
 from bytewright.ir.prim import Allocate, For, If, Let, Seq, Statement, Store, View
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
-from bytewright.ir.walk import expressions, regions, walk_expression, walk_statements
+from bytewright.ir.walk import evaluated, regions, walk_statements
 
 
 def drop_unused(body: Seq) -> Seq:
@@ -47,7 +47,7 @@ def _used(body: Seq) -> tuple[set[Var], set[Buffer]]:
     variables: set[Var] = set()
     buffers: set[Buffer] = set()
     for statement in walk_statements(body):
-        nodes: list[Expr] = [n for e in expressions(statement) for n in walk_expression(e)]
+        nodes = list(evaluated(statement))
         variables.update(n for n in nodes if isinstance(n, Var))
         read = {n.buffer for n in nodes if isinstance(n, Load)}
         if isinstance(statement, Store):

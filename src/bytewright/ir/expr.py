@@ -10,8 +10,10 @@ implement and the generated C contains no `+ 0`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from operator import add, and_, eq, floordiv, ge, gt, le, lshift, lt, mod, mul, rshift, sub
 
 from bytewright.diagnostics import InternalError
 from bytewright.ir.scope import Scope
@@ -89,59 +91,32 @@ _COMPARISONS = frozenset(
 )
 
 
+def _infix(operator: BinaryOperator) -> Callable[[Expr, Expr | int | float], Expr]:
+    return lambda left, right: binary(operator, left, right)
+
+
+def _reflected(operator: BinaryOperator) -> Callable[[Expr, int | float], Expr]:
+    return lambda right, left: binary(operator, left, right)
+
+
 class Expr:
     """Base of all expressions; gives them Python's operators. Abstract."""
 
     __slots__ = ()
     dtype: DType
 
-    def __add__(self, other: Expr | int | float) -> Expr:
-        return binary(BinaryOperator.ADD, self, other)
-
-    def __radd__(self, other: int | float) -> Expr:
-        return binary(BinaryOperator.ADD, other, self)
-
-    def __sub__(self, other: Expr | int | float) -> Expr:
-        return binary(BinaryOperator.SUB, self, other)
-
-    def __rsub__(self, other: int | float) -> Expr:
-        return binary(BinaryOperator.SUB, other, self)
-
-    def __mul__(self, other: Expr | int | float) -> Expr:
-        return binary(BinaryOperator.MUL, self, other)
-
-    def __rmul__(self, other: int | float) -> Expr:
-        return binary(BinaryOperator.MUL, other, self)
-
-    def __truediv__(self, other: Expr | int | float) -> Expr:
-        return binary(BinaryOperator.DIV, self, other)
-
-    def __floordiv__(self, other: Expr | int) -> Expr:
-        return binary(BinaryOperator.DIV, self, other)
-
-    def __mod__(self, other: Expr | int) -> Expr:
-        return binary(BinaryOperator.MOD, self, other)
-
-    def __lshift__(self, other: Expr | int) -> Expr:
-        return binary(BinaryOperator.SHL, self, other)
-
-    def __rshift__(self, other: Expr | int) -> Expr:
-        return binary(BinaryOperator.SHR, self, other)
-
-    def __and__(self, other: Expr | int) -> Expr:
-        return binary(BinaryOperator.AND, self, other)
-
-    def __lt__(self, other: Expr | int | float) -> Expr:
-        return binary(BinaryOperator.LT, self, other)
-
-    def __le__(self, other: Expr | int | float) -> Expr:
-        return binary(BinaryOperator.LE, self, other)
-
-    def __gt__(self, other: Expr | int | float) -> Expr:
-        return binary(BinaryOperator.GT, self, other)
-
-    def __ge__(self, other: Expr | int | float) -> Expr:
-        return binary(BinaryOperator.GE, self, other)
+    __add__, __radd__ = _infix(BinaryOperator.ADD), _reflected(BinaryOperator.ADD)
+    __sub__, __rsub__ = _infix(BinaryOperator.SUB), _reflected(BinaryOperator.SUB)
+    __mul__, __rmul__ = _infix(BinaryOperator.MUL), _reflected(BinaryOperator.MUL)
+    __truediv__ = __floordiv__ = _infix(BinaryOperator.DIV)
+    __mod__ = _infix(BinaryOperator.MOD)
+    __lshift__ = _infix(BinaryOperator.SHL)
+    __rshift__ = _infix(BinaryOperator.SHR)
+    __and__ = _infix(BinaryOperator.AND)
+    __lt__ = _infix(BinaryOperator.LT)
+    __le__ = _infix(BinaryOperator.LE)
+    __gt__ = _infix(BinaryOperator.GT)
+    __ge__ = _infix(BinaryOperator.GE)
 
 
 @dataclass(frozen=True, slots=True, order=False)
@@ -404,42 +379,35 @@ def _fold_right(operator: BinaryOperator, left: Expr, right: Const) -> Expr | No
     return None
 
 
+_COMPUTED: dict[BinaryOperator, Callable[[int, int], int]] = {
+    BinaryOperator.ADD: add,
+    BinaryOperator.SUB: sub,
+    BinaryOperator.MUL: mul,
+    BinaryOperator.DIV: floordiv,
+    BinaryOperator.MOD: mod,
+    BinaryOperator.SHL: lshift,
+    BinaryOperator.SHR: rshift,
+    BinaryOperator.AND: and_,
+    BinaryOperator.MIN: min,
+    BinaryOperator.MAX: max,
+    BinaryOperator.LT: lt,
+    BinaryOperator.LE: le,
+    BinaryOperator.GT: gt,
+    BinaryOperator.GE: ge,
+    BinaryOperator.EQ: eq,
+    BinaryOperator.LOGICAL_AND: lambda left, right: bool(left and right),
+    BinaryOperator.LOGICAL_OR: lambda left, right: bool(left or right),
+}
+
+
 def _fold_constants(operator: BinaryOperator, left: int, right: int, dtype: DType) -> Const | None:
     """The result, or None where it has none: an overflow is an error only where it is evaluated."""
-    match operator:
-        case BinaryOperator.ADD:
-            value = left + right
-        case BinaryOperator.SUB:
-            value = left - right
-        case BinaryOperator.MUL:
-            value = left * right
-        case BinaryOperator.DIV | BinaryOperator.MOD:
-            if right <= 0 or left < 0:
-                return None
-            value = left // right if operator is BinaryOperator.DIV else left % right
-        case BinaryOperator.SHL | BinaryOperator.SHR:
-            if not 0 <= right < 8 * dtype.size_bytes:
-                return None
-            value = left << right if operator is BinaryOperator.SHL else left >> right
-        case BinaryOperator.AND:
-            value = left & right
-        case BinaryOperator.MIN:
-            value = min(left, right)
-        case BinaryOperator.MAX:
-            value = max(left, right)
-        case BinaryOperator.LT:
-            return Const(int(left < right), DType.BOOL)
-        case BinaryOperator.LE:
-            return Const(int(left <= right), DType.BOOL)
-        case BinaryOperator.GT:
-            return Const(int(left > right), DType.BOOL)
-        case BinaryOperator.GE:
-            return Const(int(left >= right), DType.BOOL)
-        case BinaryOperator.EQ:
-            return Const(int(left == right), DType.BOOL)
-        case BinaryOperator.LOGICAL_AND:
-            return Const(int(bool(left and right)), DType.BOOL)
-        case BinaryOperator.LOGICAL_OR:
-            return Const(int(bool(left or right)), DType.BOOL)
+    if operator in (BinaryOperator.DIV, BinaryOperator.MOD) and (right <= 0 or left < 0):
+        return None
+    if operator in (BinaryOperator.SHL, BinaryOperator.SHR) and not 0 <= right < 8 * dtype.size_bytes:
+        return None
+    value = _COMPUTED[operator](left, right)
+    if operator.is_comparison:
+        return Const(int(value), DType.BOOL)
     low, high = dtype.bounds
     return Const(value, dtype) if low <= value <= high else None

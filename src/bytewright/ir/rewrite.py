@@ -41,7 +41,7 @@ from bytewright.ir.prim import (
     Store,
     View,
 )
-from bytewright.ir.walk import as_any, walk_statements
+from bytewright.ir.walk import as_any, defined_names, walk_statements
 
 
 def _same_expression(expression: Expr) -> Expr:
@@ -244,7 +244,7 @@ def expand_unrolled(sequence: Seq, taken: Iterable[str] = ()) -> Seq:
     """
     names = set(taken)
     for statement in walk_statements(sequence):
-        names.update(_defined_names(statement))
+        names.update(defined_names(statement))
 
     def expand(statement: Statement) -> tuple[Statement, ...]:
         if not isinstance(statement, For) or statement.kind is not LoopKind.UNROLLED:
@@ -254,20 +254,10 @@ def expand_unrolled(sequence: Seq, taken: Iterable[str] = ()) -> Seq:
     return rewrite_sequence(sequence, Rewriting(statement=expand))
 
 
-def _defined_names(statement: Statement) -> tuple[str, ...]:
-    match statement:
-        case For() | Let():
-            return (statement.variable.name,)
-        case Allocate() | View():
-            return (statement.buffer.name,)
-        case _:
-            return ()
-
-
 def _copies(loop: For, names: set[str]) -> tuple[Statement, ...]:
     if not isinstance(loop.begin, Const) or not isinstance(loop.end, Const):
         raise InternalError(f"unrolled loop over '{loop.variable.name}' has a bound that is not constant")
-    inside = [s for s in walk_statements(loop.body) if _defined_names(s)]
+    inside = [s for s in walk_statements(loop.body) if defined_names(s)]
     has_own_names = any(isinstance(s, Let | Allocate | View) for s in loop.body.statements)
     copies: list[Statement] = []
     for number in range(int(loop.begin.value), int(loop.end.value)):

@@ -106,14 +106,19 @@ def names_in(function: PrimFunc) -> tuple[str, ...]:
         p.buffer.name if isinstance(p, BufferParameter) else p.variable.name for p in function.parameters
     ]
     for statement in walk_statements(function.body):
-        match statement:
-            case For() | Let():
-                names.append(statement.variable.name)
-            case Allocate() | View():
-                names.append(statement.buffer.name)
-            case _:
-                pass
+        names.extend(defined_names(statement))
     return tuple(names)
+
+
+def defined_names(statement: Statement) -> tuple[str, ...]:
+    """The name that the statement itself defines, if it does."""
+    match statement:
+        case For() | Let():
+            return (statement.variable.name,)
+        case Allocate() | View():
+            return (statement.buffer.name,)
+        case _:
+            return ()
 
 
 def regions(statement: Statement) -> tuple[Region, ...]:
@@ -156,41 +161,40 @@ def expressions(statement: Statement) -> tuple[Expr, ...]:
             assert_never(statement)
 
 
+def evaluated(statement: Statement) -> Iterator[Expr]:
+    """Every expression that the statement itself evaluates, operands included."""
+    for expression in expressions(statement):
+        yield from walk_expression(expression)
+
+
 def walk_all_expressions(statement: Statement) -> Iterator[Expr]:
     """Every expression in the statement and in the statements inside it, operands included."""
     for inner in walk_statements(statement):
-        for expression in expressions(inner):
-            yield from walk_expression(expression)
+        yield from evaluated(inner)
 
 
-def free_variables(node: Statement | Expr) -> tuple[Var, ...]:
-    """Variables used in the node and defined outside it. Names are unique in a function, so order decides."""
-    if isinstance(node, Expr):
-        return tuple(dict.fromkeys(e for e in walk_expression(node) if isinstance(e, Var)))
-    defined = {s.variable for s in walk_statements(node) if isinstance(s, For | Let)}
-    used = dict.fromkeys(e for e in walk_all_expressions(node) if isinstance(e, Var))
+def loaded_buffers(statement: Statement) -> tuple[Buffer, ...]:
+    """The buffers that the statement itself loads from, once for each load."""
+    return tuple(node.buffer for node in evaluated(statement) if isinstance(node, Load))
+
+
+def named_buffers(statement: Statement) -> Iterator[Buffer]:
+    """The buffers that the statement and those inside it show or pass, read and write, once for each time."""
+    for inner in walk_statements(statement):
+        yield from (region.buffer for region in regions(inner))
+        yield from loaded_buffers(inner)
+        if isinstance(inner, Store):
+            yield inner.buffer
+
+
+def free_variables(statement: Statement) -> tuple[Var, ...]:
+    """Variables used in the statement and defined outside it. Names are unique in a function, so order decides."""
+    defined = {s.variable for s in walk_statements(statement) if isinstance(s, For | Let)}
+    used = dict.fromkeys(e for e in walk_all_expressions(statement) if isinstance(e, Var))
     return tuple(variable for variable in used if variable not in defined)
 
 
 def free_buffers(statement: Statement) -> tuple[Buffer, ...]:
     """Buffers used in the statement and allocated (or viewed) outside it: parameters and constants too."""
     defined = {s.buffer for s in walk_statements(statement) if isinstance(s, Allocate | View)}
-    used: dict[Buffer, None] = {}
-    for inner in walk_statements(statement):
-        used.update((region.buffer, None) for region in regions(inner))
-        for expression in expressions(inner):
-            used.update((e.buffer, None) for e in walk_expression(expression) if isinstance(e, Load))
-        if isinstance(inner, Store):
-            used[inner.buffer] = None
-    return tuple(buffer for buffer in used if buffer not in defined)
-
-
-def num_uses(statement: Statement, buffer: Buffer) -> int:
-    """How often a buffer is named in the statement and in the statements inside it: read, written, shown or passed."""
-    total = 0
-    for inner in walk_statements(statement):
-        total += sum(region.buffer == buffer for region in regions(inner))
-        total += isinstance(inner, Store) and inner.buffer == buffer
-        for expression in expressions(inner):
-            total += sum(isinstance(e, Load) and e.buffer == buffer for e in walk_expression(expression))
-    return total
+    return tuple(buffer for buffer in dict.fromkeys(named_buffers(statement)) if buffer not in defined)

@@ -14,7 +14,8 @@ from click.testing import CliRunner, Result
 import bytewright
 from bytewright.cli.main import bytewright as command
 from bytewright.cli.print_after import PASSES
-from bytewright.ir.text.parse import Constants, parse_text
+from bytewright.ir.text.parse import parse_text
+from bytewright.ir.text.reader import Constants
 from bytewright.ops.registry import OPERATIONS
 from support.digits_bundle import DIGITS
 from support.ir_text import SMALL, write_small

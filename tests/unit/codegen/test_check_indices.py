@@ -9,7 +9,7 @@ from bytewright.codegen.check_indices import check_indices
 from bytewright.diagnostics import CompileError, InternalError
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
-from bytewright.ir.text.parse import parse_module
+from support.parsing import parse_module
 
 HEAD = """
 module m

@@ -12,7 +12,6 @@ from bytewright.frontends.open_batch import open_batch
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.graph import Array
 from bytewright.ir.module import Module
-from bytewright.ir.text.parse import parse_module
 from bytewright.ir.text.print_module import module_data, print_module
 from bytewright.ir.types import DType, Symbol, TensorType
 from bytewright.ir.verify.stages import Stage, verify
@@ -25,6 +24,7 @@ from bytewright.ops.softmax import TflSoftmax
 from bytewright.target.registry import load_target
 from support.evaluation import evaluate_function
 from support.lowering import Draft, lowered
+from support.parsing import parse_module
 
 I8, F32 = DType.I8, DType.F32
 BATCH = Symbol("batch", 1, 4)

@@ -28,13 +28,14 @@ from bytewright.ir.prim import (
 from bytewright.ir.scope import GLOBAL, WORKSPACE, pool_scope
 from bytewright.ir.storage import Storage
 from bytewright.ir.text.notation import format_value, wrapped
-from bytewright.ir.text.parse import ParseError, parse_expression, parse_module, parse_primfunc
 from bytewright.ir.text.print_graph import print_function
 from bytewright.ir.text.print_module import module_data, print_module
 from bytewright.ir.text.print_prim import format_expression, print_primfunc
+from bytewright.ir.text.reader import ParseError
 from bytewright.ir.types import DType, TensorType, VirtualDevice
 from bytewright.ir.where import Where
 from support.ir_strategies import OPERATIONS, Plain, expressions, modules, primfuncs
+from support.parsing import parse_expression, parse_module, parse_primfunc
 
 X, Y, B = Var("x", DType.I32), Var("y", DType.I32), Var("b", DType.BOOL)
 A = Buffer("a", (4, 8), DType.I8, WORKSPACE)

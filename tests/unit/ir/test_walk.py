@@ -36,4 +36,3 @@ def test_free_variables_and_buffers_exclude_what_is_defined_inside():
         b.store(A, (0, i), load(scratch, i))
     assert free_variables(b.finish()) == (N,)
     assert free_buffers(b.finish()) == (B, A)
-    assert free_variables(load(A, N, N)) == (N,)

@@ -13,7 +13,6 @@ from bytewright.ir.builder import BodyBuilder, region
 from bytewright.ir.module import Module, Port
 from bytewright.ir.prim import Access, Allocate, BufferParameter
 from bytewright.ir.scope import GLOBAL, WORKSPACE, pool_scope
-from bytewright.ir.text.parse import parse_module
 from bytewright.ir.text.print_module import print_module
 from bytewright.ir.types import DType, TensorType
 from bytewright.ir.verify.stages import Stage, verify
@@ -22,6 +21,7 @@ from bytewright.place.attach_candidates import attach_candidates
 from bytewright.storage.place_io import place_io
 from bytewright.target.registry import load_target
 from support.hand_built import chain, reverse_kernel, tensor
+from support.parsing import parse_module
 
 SIZE = 8
 HOST = load_target("host")

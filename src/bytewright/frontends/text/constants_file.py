@@ -16,7 +16,7 @@ import numpy as np
 
 from bytewright.diagnostics import Collector, CompileError, compile_error
 from bytewright.ir.data import TensorData
-from bytewright.ir.text.parse import Constants
+from bytewright.ir.text.reader import Constants
 from bytewright.ir.types import DType
 
 SUFFIX = ".npz"

@@ -21,7 +21,8 @@ from bytewright.ir.graph import Function
 from bytewright.ir.module import Module, Port
 from bytewright.ir.prim import Call, PrimFunc, Statement
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
-from bytewright.ir.text.parse import Constants, ParsedModule, ParseError, parse_text
+from bytewright.ir.text.parse import ParsedModule, parse_text
+from bytewright.ir.text.reader import Constants, ParseError
 from bytewright.ir.types import TensorType
 from bytewright.ir.verify.stages import Stage
 from bytewright.ir.where import NOWHERE, Where

@@ -15,10 +15,9 @@ promises nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from bytewright.ir.expr import Expr, Load
 from bytewright.ir.module import Module
 from bytewright.ir.prim import (
     Allocate,
@@ -34,7 +33,7 @@ from bytewright.ir.prim import (
     Store,
     View,
 )
-from bytewright.ir.walk import expressions, regions, walk_expression
+from bytewright.ir.walk import loaded_buffers, regions
 from bytewright.target.model import Target
 
 Interval = tuple[int, int]  # half-open
@@ -132,7 +131,7 @@ class _BodyReader:
             self._statement(statement)
 
     def _statement(self, statement: Statement) -> None:
-        loaded = [e.buffer.name for e in _operands(statement) if isinstance(e, Load)]
+        loaded = [buffer.name for buffer in loaded_buffers(statement)]
         match statement:
             case Seq():
                 self.sequence(statement)
@@ -191,8 +190,3 @@ class _BodyReader:
     def _roots(self, name: str) -> tuple[str, ...]:
         """What a name stands for: what a view shows, or the buffer itself."""
         return self.shown.get(name, (name,))
-
-
-def _operands(statement: Statement) -> Iterator[Expr]:
-    for expression in expressions(statement):
-        yield from walk_expression(expression)

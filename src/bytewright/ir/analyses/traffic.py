@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from bytewright.ir.address import size_bytes
 from bytewright.ir.analyses.ranges import Range, range_of
-from bytewright.ir.expr import Const, Expr, Load, Var, const
+from bytewright.ir.expr import Const, Expr, Var, const
 from bytewright.ir.prim import (
     Access,
     Allocate,
@@ -34,7 +34,7 @@ from bytewright.ir.prim import (
 from bytewright.ir.rewrite import substitute_expression
 from bytewright.ir.symbols import symbols_of
 from bytewright.ir.types import DType
-from bytewright.ir.walk import expressions, walk_expression, walk_statements
+from bytewright.ir.walk import loaded_buffers, walk_statements
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +193,9 @@ def _of_statement(
 
 def _loads(statement: Statement, sources: dict[str, tuple[str, ...]]) -> TrafficByName:
     total: TrafficByName = {}
-    for expression in expressions(statement):
-        for node in walk_expression(expression):
-            if isinstance(node, Load):
-                for name in sources.get(node.buffer.name, (node.buffer.name,)):
-                    _merge(total, {name: Traffic(node.buffer.dtype.size_bytes, 0)})
+    for buffer in loaded_buffers(statement):
+        for name in sources.get(buffer.name, (buffer.name,)):
+            _merge(total, {name: Traffic(buffer.dtype.size_bytes, 0)})
     return total
 
 

@@ -269,14 +269,12 @@ class _Translator:
         if statement.condition is None or statement.otherwise is None:
             self.line(assign(statement.source))
         else:
-            self.line(f"if {self.value(statement.condition)}:")
-            self.depth += 1
-            self.line(assign(statement.source))
-            self.depth -= 1
-            self.line("else:")
-            self.depth += 1
-            self.line(assign(statement.otherwise))
-            self.depth -= 1
+            condition = self.value(statement.condition)
+            for word, source in ((f"if {condition}:", statement.source), ("else:", statement.otherwise)):
+                self.line(word)
+                self.depth += 1
+                self.line(assign(source))
+                self.depth -= 1
         self.buffers[statement.buffer.name] = python
 
     def call(self, statement: Call) -> None:
@@ -329,12 +327,9 @@ class _Translator:
 
     def flat(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[list[str], str]:
         """Conditions that hold or raise, to be evaluated in order, and then the element's number."""
-        if len(indices) != len(buffer.shape):
-            raise InternalError(f"'{self.function.name}': wrong number of indices for '{buffer.name}'")
         checks: list[str] = []
-        flat = "0"
-        for axis, (index, stored) in enumerate(zip(indices, storage_shape(buffer), strict=True)):
-            extent = buffer.shape[axis]
+        texts: list[str] = []
+        for axis, (index, extent) in enumerate(self.along_axes(buffer, indices)):
             text, interval = self.value(index, strict=False), self.interval(index)
             proved = (
                 interval is not None and isinstance(extent, int) and interval[0] >= 0 and interval[1] < extent
@@ -344,24 +339,30 @@ class _Translator:
                 outside = f"rt_outside({self.place(buffer.name, axis)}, {name}, {bound})"
                 checks.append(f"(0 <= ({name} := {text}) < {bound} or {outside})")
                 text = name
-            if buffer.rows is not None and buffer.rows.axis == axis:
-                text = f"({text}) % {buffer.rows.num_rows}"
-            flat = text if flat == "0" else f"({flat}) * {self.extent(stored)} + {text}"
-        return checks, flat
+            texts.append(text)
+        return checks, self.row_major(buffer, texts)
 
     def region_index(self, region: Region) -> str:
         """The number of the first element; that it is inside is checked with the length, at run time."""
-        flat = "0"
         if not region.indices:
-            return flat
-        if len(region.indices) != len(region.buffer.shape):
-            raise InternalError(f"'{self.function.name}': wrong number of indices for '{region.buffer.name}'")
-        stored_shape = storage_shape(region.buffer)
-        for axis, (index, stored) in enumerate(zip(region.indices, stored_shape, strict=True)):
-            text = self.value(index, strict=False)
-            if region.buffer.rows is not None and region.buffer.rows.axis == axis:
-                text = f"({text}) % {region.buffer.rows.num_rows}"
-            flat = text if flat == "0" else f"({flat}) * {self.extent(stored)} + {text}"
+            return "0"
+        pairs = self.along_axes(region.buffer, region.indices)
+        return self.row_major(region.buffer, [self.value(index, strict=False) for index, _ in pairs])
+
+    def along_axes(self, buffer: Buffer, indices: tuple[Expr, ...]) -> list[tuple[Expr, Extent]]:
+        """Each index with the extent of its axis."""
+        if len(indices) != len(buffer.shape):
+            raise InternalError(f"'{self.function.name}': wrong number of indices for '{buffer.name}'")
+        return list(zip(indices, buffer.shape, strict=True))
+
+    def row_major(self, buffer: Buffer, indices: list[str]) -> str:
+        """The number of the element with these indices."""
+        flat = "0"
+        for axis, (text, stored) in enumerate(zip(indices, storage_shape(buffer), strict=True)):
+            slot = text
+            if buffer.rows is not None and buffer.rows.axis == axis:
+                slot = f"({text}) % {buffer.rows.num_rows}"
+            flat = slot if flat == "0" else f"({flat}) * {self.extent(stored)} + {slot}"
         return flat
 
     # Expressions

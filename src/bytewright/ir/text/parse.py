@@ -9,41 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from bytewright.ir.data import TensorData
-from bytewright.ir.expr import Buffer, Expr, Var
+from bytewright.ir.expr import Buffer
 from bytewright.ir.graph import Constant, Function, Operation
 from bytewright.ir.module import ConstantBuffer, Module, Port
 from bytewright.ir.prim import PrimFunc
 from bytewright.ir.text.parse_graph import read_function, read_typed
-from bytewright.ir.text.parse_prim import Defined, read_buffer, read_expression, read_primfunc, read_storage
-from bytewright.ir.text.reader import Constants, ParseError, Position, Reader
-
-__all__ = [
-    "Constants",
-    "ParseError",
-    "ParsedModule",
-    "Position",
-    "parse_expression",
-    "parse_module",
-    "parse_primfunc",
-    "parse_text",
-]
-
-
-def parse_module(
-    text: str, data: Mapping[str, TensorData], operations: Mapping[str, type[Operation]]
-) -> Module:
-    """The module that printed as `text`.
-
-    Args:
-        text: What `print_module` gave.
-        data: The module's constants by digest.
-        operations: Operators by name.
-
-    Raises:
-        ParseError: The text is not printed IR, or names a constant or an operator that is not given.
-    """
-    return parse_text(text, Constants(data), operations).module
+from bytewright.ir.text.parse_prim import read_buffer, read_primfunc, read_storage
+from bytewright.ir.text.reader import Constants, Position, Reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +31,15 @@ class ParsedModule:
 
 
 def parse_text(text: str, constants: Constants, operations: Mapping[str, type[Operation]]) -> ParsedModule:
-    """The module that a text describes, however it came about; see `parse_module`.
+    """The module that a text describes, printed or written.
+
+    Args:
+        text: IR.
+        constants: What the text refers to.
+        operations: Operators of the graph by name.
 
     Raises:
-        ParseError: With line and column.
+        ParseError: The text is not IR, or names a constant or an operator that is not given; with line and column.
     """
     reader = Reader(text, constants)
     module = _read_module(reader, operations)
@@ -133,21 +110,3 @@ def _read_primfuncs(reader: Reader, word: str, constants: dict[str, Buffer]) -> 
     while (is_external := word == "kernel" and reader.accept("extern")) or reader.accept(word):
         found.append(read_primfunc(reader, constants, is_external))
     return tuple(found)
-
-
-def parse_primfunc(text: str, constants: tuple[Buffer, ...] = ()) -> PrimFunc:
-    """The kernel or entry that printed as `text`; `constants` are the module's buffers that it may name."""
-    reader = Reader(text, Constants())
-    is_external = reader.accept("extern")
-    if not is_external and not reader.accept("kernel"):
-        reader.expect("entry")
-    function = read_primfunc(reader, {buffer.name: buffer for buffer in constants}, is_external)
-    return function if reader.at_end else reader.fail("the end")
-
-
-def parse_expression(text: str, variables: tuple[Var, ...] = (), buffers: tuple[Buffer, ...] = ()) -> Expr:
-    """The expression that printed as `text`, over the given names."""
-    reader = Reader(text, Constants())
-    names = Defined({v.name: v for v in variables}, {b.name: b for b in buffers})
-    expression = read_expression(reader, names)
-    return expression if reader.at_end else reader.fail("the end")

@@ -22,7 +22,7 @@ from bytewright.ir.text.print_prim import (
 
 
 def print_module(module: Module) -> str:
-    """The module's text, which `parse_module` reads back given the constants."""
+    """The module's text, which `parse_text` reads back given the constants."""
     ports = (("input", module.inputs), ("output", module.outputs), ("state", module.state))
     border = [line for word, group in ports for port in group for line in _port(word, port)]
     buffers = [line for constant in module.constant_buffers for line in _constant_buffer(constant)]
@@ -39,7 +39,7 @@ def print_module(module: Module) -> str:
 
 
 def module_data(module: Module) -> dict[str, TensorData]:
-    """The constants of a module by digest: what `parse_module` needs beside the text."""
+    """The constants of a module by digest: what `parse_text` needs beside the text."""
     return {data.digest: data for data in named_constants(module).values()}
 
 

@@ -43,7 +43,7 @@ from bytewright.ir.symbols import buffers_of
 from bytewright.ir.types import DType, Symbol, format_shape
 from bytewright.ir.verify.verify_call import Denoted, check_call
 from bytewright.ir.verify.violation import Context
-from bytewright.ir.walk import as_any, num_uses, regions
+from bytewright.ir.walk import as_any, named_buffers, regions
 
 ARITHMETIC = frozenset({DType.I16, DType.I32, DType.I64, DType.F32, DType.F64})
 _INTEGER_ONLY = frozenset({BinaryOperator.MOD, BinaryOperator.SHL, BinaryOperator.SHR, BinaryOperator.AND})
@@ -271,7 +271,8 @@ class _Checker:
             self.report(f"{what}, but is no scratch parameter")
         if loop.kind is LoopKind.PARALLEL:
             self.report(f"{what}, whose threads would share it")
-        if num_uses(self.function.body, buffer) != num_uses(loop.body, buffer):
+        everywhere, inside = (list(named_buffers(body)) for body in (self.function.body, loop.body))
+        if everywhere.count(buffer) != inside.count(buffer):
             self.report(f"{what}, but used outside of it")
 
     def allocation(self, statement: Allocate) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bytewright.ir.border import Border, border_buffers
-from bytewright.ir.expr import Const, Load
+from bytewright.ir.expr import Const
 from bytewright.ir.module import Module
 from bytewright.ir.prim import (
     Allocate,
@@ -33,7 +33,7 @@ from bytewright.ir.scope import STACK, WORKSPACE, Rank
 from bytewright.ir.symbols import symbols_of
 from bytewright.ir.types import TensorType, format_shape
 from bytewright.ir.verify.violation import NOT_YET, Violation
-from bytewright.ir.walk import blocks, expressions, walk_expression, walk_statements
+from bytewright.ir.walk import blocks, loaded_buffers, walk_statements
 from bytewright.target.model import Role, Target
 
 # Statements that one unrolled loop may become, those of the unrolled loops in it included.
@@ -142,8 +142,7 @@ def _of_entry_statement(module: Module, statement: Statement) -> Iterator[Violat
                 )
         case If() | Let() | Call() | Seq():
             pass
-    loads = [n for e in expressions(statement) for n in walk_expression(e) if isinstance(n, Load)]
-    if loads and not isinstance(statement, Store):
+    if loaded_buffers(statement) and not isinstance(statement, Store):
         yield Violation(
             entry, statement, "the entry reads memory itself; it only calls kernels", _IN_A_KERNEL
         )
