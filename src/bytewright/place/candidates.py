@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ir.analyses.clock import LiveBuffer
 from bytewright.ir.analyses.touch import Touches
-from bytewright.ir.expr import Buffer
+from bytewright.ir.definitions import Definition
+from bytewright.ir.module import ConstantBuffer
 from bytewright.ir.prim import Access, BufferParameter
 from bytewright.ir.scope import GLOBAL, WORKSPACE, Scope, is_within, pool_scope
 from bytewright.target.mistake import listing
@@ -19,24 +20,25 @@ from bytewright.target.model import Pool, Role, Target
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is known of a buffer that needs a pool.
+    """What needs a pool, and who touches it."""
 
-    Attributes:
-        role: Of the pools that may hold it.
-        annotated: Pools that an earlier pass left it, in order; None for all.
-        is_io: Whether it is an input or output that is planned.
-    """
-
-    buffer: Buffer
-    role: Role
+    definition: Definition
     touches: Touches
-    annotated: tuple[str, ...] | None
-    is_io: bool = False
+
+    @property
+    def role(self) -> Role:
+        """Of the pools that may hold it."""
+        return Role.PARAMETERS if isinstance(self.definition, ConstantBuffer) else Role.WORKSPACE
+
+    @property
+    def is_io(self) -> bool:
+        """Whether it is an input or output that is planned."""
+        return self.definition.storage.border is not None
 
     @property
     def scope(self) -> Scope:
         """Its scope; unconstrained, it is the widest that pools of the role are in."""
-        return self.buffer.scope or (WORKSPACE if self.role is Role.WORKSPACE else GLOBAL)
+        return self.definition.buffer.scope or (WORKSPACE if self.role is Role.WORKSPACE else GLOBAL)
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -50,7 +52,7 @@ def candidate_pools(wanted: Wanted, target: Target) -> tuple[Pool, ...]:
     Raises:
         CompileError: BW301 if there is none, with what each pool fails.
     """
-    pools, order = target.pools_of(wanted.role), wanted.annotated
+    pools, order = target.pools_of(wanted.role), wanted.definition.storage.candidates
     refusals = {pool.name: _refusal(pool, wanted, target) for pool in pools}
     chosen = [pool for pool in pools if refusals[pool.name] is None]
     if order is not None:
@@ -61,7 +63,7 @@ def candidate_pools(wanted: Wanted, target: Target) -> tuple[Pool, ...]:
         raise CompileError(
             Diagnostic(
                 "BW301",
-                f"'{wanted.buffer.name}' cannot be placed in any {noun} pool",
+                f"'{wanted.definition.buffer.name}' cannot be placed in any {noun} pool",
                 notes=(
                     *(notes or [f"target '{target.name}' has no {noun} pool"]),
                     *_reasons_of_unreached(wanted, pools, target),
@@ -112,8 +114,9 @@ def _refusal(pool: Pool, wanted: Wanted, target: Target) -> str | None:
         return f"is in memory '{pool.memory}', which device '{unreached[0].device}' does not reach"
     if unreached:
         return f"is not for device '{unreached[0].device}', which touches it"
-    if wanted.annotated is not None and pool.name not in wanted.annotated:
-        return f"is not among its candidates {', '.join(wanted.annotated)}"
+    candidates = wanted.definition.storage.candidates
+    if candidates is not None and pool.name not in candidates:
+        return f"is not among its candidates {', '.join(candidates)}"
     return None
 
 

@@ -9,25 +9,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import TypeVar
 
 from bytewright.ir.address import size_bytes
-from bytewright.ir.expr import Buffer, Expr
-from bytewright.ir.module import ConstantBuffer, Module
+from bytewright.ir.definitions import Definition, allocations, decided, redefined
+from bytewright.ir.expr import Expr
+from bytewright.ir.module import Module
 from bytewright.ir.prim import (
     Access,
-    Allocate,
     BufferParameter,
     Call,
     PrimFunc,
     Region,
-    Statement,
 )
-from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import pool_scope
 from bytewright.ir.walk import walk_statements
 from bytewright.plan.solution import Placement, Solution
 
 Argument = Region | Expr
+_Kind = TypeVar("_Kind", bound=Definition)
 
 
 def apply_solution(module: Module, workspace: Solution, parameters: Solution) -> Module:
@@ -35,48 +35,26 @@ def apply_solution(module: Module, workspace: Solution, parameters: Solution) ->
 
     What the problems did not hold stays as it is: the verifier and code generation refuse it.
     """
-    constants = tuple(_place_constant(c, parameters.placement_of) for c in module.constant_buffers)
-    constant_of = {c.buffer.name: c.buffer for c in constants}
-    entries = tuple(_place_entry(entry, workspace.placement_of, constant_of) for entry in module.entries)
+    constants = tuple(_placed(c, parameters.placement_of) for c in module.constant_buffers)
+    placed = {constant.buffer.name: constant for constant in constants}
+    entries = tuple(
+        redefined(
+            entry, placed | {a.buffer.name: _placed(a, workspace.placement_of) for a in allocations(entry)}
+        )
+        for entry in module.entries
+    )
     kernels = _with_noalias(module.kernels, entries)
     return replace(module, kernels=kernels, entries=entries, constant_buffers=constants)
 
 
-def _place_constant(constant: ConstantBuffer, placement_of: dict[str, Placement]) -> ConstantBuffer:
-    if constant.buffer.name not in placement_of:
-        return constant
-    placement = placement_of[constant.buffer.name]
-    buffer = replace(constant.buffer, scope=pool_scope(placement.pool))
-    return replace(constant, buffer=buffer, storage=constant.storage.narrowed(offset=placement.offset))
-
-
-def _place_entry(
-    entry: PrimFunc, placement_of: dict[str, Placement], constant_of: dict[str, Buffer]
-) -> PrimFunc:
-    parameters = {parameter.buffer.name for parameter in entry.buffer_parameters}
-    arena_of = {
-        s.buffer.name: s.storage.arena
-        for s in walk_statements(entry.body)
-        if isinstance(s, Allocate) and s.storage.arena is not None
-    }
-
-    def place(buffer: Buffer) -> Buffer:
-        if buffer.name in parameters:
-            return buffer
-        if buffer.name in constant_of:
-            return constant_of[buffer.name]
-        owner = arena_of.get(buffer.name, buffer.name)
-        if owner not in placement_of:
-            return buffer
-        return replace(buffer, scope=pool_scope(placement_of[owner].pool))
-
-    def annotate(statement: Statement) -> tuple[Statement, ...]:
-        if not isinstance(statement, Allocate) or statement.buffer.name not in placement_of:
-            return (statement,)
-        offset = placement_of[statement.buffer.name].offset
-        return (replace(statement, storage=statement.storage.narrowed(offset=offset)),)
-
-    return replace(entry, body=rewrite_sequence(entry.body, Rewriting(buffer=place, statement=annotate)))
+def _placed(definition: _Kind, placement_of: dict[str, Placement]) -> _Kind:
+    storage = definition.storage
+    placement = placement_of.get(storage.arena or definition.buffer.name)
+    if placement is None:
+        return definition
+    if storage.arena is None:
+        storage = storage.narrowed(offset=placement.offset)
+    return decided(definition, pool_scope(placement.pool), storage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,15 +101,11 @@ def _collect_calls(function: PrimFunc, caller: _Caller, calls: dict[str, list[tu
 
 
 def _offsets(entry: PrimFunc) -> dict[str, int]:
-    return {
-        statement.buffer.name: offset
-        for statement in walk_statements(entry.body)
-        if isinstance(statement, Allocate) and (offset := statement.storage.offset) is not None
-    }
+    return {a.buffer.name: a.storage.offset for a in allocations(entry) if a.storage.offset is not None}
 
 
 def _calling_kernel(kernel: PrimFunc) -> _Caller:
-    own = frozenset(s.buffer.name for s in walk_statements(kernel.body) if isinstance(s, Allocate))
+    own = frozenset(a.buffer.name for a in allocations(kernel))
     parameters = frozenset(parameter.buffer.name for parameter in kernel.buffer_parameters)
     return _Caller(False, {}, own, parameters, frozenset(map(frozenset, kernel.noalias)))
 

@@ -19,15 +19,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from bytewright.ir.address import has_constant_size, size_bytes
+from bytewright.ir.definitions import decided, redefined
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import (
     Allocate,
     PrimFunc,
     Seq,
-    Statement,
 )
-from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import WORKSPACE, Scope, join_scopes, pool_scope
 from bytewright.ir.storage import UNDECIDED
 from bytewright.ir.types import DType
@@ -79,7 +78,7 @@ class _Arena:
         others = "" if request.storage.candidates == self.pools else f": {{{', '.join(self.pools)}}}"
         reason = f"make_arenas: requested from '{self.name}' around its call{cause}{others}"
         storage = request.storage.narrowed(reason, candidates=self.pools, arena=self.name)
-        return replace(request, buffer=replace(request.buffer, scope=scope), storage=storage)
+        return decided(request, scope, storage)
 
 
 def make_arenas(module: Module, target: Target) -> Module:
@@ -100,18 +99,8 @@ def _with_arenas(entry: PrimFunc, module: Module, target: Target) -> PrimFunc:
     arenas = _arenas(entry, module, target)
     if not arenas:
         return entry
-    served = {request.buffer: arena.serve(request) for arena in arenas for request in arena.requests}
-
-    def narrow(buffer: Buffer) -> Buffer:
-        return served[buffer].buffer if buffer in served else buffer
-
-    def annotate(statement: Statement) -> tuple[Statement, ...]:
-        if isinstance(statement, Allocate) and statement.buffer in by_new_buffer:
-            return (by_new_buffer[statement.buffer],)
-        return (statement,)
-
-    by_new_buffer = {allocation.buffer: allocation for allocation in served.values()}
-    body = rewrite_sequence(entry.body, Rewriting(buffer=narrow, statement=annotate))
+    served = {r.buffer.name: arena.serve(r) for arena in arenas for r in arena.requests}
+    body = redefined(entry, served).body
     return replace(entry, body=Seq((*(arena.allocation() for arena in arenas), *body.statements)))
 
 

@@ -7,53 +7,32 @@ that would be requested at run time is planned where it is pinned.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from bytewright.diagnostics import Collector, CompileError, Diagnostic
-from bytewright.ir.expr import Buffer
+from bytewright.ir.definitions import Definition, allocations, decided, redefined
 from bytewright.ir.module import ConstantBuffer, Module
-from bytewright.ir.prim import (
-    Allocate,
-    PrimFunc,
-    Statement,
-)
-from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import Scope, join_scopes, pool_scope
-from bytewright.ir.storage import CANDIDATE_POOLS, Storage
-from bytewright.ir.walk import walk_statements
+from bytewright.ir.storage import CANDIDATE_POOLS
 from bytewright.options import Pin
 from bytewright.target.mistake import closest_names
 from bytewright.target.model import Role, Target
 
 _ROLES = (Role.WORKSPACE, Role.PARAMETERS)
+_PROGRAM = "the program"
 
 
 @dataclass(slots=True)
 class _Pinned:
-    """What the pins make of one buffer.
+    """A definition as the pins so far leave it, and the last of them."""
 
-    Attributes:
-        buffer: As it is in the module.
-        scope: Joined with the pins so far.
-        pools: That it may be in, in order; None for all that the scope has.
-        offset: In its pool; None for any.
-        reasons: The pins so far.
-    """
+    definition: Definition
+    by: str = _PROGRAM
 
-    buffer: Buffer
-    scope: Scope | None
-    pools: tuple[str, ...] | None
-    offset: int | None = None
-    reasons: list[str] = field(default_factory=list[str])
-
-    def narrow(self, storage: Storage) -> Storage:
-        """The record with what pins say, if they say anything: who pins asks for a static plan."""
-        if not self.reasons:
-            return storage
-        reasons = (f"pin_buffers: {reason}" for reason in self.reasons)
-        planned = replace(storage, on_request=None)
-        return planned.narrowed(*reasons, candidates=self.pools, pinned_offset=self.offset)
+    @property
+    def name(self) -> str:
+        return self.definition.buffer.name
 
 
 def pin_buffers(module: Module, target: Target, pins: tuple[Pin, ...]) -> Module:
@@ -65,53 +44,55 @@ def pin_buffers(module: Module, target: Target, pins: tuple[Pin, ...]) -> Module
     """
     if not pins:
         return module
-    allocations = [_pinned(s) for s in walk_statements(module.main.body) if isinstance(s, Allocate)]
-    constants = [_pinned(c) for c in module.constant_buffers]
+    allocated = [[_Pinned(a) for a in allocations(entry)] for entry in module.entries]
+    tensors = [pinned for own in allocated for pinned in own]
+    constants = [_Pinned(constant) for constant in module.constant_buffers]
     collector = Collector()
     for pin in pins:
         with collector.catch():
             role = _role(pin, target)
-            both = (allocations, constants) if role is Role.WORKSPACE else (constants, allocations)
-            matching = [entry for entry in both[0] if fnmatchcase(entry.buffer.name, pin.pattern)]
+            both = (tensors, constants) if role is Role.WORKSPACE else (constants, tensors)
+            matching = [pinned for pinned in both[0] if fnmatchcase(pinned.name, pin.pattern)]
             if not matching:
                 raise _nothing_matches(pin, role, both, target)
-            for entry in matching:
-                _narrow(entry, pin)
+            for pinned in matching:
+                _narrow(pinned, pin)
     collector.stop_if_any()
-    pinned = {entry.buffer.name: entry for entry in (*allocations, *constants)}
+    changed = tuple(p.definition for p in constants if isinstance(p.definition, ConstantBuffer))
     return replace(
         module,
-        entries=tuple(_pin_entry(entry, pinned) for entry in module.entries),
-        constant_buffers=tuple(_pin_constant(c, pinned[c.buffer.name]) for c in module.constant_buffers),
+        entries=tuple(
+            redefined(entry, {pinned.name: pinned.definition for pinned in (*constants, *own)})
+            for entry, own in zip(module.entries, allocated, strict=True)
+        ),
+        constant_buffers=changed,
     )
 
 
-def _pinned(definition: Allocate | ConstantBuffer) -> _Pinned:
-    buffer, storage = definition.buffer, definition.storage
-    return _Pinned(buffer, buffer.scope, storage.candidates, storage.pinned_offset)
-
-
-def _narrow(entry: _Pinned, pin: Pin) -> None:
-    """Joins one pin with what is known of a buffer."""
-    name = entry.buffer.name
-    other = entry.reasons[-1] if entry.reasons else "the program"
-    within = [pool for pool in pin.pools if _join(entry.scope, pool) is not None]
+def _narrow(pinned: _Pinned, pin: Pin) -> None:
+    """Joins one pin with what is known of a buffer: who pins asks for a static plan."""
+    buffer, storage, name = pinned.definition.buffer, pinned.definition.storage, pinned.name
+    within = [pool for pool in pin.pools if _join(buffer.scope, pool) is not None]
     if not within:
-        raise _refused(pin, f"contradicts {other}: '{name}' has the scope {entry.scope} already")
-    _check_candidates(pin, within, entry)
-    left = tuple(pool for pool in within if entry.pools is None or pool in entry.pools)
-    if len(left) == 1:
-        entry.scope = _join(entry.scope, left[0])
-    entry.pools = left if len(pin.pools) > 1 or entry.pools is not None else None
+        raise _refused(pin, f"contradicts {pinned.by}: '{name}' has the scope {buffer.scope} already")
+    _check_candidates(pin, within, pinned)
+    left = tuple(pool for pool in within if storage.candidates is None or pool in storage.candidates)
+    is_list = len(pin.pools) > 1 or storage.candidates is not None
     if pin.offset is not None:
-        if entry.offset not in (None, pin.offset):
-            raise _refused(pin, f"contradicts {other}: '{name}' is at offset {entry.offset} already")
-        if pin.offset % entry.buffer.alignment:
-            nearest = pin.offset // entry.buffer.alignment * entry.buffer.alignment
-            what = f"is not a multiple of {entry.buffer.alignment}, the alignment of '{name}'"
+        if storage.pinned_offset not in (None, pin.offset):
+            raise _refused(
+                pin, f"contradicts {pinned.by}: '{name}' is at offset {storage.pinned_offset} already"
+            )
+        if pin.offset % buffer.alignment:
+            nearest = pin.offset // buffer.alignment * buffer.alignment
+            what = f"is not a multiple of {buffer.alignment}, the alignment of '{name}'"
             raise _refused(pin, what, f"--pin '{replace(pin, offset=nearest)}'")
-        entry.offset = pin.offset
-    entry.reasons.append(f"--pin '{pin}'")
+    pinned.by = f"--pin '{pin}'"
+    planned = replace(storage, on_request=None).narrowed(
+        f"pin_buffers: {pinned.by}", candidates=left if is_list else None, pinned_offset=pin.offset
+    )
+    scope = _join(buffer.scope, left[0]) if len(left) == 1 else buffer.scope
+    pinned.definition = decided(pinned.definition, scope, planned)
 
 
 def _join(scope: Scope | None, pool: str) -> Scope | None:
@@ -154,7 +135,7 @@ def _nothing_matches(
     pin: Pin, role: Role, both: tuple[list[_Pinned], list[_Pinned]], target: Target
 ) -> CompileError:
     """The refusal of a pattern, with what was meant: the same in another case, another pool, or a similar name."""
-    own, foreign = ([entry.buffer.name for entry in entries] for entries in both)
+    own, foreign = ([pinned.name for pinned in group] for group in both)
     place = f"--pin '{pin}'"
     wrong = [name for name in foreign if fnmatchcase(name, pin.pattern)]
     if wrong:
@@ -177,40 +158,19 @@ def _some_names(names: list[str]) -> str:
     return f"names are {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}"
 
 
-def _check_candidates(pin: Pin, within: list[str], entry: _Pinned) -> None:
-    pools, name = entry.pools, entry.buffer.name
+def _check_candidates(pin: Pin, within: list[str], pinned: _Pinned) -> None:
+    pools, name = pinned.definition.storage.candidates, pinned.name
     if pools is None or any(pool in pools for pool in within):
         return
-    if entry.reasons:
-        raise _refused(pin, f"contradicts {entry.reasons[-1]}: '{name}' may be in {', '.join(pools)} alone")
+    if pinned.by != _PROGRAM:
+        raise _refused(pin, f"contradicts {pinned.by}: '{name}' may be in {', '.join(pools)} alone")
     one = pools[0] if len(pools) == 1 else f"one of {', '.join(pools)}"
     raise _refused(
         pin,
-        f"contradicts the program: the {CANDIDATE_POOLS} of '{name}' are {', '.join(pools)}",
+        f"contradicts {pinned.by}: the {CANDIDATE_POOLS} of '{name}' are {', '.join(pools)}",
         f"pin it to {one}, or change {CANDIDATE_POOLS} in the program",
     )
 
 
 def _refused(pin: Pin, what: str, help_text: str | None = None, where: str | None = None) -> CompileError:
     return CompileError(Diagnostic("BW204", f"--pin '{pin}' {what}", help=help_text, where=where))
-
-
-def _pin_entry(entry: PrimFunc, pinned: Mapping[str, _Pinned]) -> PrimFunc:
-    parameters = {parameter.buffer.name for parameter in entry.buffer_parameters}
-
-    def narrow(buffer: Buffer) -> Buffer:
-        if buffer.name in parameters or buffer.name not in pinned:
-            return buffer
-        return replace(buffer, scope=pinned[buffer.name].scope)
-
-    def explain(statement: Statement) -> tuple[Statement, ...]:
-        if isinstance(statement, Allocate) and statement.buffer.name in pinned:
-            statement = replace(statement, storage=pinned[statement.buffer.name].narrow(statement.storage))
-        return (statement,)
-
-    return replace(entry, body=rewrite_sequence(entry.body, Rewriting(buffer=narrow, statement=explain)))
-
-
-def _pin_constant(constant: ConstantBuffer, pinned: _Pinned) -> ConstantBuffer:
-    buffer = replace(constant.buffer, scope=pinned.scope)
-    return replace(constant, buffer=buffer, storage=pinned.narrow(constant.storage))

@@ -26,6 +26,7 @@ from bytewright.ir.analyses.bind_symbols import Binding, Known, binding_at, boun
 from bytewright.ir.analyses.body_clock import BodyClock, body_clock
 from bytewright.ir.analyses.stack import StackUse, stack_uses, worst_arrays
 from bytewright.ir.analyses.touch import Touch, Touches, TouchTable
+from bytewright.ir.definitions import allocations, decided, redefined
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import (
@@ -40,7 +41,6 @@ from bytewright.ir.prim import (
     Region,
     Seq,
     Statement,
-    View,
 )
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import GLOBAL, STACK, WORKSPACE, Rank, Scope, lowering_pass
@@ -107,11 +107,7 @@ def _demand(module: Module, whole: Module, use: StackUse, moved: Collection[Arra
 def _movable(kernel: PrimFunc) -> set[str]:
     """Arrays of a kernel that no scope asked to have on the stack, and that are not one for each thread."""
     per_thread = {allocation.buffer.name for allocation in _in_parallel_loops(kernel, Allocate)}
-    return {
-        s.buffer.name
-        for s in walk_statements(kernel.body)
-        if isinstance(s, Allocate) and s.buffer.scope in (None, GLOBAL)
-    } - per_thread
+    return {a.buffer.name for a in allocations(kernel) if a.buffer.scope in (None, GLOBAL)} - per_thread
 
 
 def _reasons(chosen: Sequence[Array], demands: Sequence[Demand]) -> dict[Array, str]:
@@ -197,63 +193,43 @@ def _hoist(
     """The kernel whose workspace scratch became its last parameters, and that scratch."""
     device = target.device(kernel.device)
     per_thread = {allocation.buffer.name for allocation in _in_parallel_loops(kernel, Allocate)}
-    scratch: list[Allocate] = []
-    decided: dict[Buffer, tuple[Scope, str]] = {}
-    for statement in walk_statements(kernel.body):
-        if isinstance(statement, Allocate) and lowering_pass(statement.buffer.scope, target) is None:
-            buffer = statement.buffer
-            why_moved = moved.get((kernel.name, buffer.name))
-            others = tuple(t for t in touched.get(buffer.name, ()) if t.device != kernel.device)
-            other = others[0] if others else None
-            decided[buffer] = _decide(statement, device, kernel, why_moved, other)
-            scope, reason = decided[buffer]
-            if not _is_on_stack(scope):
-                if buffer.name in per_thread:
-                    raise _shared_by_threads(buffer, kernel, reason)
-                renamed = replace(statement, buffer=replace(buffer, scope=scope))
-                storage = _with_reason(statement.storage, reason)
-                if _is_requested(statement, device):
-                    storage = storage.narrowed(on_request=_USE_BACKEND)
-                scratch.append(replace(renamed, storage=storage))
+    placed: dict[str, Allocate] = {}
+    for allocation in allocations(kernel):
+        buffer, storage = allocation.buffer, allocation.storage
+        if lowering_pass(buffer.scope, target) is not None:
+            continue
+        other = next((t for t in touched.get(buffer.name, ()) if t.device != kernel.device), None)
+        scope, reason = _decide(allocation, device, kernel, moved.get((kernel.name, buffer.name)), other)
+        if not _is_on_stack(scope):
+            if buffer.name in per_thread:
+                raise _shared_by_threads(buffer, kernel, reason)
+            storage = _with_reason(storage, reason)
+            if _is_requested(allocation, device):
+                storage = storage.narrowed(on_request=_USE_BACKEND)
+        elif buffer.shape:
+            storage = storage.narrowed(f"place_scratch: {reason}")
+        placed[buffer.name] = decided(allocation, scope, storage)
+    kernel = redefined(kernel, placed)
+    scratch = tuple(a for a in placed.values() if not _is_on_stack(a.buffer.scope))
+    return (_given(kernel, [a.buffer for a in scratch]), scratch) if scratch else (kernel, scratch)
 
-    scopes = {buffer: scope for buffer, (scope, _) in decided.items()}
-    for statement in walk_statements(kernel.body):
-        if isinstance(statement, View) and statement.source.buffer in scopes:
-            # A view has the scope of what it shows.
-            scopes[statement.buffer] = scopes[statement.source.buffer]
 
-    def rename(buffer: Buffer) -> Buffer:
-        return replace(buffer, scope=scopes[buffer]) if buffer in scopes else buffer
-
-    names = {allocation.buffer.name for allocation in scratch}
-    reasons = {buffer.name: reason for buffer, (_, reason) in decided.items()}
-
-    private: dict[str, list[Buffer]] = {}
+def _given(kernel: PrimFunc, scratch: Sequence[Buffer]) -> PrimFunc:
+    """The kernel that is given what it allocated; loops say what of it carries nothing from turn to turn."""
+    given, private = set(scratch), dict[str, list[Buffer]]()
     for buffer, loop in _innermost_loops(kernel.body):
-        if buffer.name in names:
-            private.setdefault(loop, []).append(rename(buffer))
+        if buffer in given:
+            private.setdefault(loop, []).append(buffer)
 
     def drop(statement: Statement) -> tuple[Statement, ...]:
         if isinstance(statement, For):
             own = private.get(statement.variable.name, [])
             return (replace(statement, private=(*statement.private, *own)),)
-        if not isinstance(statement, Allocate):
-            return (statement,)
-        if statement.buffer.name in names:
-            return ()
-        if statement.buffer.name not in reasons:
-            return (statement,)
-        if not statement.buffer.shape:
-            return (statement,)
-        reason = f"place_scratch: {reasons[statement.buffer.name]}"
-        return (replace(statement, storage=statement.storage.narrowed(reason)),)
+        return () if isinstance(statement, Allocate) and statement.buffer in given else (statement,)
 
-    body = rewrite_sequence(kernel.body, Rewriting(buffer=rename, statement=drop))
-    parameters = tuple(
-        BufferParameter(allocation.buffer, Access.READ_WRITE, ParameterRole.SCRATCH) for allocation in scratch
-    )
-    placed = replace(kernel, parameters=(*kernel.parameters, *parameters), body=body)
-    return placed, tuple(scratch)
+    parameters = (BufferParameter(buffer, Access.READ_WRITE, ParameterRole.SCRATCH) for buffer in scratch)
+    body = rewrite_sequence(kernel.body, Rewriting(statement=drop))
+    return replace(kernel, parameters=(*kernel.parameters, *parameters), body=body)
 
 
 def _with_reason(storage: Storage, reason: str) -> Storage:
@@ -298,8 +274,8 @@ def _is_requested(asked: Allocate, device: Device) -> bool:
     return is_plain and device.use_backend_alloc_workspace
 
 
-def _is_on_stack(scope: Scope) -> bool:
-    return scope == STACK or scope.rank is Rank.LOCAL
+def _is_on_stack(scope: Scope | None) -> bool:
+    return scope is not None and (scope == STACK or scope.rank is Rank.LOCAL)
 
 
 def _decide(
@@ -338,10 +314,10 @@ def _decide(
 def _check_locals(module: Module, target: Target) -> None:
     """Private arrays are small, or all of them that are not are refused at once."""
     private = [
-        (kernel, statement.buffer)
+        (kernel, allocation.buffer)
         for kernel in module.kernels
-        for statement in walk_statements(kernel.body)
-        if isinstance(statement, Allocate) and _is_private(statement.buffer)
+        for allocation in allocations(kernel)
+        if allocation.buffer.scope is not None and allocation.buffer.scope.rank is Rank.LOCAL
     ]
     largest: dict[str, int] = {}
     for kernel, buffer in private:
@@ -364,58 +340,37 @@ def _check_locals(module: Module, target: Target) -> None:
     collector.stop_if_any()
 
 
-def _is_private(buffer: Buffer) -> bool:
-    return buffer.scope is not None and buffer.scope.rank is Rank.LOCAL
-
-
 def _check_stack(
     buffer: Buffer, device: Device, kernel: PrimFunc, other: Touch | None, pools: tuple[str, ...] | None
 ) -> None:
+    """Refuses what asks for the stack by name and cannot be there."""
+    what, help_text = f"'{buffer.name}' of kernel '{kernel.name}' asks for global.stack", _CHANGE_THE_SCOPE
     if pools is not None:
-        raise _refused(
-            kernel,
-            f"'{buffer.name}' of kernel '{kernel.name}' asks for global.stack, and its {CANDIDATE_POOLS} are "
-            f"{', '.join(pools)}: a list of pools leaves no stack",
-            f"in the kernel: leave out one of the two, the scope or {CANDIDATE_POOLS}",
-        )
-    if other is not None:
-        raise _refused(
-            kernel,
-            f"'{buffer.name}' of kernel '{kernel.name}' asks for global.stack, but device '{other.device}' touches "
-            f"it, and the stack of '{device.name}' is that device's alone: {other.reason}",
-            _CHANGE_THE_SCOPE,
-        )
-    if not has_constant_size(buffer):
-        raise _refused(
-            kernel,
-            f"'{buffer.name}' of kernel '{kernel.name}' asks for global.stack, but its size is known only at "
-            "run time",
-            _CHANGE_THE_SCOPE,
-        )
-    if not device.runs_c:
-        raise _refused(
-            kernel,
-            f"'{buffer.name}' of kernel '{kernel.name}' asks for global.stack, but device '{device.name}' has no "
-            "stack",
-            _CHANGE_THE_SCOPE,
-        )
-    if device.use_backend_alloc_workspace:
-        raise _refused(
-            kernel,
-            f"'{buffer.name}' of kernel '{kernel.name}' asks for global.stack, and device '{device.name}' has "
-            f"{_USE_BACKEND}, which keeps every allocation off the stack",
-            f"--no-{_USE_BACKEND}",
-        )
+        why = f", and its {CANDIDATE_POOLS} are {', '.join(pools)}: a list of pools leaves no stack"
+        help_text = f"in the kernel: leave out one of the two, the scope or {CANDIDATE_POOLS}"
+    elif other is not None:
+        its = f"the stack of '{device.name}' is that device's alone"
+        why = f", but device '{other.device}' touches it, and {its}: {other.reason}"
+    elif not has_constant_size(buffer):
+        why = ", but its size is known only at run time"
+    elif not device.runs_c:
+        why = f", but device '{device.name}' has no stack"
+    elif device.use_backend_alloc_workspace:
+        why = f", and device '{device.name}' has {_USE_BACKEND}, which keeps every allocation off the stack"
+        help_text = f"--no-{_USE_BACKEND}"
+    else:
+        return
+    raise _refused(kernel, f"{what}{why}", help_text)
 
 
 def _check_entry(entry: PrimFunc) -> None:
     """The entry has no arrays of its own: what it allocates, the planner places in pools."""
-    for statement in walk_statements(entry.body):
-        if isinstance(statement, Allocate) and statement.buffer.scope == STACK:
+    for allocation in allocations(entry):
+        if allocation.buffer.scope == STACK:
             raise _refused(
                 entry,
-                f"'{statement.buffer.name}' of the entry asks for global.stack, but what the entry allocates is passed "
-                "from kernel to kernel and placed by the planner, in workspace pools alone",
+                f"'{allocation.buffer.name}' of the entry asks for global.stack, but what the entry allocates is "
+                "passed from kernel to kernel and placed by the planner, in workspace pools alone",
                 "in the program: use the scope global or global.workspace for it, or allocate it in the kernel",
             )
 

@@ -109,3 +109,15 @@ def test_a_pin_against_a_list_of_candidates_names_both(name: str, pool: str, poo
     )
     fits = plan_model(module, target, Options(pins=(Pin(name, "isram"),)))
     assert fits.trial.workspace.placement_of[name].pool == "isram"
+
+
+def test_a_pin_against_an_offset_of_the_program_names_both() -> None:
+    """What a text pins itself is a pin like the user's, and no bug where both speak."""
+    program = MODULE.replace('("isram", "dtcm")', '("isram",), pinned_offset=64')
+    target = apply_overrides(load_target("mps3-an547"), Overrides(workspace=(parse_pool_option("isram"),)))
+    with pytest.raises(CompileError, match="BW204") as caught:
+        plan_model(read_module(program), target, Options(pins=(Pin("t", "isram", offset=128),)))
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.message == "--pin 't=isram+128' contradicts the program: 't' is at offset 64 already"
+    kept = plan_model(read_module(program), target, Options(pins=(Pin("t", "isram", offset=64),)))
+    assert kept.trial.workspace.placement_of["t"].offset == 64

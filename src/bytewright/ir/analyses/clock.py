@@ -118,9 +118,9 @@ class Timeline:
         return (alive[0], alive[-1]) if alive else (0, 0)
 
 
-def read_clock(module: Module, target: Target) -> Timeline:
-    """Numbers the program points of the module's entry; the target says which devices there are."""
-    entry = module.main
+def read_clock(module: Module, target: Target, entry: PrimFunc | None = None) -> Timeline:
+    """Numbers the program points of an entry, of the only one if none is given; devices are the target's."""
+    entry = entry or module.main
     kernels = {kernel.name: kernel for kernel in module.kernels}
     reader = _Reader(kernels, body_clocks(module, target), entry.device, touch_table(module, target))
     reader.sequence(entry.body)
