@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 
 from bytewright.bundle.write import write_bundle
+from bytewright.codegen.writer import OWNERSHIP
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import read_bundle
 from bytewright.execute.run import run_batch
@@ -290,6 +293,50 @@ def test_cmake_builds_the_library(tmp_path: Path) -> None:
     run_command(["cmake", "-S", folder, "-B", tmp_path], tmp_path)
     run_command(["cmake", "--build", tmp_path], tmp_path)
     assert (tmp_path / "libad01_fp32.a").is_file()
+
+
+APPLICATION = """cmake_minimum_required(VERSION 3.13)
+project(application C)
+{before}
+add_subdirectory({folder} model)
+file(WRITE ${{CMAKE_BINARY_DIR}}/main.c "int main(void) {{ return 0; }}")
+add_executable(application ${{CMAKE_BINARY_DIR}}/main.c)
+target_link_libraries(application PRIVATE {model}::{model})
+"""
+
+
+@pytest.mark.parametrize(
+    ("build_type", "before", "level"),
+    [
+        ("", "", "-O2"),
+        ("Debug", "", "-O2"),
+        ("Debug", f"set({KWS.upper()}_OPTIMIZATION -O0)", "-O0"),
+        ("Debug", f'set({KWS.upper()}_OPTIMIZATION "")', None),
+        ("Release", "", "-O3"),
+        ("MinSizeRel", "", "-Os"),
+    ],
+)
+def test_an_application_links_the_alias_and_may_choose_the_optimisation(
+    build_type: str, before: str, level: str | None, tmp_path: Path
+) -> None:
+    if shutil.which("cmake") is None:
+        pytest.skip("cmake is not installed")
+    folder = bundle(KWS, load_target(HOST))
+    text = APPLICATION.format(before=before, folder=folder, model=KWS)
+    (tmp_path / "CMakeLists.txt").write_text(text)
+    choices = [f"-DCMAKE_BUILD_TYPE={build_type}", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"]
+    run_command(["cmake", "-S", tmp_path, "-B", tmp_path / "build", *choices], tmp_path)
+    commands = json.loads((tmp_path / "build" / "compile_commands.json").read_text())
+    (kernels,) = (c["command"] for c in commands if c["file"].endswith(f"{KWS}_kernels.c"))
+    levels = re.findall(r" (-O\w)", kernels)
+    assert (levels[-1] if levels else None) == level
+
+
+def test_every_generated_text_says_whose_it_is() -> None:
+    files = compiled(KWS, load_target(HOST)).files
+    texts = [path for path in files if path.endswith((".c", ".h", ".txt"))]
+    assert len(texts) == 6
+    assert [path for path in texts if OWNERSHIP not in files[path].decode().replace("\n * ", " ")] == []
 
 
 def test_cmake_lists_every_source_and_flag() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bytewright.bundle.install import install
 from bytewright.bundle.standing import look_at, refused
+from bytewright.codegen.writer import OWNERSHIP
 from bytewright.record.plan import Plan
 from bytewright.record.plan_file import PLAN_FILE, document_of, with_files
 
@@ -59,15 +60,22 @@ def _cmake(plan: Plan, sources: list[str], included: list[str], uses_math: bool)
         if included
         else ""
     )
-    flags = " ".join(plan.build.flags[1:])
+    flags, optimization = " ".join(plan.build.flags[1:]), f"{model.upper()}_OPTIMIZATION"
     libraries = f"target_link_libraries({model} PUBLIC m)\n" if uses_math else ""
     return (
+        f"# {OWNERSHIP}\n"
         "cmake_minimum_required(VERSION 3.13)\n"
         f"project({model} C)\n"
         f"add_library({model} STATIC {' '.join(sources)})\n"
+        f"add_library({model}::{model} ALIAS {model})\n"
         f"target_include_directories({model} PUBLIC include)\n"
         f"set_target_properties({model} PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)\n"
         "# Bytes of a pool are reused with other element types.\n"
         f"target_compile_options({model} PRIVATE {flags})\n"
+        "# Kernels are optimised in builds that are not otherwise: with this, which the application may set before.\n"
+        f"if(NOT DEFINED {optimization})\n"
+        f"  set({optimization} -O2)\n"
+        "endif()\n"
+        f"target_compile_options({model} PRIVATE $<$<OR:$<CONFIG:>,$<CONFIG:Debug>>:${{{optimization}}}>)\n"
         f"{binaries}{libraries}"
     )

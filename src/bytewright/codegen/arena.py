@@ -97,7 +97,7 @@ def _free_head(interface: Interface) -> str:
 def backend_source(interface: Interface) -> str:
     """`<model>_backend.c`: the pair, served from the arenas."""
     writer, model, prefix = Writer(), interface.model, interface.prefix
-    writer.comment(
+    writer.title(
         f"Serves what model '{model}' requests at run time, from planned arenas. Define {prefix}_OWN_BACKEND for this "
         "file, or leave it out, and link functions of your own instead."
     )

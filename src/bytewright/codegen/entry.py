@@ -33,7 +33,7 @@ INT_MAX = (1 << 31) - 1
 def entry_source(module: Module, interface: Interface) -> str:
     """The file."""
     writer = Writer()
-    writer.comment(f"Entry of model '{module.name}'. Every buffer lies where the plan put it.")
+    writer.title(f"Entry of model '{module.name}'. Every buffer lies where the plan put it.")
     writer.line(f'#include "{module.name}.h"')
     writer.line()
     _write_byte_order(writer)
@@ -53,7 +53,11 @@ def entry_source(module: Module, interface: Interface) -> str:
     write_range_switch(writer, interface)
     _write_step_macro(writer, module, interface)
     for pool in (*interface.workspaces, *interface.own_copies):
-        if not pool.is_caller and pool.used_bytes:
+        if not pool.is_caller:
+            size = interface.macro(pool, "SIZE")
+            writer.line(
+                f"extern uint8_t {interface.array_name(pool)}[{size}]; /* of no header: private, but linked */"
+            )
             writer.lines(f"{array_declaration(interface, pool)};")
             writer.line()
     write_helpers(writer, interface)

@@ -40,7 +40,7 @@ def externals_header(module: Module, interface: Interface) -> str:
     """The header: the application includes it where it defines the functions, so that the compiler compares."""
     writer = Writer()
     guard = f"{interface.prefix}_EXTERNALS_H"
-    writer.comment(
+    writer.title(
         f"Functions that model '{module.name}' calls and the application defines. Each touches what it is given and "
         "nothing else of the model, keeps no pointer, and is called by the thread that runs the model."
     )

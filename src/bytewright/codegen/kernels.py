@@ -30,7 +30,7 @@ def kernels_header(module: Module) -> str:
     """Prototypes; private to the bundle."""
     writer = Writer()
     guard = f"{module.name.upper()}_KERNELS_H"
-    writer.comment(f"Kernels of model '{module.name}'; private, called by {module.name}.c only.")
+    writer.title(f"Kernels of model '{module.name}'; private, called by {module.name}.c only.")
     writer.line(f"#ifndef {guard}")
     writer.line(f"#define {guard}")
     writer.line()
@@ -52,7 +52,7 @@ def kernels_header(module: Module) -> str:
 def kernels_source(module: Module) -> str:
     """Definitions."""
     writer = Writer()
-    writer.comment(
+    writer.title(
         f"Kernels of model '{module.name}'. Sizes are constants; activations are NHWC. Right shifts of negative\n"
         "numbers are arithmetic, as on every compiler that this code is tested with."
     )

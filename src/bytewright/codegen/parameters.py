@@ -53,7 +53,7 @@ def _lines(content: bytes) -> bytes:
 def parameters_source(interface: Interface) -> str:
     """The arrays of the pools that the generated code provides."""
     writer = Writer()
-    writer.comment(f"Parameters of model '{interface.model}': weights, biases, multipliers and tables.")
+    writer.title(f"Parameters of model '{interface.model}': weights, biases, multipliers and tables.")
     writer.line(f'#include "{interface.model}.h"')
     for pool in interface.parameters:
         if pool.is_caller or not pool.used_bytes:

@@ -12,6 +12,8 @@ _IN_DECLARATION = re.compile(r"(?<=\w) (?=\*?\w)")
 _JOINED = "\0"
 INDENT = "    "
 WIDTH = 110
+# The licence of what is generated, in every file of a bundle that has comments; README.md says it in full.
+OWNERSHIP = "Generated code: whoever generated it may use, change and pass it on without conditions."
 
 
 class Writer:
@@ -64,6 +66,10 @@ class Writer:
             opening = "/* " if index == 0 else " * "
             closing = " */" if index == len(pieces) - 1 else ""
             self.line(f"{opening}{piece}{closing}".rstrip())
+
+    def title(self, text: str) -> None:
+        """What a file is, and whose; each begins with it."""
+        self.comment(f"{text}\n{OWNERSHIP}")
 
     def heading(self, text: str) -> None:
         """The title of a group of what follows."""

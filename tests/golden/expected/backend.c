@@ -1,5 +1,6 @@
 /* Serves what model 'm' requests at run time, from planned arenas. Define M_OWN_BACKEND for this file, or
- * leave it out, and link functions of your own instead. */
+ * leave it out, and link functions of your own instead.
+ * Generated code: whoever generated it may use, change and pass it on without conditions. */
 #include "m.h"
 
 #ifndef M_OWN_BACKEND
