@@ -15,13 +15,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import CompileError, compile_error
 
 
 def missing_program(message: str, package: str) -> CompileError:
     """The error for a program that a Debian package has."""
     help_text = f"install it: apt-get install {package} (Debian's package name)"
-    return CompileError(Diagnostic("BW501", message, help=help_text))
+    return compile_error("BW501", message, help=help_text)
 
 
 def find_program(
@@ -82,10 +82,10 @@ def execute(
             )
         except subprocess.TimeoutExpired as error:
             message = f"{what} did not end within {timeout_seconds:g} s and was stopped"
-            raise CompileError(Diagnostic("BW502", message)) from error
+            raise compile_error("BW502", message) from error
         except OSError as error:
             message = f"{what} could not be started: {error.strerror}"
-            raise CompileError(Diagnostic("BW502", message)) from error
+            raise compile_error("BW502", message) from error
         return subprocess.CompletedProcess(command, done.returncode, _text(said), _text(complained))
 
 

@@ -12,7 +12,7 @@ from importlib.resources import files
 from math import prod
 from pathlib import Path
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import compile_error
 from bytewright.execute.arrays import PlannedArray, blob_arrays, copy_arrays, workspace_arrays
 from bytewright.execute.description import Bundle, Tensor
 from bytewright.execute.watch import Watch, step_header, table_header
@@ -106,16 +106,14 @@ def application_sources(bundle: Bundle, options: BuildOptions) -> list[Path]:
     """
     if bundle.externals and not options.sources:
         names = ", ".join(f"'{name}'" for name in bundle.externals)
-        raise CompileError(
-            Diagnostic(
-                "BW204",
-                f"model '{bundle.model}' calls functions that the application brings: {names}",
-                help="--source FILE.c",
-            )
+        raise compile_error(
+            "BW204",
+            f"model '{bundle.model}' calls functions that the application brings: {names}",
+            help="--source FILE.c",
         )
     for source in options.sources:
         if not source.is_file():
-            raise CompileError(Diagnostic("BW204", f"there is no C file '{source}'"))
+            raise compile_error("BW204", f"there is no C file '{source}'")
     return [source.resolve() for source in options.sources]
 
 

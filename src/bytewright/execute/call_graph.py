@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import compile_error
 from bytewright.execute.build import LANGUAGE_FLAGS, include_flags, staged
 from bytewright.execute.description import Bundle
 from bytewright.execute.tools import (
@@ -80,12 +80,10 @@ def _compiler(isa: Isa, chosen: str | None) -> list[str]:
     if isa.is_host:
         return _with_whole_frames(find_host_compiler(chosen))
     if isa.triple is None:
-        raise CompileError(
-            Diagnostic(
-                "BW204",
-                f"--stack needs to know the core, and the ISA '{isa.name}' names none",
-                help="set the device's isa in the target file: host, or a core such as cortex-m4",
-            )
+        raise compile_error(
+            "BW204",
+            f"--stack needs to know the core, and the ISA '{isa.name}' names none",
+            help="set the device's isa in the target file: host, or a core such as cortex-m4",
         )
     return find_cross_compiler(isa, chosen)
 

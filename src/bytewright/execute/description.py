@@ -21,7 +21,7 @@ import numpy as np
 from bytewright.bundle_folder import is_inside
 from bytewright.c_names import c_identifier
 from bytewright.codegen.interface import blob_path
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import CompileError, compile_error
 from bytewright.ir.border import Io
 from bytewright.ir.types import Symbol
 from bytewright.target.load import load_description
@@ -192,12 +192,10 @@ def _is_runtime(path: str) -> bool:
 
 def not_a_bundle(directory: Path, why: str) -> CompileError:
     """The error for a folder that cannot be run."""
-    return CompileError(
-        Diagnostic(
-            "BW207",
-            f"'{directory}' is not a Bytewright bundle: {why}",
-            help="give the folder that 'bytewright compile MODEL -o DIR' wrote",
-        )
+    return compile_error(
+        "BW207",
+        f"'{directory}' is not a Bytewright bundle: {why}",
+        help="give the folder that 'bytewright compile MODEL -o DIR' wrote",
     )
 
 

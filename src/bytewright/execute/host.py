@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import CompileError, compile_error
 from bytewright.execute.build import (
     LANGUAGE_FLAGS,
     SANITIZER_FLAGS,
@@ -56,20 +56,16 @@ def model_error(bundle: Bundle, status: int) -> CompileError:
     """The error for a status that the model returned to a harness that did all its plan asks for."""
     if bundle.externals and bundle.status_name(status).startswith(f"{bundle.model.upper()}_ERROR_EXTERNAL "):
         names = ", ".join(f"'{name}'" for name in bundle.externals)
-        return CompileError(
-            Diagnostic(
-                "BW502",
-                f"a function of the application ended the run: {bundle.status_name(status)}",
-                notes=(f"model '{bundle.model}' calls {names}, and one of them did not return 0",),
-            )
+        return compile_error(
+            "BW502",
+            f"a function of the application ended the run: {bundle.status_name(status)}",
+            notes=(f"model '{bundle.model}' calls {names}, and one of them did not return 0",),
         )
-    return CompileError(
-        Diagnostic(
-            "BW402",
-            f"model '{bundle.model}' refused to run and returned {bundle.status_name(status)}",
-            notes=("the harness passed memory of exactly the sizes and alignments that the header states",),
-            help="compile the model again; the bundle's files do not belong together",
-        )
+    return compile_error(
+        "BW402",
+        f"model '{bundle.model}' refused to run and returned {bundle.status_name(status)}",
+        notes=("the harness passed memory of exactly the sizes and alignments that the header states",),
+        help="compile the model again; the bundle's files do not belong together",
     )
 
 
@@ -225,10 +221,8 @@ class HostModel:
         bundle = read_bundle(directory)
         options = options or BuildOptions()
         if options.sanitize:
-            raise CompileError(
-                Diagnostic(
-                    "BW204", "a sanitized build is a program of its own and cannot be a shared library"
-                )
+            raise compile_error(
+                "BW204", "a sanitized build is a program of its own and cannot be a shared library"
             )
         # The file may go once it is loaded: the mapping stays. Hidden symbols let the compiler inline.
         flags = ("-shared", "-fPIC", "-fvisibility=hidden")
@@ -289,12 +283,10 @@ class HostContext:
         size_bytes = self._library.bytewright_workspace_size_bytes(index)
         alignment = self._library.bytewright_workspace_alignment(index)
         if (size_bytes, alignment) != (pool.used_bytes, pool.alignment):
-            raise CompileError(
-                Diagnostic(
-                    "BW402",
-                    f"workspace '{pool.name}' is {pool.used_bytes} B at alignment {pool.alignment} in plan.json, "
-                    f"but {size_bytes} B at alignment {alignment} in the header",
-                )
+            raise compile_error(
+                "BW402",
+                f"workspace '{pool.name}' is {pool.used_bytes} B at alignment {pool.alignment} in plan.json, "
+                f"but {size_bytes} B at alignment {alignment} in the header",
             )
         return _Block(size_bytes, alignment)
 
@@ -343,6 +335,4 @@ class HostContext:
         blocks = [*self._workspaces, *self._copies, *self._inputs, *self._outputs]
         broken = [name for name, block in zip(names, blocks, strict=True) if not block.is_intact()]
         if broken:
-            raise CompileError(
-                Diagnostic("BW402", f"model '{self._bundle.model}' wrote outside of {', '.join(broken)}")
-            )
+            raise compile_error("BW402", f"model '{self._bundle.model}' wrote outside of {', '.join(broken)}")

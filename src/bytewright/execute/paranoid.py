@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import CompileError, compile_error
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import Array, Bundle, read_bundle
 from bytewright.execute.host import run_program
@@ -82,13 +82,11 @@ def run_paranoid(
 
 def _violation(bundle: Bundle, on: Place, notes: Sequence[str]) -> CompileError:
     place = "the host" if on == "host" else "its board"
-    return CompileError(
-        Diagnostic(
-            "BW404",
-            f"model '{bundle.model}' does not keep to its plan on {place}",
-            notes=tuple(dict.fromkeys(notes)),
-            help=f"bytewright check {bundle.directory}",
-        )
+    return compile_error(
+        "BW404",
+        f"model '{bundle.model}' does not keep to its plan on {place}",
+        notes=tuple(dict.fromkeys(notes)),
+        help=f"bytewright check {bundle.directory}",
     )
 
 

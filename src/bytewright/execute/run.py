@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Literal, TypedDict, Unpack
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import compile_error
 from bytewright.execute.boards.counts import FunctionCount, RegionTraffic
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import Array, Bundle, read_bundle
@@ -144,7 +144,7 @@ def _run(
 ) -> BatchResult:
     if not 1 <= repeat <= MOST_REPETITIONS:
         limits = f"1 to {MOST_REPETITIONS} times"
-        raise CompileError(Diagnostic("BW204", f"an inference can run {limits}, not {repeat}"))
+        raise compile_error("BW204", f"an inference can run {limits}, not {repeat}")
     nothing = BatchResult((), on, bundle.target.name, bundle.workspace_bytes)
     if on == "qemu":
         run = run_on_board(

@@ -11,7 +11,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bytewright.diagnostics import Collector, CompileError, Diagnostic
+from bytewright.diagnostics import Collector, Diagnostic, compile_error
 from bytewright.execute.description import Array, Bundle, Tensor
 
 
@@ -59,12 +59,10 @@ def check_inputs(bundle: Bundle, inputs: Sequence[ArrayLike]) -> Inputs:
     """
     if len(inputs) != len(bundle.inputs):
         names = ", ".join(f"'{tensor.name}'" for tensor in bundle.inputs)
-        raise CompileError(
-            Diagnostic(
-                "BW205",
-                f"model '{bundle.model}' has {len(bundle.inputs)} inputs, {len(inputs)} were given",
-                notes=(f"in this order: {names}",),
-            )
+        raise compile_error(
+            "BW205",
+            f"model '{bundle.model}' has {len(bundle.inputs)} inputs, {len(inputs)} were given",
+            notes=(f"in this order: {names}",),
         )
     problems = Collector()
     arrays: list[Array] = []

@@ -7,7 +7,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import CompileError, compile_error
 from bytewright.programs import execute, find_program
 from bytewright.target.isa.isa import Isa
 
@@ -72,7 +72,7 @@ def failure(message: str, output: str = "", help_text: str | None = None) -> Com
     shown = lines[:_SHOWN_LINES]
     if len(lines) > len(shown):
         shown.append(f"... and {len(lines) - len(shown)} more lines")
-    return CompileError(Diagnostic("BW502", message, notes=tuple(shown), help=help_text))
+    return compile_error("BW502", message, notes=tuple(shown), help=help_text)
 
 
 def compile_c(command: Sequence[str], *, directory: Path, what: str) -> str:

@@ -194,14 +194,27 @@ def _overlaps(intervals: list[_Interval], seen: str, only_own_views: bool = Fals
             yield Mistake(guilty.path, message, (str(a), str(b)))
 
 
+def _unknown_memory(target: Target, path: Path, what: str, name: str) -> Mistake:
+    names = [memory.name for memory in target.memories]
+    message = f"{what} memory {name!r}, which does not exist"
+    return Mistake(path, message, (listing("memories", names),), closest(name, names))
+
+
+def _out_of_reach(path: Path, message: str, device: Device, memory: str) -> Mistake:
+    """A memory that a device does not reach, with what it reaches and the line that would change it."""
+    help_text = in_target_file(reach_line(device, memory))
+    return Mistake(path, message, (_reaches(device),), help_text)
+
+
+def _reaches(device: Device) -> str:
+    return listing(f"{device.name!r} reaches", device.reached_memories)
+
+
 def _device_problems(target: Target, device: Device) -> Iterator[Mistake]:
     path: Path = ("device", device.name)
-    names = [memory.name for memory in target.memories]
     for position, entry in enumerate(device.reach):
-        if entry.memory not in names:
-            message = f"device {device.name!r} reaches memory {entry.memory!r}, which does not exist"
-            suggestion = closest(entry.memory, names)
-            yield Mistake((*path, "reach"), message, (listing("memories", names),), suggestion)
+        if target.find_memory(entry.memory) is None:
+            yield _unknown_memory(target, (*path, "reach"), f"device {device.name!r} reaches", entry.memory)
         if entry.memory in device.reached_memories[:position]:
             yield Mistake((*path, "reach"), f"memory {entry.memory!r} stands twice in 'reach'")
     yield from _width_problems(target, device)
@@ -257,19 +270,15 @@ def _stack_problems(target: Target, device: Device, context: ExecutionContext) -
     path = context_path(device, context)
     memory = target.find_memory(context.memory)
     if memory is None:
-        names = [memory.name for memory in target.memories]
-        message = f"the stack of {context.name!r} is in memory {context.memory!r}, which does not exist"
-        yield Mistake(
-            (*path, "stack"), message, (listing("memories", names),), closest(context.memory, names)
-        )
+        what = f"the stack of {context.name!r} is in"
+        yield _unknown_memory(target, (*path, "stack"), what, context.memory)
         return
     if not memory.is_writable:
         message = f"the stack of {context.name!r} is in memory {memory.name!r}, which is read-only"
         yield Mistake((*path, "stack"), message)
     if device.reach and not device.reaches(memory.name):
         message = f"the stack of {context.name!r} is in memory {memory.name!r}, which {device.name!r} does not reach"
-        notes = (listing(f"{device.name!r} reaches", device.reached_memories),)
-        yield Mistake((*path, "stack"), message, notes, in_target_file(reach_line(device, memory.name)))
+        yield _out_of_reach((*path, "stack"), message, device, memory.name)
     size_bytes = context.max_stack_size_bytes
     if size_bytes is not None and context.stack_reserve_bytes >= size_bytes:
         message = (
@@ -338,10 +347,7 @@ def _reaches_unknown(target: Target, device: Device) -> bool:
 def _pool_problems(target: Target, pool: Pool, path: Path) -> Iterator[Mistake]:
     memory = target.find_memory(pool.memory)
     if memory is None:
-        names = [memory.name for memory in target.memories]
-        message = f"pool {pool.name!r} is in memory {pool.memory!r}, which does not exist"
-        suggestion = closest(pool.memory, names)
-        yield Mistake((*path, "memory"), message, (listing("memories", names),), suggestion)
+        yield _unknown_memory(target, (*path, "memory"), f"pool {pool.name!r} is in", pool.memory)
         return
     if pool.role is Role.STATE:
         message = f"state pool {pool.name!r} would never be used: no model keeps anything between runs yet"
@@ -352,7 +358,7 @@ def _pool_problems(target: Target, pool: Pool, path: Path) -> Iterator[Mistake]:
         yield Mistake((*path, "memory"), message, (listing("memories that can be written", writable),))
     if not pool.devices and not any(_reaches_unknown(target, device) for device in target.devices):
         message = f"no device reaches memory {memory.name!r}, so none can use pool {pool.name!r}"
-        notes = tuple(listing(f"{d.name!r} reaches", d.reached_memories) for d in target.devices)
+        notes = tuple(map(_reaches, target.devices))
         device = target.find_device(target.default_device_name)
         help_text = None if device is None else in_target_file(reach_line(device, memory.name))
         yield Mistake((*path, "memory"), message, notes, help_text)
@@ -366,9 +372,7 @@ def _pool_problems(target: Target, pool: Pool, path: Path) -> Iterator[Mistake]:
             message = (
                 f"pool {pool.name!r} is for device {name!r}, which does not reach memory {memory.name!r}"
             )
-            notes = (listing(f"{name!r} reaches", device.reached_memories),)
-            help_text = in_target_file(reach_line(device, memory.name))
-            yield Mistake((*path, "devices"), message, notes, help_text)
+            yield _out_of_reach((*path, "devices"), message, device, memory.name)
 
 
 def _load_problems(target: Target, pool: Pool, path: Path) -> Iterator[Mistake]:
@@ -432,9 +436,7 @@ def _copy_reach_problems(target: Target, pool: Pool, path: Path) -> Iterator[Mis
             message = (
                 f"device {device.name!r}, which copies pool {pool.name!r}, does not reach memory {name!r}"
             )
-            yield Mistake(
-                (*path, key), message, (listing(f"{device.name!r} reaches", device.reached_memories),)
-            )
+            yield Mistake((*path, key), message, (_reaches(device),))
 
 
 def _section_problems(target: Target, pools: list[tuple[Pool, Path]]) -> Iterator[Mistake]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from bytewright.diagnostics import Collector, CompileError, Diagnostic
+from bytewright.diagnostics import Collector, CompileError, Diagnostic, compile_error
 from bytewright.option import Option, OptionSyntaxError, Size, Switch, Texts
 from bytewright.target.check import (
     bytes_left,
@@ -399,7 +399,7 @@ def _replacement(target: Target, role: Role, option: PoolOption, given: tuple[Po
             other = replace(option, memory=meant[0] if meant else _suitable_memory(target, role))
         suggestion = " ".join(f"--{role.value} {other if o == option else o}" for o in given)
         note = listing("memories", names)
-        raise CompileError(Diagnostic("BW204", message, (note,), suggestion, f"--{role.value} {option}"))
+        raise compile_error("BW204", message, (note,), suggestion, f"--{role.value} {option}")
     size_bytes, takes_remainder = option.size_bytes, option.size_bytes is None
     if existing is not None and existing.role is role and existing.memory == memory_name:
         return replace(existing, size_bytes=size_bytes, takes_remainder=takes_remainder)
@@ -445,7 +445,7 @@ def _index_of(pools: Sequence[Pool], option: ResizeOption | ProviderOption) -> i
     meant = closest_names(option.pool, names)
     help_text = str(replace(option, pool=meant[0])) if meant else None
     message, note = f"there is no pool {option.pool!r}", listing("pools", names)
-    raise CompileError(Diagnostic("BW204", message, (note,), help_text, str(option)))
+    raise compile_error("BW204", message, (note,), help_text, str(option))
 
 
 def _refuse_repetitions(

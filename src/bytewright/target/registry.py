@@ -11,7 +11,7 @@ from importlib.resources import files
 from os import PathLike
 from pathlib import Path
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import compile_error
 from bytewright.target.load import load_file, load_text
 from bytewright.target.mistake import closest, listing
 from bytewright.target.model import Target
@@ -41,4 +41,4 @@ def load_target(name_or_path: str | PathLike[str]) -> Target:
         return load_file(path)
     suggestion = closest(name_or_path, BUILTIN_TARGETS) or "a file is given by its path, such as ./board.toml"
     note = listing("built-in targets", BUILTIN_TARGETS)
-    raise CompileError(Diagnostic("BW203", f"there is no target {name_or_path!r}", (note,), suggestion))
+    raise compile_error("BW203", f"there is no target {name_or_path!r}", (note,), suggestion)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import CompileError, compile_error
 
 Path = tuple[str | int, ...]
 
@@ -99,7 +99,7 @@ def refuse_vast_integers(source: Source) -> None:
         path, value = waiting.pop()
         if isinstance(value, int) and value.bit_length() > _MOST_BITS:
             message = f"an integer has {value.bit_length()} bits, but nothing here needs more than 64"
-            raise CompileError(Diagnostic("BW202", message, where=source.where(path)))
+            raise compile_error("BW202", message, where=source.where(path))
         if isinstance(value, Mapping):
             members = cast("Mapping[str, object]", value).items()
         elif isinstance(value, list):
@@ -107,7 +107,7 @@ def refuse_vast_integers(source: Source) -> None:
         else:
             continue
         if len(path) >= _MOST_DEPTH:
-            raise CompileError(Diagnostic("BW202", "the values are nested too deeply", where=source.file))
+            raise compile_error("BW202", "the values are nested too deeply", where=source.file)
         waiting.extend(((*path, key), member) for key, member in reversed([*members]))
 
 
@@ -125,7 +125,7 @@ def _refuse_repeated_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _malformed(file: str, line: int | None, message: str) -> CompileError:
-    return CompileError(Diagnostic("BW202", message, where=file if line is None else f"{file}:{line}"))
+    return compile_error("BW202", message, where=file if line is None else f"{file}:{line}")
 
 
 def _split_position(message: str, text: str) -> tuple[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import CompileError, compile_error
 from bytewright.input_file import require_regular
 from bytewright.target.size import format_size
 
@@ -35,4 +35,4 @@ def read_text(path: Path) -> str:
 
 
 def _refused(path: Path, why: str, where: str | None = None) -> CompileError:
-    return CompileError(Diagnostic("BW201", f"cannot read {str(path)!r}: {why}", where=where))
+    return compile_error("BW201", f"cannot read {str(path)!r}: {why}", where=where)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import compile_error
 from bytewright.execute.arrays import ArrayKind, planned_arrays
 from bytewright.execute.boards.counts import AddressRange, ImageSymbol
 from bytewright.execute.description import Bundle
@@ -78,13 +78,11 @@ def check_places(
             wanted.append(named.memory)
     if faults:
         names = " and ".join(f"'{name}'" for name in dict.fromkeys(wanted))
-        raise CompileError(
-            Diagnostic(
-                "BW405",
-                f"the image of model '{bundle.model}' for {board_name} is not what its plan says",
-                tuple(faults),
-                help=f"build without flags of your own, or give a `section` to memory {names} in the target file",
-            )
+        raise compile_error(
+            "BW405",
+            f"the image of model '{bundle.model}' for {board_name} is not what its plan says",
+            tuple(faults),
+            help=f"build without flags of your own, or give a `section` to memory {names} in the target file",
         )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from string import Template
 
 from bytewright.c_names import c_identifier
-from bytewright.diagnostics import CompileError, Diagnostic, InternalError
+from bytewright.diagnostics import InternalError, compile_error
 from bytewright.execute.arrays import PlannedArray, blob_section, planned_arrays, stack_array
 from bytewright.execute.boards.facts import BOARDS, Board
 from bytewright.execute.boards.protection import GRANULE_BYTES, Rights
@@ -60,13 +60,11 @@ def board_for(target: Target) -> Board:
     for board in BOARDS.values():
         if _obstacle(target, board) is None:
             return board
-    raise CompileError(
-        Diagnostic(
-            "BW204",
-            f"no board that QEMU emulates can run a bundle for target '{target.name}'",
-            notes=tuple(f"{board.name}: {_obstacle(target, board)}" for board in BOARDS.values()),
-            help=f"compile for one of them: --target {' | '.join(BOARDS)}",
-        )
+    raise compile_error(
+        "BW204",
+        f"no board that QEMU emulates can run a bundle for target '{target.name}'",
+        notes=tuple(f"{board.name}: {_obstacle(target, board)}" for board in BOARDS.values()),
+        help=f"compile for one of them: --target {' | '.join(BOARDS)}",
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from itertools import pairwise
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import compile_error
 
 GRANULE_BYTES = 32
 
@@ -82,7 +82,7 @@ def fitted_regions(
         ]
         if not gaps:
             message = f"{what} needs {needed} regions of memory protection, the board has {num_regions}"
-            raise CompileError(Diagnostic("BW204", message, help=help_text))
+            raise compile_error("BW204", message, help=help_text)
         _, index = min(gaps)
         regions[index : index + 2] = [
             ProtectedRegion(regions[index].first, regions[index + 1].end, Rights.READ)

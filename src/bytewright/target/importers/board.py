@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import CompileError, compile_error
 from bytewright.target.model import MemoryAccess
 
 
@@ -68,4 +68,4 @@ class FoundBoard:
 
 def refusal(message: str, where: str, *notes: str, help_text: str | None = None) -> CompileError:
     """BW202: the source is not valid, or says nothing that a target can be made of."""
-    return CompileError(Diagnostic("BW202", message, notes, help_text, where))
+    return compile_error("BW202", message, notes, help_text, where)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import CompileError, compile_error
 from bytewright.target.importers.board import FoundBoard, FoundMemory, refusal
 from bytewright.target.importers.limits import LimitError, run_limited
 from bytewright.target.importers.names import memory_name, target_name
@@ -81,7 +81,7 @@ def _parse(path: Path, text: str, include: Sequence[Path], source: SourceMap) ->
     except ImportError:
         help_text = "install it: pip install 'bytewright[import]'"
         message = "a devicetree needs the Python package 'devicetree', which is not installed"
-        raise CompileError(Diagnostic("BW501", message, help=help_text)) from None
+        raise compile_error("BW501", message, help=help_text) from None
     with tempfile.TemporaryDirectory(prefix="bytewright-import-") as folder:
         copy = Path(folder) / "board.dts"
         copy.write_text(text, encoding="utf-8")

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import CompileError, Diagnostic, compile_error
 from bytewright.programs import find_program
 from bytewright.target.importers.board import FoundBoard, FoundMemory, refusal
 from bytewright.target.importers.names import memory_name, target_name
@@ -164,7 +164,7 @@ class _Laboratory:
             if done.returncode != 0:
                 notes = tuple(done.stderr.splitlines()[:4])
                 message = f"{self._linker[0]!r} does not link like a GNU linker"
-                raise CompileError(Diagnostic("BW502", message, notes, "name another one in LD"))
+                raise compile_error("BW502", message, notes, "name another one in LD")
         return made
 
     def _stand_in(self, message: _Message) -> bool:

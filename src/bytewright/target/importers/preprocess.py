@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import CompileError, Diagnostic, compile_error
 from bytewright.programs import find_program
 from bytewright.target.importers.programs import run_program
 from bytewright.target.isa.find import TRIPLES
@@ -41,7 +41,7 @@ def preprocess(path: Path, text: str, include: Sequence[Path], define: Sequence[
     found = [match for line in done.stderr.splitlines() if (match := _ERROR.fullmatch(line.strip()))]
     if not found:
         notes = tuple(done.stderr.splitlines()[:4])
-        raise CompileError(Diagnostic("BW502", "the C preprocessor failed", notes))
+        raise compile_error("BW502", "the C preprocessor failed", notes)
     raise CompileError(
         Diagnostic("BW202", f"the C preprocessor: {m[3]}", help=_help(m[3]), where=f"{m[1]}:{m[2]}")
         for m in found

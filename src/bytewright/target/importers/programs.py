@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Sequence
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import compile_error
 from bytewright.programs import execute
 from bytewright.target.importers import limits
 
@@ -25,8 +25,8 @@ def run_program(command: Sequence[str], what: str) -> subprocess.CompletedProces
     )
     if max(len(text.encode()) for text in (done.stdout, done.stderr)) >= limits.OUTPUT_BYTES:
         message = f"{what} wrote {limits.OUTPUT_BYTES >> 20} MiB of output and was stopped"
-        raise CompileError(Diagnostic("BW502", message))
+        raise compile_error("BW502", message)
     if done.returncode < 0:
         message = f"{what} was ended by signal {-done.returncode}"
-        raise CompileError(Diagnostic("BW502", message, tuple(done.stderr.splitlines()[:4])))
+        raise compile_error("BW502", message, tuple(done.stderr.splitlines()[:4]))
     return done

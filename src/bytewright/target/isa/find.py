@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import compile_error
 from bytewright.target.isa.arm import ARM
 from bytewright.target.isa.isa import Isa
 from bytewright.target.isa.others import OTHERS
@@ -44,7 +44,7 @@ def require_isa(name: str) -> Isa:
     isa = find_isa(name)
     if isa is None:
         message = f"there is no instruction set {shown(name)}"
-        raise CompileError(Diagnostic("BW204", message, (isa_note(),), isa_help(name), f"--isa {name}"))
+        raise compile_error("BW204", message, (isa_note(),), isa_help(name), f"--isa {name}")
     return isa
 
 
