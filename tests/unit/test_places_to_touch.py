@@ -1,0 +1,90 @@
+"""How many files know a thing that is added often: what CONTRIBUTING.md counts, held as far as the sources show it."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from bytewright.frontends.registry import FRONTENDS
+from bytewright.frontends.tflite.table import ADVICE, OPERATORS
+from bytewright.lower.elements import ELEMENTS
+from bytewright.lower.kernels.registry import TEMPLATES
+from bytewright.ops.registry import OPERATIONS
+
+PACKAGE = Path(__file__).resolve().parents[2] / "src" / "bytewright"
+# Passes about certain operators: an operator that is added needs none of them.
+REWRITES = {"lower/fold_pad.py"}
+
+
+def _index() -> tuple[dict[tuple[str, str], set[str]], dict[str, set[str]]]:
+    """Which files import a name of a module, and in which a text stands, by their paths in the package."""
+    imports: dict[tuple[str, str], set[str]] = defaultdict(set)
+    texts: dict[str, set[str]] = defaultdict(set)
+    for path in sorted(PACKAGE.rglob("*.py")):
+        file = path.relative_to(PACKAGE).as_posix()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                for alias in node.names:
+                    imports[node.module or "", alias.name].add(file)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                texts[node.value].add(file)
+    return imports, texts
+
+
+IMPORTS, TEXTS = _index()
+
+
+@pytest.mark.parametrize("name", sorted(OPERATIONS))
+def test_few_files_know_a_graph_operator(name: str) -> None:
+    operation = OPERATIONS[name]
+    own = operation.__module__.removeprefix("bytewright.").replace(".", "/") + ".py"
+    users = IMPORTS[operation.__module__, operation.__name__] - REWRITES
+    assert len({own, *users}) <= (4 if operation in ELEMENTS else 5), users
+    outside = {file for file in users if not file.startswith(("lower/", "frontends/"))}
+    assert not outside, "neither its record, nor lowering, nor a frontend"
+    if operation in ELEMENTS:
+        assert "lower/kernels/registry.py" not in users
+    elif operation in TEMPLATES:
+        assert "lower/elements.py" not in users
+        assert "lower/kernels/registry.py" in users
+
+
+@pytest.mark.parametrize("kind", sorted(OPERATORS))
+def test_one_row_says_everything_of_a_tflite_operator(kind: str) -> None:
+    """Other files name it where its arithmetic, or a message about it, is its own."""
+    named = TEXTS[kind]
+    activations = {
+        "frontends/tflite/options.py",
+        "ops/arithmetic/multiplier.py",
+    }  # names of fused activations too
+    assert "frontends/tflite/table.py" in named
+    assert len(named - activations) <= 3, named
+    assert kind not in ADVICE, "advice is for operators that are not supported"
+
+
+def test_nobody_but_the_registry_knows_a_frontend() -> None:
+    """`open_batch` is a pass on graphs of all; `--print-after` writes the files that the text's frontend reads."""
+    known = {"bytewright.frontends.registry", "bytewright.frontends.open_batch"}
+    users = {
+        file
+        for (module, _), files in IMPORTS.items()
+        if module.startswith("bytewright.frontends") and module not in known
+        for file in files
+    }
+    assert {file for file in users if not file.startswith("frontends/")} == {"cli/print_after.py"}
+    named = {file for suffix in FRONTENDS for file in TEXTS[suffix]}
+    assert {file for file in named if not file.startswith("frontends/")} == set()
+
+
+def test_folders_of_frontends_do_not_know_each_other() -> None:
+    inside = PACKAGE / "frontends"
+    folders = sorted(path.name for path in inside.iterdir() if (path / "__init__.py").is_file())
+    assert "tflite" in folders
+    for (module, _), files in IMPORTS.items():
+        parts = module.split(".")
+        if parts[:2] == ["bytewright", "frontends"] and parts[2:3] and parts[2] in folders:
+            allowed = (f"frontends/{parts[2]}/", "frontends/registry.py", "cli/print_after.py")
+            assert all(file.startswith(allowed) for file in files), module
