@@ -12,7 +12,6 @@ from bytewright.bundle.write import bundle_files
 from bytewright.codegen.check_indices import check_indices
 from bytewright.codegen.generate import generate_c
 from bytewright.codegen.includes import uses_math
-from bytewright.codegen.interface import interface_of
 from bytewright.codegen.name_symbols import name_symbols
 from bytewright.frontends.open_batch import open_batch
 from bytewright.frontends.registry import import_model
@@ -33,6 +32,7 @@ from bytewright.place.plan_devices import plan_devices
 from bytewright.plan.request import DEFAULT_NODE_BUDGET
 from bytewright.plan.solve import find_solver, solve
 from bytewright.record.build_plan import build_plan
+from bytewright.record.names import names_of
 from bytewright.record.parameter_bytes import parameter_bytes
 from bytewright.record.plan import Plan
 from bytewright.record.plan_file import document_of
@@ -117,8 +117,8 @@ def compile_model(
     planned = _plan(model, options, run)  # from a model to a place for every byte
     run.begin("codegen")  # C text
     admit_to_codegen(planned.module)
-    interface = interface_of(planned.module, planned.plan, planned.contents, options.embed)
-    c_files = generate_c(planned.module, interface)
+    names = names_of(planned.plan)
+    c_files = generate_c(planned.module, planned.plan, names, planned.contents, options.embed)
     run.begin("bundle")  # what the user takes away
     plan, files = bundle_files(c_files, planned.plan, uses_math(planned.module))
     return Compiled(planned.module, plan, files)

@@ -22,6 +22,7 @@ from bytewright.ir.text.reader import Constants
 from bytewright.ops.registry import OPERATIONS
 from bytewright.options import Options, Pin
 from bytewright.pipeline import Compiled, compile_model
+from bytewright.record.names import Names
 from bytewright.run_passes import PASSES
 from bytewright.target.load import load_file
 from bytewright.target.registry import load_target
@@ -62,7 +63,7 @@ def test_a_kernel(golden: Golden, name: str, target: str) -> None:
         replace(kernel, noalias=tuple((p.buffer.name, "output") for p in kernel.buffer_parameters[:-1]))
         for kernel in shared.kernels
     )
-    text = kernels_source(replace(shared, kernels=restricted))
+    text = kernels_source(replace(shared, kernels=restricted), Names(shared.name))
     golden(f"{name}_{target}.c", text[text.index("/* hand.tflite") :])
 
 

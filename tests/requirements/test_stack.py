@@ -18,7 +18,6 @@ import pytest
 from bytewright import pipeline
 from bytewright.bundle.write import write_bundle
 from bytewright.codegen.generate import generate_c
-from bytewright.codegen.interface import Embedding, interface_of
 from bytewright.codegen.kernels import kernels_source
 from bytewright.diagnostics import CompileError, InternalError
 from bytewright.execute.call_graph import compile_call_graphs
@@ -52,6 +51,7 @@ from bytewright.ir.walk import walk_statements
 from bytewright.options import Pin
 from bytewright.place.attach_candidates import attach_candidates
 from bytewright.plan.solve import solve
+from bytewright.record.names import Names, names_of
 from bytewright.storage.apply_solution import apply_solution
 from bytewright.storage.build_problem import build_parameter_problem, build_workspace_problem
 from bytewright.storage.pin_buffers import pin_buffers
@@ -127,7 +127,7 @@ def places(module: Module, target: Target) -> Places:
 
 def local_arrays(module: Module, target: Target) -> list[tuple[str, int]]:
     """Local arrays of the generated kernels: function and bytes."""
-    text = kernels_source(planned(module, target).module)
+    text = kernels_source(planned(module, target).module, Names("m"))
     found: list[tuple[str, int]] = []
     function = ""
     for line in text.splitlines():
@@ -650,9 +650,9 @@ def test_s23_a_tag_that_a_pass_lowers_is_left_alone_and_refused_at_emission(wher
     violations = [v.text for v in find_violations(result, Stage.PLANNED, target)]
     assert any("scope 'global.unified' was left over by pass 'lower_unified'" in text for text in violations)
     original = planned(lowered_by_its_pass(module, where), target)
-    interface = interface_of(original.module, original.plan, original.contents, Embedding.AUTO)
+    plan, names = original.plan, names_of(original.plan)
     with pytest.raises(InternalError, match=r"scratch0|t1/out"):
-        generate_c(result, interface)
+        generate_c(result, plan, names, original.contents)
 
 
 def lowered_by_its_pass(module: Module, where: str) -> Module:

@@ -13,7 +13,6 @@ import pytest
 
 from bytewright.bundle.write import write_bundle
 from bytewright.codegen.generate import generate_c
-from bytewright.codegen.interface import Embedding, interface_of
 from bytewright.codegen.kernels import kernels_source
 from bytewright.diagnostics import CompileError, InternalError
 from bytewright.execute.build import BuildOptions
@@ -32,6 +31,7 @@ from bytewright.lower.lower_graph import lower_graph
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.pipeline import compile_model
 from bytewright.place.plan_devices import plan_devices
+from bytewright.record.names import Names, names_of
 from bytewright.storage.place_scratch import place_scratch
 from bytewright.target.model import UNLIMITED, Target, Unlimited
 from bytewright.target.options import Overrides, apply_overrides
@@ -168,15 +168,15 @@ def test_s17_emission_refuses_an_allocation_that_was_not_decided(scope: Scope | 
     """Codegen itself, without the verifier before it: no scope of a kernel's array but stack and local."""
     module = reversing(8, scope)
     with pytest.raises(InternalError, match=r"storage of 'scratch0' .* was not decided"):
-        kernels_source(module)
+        kernels_source(module, Names(module.name))
     for decided in (STACK, LOCAL):
-        assert "scratch0[8]" in kernels_source(reversing(8, decided))
+        assert "scratch0[8]" in kernels_source(reversing(8, decided), Names("m"))
 
 
 def emit(module: Module) -> None:
-    """Generates C for a module, with the interface of its planned original."""
+    """Generates C for a module, with the plan of its original."""
     original = planned(reversing(8, LOCAL), load_target("host"))
-    generate_c(module, interface_of(original.module, original.plan, original.contents, Embedding.AUTO))
+    generate_c(module, original.plan, names_of(original.plan), original.contents)
 
 
 def with_entry_allocations(module: Module, change: Any) -> Module:

@@ -13,7 +13,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from bytewright.codegen.interface import offset_macro
+from bytewright.record.names import names_of
 from bytewright.record.plan import Plan, PlannedBuffer
 from bytewright.record.plan_file import hash_document, hash_files, read_plan
 
@@ -54,7 +54,7 @@ def move_buffer(
         (entry,) = (entry for entry in document["buffers"] if entry["name"] == name)
         entry["place"]["offset"] = offset
     if in_source:
-        macro = offset_macro(plan.model, plan.buffers[name].place.name, name)
+        macro = names_of(plan).offset(plan.buffers[name].place.name, name)
         path = folder / "src" / f"{plan.model}.c"
         text, count = re.subn(rf"\b({macro} = )\d+", rf"\g<1>{offset}", path.read_text(encoding="utf-8"))
         assert count == 1

@@ -6,41 +6,63 @@ planned buffer; what is known of its blocks stands in the context, so no byte of
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from math import prod
 
-from bytewright.codegen.interface import ArenaInterface, Interface, request_name
 from bytewright.codegen.writer import Writer
 from bytewright.ir.address import storage_shape
-from bytewright.ir.backend import backend_functions
 from bytewright.ir.expr import Buffer
 from bytewright.ir.prim import Call, Region
 from bytewright.ir.types import Symbol
+from bytewright.record.names import Names
+from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedPool
 
 _STATUS = "request_status"
 
 
-def write_arena_sizes(writer: Writer, interface: Interface) -> None:
+def arena_pools(plan: Plan) -> tuple[PlannedPool, ...]:
+    """The pools that memory is requested from at run time."""
+    return tuple(plan.pools[arena.place.name] for arena in plan.buffers_of(BufferRole.ARENA))
+
+
+def _depth(plan: Plan) -> int:
+    """How many requests are outstanding at once in any arena."""
+    return max(
+        Counter(
+            plan.buffers[name].place.name for name in step.touched if _is_requested(plan, name)
+        ).most_common(1)[0][1]
+        for step in plan.steps
+        if any(_is_requested(plan, name) for name in step.touched)
+    )
+
+
+def _is_requested(plan: Plan, buffer: str) -> bool:
+    return buffer in plan.buffers and plan.buffers[buffer].place.kind is PlaceKind.ARENA
+
+
+def write_arena_sizes(writer: Writer, plan: Plan, names: Names) -> None:
     """The macros of the header: how large the arenas are, and how many requests are outstanding at most."""
-    if not interface.arenas:
+    if not arena_pools(plan):
         return
     writer.comment("Bytes of each arena, a part of its pool: the most that is requested from it at once.")
-    for arena in interface.arenas:
-        writer.line(f"#define {interface.arena_macro(arena)} {arena.size_bytes}")
+    for arena in plan.buffers_of(BufferRole.ARENA):
+        writer.line(f"#define {names.arena_size(plan.pools[arena.place.name])} {arena.size_bytes}")
     writer.comment("Requests that are outstanding at once, at most.")
-    writer.line(f"#define {interface.prefix}_ARENA_DEPTH {interface.arena_depth}")
+    writer.line(f"#define {names.arena_depth} {_depth(plan)}")
 
 
-def write_arena_types(writer: Writer, interface: Interface) -> None:
+def write_arena_types(writer: Writer, plan: Plan, names: Names) -> None:
     """The names of the pools, and what the context knows of an arena."""
-    if not interface.arenas:
+    pools = arena_pools(plan)
+    if not pools:
         return
     writer.comment("Pools that memory is requested from at run time.")
     with writer.block("enum", "};"):
-        for index, arena in enumerate(interface.arenas):
-            comma = "," if index + 1 < len(interface.arenas) else ""
-            writer.line(f"{interface.pool_macro(arena)} = {index}{comma}")
+        for index, pool in enumerate(pools):
+            comma = "," if index + 1 < len(pools) else ""
+            writer.line(f"{names.arena_pool(pool)} = {index}{comma}")
     writer.line()
     writer.comment("The blocks of an arena, the last requested one on top. Private.")
     writer.line("typedef struct {")
@@ -49,85 +71,82 @@ def write_arena_types(writer: Writer, interface: Interface) -> None:
         writer.line("uint64_t size_bytes;")
         writer.line("uint64_t used_bytes;")
         writer.line("uint32_t depth;")
-        with writer.block("struct", f"}} blocks[{interface.prefix}_ARENA_DEPTH];"):
+        with writer.block("struct", f"}} blocks[{names.arena_depth}];"):
             writer.line("uint64_t begin;")
             writer.line("uint64_t used_bytes_before;")
-    writer.line(f"}} {interface.model}_arena;")
+    writer.line(f"}} {names.arena_type};")
     writer.line()
 
 
-def write_arena_members(writer: Writer, interface: Interface) -> None:
+def write_arena_members(writer: Writer, plan: Plan, names: Names) -> None:
     """The arenas in the context."""
-    for arena in interface.arenas:
-        writer.line(f"    {interface.model}_arena {arena.member};")
+    for pool in arena_pools(plan):
+        writer.line(f"    {names.arena_type} {names.arena(pool)};")
 
 
-def write_arena_prototypes(writer: Writer, interface: Interface) -> None:
+def write_arena_prototypes(writer: Writer, plan: Plan, names: Names) -> None:
     """The pair of functions, with what a run expects of them, whoever provides them."""
-    if not interface.arenas:
+    if not arena_pools(plan):
         return
-    prefix = interface.prefix
     writer.comment(
-        f"Requests memory from a pool, {prefix}_POOL_...; {interface.model}_run does, around the kernels that need it. "
+        f"Requests memory from a pool, {names.prefix}_POOL_...; {names.run} does, around the kernels that need it. "
         "Returns an address that is a multiple of the alignment, of bytes that nothing else uses until they are "
         "released; NULL refuses, and the run ends with the error NO_MEMORY. Refused is also an alignment that is no "
         "power of two."
     )
-    writer.wrapped(f"{_alloc_head(interface)};")
+    writer.wrapped(f"{_alloc_head(names)};")
     writer.comment(
         "Releases what was requested last from this pool and is not released yet. A run "
         "releases everything, in reverse order, also if it ends with an error.\n"
-        f"Returns {prefix}_OK, or the error NULL or ORDER."
+        f"Returns {names.ok}, or the error NULL or ORDER."
     )
-    writer.wrapped(f"{_free_head(interface)};")
+    writer.wrapped(f"{_free_head(names)};")
     writer.line()
 
 
-def _alloc_head(interface: Interface) -> str:
-    allocate, _ = backend_functions(interface.model)
-    context = f"{interface.model}_context *context"
-    return f"void *{allocate}({context}, int32_t pool, uint64_t size_bytes, uint32_t alignment)"
+def _alloc_head(names: Names) -> str:
+    arguments = f"{names.context_type} *context, int32_t pool, uint64_t size_bytes, uint32_t alignment"
+    return f"void *{names.allocate}({arguments})"
 
 
-def _free_head(interface: Interface) -> str:
-    _, release = backend_functions(interface.model)
-    return f"int32_t {release}({interface.model}_context *context, int32_t pool, void *memory)"
+def _free_head(names: Names) -> str:
+    return f"int32_t {names.release}({names.context_type} *context, int32_t pool, void *memory)"
 
 
-def backend_source(interface: Interface) -> str:
+def backend_source(plan: Plan, names: Names) -> str:
     """`<model>_backend.c`: the pair, served from the arenas."""
-    writer, model, prefix = Writer(), interface.model, interface.prefix
+    writer = Writer()
     writer.title(
-        f"Serves what model '{model}' requests at run time, from planned arenas. Define {prefix}_OWN_BACKEND for this "
-        "file, or leave it out, and link functions of your own instead."
+        f"Serves what model '{plan.model}' requests at run time, from planned arenas. Define {names.own_backend} "
+        "for this file, or leave it out, and link functions of your own instead."
     )
-    writer.line(f'#include "{model}.h"')
+    writer.line(f'#include "{names.included(names.header)}"')
     writer.line()
-    writer.line(f"#ifndef {prefix}_OWN_BACKEND")
+    writer.line(f"#ifndef {names.own_backend}")
     writer.line()
-    with writer.block(f"static {model}_arena *find_arena({model}_context *context, int32_t pool)"):
+    with writer.block(f"static {names.arena_type} *find_arena({names.context_type} *context, int32_t pool)"):
         with writer.block("if (context == NULL)"):
             writer.line("return NULL;")
-        for arena in interface.arenas:
-            with writer.block(f"if (pool == {interface.pool_macro(arena)})"):
-                writer.line(f"return &context->{arena.member};")
+        for pool in arena_pools(plan):
+            with writer.block(f"if (pool == {names.arena_pool(pool)})"):
+                writer.line(f"return &context->{names.arena(pool)};")
         writer.line("return NULL;")
     writer.line()
-    _write_alloc(writer, interface)
+    _write_alloc(writer, names)
     writer.line()
-    _write_free(writer, interface)
+    _write_free(writer, names)
     writer.line()
-    writer.line(f"#endif /* {prefix}_OWN_BACKEND */")
+    writer.line(f"#endif /* {names.own_backend} */")
     return writer.text()
 
 
-def _write_alloc(writer: Writer, interface: Interface) -> None:
-    with writer.block(_alloc_head(interface)):
-        writer.line(f"{interface.model}_arena *const arena = find_arena(context, pool);")
+def _write_alloc(writer: Writer, names: Names) -> None:
+    with writer.block(_alloc_head(names)):
+        writer.line(f"{names.arena_type} *const arena = find_arena(context, pool);")
         writer.line()
         with writer.block("if (arena == NULL || alignment == 0 || (alignment & (alignment - 1)) != 0)"):
             writer.line("return NULL;")
-        with writer.block(f"if (arena->base == NULL || arena->depth >= {interface.prefix}_ARENA_DEPTH)"):
+        with writer.block(f"if (arena->base == NULL || arena->depth >= {names.arena_depth})"):
             writer.line("return NULL;")
         writer.comment("In 64 bits, and by subtraction from what is free, so that nothing overflows.")
         writer.line("const uint64_t address = (uint64_t)(uintptr_t)arena->base + arena->used_bytes;")
@@ -143,64 +162,62 @@ def _write_alloc(writer: Writer, interface: Interface) -> None:
         writer.line("return arena->base + (size_t)begin;")
 
 
-def _write_free(writer: Writer, interface: Interface) -> None:
-    prefix = interface.prefix
-    with writer.block(_free_head(interface)):
-        writer.line(f"{interface.model}_arena *const arena = find_arena(context, pool);")
+def _write_free(writer: Writer, names: Names) -> None:
+    with writer.block(_free_head(names)):
+        writer.line(f"{names.arena_type} *const arena = find_arena(context, pool);")
         writer.line()
         with writer.block("if (context == NULL || memory == NULL)"):
-            writer.line(f"return {prefix}_ERROR_NULL;")
+            writer.line(f"return {names.error('NULL')};")
         with writer.block("if (arena == NULL || arena->depth == 0)"):
-            writer.line(f"return {prefix}_ERROR_ORDER;")
+            writer.line(f"return {names.error('ORDER')};")
         with writer.block("if (memory != arena->base + (size_t)arena->blocks[arena->depth - 1].begin)"):
-            writer.line(f"return {prefix}_ERROR_ORDER;")
+            writer.line(f"return {names.error('ORDER')};")
         writer.line("arena->depth -= 1;")
         writer.line("arena->used_bytes = arena->blocks[arena->depth].used_bytes_before;")
-        writer.line(f"return {prefix}_OK;")
+        writer.line(f"return {names.ok};")
 
 
-def write_arena_helpers(writer: Writer, interface: Interface) -> None:
+def write_arena_helpers(writer: Writer, plan: Plan, names: Names) -> None:
     """What the run function needs to end well or not."""
-    if not interface.arenas:
+    if not arena_pools(plan):
         return
     with writer.block("static int32_t first_error(int32_t first, int32_t second)"):
-        writer.line(f"return first != {interface.prefix}_OK ? first : second;")
+        writer.line(f"return first != {names.ok} ? first : second;")
     writer.line()
 
 
-def write_arena_resets(writer: Writer, interface: Interface) -> None:
+def write_arena_resets(writer: Writer, plan: Plan, names: Names) -> None:
     """Empties the arenas: a run may find in the context whatever an application's own pair left there."""
-    for arena in interface.arenas:
-        member = f"context->{arena.member}"
-        base = f"{interface.base_name(arena.pool)} + {interface.offset_macro(arena.buffer)}"
+    for arena in plan.buffers_of(BufferRole.ARENA):
+        pool = plan.pools[arena.place.name]
+        member = f"context->{names.arena(pool)}"
+        base = f"{names.base(pool)} + {names.argument(arena)}"
         writer.line(f"{member}.base = {base};")
-        writer.line(f"{member}.size_bytes = {interface.arena_macro(arena)};")
+        writer.line(f"{member}.size_bytes = {names.arena_size(pool)};")
         writer.line(f"{member}.used_bytes = 0;")
         writer.line(f"{member}.depth = 0;")
 
 
-def requests_of(
-    call: Call, arena_of: Mapping[str, ArenaInterface]
-) -> tuple[tuple[Buffer, ArenaInterface], ...]:
-    """What a call needs that is requested at run time, in order and once each, and from which arena."""
+def requests_of(call: Call, plan: Plan) -> tuple[Buffer, ...]:
+    """What a call needs that is requested at run time, in order and once each."""
     buffers = dict.fromkeys(a.buffer for a in call.arguments if isinstance(a, Region))
-    return tuple((buffer, arena_of[buffer.name]) for buffer in buffers if buffer.name in arena_of)
+    return tuple(buffer for buffer in buffers if _is_requested(plan, buffer.name))
 
 
-def describe_requests(requests: Sequence[tuple[Buffer, ArenaInterface]]) -> str:
-    """`; requests scratch0, scratch1 from the arena of 'ram', 144 B at most`."""
+def describe_requests(requests: Sequence[Buffer], plan: Plan) -> str:
+    """`; requests scratch0, scratch1 from the arena of 'ram', which has 144 B`."""
+    pools = {buffer.name: plan.buffers[buffer.name].place.name for buffer in requests}
+    arenas = {arena.place.name: arena for arena in plan.buffers_of(BufferRole.ARENA)}
     text = ""
-    for arena in dict.fromkeys(arena for _, arena in requests):
-        names = ", ".join(buffer.name for buffer, owner in requests if owner is arena)
-        text += (
-            f"; requests {names} from the arena of '{arena.pool.pool.name}', which has {arena.size_bytes} B"
-        )
+    for pool in dict.fromkeys(pools.values()):
+        names = ", ".join(name for name, owner in pools.items() if owner == pool)
+        text += f"; requests {names} from the arena of '{pool}', which has {arenas[pool].size_bytes} B"
     return text
 
 
 @contextmanager
 def requested(
-    writer: Writer, interface: Interface, requests: Sequence[tuple[Buffer, ArenaInterface]]
+    writer: Writer, plan: Plan, names: Names, requests: Sequence[Buffer]
 ) -> Generator[str | None, None, None]:
     """Requests before what is written inside, and their release behind it, nested: nothing stays on any way out.
 
@@ -210,27 +227,25 @@ def requested(
         yield None
         return
     with writer.block(""):
-        writer.line(f"int32_t {_STATUS} = {interface.prefix}_ERROR_NO_MEMORY;")
+        writer.line(f"int32_t {_STATUS} = {names.error('NO_MEMORY')};")
         with ExitStack() as held:
-            for buffer, arena in requests:
-                held.enter_context(_held(writer, interface, buffer, arena))
+            for buffer in requests:
+                pool = plan.pools[plan.buffers[buffer.name].place.name]
+                held.enter_context(_held(writer, names, buffer, names.arena_pool(pool)))
             yield _STATUS
-        with writer.block(f"if ({_STATUS} != {interface.prefix}_OK)"):
+        with writer.block(f"if ({_STATUS} != {names.ok})"):
             writer.line(f"return {_STATUS};")
 
 
 @contextmanager
-def _held(
-    writer: Writer, interface: Interface, buffer: Buffer, arena: ArenaInterface
-) -> Generator[None, None, None]:
+def _held(writer: Writer, names: Names, buffer: Buffer, pool: str) -> Generator[None, None, None]:
     """One request, what is done if it is granted, and its release."""
-    name, pool = request_name(buffer.name), interface.pool_macro(arena)
-    allocate, release = backend_functions(interface.model)
+    name = names.request(buffer.name)
     arguments = ["context", pool, _size_text(buffer), f"{buffer.alignment}"]
-    writer.listed(f"void *const {name} = {allocate}", arguments, ";")
+    writer.listed(f"void *const {name} = {names.allocate}", arguments, ";")
     with writer.block(f"if ({name} != NULL)"):
         yield
-        writer.listed(f"{_STATUS} = first_error", [_STATUS, f"{release}(context, {pool}, {name})"], ";")
+        writer.listed(f"{_STATUS} = first_error", [_STATUS, f"{names.release}(context, {pool}, {name})"], ";")
 
 
 def _size_text(buffer: Buffer) -> str:

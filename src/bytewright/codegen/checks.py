@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from bytewright.codegen.expressions import memory_type
-from bytewright.codegen.interface import Interface, PoolInterface
 from bytewright.codegen.overlaps import (
     SpanTable,
     parameter_table,
@@ -15,12 +15,36 @@ from bytewright.codegen.overlaps import (
     write_table,
 )
 from bytewright.codegen.writer import Writer
+from bytewright.ir.border import Border
+from bytewright.record.names import Names
+from bytewright.record.plan import Plan, PlannedPool
+from bytewright.target.model import Target
 
 
-def write_helpers(writer: Writer, interface: Interface) -> None:
+@dataclass(frozen=True, slots=True)
+class _Alias:
+    """Further addresses, `first` to `last`, of bytes that a memory has from `base` on."""
+
+    first: int
+    last: int
+    base: int
+
+
+def _aliases(target: Target) -> tuple[_Alias, ...]:
+    """The aliases of all memories that the entry's device reaches: inputs and outputs may lie in any of them."""
+    reached = [target.memory(name) for name in target.default_device.reached_memories]
+    return tuple(
+        _Alias(first, end - 1, memory.base)
+        for memory in reached
+        if memory.base is not None
+        for first, end in memory.address_ranges()[1:]
+    )
+
+
+def write_helpers(writer: Writer, plan: Plan, names: Names) -> None:
     """Functions that the checks call."""
-    if _compares_addresses(interface):
-        writer.line(f"#if {interface.prefix}_CHECK_RANGE")
+    if _compares_addresses(plan, names):
+        writer.line(f"#if {names.check_range}")
         writer.comment("Whether a memory of one byte or more lies within [first, last].")
         head = "static bool lies_within(const void *base, size_t size_bytes, uintptr_t first, uintptr_t last)"
         with writer.block(head):
@@ -30,20 +54,20 @@ def write_helpers(writer: Writer, interface: Interface) -> None:
             )
         writer.line("#endif")
         writer.line()
-    if looks_for_overlaps(interface):
-        _write_share_bytes(writer, interface)
-        for table in tables(interface):
+    if looks_for_overlaps(plan, names):
+        _write_share_bytes(writer, plan, names)
+        for table in tables(plan, names):
             if table.has_pairs:
-                write_table(writer, interface, table)
+                write_table(writer, names, table)
 
 
-def _write_share_bytes(writer: Writer, interface: Interface) -> None:
+def _write_share_bytes(writer: Writer, plan: Plan, names: Names) -> None:
     """Addresses are compared as they are, or, where the target has aliases, as the memory's base has them."""
-    if interface.aliases:
+    if _aliases(plan.hardware):
         writer.comment("The address of the same byte through the memory's base, which an alias stands for.")
         with writer.block("static uintptr_t first_address(const void *memory)"):
-            writer.line(f"#if {interface.prefix}_CHECK_RANGE")
-            for alias in interface.aliases:
+            writer.line(f"#if {names.check_range}")
+            for alias in _aliases(plan.hardware):
                 inside = f"lies_within(memory, 1u, 0x{alias.first:08X}u, 0x{alias.last:08X}u)"
                 with writer.block(f"if ({inside})"):
                     writer.line(f"return (uintptr_t)memory - 0x{alias.first:08X}u + 0x{alias.base:08X}u;")
@@ -56,7 +80,7 @@ def _write_share_bytes(writer: Writer, interface: Interface) -> None:
         writer.line("return (memory.size_bytes - 1u) > (UINTPTR_MAX - (uintptr_t)memory.address);")
     writer.line()
     writer.comment("Whether two memories share a byte.")
-    address_of = "first_address({})" if interface.aliases else "(uintptr_t){}"
+    address_of = "first_address({})" if _aliases(plan.hardware) else "(uintptr_t){}"
     with writer.block("static bool share_bytes(memory_span first, memory_span second)"):
         writer.line(f"const uintptr_t a = {address_of.format('first.address')};")
         writer.line(f"const uintptr_t b = {address_of.format('second.address')};")
@@ -67,15 +91,15 @@ def _write_share_bytes(writer: Writer, interface: Interface) -> None:
     writer.line()
 
 
-def needs_bool(interface: Interface) -> bool:
+def needs_bool(plan: Plan, names: Names) -> bool:
     """Whether a function of the checks gives a truth value."""
-    return looks_for_overlaps(interface) or _compares_addresses(interface)
+    return looks_for_overlaps(plan, names) or _compares_addresses(plan, names)
 
 
-def write_range_switch(writer: Writer, interface: Interface) -> None:
+def write_range_switch(writer: Writer, plan: Plan, names: Names) -> None:
     """The macro that turns address checks off, where there are any."""
-    if _compares_addresses(interface):
-        name = f"{interface.prefix}_CHECK_RANGE"
+    if _compares_addresses(plan, names):
+        name = names.check_range
         writer.comment("The target's addresses mean nothing to a 64-bit build, such as a test on the host.")
         writer.line(f"#ifndef {name}")
         writer.line(f"#define {name} (UINTPTR_MAX <= 0xFFFFFFFFu)")
@@ -83,106 +107,101 @@ def write_range_switch(writer: Writer, interface: Interface) -> None:
         writer.line()
 
 
-def _compares_addresses(interface: Interface) -> bool:
+def _compares_addresses(plan: Plan, names: Names) -> bool:
     """Whether a check knows addresses of the target: those of what is lent, or aliases."""
-    lent = (*interface.caller_workspaces, *interface.caller_parameters)
-    has_ranges = any(pool.used_bytes > 0 and bool(pool.ranges) for pool in lent)
-    return has_ranges or (bool(interface.aliases) and looks_for_overlaps(interface))
+    lent = (*plan.caller_workspaces, *plan.caller_parameters)
+    has_ranges = any(plan.hardware.memory(p.memory).address_ranges() for p in lent)
+    return has_ranges or (bool(_aliases(plan.hardware)) and looks_for_overlaps(plan, names))
 
 
-def looks_for_overlaps(interface: Interface) -> bool:
+def looks_for_overlaps(plan: Plan, names: Names) -> bool:
     """Whether a function is given memory that could meet other memory."""
-    return any(table.has_pairs for table in tables(interface))
+    return any(table.has_pairs for table in tables(plan, names))
 
 
-def tables(interface: Interface) -> tuple[SpanTable, ...]:
+def tables(plan: Plan, names: Names) -> tuple[SpanTable, ...]:
     """The tables of the functions that are given memory."""
     found: list[SpanTable] = []
-    if interface.caller_workspaces:
-        found.append(workspace_table(interface))
-    if interface.caller_parameters:
-        found.append(parameter_table(interface))
-    if not interface.io_in_workspace:
-        found.append(run_table(interface))
+    if plan.caller_workspaces:
+        found.append(workspace_table(plan, names))
+    if plan.caller_parameters:
+        found.append(parameter_table(plan, names))
+    if not plan.io_in_workspace:
+        found.append(run_table(plan, names))
     return tuple(found)
 
 
-def write_overlap_check(writer: Writer, interface: Interface, table: SpanTable) -> None:
+def write_overlap_check(writer: Writer, names: Names, table: SpanTable) -> None:
     """The call of a table's check, and the end of the function if it fails."""
     if table.has_pairs:
         writer.line(f"const int32_t shared = {table.call};")
-        write_refusal(writer, f"shared != {interface.prefix}_OK", "shared")
+        write_refusal(writer, f"shared != {names.ok}", "shared")
 
 
-def write_set_workspaces(writer: Writer, interface: Interface) -> None:
+def set_workspaces_head(names: Names) -> str:
+    """The head of the function."""
+    arguments = f"{names.context_type} *context, const {names.workspaces_type} *workspaces"
+    return f"int32_t {names.set_workspaces}({arguments})"
+
+
+def write_set_workspaces(writer: Writer, plan: Plan, names: Names) -> None:
     """`<model>_set_workspaces`."""
-    model, prefix = interface.model, interface.prefix
-    pools = interface.caller_workspaces
-    used = [pool for pool in pools if pool.used_bytes]
-    head = f"int32_t {model}_set_workspaces({model}_context *context, const {model}_workspaces *workspaces)"
-    with writer.block(head):
-        write_refusal(writer, "(context == NULL) || (workspaces == NULL)", f"{prefix}_ERROR_NULL")
-        for pool in used:
-            write_memory_checks(writer, interface, pool, f"workspaces->{pool.identifier}")
-        write_overlap_check(writer, interface, workspace_table(interface))
+    pools = plan.caller_workspaces
+    with writer.block(set_workspaces_head(names)):
+        write_refusal(writer, "(context == NULL) || (workspaces == NULL)", names.error("NULL"))
         for pool in pools:
-            writer.line(f"context->{pool.identifier} = (uint8_t *)workspaces->{pool.identifier}.base;")
-        writer.line(f"return {prefix}_OK;")
+            write_memory_checks(writer, plan, names, pool, f"workspaces->{pool.c_name}")
+        write_overlap_check(writer, names, workspace_table(plan, names))
+        for pool in pools:
+            writer.line(f"context->{pool.c_name} = (uint8_t *)workspaces->{pool.c_name}.base;")
+        writer.line(f"return {names.ok};")
     writer.line()
 
 
-def write_memory_checks(writer: Writer, interface: Interface, pool: PoolInterface, member: str) -> None:
+def write_memory_checks(writer: Writer, plan: Plan, names: Names, pool: PlannedPool, member: str) -> None:
     """What a `<model>_memory` that the application lends to a pool must be, each with its own error."""
-    prefix = interface.prefix
-    size, alignment = interface.macro(pool, "SIZE"), interface.macro(pool, "ALIGN")
-    write_refusal(writer, f"{member}.base == NULL", f"{prefix}_ERROR_NULL")
-    write_refusal(writer, f"{member}.size_bytes < (size_t){size}", f"{prefix}_ERROR_SIZE")
-    write_refusal(
-        writer, f"((uintptr_t){member}.base % (uintptr_t){alignment}) != 0u", f"{prefix}_ERROR_ALIGN"
-    )
-    write_range_check(writer, interface, pool, f"{member}.base")
+    size, alignment = names.size(pool), names.alignment(pool)
+    write_refusal(writer, f"{member}.base == NULL", names.error("NULL"))
+    write_refusal(writer, f"{member}.size_bytes < (size_t){size}", names.error("SIZE"))
+    write_refusal(writer, f"((uintptr_t){member}.base % (uintptr_t){alignment}) != 0u", names.error("ALIGN"))
+    write_range_check(writer, plan, names, pool, f"{member}.base")
 
 
-def write_range_check(writer: Writer, interface: Interface, pool: PoolInterface, address: str) -> None:
+def write_range_check(writer: Writer, plan: Plan, names: Names, pool: PlannedPool, address: str) -> None:
     """The pool's bytes from this address on lie in its memory, through its base or an alias."""
-    if not pool.ranges or not pool.used_bytes:
+    ranges = plan.hardware.memory(pool.memory).address_ranges()
+    if not ranges:
         return
-    size = interface.macro(pool, "SIZE")
     outside = " && ".join(
-        f"!lies_within({address}, {size}, 0x{first:08X}u, 0x{end - 1:08X}u)" for first, end in pool.ranges
+        f"!lies_within({address}, {names.size(pool)}, 0x{first:08X}u, 0x{end - 1:08X}u)"
+        for first, end in ranges
     )
-    writer.line(f"#if {interface.prefix}_CHECK_RANGE")
-    write_refusal(writer, outside, f"{interface.prefix}_ERROR_RANGE")
+    writer.line(f"#if {names.check_range}")
+    write_refusal(writer, outside, names.error("RANGE"))
     writer.line("#endif")
 
 
-def write_run_checks(writer: Writer, interface: Interface) -> None:
-    """What `<model>_run` checks before it computes anything."""
-    prefix = interface.prefix
-    for symbol in interface.symbols:
-        outside = f"({symbol.name} < {symbol.lower}) || ({symbol.name} > {interface.bound_macro(symbol)})"
-        write_refusal(writer, outside, f"{prefix}_ERROR_EXTENT")
-    pointers = ("context",) if interface.io_in_workspace else ("context", "inputs", "outputs")
-    write_refusal(writer, any_is_null(pointers), f"{prefix}_ERROR_NULL")
-    used = [*interface.caller_workspaces, *interface.set_parameters]
-    for pool in used:
-        if pool.used_bytes:
-            write_refusal(writer, f"context->{pool.identifier} == NULL", f"{prefix}_ERROR_NOT_SET")
-    if interface.io_in_workspace:
+def write_run_checks(writer: Writer, plan: Plan, names: Names, strict: Mapping[str, int]) -> None:
+    """What `<model>_run` checks before it computes anything; `strict` as `strict_alignments` gives it."""
+    for symbol in plan.symbols:
+        outside = f"({symbol.name} < {symbol.lower}) || ({symbol.name} > {names.bound(symbol.name)})"
+        write_refusal(writer, outside, names.error("EXTENT"))
+    pointers = ("context",) if plan.io_in_workspace else ("context", "inputs", "outputs")
+    write_refusal(writer, any_is_null(pointers), names.error("NULL"))
+    for pool in (*plan.caller_workspaces, *plan.set_parameters):
+        write_refusal(writer, f"context->{pool.c_name} == NULL", names.error("NOT_SET"))
+    if plan.io_in_workspace:
         return
-    tensors = [
-        *(("inputs", port) for port in interface.inputs),
-        *(("outputs", port) for port in interface.outputs),
-    ]
-    strict = {(f"{border.value}s", name): alignment for border, name, alignment in interface.strict_ports}
-    for kind, port in tensors:
-        write_refusal(writer, f"{kind}->{port.name} == NULL", f"{prefix}_ERROR_NULL")
-        natural = f"sizeof({memory_type(port.type.dtype)})" if port.type.dtype.size_bytes > 1 else None
-        alignment = strict.get((kind, port.name), natural)
-        if alignment is not None:
-            misaligned = f"((uintptr_t){kind}->{port.name} % (uintptr_t){alignment}) != 0u"
-            write_refusal(writer, misaligned, f"{prefix}_ERROR_ALIGN")
-    write_overlap_check(writer, interface, run_table(interface))
+    for border in Border:
+        for tensor in plan.tensors(border):
+            member = names.member(border, tensor.c_name)
+            write_refusal(writer, f"{member} == NULL", names.error("NULL"))
+            natural = f"sizeof({memory_type(tensor.dtype)})" if tensor.dtype.size_bytes > 1 else None
+            alignment = strict.get(tensor.buffer, natural)
+            if alignment is not None:
+                misaligned = f"((uintptr_t){member} % (uintptr_t){alignment}) != 0u"
+                write_refusal(writer, misaligned, names.error("ALIGN"))
+    write_overlap_check(writer, names, run_table(plan, names))
 
 
 def any_is_null(pointers: Sequence[str]) -> str:

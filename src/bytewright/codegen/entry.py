@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Mapping
 
 from bytewright.codegen.arena import write_arena_helpers, write_arena_resets
 from bytewright.codegen.checks import (
@@ -12,62 +12,60 @@ from bytewright.codegen.checks import (
     write_run_checks,
     write_set_workspaces,
 )
-from bytewright.codegen.header import address_head
 from bytewright.codegen.includes import needs_math_header
-from bytewright.codegen.interface import Interface, PoolInterface, planned_offsets
 from bytewright.codegen.kernels import write_operator_functions
 from bytewright.codegen.parameters import array_declaration
+from bytewright.codegen.ports import address_head, run_head, strict_alignments
 from bytewright.codegen.set_parameters import write_set_parameters
-from bytewright.codegen.steps import MAX_NAMED, PlannedBuffers, StepWriter, all_workspaces, port_expressions
+from bytewright.codegen.steps import MAX_NAMED, PlannedBuffers, StepWriter, address_in_pool
 from bytewright.codegen.writer import Writer
-from bytewright.ir.border import Border, border_buffers, border_ports
-from bytewright.ir.expr import Buffer
+from bytewright.ir.border import Border
 from bytewright.ir.module import Module
-from bytewright.ir.prim import Access, Statement
+from bytewright.ir.prim import Access, Allocate
 from bytewright.ir.types import format_shape
-from bytewright.ir.walk import regions, walk_statements
+from bytewright.ir.walk import walk_statements
+from bytewright.record.names import Names
+from bytewright.record.plan import Plan, PlannedPool
+from bytewright.target.model import Provider, Role
 
 INT_MAX = (1 << 31) - 1
 
 
-def entry_source(module: Module, interface: Interface) -> str:
+def entry_source(module: Module, plan: Plan, names: Names, contents: Mapping[str, bytes]) -> str:
     """The file."""
     writer = Writer()
     writer.title(f"Entry of model '{module.name}'. Every buffer lies where the plan put it.")
-    writer.line(f'#include "{module.name}.h"')
+    writer.line(f'#include "{names.included(names.header)}"')
     writer.line()
     _write_byte_order(writer)
     headers = {
         "math.h": needs_math_header(module.entries),
-        "stdbool.h": needs_bool(interface),
-        "string.h": bool(interface.set_parameters),
+        "stdbool.h": needs_bool(plan, names),
+        "string.h": bool(plan.set_parameters),
     }
     for header in (header for header, is_needed in headers.items() if is_needed):
         writer.line(f"#include <{header}>")
     if any(headers.values()):
         writer.line()
-    writer.line(f'#include "{module.name}_kernels.h"')
+    writer.line(f'#include "{names.included(names.kernels_header)}"')
     writer.line()
-    _write_offsets(writer, module, interface)
+    _write_offsets(writer, module, plan, names)
     write_operator_functions(writer, module.entries)
-    write_range_switch(writer, interface)
-    _write_step_macro(writer, module, interface)
-    for pool in (*interface.workspaces, *interface.own_copies):
-        if not pool.is_caller:
-            size = interface.macro(pool, "SIZE")
-            writer.line(
-                f"extern uint8_t {interface.array_name(pool)}[{size}]; /* of no header: private, but linked */"
-            )
-            writer.lines(f"{array_declaration(interface, pool)};")
-            writer.line()
-    write_helpers(writer, interface)
-    write_arena_helpers(writer, interface)
-    if interface.caller_workspaces:
-        write_set_workspaces(writer, interface)
-    write_set_parameters(writer, interface)
-    if interface.io_in_workspace:
-        _write_address_functions(writer, module, interface)
-    _write_run(writer, module, interface)
+    write_range_switch(writer, plan, names)
+    _write_step_macro(writer, plan, names)
+    for pool in (*plan.used_pools(Role.WORKSPACE, Provider.GENERATED), *plan.own_copies):
+        array = f"{names.array(pool)}[{names.size(pool)}]"
+        writer.line(f"extern uint8_t {array}; /* of no header: private, but linked */")
+        writer.lines(f"{array_declaration(names, pool)};")
+        writer.line()
+    write_helpers(writer, plan, names)
+    write_arena_helpers(writer, plan, names)
+    if plan.caller_workspaces:
+        write_set_workspaces(writer, plan, names)
+    write_set_parameters(writer, plan, names, contents)
+    if plan.io_in_workspace:
+        _write_address_functions(writer, plan, names)
+    _write_run(writer, module, plan, names)
     return writer.text()
 
 
@@ -87,56 +85,52 @@ def _write_byte_order(writer: Writer) -> None:
     writer.line()
 
 
-def _write_offsets(writer: Writer, module: Module, interface: Interface) -> None:
-    placed = planned_offsets(module)
+def _write_offsets(writer: Writer, module: Module, plan: Plan, names: Names) -> None:
+    placed = [buffer for buffer in plan.buffers.values() if buffer.has_offset]
     if not placed:
         return
-    writer.comment(f"Offsets in the pools, in bytes. Plan {interface.plan_hash}.")
-    small = [(buffer, offset) for buffer, offset in placed if offset <= INT_MAX]
-    with writer.block("enum", "};") if small else nullcontext():
-        for index, (buffer, offset) in enumerate(small):
-            comma = "," if index + 1 < len(small) else ""
-            writer.line(f"{interface.offset_macro(buffer)} = {offset}{comma} /* {_described(buffer)} */")
-    for buffer, offset in placed:
-        if offset > INT_MAX:  # no enumerator of C99
-            writer.line(f"#define {interface.offset_macro(buffer)} {offset} /* {_described(buffer)} */")
+    allocated = [s.buffer for e in module.entries for s in walk_statements(e.body) if isinstance(s, Allocate)]
+    types = {b.name: b for b in (*allocated, *(constant.buffer for constant in module.constant_buffers))}
+    lines: list[str] = []
+    defined: list[str] = []
+    for buffer in placed:
+        offset, what = buffer.place.offset or 0, types[buffer.name]
+        described = f"/* {what.dtype.value}[{format_shape(what.shape)}] */"
+        if offset <= INT_MAX:
+            lines.append(f"{names.argument(buffer)} = {offset}, {described}")
+        else:  # no enumerator of C99
+            defined.append(f"#define {names.argument(buffer)} {offset} {described}")
+    writer.comment(f"Offsets in the pools, in bytes. Plan {plan.plan_hash}.")
+    if lines:
+        lines[-1] = lines[-1].replace(",", "", 1)
+        with writer.block("enum", "};"):
+            writer.lines("\n".join(lines))
+    writer.lines("\n".join(defined))
     writer.line()
 
 
-def _described(buffer: Buffer) -> str:
-    return f"{buffer.dtype.value}[{format_shape(buffer.shape)}]"
+def _used_pools(plan: Plan, role: Role) -> tuple[PlannedPool, ...]:
+    """The pools of a role that hold a buffer; a blob may be a header alone."""
+    return tuple(pool for pool in plan.used_pools(role) if plan.buffers_in(pool.name))
 
 
-def _used_pools(
-    module: Module, interface: Interface
-) -> tuple[tuple[PoolInterface, ...], tuple[PoolInterface, ...]]:
-    """Workspaces and parameter pools that hold a byte."""
-    used = {buffer.scope.pool for buffer, _ in planned_offsets(module) if buffer.scope is not None}
-    workspaces, parameters = (
-        tuple(pool for pool in pools if pool.pool.name in used and pool.used_bytes)
-        for pools in (interface.workspaces, interface.parameters)
-    )
-    return workspaces, parameters
-
-
-def _write_step_macro(writer: Writer, module: Module, interface: Interface) -> None:
+def _write_step_macro(writer: Writer, plan: Plan, names: Names) -> None:
     """The macro between the kernels: a place for what must happen there, which the calls leave none for."""
-    workspaces = [interface.base_name(pool) for pool in _used_pools(module, interface)[0]]
+    workspaces = [names.base(pool) for pool in _used_pools(plan, Role.WORKSPACE)]
     if not workspaces:
         return
-    name = f"{interface.prefix}_STEP"
     writer.comment(
         "Stands before each kernel and after the last, with the step's number and the workspaces: define it to "
         "measure, to feed a watchdog, or to watch memory."
     )
-    writer.line(f"#ifndef {name}")
-    writer.line(f"#define {name}(...) ((void)0)")
+    writer.line(f"#ifndef {names.step}")
+    writer.line(f"#define {names.step}(...) ((void)0)")
     writer.line("#endif")
     writer.line()
     if len(workspaces) > MAX_NAMED:
         writer.comment("All of them, in this order.")
         *others, last = workspaces
-        writer.line(f"#define {all_workspaces(interface)} \\")
+        writer.line(f"#define {names.step_workspaces} \\")
         with writer.indented():
             for other in others:
                 writer.line(f"{other}, \\")
@@ -144,46 +138,37 @@ def _write_step_macro(writer: Writer, module: Module, interface: Interface) -> N
         writer.line()
 
 
-def _write_run(writer: Writer, module: Module, interface: Interface) -> None:
-    ports = {} if interface.io_in_workspace else port_expressions(module)
-    with writer.block(interface.run_head()):
-        write_run_checks(writer, interface)
-        workspaces, parameters = _used_pools(module, interface)
+def _write_run(writer: Writer, module: Module, plan: Plan, names: Names) -> None:
+    with writer.block(run_head(plan, names)):
+        write_run_checks(writer, plan, names, strict_alignments(module))
+        workspaces, parameters = (_used_pools(plan, role) for role in (Role.WORKSPACE, Role.PARAMETERS))
         for pool in (*workspaces, *parameters):
             constness = "const " if pool in parameters else ""
-            source = f"context->{pool.identifier}" if pool.is_set else interface.array_name(pool)
-            writer.line(f"{constness}uint8_t *const {interface.base_name(pool)} = {source};")
-        touched = {pool for call in walk_statements(module.main.body) for pool in _pools_of(call)}
+            source = f"context->{pool.c_name}" if pool.is_set else names.array(pool)
+            writer.line(f"{constness}uint8_t *const {names.base(pool)} = {source};")
+        touched = {plan.buffers[name].place.name for step in plan.steps for name in step.touched}
         for pool in workspaces:
-            if pool.pool.name not in touched:  # an input that no step reads, say; the macro may have no text
-                writer.line(f"(void){interface.base_name(pool)};")
-        write_arena_resets(writer, interface)
-        watched = [interface.base_name(pool) for pool in workspaces]
-        StepWriter(writer, PlannedBuffers(interface, ports), module, watched).entry(module.main)
-        writer.line(f"return {interface.prefix}_OK;")
+            if pool.name not in touched:  # an input that no step reads, say; the macro may have no text
+                writer.line(f"(void){names.base(pool)};")
+        write_arena_resets(writer, plan, names)
+        watched = [names.base(pool) for pool in workspaces]
+        StepWriter(writer, PlannedBuffers(plan, names), module, watched).entry(module.main)
+        writer.line(f"return {names.ok};")
 
 
-def _pools_of(statement: Statement) -> tuple[str | None, ...]:
-    """The pools of what a call is given."""
-    return tuple(region.buffer.scope.pool for region in regions(statement) if region.buffer.scope is not None)
-
-
-def _write_address_functions(writer: Writer, module: Module, interface: Interface) -> None:
+def _write_address_functions(writer: Writer, plan: Plan, names: Names) -> None:
     """The functions that return where inputs and outputs lie in the workspace."""
-    ports = border_ports(module)
-    buffers = PlannedBuffers(interface, {})
     for border in Border:
-        for buffer in border_buffers(module.main, border):
-            _, port = ports[buffer.name]
-            pool = interface.pool_of(buffer)
-            access = Access.READ if border is Border.OUTPUT else Access.WRITE
-            with writer.block(address_head(interface, border, port)):
-                with writer.block(f"if ({_is_unset(pool)})"):
+        access = Access.READ if border is Border.OUTPUT else Access.WRITE
+        for tensor in plan.tensors(border):
+            buffer = plan.buffers[tensor.buffer]
+            pool = plan.pools[buffer.place.name]
+            member = f"context->{pool.c_name}"
+            unset = f"context == NULL || {member} == NULL" if pool.is_caller else "context == NULL"
+            with writer.block(address_head(names, border, tensor)):
+                with writer.block(f"if ({unset})"):
                     writer.line("return NULL;")
-                base = f"context->{pool.identifier}" if pool.is_caller else interface.array_name(pool)
-                writer.line(f"return {buffers.address_from(base, buffer, access)};")
+                base = member if pool.is_caller else names.array(pool)
+                address = address_in_pool(base, names.argument(buffer), tensor.dtype, access)
+                writer.line(f"return {address};")
             writer.line()
-
-
-def _is_unset(pool: PoolInterface) -> str:
-    return f"context == NULL || context->{pool.identifier} == NULL" if pool.is_caller else "context == NULL"

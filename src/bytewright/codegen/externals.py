@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from bytewright.codegen.c_form import parameters_in_c
 from bytewright.codegen.includes import needs_bool_header
-from bytewright.codegen.interface import Interface
 from bytewright.codegen.prototypes import write_prototype
 from bytewright.codegen.writer import Writer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import ParameterRole, PrimFunc
 from bytewright.ir.types import format_shape
+from bytewright.record.names import Names
 
 _WHAT_IT_IS = {
     ParameterRole.ACTIVATION: "tensor",
@@ -31,15 +31,10 @@ def own_kernels(module: Module) -> tuple[PrimFunc, ...]:
     return tuple(kernel for kernel in module.kernels if kernel.external is None)
 
 
-def externals_header_name(model: str) -> str:
-    """The header's file name."""
-    return f"{model}_externals.h"
-
-
-def externals_header(module: Module, interface: Interface) -> str:
+def externals_header(module: Module, names: Names) -> str:
     """The header: the application includes it where it defines the functions, so that the compiler compares."""
     writer = Writer()
-    guard = f"{interface.prefix}_EXTERNALS_H"
+    guard = names.guard(names.externals_header)
     writer.title(
         f"Functions that model '{module.name}' calls and the application defines. Each touches what it is given and "
         "nothing else of the model, keeps no pointer, and is called by the thread that runs the model."
@@ -56,7 +51,7 @@ def externals_header(module: Module, interface: Interface) -> str:
     writer.line("#endif")
     for function in externals(module):
         writer.line()
-        writer.comment("\n".join(_contract(function, interface)))
+        writer.comment("\n".join(_contract(function, names)))
         write_prototype(writer, replace(parameters_in_c(function), noalias=()), ";")
     writer.line()
     writer.line("#ifdef __cplusplus")
@@ -67,7 +62,7 @@ def externals_header(module: Module, interface: Interface) -> str:
     return writer.text()
 
 
-def _contract(function: PrimFunc, interface: Interface) -> list[str]:
+def _contract(function: PrimFunc, names: Names) -> list[str]:
     lines = [function.where.model]
     for parameter in function.buffer_parameters:
         buffer = parameter.buffer
@@ -76,10 +71,7 @@ def _contract(function: PrimFunc, interface: Interface) -> list[str]:
         lines.append(f"  {buffer.name}: {kind}, {what}, aligned to {buffer.alignment}")
     external = function.external
     if external is not None and external.stack_bytes is not None:
-        lines.append(
-            f"It may use {external.stack_bytes} bytes of stack, which {interface.prefix}_STACK_SIZE counts."
-        )
+        lines.append(f"It may use {external.stack_bytes} bytes of stack, which {names.stack_size} counts.")
     if external is not None and external.returns_status:
-        error = f"{interface.prefix}_ERROR_EXTERNAL"
-        lines.append(f"Returns 0, or anything else to end the run with {error}.")
+        lines.append(f"Returns 0, or anything else to end the run with {names.error('EXTERNAL')}.")
     return lines

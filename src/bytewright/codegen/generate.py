@@ -2,30 +2,49 @@
 
 from __future__ import annotations
 
-from bytewright.codegen.arena import backend_source
-from bytewright.codegen.check_names import check_names
+from collections.abc import Mapping
+
+from bytewright.codegen.arena import arena_pools, backend_source
+from bytewright.codegen.check_places import check_places
 from bytewright.codegen.entry import entry_source
-from bytewright.codegen.externals import externals, externals_header, externals_header_name
+from bytewright.codegen.externals import externals, externals_header
 from bytewright.codegen.header import header_text
-from bytewright.codegen.interface import Interface
 from bytewright.codegen.kernels import kernels_header, kernels_source
 from bytewright.codegen.parameters import embedded_files, parameters_source
 from bytewright.ir.module import Module
+from bytewright.options import Embedding
+from bytewright.record.names import Names, check_names
+from bytewright.record.plan import Plan
 
 
-def generate_c(module: Module, interface: Interface) -> dict[str, bytes]:
-    """Path in the bundle -> content. The module must be planned."""
-    check_names(module, interface)
-    model = module.name
+def generate_c(
+    module: Module,
+    plan: Plan,
+    names: Names,
+    contents: Mapping[str, bytes],
+    embedding: Embedding = Embedding.AUTO,
+) -> dict[str, bytes]:
+    """Path in the bundle -> content.
+
+    Args:
+        module: Planned.
+        plan: Its plan.
+        names: Of the plan.
+        contents: The bytes of the parameter pools, by name,
+        embedding: and how they come into the program.
+    """
+    check_names(plan, names)
+    check_places(module, plan)
     texts = {
-        f"include/{model}.h": header_text(module, interface),
-        f"src/{model}.c": entry_source(module, interface),
-        f"src/{model}_kernels.h": kernels_header(module),
-        f"src/{model}_kernels.c": kernels_source(module),
-        f"src/{model}_parameters.c": parameters_source(interface),
+        names.header: header_text(module, plan, names, embedding),
+        names.entry_source: entry_source(module, plan, names, contents),
+        names.kernels_header: kernels_header(module, names),
+        names.kernels_source: kernels_source(module, names),
+        names.parameters_source: parameters_source(plan, names, embedding),
     }
     if externals(module):
-        texts[f"include/{externals_header_name(model)}"] = externals_header(module, interface)
-    if interface.arenas:
-        texts[f"src/{model}_backend.c"] = backend_source(interface)
-    return {path: text.encode() for path, text in texts.items()} | embedded_files(interface)
+        texts[names.externals_header] = externals_header(module, names)
+    if arena_pools(plan):
+        texts[names.backend_source] = backend_source(plan, names)
+    files = {path: text.encode() for path, text in texts.items()}
+    return files | embedded_files(plan, names, contents, embedding)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from bytewright.codegen.c_form import c_form, parameters_in_c
 from bytewright.codegen.expressions import C_TYPES, c_value, function_names, helper_name
-from bytewright.codegen.externals import externals, externals_header_name, own_kernels
+from bytewright.codegen.externals import externals, own_kernels
 from bytewright.codegen.includes import needs_bool_header, needs_math_header
 from bytewright.codegen.prototypes import write_prototype
 from bytewright.codegen.statements import StatementWriter
@@ -19,6 +19,7 @@ from bytewright.ir.prim import BufferParameter, Call, Let, PrimFunc, Seq
 from bytewright.ir.scalar_functions import SCALAR_FUNCTIONS
 from bytewright.ir.types import DType, format_shape
 from bytewright.ir.walk import walk_all_expressions, walk_statements
+from bytewright.record.names import Names
 
 _HELPERS = {
     BinaryOperator.MIN: "return (second < first) ? second : first;",
@@ -26,11 +27,13 @@ _HELPERS = {
 }
 
 
-def kernels_header(module: Module) -> str:
+def kernels_header(module: Module, names: Names) -> str:
     """Prototypes; private to the bundle."""
     writer = Writer()
-    guard = f"{module.name.upper()}_KERNELS_H"
-    writer.title(f"Kernels of model '{module.name}'; private, called by {module.name}.c only.")
+    guard = names.guard(names.kernels_header)
+    writer.title(
+        f"Kernels of model '{module.name}'; private, called by {names.included(names.entry_source)} only."
+    )
     writer.line(f"#ifndef {guard}")
     writer.line(f"#define {guard}")
     writer.line()
@@ -39,7 +42,7 @@ def kernels_header(module: Module) -> str:
         writer.line("#include <stdbool.h>")
     if externals(module):
         writer.line()
-        writer.line(f'#include "{externals_header_name(module.name)}"')
+        writer.line(f'#include "{names.included(names.externals_header)}"')
     writer.line()
     taken = called(module)
     for kernel in own_kernels(module):
@@ -49,14 +52,14 @@ def kernels_header(module: Module) -> str:
     return writer.text()
 
 
-def kernels_source(module: Module) -> str:
+def kernels_source(module: Module, names: Names) -> str:
     """Definitions."""
     writer = Writer()
     writer.title(
         f"Kernels of model '{module.name}'. Sizes are constants; activations are NHWC. Right shifts of negative\n"
         "numbers are arithmetic, as on every compiler that this code is tested with."
     )
-    writer.line(f'#include "{module.name}_kernels.h"')
+    writer.line(f'#include "{names.included(names.kernels_header)}"')
     if needs_math_header(module.kernels):
         writer.line()
         writer.line("#include <math.h>")

@@ -11,18 +11,14 @@ from dataclasses import replace
 from bytewright.c_names import c_name, is_c_name, model_name, unique_names
 from bytewright.codegen.expressions import function_names
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.ir.backend import backend_functions
 from bytewright.ir.border import Border
 from bytewright.ir.module import Module, Port
 from bytewright.ir.prim import Call, Statement
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.symbols import symbols_of
 from bytewright.ir.walk import walk_statements
+from bytewright.record.names import OF_POOLS, symbols_of_model
 
-# What the model's name begins that is no kernel; then what a pool's name stands before.
-_FUNCTIONS = ("run", "set_workspaces", "set_parameters", "verify_parameters")
-_TYPES = ("inputs", "outputs", "context", "memory", "workspaces", "parameters", "copy", "arena")
-_OF_POOLS = ("_workspace", "_parameters", "_parameters_load", "_header")
 # Names of the functions that an extent is an argument of.
 _OF_ARGUMENTS = frozenset(
     ("context", "inputs", "outputs", "index", "first", "second", "memory", "begin", "end", "shared")
@@ -67,7 +63,7 @@ def _check_model(module: Module) -> None:
 
 def _check_externals(module: Module) -> None:
     """The application's functions are called as they are."""
-    taken = _names_of_model(module)
+    taken = _symbols(module)
     for function in (kernel for kernel in module.kernels if kernel.external is not None):
         name = function.name
         if not is_c_name(name) or name in taken:
@@ -105,12 +101,12 @@ def _kernel_names(module: Module) -> dict[str, str]:
     known = {kernel.name for kernel in module.kernels if kernel.external is None}
     functions = (*module.kernels, *module.entries)
     calls = (s for function in functions for s in walk_statements(function.body) if isinstance(s, Call))
-    taken = {call.callee for call in calls if call.callee not in known} | _names_of_model(module)
+    taken = {call.callee for call in calls if call.callee not in known} | _symbols(module)
     wanted: dict[str, str] = {}
     for name in (kernel.name for kernel in module.kernels if kernel.external is None):
-        is_own = name.startswith(f"{model}_") and is_c_name(name) and not name.endswith(_OF_POOLS)
+        is_own = name.startswith(f"{model}_") and is_c_name(name) and not name.endswith(OF_POOLS)
         wanted[name] = name if is_own else f"{model}_{c_name(name.removeprefix(f'{model}_'), 'kernel')}"
-        if wanted[name].endswith(_OF_POOLS):
+        if wanted[name].endswith(OF_POOLS):
             wanted[name] += "_kernel"
     # Those that stay as they are come first, so that no other takes their names.
     own = [name for name in wanted if wanted[name] == name and name not in taken]
@@ -123,12 +119,10 @@ def _kernel_names(module: Module) -> dict[str, str]:
     return chosen
 
 
-def _names_of_model(module: Module) -> set[str]:
+def _symbols(module: Module) -> set[str]:
     """What the generated C declares of its own that links, is a type, or is called in expressions."""
-    model = module.name
-    names = {f"{model}_{name}" for name in (*_FUNCTIONS, *_TYPES)} | set(backend_functions(model))
-    names |= {f"{model}_input_{port.name}" for port in module.inputs}
-    return names | {f"{model}_output_{port.name}" for port in module.outputs} | function_names()
+    ports = ([port.name for port in border] for border in (module.inputs, module.outputs))
+    return symbols_of_model(module.name, *ports) | function_names()
 
 
 def _with_kernels(module: Module, names: dict[str, str]) -> Module:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from bytewright.codegen.interface import Interface, PoolInterface
 from bytewright.codegen.writer import Writer
-from bytewright.ir.module import Port
-from bytewright.ir.types import Symbol
+from bytewright.ir.border import Border
+from bytewright.record.names import Names
+from bytewright.record.plan import Plan, PlannedPool, PlannedTensor
+from bytewright.target.model import Provider, Role
 
 _SPAN = "memory_span"
 
@@ -71,74 +72,63 @@ class SpanTable:
         return f"{self.check}({', '.join(self.arguments)})"
 
 
-def workspace_table(interface: Interface) -> SpanTable:
+def workspace_table(plan: Plan, names: Names) -> SpanTable:
     """What `<model>_set_workspaces` compares."""
-    model = interface.model
     lent = tuple(
-        MemorySpan(f"workspaces->{pool.identifier}.base", f"workspaces->{pool.identifier}.size_bytes")
-        for pool in interface.caller_workspaces
-        if pool.used_bytes
+        MemorySpan(f"workspaces->{pool.c_name}.base", f"workspaces->{pool.c_name}.size_bytes")
+        for pool in plan.caller_workspaces
     )
     return SpanTable(
         "workspaces",
-        (f"const {model}_context *context", f"const {model}_workspaces *workspaces"),
+        (f"const {names.context_type} *context", f"const {names.workspaces_type} *workspaces"),
         ("context", "workspaces"),
         read=(),
         written=lent,
-        changing=(_CONTEXT, *_arrays_that_change(interface)),
-        constant=(*_of_context(interface, interface.caller_parameters), *_constant_arrays(interface)),
+        changing=(_CONTEXT, *_arrays_that_change(plan, names)),
+        constant=(*_of_context(names, plan.caller_parameters), *_constant_arrays(plan, names)),
     )
 
 
-def parameter_table(interface: Interface) -> SpanTable:
+def parameter_table(plan: Plan, names: Names) -> SpanTable:
     """What `<model>_set_parameters` compares: no pool with another, nor what is copied to with what is copied."""
-    model, caller = interface.model, interface.caller_parameters
-    lent = [pool for pool in caller if not pool.is_copied and pool.used_bytes]
+    lent = [pool for pool in plan.caller_parameters if not pool.is_copied]
     return SpanTable(
         "parameters",
-        (f"const {model}_context *context", f"const {model}_parameters *parameters"),
+        (f"const {names.context_type} *context", f"const {names.parameters_type} *parameters"),
         ("context", "parameters"),
-        read=tuple(
-            MemorySpan(f"parameters->{pool.identifier}", interface.macro(pool, "SIZE")) for pool in lent
-        ),
+        read=tuple(MemorySpan(f"parameters->{pool.c_name}", names.size(pool)) for pool in lent),
         written=tuple(
-            MemorySpan(
-                f"parameters->{pool.identifier}.to.base", f"parameters->{pool.identifier}.to.size_bytes"
-            )
-            for pool in interface.caller_copies
+            MemorySpan(f"parameters->{pool.c_name}.to.base", f"parameters->{pool.c_name}.to.size_bytes")
+            for pool in plan.caller_copies
         ),
         changing=(
             _CONTEXT,
-            *_of_context(interface, interface.caller_workspaces),
-            *_arrays_that_change(interface),
+            *_of_context(names, plan.caller_workspaces),
+            *_arrays_that_change(plan, names),
         ),
         constant=(
-            *(
-                MemorySpan(f"parameters->{pool.identifier}.from", interface.macro(pool, "SIZE"))
-                for pool in interface.caller_copies
-            ),
-            *_constant_arrays(interface),
+            *(MemorySpan(f"parameters->{pool.c_name}.from", names.size(pool)) for pool in plan.caller_copies),
+            *_constant_arrays(plan, names),
         ),
         apart=True,
     )
 
 
-def run_table(interface: Interface) -> SpanTable:
+def run_table(plan: Plan, names: Names) -> SpanTable:
     """What `<model>_run` compares: inputs and outputs, and the structures that bring them."""
-    model = interface.model
-    extents = [extent for port in (*interface.inputs, *interface.outputs) for extent in port.type.shape]
-    symbols = [symbol.name for symbol in interface.symbols if symbol in extents]
+    extents = [extent for tensor in (*plan.inputs, *plan.outputs) for extent in tensor.extents]
+    symbols = [symbol.name for symbol in plan.symbols if symbol.name in extents]
     inputs, outputs = (
-        tuple(MemorySpan(f"{kind}->{port.name}", _port_size(port)) for port in ports)
-        for kind, ports in (("inputs", interface.inputs), ("outputs", interface.outputs))
+        tuple(MemorySpan(names.member(border, t.c_name), _size_of(t)) for t in plan.tensors(border))
+        for border in Border
     )
     structures = tuple(MemorySpan(name, f"sizeof *{name}") for name in ("inputs", "outputs"))
     return SpanTable(
         "tensors",
         (
-            f"const {model}_context *context",
-            f"const {model}_inputs *inputs",
-            f"const {model}_outputs *outputs",
+            f"const {names.context_type} *context",
+            f"const {names.inputs_type} *inputs",
+            f"const {names.outputs_type} *outputs",
             *(f"int32_t {name}" for name in symbols),
         ),
         ("context", "inputs", "outputs", *symbols),
@@ -146,50 +136,36 @@ def run_table(interface: Interface) -> SpanTable:
         written=outputs,
         changing=(
             _CONTEXT,
-            *_of_context(interface, interface.caller_workspaces),
-            *_arrays_that_change(interface),
+            *_of_context(names, plan.caller_workspaces),
+            *_arrays_that_change(plan, names),
         ),
-        constant=(*_of_context(interface, interface.caller_parameters), *_constant_arrays(interface)),
+        constant=(*_of_context(names, plan.caller_parameters), *_constant_arrays(plan, names)),
     )
 
 
 _CONTEXT = MemorySpan("context", "sizeof *context")
 
 
-def _of_context(interface: Interface, pools: tuple[PoolInterface, ...]) -> list[MemorySpan]:
+def _of_context(names: Names, pools: tuple[PlannedPool, ...]) -> list[MemorySpan]:
     """What was set: workspaces and parameters are set in any order, so whichever comes second meets the first."""
-    return [
-        MemorySpan(f"context->{pool.identifier}", interface.macro(pool, "SIZE"))
-        for pool in pools
-        if pool.used_bytes
-    ]
+    return [MemorySpan(f"context->{pool.c_name}", names.size(pool)) for pool in pools]
 
 
-def _arrays_that_change(interface: Interface) -> list[MemorySpan]:
-    pools = (*interface.workspaces, *interface.own_copies)
-    return [
-        MemorySpan(interface.array_name(pool), interface.macro(pool, "SIZE"))
-        for pool in pools
-        if not pool.is_caller and pool.used_bytes
-    ]
+def _arrays_that_change(plan: Plan, names: Names) -> list[MemorySpan]:
+    pools = (*plan.used_pools(Role.WORKSPACE, Provider.GENERATED), *plan.own_copies)
+    return [MemorySpan(names.array(pool), names.size(pool)) for pool in pools]
 
 
-def _constant_arrays(interface: Interface) -> list[MemorySpan]:
-    return [
-        MemorySpan(
-            interface.load_array_name(pool) if pool.is_copied else interface.array_name(pool),
-            interface.macro(pool, "SIZE"),
-        )
-        for pool in interface.parameters
-        if not pool.is_caller and pool.used_bytes
-    ]
+def _constant_arrays(plan: Plan, names: Names) -> list[MemorySpan]:
+    pools = plan.used_pools(Role.PARAMETERS, Provider.GENERATED)
+    return [MemorySpan(names.bytes_array(pool), names.size(pool)) for pool in pools]
 
 
-def _port_size(port: Port) -> str:
+def _size_of(tensor: PlannedTensor) -> str:
     """The bytes of an input or output as C text: a number, times each extent that the run is given."""
-    symbols = [extent.name for extent in port.type.shape if isinstance(extent, Symbol)]
-    fixed = prod(extent for extent in port.type.shape if isinstance(extent, int)) * port.type.dtype.size_bytes
-    return " * ".join([*(f"(size_t){name}" for name in symbols), str(fixed)])
+    extents = [extent for extent in tensor.extents if isinstance(extent, str)]
+    fixed = prod(extent for extent in tensor.extents if isinstance(extent, int)) * tensor.dtype.size_bytes
+    return " * ".join([*(f"(size_t){name}" for name in extents), str(fixed)])
 
 
 def write_span_type(writer: Writer) -> None:
@@ -203,7 +179,7 @@ def write_span_type(writer: Writer) -> None:
     writer.line()
 
 
-def write_table(writer: Writer, interface: Interface, table: SpanTable) -> None:
+def write_table(writer: Writer, names: Names, table: SpanTable) -> None:
     """The lookup and the loop of a table."""
     writer.comment(_described(table))
     writer.listed(f"static {_SPAN} {table.name}_at", [*table.parameters, "size_t index"], " {")
@@ -215,12 +191,12 @@ def write_table(writer: Writer, interface: Interface, table: SpanTable) -> None:
     writer.line()
     writer.listed(f"static int32_t {table.check}", list(table.parameters), " {")
     with writer.indented():
-        _write_loops(writer, interface, table)
+        _write_loops(writer, names, table)
     writer.line("}")
     writer.line()
 
 
-def _write_loops(writer: Writer, interface: Interface, table: SpanTable) -> None:
+def _write_loops(writer: Writer, names: Names, table: SpanTable) -> None:
     num_read, num_given = len(table.read), len(table.read) + len(table.written)
     num_changing = num_given + len(table.changing)
     num_all = len(table.memories)
@@ -237,13 +213,13 @@ def _write_loops(writer: Writer, interface: Interface, table: SpanTable) -> None
         writer.line(f"const size_t end = {end};")
         writer.line()
         with writer.block("if (wraps(memory))"):
-            writer.line(f"return {interface.prefix}_ERROR_RANGE;")
+            writer.line(f"return {names.error('RANGE')};")
         with (
             writer.block("for (size_t second = begin; second < end; ++second)"),
             writer.block(f"if (share_bytes(memory, {lookup}second)))"),
         ):
-            writer.line(f"return {interface.prefix}_ERROR_OVERLAP;")
-    writer.line(f"return {interface.prefix}_OK;")
+            writer.line(f"return {names.error('OVERLAP')};")
+    writer.line(f"return {names.ok};")
 
 
 def _described(table: SpanTable) -> str:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
-from bytewright.codegen.interface import Interface, PoolInterface, blob_path
 from bytewright.codegen.writer import Writer
+from bytewright.options import Embedding
+from bytewright.record.names import Names
+from bytewright.record.plan import Plan, PlannedPool
+from bytewright.target.model import Provider, Role
 
 BYTES_PER_LINE = 16
 _LINES_AT_ONCE = 1 << 14
@@ -13,24 +18,18 @@ _LINES_AT_ONCE = 1 << 14
 _NUMBERS = np.array([list(f"{byte},".encode().ljust(4, b"\0")) for byte in range(256)], np.uint8)
 
 
-def embedded_name(interface: Interface, pool: PoolInterface) -> str:
-    """File beside the header that holds the bytes of a pool.
-
-    As C numbers, for `#include` between braces, or as they are.
-    """
-    return f"{interface.model}_{pool.identifier}_parameters.{'inc' if pool.as_numbers else 'bin'}"
-
-
-def embedded_files(interface: Interface) -> dict[str, bytes]:
+def embedded_files(
+    plan: Plan, names: Names, contents: Mapping[str, bytes], embedding: Embedding
+) -> dict[str, bytes]:
     """Path in the bundle -> content, for the bytes of all parameter pools."""
     files: dict[str, bytes] = {}
-    for pool in interface.parameters:
-        if pool.as_numbers:
-            files[f"include/{embedded_name(interface, pool)}"] = c_numbers(pool.content)
-        elif not pool.is_caller:
-            files[f"include/{embedded_name(interface, pool)}"] = pool.content
+    for pool in plan.used_pools(Role.PARAMETERS):
+        content, as_numbers = contents[pool.name], embedding.as_numbers(pool.used_bytes)
+        if as_numbers or not pool.is_caller:
+            path = names.embedded(pool, as_numbers=as_numbers)
+            files[path] = c_numbers(content) if as_numbers else content
         if pool.is_caller:
-            files[blob_path(pool.pool.name)] = pool.content
+            files[names.blob(pool.name)] = content
     return files
 
 
@@ -50,37 +49,41 @@ def _lines(content: bytes) -> bytes:
     return text[text != 0].tobytes()
 
 
-def parameters_source(interface: Interface) -> str:
+def parameters_source(plan: Plan, names: Names, embedding: Embedding) -> str:
     """The arrays of the pools that the generated code provides."""
     writer = Writer()
-    writer.title(f"Parameters of model '{interface.model}': weights, biases, multipliers and tables.")
-    writer.line(f'#include "{interface.model}.h"')
-    for pool in interface.parameters:
-        if pool.is_caller or not pool.used_bytes:
-            continue
+    writer.title(f"Parameters of model '{plan.model}': weights, biases, multipliers and tables.")
+    writer.line(f'#include "{names.included(names.header)}"')
+    for pool in plan.used_pools(Role.PARAMETERS, Provider.GENERATED):
+        as_numbers = embedding.as_numbers(pool.used_bytes)
+        file = names.included(names.embedded(pool, as_numbers=as_numbers))
+        section = _load_section(plan, pool) if pool.is_copied else pool.section
         writer.line()
-        if pool.as_numbers:
-            declare = load_array_declaration if pool.is_copied else array_declaration
-            writer.lines(f"{declare(interface, pool)} = {{")
-            writer.line(f'#include "{embedded_name(interface, pool)}"')
+        if as_numbers:
+            writer.lines(
+                f"{_declaration(names, pool, names.bytes_array(pool), section, is_constant=True)} = {{"
+            )
+            writer.line(f'#include "{file}"')
             writer.line("};")
         else:
-            _write_incbin(writer, interface, pool)
+            _write_incbin(writer, pool, names.bytes_array(pool), section, file)
     return writer.text()
 
 
-def _write_incbin(writer: Writer, interface: Interface, pool: PoolInterface) -> None:
+def _load_section(plan: Plan, pool: PlannedPool) -> str | None:
+    """The section of the array from which a pool is copied."""
+    return None if pool.load_memory is None else plan.hardware.memory(pool.load_memory).section
+
+
+def _write_incbin(writer: Writer, pool: PlannedPool, name: str, section: str | None, file: str) -> None:
     """The array as the assembler includes it: as numbers, compilers would need a hundred times its size."""
-    name = interface.load_array_name(pool) if pool.is_copied else interface.array_name(pool)
-    section = (pool.load_section if pool.is_copied else pool.section) or f".rodata.{name}"
-    file = embedded_name(interface, pool)
     writer.comment(
         f"{pool.used_bytes} bytes of {file}, which lies beside the header: the assembler looks for it where the "
         "compiler looks for headers. Compile this file without link-time optimisation."
     )
     writer.line("#if defined(__ELF__) && defined(__GNUC__)")
     lines = [
-        f'.pushsection {section},\\"a\\",%progbits',
+        f'.pushsection {section or f".rodata.{name}"},\\"a\\",%progbits',
         f".balign {pool.alignment}",
         f".globl {name}",
         f".type {name}, %object",
@@ -98,22 +101,16 @@ def _write_incbin(writer: Writer, interface: Interface, pool: PoolInterface) -> 
     writer.line("#endif")
 
 
-def array_declaration(interface: Interface, pool: PoolInterface) -> str:
-    """The definition of a pool's array, without initialiser."""
-    name, is_constant = interface.array_name(pool), bool(pool.content) and not pool.is_copied
-    return _declaration(interface, pool, name, pool.section, is_constant)
-
-
-def load_array_declaration(interface: Interface, pool: PoolInterface) -> str:
-    """The definition of the array from which a pool is copied, without initialiser."""
-    return _declaration(interface, pool, interface.load_array_name(pool), pool.load_section, True)
+def array_declaration(names: Names, pool: PlannedPool) -> str:
+    """The definition of the array that a pool is in, of bytes that change."""
+    return _declaration(names, pool, names.array(pool), pool.section, is_constant=False)
 
 
 def _declaration(
-    interface: Interface, pool: PoolInterface, name: str, section: str | None, is_constant: bool
+    names: Names, pool: PlannedPool, array: str, section: str | None, *, is_constant: bool
 ) -> str:
-    attributes = f"{interface.prefix}_ALIGNED({interface.macro(pool, 'ALIGN')})"
+    attributes = f"{names.aligned}({names.alignment(pool)})"
     if section is not None:
-        attributes += f' {interface.prefix}_SECTION("{section}")'
+        attributes += f' {names.section}("{section}")'
     constness = "const " if is_constant else ""
-    return f"{attributes}\n{constness}uint8_t {name}[{interface.macro(pool, 'SIZE')}]"
+    return f"{attributes}\n{constness}uint8_t {array}[{names.size(pool)}]"

@@ -20,10 +20,10 @@ import numpy as np
 
 from bytewright.bundle_folder import is_inside
 from bytewright.c_names import c_identifier
-from bytewright.codegen.interface import blob_path
 from bytewright.diagnostics import CompileError, compile_error
 from bytewright.ir.border import Io
 from bytewright.ir.types import Symbol
+from bytewright.record.names import Names
 from bytewright.target.load import load_description
 from bytewright.target.model import Device, Loader, Provider, Role, Target
 
@@ -174,7 +174,7 @@ class Bundle:
 
     def blob(self, pool: PoolUse) -> Path:
         """The file with a caller-provided parameter pool."""
-        return self.directory / blob_path(pool.name)
+        return self.directory / Names(self.model).blob(pool.name)
 
     def status_name(self, status: int) -> str:
         """An error code as the header names it, else its number."""

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from bytewright.bundle_folder import digest_of, foreign_entries, is_inside
-from bytewright.codegen.interface import blob_path, offset_macro, request_name
 from bytewright.input_file import read_input
 from bytewright.inspect.read_c import (
     read_addresses,
@@ -21,6 +20,8 @@ from bytewright.inspect.read_c import (
     read_offsets,
     read_requests,
 )
+from bytewright.ir.border import Border
+from bytewright.record.names import Names, names_of
 from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedBuffer, PlannedPool
 from bytewright.record.plan_file import PLAN_FILE, hash_document, hash_files
 from bytewright.target.model import Role
@@ -28,13 +29,14 @@ from bytewright.target.model import Role
 
 def faults_of_files(directory: Path, document: Mapping[str, Any], plan: Plan) -> list[str]:
     """Every way in which the files differ from the plan, one sentence each."""
+    names = names_of(plan)
     return [
         *_faults_of_hash(document, plan),
         *_faults_of_list(directory, document, plan),
         *_faults_of_digests(directory, plan),
-        *_faults_of_header(directory, plan),
-        *_faults_of_source(directory, plan),
-        *_faults_of_parameters(directory, plan),
+        *_faults_of_header(directory, plan, names),
+        *_faults_of_source(directory, plan, names),
+        *_faults_of_parameters(directory, plan, names),
     ]
 
 
@@ -82,97 +84,90 @@ def _read(directory: Path, path: str) -> str:
         return ""
 
 
-def _faults_of_header(directory: Path, plan: Plan) -> Iterator[str]:
+def _faults_of_header(directory: Path, plan: Plan, names: Names) -> Iterator[str]:
     """Hash and sizes of the header."""
-    path = f"include/{plan.model}.h"
+    path = names.header
     header = _read(directory, path)
     if read_hashes(header) != [plan.plan_hash]:
         yield f"{path} does not belong to this plan: it states another hash, or none"
-    prefix = plan.model.upper()
     expected: dict[str, int] = {}
     for pool in (pool for pool in plan.pools.values() if pool.used_bytes):
-        stem = f"{prefix}_{pool.c_name.upper()}_{pool.role.upper()}"
-        expected |= {f"{stem}_SIZE": pool.used_bytes, f"{stem}_ALIGN": pool.alignment}
-    for arena in plan.buffers_of(BufferRole.ARENA):
-        if arena.place.name in plan.pools:
-            expected[_arena_macro(plan, arena)] = arena.size_bytes
-    contexts = plan.hardware.default_device.contexts
-    for stack in (plan.stack[c.name] for c in contexts[:1] if c.name in plan.stack):
-        expected[f"{prefix}_STACK_PLANNED_BYTES"] = stack.planned_bytes
-        expected[f"{prefix}_STACK_SIZE"] = stack.size_bytes
+        expected |= {names.size(pool): pool.used_bytes, names.alignment(pool): pool.alignment}
+    for arena, pool in _arenas(plan):
+        expected[names.arena_size(pool)] = arena.size_bytes
+    for stack in tuple(plan.stack.values())[:1]:  # that of the entry
+        expected[names.stack_planned_bytes] = stack.planned_bytes
+        expected[names.stack_size] = stack.size_bytes
     yield from _differences(path, expected, read_macros(header))
 
 
-def _faults_of_source(directory: Path, plan: Plan) -> Iterator[str]:
+def _arenas(plan: Plan) -> list[tuple[PlannedBuffer, PlannedPool]]:
+    arenas = plan.buffers_of(BufferRole.ARENA)
+    return [(arena, plan.pools[arena.place.name]) for arena in arenas if arena.place.name in plan.pools]
+
+
+def _faults_of_source(directory: Path, plan: Plan, names: Names) -> Iterator[str]:
     """Hash, offsets and calls of the entry."""
-    path = f"src/{plan.model}.c"
+    path = names.entry_source
     source = _read(directory, path)
-    placed = {
-        _name_in_c(plan, buffer): buffer.place.offset or 0
-        for buffer in plan.buffers.values()
-        if buffer.has_offset
-    }
+    placed = {names.argument(b): b.place.offset or 0 for b in plan.buffers.values() if b.has_offset}
     if read_hashes(source) != ([plan.plan_hash] if placed else []):
         yield f"{path} does not belong to this plan: it states another hash, or none"
-    offsets = read_offsets(source, plan.model)
+    offsets = read_offsets(source, names)
     yield from _differences(path, placed, offsets)
     yield from (
         f"{path} has the offset {name}, which the plan does not have"
         for name in offsets
         if name not in placed
     )
-    yield from _differences_of_addresses(path, plan, source)
-    yield from _differences_of_arenas(path, plan, source)
-    yield from _differences_of_requests(path, plan, source)
-    calls = read_calls(source, plan.model, plan.externals)
+    yield from _differences_of_addresses(path, plan, names, source)
+    yield from _differences_of_arenas(path, plan, names, source)
+    yield from _differences_of_requests(path, plan, names, source)
+    calls = read_calls(source, names, plan.externals)
     if [call.kernel for call in calls] != [step.kernel for step in plan.steps]:
         yield f"{path} calls {len(calls)} kernels, not those of the plan's {len(plan.steps)} steps in order"
         return
     for call, step in zip(calls, plan.steps, strict=True):
         known = [plan.buffers[name] for name in step.touched if name in plan.buffers]
         known = [b for b in known if b.role is not BufferRole.ARENA]  # no argument: what it serves is
-        touched = frozenset(_name_in_c(plan, buffer) for buffer in known)
+        touched = frozenset(map(names.argument, known))
         if call.names != touched:
-            names = ", ".join(sorted(call.names ^ touched))
-            yield f"{path}, step {step.index}: plan and call differ in {names}"
+            different = ", ".join(sorted(call.names ^ touched))
+            yield f"{path}, step {step.index}: plan and call differ in {different}"
 
 
-def _differences_of_addresses(path: str, plan: Plan, source: str) -> Iterator[str]:
+def _differences_of_addresses(path: str, plan: Plan, names: Names, source: str) -> Iterator[str]:
     """The functions that return where inputs and outputs lie in the workspace."""
-    actual = read_addresses(source, plan.model)
-    for role, tensors in ((BufferRole.INPUT, plan.inputs), (BufferRole.OUTPUT, plan.outputs)):
-        for tensor in tensors:
+    actual = read_addresses(source, names)
+    for border in Border:
+        for tensor in plan.tensors(border):
             buffer = plan.buffers.get(tensor.buffer)
             if buffer is None or buffer.place.kind is not PlaceKind.PLANNED:
                 continue
             pool = plan.pools[buffer.place.name]
-            base = f"context->{pool.c_name}" if pool.is_caller else f"{plan.model}_{pool.c_name}_workspace"
-            function = f"{plan.model}_{role}_{tensor.c_name}"
-            expected = (base, _name_in_c(plan, buffer))
+            base = f"context->{pool.c_name}" if pool.is_caller else names.array(pool)
+            function = names.address(border, tensor)
+            expected = (base, names.argument(buffer))
             if actual.get(function) != expected:
                 yield f"{path}: {function} does not return {expected[0]} + {expected[1]}"
 
 
-def _differences_of_arenas(path: str, plan: Plan, source: str) -> Iterator[str]:
+def _differences_of_arenas(path: str, plan: Plan, names: Names, source: str) -> Iterator[str]:
     """Where the arenas begin, and how large the run function says that they are."""
-    arenas = {
-        plan.pools[b.place.name].c_name: (_name_in_c(plan, b), _arena_macro(plan, b))
-        for b in plan.buffers_of(BufferRole.ARENA)
-        if b.place.name in plan.pools
-    }
-    set_arenas = read_arenas(source, plan.model)
-    wrong = [pool for pool in {**arenas, **set_arenas} if arenas.get(pool) != set_arenas.get(pool)]
+    arenas = {names.arena(pool): (names.argument(b), names.arena_size(pool)) for b, pool in _arenas(plan)}
+    set_arenas = read_arenas(source, names)
+    wrong = [arena for arena in {**arenas, **set_arenas} if arenas.get(arena) != set_arenas.get(arena)]
     if wrong:
         yield f"{path} does not set the arenas of the plan: {', '.join(wrong)}"
 
 
-def _differences_of_requests(path: str, plan: Plan, source: str) -> Iterator[str]:
+def _differences_of_requests(path: str, plan: Plan, names: Names, source: str) -> Iterator[str]:
     """What the steps request at run time: each in order, from its pool, as large as planned, and all released."""
     expected: list[tuple[str, str, int | None, int | None]] = []
     for step in plan.steps:
         scratch = [plan.buffers[name] for name in step.scratch if name in plan.buffers]
         requests = [
-            (request_name(b.name), plan.pools[b.place.name].c_name.upper(), b.size_bytes, b.alignment)
+            (names.argument(b), names.arena_pool(plan.pools[b.place.name]), b.size_bytes, b.alignment)
             for b in scratch
             if b.place.kind is PlaceKind.ARENA and b.place.name in plan.pools
         ]
@@ -180,16 +175,12 @@ def _differences_of_requests(path: str, plan: Plan, source: str) -> Iterator[str
     upper = {symbol.name: symbol.upper for symbol in plan.symbols}
     actual = [
         (text.name, text.pool, None if text.size is None else _most_bytes(text.size, upper), text.alignment)
-        for text in read_requests(source, plan.model)
+        for text in read_requests(source, names)
     ]
     if actual != expected:
         different = [item for item in (*expected, *actual) if (item in expected) != (item in actual)]
-        names = ", ".join(sorted({name for name, *_ in different})) or "their order"
-        yield f"{path} does not request and release what the plan says: {names}"
-
-
-def _arena_macro(plan: Plan, arena: PlannedBuffer) -> str:
-    return f"{plan.model.upper()}_{plan.pools[arena.place.name].c_name.upper()}_ARENA_SIZE"
+        which = ", ".join(sorted({name for name, *_ in different})) or "their order"
+        yield f"{path} does not request and release what the plan says: {which}"
 
 
 def _most_bytes(size: str, upper: Mapping[str, int]) -> int | None:
@@ -206,25 +197,16 @@ def _most_bytes(size: str, upper: Mapping[str, int]) -> int | None:
     return total
 
 
-def _name_in_c(plan: Plan, buffer: PlannedBuffer) -> str:
-    """How the entry names a buffer."""
-    if buffer.place.kind is PlaceKind.CALLER:
-        return f"{buffer.role}s->{buffer.place.name}"
-    if buffer.place.kind is PlaceKind.ARENA:
-        return request_name(buffer.name)
-    return offset_macro(plan.model, buffer.place.name, buffer.name)
-
-
-def _faults_of_parameters(directory: Path, plan: Plan) -> Iterator[str]:
+def _faults_of_parameters(directory: Path, plan: Plan, names: Names) -> Iterator[str]:
     """The bytes of each parameter pool, as numbers in C, or as they are, and as a blob."""
-    for pool in plan.pools_of(Role.PARAMETERS):
-        stem = f"include/{plan.model}_{pool.c_name}_parameters"
-        if f"{stem}.inc" in plan.files:
-            yield from _faults_of_numbers(directory, f"{stem}.inc", pool)
+    for pool in plan.used_pools(Role.PARAMETERS):
+        numbers = names.embedded(pool, as_numbers=True)
+        if numbers in plan.files:
+            yield from _faults_of_numbers(directory, numbers, pool)
         elif not pool.is_caller:
-            yield from _faults_of_blob(directory, f"{stem}.bin", pool)
+            yield from _faults_of_blob(directory, names.embedded(pool, as_numbers=False), pool)
         if pool.is_caller:
-            yield from _faults_of_blob(directory, blob_path(pool.name), pool)
+            yield from _faults_of_blob(directory, names.blob(pool.name), pool)
 
 
 def _faults_of_numbers(directory: Path, path: str, pool: PlannedPool) -> Iterator[str]:

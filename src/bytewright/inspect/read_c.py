@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from bytewright.ir.backend import backend_functions
+from bytewright.record.names import REQUEST, Names
 
 _DEFINE = re.compile(r"^#define (\w+) (\d+)\b", re.MULTILINE)
 _PLAN_HASH = re.compile(r"\bPlan ([0-9a-f]{64})\.")
@@ -28,7 +28,7 @@ class RequestText:
     """One request of the entry, or its release.
 
     Attributes:
-        pool: The pool's name in C, in capitals.
+        pool: What the pool is called there.
         size: The expression for its bytes; None for a release.
         alignment: None for a release.
     """
@@ -49,68 +49,67 @@ def read_hashes(text: str) -> list[str]:
     return _PLAN_HASH.findall(text)
 
 
-def read_offsets(source: str, model: str) -> dict[str, int]:
+def read_offsets(source: str, names: Names) -> dict[str, int]:
     """The enumerators that hold offsets in pools, and the macros of those that are too large for one."""
-    name = rf"({re.escape(model.upper())}_AT_\w+)"
+    name = rf"({names.offset_front}\w+)"
     pattern = re.compile(rf"^(?:\s+{name} =|#define {name}) (\d+)\b", re.MULTILINE)
     return {enumerator or macro: int(value) for enumerator, macro, value in pattern.findall(source)}
 
 
-def read_calls(source: str, model: str, externals: Collection[str] = ()) -> list[CallText]:
+def read_calls(source: str, names: Names, externals: Collection[str] = ()) -> list[CallText]:
     """The kernel calls in the body of the run function, in order.
 
     `externals` are functions of the application, which have names of their own. An argument is named by its offset's
     enumerator, by `inputs->x` or `outputs->y`, or by what was requested.
     """
-    body = _body_of_run(source, model)
-    kernel = "|".join([rf"{re.escape(model)}_\w+", *map(re.escape, sorted(externals))])
+    body = _body_of_run(source, names)
+    kernel = "|".join([rf"{names.model}_\w+", *map(re.escape, sorted(externals))])
     before, behind = r"(?:if \(|\w+ = )?", r"(?:;| != 0\) \{| == 0 \? \w+ : \w+;)"
     call = re.compile(rf"^ +{before}({kernel})\(([^;{{]*?)\){behind}$", re.MULTILINE)
-    name = re.compile(rf"\b{re.escape(model.upper())}_AT_\w+|\b(?:inputs|outputs)->\w+|\brequest_\w+")
+    name = re.compile(rf"\b{names.offset_front}\w+|\b(?:inputs|outputs)->\w+|\b{REQUEST}\w+")
     return [
         CallText(kernel, frozenset(name.findall(arguments)))
         for kernel, arguments in call.findall(body)
         # Not the macro between the kernels, of a model in capitals, and not what serves requests.
-        if kernel not in (f"{model.upper()}_STEP", *backend_functions(model))
+        if kernel not in (names.step, names.allocate, names.release)
     ]
 
 
-def read_requests(source: str, model: str) -> list[RequestText]:
+def read_requests(source: str, names: Names) -> list[RequestText]:
     """What the body of the run function requests at run time and releases, in order."""
-    allocate, release = (re.escape(name) for name in backend_functions(model))
-    pool = rf"\(\s*context,\s*{re.escape(model.upper())}_POOL_(\w+),\s*"
+    pool = rf"\(\s*context,\s*({names.arena_front}\w+),\s*"
     text = re.compile(
-        rf"\bvoid \*const (request_\w+)\s*=\s*{allocate}{pool}([^,;]+?),\s*(\d+)\s*\);"
-        rf"|\b{release}{pool}(request_\w+)\s*\)"
+        rf"\bvoid \*const ({REQUEST}\w+)\s*=\s*{names.allocate}{pool}([^,;]+?),\s*(\d+)\s*\);"
+        rf"|\b{names.release}{pool}({REQUEST}\w+)\s*\)"
     )
     return [
         RequestText(found[6], found[5])
         if found[1] is None
         else RequestText(found[1], found[2], found[3], int(found[4]))
-        for found in text.finditer(_body_of_run(source, model))
+        for found in text.finditer(_body_of_run(source, names))
     ]
 
 
-def read_arenas(source: str, model: str) -> dict[str, tuple[str, str]]:
-    """The pools whose arenas the run function sets: where each begins, as an offset's name, and its size's macro."""
+def read_arenas(source: str, names: Names) -> dict[str, tuple[str, str]]:
+    """The arenas that the run function sets: where each begins, as an offset's name, and its size's macro."""
     bases, sizes = (
-        dict(re.findall(rf"^ +context->(\w+)_arena\.{text};$", _body_of_run(source, model), re.MULTILINE))
+        dict(re.findall(rf"^ +context->(\w+)\.{text};$", _body_of_run(source, names), re.MULTILINE))
         for text in (r"base = \w+ \+ (\w+)", r"size_bytes = (\w+)")
     )
     return {pool: (bases.get(pool, ""), sizes.get(pool, "")) for pool in {**bases, **sizes}}
 
 
-def _body_of_run(source: str, model: str) -> str:
-    return source.partition(f"int32_t {model}_run(")[2]
+def _body_of_run(source: str, names: Names) -> str:
+    return source.partition(f"int32_t {names.run}(")[2]
 
 
-def read_addresses(source: str, model: str) -> dict[str, tuple[str, str]]:
+def read_addresses(source: str, names: Names) -> dict[str, tuple[str, str]]:
     """What the functions that give addresses of inputs and outputs return: the pool's base, and the offset's name."""
     function = re.compile(
-        rf"^[\w ]+ \*({re.escape(model)}_(?:input|output)_\w+)\(const \w+ \*context\) \{{$(.*?)^\}}$",
+        rf"^[\w ]+ \*({names.model}_(?:input|output)_\w+)\(const \w+ \*context\) \{{$(.*?)^\}}$",
         re.MULTILINE | re.DOTALL,
     )
-    address = re.compile(rf"\((context->\w+|\w+) \+ ({re.escape(model.upper())}_AT_\w+)\);$", re.MULTILINE)
+    address = re.compile(rf"\((context->\w+|\w+) \+ ({names.offset_front}\w+)\);$", re.MULTILINE)
     found: dict[str, tuple[str, str]] = {}
     for name, body in function.findall(source):
         returned = address.findall(body)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from bytewright.ir.border import Io
+from bytewright.ir.border import Border, Io
 from bytewright.ir.types import DType, Symbol
 from bytewright.record.codec import Signed
 from bytewright.target.model import PARAMETER_HEADER_BYTES, Loader, Provider, Role, Target
@@ -126,6 +126,11 @@ class PlannedPool:
     def is_copied(self) -> bool:
         """Whether the application's call of `<model>_set_parameters` brings its bytes."""
         return self.load is Loader.COPY and self.used_bytes > 0
+
+    @property
+    def is_set(self) -> bool:
+        """Whether the context has its address, which a set function puts there."""
+        return self.is_caller or self.is_copied
 
     @property
     def begins_empty(self) -> bool:
@@ -301,15 +306,19 @@ class Plan:
         pools = (pool for pool in self.pools.values() if pool.role is role)
         return tuple(pool for pool in pools if provider in (None, pool.provider))
 
+    def used_pools(self, role: Role, provider: Provider | None = None) -> tuple[PlannedPool, ...]:
+        """Those that hold a byte: of others the C knows nothing, nor do the properties below."""
+        return tuple(pool for pool in self.pools_of(role, provider) if pool.used_bytes)
+
     @property
     def caller_workspaces(self) -> tuple[PlannedPool, ...]:
         """Workspace pools that the application provides."""
-        return self.pools_of(Role.WORKSPACE, Provider.CALLER)
+        return self.used_pools(Role.WORKSPACE, Provider.CALLER)
 
     @property
     def caller_parameters(self) -> tuple[PlannedPool, ...]:
         """Parameter pools that the application provides: blob files of the bundle."""
-        return self.pools_of(Role.PARAMETERS, Provider.CALLER)
+        return self.used_pools(Role.PARAMETERS, Provider.CALLER)
 
     @property
     def caller_copies(self) -> tuple[PlannedPool, ...]:
@@ -317,9 +326,18 @@ class Plan:
         return tuple(pool for pool in self.caller_parameters if pool.is_copied)
 
     @property
+    def set_parameters(self) -> tuple[PlannedPool, ...]:
+        """Parameter pools that `<model>_set_parameters` makes known to the context."""
+        return tuple(pool for pool in self.used_pools(Role.PARAMETERS) if pool.is_set)
+
+    @property
     def own_copies(self) -> tuple[PlannedPool, ...]:
         """Parameter pools that are copied into arrays of the generated code."""
-        return tuple(pool for pool in self.pools_of(Role.PARAMETERS, Provider.GENERATED) if pool.is_copied)
+        return tuple(pool for pool in self.used_pools(Role.PARAMETERS, Provider.GENERATED) if pool.is_copied)
+
+    def tensors(self, border: Border) -> tuple[PlannedTensor, ...]:
+        """The inputs, or the outputs, in the model's order."""
+        return self.inputs if border is Border.INPUT else self.outputs
 
     def buffers_of(self, role: BufferRole) -> tuple[PlannedBuffer, ...]:
         """The buffers of one role, in the plan's order."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bytewright.codegen.interface import offset_macro, planned_offsets
+from bytewright.codegen.check_places import check_places
 from bytewright.diagnostics import InternalError
 from bytewright.ir.border import Io
 from bytewright.ir.expr import Buffer
@@ -18,14 +18,19 @@ from bytewright.ir.storage import Storage
 from bytewright.ir.types import DType
 from bytewright.options import Options
 from bytewright.pipeline import compile_model
+from bytewright.record.names import Names
 from bytewright.target.registry import load_target
+from support.ir_program import read_module
 from support.random_networks import random_convolution
 from tflite_writer import ModelBuilder
 
+# Of a module that places nothing.
+PLAN = compile_model(read_module("module m entry main() on cpu {}"), load_target("host")).plan
+
 
 def test_names_of_offsets() -> None:
-    assert offset_macro("kws", "dtcm", "conv2d_3/out") == "KWS_AT_DTCM_CONV2D_3__OUT"
-    assert offset_macro("m", "fast-ram", "a.b c") == "M_AT_FAST_RAM_A_B_C_X8640D2E2"
+    assert Names("kws").offset("dtcm", "conv2d_3/out") == "KWS_AT_DTCM_CONV2D_3__OUT"
+    assert Names("m").offset("fast-ram", "a.b c") == "M_AT_FAST_RAM_A_B_C_X8640D2E2"
 
 
 def test_an_input_that_is_called_like_a_tensor_of_the_graph(tmp_path: Path) -> None:
@@ -38,9 +43,9 @@ def test_an_input_that_is_called_like_a_tensor_of_the_graph(tmp_path: Path) -> N
     path = tmp_path / "net.tflite"
     path.write_bytes(builder.build([x], [z]))
     compiled = compile_model(path, load_target("host"), Options(io=Io.WORKSPACE))
-    placed = [buffer.name for buffer, _ in planned_offsets(compiled.module)]
+    placed = [buffer.name for buffer in compiled.plan.buffers.values() if buffer.has_offset]
     assert {"max_pool2d_0_out", "max_pool2d_0/out"} <= set(placed)
-    assert len({offset_macro("net", "ram", name) for name in placed}) == len(placed)
+    assert len({Names("net").offset("ram", name) for name in placed}) == len(placed)
 
 
 def with_allocation(buffer: Buffer) -> Module:
@@ -51,7 +56,7 @@ def with_allocation(buffer: Buffer) -> Module:
 def test_an_allocation_of_the_entry_without_an_offset_is_refused(scope: object) -> None:
     buffer = Buffer("tensor", (4,), DType.I8, scope, 1)  # type: ignore[arg-type]
     with pytest.raises(InternalError, match="'tensor' has no offset"):
-        planned_offsets(with_allocation(buffer))
+        check_places(with_allocation(buffer), PLAN)
 
 
 def test_constants_without_an_offset_are_refused(tmp_path: Path) -> None:
@@ -63,4 +68,13 @@ def test_constants_without_an_offset_are_refused(tmp_path: Path) -> None:
     assert module.constant_buffers
     undecided = tuple(replace(constant, storage=Storage()) for constant in module.constant_buffers)
     with pytest.raises(InternalError, match="has no offset"):
-        planned_offsets(replace(module, constant_buffers=undecided))
+        check_places(replace(module, constant_buffers=undecided), compiled.plan)
+
+
+def test_storage_that_is_not_the_plans_is_refused() -> None:
+    """S17: what the C says of a place is the plan's; a module that says something else is a bug."""
+    storage = Storage(offset=0)
+    buffer = Buffer("tensor", (4,), DType.I8, pool_scope("ram"), 1)
+    module = Module("m", entries=(PrimFunc("main", (), Seq((Allocate(buffer, storage),))),))
+    with pytest.raises(InternalError, match=r"storage of 'tensor' .* was not decided"):
+        check_places(module, PLAN)

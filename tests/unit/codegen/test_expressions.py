@@ -32,6 +32,7 @@ from bytewright.ir.prim import Access, BufferParameter, PrimFunc, ScalarParamete
 from bytewright.ir.scalar_functions import EXP
 from bytewright.ir.scope import GLOBAL, LOCAL
 from bytewright.ir.types import DType
+from bytewright.record.names import Names
 from support.evaluation import run_primfunc
 from support.random_expressions import RESULTS, STORED, Expressions, Valued
 
@@ -63,8 +64,8 @@ def run_c(
 ) -> dict[str, np.ndarray]:
     """Compiles the function and calls it."""
     module = Module("m", kernels=(function,))
-    (folder / "m_kernels.h").write_text(kernels_header(module), encoding="utf-8")
-    (folder / "m_kernels.c").write_text(kernels_source(module), encoding="utf-8")
+    (folder / "m_kernels.h").write_text(kernels_header(module, Names("m")), encoding="utf-8")
+    (folder / "m_kernels.c").write_text(kernels_source(module, Names("m")), encoding="utf-8")
     library = folder / "m.so"
     command = ["gcc", *FLAGS, "-O1", "-shared", "-fPIC", "-o", str(library)]
     done = subprocess.run(

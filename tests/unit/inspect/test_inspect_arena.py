@@ -18,6 +18,7 @@ from rich.console import Console
 from bytewright.diagnostics import CompileError
 from bytewright.inspect.check import check_bundle
 from bytewright.inspect.read_c import RequestText, read_calls, read_requests
+from bytewright.record.names import Names
 from bytewright.report.explain import explain, explanation_lines
 from bytewright.report.memory import use_over_time
 from bytewright.report.tables import place_text, print_report
@@ -212,13 +213,13 @@ int32_t m_run(m_context *context, int32_t n) {
             request_status = first_error(request_status, m_backend_free_workspace(context, M_POOL_RAM, request_a));
 }
 """
-    assert read_requests(source, "m") == [
-        RequestText("request_a", "RAM", "(uint64_t)n * 4", 16),
-        RequestText("request_b", "FAST", "(uint64_t)n * (uint64_t)k * 2", 4096),
-        RequestText("request_b", "FAST"),
-        RequestText("request_a", "RAM"),
+    assert read_requests(source, Names("m")) == [
+        RequestText("request_a", "M_POOL_RAM", "(uint64_t)n * 4", 16),
+        RequestText("request_b", "M_POOL_FAST", "(uint64_t)n * (uint64_t)k * 2", 4096),
+        RequestText("request_b", "M_POOL_FAST"),
+        RequestText("request_a", "M_POOL_RAM"),
     ]
-    (call,) = read_calls(source, "m")
+    (call,) = read_calls(source, Names("m"))
     assert (call.kernel, call.names) == ("m_k", frozenset({"inputs->x", "request_a", "request_b"}))
 
 

@@ -13,6 +13,7 @@ from bytewright.diagnostics import CompileError
 from bytewright.inspect.check import check_bundle
 from bytewright.inspect.read_c import read_bytes, read_calls
 from bytewright.pipeline import compile_model
+from bytewright.record.names import Names
 from bytewright.record.plan_file import read_plan
 from bytewright.target import load_target
 from support.digits_bundle import change_file, digits_document, two_by_two, write_digits, write_document
@@ -538,7 +539,7 @@ int32_t m_run(m_context *context, const m_inputs *inputs, const m_outputs *outpu
     return M_OK;
 }
 """
-    calls = read_calls(source, "m")
+    calls = read_calls(source, Names("m"))
     assert [call.kernel for call in calls] == ["m_first", "m_second"]
     assert calls[0].names == {"inputs->a", "M_AT_RAM_X"}
     assert calls[1].names == {"M_AT_RAM_X", "outputs->b"}

@@ -1,0 +1,33 @@
+"""Inputs, outputs and extents in C: the heads of functions that are about them, and what addresses must be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bytewright.codegen.expressions import memory_type
+from bytewright.ir.border import Border
+from bytewright.ir.module import Module
+from bytewright.record.names import Names
+from bytewright.record.plan import Plan, PlannedTensor
+
+
+def run_head(plan: Plan, names: Names) -> str:
+    """The head of the run function, as the header declares and the entry defines it."""
+    ports = f", const {names.inputs_type} *inputs, const {names.outputs_type} *outputs"
+    extents = "".join(f", int32_t {symbol.name}" for symbol in plan.symbols)
+    return (
+        f"int32_t {names.run}({names.context_type} *context{'' if plan.io_in_workspace else ports}{extents})"
+    )
+
+
+def address_head(names: Names, border: Border, tensor: PlannedTensor) -> str:
+    """The head of the function that returns the address of an input, to be written, or of an output, to be read."""
+    constness = "const " if border is Border.OUTPUT else ""
+    name = names.address(border, tensor)
+    return f"{constness}{memory_type(tensor.dtype)} *{name}(const {names.context_type} *context)"
+
+
+def strict_alignments(module: Module) -> Mapping[str, int]:
+    """The alignment of each buffer that the application brings to a run, where it is more than the type asks for."""
+    buffers = (parameter.buffer for parameter in module.main.buffer_parameters)
+    return {buffer.name: buffer.alignment for buffer in buffers if buffer.alignment > buffer.dtype.size_bytes}

@@ -1,0 +1,300 @@
+"""Every name of a bundle: its files, and of its C the functions, types, macros, enumerators, members and variables.
+
+They are made here and nowhere else. Code generation writes them, the bundle has files of these names, and runs and
+checks look for them. That no two are alike is looked at once, here too (`check_names`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from bytewright.c_names import c_identifier
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.ir.backend import backend_functions
+from bytewright.ir.border import Border
+from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedBuffer, PlannedPool, PlannedTensor
+
+CMAKE_FILE = "CMakeLists.txt"
+# Variables of the run function that hold what it requested begin with this.
+REQUEST = "request_"
+# What the entry's file has for itself, and the arguments of its functions.
+_OF_THE_FILE = frozenset(
+    {
+        *("context", "inputs", "outputs", "shared", "request_status"),
+        *("first_error", "memory_span", "wraps", "share_bytes", "lies_within", "first_address"),
+    }
+)
+# What the header says of each input and output.
+TENSOR_MACROS = ("SIZE", "ELEMENTS", "RANK", "SHAPE", "SCALE", "ZERO_POINT")
+_FUNCTIONS = ("run", "set_workspaces", "set_parameters", "verify_parameters")
+_TYPES = ("inputs", "outputs", "context", "memory", "workspaces", "parameters", "copy", "arena")
+VERSION_PARTS = ("MAJOR", "MINOR", "PATCH")
+# What a pool's name stands before, in names that link.
+OF_POOLS = ("_workspace", "_parameters", "_parameters_load", "_header")
+_PLAIN_NAME = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*(/[a-z0-9]+(_[a-z0-9]+)*)*")
+
+
+class Names:
+    """The names of one bundle; `kws` and `KWS` stand for the model below."""
+
+    def __init__(
+        self, model: str, extents: Iterable[str] = (), tensors: Iterable[tuple[Border, str]] = ()
+    ) -> None:
+        """Args: `model` is its name in C, `extents` what each run is given, `tensors` inputs and outputs in C."""
+        self.model, self.prefix = model, (prefix := model.upper())
+        self._extents = frozenset(extents)
+        known = [(border, name, name.upper()) for border, name in tensors]
+        capitals = Counter((border, upper) for border, _, upper in known)
+        self._alike = frozenset(
+            (border, name) for border, name, upper in known if capitals[border, upper] > 1
+        )
+        # Files, by their paths in the bundle
+        self.header = f"include/{model}.h"
+        self.externals_header = f"include/{model}_externals.h"
+        self.entry_source = f"src/{model}.c"
+        self.kernels_header = f"src/{model}_kernels.h"
+        self.kernels_source = f"src/{model}_kernels.c"
+        self.parameters_source = f"src/{model}_parameters.c"
+        self.backend_source = f"src/{model}_backend.c"
+        # Functions
+        self.run, self.set_workspaces, self.set_parameters, self.verify_parameters = (
+            f"{model}_{function}" for function in _FUNCTIONS
+        )
+        self.allocate, self.release = backend_functions(model)
+        # Types
+        (
+            self.inputs_type,
+            self.outputs_type,
+            self.context_type,
+            self.memory_type,
+            self.workspaces_type,
+            self.parameters_type,
+            self.copy_type,
+            self.arena_type,
+        ) = (f"{model}_{name}" for name in _TYPES)
+        # Macros; what offsets and the pools of arenas begin with
+        self.offset_front = f"{c_identifier(f'{model}_at')}_".upper()
+        self.arena_front = f"{prefix}_POOL_"
+        self.stack_planned_bytes = f"{prefix}_STACK_PLANNED_BYTES"
+        self.stack_size = f"{prefix}_STACK_SIZE"
+        self.aligned = f"{prefix}_ALIGNED"
+        self.section = f"{prefix}_SECTION"
+        self.step = f"{prefix}_STEP"
+        self.step_workspaces = f"{prefix}_STEP_WORKSPACES"
+        self.check_range = f"{prefix}_CHECK_RANGE"
+        self.arena_depth = f"{prefix}_ARENA_DEPTH"
+        self.own_backend = f"{prefix}_OWN_BACKEND"
+        self.ok = f"{prefix}_OK"
+        self.version = f"{prefix}_BYTEWRIGHT_VERSION"
+
+    def error(self, name: str) -> str:
+        """`KWS_ERROR_SIZE`: the enumerator of an error."""
+        return f"{self.prefix}_ERROR_{name}"
+
+    @staticmethod
+    def included(path: str) -> str:
+        """What `#include` calls a header of the bundle: the name of the file."""
+        return path.rpartition("/")[2]
+
+    def guard(self, path: str) -> str:
+        """`KWS_KERNELS_H`: the include guard of a header."""
+        return self.included(path).replace(".", "_").upper()
+
+    # Pools
+
+    def size(self, pool: PlannedPool) -> str:
+        """`KWS_DTCM_WORKSPACE_SIZE`: the bytes of a pool."""
+        return f"{self._of_pool(pool)}_SIZE"
+
+    def alignment(self, pool: PlannedPool) -> str:
+        """`KWS_DTCM_WORKSPACE_ALIGN`: what its address is a multiple of."""
+        return f"{self._of_pool(pool)}_ALIGN"
+
+    def initializer(self, pool: PlannedPool) -> str:
+        """`KWS_FLASH_PARAMETERS_INITIALIZER`: the file with its bytes as C numbers."""
+        return f"{self._of_pool(pool)}_INITIALIZER"
+
+    def _of_pool(self, pool: PlannedPool) -> str:
+        return f"{self.prefix}_{pool.c_name.upper()}_{pool.role.name}"
+
+    def array(self, pool: PlannedPool) -> str:
+        """`kws_dtcm_workspace`: the array of a generated pool."""
+        return f"{self.model}_{pool.c_name}_{pool.role.value}"
+
+    def load_array(self, pool: PlannedPool) -> str:
+        """`kws_flash_parameters_load`: the array from which a generated parameter pool is copied."""
+        return f"{self.array(pool)}_load"
+
+    def bytes_array(self, pool: PlannedPool) -> str:
+        """The array that the bytes of a generated parameter pool begin in."""
+        return self.load_array(pool) if pool.is_copied else self.array(pool)
+
+    def expected_header(self, pool: PlannedPool) -> str:
+        """`kws_flash_header`: the array with the 32 bytes that a blob is compared with."""
+        return f"{self.model}_{pool.c_name}_header"
+
+    def embedded(self, pool: PlannedPool, *, as_numbers: bool) -> str:
+        """`include/kws_flash_parameters.inc`: the file with its bytes as C numbers, or as they are."""
+        return f"include/{self.array(pool)}.{'inc' if as_numbers else 'bin'}"
+
+    @staticmethod
+    def blob(pool: str) -> str:
+        """`parameters/ext-flash.bin`: the file with the bytes of a parameter pool from the caller."""
+        return f"parameters/{pool}.bin"
+
+    def base(self, pool: PlannedPool) -> str:
+        """The variable of the run function that holds a pool's base: its name, unless something else may have that.
+
+        Functions and arrays of the C begin with the model's name, but for a few that the file has for itself.
+        """
+        name = pool.c_name
+        is_taken = name in _OF_THE_FILE or name in self._extents
+        is_taken |= name.startswith((REQUEST, "check_", f"{self.model}_")) or name.endswith(("_base", "_at"))
+        return f"{name}_base" if is_taken else name
+
+    def variables(self, plan: Plan) -> frozenset[str]:
+        """What the run function names beside what it calls: arguments and variables."""
+        return _OF_THE_FILE | self._extents | {self.base(pool) for pool in plan.pools.values()}
+
+    # Arenas
+
+    def arena_size(self, pool: PlannedPool) -> str:
+        """`KWS_DTCM_ARENA_SIZE`: the bytes of the arena in a pool."""
+        return f"{self.prefix}_{pool.c_name.upper()}_ARENA_SIZE"
+
+    def arena_pool(self, pool: PlannedPool) -> str:
+        """`KWS_POOL_DTCM`: what the functions of the backend call the pool of an arena."""
+        return f"{self.arena_front}{pool.c_name.upper()}"
+
+    @staticmethod
+    def arena(pool: PlannedPool) -> str:
+        """`dtcm_arena`: the arena in the context."""
+        return f"{pool.c_name}_arena"
+
+    # Inputs, outputs and buffers
+
+    def tensor(self, border: Border, tensor: PlannedTensor, what: str) -> str:
+        """`KWS_INPUT_IMAGE_SIZE`: a macro about an input or output: SIZE, SHAPE, SCALE and so on.
+
+        A name that is another's in capitals has digits of its hash.
+        """
+        name = tensor.c_name.upper()
+        if (border, tensor.c_name) in self._alike:
+            name = f"{name}_X{hashlib.sha256(tensor.c_name.encode()).hexdigest()[:8].upper()}"
+        return f"{self.prefix}_{border.name}_{name}_{what}"
+
+    def bound(self, extent: str) -> str:
+        """`KWS_BATCH_MAX`: the largest value of an extent that the application gives."""
+        return f"{self.prefix}_{extent.upper()}_MAX"
+
+    def address(self, border: Border, tensor: PlannedTensor) -> str:
+        """`kws_input_x`: the function that returns the address of an input or output in the workspace."""
+        return f"{self.model}_{border.value}_{tensor.c_name}"
+
+    @staticmethod
+    def member(border: Border, c_name: str) -> str:
+        """`inputs->x`: an input or output in the structures that a run is given."""
+        return f"{border.value}s->{c_name}"
+
+    def offset(self, pool: str, buffer: str) -> str:
+        """`KWS_AT_DTCM_CONV2D_3__OUT`: the enumerator with the offset of a buffer in its pool."""
+        return f"{self.offset_front}{c_identifier(f'_{pool}')[1:]}_{_part(buffer)}".upper()
+
+    @staticmethod
+    def request(buffer: str) -> str:
+        """`request_y__scratch0`: the variable of the run function that holds what was requested for a buffer."""
+        return REQUEST + _part(buffer)
+
+    def argument(self, buffer: PlannedBuffer) -> str:
+        """What a call of the entry names a buffer by."""
+        match buffer.place.kind:
+            case PlaceKind.CALLER:
+                return f"{buffer.role.value}s->{buffer.place.name}"
+            case PlaceKind.ARENA:
+                return self.request(buffer.name)
+            case _:
+                return self.offset(buffer.place.name, buffer.name)
+
+
+def names_of(plan: Plan) -> Names:
+    """The names of the bundle of a plan."""
+    tensors = ((border, tensor.c_name) for border in Border for tensor in plan.tensors(border))
+    return Names(plan.model, (symbol.name for symbol in plan.symbols), tensors)
+
+
+def _part(buffer: str) -> str:
+    """A buffer's name as a part of a C name, which no other buffer's is, in capitals either.
+
+    A slash becomes two underscores. A name that could then be mistaken for another, because it has capitals,
+    characters that C has not, or underscores next to each other or at an end, gets digits of its hash.
+    """
+    plain = c_identifier(buffer.replace("/", "__"))
+    if _PLAIN_NAME.fullmatch(buffer):
+        return plain
+    return f"{plain}_x{hashlib.sha256(buffer.encode()).hexdigest()[:8]}"
+
+
+def symbols_of_model(model: str, inputs: Iterable[str], outputs: Iterable[str]) -> set[str]:
+    """What the C of a model declares of its own that links or is a type, whatever its pools are; see `OF_POOLS`.
+
+    Inputs and outputs are called as in C.
+    """
+    names = {f"{model}_{name}" for name in (*_FUNCTIONS, *_TYPES)} | set(backend_functions(model))
+    return (
+        names | {f"{model}_input_{name}" for name in inputs} | {f"{model}_output_{name}" for name in outputs}
+    )
+
+
+def check_names(plan: Plan, names: Names) -> None:
+    """Refuses names that meet: those of macros and enumerators, and those of members of the context.
+
+    Raises:
+        CompileError: BW109, with what both stand for.
+    """
+    for space in (_macros(plan, names), _members(plan, names)):
+        found: dict[str, str] = {}
+        for name, meaning in space:
+            other = found.setdefault(name, meaning)
+            if other != meaning:
+                message = f"{other} and {meaning} both become '{name}' in C"
+                raise CompileError(Diagnostic("BW109", message, help="rename one of the two"))
+
+
+def _arena_pools(plan: Plan) -> list[PlannedPool]:
+    return [plan.pools[arena.place.name] for arena in plan.buffers_of(BufferRole.ARENA)]
+
+
+def _macros(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
+    of_the_model = (
+        *(names.stack_planned_bytes, names.stack_size, names.aligned, names.section, names.step),
+        *(names.step_workspaces, names.check_range, names.arena_depth, names.own_backend, names.ok),
+        *(names.version, *(f"{names.version}_{part}" for part in VERSION_PARTS)),
+        *map(names.guard, (names.header, names.kernels_header, names.externals_header)),
+    )
+    yield from ((name, f"macro '{name}' of the model") for name in of_the_model)
+    for pool in plan.pools.values():
+        for name in (names.size(pool), names.alignment(pool), names.initializer(pool)):
+            yield name, f"pool '{pool.name}'"
+    for pool in _arena_pools(plan):
+        for name in (names.arena_size(pool), names.arena_pool(pool)):
+            yield name, f"the arena of pool '{pool.name}'"
+    for symbol in plan.symbols:
+        yield names.bound(symbol.name), f"the bound of '{symbol.name}'"
+    for border in Border:
+        for tensor in plan.tensors(border):
+            for what in TENSOR_MACROS:
+                yield names.tensor(border, tensor, what), f"{border.value} '{tensor.c_name}'"
+    for buffer in plan.buffers.values():
+        if buffer.has_offset:
+            meaning = f"the offset of '{buffer.name}' in pool '{buffer.place.name}'"
+            yield names.offset(buffer.place.name, buffer.name), meaning
+
+
+def _members(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
+    for pool in plan.pools.values():
+        yield pool.c_name, f"pool '{pool.name}'"
+    for pool in _arena_pools(plan):
+        yield names.arena(pool), f"the arena of pool '{pool.name}'"
