@@ -12,7 +12,7 @@ from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module, Port
 from bytewright.ir.prim import Access, Allocate, BufferParameter, PrimFunc
 from bytewright.ir.storage import Border
-from bytewright.ir.walk import walk_statements
+from bytewright.ir.walk import allocations
 
 
 class Io(StrEnum):
@@ -36,8 +36,7 @@ def allocates_border(entry: PrimFunc) -> bool:
 
 def border_buffers(entry: PrimFunc, border: Border) -> tuple[Buffer, ...]:
     """The entry's buffers on one side, in the model's order."""
-    allocations = (s for s in walk_statements(entry.body) if isinstance(s, Allocate))
-    definitions = (*entry.buffer_parameters, *allocations)
+    definitions = (*entry.buffer_parameters, *allocations(entry))
     return tuple(definition.buffer for definition in definitions if border_of(definition) is border)
 
 

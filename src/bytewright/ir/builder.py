@@ -29,6 +29,7 @@ from bytewright.ir.prim import (
 from bytewright.ir.scope import LOCAL
 from bytewright.ir.storage import UNDECIDED, Storage
 from bytewright.ir.types import DType, Extent
+from bytewright.ir.walk import unique_name
 from bytewright.ir.where import NOWHERE, Where
 
 Index = Expr | int
@@ -78,11 +79,7 @@ class BodyBuilder:
 
     def unique_name(self, name: str) -> str:
         """The name, with the first free number appended if it is taken; taken from now on."""
-        chosen, number = name, 1
-        while chosen in self._names:
-            chosen, number = f"{name}_{number}", number + 1
-        self._names.add(chosen)
-        return chosen
+        return unique_name(name, self._names)
 
     def emit(self, statement: Statement) -> None:
         """Appends a statement that was built elsewhere."""

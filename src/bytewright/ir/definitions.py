@@ -23,11 +23,6 @@ Definition = Allocate | ConstantBuffer
 _Kind = TypeVar("_Kind", bound=Definition)
 
 
-def allocations(function: PrimFunc) -> tuple[Allocate, ...]:
-    """What a function allocates, in the order of the text."""
-    return tuple(s for s in walk_statements(function.body) if isinstance(s, Allocate))
-
-
 def decided(definition: _Kind, scope: Scope | None, storage: Storage) -> _Kind:
     """The definition with what a pass decided of it.
 

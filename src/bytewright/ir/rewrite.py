@@ -41,7 +41,7 @@ from bytewright.ir.prim import (
     Store,
     View,
 )
-from bytewright.ir.walk import as_any, defined_names, walk_statements
+from bytewright.ir.walk import as_any, defined_names, unique_name, walk_statements
 
 
 def _same_expression(expression: Expr) -> Expr:
@@ -263,22 +263,14 @@ def _copies(loop: For, names: set[str]) -> tuple[Statement, ...]:
     for number in range(int(loop.begin.value), int(loop.end.value)):
         variables: dict[Var, Expr] = {loop.variable: const(number, loop.variable.dtype)}
         buffers: dict[Buffer, Buffer] = {}
+        suffix = str(number).replace("-", "m")
         for statement in inside:
             if isinstance(statement, For | Let):
-                name = _fresh(statement.variable.name, number, names)
+                name = unique_name(f"{statement.variable.name}_{suffix}", names)
                 variables[statement.variable] = replace(statement.variable, name=name)
             elif isinstance(statement, Allocate | View):
-                name = _fresh(statement.buffer.name, number, names)
+                name = unique_name(f"{statement.buffer.name}_{suffix}", names)
                 buffers[statement.buffer] = replace(statement.buffer, name=name)
         copy = substitute(loop.body, variables, buffers)
         copies.extend((copy,) if has_own_names else copy.statements)
     return tuple(copies)
-
-
-def _fresh(name: str, number: int, names: set[str]) -> str:
-    base = f"{name}_{number}".replace("-", "m")
-    chosen, extra = base, 1
-    while chosen in names:
-        chosen, extra = f"{base}_{extra}", extra + 1
-    names.add(chosen)
-    return chosen

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from bytewright.ir.expr import Buffer
-from bytewright.ir.prim import Allocate, PrimFunc, ScalarParameter
+from bytewright.ir.prim import PrimFunc, ScalarParameter
 from bytewright.ir.types import Symbol
-from bytewright.ir.walk import walk_statements
+from bytewright.ir.walk import allocations
 
 
 def buffers_of(function: PrimFunc) -> tuple[Buffer, ...]:
     """The buffers that a function is given, and those that it allocates."""
-    allocated = (s.buffer for s in walk_statements(function.body) if isinstance(s, Allocate))
-    return (*(parameter.buffer for parameter in function.buffer_parameters), *allocated)
+    return tuple(d.buffer for d in (*function.buffer_parameters, *allocations(function)))
 
 
 def symbols_of(function: PrimFunc) -> dict[str, Symbol]:

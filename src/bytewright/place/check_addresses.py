@@ -6,14 +6,11 @@ counts. And no array is larger than half of what a device's addresses count, bec
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from bytewright.diagnostics import Collector, CompileError, Diagnostic
 from bytewright.ir.address import has_constant_size, num_elements, size_bytes
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
-from bytewright.ir.prim import Allocate, PrimFunc
-from bytewright.ir.walk import walk_statements
+from bytewright.ir.symbols import buffers_of
 from bytewright.target.model import Device, Target
 
 LARGEST_INDEX = (1 << 31) - 1
@@ -30,7 +27,7 @@ def check_addresses(module: Module, target: Target) -> None:
     narrowest = min(target.devices, key=lambda device: device.address_bits)
     seen: set[str] = set()
     for function in (*module.entries, *module.kernels):
-        for buffer in _buffers_of(function):
+        for buffer in buffers_of(function):
             place = f"{function.name}: {buffer.name}"
             if place not in seen:
                 seen.add(place)
@@ -40,11 +37,6 @@ def check_addresses(module: Module, target: Target) -> None:
         with collector.catch():
             _check(constant.buffer, narrowest)
     collector.stop_if_any()
-
-
-def _buffers_of(function: PrimFunc) -> Iterator[Buffer]:
-    yield from (parameter.buffer for parameter in function.buffer_parameters)
-    yield from (s.buffer for s in walk_statements(function.body) if isinstance(s, Allocate))
 
 
 def _check(buffer: Buffer, device: Device) -> None:

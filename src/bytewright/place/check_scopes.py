@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
-from bytewright.ir.prim import Allocate, PrimFunc
 from bytewright.ir.scope import STACK_TAG, WORKSPACE_TAG, Rank
-from bytewright.ir.walk import walk_statements
+from bytewright.ir.symbols import buffers_of
 from bytewright.target.mistake import closest, listing
 from bytewright.target.model import Role, Target
 
@@ -55,11 +54,7 @@ def undeclared_tags(module: Module, target: Target) -> dict[str, tuple[str, ...]
 
 def placed_buffers(module: Module) -> Iterator[tuple[str, Buffer]]:
     """Every buffer that the module defines or is given, with where that is, in words."""
-    functions: tuple[PrimFunc, ...] = (*module.kernels, *module.entries)
-    for function in functions:
+    for function in (*module.kernels, *module.entries):
         place = "of the entry" if function in module.entries else f"of kernel '{function.name}'"
-        yield from ((place, parameter.buffer) for parameter in function.buffer_parameters)
-        for statement in walk_statements(function.body):
-            if isinstance(statement, Allocate):
-                yield place, statement.buffer
+        yield from ((place, buffer) for buffer in buffers_of(function))
     yield from (("among the constants", constant.buffer) for constant in module.constant_buffers)

@@ -16,10 +16,12 @@ from typing import Any
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
-from bytewright.ir.prim import BufferParameter, PrimFunc
-from bytewright.ir.rewrite import Rewriting, rewrite_sequence
+from bytewright.ir.prim import PrimFunc, View
+from bytewright.ir.rewrite import substitute_in_function
 from bytewright.ir.scope import GLOBAL, lowering_pass
+from bytewright.ir.symbols import buffers_of
 from bytewright.ir.verify.stages import Stage, find_violations
+from bytewright.ir.walk import walk_statements
 from bytewright.place.check_scopes import placed_buffers, undeclared_tags
 from bytewright.target.model import Target
 
@@ -143,12 +145,8 @@ def _without_tags(module: Module, target: Target, name: str) -> Module:
         return replace(buffer, scope=GLOBAL) if lowering_pass(buffer.scope, target) == name else buffer
 
     def function(primfunc: PrimFunc) -> PrimFunc:
-        parameters = tuple(
-            replace(p, buffer=widen(p.buffer)) if isinstance(p, BufferParameter) else p
-            for p in primfunc.parameters
-        )
-        body = rewrite_sequence(primfunc.body, Rewriting(buffer=widen))
-        return replace(primfunc, parameters=parameters, body=body)
+        views = (s.buffer for s in walk_statements(primfunc.body) if isinstance(s, View))
+        return substitute_in_function(primfunc, {b: widen(b) for b in (*buffers_of(primfunc), *views)})
 
     return replace(
         module,

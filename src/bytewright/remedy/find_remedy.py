@@ -9,7 +9,7 @@ option helps because a device does not reach a memory, a line for the target fil
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -227,8 +227,8 @@ class _Search:
         """With one pool of each failing role without a limit."""
         choices = [base.target.pools_of(role) for role in first.failing_roles]
         for pools in product(*choices):
-            names = {pool.name for pool in pools}
-            trial = self._tried(replace(base, target=_without_limits(base.target, names)))
+            unlimited = _with_sizes(base.target, {pool.name: None for pool in pools})
+            trial = self._tried(replace(base, target=unlimited))
             if trial is not None and trial.fits:
                 yield trial
 
@@ -255,14 +255,11 @@ def _with_stack(base: Conditions, stack_bytes: int | None) -> Conditions:
     return replace(base, target=replace(base.target, devices=devices))
 
 
-def _without_limits(target: Target, names: set[str]) -> Target:
+def _with_sizes(target: Target, sizes: Mapping[str, int | None]) -> Target:
+    """The target with pools of these sizes; None for no limit."""
     return _with_pools(
         target,
-        {
-            pool.name: replace(pool, size_bytes=None, takes_remainder=False)
-            for pool in target.pools
-            if pool.name in names
-        },
+        {n: replace(target.pool(n), size_bytes=size, takes_remainder=False) for n, size in sizes.items()},
     )
 
 
@@ -291,18 +288,14 @@ def _with_all_room(
             continue
         chosen = min(pools, key=lambda p: (p.name not in added, target.default_device_name not in p.devices))
         least = {
-            pool.name: replace(
-                pool,
-                size_bytes=trial.tops.get(pool.name, 0)
-                if pool.name in added
-                else _least_bytes(pool, role, roles, trial),
-                takes_remainder=False,
-            )
+            pool.name: trial.tops.get(pool.name, 0)
+            if pool.name in added
+            else _least_bytes(pool, role, roles, trial)
             for pool in target.pools
             if pool.role in _ROLES
         }
-        open_pool = replace(chosen, size_bytes=None, takes_remainder=True)
-        room = with_remainders(_with_pools(target, {**least, open_pool.name: open_pool})).pool(open_pool.name)
+        open_pool = {chosen.name: replace(chosen, size_bytes=None, takes_remainder=True)}
+        room = with_remainders(_with_pools(_with_sizes(target, least), open_pool)).pool(chosen.name)
         room_bytes = None if room.size_bytes is None else max(room.size_bytes, _LEAST_BYTES)
         widened[room.name] = replace(room, size_bytes=room_bytes)
     # Those for inputs and outputs take what these need; `_sized` looks whether the memory has it.
@@ -356,10 +349,7 @@ def _sized(
 
 def _resized(target: Target, sizes: dict[str, int]) -> Target:
     """The target with these sizes; pools of no bytes go."""
-    pools = [
-        replace(pool, size_bytes=sizes[pool.name], takes_remainder=False) if pool.name in sizes else pool
-        for pool in target.pools
-    ]
+    pools = _with_sizes(target, sizes).pools
     return replace(target, pools=tuple(pool for pool in pools if sizes.get(pool.name) != 0))
 
 
@@ -384,12 +374,9 @@ def _shrunk(target: Target, kept: set[str], tops: dict[str, int]) -> dict[str, i
 
 
 def _missing_bytes(target: Target, memory: Memory, tops: dict[str, int]) -> int:
-    fixed = {
-        pool.name: replace(pool, size_bytes=max(tops.get(pool.name, 0), 1), takes_remainder=False)
-        for pool in target.pools_in(memory.name)
-        if pool.takes_remainder
-    }
-    return -(bytes_left(_with_pools(target, fixed), memory) or 0)
+    open_pools = (pool.name for pool in target.pools_in(memory.name) if pool.takes_remainder)
+    fixed = {name: max(tops.get(name, 0), _LEAST_BYTES) for name in open_pools}
+    return -(bytes_left(_with_sizes(target, fixed), memory) or 0)
 
 
 def _pool_list(target: Target, role: Role, added: set[str], sizes: dict[str, int]) -> tuple[PoolOption, ...]:

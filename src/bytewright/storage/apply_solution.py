@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import TypeVar
 
 from bytewright.ir.address import size_bytes
-from bytewright.ir.definitions import Definition, allocations, decided, redefined
+from bytewright.ir.definitions import Definition, decided, redefined
 from bytewright.ir.expr import Expr
 from bytewright.ir.module import Module
 from bytewright.ir.prim import (
@@ -23,7 +23,7 @@ from bytewright.ir.prim import (
     Region,
 )
 from bytewright.ir.scope import pool_scope
-from bytewright.ir.walk import walk_statements
+from bytewright.ir.walk import allocations, calls
 from bytewright.plan.solution import Placement, Solution
 
 Argument = Region | Expr
@@ -83,21 +83,20 @@ class _Caller:
 
 def _with_noalias(kernels: tuple[PrimFunc, ...], entries: tuple[PrimFunc, ...]) -> tuple[PrimFunc, ...]:
     """The kernels with pairs of parameters of which one at least is written, and which are disjoint at every call."""
-    calls: dict[str, list[tuple[_Caller, Call]]] = {}
+    found: dict[str, list[tuple[_Caller, Call]]] = {}
     for entry in entries:
-        _collect_calls(entry, _Caller(True, _offsets(entry)), calls)
+        _collect_calls(entry, _Caller(True, _offsets(entry)), found)
     known: list[PrimFunc] = []
     for kernel in reversed(kernels):  # callers first: what they know of their parameters goes down
-        pairs = _disjoint_pairs(kernel, calls.get(kernel.name, []))
+        pairs = _disjoint_pairs(kernel, found.get(kernel.name, []))
         known.append(replace(kernel, noalias=pairs))
-        _collect_calls(kernel, _calling_kernel(known[-1]), calls)
+        _collect_calls(kernel, _calling_kernel(known[-1]), found)
     return tuple(reversed(known))
 
 
-def _collect_calls(function: PrimFunc, caller: _Caller, calls: dict[str, list[tuple[_Caller, Call]]]) -> None:
-    for statement in walk_statements(function.body):
-        if isinstance(statement, Call):
-            calls.setdefault(statement.callee, []).append((caller, statement))
+def _collect_calls(function: PrimFunc, caller: _Caller, found: dict[str, list[tuple[_Caller, Call]]]) -> None:
+    for call in calls(function):
+        found.setdefault(call.callee, []).append((caller, call))
 
 
 def _offsets(entry: PrimFunc) -> dict[str, int]:

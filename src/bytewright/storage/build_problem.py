@@ -11,7 +11,7 @@ from bytewright.diagnostics import CompileError, Diagnostic, InternalError
 from bytewright.ir.address import size_bytes
 from bytewright.ir.analyses.clock import Timeline
 from bytewright.ir.analyses.traffic import Traffic, TrafficByName, entry_traffic
-from bytewright.ir.expr import Buffer
+from bytewright.ir.definitions import Definition
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Allocate
 from bytewright.ir.scope import lowering_pass
@@ -34,24 +34,27 @@ def build_workspace_problem(module: Module, timeline: Timeline, target: Target) 
             own = traffic.get(request.buffer.name, Traffic())
             traffic[request.storage.arena] = traffic.get(request.storage.arena, Traffic()) + own
     buffers = tuple(
-        plan.Buffer(
-            live.buffer.name,
-            size_bytes(live.buffer),
-            ((live.lower, live.upper),),
-            live.buffer.alignment,
-            fixed_offset=live.allocation.storage.pinned_offset,
-            candidates=_priced(
-                _candidates(live.buffer, live.allocation.storage.candidates),
-                traffic.get(live.buffer.name, Traffic()),
-                target,
-            ),
-        )
+        _buffer(live.allocation, size_bytes(live.buffer), (live.lower, live.upper), traffic, target)
         for live in timeline.buffers
         if live.allocation is not None
         and live.allocation.storage.arena is None
         and lowering_pass(live.buffer.scope, target) is None
     )
     return _problem(buffers, target.workspace_pools, target)
+
+
+def _buffer(
+    definition: Definition, num_bytes: int, live: tuple[int, int], traffic: TrafficByName, target: Target
+) -> plan.Buffer:
+    """What is defined so, with its candidates and their costs."""
+    buffer, storage = definition.buffer, definition.storage
+    if storage.candidates is None:
+        raise InternalError(f"'{buffer.name}' has no candidate pools")
+    priced = _priced(storage.candidates, traffic.get(buffer.name, Traffic()), target)
+    offset = storage.pinned_offset
+    return plan.Buffer(
+        buffer.name, num_bytes, (live,), buffer.alignment, fixed_offset=offset, candidates=priced
+    )
 
 
 def _refuse_offset(request: Allocate) -> None:
@@ -82,12 +85,6 @@ def _priced(pools: tuple[str, ...], traffic: Traffic, target: Target) -> tuple[p
     return tuple(candidates)
 
 
-def _candidates(buffer: Buffer, pools: tuple[str, ...] | None) -> tuple[str, ...]:
-    if pools is None:
-        raise InternalError(f"'{buffer.name}' has no candidate pools")
-    return pools
-
-
 def build_parameter_problem(module: Module, target: Target) -> plan.Problem:
     """Every constant: all live at all times. A pool from the caller begins with a header."""
     headers = tuple(
@@ -103,18 +100,7 @@ def build_parameter_problem(module: Module, target: Target) -> plan.Problem:
     )
     traffic = _traffic(module)
     buffers = tuple(
-        plan.Buffer(
-            constant.buffer.name,
-            len(constant.data.content),
-            ((0, 1),),
-            constant.buffer.alignment,
-            fixed_offset=constant.storage.pinned_offset,
-            candidates=_priced(
-                _candidates(constant.buffer, constant.storage.candidates),
-                traffic.get(constant.buffer.name, Traffic()),
-                target,
-            ),
-        )
+        _buffer(constant, len(constant.data.content), (0, 1), traffic, target)
         for constant in module.constant_buffers
         if lowering_pass(constant.buffer.scope, target) is None
     )

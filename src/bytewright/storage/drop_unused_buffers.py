@@ -11,22 +11,22 @@ from dataclasses import replace
 from bytewright.ir.drop_unused import drop_unused
 from bytewright.ir.expr import Var
 from bytewright.ir.module import Module
-from bytewright.ir.prim import Allocate, Call, Let, PrimFunc, Statement
+from bytewright.ir.prim import Allocate, Let, PrimFunc, Statement
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
-from bytewright.ir.walk import regions, walk_all_expressions, walk_statements
+from bytewright.ir.walk import allocations, calls, regions, walk_all_expressions, walk_statements
 
 
 def drop_unused_buffers(module: Module) -> Module:
     """Returns the module without kernels, allocations, names and constants that have no effect on a run."""
     entries = tuple(_without_unused(entry) for entry in module.entries)
-    called = {callee for entry in entries for callee in _callees(entry)}
+    called = {call.callee for entry in entries for call in calls(entry)}
     kernels: list[PrimFunc] = []
     for kernel in reversed(module.kernels):  # callers stand behind their callees
         if kernel.name in called:
             kept = kernel  # of the application's functions, the body is the scratch that they are given
             if kernel.external is None:
                 kept = replace(kernel, body=drop_unused(kernel.body))
-            called.update(_callees(kept))
+            called.update(call.callee for call in calls(kept))
             kernels.append(kept)
     named = {
         region.buffer.name
@@ -39,15 +39,10 @@ def drop_unused_buffers(module: Module) -> Module:
     return module if smaller == module else smaller
 
 
-def _callees(function: PrimFunc) -> list[str]:
-    return [s.callee for s in walk_statements(function.body) if isinstance(s, Call)]
-
-
 def _without_unused(entry: PrimFunc) -> PrimFunc:
     """Calls may have effects that the module does not show, so of the entry only allocations and names go."""
     used = {region.buffer for statement in walk_statements(entry.body) for region in regions(statement)}
-    allocations = [s for s in walk_statements(entry.body) if isinstance(s, Allocate)]
-    arenas = {s.storage.arena for s in allocations if s.buffer in used}
+    arenas = {a.storage.arena for a in allocations(entry) if a.buffer in used}
     variables = {node for node in walk_all_expressions(entry.body) if isinstance(node, Var)}
 
     def keep(statement: Statement) -> tuple[Statement, ...]:

@@ -30,7 +30,7 @@ from bytewright.ir.prim import (
 from bytewright.ir.scope import WORKSPACE, Scope, join_scopes, pool_scope
 from bytewright.ir.storage import UNDECIDED
 from bytewright.ir.types import DType
-from bytewright.ir.walk import names_in
+from bytewright.ir.walk import names_in, unique_name
 from bytewright.storage.share_requests import requests_by_call, share_requests
 from bytewright.target.model import Target
 
@@ -116,8 +116,7 @@ def _arenas(entry: PrimFunc, module: Module, target: Target) -> list[_Arena]:
     for request, requests in by_freedom:
         arena = _joined(request, requests, arenas, target)
         if arena is None:
-            arena = _Arena(_free_name(taken), _left_to(request, arenas), [])
-            taken.add(arena.name)
+            arena = _Arena(unique_name("arena", taken, 2), _left_to(request, arenas), [])
             arenas.append(arena)
         arena.admit(_pools(request))
         arena_of[request.buffer] = arena
@@ -158,10 +157,3 @@ def _pools(request: Allocate) -> tuple[str, ...]:
     pools = request.storage.candidates
     assert pools is not None, "attach_candidates has been here"
     return pools
-
-
-def _free_name(taken: set[str]) -> str:
-    name, number = "arena", 2
-    while name in taken:
-        name, number = f"arena_{number}", number + 1
-    return name

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from bytewright.diagnostics import Collector, CompileError, Diagnostic
-from bytewright.ir.definitions import Definition, allocations, decided, redefined
+from bytewright.ir.definitions import Definition, decided, redefined
 from bytewright.ir.module import ConstantBuffer, Module
 from bytewright.ir.scope import Scope, join_scopes, pool_scope
 from bytewright.ir.storage import CANDIDATE_POOLS
+from bytewright.ir.walk import allocations
 from bytewright.options import Pin
 from bytewright.target.mistake import closest_names
 from bytewright.target.model import Role, Target

@@ -26,7 +26,7 @@ from bytewright.ir.analyses.bind_symbols import Binding, Known, binding_at, boun
 from bytewright.ir.analyses.body_clock import BodyClock, body_clock
 from bytewright.ir.analyses.stack import StackUse, stack_uses, worst_arrays
 from bytewright.ir.analyses.touch import Touch, Touches, TouchTable
-from bytewright.ir.definitions import allocations, decided, redefined
+from bytewright.ir.definitions import decided, redefined
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import (
@@ -46,7 +46,7 @@ from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import GLOBAL, STACK, WORKSPACE, Rank, Scope, lowering_pass
 from bytewright.ir.storage import CANDIDATE_POOLS, Storage
 from bytewright.ir.types import Symbol
-from bytewright.ir.walk import blocks, names_in, walk_statements
+from bytewright.ir.walk import allocations, blocks, names_in, unique_name, walk_statements
 from bytewright.storage.choose_moves import Array, Demand, choose_moves
 from bytewright.storage.share_scratch import share_scratch
 from bytewright.target.mistake import in_target_file
@@ -164,9 +164,7 @@ def _receive_scratch(kernel: PrimFunc, hoisted: dict[str, _Hoisted]) -> PrimFunc
         name = f"{callee}_{allocation.buffer.name}"
         if len(name) > MAX_NAME:  # each level would add to it
             name = f"{callee}_scratch"
-        name = _unique_name(name, taken)
-        taken.add(name)
-        return replace(allocation, buffer=replace(allocation.buffer, name=name))
+        return replace(allocation, buffer=replace(allocation.buffer, name=unique_name(name, taken)))
 
     def expand(statement: Statement) -> tuple[Statement, ...]:
         if not isinstance(statement, Call):
@@ -385,8 +383,7 @@ def _pass_scratch(entry: PrimFunc, hoisted: dict[str, _Hoisted]) -> PrimFunc:
 
     def own_of(allocation: Allocate, stem: str) -> Allocate:
         alignment = max(SCRATCH_ALIGNMENT, allocation.buffer.alignment)
-        name = _unique_name(f"{stem}/{allocation.buffer.name}", taken)
-        taken.add(name)
+        name = unique_name(f"{stem}/{allocation.buffer.name}", taken)
         return replace(allocation, buffer=replace(allocation.buffer, name=name, alignment=alignment))
 
     def expand(statement: Statement) -> tuple[Statement, ...]:
@@ -422,10 +419,3 @@ def _call_stem(call: Call) -> str:
     """A name for one call: that of the operator whose tensor it writes."""
     regions = [argument for argument in call.arguments if isinstance(argument, Region)]
     return regions[-1].buffer.name.partition("/")[0]
-
-
-def _unique_name(name: str, taken: set[str]) -> str:
-    chosen, number = name, 1
-    while chosen in taken:
-        chosen, number = f"{name}_{number}", number + 1
-    return chosen

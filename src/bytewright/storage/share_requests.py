@@ -24,7 +24,7 @@ from bytewright.ir.prim import (
     Statement,
 )
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
-from bytewright.ir.walk import walk_statements
+from bytewright.ir.walk import allocations, calls
 from bytewright.target.model import Target
 
 
@@ -91,21 +91,19 @@ def _ask_for_the_same(first: Allocate, second: Allocate) -> bool:
 
 def requests_by_call(entry: PrimFunc, module: Module) -> Iterator[tuple[Call, list[Allocate]]]:
     """What each call needs as scratch that is requested at run time, in the order of its arguments."""
-    allocations = {
-        s.buffer: s
-        for s in walk_statements(entry.body)
-        if isinstance(s, Allocate)
-        and (not has_constant_size(s.buffer) or s.storage.on_request is not None)
-        and s.storage.candidates is not None
+    requested = {
+        a.buffer: a
+        for a in allocations(entry)
+        if (not has_constant_size(a.buffer) or a.storage.on_request is not None)
+        and a.storage.candidates is not None
     }
-    calls = [statement for statement in walk_statements(entry.body) if isinstance(statement, Call)]
     num_calls: dict[Buffer, int] = {}
-    for call in calls:
+    for call in calls(entry):
         for buffer in dict.fromkeys(a.buffer for a in call.arguments if isinstance(a, Region)):
             num_calls[buffer] = num_calls.get(buffer, 0) + 1
-    for call in calls:
+    for call in calls(entry):
         scratch = [buffer for buffer in dict.fromkeys(_scratch(call, module)) if num_calls[buffer] == 1]
-        requests = [allocations[buffer] for buffer in scratch if buffer in allocations]
+        requests = [requested[buffer] for buffer in scratch if buffer in requested]
         if requests:
             yield call, requests
 

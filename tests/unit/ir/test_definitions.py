@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 from bytewright.diagnostics import InternalError
-from bytewright.ir.definitions import allocations, decided, redefined
+from bytewright.ir.definitions import decided, redefined
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
 from bytewright.ir.storage import UNDECIDED
-from bytewright.ir.text.parse import parse_primfunc
 from bytewright.ir.text.print_prim import print_primfunc
+from bytewright.ir.walk import allocations
 from support.ir_programs import CONSTANT, parsed, text_of
+from support.parsing import parse_primfunc
 
 KERNEL = """kernel k(
     x : buffer<8xi8, "global", align=1> rw activation

@@ -15,9 +15,9 @@ from bytewright.ir.address import size_bytes
 from bytewright.ir.backend import backend_functions
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
-from bytewright.ir.prim import Allocate, Call, PrimFunc, Seq, Statement
+from bytewright.ir.prim import Allocate, PrimFunc, Seq, Statement
 from bytewright.ir.scope import STACK, Rank
-from bytewright.ir.walk import blocks, walk_statements
+from bytewright.ir.walk import allocations, blocks, calls
 from bytewright.target.model import Device, ExecutionContext, Target
 
 
@@ -82,19 +82,19 @@ def stack_uses(module: Module, target: Target) -> tuple[StackUse, ...]:
     worst: dict[str, _Worst] = {}
     kernels = {kernel.name: kernel for kernel in module.kernels}
     # Kernels stand callees first, so each function finds its callees finished; no recursion can be expressed.
-    for function in (*module.kernels, module.main):
+    for function in (*module.kernels, *module.entries):
         if function.external is not None:
             worst[function.name] = _Worst(
                 0, target.external_stack_bytes(function.name) or 0, (function.name,)
             )
             continue
         worst[function.name] = _worst_of(function, _callees(function), worst, kernels, target)
-    pair = _pair(module, target)
-    if pair:
-        main = module.main
-        worst |= pair
-        worst[main.name] = _worst_of(main, [*_callees(main), *pair], worst, kernels, target)
-    own = target.device(module.main.device)
+    for entry in module.entries:
+        pair = _pair(entry, module, target)
+        if pair:
+            worst |= pair
+            worst[entry.name] = _worst_of(entry, [*_callees(entry), *pair], worst, kernels, target)
+    own = target.device(module.entries[0].device)
     uses: list[StackUse] = []
     for device in (own, *(device for device in target.devices if device is not own)):
         firsts = _first_on(device, module)
@@ -115,21 +115,19 @@ def _use(context: ExecutionContext, paths: list[_Worst]) -> StackUse:
 
 
 def _first_on(device: Device, module: Module) -> list[str]:
-    """Functions where a path on a device's stack begins: the entry, and kernels called from another device."""
-    functions = (*module.kernels, module.main)
+    """Functions where a path on a device's stack begins: entries, and kernels called from another device."""
+    functions = (*module.kernels, *module.entries)
     device_of = {function.name: function.device for function in functions}
-    firsts = [module.main.name] if module.main.device == device.name else []
+    firsts = [entry.name for entry in module.entries if entry.device == device.name]
     for function in functions:
         if function.device != device.name:
             firsts.extend(name for name in _callees(function) if device_of.get(name) == device.name)
     return list(dict.fromkeys(firsts))
 
 
-def _pair(module: Module, target: Target) -> dict[str, _Worst]:
-    """The functions that the entry requests memory with: the application's where it declares them, or the bundle's."""
-    if not any(
-        isinstance(s, Allocate) and s.storage.arena is not None for s in walk_statements(module.main.body)
-    ):
+def _pair(entry: PrimFunc, module: Module, target: Target) -> dict[str, _Worst]:
+    """The functions that an entry requests memory with: the application's where it declares them, or the bundle's."""
+    if not any(allocation.storage.arena is not None for allocation in allocations(entry)):
         return {}
     return {
         name: _Worst(0, _external_bytes(name, module, target), (name,))
@@ -141,7 +139,7 @@ def _external_bytes(name: str, module: Module, target: Target) -> int:
     """The stack of a C function that is no kernel: as declared; else one of the bundle has the allowance."""
     declared = target.external_stack_bytes(name)
     if declared is None and name in backend_functions(module.name):
-        return target.device(module.main.device).stack_allowance_per_call_bytes
+        return target.device(module.entries[0].device).stack_allowance_per_call_bytes
     return declared or 0
 
 
@@ -170,7 +168,7 @@ def _worst_of(
 
 
 def _callees(function: PrimFunc) -> list[str]:
-    return [statement.callee for statement in walk_statements(function.body) if isinstance(statement, Call)]
+    return [call.callee for call in calls(function)]
 
 
 def array_bytes(function: PrimFunc) -> int:

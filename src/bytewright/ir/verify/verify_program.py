@@ -30,7 +30,7 @@ from bytewright.ir.prim import (
     View,
 )
 from bytewright.ir.scope import STACK, WORKSPACE, Rank
-from bytewright.ir.symbols import symbols_of
+from bytewright.ir.symbols import buffers_of, symbols_of
 from bytewright.ir.types import TensorType, format_shape
 from bytewright.ir.verify.violation import NOT_YET, Violation
 from bytewright.ir.walk import blocks, loaded_buffers, walk_statements
@@ -58,8 +58,7 @@ def program_violations(module: Module, target: Target) -> tuple[Violation, ...]:
 def _of_module(module: Module, target: Target) -> Iterator[Violation]:
     for port in module.state:
         yield Violation(None, module, f"state '{port.name}': state that survives runs is not supported yet")
-    defined = {p.buffer.name for p in module.main.buffer_parameters}
-    defined.update(s.buffer.name for s in walk_statements(module.main.body) if isinstance(s, Allocate))
+    defined = {buffer.name for buffer in buffers_of(module.main)}
     for constant in module.constant_buffers:
         name, scope = constant.buffer.name, constant.buffer.scope
         if name in defined:
