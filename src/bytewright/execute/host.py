@@ -29,7 +29,14 @@ from bytewright.execute.build import (
 )
 from bytewright.execute.description import Array, Bundle, read_bundle
 from bytewright.execute.tensors import check_inputs, output_array, output_size_bytes, pack, unpack_outputs
-from bytewright.execute.tools import CrashError, build_folder, compile_c, failure, find_host_compiler
+from bytewright.execute.tools import (
+    CrashError,
+    build_folder,
+    compile_c,
+    ending_of,
+    failure,
+    find_host_compiler,
+)
 from bytewright.execute.watch import Watch
 from bytewright.programs import execute
 
@@ -147,17 +154,13 @@ def run_program(
         if done.returncode == _EXIT_VIOLATED and watch is not None:
             return HostRun((), (), done.stdout)
         if done.returncode != 0:
-            ending = f"the program of model '{bundle.model}' ended with {_ending(done.returncode)}"
+            ending = f"the program of model '{bundle.model}' ended with {ending_of(done.returncode)}"
             raise CrashError(failure(ending, done.stderr).diagnostics)
         data = (folder / "outputs.bin").read_bytes()
         times = (folder / "times.txt").read_text(encoding="utf-8").split()
     if len(data) != output_size_bytes(bundle) * len(batch):
         raise failure(f"the program of model '{bundle.model}' wrote {len(data)} B of outputs")
     return HostRun(unpack_outputs(bundle, data, checked), tuple(int(time) for time in times), done.stdout)
-
-
-def _ending(returncode: int) -> str:
-    return f"signal {-returncode}" if returncode < 0 else f"exit status {returncode}"
 
 
 class _Block:

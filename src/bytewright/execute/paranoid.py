@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Unpack
 
 from bytewright.diagnostics import CompileError, compile_error
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import Array, Bundle, read_bundle
 from bytewright.execute.host import run_program
 from bytewright.execute.qemu import run_on_board
-from bytewright.execute.run import Place, RunResult, run_bundle
+from bytewright.execute.run import TIMEOUT_SECONDS, Place, RunOptions, RunResult, run_bundle
 from bytewright.execute.tensors import random_inputs
 from bytewright.execute.tools import CrashError
 from bytewright.execute.watch import Finding, Watch, parse_findings, watch_plan
@@ -48,10 +49,7 @@ def run_paranoid(
     inputs: Sequence[Array] | None = None,
     *,
     seed: int | None = None,
-    on: Place = "host",
-    repeat: int = 1,
-    options: BuildOptions | None = None,
-    timeout_seconds: float = 300.0,
+    **how: Unpack[RunOptions],
 ) -> ParanoidRun:
     """Runs one inference with each poison, and then plainly; arguments are those of `run_bundle`.
 
@@ -59,19 +57,18 @@ def run_paranoid(
         CompileError: BW404 if a step changed what the plan does not let it change, or if the outputs differ; and
             all that `run_bundle` raises.
     """
+    on = how.get("on", "host")
     bundle, watch = read_bundle(directory), watch_plan(read_plan(directory), GUARD_BYTES[on])
     arrays = random_inputs(bundle, seed or 0) if inputs is None else inputs
     try:
-        outputs, report = _run_watched(bundle, watch, arrays, on, options, timeout_seconds)
+        outputs, report = _run_watched(bundle, watch, arrays, **how)
     except CrashError as error:
         notes = [line for d in error.diagnostics for line in (d.message, *d.notes)]
         raise _violation(bundle, on, notes) from error
     notes = [_describe(watch, finding) for finding in parse_findings(watch, report)]
     if notes:  # a plain run of this bundle may do anything, in this very process
         raise _violation(bundle, on, notes)
-    result = run_bundle(
-        directory, arrays, on=on, repeat=repeat, options=options, timeout_seconds=timeout_seconds
-    )
+    result = run_bundle(directory, arrays, **how)
     for poisoned in outputs:
         notes += _differences(bundle, result.outputs, poisoned)
     if notes:
@@ -91,17 +88,13 @@ def _violation(bundle: Bundle, on: Place, notes: Sequence[str]) -> CompileError:
 
 
 def _run_watched(
-    bundle: Bundle,
-    watch: Watch,
-    inputs: Sequence[Array],
-    on: Place,
-    options: BuildOptions | None,
-    timeout_seconds: float,
+    bundle: Bundle, watch: Watch, inputs: Sequence[Array], **how: Unpack[RunOptions]
 ) -> tuple[tuple[tuple[Array, ...], ...], str]:
     """The outputs under each poison, and what the watcher reported."""
+    options, timeout_seconds = how.get("options"), how.get("timeout_seconds", TIMEOUT_SECONDS)
     watched = watch if watch.pools else None
     batch = [inputs] * NUM_POISONS
-    if on == "qemu":
+    if how.get("on") == "qemu":
         run = run_on_board(bundle, batch, options=options, timeout_seconds=timeout_seconds, watch=watched)
         return run.outputs, run.report
     if bundle.has_generated_workspace:  # no guard of the harness lies beside an array of the bundle's own

@@ -59,6 +59,7 @@ from bytewright.execute.tools import (
     CrashError,
     build_folder,
     compile_c,
+    ending_of,
     failure,
     find_cross_compiler,
     find_cross_tool,
@@ -326,21 +327,10 @@ def _emulate(
     timeout_seconds: float,
 ) -> bool:
     """Runs the image to its end; False if a paranoid run found something before."""
+    absent = [word for device in ("display", "monitor", "serial", "nic") for word in (f"-{device}", "none")]
     command = [
-        qemu,
-        *(
-            "-M",
-            image.board.machine,
-            "-display",
-            "none",
-            "-monitor",
-            "none",
-            "-serial",
-            "none",
-            "-nic",
-            "none",
-        ),
-        *("-kernel", "image.elf", "-plugin", plugin_argument(image.symbols, ranges)),
+        *(qemu, "-M", image.board.machine, *absent, "-kernel", "image.elf"),
+        *("-plugin", plugin_argument(image.symbols, ranges)),
         *("-semihosting-config", f"enable=on,target=native,arg={num_inferences},arg={repeat}"),
     ]
     what = f"model '{bundle.model}' on {image.board.name} (QEMU)"
@@ -360,10 +350,8 @@ def _run_error(returncode: int, output: str, image: BoardImage, bundle: Bundle) 
         place = _place_of_fault(image, facts)
         error = fault_error(image.board.name, bundle.model, facts, function, image.table.stack_bytes, place)
         return CrashError(error.diagnostics)
-    ending = f"signal {-returncode}" if returncode < 0 else f"exit status {returncode}"
-    return failure(
-        f"QEMU ended the run of model '{bundle.model}' on {image.board.name} with {ending}", output
-    )
+    run = f"the run of model '{bundle.model}' on {image.board.name}"
+    return failure(f"QEMU ended {run} with {ending_of(returncode)}", output)
 
 
 def _place_of_fault(image: BoardImage, facts: dict[str, int]) -> str:

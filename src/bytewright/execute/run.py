@@ -17,6 +17,7 @@ from bytewright.execute.qemu import run_on_board
 from bytewright.execute.tensors import random_inputs
 
 MOST_REPETITIONS = 1_000_000  # each has a time, which is kept
+TIMEOUT_SECONDS = 300.0
 Place = Literal["host", "qemu"]
 
 
@@ -84,7 +85,7 @@ class RunOptions(TypedDict, total=False):
         repeat: How often an inference runs, for times; else once.
         options: How to compile.
         measure_memory: Also count loads and stores by memory (QEMU).
-        timeout_seconds: Limit of the run; else 300.
+        timeout_seconds: Limit of the run; else `TIMEOUT_SECONDS`.
     """
 
     on: Place
@@ -140,7 +141,7 @@ def _run(
     repeat: int = 1,
     options: BuildOptions | None = None,
     measure_memory: bool = False,
-    timeout_seconds: float = 300.0,
+    timeout_seconds: float = TIMEOUT_SECONDS,
 ) -> BatchResult:
     if not 1 <= repeat <= MOST_REPETITIONS:
         limits = f"1 to {MOST_REPETITIONS} times"

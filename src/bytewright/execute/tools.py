@@ -75,6 +75,11 @@ def failure(message: str, output: str = "", help_text: str | None = None) -> Com
     return compile_error("BW502", message, notes=tuple(shown), help=help_text)
 
 
+def ending_of(returncode: int) -> str:
+    """How a process ended, in words."""
+    return f"signal {-returncode}" if returncode < 0 else f"exit status {returncode}"
+
+
 def compile_c(command: Sequence[str], *, directory: Path, what: str) -> str:
     """Runs a compiler, linker or binary tool; returns its standard output.
 

@@ -17,7 +17,7 @@ from bytewright.target.mistake import closest, listing
 from bytewright.target.model import Target
 
 _FOLDER = files("bytewright.target") / "builtin"
-_NAMES = sorted(entry.name.removesuffix(".toml") for entry in _FOLDER.iterdir())
+_NAMES = sorted(e.name.removesuffix(".toml") for e in _FOLDER.iterdir() if e.name.endswith(".toml"))
 # The one that is compiled for when nothing is said comes first.
 BUILTIN_TARGETS: tuple[str, ...] = tuple(sorted(_NAMES, key=lambda name: name != "host"))
 

@@ -32,14 +32,6 @@ _POOL_ALIGNMENT = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Composed:
-    """The text, and the remarks in it."""
-
-    text: str
-    remarks: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class _Pool:
     name: str
     memory: FoundMemory
@@ -59,8 +51,8 @@ class _Stack:
         return self.size_bytes // _RESERVE_PART
 
 
-def compose(board: FoundBoard, source: str, isa: str | None, name: str | None) -> Composed:
-    """Decides pools and stack, and writes the file.
+def compose(board: FoundBoard, source: str, isa: str | None, name: str | None) -> tuple[str, tuple[str, ...]]:
+    """Decides pools and stack, and writes the file: its text, and the remarks in it.
 
     Raises:
         CompileError: BW202 for a board on which nothing can be written.
@@ -96,7 +88,7 @@ def compose(board: FoundBoard, source: str, isa: str | None, name: str | None) -
     for library in known_isa.libraries[:1]:
         comment = f"what functions of {library.source} need; others differ"
         lines += ["", "[stack]", _commented(f'libraries = "{library.name}"', comment)]
-    return Composed("\n".join(lines) + "\n", remarks)
+    return "\n".join(lines) + "\n", remarks
 
 
 def _within_reach(memories: Sequence[FoundMemory], isa: Isa) -> tuple[list[FoundMemory], list[str]]:

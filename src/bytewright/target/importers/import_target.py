@@ -67,12 +67,12 @@ def import_target(path: str | PathLike[str], options: ImportOptions | None = Non
         board = read_devicetree(path, text, include, options.define)
     else:
         board = read_linker_script(path, text, include, options.define)
-    composed = compose(board, str(path), options.isa, options.name)
+    composed, remarks = compose(board, str(path), options.isa, options.name)
     try:
-        target = load_text(composed.text, f"<import of {path}>")
+        target = load_text(composed, f"<import of {path}>")
     except CompileError as error:
         raise InternalError(f"the imported target does not load: {error}") from error
-    return ImportedTarget(target, composed.text, composed.remarks)
+    return ImportedTarget(target, composed, remarks)
 
 
 def _is_devicetree(path: Path, text: str) -> bool:
