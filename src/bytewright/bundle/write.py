@@ -10,15 +10,16 @@ from pathlib import Path
 from bytewright.bundle.install import install
 from bytewright.bundle.standing import look_at, refused
 from bytewright.codegen.writer import OWNERSHIP
+from bytewright.record.names import CMAKE_FILE, Names, names_of
 from bytewright.record.plan import Plan
 from bytewright.record.plan_file import PLAN_FILE, document_of, with_files
 
 
 def bundle_files(c_files: dict[str, bytes], plan: Plan, uses_math: bool) -> tuple[Plan, dict[str, bytes]]:
     """The plan with the digests of its files, and path -> content of everything in the bundle, in the paths' order."""
-    files = dict(c_files)
+    files, names = dict(c_files), names_of(plan)
     sources = [path for path in c_files if path.endswith(".c")]
-    files["CMakeLists.txt"] = _cmake(plan, sources, _included(files), uses_math).encode()
+    files[CMAKE_FILE] = _cmake(plan, names, sources, _included(files), uses_math).encode()
     plan = with_files(plan, files)
     files[PLAN_FILE] = (json.dumps(document_of(plan), indent=1) + "\n").encode()
     return plan, dict(sorted(files.items()))
@@ -50,17 +51,17 @@ def _included(files: Mapping[str, bytes]) -> list[str]:
     return sorted(path for path in files if path.startswith("include/") and path.endswith(".bin"))
 
 
-def _cmake(plan: Plan, sources: list[str], included: list[str], uses_math: bool) -> str:
+def _cmake(plan: Plan, names: Names, sources: list[str], included: list[str], uses_math: bool) -> str:
     model = plan.model
     depends = " ".join(f"${{CMAKE_CURRENT_SOURCE_DIR}}/{path}" for path in included)
     binaries = (
         "# The assembler includes files, for which link-time optimisation would look in vain.\n"
-        f"set_source_files_properties(src/{model}_parameters.c PROPERTIES\n"
+        f"set_source_files_properties({names.parameters_source} PROPERTIES\n"
         f'  COMPILE_OPTIONS "-fno-lto" OBJECT_DEPENDS "{depends}")\n'
         if included
         else ""
     )
-    flags, optimization = " ".join(plan.build.flags[1:]), f"{model.upper()}_OPTIMIZATION"
+    flags, optimization = " ".join(plan.build.flags[1:]), names.optimization
     libraries = f"target_link_libraries({model} PUBLIC m)\n" if uses_math else ""
     return (
         f"# {OWNERSHIP}\n"

@@ -20,6 +20,7 @@ from pathlib import Path
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.inspect.read_c import read_bytes
 from bytewright.inspect.read_elf import ElfSymbol, Image, read_image
+from bytewright.record.names import names_of
 from bytewright.record.plan import Plan, PlannedPool
 from bytewright.target.mistake import from_line, in_target_file, read_only_memories
 from bytewright.target.model import Loader, Memory, Role, Target
@@ -177,11 +178,11 @@ def check_elf(directory: Path, plan: Plan, path: Path, symbols: Mapping[str, str
 
 def _wanted_arrays(plan: Plan, pool: PlannedPool) -> Iterator[_Wanted]:
     """The array where a pool is used, and the one from which it is copied."""
-    name = f"{plan.model}_{pool.c_name}_{pool.role}"
+    names = names_of(plan)
     has_bytes = pool.role is Role.PARAMETERS and pool.load is not Loader.COPY
-    yield _Wanted(pool, pool.name, name, pool.memory, pool.alignment, has_bytes)
+    yield _Wanted(pool, pool.name, names.array(pool), pool.memory, pool.alignment, has_bytes)
     if pool.load is Loader.COPY:  # with memcpy, which asks for no alignment
-        yield _Wanted(pool, f"{pool.name}.load", f"{name}_load", pool.load_memory, 1, True)
+        yield _Wanted(pool, f"{pool.name}.load", names.load_array(pool), pool.load_memory, 1, True)
 
 
 def _not_found(array: _Wanted, name: str, count: int) -> str:
@@ -393,7 +394,7 @@ def _faults_of_bytes(directory: Path, plan: Plan, image: Image, array: PoolArray
 
 def _difference(directory: Path, plan: Plan, pool: PlannedPool, content: bytes) -> str:
     """How many bytes differ, and the first, if the bundle still has the plan's bytes."""
-    path = directory / "include" / f"{plan.model}_{pool.c_name}_parameters.inc"
+    path = directory / names_of(plan).embedded(pool, as_numbers=True)
     try:
         is_text = path.exists()
         expected = (

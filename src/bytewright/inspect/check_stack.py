@@ -23,6 +23,7 @@ from bytewright.inspect.call_graph import (
     read_call_graph,
     worst_path,
 )
+from bytewright.record.names import Names, names_of
 from bytewright.record.plan import Plan, PlannedStack
 from bytewright.target.model import Target
 
@@ -65,19 +66,20 @@ def check_stack(
     Raises:
         CompileError: BW403, all faults at once, with the path and its sums; or what compiling raises.
     """
+    names = names_of(plan)
     context = plan.hardware.default_device.contexts[0].name
     stack = plan.stack.get(context)
     if stack is None:
         raise CompileError(Diagnostic("BW403", f"the plan says nothing about the stack of '{context}'"))
-    graph, roots = _understand(compile_call_graphs(flags), plan.model)
+    graph, roots = _understand(compile_call_graphs(flags), names)
     _refuse_unprovable(graph, roots, plan.hardware)
     external = {entry.symbol: entry.size_bytes for entry in plan.hardware.external_stacks}
     measured = _worst_of(graph, roots, external)
     in_memory = None
     if stack.planned_bytes > measured.total_bytes:
-        in_memory_graph, in_memory_roots = _understand(compile_call_graphs(IN_MEMORY), plan.model)
+        in_memory_graph, in_memory_roots = _understand(compile_call_graphs(IN_MEMORY), names)
         in_memory = _worst_of(in_memory_graph, in_memory_roots, external)
-    _compare(plan.model, stack, measured, in_memory)
+    _compare(names, stack, measured, in_memory)
     return StackProof(
         context,
         stack.planned_bytes,
@@ -88,11 +90,11 @@ def check_stack(
     )
 
 
-def _understand(texts: Mapping[str, str], model: str) -> tuple[CallGraph, list[str]]:
+def _understand(texts: Mapping[str, str], names: Names) -> tuple[CallGraph, list[str]]:
     """The call graph and the functions that an application calls: all that the entry's source exports."""
     try:
         graph = read_call_graph(texts.values())
-        exported = read_call_graph([texts[model]])
+        exported = read_call_graph([texts[names.model]])
     except (KeyError, ValueError) as error:
         raise CompileError(
             Diagnostic(
@@ -103,8 +105,8 @@ def _understand(texts: Mapping[str, str], model: str) -> tuple[CallGraph, list[s
             )
         ) from error
     roots = [title for title in exported if ":" not in title]
-    if f"{model}_run" not in roots:
-        raise InternalError(f"the call graph of {model}.c does not define {model}_run")
+    if names.run not in roots:
+        raise InternalError(f"the call graph of {names.entry_source} does not define {names.run}")
     return graph, roots
 
 
@@ -135,9 +137,8 @@ def _refuse_unprovable(graph: CallGraph, roots: list[str], target: Target) -> No
         raise CompileError(faults)
 
 
-def _compare(model: str, stack: PlannedStack, measured: WorstPath, in_memory: WorstPath | None) -> None:
+def _compare(names: Names, stack: PlannedStack, measured: WorstPath, in_memory: WorstPath | None) -> None:
     faults: list[Diagnostic] = []
-    prefix = model.upper()
     if in_memory is not None and stack.planned_bytes > in_memory.total_bytes:
         faults.append(
             Diagnostic(
@@ -153,7 +154,7 @@ def _compare(model: str, stack: PlannedStack, measured: WorstPath, in_memory: Wo
         faults.append(
             Diagnostic(
                 "BW403",
-                f"the generated code needs {measured.total_bytes} B of stack, {prefix}_STACK_SIZE is "
+                f"the generated code needs {measured.total_bytes} B of stack, {names.stack_size} is "
                 f"{stack.size_bytes} B: {missing} B too few",
                 (f"worst path: {measured}",),
                 f"raise the device's stack-allowance-per-call in the target file by {missing} B, "
@@ -161,7 +162,7 @@ def _compare(model: str, stack: PlannedStack, measured: WorstPath, in_memory: Wo
             )
         )
     if stack.limit_bytes is not None and stack.size_bytes > stack.limit_bytes:
-        message = f"{prefix}_STACK_SIZE is {stack.size_bytes} B, the target admits {stack.limit_bytes} B"
+        message = f"{names.stack_size} is {stack.size_bytes} B, the target admits {stack.limit_bytes} B"
         faults.append(Diagnostic("BW403", message, help="compile the model again"))
     if faults:
         raise CompileError(faults)

@@ -87,6 +87,7 @@ class Names:
         self.check_range = f"{prefix}_CHECK_RANGE"
         self.arena_depth = f"{prefix}_ARENA_DEPTH"
         self.own_backend = f"{prefix}_OWN_BACKEND"
+        self.optimization = f"{prefix}_OPTIMIZATION"  # of CMake
         self.ok = f"{prefix}_OK"
         self.version = f"{prefix}_BYTEWRIGHT_VERSION"
 
