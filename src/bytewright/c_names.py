@@ -128,9 +128,14 @@ def unique_names(names: Iterable[str], taken: Collection[str]) -> dict[str, str]
     used = set(taken)
     for name in names:
         stem = name if is_c_name(name) else c_name(name, "name")
-        candidate, number = stem, 1
-        while candidate in used:
-            candidate, number = f"{stem}_{number}", number + 1
-        chosen[name] = candidate
-        used.add(candidate)
+        chosen[name] = unique_name(stem, used)
+    return chosen
+
+
+def unique_name(name: str, taken: set[str], first: int = 1, between: str = "_") -> str:
+    """The name, or with the first number from `first` on that is free if it is taken; it is taken from now on."""
+    chosen, number = name, first
+    while chosen in taken:
+        chosen, number = f"{name}{between}{number}", number + 1
+    taken.add(chosen)
     return chosen

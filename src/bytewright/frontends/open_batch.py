@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from bytewright.c_names import unique_name
 from bytewright.diagnostics import Collector, CompileError, compile_error
 from bytewright.ir.graph import Function, Node, Value, value_types
 from bytewright.ir.module import Module, Port
@@ -27,7 +28,7 @@ def open_batch(module: Module, batch_max: int) -> Module:
             input, or a tensor gets more elements than kernels can count.
     """
     function = module.graph
-    symbol = Symbol(_free_name(module), 1, batch_max)
+    symbol = Symbol(unique_name(BATCH, set(value_types(module.graph, module.constants))), 1, batch_max)
     opening = _Opening(symbol, value_types(function, module.constants))
     collector = Collector()
     parameters: list[Value] = []
@@ -74,14 +75,6 @@ def _check_sizes(module: Module, values: list[Value], symbol: Symbol) -> None:
             help=f"--batch-max {MAX_ELEMENTS // (num_elements // symbol.upper)}",
             where=module.name,
         )
-
-
-def _free_name(module: Module) -> str:
-    taken = set(value_types(module.graph, module.constants))
-    name, number = BATCH, 1
-    while name in taken:
-        name, number = f"{BATCH}_{number}", number + 1
-    return name
 
 
 def _ports(ports: tuple[Port, ...], names: Iterable[str], types: dict[str, TensorType]) -> tuple[Port, ...]:

@@ -69,8 +69,7 @@ def _read_text(path: Path, target: Target, options: Options) -> Imported:
     constants = options.constants
     if constants is not None and not constants.exists():
         raise compile_error("BW204", f"there is no file '{constants}' with constants")
-    text = import_text(path, target, name=options.name, constants=constants)
-    return Imported(text.module, text.stage, "import_text")
+    return import_text(path, target, name=options.name, constants=constants)
 
 
 def _read_tflite(path: Path, target: Target, options: Options) -> Imported:

@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from bytewright.c_names import unique_name
 from bytewright.diagnostics import InternalError
 from bytewright.ir.expr import Buffer, Const, Expr, Load, Var, const
 from bytewright.ir.prim import (
@@ -29,7 +30,6 @@ from bytewright.ir.prim import (
 from bytewright.ir.scope import LOCAL
 from bytewright.ir.storage import UNDECIDED, Storage
 from bytewright.ir.types import DType, Extent
-from bytewright.ir.walk import unique_name
 from bytewright.ir.where import NOWHERE, Where
 
 Index = Expr | int

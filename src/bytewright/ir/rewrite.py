@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from bytewright.c_names import unique_name
 from bytewright.diagnostics import InternalError
 from bytewright.ir.expr import (
     Binary,
@@ -41,7 +42,7 @@ from bytewright.ir.prim import (
     Store,
     View,
 )
-from bytewright.ir.walk import as_any, defined_names, unique_name, walk_statements
+from bytewright.ir.walk import as_any, defined_names, walk_statements
 
 
 def _same_expression(expression: Expr) -> Expr:

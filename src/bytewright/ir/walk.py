@@ -110,15 +110,6 @@ def calls(function: PrimFunc) -> tuple[Call, ...]:
     return tuple(s for s in walk_statements(function.body) if isinstance(s, Call))
 
 
-def unique_name(name: str, taken: set[str], first: int = 1) -> str:
-    """The name, or with the first number from `first` on that is free if it is taken; it is taken from now on."""
-    chosen, number = name, first
-    while chosen in taken:
-        chosen, number = f"{name}_{number}", number + 1
-    taken.add(chosen)
-    return chosen
-
-
 def names_in(function: PrimFunc) -> tuple[str, ...]:
     """The names that a function defines: those of its parameters, then those of its statements."""
     names = [

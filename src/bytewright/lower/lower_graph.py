@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
+from bytewright.c_names import unique_name
 from bytewright.diagnostics import Collector
 from bytewright.ir.builder import BodyBuilder
 from bytewright.ir.data import TensorData
@@ -131,11 +132,7 @@ class _Lowering:
         """The C symbol: model, then the name of the operator's result without what follows a slash; unique."""
         stem = node.outputs[0].name.partition("/")[0]
         stem = f"{self.module.name}_{re.sub(r'[^A-Za-z0-9_]', '_', stem)}"
-        name, number = stem, 1
-        while name in self.kernel_names:
-            name, number = f"{stem}_part{number}", number + 1
-        self.kernel_names.add(name)
-        return name
+        return unique_name(stem, self.kernel_names, between="_part")
 
     def _entry(self, lowered: list[tuple[Group, LoweredKernel]]) -> PrimFunc:
         inputs = tuple(
@@ -188,10 +185,7 @@ class _Lowering:
 
     def _constant(self, data: TensorData, name: str) -> ConstantBuffer:
         if data not in self.constant_buffers:
-            unique, number = name, 1
-            while unique in self.constant_names:
-                unique, number = f"{name}_{number}", number + 1
-            self.constant_names.add(unique)
+            unique = unique_name(name, self.constant_names)
             buffer = Buffer(unique, data.shape, data.dtype, GLOBAL, data.dtype.size_bytes)
             self.constant_buffers[data] = ConstantBuffer(buffer, data)
         return self.constant_buffers[data]

@@ -18,6 +18,12 @@ def require_count(inputs: tuple[TensorType, ...], count: int) -> None:
     require(len(inputs) == count, f"{len(inputs)} operands where {count} are needed")
 
 
+def only(inputs: tuple[TensorType, ...]) -> TensorType:
+    """The operand of an operator that takes one."""
+    require_count(inputs, 1)
+    return inputs[0]
+
+
 def require_dtype(operand: TensorType, allowed: tuple[DType, ...], role: str) -> None:
     """The operand's element type is one of `allowed`."""
     names = " or ".join(dtype.value for dtype in allowed)

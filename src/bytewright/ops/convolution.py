@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bytewright.ir.graph import Array, Operation
 from bytewright.ir.types import DType, TensorType, format_shape
 from bytewright.ops.checks import ARITHMETIC, require, require_count, require_dtype, require_rank
-from bytewright.ops.window import Padding, Pair, pad_spatial, tap, window_shape
+from bytewright.ops.window import Padding, Pair, output_extents, pad_spatial, tap, window_shape
 
 Float64 = NDArray[np.float64]
 
@@ -70,7 +70,7 @@ class _Convolution(Operation):
         operand, weights, bias = inputs
         padded = pad_spatial(operand.astype(np.float64) - self.input_zero_point, self.padding, 0.0)
         kernel = self.kernel(weights.shape)
-        outputs = _output_extents(padded, kernel, self.stride, self.dilation)
+        outputs = output_extents(padded, kernel, self.stride, self.dilation)
         factors = weights.astype(np.float64)
         total = np.zeros((operand.shape[0], *outputs, bias.size), dtype=np.float64)
         for row, column in product(*map(range, kernel)):
@@ -132,13 +132,6 @@ def _check_operands(inputs: tuple[TensorType, ...]) -> DType:
     result = DType.I32 if operand.dtype is DType.I8 else DType.F32
     require_dtype(bias, (result,), "the bias")
     return result
-
-
-def _output_extents(padded: Array, kernel: tuple[int, ...], stride: Pair, dilation: Pair) -> Pair:
-    """Height and width of the output over an operand that is padded already."""
-    reach = [(kernel[axis] - 1) * dilation[axis] + 1 for axis in range(2)]
-    height, width = ((padded.shape[axis + 1] - reach[axis]) // stride[axis] + 1 for axis in range(2))
-    return height, width
 
 
 def _finish(total: Float64, bias: Array) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 
 from bytewright.ir.graph import Array, Operation
 from bytewright.ir.types import Extent, Symbol, TensorType, format_shape, upper_bound
-from bytewright.ops.checks import require, require_count
+from bytewright.ops.checks import only, require
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,7 @@ class Pad(Operation):
 
     def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Each extent grown by what stands around it."""
-        require_count(inputs, 1)
-        (operand,) = inputs
+        operand = only(inputs)
         rank = len(operand.shape)
         require(len(self.before) == rank == len(self.after), f"padding does not have {rank} axes")
         require(min((*self.before, *self.after), default=0) >= 0, "padding is negative")
@@ -56,8 +55,7 @@ class Reshape(Operation):
 
     def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The attribute's shape."""
-        require_count(inputs, 1)
-        (operand,) = inputs
+        operand = only(inputs)
         result = TensorType(self.shape, operand.dtype)
         fits = operand.num_elements == result.num_elements and min(result.fixed_shape, default=0) >= 0
         require(
@@ -88,8 +86,8 @@ class Identity(Operation):
 
     def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The operand's type."""
-        require_count(inputs, 1)
-        return (TensorType(inputs[0].shape, inputs[0].dtype),)
+        operand = only(inputs)
+        return (TensorType(operand.shape, operand.dtype),)
 
     def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
         """The same values."""
@@ -105,8 +103,7 @@ class Transpose(Operation):
 
     def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The operand's extents, permuted."""
-        require_count(inputs, 1)
-        (operand,) = inputs
+        operand = only(inputs)
         complete = sorted(self.permutation) == list(range(len(operand.shape)))
         require(complete, f"{self.permutation} is not a permutation of {len(operand.shape)} axes")
         return (TensorType(tuple(operand.shape[axis] for axis in self.permutation), operand.dtype),)
@@ -158,8 +155,7 @@ class Slice(Operation):
 
     def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The attribute's sizes."""
-        require_count(inputs, 1)
-        (operand,) = inputs
+        operand = only(inputs)
         rank = len(operand.shape)
         require(len(self.start) == len(self.size) == len(self.stride) == rank, f"not {rank} axes")
         for axis, extent in enumerate(operand.fixed_shape):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bytewright.ir.graph import Array, Operation
 from bytewright.ir.types import DType, TensorType
 from bytewright.ops.arithmetic.tables import dequantize, quantize_float
-from bytewright.ops.checks import broadcast, require, require_count, require_dtype
+from bytewright.ops.checks import broadcast, only, require, require_count, require_dtype
 from bytewright.ops.result import shaped_like
 
 _SUMS = (DType.I32, DType.F32)
@@ -30,14 +30,14 @@ class Clamp(Operation):
 
     def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The operand's type."""
-        require_count(inputs, 1)
-        require_dtype(inputs[0], (DType.I8, DType.I32, DType.F32), "the input")
+        operand = only(inputs)
+        require_dtype(operand, (DType.I8, DType.I32, DType.F32), "the input")
         require(self.minimum <= self.maximum, f"the range {self.minimum}..{self.maximum} is empty")
-        if inputs[0].dtype.is_integer:
-            low, high = inputs[0].dtype.bounds
+        if operand.dtype.is_integer:
+            low, high = operand.dtype.bounds
             fits = low <= self.minimum and self.maximum <= high
-            require(fits, f"the range {self.minimum}..{self.maximum} leaves {inputs[0].dtype.value}")
-        return (TensorType(inputs[0].shape, inputs[0].dtype),)
+            require(fits, f"the range {self.minimum}..{self.maximum} leaves {operand.dtype.value}")
+        return (TensorType(operand.shape, operand.dtype),)
 
     def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
         """Exact."""
@@ -224,9 +224,9 @@ class TflDequantize(Operation):
 
 def _infer_unary(inputs: tuple[TensorType, ...], source: DType, result: DType) -> tuple[TensorType, ...]:
     """The shape of the one operand, which has one type, in another."""
-    require_count(inputs, 1)
-    require_dtype(inputs[0], (source,), "the input")
-    return (TensorType(inputs[0].shape, result),)
+    operand = only(inputs)
+    require_dtype(operand, (source,), "the input")
+    return (TensorType(operand.shape, result),)
 
 
 OPERATIONS = (

@@ -13,9 +13,9 @@ from bytewright.ir.graph import Array, Operation
 from bytewright.ir.types import DType, TensorType, format_shape
 from bytewright.ops.arithmetic.multiplier import Multiplier
 from bytewright.ops.arithmetic.rescale import double_round
-from bytewright.ops.checks import ARITHMETIC, require, require_count, require_dtype, require_rank
+from bytewright.ops.checks import ARITHMETIC, only, require, require_dtype, require_rank
 from bytewright.ops.result import saturate
-from bytewright.ops.window import Padding, Pair, pad_spatial, tap, window_shape
+from bytewright.ops.window import Padding, Pair, output_extents, pad_spatial, tap, window_shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,7 @@ class _Pool(Operation):
 
     def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """[N,OH,OW,C]; padding must be smaller than the kernel, so that each window sees an element."""
-        require_count(inputs, 1)
-        (operand,) = inputs
+        operand = only(inputs)
         require_rank(operand, 4, "the input")
         require_dtype(operand, ARITHMETIC, "the input")
         spatial = window_shape(operand, self.kernel, self.stride, self.padding)
@@ -45,10 +44,7 @@ class _Pool(Operation):
     def windows(self, x: Array, outside: float) -> Array:
         """What each element of the window sees: [KH*KW, N, OH, OW, C], with `outside` in the padding."""
         padded = pad_spatial(x, self.padding, outside)
-        outputs = (
-            (padded.shape[1] - self.kernel[0]) // self.stride[0] + 1,
-            (padded.shape[2] - self.kernel[1]) // self.stride[1] + 1,
-        )
+        outputs = output_extents(padded, self.kernel, self.stride)
         taps = product(range(self.kernel[0]), range(self.kernel[1]))
         return np.stack([tap(padded, offset, outputs, self.stride) for offset in taps])
 
@@ -107,8 +103,7 @@ class TflMean(Operation):
 
     def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The shape without the reduced axes, or with extents 1 there."""
-        require_count(inputs, 1)
-        (operand,) = inputs
+        operand = only(inputs)
         require_dtype(operand, ARITHMETIC, "the input")
         rank = len(operand.shape)
         ascending = all(0 <= axis < rank for axis in self.axes) and list(self.axes) == sorted(set(self.axes))

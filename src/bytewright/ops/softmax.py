@@ -10,7 +10,7 @@ import numpy as np
 from bytewright.ir.graph import Array, Operation
 from bytewright.ir.types import DType, TensorType
 from bytewright.ops.arithmetic.softmax import MAXIMUM_DEPTH, softmax_int8
-from bytewright.ops.checks import ARITHMETIC, require, require_count, require_dtype
+from bytewright.ops.checks import ARITHMETIC, only, require, require_dtype
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,7 @@ class TflSoftmax(Operation):
 
     def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The operand's type."""
-        require_count(inputs, 1)
-        (operand,) = inputs
+        operand = only(inputs)
         require_dtype(operand, ARITHMETIC, "the input")
         require(len(operand.shape) >= 1, "the input is a scalar")
         require(isinstance(operand.shape[-1], int), "the last axis is of open extent")

@@ -41,6 +41,13 @@ def window_shape(
     return batch, extents[0], extents[1]
 
 
+def output_extents(padded: NDArray[Element], kernel: Pair, stride: Pair, dilation: Pair = (1, 1)) -> Pair:
+    """Height and width of the output over an NHWC operand that is padded already."""
+    reach = [(kernel[axis] - 1) * dilation[axis] + 1 for axis in range(2)]
+    height, width = ((padded.shape[axis + 1] - reach[axis]) // stride[axis] + 1 for axis in range(2))
+    return height, width
+
+
 def pad_spatial(array: NDArray[Element], padding: Padding, value: float) -> NDArray[Element]:
     """The NHWC array with rows and columns of `value` around it."""
     top, bottom, left, right = padding

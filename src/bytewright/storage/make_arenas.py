@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from bytewright.c_names import unique_name
 from bytewright.ir.address import has_constant_size, size_bytes
 from bytewright.ir.definitions import decided, redefined
 from bytewright.ir.expr import Buffer
@@ -30,7 +31,7 @@ from bytewright.ir.prim import (
 from bytewright.ir.scope import WORKSPACE, Scope, join_scopes, pool_scope
 from bytewright.ir.storage import UNDECIDED
 from bytewright.ir.types import DType
-from bytewright.ir.walk import names_in, unique_name
+from bytewright.ir.walk import names_in
 from bytewright.storage.share_requests import requests_by_call, share_requests
 from bytewright.target.model import Target
 

@@ -20,6 +20,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from bytewright.c_names import unique_name
 from bytewright.diagnostics import Collector, CompileError, Diagnostic
 from bytewright.ir.address import has_constant_size, size_bytes
 from bytewright.ir.analyses.bind_symbols import Binding, Known, binding_at, bound_buffer, known_of
@@ -46,7 +47,7 @@ from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import GLOBAL, STACK, WORKSPACE, Rank, Scope, lowering_pass
 from bytewright.ir.storage import CANDIDATE_POOLS, Storage
 from bytewright.ir.types import Symbol
-from bytewright.ir.walk import allocations, blocks, names_in, unique_name, walk_statements
+from bytewright.ir.walk import allocations, blocks, names_in, walk_statements
 from bytewright.storage.choose_moves import Array, Demand, choose_moves
 from bytewright.storage.share_scratch import share_scratch
 from bytewright.target.mistake import in_target_file

@@ -7,12 +7,13 @@ calls and operators that come from no model get the line of the text as their pl
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from bytewright.c_names import c_name
 from bytewright.diagnostics import compile_error
+from bytewright.frontends.registry import Imported
 from bytewright.frontends.text.check_text import check_program, check_text
 from bytewright.frontends.text.constants_file import SUFFIX as CONSTANTS_SUFFIX
 from bytewright.frontends.text.constants_file import read_constants
@@ -34,17 +35,9 @@ SUFFIX = ".bw"
 SHARED_CONSTANTS = "constants.npz"
 
 
-@dataclass(frozen=True, slots=True)
-class TextModule:
-    """What a text describes, and how far it is compiled already: IMPORTED for a graph, LOWERED for an entry."""
-
-    module: Module
-    stage: Stage
-
-
 def import_text(
     path: Path, target: Target, *, name: str | None = None, constants: Path | None = None
-) -> TextModule:
+) -> Imported:
     """The module of a .bw file.
 
     Args:
@@ -71,7 +64,7 @@ def import_text(
     module = _with_ports(_with_places(parsed, path.name))
     if name is not None:
         module = replace(module, name=name)
-    return TextModule(module, stage)
+    return Imported(module, stage, "import_text")
 
 
 def _read(path: Path) -> str:

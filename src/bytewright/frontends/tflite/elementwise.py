@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from bytewright.frontends.tflite.accumulator import (
     checked_multiplier,
@@ -20,12 +22,46 @@ from bytewright.ops.arithmetic.rescale import double_round
 
 _IDENTITY = Multiplier(1 << 30, 1)
 """A rescale by this changes nothing but the zero point."""
-Int8Conversion = Callable[[Conversion, Operation, Operand, Operand], str]
-"""Takes both operands to the int8 result before its activation."""
 
 
-def convert_binary(at: Conversion, operation: Operation, convert_int8: Int8Conversion) -> None:
-    """ADD, SUB or MUL: an operator on float32, and what converts it on int8."""
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """An operation on int32: how operands come to it and how its result becomes int8.
+
+    Attributes:
+        factors: Of the operands, which lose their zero points and gain `left_shift` bits first.
+        reach: The greatest magnitude of the result, from those of the operands.
+    """
+
+    factors: tuple[Multiplier, Multiplier]
+    left_shift: int
+    output: Multiplier
+    reach: Callable[[int, int], int]
+    role: str
+
+
+def convert_sum(at: Conversion, operation: Operation) -> None:
+    """ADD or SUB, on int8 at a common scale with 20 more bits."""
+
+    def form(first: float, second: float, output: float) -> _Form:
+        *factors, factor = prepare_sum(at.operator.kind, first, second, output)
+        return _Form((factors[0], factors[1]), LEFT_SHIFT, factor, operator.add, "sum")
+
+    _convert(at, operation, form)
+
+
+def convert_product(at: Conversion, operation: Operation) -> None:
+    """MUL, on int8 of both operands without their zero points."""
+
+    def form(first: float, second: float, output: float) -> _Form:
+        factor = prepare_product(first, second, output, at.numerics)
+        return _Form((_IDENTITY, _IDENTITY), 0, factor, operator.mul, "product")
+
+    _convert(at, operation, form)
+
+
+def _convert(at: Conversion, operation: Operation, form_of: Callable[[float, float, float], _Form]) -> None:
+    """An operator of two operands with a fused activation; its form on int8 depends on the scales."""
     at.require_counts((2,))
     activation = fused_activation(at, 0)
     first = at.activation_operand(0, "first operand")
@@ -34,48 +70,25 @@ def convert_binary(at: Conversion, operation: Operation, convert_int8: Int8Conve
     if first.is_float:
         operands = (at.value_of(first, "first"), at.value_of(second, "second"))
         at.define(clamp_float(at, at.emit(operation, operands, "unclamped"), activation))
-    else:
-        rescaled = convert_int8(at, operation, first, second)
-        at.define(clamp_activation(at, rescaled, activation, at.affine(at.output_tensor())))
-
-
-def convert_sum(at: Conversion, operation: Operation, first: Operand, second: Operand) -> str:
-    """Both operands to a common scale with 20 more bits, the sum, and back."""
-    one, two = at.affine(first.tensor), at.affine(second.tensor)
-    target = at.affine(at.output_tensor())
-    factors = prepare_sum(at.operator.kind, one[0], two[0], target[0])
-    left = _widened(at, first, factors[0], one[1], "first", LEFT_SHIFT)
-    right = _widened(at, second, factors[1], two[1], "second", LEFT_SHIFT)
-    total = at.emit(operation, (left, right), "sum")
-    reach = _reach(factors[0], one[1]) + _reach(factors[1], two[1])
-    factor = checked_multiplier(at, factors[2], -reach, reach)
-    return rescale(at, total, [factor], 0, target[1], DType.I8, "rescaled")
-
-
-def _reach(multiplier: Multiplier, zero_point: int) -> int:
-    """Greatest magnitude of a widened operand of ADD or SUB."""
-    extremes = [(value - zero_point) << LEFT_SHIFT for value in (INT8_MIN, INT8_MAX)]
-    scaled = double_round(extremes, multiplier.multiplier, multiplier.left_shift, multiplier.right_shift)
-    return int(abs(scaled).max())
-
-
-def convert_product(at: Conversion, operation: Operation, first: Operand, second: Operand) -> str:
-    """The product of both operands without their zero points, scaled once."""
-    one, two = at.affine(first.tensor), at.affine(second.tensor)
-    target = at.affine(at.output_tensor())
-    prepared = prepare_product(one[0], two[0], target[0], at.numerics)
-    left = _widened(at, first, _IDENTITY, one[1], "first", 0)
-    right = _widened(at, second, _IDENTITY, two[1], "second", 0)
-    product = at.emit(operation, (left, right), "product")
-    magnitudes = [max(zero_point - INT8_MIN, INT8_MAX - zero_point) for zero_point in (one[1], two[1])]
-    reach = magnitudes[0] * magnitudes[1]
-    factor = checked_multiplier(at, prepared, -reach, reach)
-    return rescale(at, product, [factor], 0, target[1], DType.I8, "rescaled")
+        return
+    one, two, target = at.affine(first.tensor), at.affine(second.tensor), at.affine(at.output_tensor())
+    form = form_of(one.scale, two.scale, target.scale)
+    left, left_reach = _widened(at, first, form.factors[0], form.left_shift, "first")
+    right, right_reach = _widened(at, second, form.factors[1], form.left_shift, "second")
+    result = at.emit(operation, (left, right), form.role)
+    reach = form.reach(left_reach, right_reach)
+    factor = checked_multiplier(at, form.output, -reach, reach)
+    rescaled = rescale(at, result, [factor], 0, target.zero_point, DType.I8, "rescaled")
+    at.define(clamp_activation(at, rescaled, activation, target))
 
 
 def _widened(
-    at: Conversion, operand: Operand, factor: Multiplier, zero_point: int, role: str, left_shift: int
-) -> str:
-    """An operand in int32 without its zero point."""
+    at: Conversion, operand: Operand, factor: Multiplier, left_shift: int, role: str
+) -> tuple[str, int]:
+    """An operand in int32 without its zero point, and its greatest magnitude."""
+    zero_point = at.affine(operand.tensor).zero_point
+    extremes = [(value - zero_point) << left_shift for value in (INT8_MIN, INT8_MAX)]
+    scaled = double_round(extremes, factor.multiplier, factor.left_shift, factor.right_shift)
     value = at.value_of(operand, role)
-    return rescale(at, value, [factor], zero_point, 0, DType.I32, f"{role}_widened", left_shift)
+    widened = rescale(at, value, [factor], zero_point, 0, DType.I32, f"{role}_widened", left_shift)
+    return widened, int(abs(scaled).max())

@@ -19,7 +19,7 @@ from bytewright.frontends.tflite.convolution import (
     convert_depthwise,
     convert_fully_connected,
 )
-from bytewright.frontends.tflite.elementwise import convert_binary, convert_product, convert_sum
+from bytewright.frontends.tflite.elementwise import convert_product, convert_sum
 from bytewright.frontends.tflite.pooling import convert_mean, convert_pool
 from bytewright.frontends.tflite.quantization import convert_dequantize, convert_quantize
 from bytewright.frontends.tflite.shape import (
@@ -70,7 +70,7 @@ _POOLS = f"tflm: input and output quantised alike; {_CLAMPS}"
 
 OPERATORS: dict[str, TfliteOperator] = {
     "ADD": TfliteOperator(
-        partial(convert_binary, operation=Add(), convert_int8=convert_sum),
+        partial(convert_sum, operation=Add()),
         "AddOptions",
         f"broadcasting; {_CLAMPS}",
         int8_cost_ms=1.4,
@@ -118,7 +118,7 @@ OPERATORS: dict[str, TfliteOperator] = {
     ),
     "MEAN": TfliteOperator(convert_mean, "ReducerOptions", "constant axes", cost_ms=2.0),
     "MUL": TfliteOperator(
-        partial(convert_binary, operation=Mul(), convert_int8=convert_product),
+        partial(convert_product, operation=Mul()),
         "MulOptions",
         f"broadcasting; {_CLAMPS}",
         int8_cost_ms=1.2,
@@ -150,7 +150,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         cost_ms=1.5,
     ),
     "SUB": TfliteOperator(
-        partial(convert_binary, operation=Sub(), convert_int8=convert_sum),
+        partial(convert_sum, operation=Sub()),
         "SubOptions",
         f"broadcasting; {_CLAMPS}",
         int8_cost_ms=1.4,
