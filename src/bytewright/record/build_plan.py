@@ -249,7 +249,7 @@ def _steps(module: Module, timeline: Timeline) -> Iterable[PlannedStep]:
     kernels = {kernel.name: kernel for kernel in module.kernels}
     arena_of = _arena_of(timeline)
     for step in timeline.steps:
-        reads, writes, scratch = _accesses(step, kernels[step.call.callee], arena_of)
+        reads, writes, scratch = _accesses(step, kernels.get(step.call.callee), arena_of)
         yield PlannedStep(
             step.index,
             step.ticks,
@@ -263,8 +263,14 @@ def _steps(module: Module, timeline: Timeline) -> Iterable[PlannedStep]:
         )
 
 
-def _accesses(step: Step, kernel: PrimFunc, arena_of: dict[str, str]) -> tuple[tuple[str, ...], ...]:
-    """What the step reads, writes, and uses as scratch, arenas included: what the lifetimes follow from."""
+def _accesses(step: Step, kernel: PrimFunc | None, arena_of: dict[str, str]) -> tuple[tuple[str, ...], ...]:
+    """What the step reads, writes, and uses as scratch, arenas included: what the lifetimes follow from.
+
+    An opaque call, of no kernel, may do all with what it is given.
+    """
+    if kernel is None:
+        names = tuple(dict.fromkeys(a.buffer.name for a in step.call.arguments if isinstance(a, Region)))
+        return names, names, ()
     reads: list[str] = []
     writes: list[str] = []
     scratch: list[str] = []

@@ -206,6 +206,12 @@ REFUSED: dict[str, tuple[str, str, str]] = {
 }
 
 
+def test_a_program_is_planned_that_no_c_can_be_written_for_yet() -> None:
+    """What an opaque call does is not known, so it may read and write everything that it is given."""
+    (step,) = plan_model(parsed(REFUSED["opaque"][0]), HOST).plan.steps
+    assert (step.kernel, step.reads, step.writes) == ("driver", ("x", "y"), ("x", "y"))
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_breaks_a_rule_is_refused(name: str) -> None:
     text, code, message = REFUSED[name]
