@@ -36,6 +36,7 @@ from bytewright.record.names import names_of
 from bytewright.record.parameter_bytes import parameter_bytes
 from bytewright.record.plan import Plan
 from bytewright.record.plan_file import document_of
+from bytewright.remedy.mend_options import require_hardware
 from bytewright.remedy.refuse import require_fit
 from bytewright.remedy.trial import Conditions, Trial
 from bytewright.run_passes import AfterPass, Progress, Runner
@@ -50,7 +51,6 @@ from bytewright.storage.pin_buffers import pin_buffers
 from bytewright.storage.place_io import place_io
 from bytewright.storage.place_scratch import place_scratch
 from bytewright.target.model import Target
-from bytewright.target.options import apply_overrides
 
 # What each of the attempts may cost that look for a way out when a model does not fit: a fraction of a second.
 REMEDY_NODES = 20_000
@@ -133,7 +133,7 @@ def plan_model(
 
 def _plan(model: Path | Module, options: Options, run: Runner) -> Planned:
     find_solver(options.solver)  # before the model is read
-    target = apply_overrides(run.target, options.overrides)
+    target = require_hardware(run.target, options.overrides)
     run = replace(run, target=target)
 
     run.begin("frontends")  # bytes of a file -> graph, or the program that a text is

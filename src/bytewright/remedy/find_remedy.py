@@ -9,7 +9,7 @@ option helps because a device does not reach a memory, a line for the target fil
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -17,13 +17,11 @@ from bytewright.diagnostics import CompileError
 from bytewright.ir.border import Io
 from bytewright.options import Pin
 from bytewright.remedy.remedy import ReachEdit, Remedy, changed, role_of_pin
+from bytewright.remedy.room import LEAST_BYTES, ROLES, missing_bytes, resized, shrunk, with_pools, with_sizes
 from bytewright.remedy.trial import Attempt, Conditions, Trial
-from bytewright.target.check import bytes_left, room_for, with_remainders
+from bytewright.target.check import bytes_left, with_remainders
 from bytewright.target.model import DEFAULT_PROVIDER, Memory, Pool, Role, Target
 from bytewright.target.options import Overrides, PoolOption, ResizeOption
-
-_ROLES = (Role.WORKSPACE, Role.PARAMETERS)
-_LEAST_BYTES = 1  # of a pool that nothing is in
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +61,7 @@ def find_remedy(conditions: Conditions, tags: tuple[str, ...], attempt: Attempt)
 
 
 def _named_pools(target: Target, tags: tuple[str, ...]) -> Iterator[_Change]:
-    for role, memory in product(_ROLES, target.memories):
+    for role, memory in product(ROLES, target.memories):
         if target.default_device.reaches(memory.name) and (memory.is_writable or role is Role.PARAMETERS):
             yield _Change(tuple(_new_pool(target, tag, memory, role) for tag in tags))
 
@@ -71,7 +69,7 @@ def _named_pools(target: Target, tags: tuple[str, ...]) -> Iterator[_Change]:
 def _changes(conditions: Conditions) -> Iterator[_Change]:
     """From little to much."""
     target = conditions.target
-    for roles in ((Role.WORKSPACE,), (Role.PARAMETERS,), _ROLES):
+    for roles in ((Role.WORKSPACE,), (Role.PARAMETERS,), ROLES):
         for memory in target.memories:
             pools = _addable(target, roles, memory)
             if len(pools) == len(roles):
@@ -94,7 +92,7 @@ def _changes(conditions: Conditions) -> Iterator[_Change]:
 def _most_generous(conditions: Conditions) -> Iterator[_Change]:
     """Every memory that is not used yet, and pins out of the way."""
     target = conditions.target
-    pools = tuple(pool for memory in target.memories for pool in _addable(target, _ROLES, memory))
+    pools = tuple(pool for memory in target.memories for pool in _addable(target, ROLES, memory))
     for io in (None, Io.CALLER if conditions.options.io is Io.WORKSPACE else Io.WORKSPACE):
         yield _Change(pools, io=io)
         if conditions.options.pins:
@@ -125,7 +123,7 @@ def _addable(target: Target, roles: tuple[Role, ...], memory: Memory) -> tuple[P
 
 def _new_pool(target: Target, name: str, memory: Memory, role: Role) -> Pool:
     devices = tuple(device.name for device in target.devices_reaching(memory.name))
-    return Pool(name, memory.name, role, _LEAST_BYTES, provider=DEFAULT_PROVIDER[role], devices=devices)
+    return Pool(name, memory.name, role, LEAST_BYTES, provider=DEFAULT_PROVIDER[role], devices=devices)
 
 
 class _Search:
@@ -227,7 +225,7 @@ class _Search:
         """With one pool of each failing role without a limit."""
         choices = [base.target.pools_of(role) for role in first.failing_roles]
         for pools in product(*choices):
-            unlimited = _with_sizes(base.target, {pool.name: None for pool in pools})
+            unlimited = with_sizes(base.target, {pool.name: None for pool in pools})
             trial = self._tried(replace(base, target=unlimited))
             if trial is not None and trial.fits:
                 yield trial
@@ -255,23 +253,11 @@ def _with_stack(base: Conditions, stack_bytes: int | None) -> Conditions:
     return replace(base, target=replace(base.target, devices=devices))
 
 
-def _with_sizes(target: Target, sizes: Mapping[str, int | None]) -> Target:
-    """The target with pools of these sizes; None for no limit."""
-    return _with_pools(
-        target,
-        {n: replace(target.pool(n), size_bytes=size, takes_remainder=False) for n, size in sizes.items()},
-    )
-
-
-def _with_pools(target: Target, changed: dict[str, Pool]) -> Target:
-    return replace(target, pools=tuple(changed.get(pool.name, pool) for pool in target.pools))
-
-
 def _short_roles(target: Target, trial: Trial) -> tuple[Role, ...]:
     """Roles without a plan, and those whose pools must make room in a memory that is too full."""
     full = [m.name for m in target.memories if (bytes_left(target, m) or 0) < 0]
     crowded = {pool.role for name in full for pool in target.pools_in(name)}
-    return tuple(role for role in _ROLES if role in trial.failing_roles or role in crowded)
+    return tuple(role for role in ROLES if role in trial.failing_roles or role in crowded)
 
 
 def _with_all_room(
@@ -292,24 +278,24 @@ def _with_all_room(
             if pool.name in added
             else _least_bytes(pool, role, roles, trial)
             for pool in target.pools
-            if pool.role in _ROLES
+            if pool.role in ROLES
         }
         open_pool = {chosen.name: replace(chosen, size_bytes=None, takes_remainder=True)}
-        room = with_remainders(_with_pools(_with_sizes(target, least), open_pool)).pool(chosen.name)
-        room_bytes = None if room.size_bytes is None else max(room.size_bytes, _LEAST_BYTES)
+        room = with_remainders(with_pools(with_sizes(target, least), open_pool)).pool(chosen.name)
+        room_bytes = None if room.size_bytes is None else max(room.size_bytes, LEAST_BYTES)
         widened[room.name] = replace(room, size_bytes=room_bytes)
     # Those for inputs and outputs take what these need; `_sized` looks whether the memory has it.
     for pool in (pool for pool in target.pools_of(role) if pool.is_for_io):
         widened[pool.name] = replace(pool, size_bytes=None, takes_remainder=False)
-    return _with_pools(target, widened)
+    return with_pools(target, widened)
 
 
 def _least_bytes(pool: Pool, role: Role, roles: tuple[Role, ...], trial: Trial) -> int:
     """What a pool keeps when one of `role` in its memory is widened; `roles` are those that are to be widened yet."""
     if pool.role not in roles:
-        return max(trial.tops.get(pool.name, 0), _LEAST_BYTES)
+        return max(trial.tops.get(pool.name, 0), LEAST_BYTES)
     if pool.role is not role or pool.takes_remainder or pool.size_bytes is None:
-        return _LEAST_BYTES
+        return LEAST_BYTES
     return pool.size_bytes
 
 
@@ -334,10 +320,9 @@ def _sized(
         if pool.name in added or is_too_small:
             sizes[pool.name] = top_bytes
     grown_bytes = sum(size - (target.pool(name).size_bytes or 0) for name, size in sizes.items())
-    shrunk = _shrunk(_resized(target, sizes), set(sizes), tops)
-    if shrunk is None:
+    sizes |= shrunk(resized(target, sizes), set(sizes), tops)
+    if any(missing_bytes(resized(target, sizes), memory, tops) > 0 for memory in target.memories):
         return None
-    sizes |= shrunk
     overrides = Overrides(
         workspace=_pool_list(target, Role.WORKSPACE, added, sizes),
         parameters=_pool_list(target, Role.PARAMETERS, added, sizes),
@@ -345,38 +330,6 @@ def _sized(
         max_stack_size=stack_bytes,
     )
     return Remedy(overrides, change.pins, change.io, without=change.without), (grown_bytes, len(sizes))
-
-
-def _resized(target: Target, sizes: dict[str, int]) -> Target:
-    """The target with these sizes; pools of no bytes go."""
-    pools = _with_sizes(target, sizes).pools
-    return replace(target, pools=tuple(pool for pool in pools if sizes.get(pool.name) != 0))
-
-
-def _shrunk(target: Target, kept: set[str], tops: dict[str, int]) -> dict[str, int] | None:
-    """Smaller sizes for other pools, so that what each memory holds fits in it; None if it cannot."""
-    shrunk: dict[str, int] = {}
-    for memory in target.memories:
-        for pool in (None, *reversed(target.pools_in(memory.name))):
-            missing_bytes = _missing_bytes(_resized(target, shrunk), memory, tops)
-            if missing_bytes <= 0:
-                break
-            if pool is None or pool.name in kept or pool.role not in _ROLES:
-                continue
-            if not pool.takes_remainder and pool.size_bytes is not None:
-                least_bytes = max(tops.get(pool.name, 0), _LEAST_BYTES)
-                if least_bytes < pool.size_bytes:
-                    room = room_for(_resized(target, shrunk), pool, tops)
-                    shrunk[pool.name] = max(pool.size_bytes if room is None else room, least_bytes)
-        if _missing_bytes(_resized(target, shrunk), memory, tops) > 0:
-            return None
-    return shrunk
-
-
-def _missing_bytes(target: Target, memory: Memory, tops: dict[str, int]) -> int:
-    open_pools = (pool.name for pool in target.pools_in(memory.name) if pool.takes_remainder)
-    fixed = {name: max(tops.get(name, 0), _LEAST_BYTES) for name in open_pools}
-    return -(bytes_left(_with_sizes(target, fixed), memory) or 0)
 
 
 def _pool_list(target: Target, role: Role, added: set[str], sizes: dict[str, int]) -> tuple[PoolOption, ...]:

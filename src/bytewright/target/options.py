@@ -8,17 +8,15 @@ target to be found out; an option that names what does not exist, or asks for mo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
 from bytewright.diagnostics import Collector, CompileError, Diagnostic, compile_error
 from bytewright.option import Option, OptionSyntaxError, Size, Switch, Texts
 from bytewright.target.check import (
-    bytes_left,
     context_path,
     find_problems,
-    room_for,
     with_default_devices,
     with_remainders,
 )
@@ -41,9 +39,6 @@ from bytewright.target.source import Path, format_path
 
 _POOL_OPTION = re.compile(r"([^=@]+)(?:=([^=@]+))?(?:@([^=@]+))?")
 _POOL_FORM = "NAME[=SIZE][@MEMORY]"
-
-
-_LEAST_BYTES = 16  # a pool that is made smaller keeps these
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,21 +203,21 @@ def apply_overrides(target: Target, overrides: Overrides) -> Target:
     """
     if overrides == Overrides():
         return target
-    changed, origins, problems = _changed(target, overrides)
-    if problems:
-        others = _mended(target, overrides, changed)
-        help_text = None if others is None else str(others)
+    changed, origins, mistakes = with_mistakes(target, overrides)
+    if mistakes:
         raise CompileError(
-            replace(problem, help=help_text or problem.help).to_diagnostic(
-                "BW204", _where(changed, origins, problem, overrides)
-            )
-            for problem in problems
+            mistake.to_diagnostic("BW204", _where(changed, origins, mistake, overrides))
+            for mistake in mistakes
         )
     return with_remainders(changed)
 
 
-def _changed(target: Target, overrides: Overrides) -> tuple[Target, list[Path], list[Mistake]]:
-    """The target without remainders, for each pool where it comes from, and what is wrong between the parts."""
+def with_mistakes(target: Target, overrides: Overrides) -> tuple[Target, list[Path], list[Mistake]]:
+    """The target without remainders, for each pool where it comes from, and what is wrong between the parts.
+
+    Raises:
+        CompileError: BW204 for each option that names what does not exist.
+    """
     collector = Collector()
     pools, origins = _apply_pools(target, overrides, collector)
     collector.stop_if_any()
@@ -234,114 +229,6 @@ def _changed(target: Target, overrides: Overrides) -> tuple[Target, list[Path], 
     )
     changed = with_default_devices(changed)
     return changed, origins, find_problems(changed, origins)
-
-
-def _mended(target: Target, overrides: Overrides, changed: Target) -> Overrides | None:
-    """All the options, one of them changed so that the hardware can give what they ask for; None if none will do."""
-    for others in _alternatives(target, overrides, changed):
-        try:
-            if not _changed(target, others)[2]:
-                return others
-        except CompileError:
-            continue
-    return None
-
-
-def _alternatives(target: Target, overrides: Overrides, changed: Target) -> Iterator[Overrides]:
-    """One option at a time: a smaller size, the target's own stack, another memory."""
-    overrides = _with_names_of_their_own(changed, overrides)
-    yield from dict.fromkeys((overrides, _fitted(target, overrides)))
-    changed = _changed(target, overrides)[0]
-    for memory in changed.memories:
-        left_bytes = bytes_left(changed, memory)
-        for pool in changed.pools_in(memory.name):
-            if pool.takes_remainder and left_bytes is not None and left_bytes > 1:
-                yield _with_size(overrides, pool, left_bytes // 2)
-    if overrides.max_stack_size is not None:
-        limits = [context.max_stack_size_bytes for context in target.contexts]
-        largest = max((limit for limit in limits if limit is not None), default=UNLIMITED)
-        yield replace(overrides, max_stack_size=UNLIMITED if None in limits else largest)
-    for workspace in _elsewhere(target, overrides.workspace):
-        yield replace(overrides, workspace=workspace)
-    for parameters in _elsewhere(target, overrides.parameters):
-        yield replace(overrides, parameters=parameters)
-
-
-def _with_names_of_their_own(changed: Target, overrides: Overrides) -> Overrides:
-    """Pools of options are called otherwise where a pool of another role has the name: parameters before workspaces."""
-
-    def renamed(options: tuple[PoolOption, ...], role: Role, taken: set[str]) -> tuple[PoolOption, ...]:
-        return tuple(
-            replace(
-                option,
-                name=f"{option.name}_{role.value}",
-                memory=option.memory
-                or next(p.memory for p in changed.pools if p.name == option.name and p.role is role),
-            )
-            if option.name in taken
-            else option
-            for option in options
-        )
-
-    others = {pool.name for pool in changed.pools if pool.role is not Role.PARAMETERS}
-    parameters = renamed(overrides.parameters, Role.PARAMETERS, others)
-    taken = {pool.name for pool in changed.pools if pool.role is not Role.WORKSPACE}
-    workspace = renamed(overrides.workspace, Role.WORKSPACE, set() if parameters else taken)
-    return replace(overrides, parameters=parameters, workspace=workspace)
-
-
-def _fitted(target: Target, overrides: Overrides) -> Overrides:
-    """Smaller pools, the last first, and at last a smaller stack, in every memory that is too full."""
-    for memory in target.memories:
-        changed = _changed(target, overrides)[0]
-        pools = changed.pools_in(memory.name)
-        for pool in reversed(pools):
-            room = room_for(_changed(target, overrides)[0], pool, {})
-            if pool.takes_remainder or pool.size_bytes is None or room is None or room >= pool.size_bytes:
-                continue
-            overrides = _with_size(overrides, pool, max(room, min(pool.size_bytes, _LEAST_BYTES)))
-        changed = _changed(target, overrides)[0]
-        left_bytes = bytes_left(changed, memory)
-        if left_bytes is None:
-            continue
-        missing_bytes = sum(1 for pool in pools if pool.takes_remainder) - left_bytes
-        for context in changed.contexts:
-            limit = context.max_stack_size_bytes
-            if context.memory == memory.name and limit is not None and 0 < missing_bytes < limit:
-                overrides = replace(overrides, max_stack_size=limit - missing_bytes)
-    return overrides
-
-
-def _elsewhere(target: Target, options: tuple[PoolOption, ...]) -> Iterator[tuple[PoolOption, ...]]:
-    """The options, one of them in another memory: that of its own name first; with its size, or with what is left."""
-    reached = [memory.name for memory in target.memories if target.default_device.reaches(memory.name)]
-    for index, option in enumerate(options):
-        for size_bytes in (option.size_bytes, None):
-            for memory in sorted(reached, key=lambda name: name != option.name):
-                moved = replace(option, memory=memory, size_bytes=size_bytes)
-                yield (*options[:index], moved, *options[index + 1 :])
-
-
-def _with_size(overrides: Overrides, pool: Pool, size_bytes: int) -> Overrides:
-    """The options, one pool with another size: where a list of pools names it, or else with `--resize`."""
-
-    def sized(options: tuple[PoolOption, ...]) -> tuple[PoolOption, ...]:
-        return tuple(
-            replace(option, size_bytes=size_bytes) if option.name == pool.name else option
-            for option in options
-        )
-
-    is_resized = any(resize.pool == pool.name for resize in overrides.resize)
-    if not is_resized and pool.role is Role.WORKSPACE and sized(overrides.workspace) != overrides.workspace:
-        return replace(overrides, workspace=sized(overrides.workspace))
-    if (
-        not is_resized
-        and pool.role is Role.PARAMETERS
-        and sized(overrides.parameters) != overrides.parameters
-    ):
-        return replace(overrides, parameters=sized(overrides.parameters))
-    kept = tuple(resize for resize in overrides.resize if resize.pool != pool.name)
-    return replace(overrides, resize=(*kept, ResizeOption(pool.name, size_bytes)))
 
 
 def _apply_pools(target: Target, overrides: Overrides, collector: Collector) -> tuple[list[Pool], list[Path]]:

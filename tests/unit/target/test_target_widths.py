@@ -13,6 +13,7 @@ from click.testing import CliRunner
 import bytewright
 from bytewright.cli.main import bytewright as command_line
 from bytewright.diagnostics import CompileError
+from bytewright.remedy.mend_options import require_hardware
 from bytewright.target import BUILTIN_TARGETS, dump, load_description, load_target, load_text
 from bytewright.target.importers import ImportOptions, import_target
 from bytewright.target.isa.find import ISAS, find_isa
@@ -118,7 +119,7 @@ def test_what_remains_of_a_memory_is_what_an_aligned_pool_can_have() -> None:
 def test_options_count_alignments_too() -> None:
     target = load_text(board(128, (20, 16), (44, 16)), "x")
     with pytest.raises(CompileError) as caught:
-        apply_overrides(target, Overrides(resize=(parse_resize_option("two=110"),)))
+        require_hardware(target, Overrides(resize=(parse_resize_option("two=110"),)))
     (diagnostic,) = caught.value.diagnostics
     assert "take 132 B" in diagnostic.message
     assert diagnostic.help == "--resize two=96"
