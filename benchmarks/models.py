@@ -101,7 +101,7 @@ def measure(name: str, rounds: int, board: bool) -> Row:
     with tempfile.TemporaryDirectory() as temporary:
         bundle = Path(temporary) / "host"
         write_bundle(compiled.files, bundle)
-        inputs = random_inputs(read_bundle(bundle), 1)
+        inputs = random_inputs(read_bundle(bundle).plan, 1)
         context = HostModel.build(bundle, BuildOptions(flags=HOST_FLAGS)).open()
         contenders: dict[str, Callable[[], float]] = {"bytewright": lambda: context.run(inputs)[1][0] / 1e3}
         for label, resolver in RESOLVERS.items():

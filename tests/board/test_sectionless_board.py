@@ -44,7 +44,7 @@ def sectionless(load: Loader) -> Target:
 
 def image(bundle: Bundle, folder: Path, *flags: str) -> BoardImage:
     folder.mkdir()
-    return build_image(bundle, board_for(bundle.target), folder, BuildOptions(("-O1", *flags)))
+    return build_image(bundle, board_for(bundle.plan.hardware), folder, BuildOptions(("-O1", *flags)))
 
 
 @pytest.mark.parametrize("load", ["linker", "copy"])

@@ -21,8 +21,8 @@ def harness_folder(directory: Path, kind: str) -> Path:
     folder.mkdir()
     own = [("harness", "host_main.c"), ("harness", "host_library.c")]
     boards = [("boards", "board_main.c"), ("boards", "counter.c")]
-    layout = lay_out(bundle.target, board_for(bundle.target))
-    write_harness(bundle, folder, [*own, *boards], board_table(layout, bundle))
+    layout = lay_out(bundle.plan.hardware, board_for(bundle.plan.hardware))
+    write_harness(bundle, folder, [*own, *boards], board_table(layout, bundle.plan))
     return folder
 
 

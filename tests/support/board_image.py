@@ -20,7 +20,7 @@ def image_of(bundle_folder: Path) -> Path:
     if not folder.is_dir():
         folder.mkdir()
         bundle = read_bundle(bundle_folder)
-        build_image(bundle, board_for(bundle.target), folder, BuildOptions(("-O1",)))
+        build_image(bundle, board_for(bundle.plan.hardware), folder, BuildOptions(("-O1",)))
     return folder / "image.elf"
 
 

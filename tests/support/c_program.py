@@ -63,7 +63,7 @@ def build_program(
     """Compiles a program together with a bundle; the program's own warnings are errors too."""
     bundle = read_bundle(bundle_folder)
     folder.mkdir(parents=True, exist_ok=True)
-    text = (_PRELUDE + source).replace("@m@", bundle.model).replace("@M@", bundle.model.upper())
+    text = (_PRELUDE + source).replace("@m@", bundle.plan.model).replace("@M@", bundle.plan.model.upper())
     (folder / "main.c").write_text(text)
     includes = [f"-I{path}" for path in bundle.include_directories]
     command = [compiler, *LANGUAGE, *WARNINGS, *flags, *includes, "main.c", *bundle.sources, "-o", "program"]

@@ -149,7 +149,7 @@ def write_tiny_bundle(
     resolved = load_target(target) if isinstance(target, str) else target
     workspace, parameters = resolved.workspace_pools[0], resolved.parameter_pools[0]
     section = resolved.memory_of(parameters).section
-    sizes = [(pool.identifier, COUNT if pool is workspace else 0) for pool in resolved.workspace_pools]
+    sizes = [(workspace.identifier, COUNT)]  # the C has nothing of pools without bytes
     fields = {
         "POOL": workspace.identifier.upper(),
         "pool": workspace.identifier,
@@ -219,6 +219,7 @@ def _fill(text: str, fields: dict[str, str]) -> str:
 def _plan(target: Target, blob: bool, generated_workspace: bool, workspace_bytes: int) -> dict[str, Any]:
     parameters = target.parameter_pools[0]
     tensor = {
+        "buffer": "",
         "dtype": "i8",
         "shape": [1, COUNT],
         "extents": [1, COUNT],
@@ -239,6 +240,8 @@ def _plan(target: Target, blob: bool, generated_workspace: bool, workspace_bytes
         "model": "tiny",
         "files": dict.fromkeys([*files, *parameters_file], "0" * 64),
         "target": target.name,
+        "numerics": "ir",
+        "build": {"bytewright": "0", "flags": []},
         "io": "caller",
         "target_description": dump(target),
         "inputs": [{"name": "serving/left", "c_name": "left", **tensor}],
@@ -248,25 +251,38 @@ def _plan(target: Target, blob: bool, generated_workspace: bool, workspace_bytes
             *(
                 {
                     "name": workspace.name,
+                    "c_name": workspace.identifier,
                     "memory": workspace.memory,
                     "role": "workspace",
                     "provider": "generated" if generated_workspace else "caller",
                     "capacity_bytes": workspace.size_bytes,
                     "used_bytes": 0 if index else workspace_bytes,
+                    "lower_bound_bytes": 0,
+                    "optimal": False,
                     "alignment": 16,
                     "section": target.memory_of(workspace).section,
+                    "sha256": None,
                 }
                 for index, workspace in enumerate(target.workspace_pools)
             ),
             {
                 "name": parameters.name,
+                "c_name": parameters.identifier,
                 "memory": parameters.memory,
                 "role": "parameters",
                 "provider": "caller" if blob else "generated",
                 "capacity_bytes": parameters.size_bytes,
                 "used_bytes": COUNT,
+                "lower_bound_bytes": 0,
+                "optimal": False,
                 "alignment": 16,
                 "section": target.memory_of(parameters).section,
+                "sha256": "0" * 64,
             },
         ],
+        "buffers": [],
+        "stack": {},
+        "steps": [],
+        "loops": [],
+        "plan_hash": "0" * 64,
     }

@@ -124,7 +124,7 @@ def prove_stack(directory: Path, plan: Plan, flags: tuple[str, ...]) -> StackPro
     bundle = read_bundle(directory)
     proofs = [
         check_stack(plan, lambda own, core=core: compile_call_graphs(bundle, own, core=core).texts, flags)
-        for core in cores_of(bundle.device.isa)
+        for core in cores_of(bundle.plan.device.isa)
     ]
     return max(proofs, key=lambda proof: proof.measured.total_bytes)
 

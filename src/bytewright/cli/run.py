@@ -18,8 +18,9 @@ from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.input_file import read_input
 
 if TYPE_CHECKING:
-    from bytewright.execute.description import Array, Bundle
+    from bytewright.execute.description import Bundle
     from bytewright.execute.run import RunResult
+    from bytewright.execute.tensors import Array
 
 _MOST_REPETITIONS = 1_000_000
 _TARGETS = {"host": "host", "qemu": "mps3-an547"}
@@ -158,12 +159,12 @@ def _read_array(path: Path) -> Array:
 
 def _check_number_of_outputs(bundle: Bundle, files: Sequence[Path]) -> None:
     """Before anything runs, so that a mistake costs no time."""
-    if files and len(files) != len(bundle.outputs):
-        names = ", ".join(f"'{tensor.name}'" for tensor in bundle.outputs)
+    if files and len(files) != len(bundle.plan.outputs):
+        names = ", ".join(f"'{tensor.name}'" for tensor in bundle.plan.outputs)
         raise CompileError(
             Diagnostic(
                 "BW205",
-                f"model '{bundle.model}' has {len(bundle.outputs)} outputs, {len(files)} files were named",
+                f"model '{bundle.plan.model}' has {len(bundle.plan.outputs)} outputs, {len(files)} files were named",
                 notes=(f"in this order: {names}",),
             )
         )
@@ -194,7 +195,7 @@ def _ram_bytes(result: RunResult, bundle: Bundle) -> int | None:
     """Workspace, stack as measured, and parameters in memory that can be written; None where nothing was measured."""
     if result.stack_bytes is None:
         return None
-    return result.workspace_bytes + result.stack_bytes + bundle.ram_parameter_bytes
+    return result.workspace_bytes + result.stack_bytes + bundle.plan.ram_parameter_bytes
 
 
 def _plain(value: Any) -> Any:
@@ -208,9 +209,9 @@ def _summary(result: RunResult, bundle: Bundle) -> str:
     import numpy as np
 
     lines: list[str] = []
-    for tensor, array in zip(bundle.outputs, result.outputs, strict=True):
+    for tensor, array in zip(bundle.plan.outputs, result.outputs, strict=True):
         text = np.array2string(array, threshold=64, edgeitems=4, max_line_width=100, separator=" ")
-        lines.append(f"{tensor.name}: {tensor.dtype}{list(tensor.shape)}")
+        lines.append(f"{tensor.name}: {tensor.dtype.numpy}{list(tensor.shape)}")
         lines.extend(f"  {line}" for line in text.splitlines())
     lines.append(f"target {result.target}, run on {result.on}")
     if result.microseconds is not None:

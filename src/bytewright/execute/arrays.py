@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from bytewright.c_names import c_identifier
-from bytewright.execute.description import Bundle, PoolUse, Tensor
+from bytewright.record.plan import Plan, PlannedPool, PlannedTensor
 from bytewright.target.model import Provider, Role
 
 
@@ -44,7 +44,7 @@ class PlannedArray:
     name: str
     symbol: str
     section: str | None = None
-    pool: PoolUse | None = None
+    pool: PlannedPool | None = None
     memory: str | None = None
     is_named: bool = False
     begins_empty: bool = True
@@ -66,37 +66,37 @@ class PlannedArray:
         return self.pool is not None and self.pool.provider is Provider.GENERATED
 
 
-def planned_arrays(bundle: Bundle) -> list[PlannedArray]:
+def planned_arrays(plan: Plan) -> list[PlannedArray]:
     """All of them; the stack comes last in its memory, so that what is behind it is free."""
-    generated = [pool for pool in bundle.pools if pool.provider is Provider.GENERATED]
+    generated = [pool for pool in plan.pools.values() if pool.provider is Provider.GENERATED]
     return [
-        *workspace_arrays(bundle),
-        *_tensors(ArrayKind.INPUT, bundle.inputs),
-        *_tensors(ArrayKind.OUTPUT, bundle.outputs),
-        *copy_arrays(bundle),
-        *blob_arrays(bundle),
-        *(array for pool in generated for array in _generated(bundle, pool)),
+        *workspace_arrays(plan),
+        *_tensors(ArrayKind.INPUT, plan.inputs),
+        *_tensors(ArrayKind.OUTPUT, plan.outputs),
+        *copy_arrays(plan),
+        *blob_arrays(plan),
+        *(array for pool in generated for array in _generated(plan, pool)),
         PlannedArray(ArrayKind.CONTEXT, "", "harness_model_context"),
-        stack_array(bundle),
+        stack_array(plan),
     ]
 
 
-def workspace_arrays(bundle: Bundle) -> list[PlannedArray]:
+def workspace_arrays(plan: Plan) -> list[PlannedArray]:
     """The harness's, for the pools of the caller."""
-    pools = enumerate(bundle.caller_workspaces)
+    pools = enumerate(plan.caller_workspaces)
     return [_own(ArrayKind.WORKSPACE, f"harness_workspace_{index}", pool) for index, pool in pools]
 
 
-def copy_arrays(bundle: Bundle) -> list[PlannedArray]:
+def copy_arrays(plan: Plan) -> list[PlannedArray]:
     """The harness's, for parameters of the caller that are copied."""
-    pools = enumerate(bundle.caller_copies)
+    pools = enumerate(plan.caller_copies)
     return [_own(ArrayKind.PARAMETERS, f"harness_copy_{index}", pool) for index, pool in pools]
 
 
-def blob_arrays(bundle: Bundle) -> list[PlannedArray]:
+def blob_arrays(plan: Plan) -> list[PlannedArray]:
     """The harness's, with the bytes of the caller's parameters: in the memory that keeps them, or among its data."""
     arrays: list[PlannedArray] = []
-    for index, pool in enumerate(bundle.caller_parameters):
+    for index, pool in enumerate(plan.caller_parameters):
         memory = pool.load_memory if pool.is_copied else pool.memory
         section = ".data.blob" if memory is None else blob_section(memory)
         if pool.load_memory is not None and not pool.is_copied:
@@ -105,9 +105,9 @@ def blob_arrays(bundle: Bundle) -> list[PlannedArray]:
     return arrays
 
 
-def stack_array(bundle: Bundle) -> PlannedArray:
+def stack_array(plan: Plan) -> PlannedArray:
     """The model's stack."""
-    memory = bundle.device.stack_memory
+    memory = plan.device.stack_memory
     section = ".bss.harness_stack" if memory is None else _harness_section(memory, STACK_OWNER)
     return PlannedArray(ArrayKind.STACK, "", "harness_model_stack", section, memory=memory)
 
@@ -126,18 +126,18 @@ def _harness_section(memory_name: str, owner: str) -> str:
     return f".bss.memory.{c_identifier(memory_name)}.{owner}"
 
 
-def _own(kind: ArrayKind, symbol: str, pool: PoolUse) -> PlannedArray:
+def _own(kind: ArrayKind, symbol: str, pool: PlannedPool) -> PlannedArray:
     return PlannedArray(
         kind, pool.name, symbol, _harness_section(pool.memory, pool.c_name), pool, pool.memory
     )
 
 
-def _tensors(kind: ArrayKind, tensors: Sequence[Tensor]) -> list[PlannedArray]:
+def _tensors(kind: ArrayKind, tensors: Sequence[PlannedTensor]) -> list[PlannedArray]:
     return [PlannedArray(kind, t.name, f"harness_{kind.value}_{index}") for index, t in enumerate(tensors)]
 
 
 def _source(
-    pool: PoolUse, symbol: str, section: str, memory: str | None, *, is_named: bool = False
+    pool: PlannedPool, symbol: str, section: str, memory: str | None, *, is_named: bool = False
 ) -> PlannedArray:
     """The array with the bytes of a parameter pool, which are read there or copied from there."""
     kind, name = ArrayKind.PARAMETERS, f"{pool.name}.load" if pool.is_copied else pool.name
@@ -145,21 +145,20 @@ def _source(
     return PlannedArray(kind, name, symbol, section, pool, memory, is_named, False, load_memory)
 
 
-def _generated(bundle: Bundle, pool: PoolUse) -> list[PlannedArray]:
+def _generated(plan: Plan, pool: PlannedPool) -> list[PlannedArray]:
     """The arrays of a pool that the bundle declares: its own, and the one that it is copied from.
 
     If the target names no section, the compiler gives each one of its own, with -fdata-sections.
     """
-    target = bundle.target
-    symbol = f"{bundle.model}_{pool.c_name}_{pool.role.value}"
-    named = target.section_of(target.pool(pool.name))
+    symbol = f"{plan.model}_{pool.c_name}_{pool.role.value}"
+    named = pool.section
     section = named or f"{'.bss' if pool.begins_empty else '.rodata'}.{symbol}"
     if not pool.begins_empty:
         return [_source(pool, symbol, section, pool.memory, is_named=named is not None)]
     kind = ArrayKind.WORKSPACE if pool.role is Role.WORKSPACE else ArrayKind.PARAMETERS
     arrays = [PlannedArray(kind, pool.name, symbol, section, pool, pool.memory, named is not None)]
     if pool.load_memory is not None:
-        symbol, named = f"{symbol}_load", target.memory(pool.load_memory).section
+        symbol, named = f"{symbol}_load", plan.hardware.memory(pool.load_memory).section
         section = named or f".rodata.{symbol}"
         arrays.append(_source(pool, symbol, section, pool.load_memory, is_named=named is not None))
     return arrays

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from bytewright.diagnostics import compile_error
 from bytewright.execute.arrays import PlannedArray, blob_arrays, copy_arrays, workspace_arrays
-from bytewright.execute.description import Bundle, Tensor
+from bytewright.execute.description import Bundle
 from bytewright.execute.watch import Watch, step_header, table_header
+from bytewright.record.plan import Plan, PlannedTensor
 
 LANGUAGE_FLAGS = ("-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")
 SANITIZER_FLAGS = (
@@ -77,12 +78,12 @@ def write_harness(
     """Copies the harness's sources into a build folder and writes the table of this bundle beside them."""
     for subfolder, name in (("harness", "harness.h"), ("harness", "adapter.c"), *sources):
         (folder / name).write_text(harness_source(subfolder, name), encoding="utf-8")
-    (folder / "harness_model.h").write_text(model_table(bundle, board, watch), encoding="utf-8")
+    (folder / "harness_model.h").write_text(model_table(bundle.plan, board, watch), encoding="utf-8")
     if watch is not None:
         (folder / "paranoid.c").write_text(harness_source("harness", "paranoid.c"), encoding="utf-8")
         (folder / "harness_step.h").write_text(step_header(watch), encoding="utf-8")
         (folder / "harness_paranoid.h").write_text(table_header(watch), encoding="utf-8")
-    for index, pool in enumerate(bundle.caller_parameters):
+    for index, pool in enumerate(bundle.plan.caller_parameters):
         (folder / blob_name(index)).write_bytes(bundle.blob(pool).read_bytes())
 
 
@@ -104,11 +105,11 @@ def application_sources(bundle: Bundle, options: BuildOptions) -> list[Path]:
     Raises:
         CompileError: BW204 if one is missing, or none is given and the bundle calls functions of the application.
     """
-    if bundle.externals and not options.sources:
-        names = ", ".join(f"'{name}'" for name in bundle.externals)
+    if bundle.plan.externals and not options.sources:
+        names = ", ".join(f"'{name}'" for name in bundle.plan.externals)
         raise compile_error(
             "BW204",
-            f"model '{bundle.model}' calls functions that the application brings: {names}",
+            f"model '{bundle.plan.model}' calls functions that the application brings: {names}",
             help="--source FILE.c",
         )
     for source in options.sources:
@@ -132,32 +133,32 @@ def watch_flags(watch: Watch | None, folder: Path) -> list[str]:
     return [] if watch is None else ["-include", str(folder.resolve() / "harness_step.h")]
 
 
-def model_table(bundle: Bundle, board: BoardTable | None = None, watch: Watch | None = None) -> str:
+def model_table(plan: Plan, board: BoardTable | None = None, watch: Watch | None = None) -> str:
     """The text of harness_model.h: macros only, described in harness.h."""
-    model, upper = bundle.model, bundle.model.upper()
-    workspaces = _own_arrays(upper, workspace_arrays(bundle), "")
-    copies = _own_arrays(upper, copy_arrays(bundle), ".to")
+    model, upper = plan.model, plan.model.upper()
+    workspaces = _own_arrays(upper, workspace_arrays(plan), "")
+    copies = _own_arrays(upper, copy_arrays(plan), ".to")
     blobs = [
         f"ENTRY({index}, {pool.c_name}{'.from' if pool.is_copied else ''}, "
         f'"{blob_name(index)}", {pool.alignment}, "{array.section}")'
-        for index, (pool, array) in enumerate(zip(bundle.caller_parameters, blob_arrays(bundle), strict=True))
+        for index, (pool, array) in enumerate(zip(plan.caller_parameters, blob_arrays(plan), strict=True))
     ]
     lines = [
         f'#include "{model}.h"',
-        f"#define HARNESS_IO_IN_WORKSPACE {int(bundle.io_in_workspace)}",
-        f"#define HARNESS_IO_ALIGNMENT {max(bundle.io_alignment, 16)}",
+        f"#define HARNESS_IO_IN_WORKSPACE {int(plan.io_in_workspace)}",
+        f"#define HARNESS_IO_ALIGNMENT {max(plan.caller_alignment, 16)}",
         f"#define HARNESS_PARANOID {0 if watch is None else watch.guard_bytes}",
-        *_list("INPUTS", _tensors(bundle.inputs)),
-        *_list("OUTPUTS", _tensors(bundle.outputs)),
-        _sizes("INPUT_SIZES", bundle, bundle.inputs),
-        _sizes("OUTPUT_SIZES", bundle, bundle.outputs),
-        *_list("EXTENTS", [f"ENTRY({index})" for index in range(len(bundle.symbols))]),
+        *_list("INPUTS", _tensors(plan.inputs)),
+        *_list("OUTPUTS", _tensors(plan.outputs)),
+        _sizes("INPUT_SIZES", plan, plan.inputs),
+        _sizes("OUTPUT_SIZES", plan, plan.outputs),
+        *_list("EXTENTS", [f"ENTRY({index})" for index in range(len(plan.symbols))]),
         *_list("WORKSPACES", workspaces),
         *_list("BLOBS", blobs),
         *_list("COPIES", copies),
-        f"#define HARNESS_HAS_OWN_COPIES {int(bool(bundle.own_copies))}",
+        f"#define HARNESS_HAS_OWN_COPIES {int(bool(plan.own_copies))}",
         f"#define HARNESS_CONTEXT_TYPE {model}_context",
-        *_border(bundle),
+        *_border(plan),
         f"#define HARNESS_WORKSPACES_TYPE {model}_workspaces",
         f"#define HARNESS_PARAMETERS_TYPE {model}_parameters",
         f"#define HARNESS_SET_WORKSPACES {model}_set_workspaces",
@@ -174,10 +175,10 @@ def model_table(bundle: Bundle, board: BoardTable | None = None, watch: Watch | 
     return "\n".join(lines) + "\n"
 
 
-def _border(bundle: Bundle) -> list[str]:
+def _border(plan: Plan) -> list[str]:
     """How inputs and outputs reach the model: in structs, or at addresses that its functions return."""
-    model = bundle.model
-    if not bundle.io_in_workspace:
+    model = plan.model
+    if not plan.io_in_workspace:
         return [
             f"#define HARNESS_INPUTS_TYPE {model}_inputs",
             f"#define HARNESS_OUTPUTS_TYPE {model}_outputs",
@@ -198,18 +199,18 @@ def _own_arrays(upper: str, arrays: Sequence[PlannedArray], member: str) -> list
     ]
 
 
-def _tensors(tensors: tuple[Tensor, ...]) -> list[str]:
+def _tensors(tensors: tuple[PlannedTensor, ...]) -> list[str]:
     return [f"ENTRY({index}, {tensor.c_name}, {tensor.size_bytes})" for index, tensor in enumerate(tensors)]
 
 
-def _sizes(name: str, bundle: Bundle, tensors: tuple[Tensor, ...]) -> str:
+def _sizes(name: str, plan: Plan, tensors: tuple[PlannedTensor, ...]) -> str:
     """The bytes of each tensor in a run with `extents`, as C expressions."""
-    positions = {symbol.name: index for index, symbol in enumerate(bundle.symbols)}
+    positions = {symbol.name: index for index, symbol in enumerate(plan.symbols)}
     entries: list[str] = []
     for index, tensor in enumerate(tensors):
         symbols = [extent for extent in tensor.extents if isinstance(extent, str)]
         fixed_bytes = (
-            prod(extent for extent in tensor.extents if isinstance(extent, int)) * tensor.dtype.itemsize
+            prod(extent for extent in tensor.extents if isinstance(extent, int)) * tensor.dtype.size_bytes
         )
         factors = [f"(size_t){fixed_bytes}", *(f"(size_t)extents[{positions[symbol]}]" for symbol in symbols)]
         entries.append(f"ENTRY({index}, {' * '.join(factors)})")

@@ -60,14 +60,14 @@ def compile_call_graphs(
     Raises:
         CompileError: BW204 if the ISA names no core that a compiler is known for, BW501 or BW502 for the compiler.
     """
-    core = core or cores_of(bundle.device.isa)[0]
+    core = core or cores_of(bundle.plan.device.isa)[0]
     command = [*_compiler(core, compiler), *LANGUAGE_FLAGS, *flags]
     texts: dict[str, str] = {}
     with build_folder() as folder:
         bundle = staged(bundle, folder)
         includes = include_flags(bundle, folder)
         for source in bundle.sources:
-            if source.stem == f"{bundle.model}_parameters":
+            if source.stem == f"{bundle.plan.model}_parameters":
                 continue  # a megabyte of numbers and no function; one that it defined would count as undeclared
             product = [*_GRAPH_FLAGS, *includes, "-c", str(source), "-o", f"{source.stem}.o"]
             compile_c([*command, *product], directory=folder, what=f"'{command[0]}' ({source.name})")

@@ -27,8 +27,15 @@ from bytewright.execute.build import (
     watch_flags,
     write_harness,
 )
-from bytewright.execute.description import Array, Bundle, read_bundle
-from bytewright.execute.tensors import check_inputs, output_array, output_size_bytes, pack, unpack_outputs
+from bytewright.execute.description import Bundle, read_bundle
+from bytewright.execute.tensors import (
+    Array,
+    check_inputs,
+    output_array,
+    output_size_bytes,
+    pack,
+    unpack_outputs,
+)
 from bytewright.execute.tools import (
     CrashError,
     build_folder,
@@ -61,16 +68,18 @@ class HostRun:
 
 def model_error(bundle: Bundle, status: int) -> CompileError:
     """The error for a status that the model returned to a harness that did all its plan asks for."""
-    if bundle.externals and bundle.status_name(status).startswith(f"{bundle.model.upper()}_ERROR_EXTERNAL "):
-        names = ", ".join(f"'{name}'" for name in bundle.externals)
+    if bundle.plan.externals and bundle.status_name(status).startswith(
+        f"{bundle.plan.model.upper()}_ERROR_EXTERNAL "
+    ):
+        names = ", ".join(f"'{name}'" for name in bundle.plan.externals)
         return compile_error(
             "BW502",
             f"a function of the application ended the run: {bundle.status_name(status)}",
-            notes=(f"model '{bundle.model}' calls {names}, and one of them did not return 0",),
+            notes=(f"model '{bundle.plan.model}' calls {names}, and one of them did not return 0",),
         )
     return compile_error(
         "BW402",
-        f"model '{bundle.model}' refused to run and returned {bundle.status_name(status)}",
+        f"model '{bundle.plan.model}' refused to run and returned {bundle.status_name(status)}",
         notes=("the harness passed memory of exactly the sizes and alignments that the header states",),
         help="compile the model again; the bundle's files do not belong together",
     )
@@ -126,13 +135,13 @@ def run_program(
         CompileError: BW205 for wrong inputs, BW501/BW502 for the compiler, BW502 if the program crashes, is
             stopped by a sanitizer or by the time limit, BW402 if the model returns an error.
     """
-    checked = [check_inputs(bundle, inputs) for inputs in batch]
+    checked = [check_inputs(bundle.plan, inputs) for inputs in batch]
     with build_folder() as folder:
         program = _build(
             bundle, folder, options or BuildOptions(), main="host_main.c", product="program", watch=watch
         )
-        (folder / "inputs.bin").write_bytes(pack(bundle, checked))
-        blobs = [blob_name(index) for index in range(len(bundle.caller_parameters))]
+        (folder / "inputs.bin").write_bytes(pack(bundle.plan, checked))
+        blobs = [blob_name(index) for index in range(len(bundle.plan.caller_parameters))]
         command = [
             str(program),
             "inputs.bin",
@@ -146,7 +155,7 @@ def run_program(
             command,
             directory=folder,
             timeout_seconds=timeout_seconds,
-            what=f"the program of model '{bundle.model}'",
+            what=f"the program of model '{bundle.plan.model}'",
             environment={"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"},
         )
         if done.returncode == 2 and done.stdout.startswith("status "):
@@ -154,13 +163,15 @@ def run_program(
         if done.returncode == _EXIT_VIOLATED and watch is not None:
             return HostRun((), (), done.stdout)
         if done.returncode != 0:
-            ending = f"the program of model '{bundle.model}' ended with {ending_of(done.returncode)}"
+            ending = f"the program of model '{bundle.plan.model}' ended with {ending_of(done.returncode)}"
             raise CrashError(failure(ending, done.stderr).diagnostics)
         data = (folder / "outputs.bin").read_bytes()
         times = (folder / "times.txt").read_text(encoding="utf-8").split()
-    if len(data) != output_size_bytes(bundle) * len(batch):
-        raise failure(f"the program of model '{bundle.model}' wrote {len(data)} B of outputs")
-    return HostRun(unpack_outputs(bundle, data, checked), tuple(int(time) for time in times), done.stdout)
+    if len(data) != output_size_bytes(bundle.plan) * len(batch):
+        raise failure(f"the program of model '{bundle.plan.model}' wrote {len(data)} B of outputs")
+    return HostRun(
+        unpack_outputs(bundle.plan, data, checked), tuple(int(time) for time in times), done.stdout
+    )
 
 
 class _Block:
@@ -209,7 +220,7 @@ class HostModel:
         library.bytewright_run.argtypes = [*[ctypes.c_void_p] * 4, ctypes.c_size_t, ctypes.c_void_p]
         library.bytewright_run.restype = ctypes.c_int32
         # Memory that the C itself declares serves one context at a time.
-        is_shared = bundle.has_generated_workspace or bundle.own_copies
+        is_shared = bundle.plan.own_workspaces or bundle.plan.own_copies
         self._lock = threading.Lock() if is_shared else None
         self._opening = threading.Lock()
         self._context: HostContext | None = None
@@ -266,11 +277,15 @@ class HostContext:
         self._library = library
         self._lock = lock or threading.Lock()
         self._session = _Block(library.bytewright_session_size_bytes(), _IO_ALIGNMENT)
-        self._workspaces = [self._workspace(index) for index in range(len(bundle.caller_workspaces))]
-        self._inputs = [_Block(tensor.size_bytes, bundle.io_alignment) for tensor in bundle.inputs]
-        self._outputs = [_Block(tensor.size_bytes, bundle.io_alignment) for tensor in bundle.outputs]
-        self._blobs = [self._blob(index) for index in range(len(bundle.caller_parameters))]
-        self._copies = [_Block(pool.used_bytes, pool.alignment) for pool in bundle.caller_copies]
+        self._workspaces = [self._workspace(index) for index in range(len(bundle.plan.caller_workspaces))]
+        self._inputs = [
+            _Block(tensor.size_bytes, bundle.plan.caller_alignment) for tensor in bundle.plan.inputs
+        ]
+        self._outputs = [
+            _Block(tensor.size_bytes, bundle.plan.caller_alignment) for tensor in bundle.plan.outputs
+        ]
+        self._blobs = [self._blob(index) for index in range(len(bundle.plan.caller_parameters))]
+        self._copies = [_Block(pool.used_bytes, pool.alignment) for pool in bundle.plan.caller_copies]
         with self._lock:
             status = library.bytewright_set_up(
                 self._session.address,
@@ -282,7 +297,7 @@ class HostContext:
             raise model_error(bundle, status)
 
     def _workspace(self, index: int) -> _Block:
-        pool = self._bundle.caller_workspaces[index]
+        pool = self._bundle.plan.caller_workspaces[index]
         size_bytes = self._library.bytewright_workspace_size_bytes(index)
         alignment = self._library.bytewright_workspace_alignment(index)
         if (size_bytes, alignment) != (pool.used_bytes, pool.alignment):
@@ -294,7 +309,7 @@ class HostContext:
         return _Block(size_bytes, alignment)
 
     def _blob(self, index: int) -> _Block:
-        pool = self._bundle.caller_parameters[index]
+        pool = self._bundle.plan.caller_parameters[index]
         data = self._bundle.blob(pool).read_bytes()
         block = _Block(len(data), pool.alignment)
         block.view[:] = np.frombuffer(data, dtype=np.uint8)
@@ -302,14 +317,14 @@ class HostContext:
 
     def run(self, inputs: Sequence[Array], repeat: int = 1) -> tuple[list[Array], list[int]]:
         """The outputs of one inference, and the nanoseconds of each repetition of it."""
-        checked = check_inputs(self._bundle, inputs)
+        checked = check_inputs(self._bundle.plan, inputs)
         extents = (ctypes.c_int32 * (len(checked.extents) + 1))(*checked.extents.values())
         nanoseconds = (ctypes.c_int64 * repeat)()
         with self._lock:
             for block, array in zip(self._inputs, checked.arrays, strict=True):
                 block.use(array.nbytes)
                 block.view[:] = np.frombuffer(array.tobytes(), dtype=np.uint8)
-            for block, tensor in zip(self._outputs, self._bundle.outputs, strict=True):
+            for block, tensor in zip(self._outputs, self._bundle.plan.outputs, strict=True):
                 block.use(tensor.bytes_for(checked.extents))
             status = self._library.bytewright_run(
                 self._session.address,
@@ -324,18 +339,20 @@ class HostContext:
             self._check_guards()
             outputs = [
                 output_array(tensor, block.view, checked)
-                for block, tensor in zip(self._outputs, self._bundle.outputs, strict=True)
+                for block, tensor in zip(self._outputs, self._bundle.plan.outputs, strict=True)
             ]
         return outputs, list(nanoseconds)
 
     def _check_guards(self) -> None:
         names = [
-            *(f"workspace '{pool.name}'" for pool in self._bundle.caller_workspaces),
-            *(f"parameters '{pool.name}'" for pool in self._bundle.caller_copies),
-            *(f"input '{tensor.name}'" for tensor in self._bundle.inputs),
-            *(f"output '{tensor.name}'" for tensor in self._bundle.outputs),
+            *(f"workspace '{pool.name}'" for pool in self._bundle.plan.caller_workspaces),
+            *(f"parameters '{pool.name}'" for pool in self._bundle.plan.caller_copies),
+            *(f"input '{tensor.name}'" for tensor in self._bundle.plan.inputs),
+            *(f"output '{tensor.name}'" for tensor in self._bundle.plan.outputs),
         ]
         blocks = [*self._workspaces, *self._copies, *self._inputs, *self._outputs]
         broken = [name for name, block in zip(names, blocks, strict=True) if not block.is_intact()]
         if broken:
-            raise compile_error("BW402", f"model '{self._bundle.model}' wrote outside of {', '.join(broken)}")
+            raise compile_error(
+                "BW402", f"model '{self._bundle.plan.model}' wrote outside of {', '.join(broken)}"
+            )

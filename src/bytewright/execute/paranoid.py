@@ -15,11 +15,11 @@ from typing import Unpack
 
 from bytewright.diagnostics import CompileError, compile_error
 from bytewright.execute.build import BuildOptions
-from bytewright.execute.description import Array, Bundle, read_bundle
+from bytewright.execute.description import Bundle, read_bundle
 from bytewright.execute.host import run_program
 from bytewright.execute.qemu import run_on_board
 from bytewright.execute.run import TIMEOUT_SECONDS, Place, RunOptions, RunResult, run_bundle
-from bytewright.execute.tensors import random_inputs
+from bytewright.execute.tensors import Array, random_inputs
 from bytewright.execute.tools import CrashError
 from bytewright.execute.watch import Finding, Watch, parse_findings, watch_plan
 from bytewright.record.plan_file import read_plan
@@ -59,7 +59,7 @@ def run_paranoid(
     """
     on = how.get("on", "host")
     bundle, watch = read_bundle(directory), watch_plan(read_plan(directory), GUARD_BYTES[on])
-    arrays = random_inputs(bundle, seed or 0) if inputs is None else inputs
+    arrays = random_inputs(bundle.plan, seed or 0) if inputs is None else inputs
     try:
         outputs, report = _run_watched(bundle, watch, arrays, **how)
     except CrashError as error:
@@ -81,7 +81,7 @@ def _violation(bundle: Bundle, on: Place, notes: Sequence[str]) -> CompileError:
     place = "the host" if on == "host" else "its board"
     return compile_error(
         "BW404",
-        f"model '{bundle.model}' does not keep to its plan on {place}",
+        f"model '{bundle.plan.model}' does not keep to its plan on {place}",
         notes=tuple(dict.fromkeys(notes)),
         help=f"bytewright check {bundle.directory}",
     )
@@ -97,7 +97,7 @@ def _run_watched(
     if how.get("on") == "qemu":
         run = run_on_board(bundle, batch, options=options, timeout_seconds=timeout_seconds, watch=watched)
         return run.outputs, run.report
-    if bundle.has_generated_workspace:  # no guard of the harness lies beside an array of the bundle's own
+    if bundle.plan.own_workspaces:  # no guard of the harness lies beside an array of the bundle's own
         options = replace(options or BuildOptions(), sanitize=True)
     program = run_program(bundle, batch, options=options, timeout_seconds=timeout_seconds, watch=watched)
     return program.outputs, program.report
@@ -122,7 +122,7 @@ def _describe(watch: Watch, finding: Finding) -> str:
 def _differences(bundle: Bundle, plain: Sequence[Array], poisoned: Sequence[Array]) -> list[str]:
     """Outputs whose bytes depend on the poison."""
     notes: list[str] = []
-    for tensor, expected, actual in zip(bundle.outputs, plain, poisoned, strict=True):
+    for tensor, expected, actual in zip(bundle.plan.outputs, plain, poisoned, strict=True):
         before, after = expected.tobytes(), actual.tobytes()
         if before != after:
             num_bytes = sum(a != b for a, b in zip(before, after, strict=True))

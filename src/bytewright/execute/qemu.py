@@ -52,9 +52,9 @@ from bytewright.execute.build import (
     watch_flags,
     write_harness,
 )
-from bytewright.execute.description import Array, Bundle
+from bytewright.execute.description import Bundle
 from bytewright.execute.host import model_error
-from bytewright.execute.tensors import check_inputs, output_size_bytes, pack, unpack_outputs
+from bytewright.execute.tensors import Array, check_inputs, output_size_bytes, pack, unpack_outputs
 from bytewright.execute.tools import (
     CrashError,
     build_folder,
@@ -133,14 +133,14 @@ def run_on_board(
         CompileError: BW204 without a board for the target, BW205 for wrong inputs, BW501/BW502 for tools, BW502
             for a fault or the time limit, BW402 if the model returns an error.
     """
-    checked = [check_inputs(bundle, inputs) for inputs in batch]
-    board = board_for(bundle.target)
+    checked = [check_inputs(bundle.plan, inputs) for inputs in batch]
+    board = board_for(bundle.plan.hardware)
     qemu = find_tool("qemu-system-arm", "qemu-system-arm")
     with build_folder() as folder:
         image = build_image(bundle, board, folder, options or BuildOptions(), watch)
         build_plugin(folder, qemu)
         ranges = _ranges(image, bundle) if measure_memory else []
-        (folder / "inputs.bin").write_bytes(pack(bundle, checked))
+        (folder / "inputs.bin").write_bytes(pack(bundle.plan, checked))
         is_complete = _emulate(
             qemu,
             image,
@@ -155,12 +155,15 @@ def run_on_board(
             return BoardRun((), Counts((), (), ()), 0, image.flash_bytes, board.name, report)
         counts = parse_counts((folder / "counts.txt").read_text(encoding="utf-8"), image.symbols, ranges)
         data = (folder / "outputs.bin").read_bytes()
-    if len(data) != output_size_bytes(bundle) * len(batch) or len(counts.instructions) != len(batch) * repeat:
-        raise failure(f"the run of model '{bundle.model}' on {board.name} is not complete")
+    if (
+        len(data) != output_size_bytes(bundle.plan) * len(batch)
+        or len(counts.instructions) != len(batch) * repeat
+    ):
+        raise failure(f"the run of model '{bundle.plan.model}' on {board.name} is not complete")
     stack_bytes = parse_report(report)["stack"]
     if stack_bytes > image.table.stack_bytes:
-        raise stack_error(board.name, bundle.model, image.table.stack_bytes)
-    outputs = unpack_outputs(bundle, data, checked)
+        raise stack_error(board.name, bundle.plan.model, image.table.stack_bytes)
+    outputs = unpack_outputs(bundle.plan, data, checked)
     return BoardRun(outputs, counts, stack_bytes, image.flash_bytes, board.name, report)
 
 
@@ -176,8 +179,8 @@ def build_image(
     compiler = find_cross_compiler(board.isa, options.compiler)
     what = f"the cross compiler '{Path(compiler[0]).name}'"
     bundle = staged(bundle, folder)
-    layout = lay_out(bundle.target, board)
-    table = board_table(layout, bundle)
+    layout = lay_out(bundle.plan.hardware, board)
+    table = board_table(layout, bundle.plan)
     write_harness(bundle, folder, [("boards", "startup.S"), ("boards", "board_main.c")], table, watch)
     common = [*compiler, *LANGUAGE_FLAGS, "-ffunction-sections", "-fdata-sections"]
     includes = [*include_flags(bundle, folder), *watch_flags(watch, folder)]
@@ -186,7 +189,10 @@ def build_image(
         command = [*common, *options.flags, *includes, "-c", str(source), "-o", product]
         compile_c(command, directory=folder, what=what)
     link = ["-nostartfiles", "-Wl,--gc-sections", "-Wl,--no-warn-rwx-segments", "-T", "board.ld"]
-    defines = [f"-DHARNESS_RUN={bundle.model}_run", f"-DHARNESS_NUM_REGIONS={board.num_protected_regions}"]
+    defines = [
+        f"-DHARNESS_RUN={bundle.plan.model}_run",
+        f"-DHARNESS_NUM_REGIONS={board.num_protected_regions}",
+    ]
     harness = ["-O2", *defines, "startup.S"]
     compile_c([*common, *harness, "-c", "-o", "startup.o"], directory=folder, what=what)
     sources = ["startup.o", "adapter.c", "board_main.c", *(() if watch is None else ("paranoid.c",))]
@@ -209,11 +215,11 @@ def _link(
     bundle: Bundle, layout: Layout, folder: Path, command: Sequence[str], what: str, *, has_gaps: bool
 ) -> tuple[tuple[ImageSymbol, ...], tuple[ImageArray, ...], tuple[ProtectedRegion, ...]]:
     """Links the objects of a folder; symbols and arrays of the image, and the regions that protect it."""
-    (folder / "board.ld").write_text(linker_script(layout, bundle, has_gaps=has_gaps), encoding="utf-8")
+    (folder / "board.ld").write_text(linker_script(layout, bundle.plan, has_gaps=has_gaps), encoding="utf-8")
     compile_c(command, directory=folder, what=what)
     symbols = _symbols(folder, layout.board.isa)
-    check_places(bundle, symbols, _memory_ranges(layout), layout.board.name)
-    arrays = image_arrays(bundle, symbols)
+    check_places(bundle.plan, symbols, _memory_ranges(layout), layout.board.name)
+    arrays = image_arrays(bundle.plan, symbols)
     regions = _protect(folder, layout, bundle, symbols, arrays) if layout.board.num_protected_regions else ()
     return symbols, arrays, regions
 
@@ -251,9 +257,9 @@ def _protect(
 
 def _fewer_pools(bundle: Bundle) -> str:
     """The option for one workspace pool, in the largest memory that has any."""
-    pools = [pool for pool in bundle.pools if pool.role is Role.WORKSPACE]
-    sizes = {pool.memory: bundle.target.memory(pool.memory).size_bytes or 0 for pool in pools}
-    workspace = max(sizes, key=lambda name: sizes[name], default=bundle.target.contexts[0].memory)
+    pools = bundle.plan.pools_of(Role.WORKSPACE)
+    sizes = {pool.memory: bundle.plan.hardware.memory(pool.memory).size_bytes or 0 for pool in pools}
+    workspace = max(sizes, key=lambda name: sizes[name], default=bundle.plan.hardware.contexts[0].memory)
     return f"--workspace {workspace}"
 
 
@@ -296,7 +302,7 @@ def _flash_bytes(folder: Path, isa: Isa, objects: Sequence[str]) -> int:
 def _ranges(image: BoardImage, bundle: Bundle) -> list[AddressRange]:
     """What memory traffic is attributed to, most special first: the harness's arrays, then whole memories."""
     kinds = [ArrayKind.WORKSPACE, ArrayKind.STACK]
-    if not bundle.io_in_workspace:  # else the model does not touch the harness's copies
+    if not bundle.plan.io_in_workspace:  # else the model does not touch the harness's copies
         kinds += [ArrayKind.INPUT, ArrayKind.OUTPUT]
     ranges = [array.place for array in image.arrays if array.kind in kinds]
     return [*ranges, *_described_memories(image.layout)]
@@ -333,7 +339,7 @@ def _emulate(
         *("-plugin", plugin_argument(image.symbols, ranges)),
         *("-semihosting-config", f"enable=on,target=native,arg={num_inferences},arg={repeat}"),
     ]
-    what = f"model '{bundle.model}' on {image.board.name} (QEMU)"
+    what = f"model '{bundle.plan.model}' on {image.board.name} (QEMU)"
     done = execute(command, directory=image.folder, timeout_seconds=timeout_seconds, what=what)
     if done.returncode not in (0, _EXIT_VIOLATED):
         raise _run_error(done.returncode, done.stderr, image, bundle)
@@ -348,9 +354,11 @@ def _run_error(returncode: int, output: str, image: BoardImage, bundle: Bundle) 
     if returncode == _EXIT_FAULT and "fault_cfsr" in facts:
         function = function_at(image.symbols, facts["fault_pc"]) if "fault_pc" in facts else None
         place = _place_of_fault(image, facts)
-        error = fault_error(image.board.name, bundle.model, facts, function, image.table.stack_bytes, place)
+        error = fault_error(
+            image.board.name, bundle.plan.model, facts, function, image.table.stack_bytes, place
+        )
         return CrashError(error.diagnostics)
-    run = f"the run of model '{bundle.model}' on {image.board.name}"
+    run = f"the run of model '{bundle.plan.model}' on {image.board.name}"
     return failure(f"QEMU ended {run} with {ending_of(returncode)}", output)
 
 

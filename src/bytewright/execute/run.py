@@ -11,10 +11,10 @@ from typing import Literal, TypedDict, Unpack
 from bytewright.diagnostics import compile_error
 from bytewright.execute.boards.counts import FunctionCount, RegionTraffic
 from bytewright.execute.build import BuildOptions
-from bytewright.execute.description import Array, Bundle, read_bundle
+from bytewright.execute.description import Bundle, read_bundle
 from bytewright.execute.host import HostModel, run_program
 from bytewright.execute.qemu import run_on_board
-from bytewright.execute.tensors import random_inputs
+from bytewright.execute.tensors import Array, random_inputs
 
 MOST_REPETITIONS = 1_000_000  # each has a time, which is kept
 TIMEOUT_SECONDS = 300.0
@@ -114,7 +114,7 @@ def run_bundle(
         CompileError: BW204, BW205, BW207, BW402, BW501 or BW502.
     """
     bundle = read_bundle(directory)
-    batch = _run(bundle, [random_inputs(bundle, seed or 0) if inputs is None else inputs], **how)
+    batch = _run(bundle, [random_inputs(bundle.plan, seed or 0) if inputs is None else inputs], **how)
     return RunResult(
         outputs=batch.outputs[0],
         on=batch.on,
@@ -146,7 +146,7 @@ def _run(
     if not 1 <= repeat <= MOST_REPETITIONS:
         limits = f"1 to {MOST_REPETITIONS} times"
         raise compile_error("BW204", f"an inference can run {limits}, not {repeat}")
-    nothing = BatchResult((), on, bundle.target.name, bundle.workspace_bytes)
+    nothing = BatchResult((), on, bundle.plan.hardware.name, bundle.plan.workspace_bytes)
     if on == "qemu":
         run = run_on_board(
             bundle,

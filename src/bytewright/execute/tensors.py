@@ -6,13 +6,15 @@ import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bytewright.diagnostics import Collector, Diagnostic, compile_error
-from bytewright.execute.description import Array, Bundle, Tensor
+from bytewright.record.plan import Plan, PlannedTensor
+
+Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,79 +53,79 @@ def array_from_npy(content: bytes) -> Array:
         raise ValueError(f"it is damaged: {type(error).__name__}") from error
 
 
-def check_inputs(bundle: Bundle, inputs: Sequence[ArrayLike]) -> Inputs:
+def check_inputs(plan: Plan, inputs: Sequence[ArrayLike]) -> Inputs:
     """The inputs, whatever numpy makes arrays of, as contiguous arrays, and the extents that they say.
 
     Raises:
         CompileError: BW205 for a wrong number of arrays, or one diagnostic for each wrong shape or type.
     """
-    if len(inputs) != len(bundle.inputs):
-        names = ", ".join(f"'{tensor.name}'" for tensor in bundle.inputs)
+    if len(inputs) != len(plan.inputs):
+        names = ", ".join(f"'{tensor.name}'" for tensor in plan.inputs)
         raise compile_error(
             "BW205",
-            f"model '{bundle.model}' has {len(bundle.inputs)} inputs, {len(inputs)} were given",
+            f"model '{plan.model}' has {len(plan.inputs)} inputs, {len(inputs)} were given",
             notes=(f"in this order: {names}",),
         )
     problems = Collector()
     arrays: list[Array] = []
-    for tensor, given in zip(bundle.inputs, inputs, strict=True):
+    for tensor, given in zip(plan.inputs, inputs, strict=True):
         try:
             arrays.append(np.asarray(given))
         except ValueError:  # rows of different lengths
             problems.add(
-                Diagnostic("BW205", f"input '{tensor.name}' {_wanted(bundle, tensor)}, it is no array")
+                Diagnostic("BW205", f"input '{tensor.name}' {_wanted(plan, tensor)}, it is no array")
             )
     problems.stop_if_any()
-    bounds = {symbol.name: symbol for symbol in bundle.symbols}
-    extents = {symbol.name: symbol.upper for symbol in reversed(bundle.symbols)}
-    for tensor, array in reversed(list(zip(bundle.inputs, arrays, strict=True))):
+    bounds = {symbol.name: symbol for symbol in plan.symbols}
+    extents = {symbol.name: symbol.upper for symbol in reversed(plan.symbols)}
+    for tensor, array in reversed(list(zip(plan.inputs, arrays, strict=True))):
         for extent, found in zip(tensor.extents, array.shape, strict=False):
             if isinstance(extent, str) and bounds[extent].lower <= found <= bounds[extent].upper:
                 extents[extent] = found  # the first input that has the extent decides it
-    for tensor, array in zip(bundle.inputs, arrays, strict=True):
-        if array.shape != tensor.shape_for(extents) or array.dtype != tensor.dtype:
+    for tensor, array in zip(plan.inputs, arrays, strict=True):
+        if array.shape != tensor.shape_for(extents) or array.dtype != tensor.dtype.numpy:
             problems.add(
                 Diagnostic(
                     "BW205",
-                    f"input '{tensor.name}' {_wanted(bundle, tensor)}, the array is {array.dtype}{list(array.shape)}",
+                    f"input '{tensor.name}' {_wanted(plan, tensor)}, the array is {array.dtype}{list(array.shape)}",
                 )
             )
     problems.stop_if_any()
     return Inputs(
         tuple(np.ascontiguousarray(array).reshape(array.shape) for array in arrays),
-        {symbol.name: extents[symbol.name] for symbol in bundle.symbols},
+        {symbol.name: extents[symbol.name] for symbol in plan.symbols},
     )
 
 
-def _wanted(bundle: Bundle, tensor: Tensor) -> str:
-    return f"must be {tensor.dtype}[{_expected(bundle, tensor)}]"
+def _wanted(plan: Plan, tensor: PlannedTensor) -> str:
+    return f"must be {tensor.dtype.numpy}[{_expected(plan, tensor)}]"
 
 
-def _expected(bundle: Bundle, tensor: Tensor) -> str:
+def _expected(plan: Plan, tensor: PlannedTensor) -> str:
     """`1..4, 49, 10, 1`: the shape that an input must have, with the range of an extent that the run is given."""
-    ranges = {symbol.name: f"{symbol.lower}..{symbol.upper}" for symbol in bundle.symbols}
+    ranges = {symbol.name: f"{symbol.lower}..{symbol.upper}" for symbol in plan.symbols}
     return ", ".join(ranges[e] if isinstance(e, str) else str(e) for e in tensor.extents)
 
 
-def random_inputs(bundle: Bundle, seed: int) -> list[Array]:
+def random_inputs(plan: Plan, seed: int) -> list[Array]:
     """Inputs from a seed, of the largest shape: integers over their full range, floats in [-1, 1).
 
     numpy keeps the stream of the legacy generator for ever, so a seed means the same bytes in any version.
     """
     generator = np.random.RandomState(seed)
-    return [_random_array(generator, tensor) for tensor in bundle.inputs]
+    return [_random_array(generator, tensor) for tensor in plan.inputs]
 
 
-def _random_array(generator: np.random.RandomState, tensor: Tensor) -> Array:
-    if tensor.dtype.kind == "f":
-        return generator.uniform(-1.0, 1.0, tensor.shape).astype(tensor.dtype)
-    if tensor.dtype.kind == "b":
-        return generator.randint(0, 2, tensor.shape).astype(tensor.dtype)
+def _random_array(generator: np.random.RandomState, tensor: PlannedTensor) -> Array:
+    if tensor.dtype.numpy.kind == "f":
+        return generator.uniform(-1.0, 1.0, tensor.shape).astype(tensor.dtype.numpy)
+    if tensor.dtype.numpy.kind == "b":
+        return generator.randint(0, 2, tensor.shape).astype(tensor.dtype.numpy)
     raw = generator.randint(0, 256, tensor.size_bytes, dtype=np.uint8)
-    return raw.view(tensor.dtype).reshape(tensor.shape)
+    return raw.view(tensor.dtype.numpy).reshape(tensor.shape)
 
 
-def pack(bundle: Bundle, batch: Sequence[Inputs]) -> bytes:
+def pack(plan: Plan, batch: Sequence[Inputs]) -> bytes:
     """All inferences one after another, as the harnesses read them.
 
     Each begins with the extents that the run is given, i32; each input takes the bytes of its largest shape.
@@ -131,31 +133,31 @@ def pack(bundle: Bundle, batch: Sequence[Inputs]) -> bytes:
     pieces: list[bytes] = []
     for inputs in batch:
         pieces.append(np.array(list(inputs.extents.values()), dtype="<i4").tobytes())
-        for tensor, array in zip(bundle.inputs, inputs.arrays, strict=True):
+        for tensor, array in zip(plan.inputs, inputs.arrays, strict=True):
             pieces.append(array.tobytes().ljust(tensor.size_bytes, b"\0"))
     return b"".join(pieces)
 
 
-def unpack_outputs(bundle: Bundle, data: bytes, batch: Sequence[Inputs]) -> tuple[tuple[Array, ...], ...]:
+def unpack_outputs(plan: Plan, data: bytes, batch: Sequence[Inputs]) -> tuple[tuple[Array, ...], ...]:
     """The outputs of all inferences from what a harness wrote; its length must have been checked."""
     results: list[tuple[Array, ...]] = []
     offset = 0
     for inputs in batch:
         arrays: list[Array] = []
-        for tensor in bundle.outputs:
+        for tensor in plan.outputs:
             arrays.append(output_array(tensor, data[offset : offset + tensor.size_bytes], inputs))
             offset += tensor.size_bytes
         results.append(tuple(arrays))
     return tuple(results)
 
 
-def output_array(tensor: Tensor, content: bytes | Array, inputs: Inputs) -> Array:
+def output_array(tensor: PlannedTensor, content: bytes | Array, inputs: Inputs) -> Array:
     """An output of an inference from the memory of its largest shape: a copy."""
     shape = tensor.shape_for(inputs.extents)
-    flat = np.frombuffer(content, dtype=tensor.dtype, count=math.prod(shape))
+    flat = np.frombuffer(content, dtype=tensor.dtype.numpy, count=math.prod(shape))
     return flat.reshape(shape).copy()
 
 
-def output_size_bytes(bundle: Bundle) -> int:
+def output_size_bytes(plan: Plan) -> int:
     """Bytes of all outputs of one inference."""
-    return sum(tensor.size_bytes for tensor in bundle.outputs)
+    return sum(tensor.size_bytes for tensor in plan.outputs)

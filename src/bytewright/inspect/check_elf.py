@@ -286,7 +286,7 @@ def _reserved(image: Image) -> list[Interval]:
 
 def _faults_of_stack(plan: Plan, image: Image) -> Iterator[str]:
     """Whether the stack that is there has what the model was promised, and what the target keeps for others."""
-    context = plan.hardware.default_device.contexts[0]
+    context = plan.device.contexts[0]
     stack = plan.stack.get(context.name)
     if stack is None:
         return

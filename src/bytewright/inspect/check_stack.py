@@ -67,7 +67,7 @@ def check_stack(
         CompileError: BW403, all faults at once, with the path and its sums; or what compiling raises.
     """
     names = names_of(plan)
-    context = plan.hardware.default_device.contexts[0].name
+    context = plan.device.contexts[0].name
     stack = plan.stack.get(context)
     if stack is None:
         raise CompileError(Diagnostic("BW403", f"the plan says nothing about the stack of '{context}'"))

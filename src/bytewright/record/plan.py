@@ -15,7 +15,7 @@ from enum import StrEnum
 from bytewright.ir.border import Border, Io
 from bytewright.ir.types import DType, Symbol
 from bytewright.record.codec import Signed
-from bytewright.target.model import PARAMETER_HEADER_BYTES, Loader, Provider, Role, Target
+from bytewright.target.model import PARAMETER_HEADER_BYTES, Device, Loader, Provider, Role, Target
 
 
 class PlaceKind(StrEnum):
@@ -292,6 +292,11 @@ class Plan:
     files_hash: str | None = None
 
     @property
+    def device(self) -> Device:
+        """The device that runs the entry, with the stack of the run."""
+        return self.hardware.default_device
+
+    @property
     def extents_text(self) -> str:
         """`batch 1 to 4`: what each run is given; empty if nothing."""
         return ", ".join(f"{symbol.name} {symbol.lower} to {symbol.upper}" for symbol in self.symbols)
@@ -301,19 +306,24 @@ class Plan:
         """Whether inputs and outputs lie in the workspace, and the application brings none."""
         return self.io is Io.WORKSPACE
 
-    def pools_of(self, role: Role, provider: Provider | None = None) -> tuple[PlannedPool, ...]:
-        """The pools of one role, in preference order; of one provider, if that is asked for."""
-        pools = (pool for pool in self.pools.values() if pool.role is role)
-        return tuple(pool for pool in pools if provider in (None, pool.provider))
+    def pools_of(self, role: Role) -> tuple[PlannedPool, ...]:
+        """The pools of one role, in preference order."""
+        return tuple(pool for pool in self.pools.values() if pool.role is role)
 
     def used_pools(self, role: Role, provider: Provider | None = None) -> tuple[PlannedPool, ...]:
         """Those that hold a byte: of others the C knows nothing, nor do the properties below."""
-        return tuple(pool for pool in self.pools_of(role, provider) if pool.used_bytes)
+        pools = (pool for pool in self.pools_of(role) if pool.used_bytes)
+        return tuple(pool for pool in pools if provider in (None, pool.provider))
 
     @property
     def caller_workspaces(self) -> tuple[PlannedPool, ...]:
         """Workspace pools that the application provides."""
         return self.used_pools(Role.WORKSPACE, Provider.CALLER)
+
+    @property
+    def own_workspaces(self) -> tuple[PlannedPool, ...]:
+        """Workspace pools that are arrays of the generated code, so that one context may run at a time."""
+        return self.used_pools(Role.WORKSPACE, Provider.GENERATED)
 
     @property
     def caller_parameters(self) -> tuple[PlannedPool, ...]:
@@ -338,6 +348,12 @@ class Plan:
     def tensors(self, border: Border) -> tuple[PlannedTensor, ...]:
         """The inputs, or the outputs, in the model's order."""
         return self.inputs if border is Border.INPUT else self.outputs
+
+    @property
+    def caller_alignment(self) -> int:
+        """What the addresses of the application's inputs and outputs are multiples of."""
+        given = (b for b in self.buffers.values() if b.place.kind is PlaceKind.CALLER)
+        return max((buffer.alignment for buffer in given), default=1)
 
     def buffers_of(self, role: BufferRole) -> tuple[PlannedBuffer, ...]:
         """The buffers of one role, in the plan's order."""

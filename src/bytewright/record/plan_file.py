@@ -72,7 +72,7 @@ def read_document(directory: str | PathLike[str]) -> dict[str, Any]:
     directory = Path(directory)
     path = directory / PLAN_FILE
     if not path.is_file():
-        raise not_a_bundle(directory, f"there is no {PLAN_FILE}")
+        raise not_a_bundle(directory, f"it has no {PLAN_FILE}")
     try:
         return parse_document(path.read_bytes())
     except OSError as error:

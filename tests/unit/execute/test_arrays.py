@@ -8,18 +8,33 @@ import pytest
 from bytewright.execute.boards.facts import BOARDS
 from bytewright.execute.boards.layout import lay_out, linker_script
 from bytewright.execute.build import model_table
-from bytewright.execute.description import PoolUse, read_bundle
-from bytewright.target.model import Loader, Pool, Provider, Role
+from bytewright.execute.description import read_bundle
+from bytewright.record.plan import PlannedPool
+from bytewright.target.model import Loader, Provider, Role
 from support.tiny_bundle import write_tiny_bundle
+
+FAST = PlannedPool(
+    name="fast",
+    c_name="fast",
+    memory="dtcm",
+    role=Role.PARAMETERS,
+    provider=Provider.GENERATED,
+    capacity_bytes=64,
+    used_bytes=64,
+    lower_bound_bytes=64,
+    optimal=True,
+    alignment=16,
+    section=".fast",
+    sha256="0" * 64,
+    load_memory="flash",
+)
 
 
 def _table_of_fast(tmp_path: Path, **changes: object) -> dict[str, str]:
     """The table's macros for a bundle with one more parameter pool."""
-    bundle = read_bundle(write_tiny_bundle(tmp_path))
-    fast = PoolUse("fast", "fast", "dtcm", Role.PARAMETERS, Provider.CALLER, 64, 16, load_memory="flash")
-    (tmp_path / "parameters").mkdir()
-    (tmp_path / "parameters" / "fast.bin").write_bytes(bytes(64))
-    text = model_table(replace(bundle, pools=(*bundle.pools, replace(fast, **changes))))
+    plan = read_bundle(write_tiny_bundle(tmp_path)).plan
+    fast = replace(FAST, **{"provider": Provider.CALLER, **changes})
+    text = model_table(replace(plan, pools={**plan.pools, "fast": fast}))
     return {
         words[1]: words[2] for words in (line.split(" ", 2) for line in text.splitlines()) if len(words) > 2
     }
@@ -48,17 +63,11 @@ def test_parameters_that_the_c_copies_to_its_own_array(tmp_path: Path) -> None:
     assert table["HARNESS_HAS_OWN_COPIES"] == "1"
 
 
-def _script(tmp_path: Path, fast: PoolUse) -> list[str]:
-    bundle = read_bundle(write_tiny_bundle(tmp_path))
-    pool = Pool(fast.name, fast.memory, fast.role, 64, section=".fast", load=fast.load, load_memory="flash")
-    target = replace(bundle.target, pools=(*bundle.target.pools, pool))
-    bundle = replace(bundle, pools=(*bundle.pools, fast), target=target)
-    return [
-        line.strip() for line in linker_script(lay_out(target, BOARDS["mps3-an547"]), bundle).splitlines()
-    ]
-
-
-FAST = PoolUse("fast", "fast", "dtcm", Role.PARAMETERS, Provider.GENERATED, 64, 16, load_memory="flash")
+def _script(tmp_path: Path, fast: PlannedPool) -> list[str]:
+    plan = read_bundle(write_tiny_bundle(tmp_path)).plan
+    plan = replace(plan, pools={**plan.pools, "fast": fast})
+    script = linker_script(lay_out(plan.hardware, BOARDS["mps3-an547"]), plan)
+    return [line.strip() for line in script.splitlines()]
 
 
 def test_the_linker_script_gives_parameters_a_load_address(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_code_and_harness_have_regions_of_their_own_otherwise() -> None:
 
 def test_the_stack_is_as_large_as_the_target_says(tmp_path: Path) -> None:
     bundle = read_bundle(write_tiny_bundle(tmp_path))
-    table = board_table(lay_out(bundle.target, board_for(bundle.target)), bundle)
+    table = board_table(lay_out(bundle.plan.hardware, board_for(bundle.plan.hardware)), bundle.plan)
     assert (table.stack_bytes, table.stack_section) == (8192, ".bss.memory.dtcm.stack")
     assert table.num_protected_regions == 16
 
@@ -115,7 +115,9 @@ def test_the_linker_script_has_the_targets_sizes(tmp_path: Path) -> None:
     )
     bundle = read_bundle(write_tiny_bundle(tmp_path))
     target = replace(AN547, memories=memories, pools=pools)
-    lines = linker_script(lay_out(target, BOARDS["mps3-an547"]), replace(bundle, target=target)).splitlines()
+    flash = replace(bundle.plan.pools["flash"], section=None)
+    plan = replace(bundle.plan, hardware=target, pools={**bundle.plan.pools, "flash": flash})
+    lines = linker_script(lay_out(target, BOARDS["mps3-an547"]), plan).splitlines()
     assert "    memory_fast_ram (rwx) : ORIGIN = 0x20000000, LENGTH = 4096" in lines
     assert (
         "    .memory.fast_ram : ALIGN(32) { *(.blob.memory.fast_ram) *(.fast .fast.*) } > memory_fast_ram"

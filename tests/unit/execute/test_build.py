@@ -6,7 +6,7 @@ from support.tiny_bundle import write_tiny_bundle
 
 
 def test_the_table_lists_tensors_and_workspaces(tmp_path: Path) -> None:
-    assert model_table(read_bundle(write_tiny_bundle(tmp_path))) == (
+    assert model_table(read_bundle(write_tiny_bundle(tmp_path)).plan) == (
         """\
 #include "tiny.h"
 #define HARNESS_IO_IN_WORKSPACE 0
@@ -42,7 +42,7 @@ TINY_DTCM_WORKSPACE_ALIGN, ".bss.memory.dtcm.dtcm")
 
 def test_blobs_and_generated_workspaces(tmp_path: Path) -> None:
     lines = model_table(
-        read_bundle(write_tiny_bundle(tmp_path, blob=True, generated_workspace=True))
+        read_bundle(write_tiny_bundle(tmp_path, blob=True, generated_workspace=True)).plan
     ).splitlines()
     assert '#define HARNESS_BLOBS(ENTRY) ENTRY(0, flash, "blob_0.bin", 16, ".blob.memory.flash")' in lines
     assert "#define HARNESS_NUM_WORKSPACES 0" in lines
@@ -51,7 +51,7 @@ def test_blobs_and_generated_workspaces(tmp_path: Path) -> None:
 
 def test_a_board_adds_its_stack_and_protection(tmp_path: Path) -> None:
     board = BoardTable(4096, ".bss.memory.dtcm.dtcm", 16)
-    lines = model_table(read_bundle(write_tiny_bundle(tmp_path)), board).splitlines()
+    lines = model_table(read_bundle(write_tiny_bundle(tmp_path)).plan, board).splitlines()
     assert lines[-4:] == [
         "#define HARNESS_NUM_REGIONS 16",
         "#define HARNESS_STACK_BYTES 4096",

@@ -8,6 +8,18 @@ from bytewright.diagnostics import CompileError
 from bytewright.execute.description import read_bundle
 from support.tiny_bundle import write_tiny_bundle
 
+TENSOR = {
+    "name": "a",
+    "c_name": "a",
+    "buffer": "a",
+    "dtype": "i8",
+    "shape": [4],
+    "extents": [4],
+    "size_bytes": 4,
+    "scale": None,
+    "zero_point": None,
+}
+
 
 def refusal(directory: Path) -> str:
     with pytest.raises(CompileError) as caught:
@@ -25,19 +37,17 @@ def edit_plan(directory: Path, **changes: object) -> Path:
 
 def test_a_bundle_is_understood(tmp_path: Path) -> None:
     bundle = read_bundle(write_tiny_bundle(tmp_path))
-    assert bundle.model == "tiny"
-    assert bundle.target.name == "mps3-an547"
-    assert [(tensor.c_name, tensor.dtype, tensor.shape) for tensor in bundle.inputs] == [
+    assert bundle.plan.model == "tiny"
+    assert bundle.plan.target == "mps3-an547"
+    assert [(tensor.c_name, tensor.dtype.numpy, tensor.shape) for tensor in bundle.plan.inputs] == [
         ("left", np.int8, (1, 16))
     ]
     assert [source.name for source in bundle.sources] == ["tiny.c", "tiny_kernels.c", "tiny_parameters.c"]
-    assert [(pool.name, pool.used_bytes) for pool in bundle.caller_workspaces] == [
-        ("dtcm", 16)
-    ]  # the C has nothing of the other, which is empty
-
-    assert bundle.caller_parameters == ()
-    assert bundle.workspace_bytes == 16
-    assert not bundle.has_generated_workspace
+    # The C has nothing of the other, which is empty.
+    assert [(pool.name, pool.used_bytes) for pool in bundle.plan.caller_workspaces] == [("dtcm", 16)]
+    assert bundle.plan.caller_parameters == ()
+    assert bundle.plan.workspace_bytes == 16
+    assert bundle.plan.own_workspaces == ()
 
 
 def test_error_codes_are_named_as_in_the_header(tmp_path: Path) -> None:
@@ -73,26 +83,11 @@ def test_a_damaged_plan_is_refused(tmp_path: Path, text: str) -> None:
         {"model": "../tiny"},
         {"inputs": None},
         {"outputs": [{"name": "sum"}]},
-        {
-            "inputs": [
-                {"name": "a", "c_name": "a", "dtype": "i7", "shape": [4], "extents": [4], "size_bytes": 4}
-            ]
-        },
-        {
-            "inputs": [
-                {"name": "a", "c_name": "a", "dtype": "i8", "shape": [4], "extents": [4], "size_bytes": 5}
-            ]
-        },
-        {
-            "inputs": [
-                {"name": "a", "c_name": "a", "dtype": "i8", "shape": [4], "extents": [5], "size_bytes": 4}
-            ]
-        },
-        {
-            "inputs": [
-                {"name": "a", "c_name": "a", "dtype": "i8", "shape": [4], "extents": ["n"], "size_bytes": 4}
-            ]
-        },
+        {"inputs": [{**TENSOR, "dtype": "i7"}]},
+        {"inputs": [{**TENSOR, "size_bytes": 5}]},
+        {"inputs": [{**TENSOR, "extents": [5]}]},
+        {"inputs": [{**TENSOR, "extents": ["n"]}]},
+        {"files": {"../tiny.c": "0"}},
         {"pools": [{"name": "dtcm", "memory": "dtcm", "role": "laundry", "provider": "caller"}]},
     ],
 )

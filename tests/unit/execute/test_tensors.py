@@ -20,7 +20,14 @@ def with_input(directory: Path, dtype: str, size_bytes: int) -> Bundle:
     write_tiny_bundle(directory)
     path = directory / "plan.json"
     plan = json.loads(path.read_text())
-    tensor = {"name": "x", "c_name": "x", "dtype": dtype, "shape": [1000], "extents": [1000]}
+    tensor = {
+        **plan["inputs"][0],
+        "name": "x",
+        "c_name": "x",
+        "dtype": dtype,
+        "shape": [1000],
+        "extents": [1000],
+    }
     plan["inputs"] = [{**tensor, "size_bytes": size_bytes}]
     path.write_text(json.dumps(plan))
     return read_bundle(directory)
@@ -28,7 +35,7 @@ def with_input(directory: Path, dtype: str, size_bytes: int) -> Bundle:
 
 def messages(bundle: Bundle, arrays: list[np.ndarray]) -> list[str]:
     with pytest.raises(CompileError) as caught:
-        check_inputs(bundle, arrays)
+        check_inputs(bundle.plan, arrays)
     assert {diagnostic.code for diagnostic in caught.value.diagnostics} == {"BW205"}
     return [diagnostic.message for diagnostic in caught.value.diagnostics]
 
@@ -51,7 +58,7 @@ def test_a_wrong_type_is_refused(bundle: Bundle) -> None:
 
 def test_lists_are_what_numpy_makes_of_them(bundle: Bundle) -> None:
     """Scalars of numpy keep their type; Python's are int64 or float64, and rows of several lengths are no array."""
-    (checked,) = check_inputs(bundle, [[[np.int8(value) for value in range(16)]]]).arrays
+    (checked,) = check_inputs(bundle.plan, [[[np.int8(value) for value in range(16)]]]).arrays
     assert (checked.dtype, checked.tobytes()) == (np.int8, bytes(range(16)))
     for given, found in (
         ([list(range(16))], "the array is int64[1, 16]"),
@@ -59,7 +66,7 @@ def test_lists_are_what_numpy_makes_of_them(bundle: Bundle) -> None:
         ([[1], [2, 3]], "it is no array"),
     ):
         with pytest.raises(CompileError) as caught:
-            check_inputs(bundle, [given])
+            check_inputs(bundle.plan, [given])
         (diagnostic,) = caught.value.diagnostics
         assert (diagnostic.code, diagnostic.message) == (
             "BW205",
@@ -69,13 +76,13 @@ def test_lists_are_what_numpy_makes_of_them(bundle: Bundle) -> None:
 
 def test_a_transposed_view_is_made_contiguous(bundle: Bundle) -> None:
     array = np.arange(32, dtype=np.int8).reshape(16, 2).T[:1]
-    (checked,) = check_inputs(bundle, [array]).arrays
+    (checked,) = check_inputs(bundle.plan, [array]).arrays
     assert checked.tobytes() == bytes(range(0, 32, 2))
 
 
 def test_random_integers_cover_their_range_and_repeat(tmp_path: Path) -> None:
     bundle = with_input(tmp_path, "i8", 1000)
-    (first,), (again,), (other,) = (random_inputs(bundle, seed) for seed in (7, 7, 8))
+    (first,), (again,), (other,) = (random_inputs(bundle.plan, seed) for seed in (7, 7, 8))
     assert first.dtype == np.int8
     assert (first.min(), first.max()) == (-128, 127)
     assert (first == again).all()
@@ -84,12 +91,12 @@ def test_random_integers_cover_their_range_and_repeat(tmp_path: Path) -> None:
 
 def test_random_inputs_are_the_same_in_every_version(bundle: Bundle) -> None:
     # The stream of numpy's legacy generator is frozen; this digest was taken once.
-    digest = hashlib.sha256(random_inputs(bundle, 0)[0].tobytes()).hexdigest()
+    digest = hashlib.sha256(random_inputs(bundle.plan, 0)[0].tobytes()).hexdigest()
     assert digest[:16] == "4c6ca2d8faa72834"
 
 
 def test_random_floats_are_between_minus_one_and_one(tmp_path: Path) -> None:
-    (array,) = random_inputs(with_input(tmp_path, "f32", 4000), 1)
+    (array,) = random_inputs(with_input(tmp_path, "f32", 4000).plan, 1)
     assert array.dtype == np.float32
     assert -1 <= array.min() < -0.9
     assert 0.9 < array.max() <= 1
@@ -97,8 +104,8 @@ def test_random_floats_are_between_minus_one_and_one(tmp_path: Path) -> None:
 
 def test_outputs_are_unpacked_inference_by_inference(bundle: Bundle) -> None:
     first, second = np.arange(16, dtype=np.int8).reshape(1, 16), np.full((1, 16), -3, np.int8)
-    batch = [check_inputs(bundle, [array]) for array in (first, second)]
-    (one,), (two,) = unpack_outputs(bundle, pack(bundle, batch), batch)
+    batch = [check_inputs(bundle.plan, [array]) for array in (first, second)]
+    (one,), (two,) = unpack_outputs(bundle.plan, pack(bundle.plan, batch), batch)
     assert (one == first).all()
     assert (two == second).all()
 
@@ -108,11 +115,9 @@ def with_open_batch(directory: Path) -> Bundle:
     write_tiny_bundle(directory)
     path = directory / "plan.json"
     plan = json.loads(path.read_text())
-    operand = {"dtype": "i8", "shape": [3, 4], "extents": ["n", 4], "size_bytes": 12}
-    plan["inputs"] = [{"name": name, "c_name": name, **operand} for name in ("a", "b")]
-    plan["outputs"] = [
-        {"name": "y", "c_name": "y", "dtype": "i16", "shape": [3, 4], "extents": ["n", 4], "size_bytes": 24}
-    ]
+    operand = {**plan["inputs"][0], "dtype": "i8", "shape": [3, 4], "extents": ["n", 4], "size_bytes": 12}
+    plan["inputs"] = [{**operand, "name": name, "c_name": name} for name in ("a", "b")]
+    plan["outputs"] = [{**operand, "name": "y", "c_name": "y", "dtype": "i16", "size_bytes": 24}]
     plan["symbols"] = [{"name": "n", "lower": 2, "upper": 3}]
     path.write_text(json.dumps(plan))
     return read_bundle(directory)
@@ -121,9 +126,9 @@ def with_open_batch(directory: Path) -> Bundle:
 def test_inputs_say_the_extents_of_a_run(tmp_path: Path) -> None:
     bundle = with_open_batch(tmp_path)
     for batch in (2, 3):
-        checked = check_inputs(bundle, [np.zeros((batch, 4), np.int8)] * 2)
+        checked = check_inputs(bundle.plan, [np.zeros((batch, 4), np.int8)] * 2)
         assert checked.extents == {"n": batch}
-    assert [array.shape for array in random_inputs(bundle, 0)] == [(3, 4), (3, 4)]
+    assert [array.shape for array in random_inputs(bundle.plan, 0)] == [(3, 4), (3, 4)]
 
 
 @pytest.mark.parametrize("batch", [0, 1, 4])
@@ -143,11 +148,13 @@ def test_inputs_that_disagree_about_an_extent_are_refused(tmp_path: Path) -> Non
 
 def test_smaller_inferences_are_packed_at_the_start_of_their_memory(tmp_path: Path) -> None:
     bundle = with_open_batch(tmp_path)
-    batch = [check_inputs(bundle, [np.full((n, 4), n, np.int8), np.full((n, 4), 9, np.int8)]) for n in (2, 3)]
+    batch = [
+        check_inputs(bundle.plan, [np.full((n, 4), n, np.int8), np.full((n, 4), 9, np.int8)]) for n in (2, 3)
+    ]
     expected = b"\2\0\0\0" + b"\2" * 8 + bytes(4) + b"\x09" * 8 + bytes(4)
     expected += b"\3\0\0\0" + b"\3" * 12 + b"\x09" * 12
-    assert pack(bundle, batch) == expected
+    assert pack(bundle.plan, batch) == expected
     written = np.arange(24, dtype="<i2").tobytes()
-    (small,), (large,) = unpack_outputs(bundle, written, batch)
+    (small,), (large,) = unpack_outputs(bundle.plan, written, batch)
     assert small.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
     assert large.tolist() == [[12, 13, 14, 15], [16, 17, 18, 19], [20, 21, 22, 23]]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from bytewright.diagnostics import compile_error
 from bytewright.execute.arrays import ArrayKind, planned_arrays
 from bytewright.execute.boards.counts import AddressRange, ImageSymbol
-from bytewright.execute.description import Bundle
+from bytewright.record.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +31,18 @@ class ImageArray:
     memory: str | None = None
 
 
-def image_arrays(bundle: Bundle, symbols: Sequence[ImageSymbol]) -> tuple[ImageArray, ...]:
+def image_arrays(plan: Plan, symbols: Sequence[ImageSymbol]) -> tuple[ImageArray, ...]:
     """The arrays that the image has, of the harness and of the bundle.
 
     Inputs and outputs that lie in the workspace are the harness's copies here, which a run does not know.
     """
     by_name = {symbol.name: symbol for symbol in symbols}
     arrays: list[ImageArray] = []
-    for planned in planned_arrays(bundle):
+    for planned in planned_arrays(plan):
         symbol = by_name.get(planned.symbol)
         if symbol is None or symbol.size_bytes == 0 or not planned.has_bytes:
             continue
-        is_copy = bundle.io_in_workspace and planned.kind is ArrayKind.OUTPUT
+        is_copy = plan.io_in_workspace and planned.kind is ArrayKind.OUTPUT
         name = f"{planned.kind.value} {planned.name}".rstrip()
         place = AddressRange(name, symbol.address, symbol.address + symbol.size_bytes - 1)
         pool = None if planned.pool is None else planned.pool.name
@@ -52,12 +52,12 @@ def image_arrays(bundle: Bundle, symbols: Sequence[ImageSymbol]) -> tuple[ImageA
 
 
 def check_places(
-    bundle: Bundle, symbols: Sequence[ImageSymbol], memories: Sequence[AddressRange], board_name: str
+    plan: Plan, symbols: Sequence[ImageSymbol], memories: Sequence[AddressRange], board_name: str
 ) -> None:
     """Every array of a pool lies in the memory that the target gave it. Those that no code refers to are not linked.
 
     Args:
-        bundle: The bundle.
+        plan: Of the bundle.
         symbols: Of the image.
         memories: Address ranges by the memory's name; a memory may have several.
         board_name: For the message.
@@ -68,7 +68,7 @@ def check_places(
     by_name = {symbol.name: symbol for symbol in symbols}
     faults: list[str] = []
     wanted: list[str] = []
-    for named in planned_arrays(bundle):
+    for named in planned_arrays(plan):
         if named.pool is None or named.memory is None or not named.has_bytes:
             continue
         symbol = by_name.get(named.symbol)
@@ -80,7 +80,7 @@ def check_places(
         names = " and ".join(f"'{name}'" for name in dict.fromkeys(wanted))
         raise compile_error(
             "BW405",
-            f"the image of model '{bundle.model}' for {board_name} is not what its plan says",
+            f"the image of model '{plan.model}' for {board_name} is not what its plan says",
             tuple(faults),
             help=f"build without flags of your own, or give a `section` to memory {names} in the target file",
         )

@@ -17,7 +17,7 @@ from bytewright.execute.arrays import PlannedArray, blob_section, planned_arrays
 from bytewright.execute.boards.facts import BOARDS, Board
 from bytewright.execute.boards.protection import GRANULE_BYTES, Rights
 from bytewright.execute.build import BoardTable, harness_source
-from bytewright.execute.description import Bundle
+from bytewright.record.plan import Plan
 from bytewright.target.model import Memory, Target
 
 DEFAULT_STACK_BYTES = 64 << 10
@@ -131,12 +131,12 @@ def lay_out(target: Target, board: Board) -> Layout:
     )
 
 
-def board_table(layout: Layout, bundle: Bundle) -> BoardTable:
+def board_table(layout: Layout, plan: Plan) -> BoardTable:
     """The board's part of the harness's table: the model's stack as the target has it, and the board's protection."""
-    limit = bundle.device.max_stack_size_bytes
+    limit = plan.device.max_stack_size_bytes
     return BoardTable(
         stack_bytes=(DEFAULT_STACK_BYTES if limit is None else limit) // 8 * 8,
-        stack_section=stack_array(bundle).section or "",
+        stack_section=stack_array(plan).section or "",
         num_protected_regions=layout.board.num_protected_regions,
     )
 
@@ -160,18 +160,18 @@ def set_up_spans(layout: Layout, code: tuple[int, int]) -> tuple[tuple[int, int,
     )
 
 
-def linker_script(layout: Layout, bundle: Bundle, *, has_gaps: bool = False) -> str:
+def linker_script(layout: Layout, plan: Plan, *, has_gaps: bool = False) -> str:
     """The linker script of an image; with gaps, nothing lies directly next to what a run writes."""
     regions = {region.name: region for _, region in layout.memories}
     region_names = {memory.name: region.name for memory, region in layout.memories}
     for region in (layout.code, layout.harness):
         regions.setdefault(region.name, region)
-    arrays = planned_arrays(bundle)
+    arrays = planned_arrays(plan)
     loaded = [array for array in arrays if array.load_memory is not None]
     sections: list[str] = []
     for memory, region in layout.memories:
         own = [array for array in loaded if array.memory == memory.name]
-        sections += [_load_section(bundle.model, array, region_names) for array in own]
+        sections += [_load_section(plan.model, array, region_names) for array in own]
         # What follows bytes that are loaded from elsewhere would be, too.
         place = f"> {region.name} AT> {region.name}" if own else f"> {region.name}"
         gap = _Gap(at_end=region is layout.harness) if has_gaps else None
