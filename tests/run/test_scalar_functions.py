@@ -25,11 +25,14 @@ def divided(total: np.ndarray, count: int) -> np.ndarray:
 
 # The call on `x`, the values that it is for, and what it gives.
 CASES = [
-    (f"high_multiply(x[i], {TOP})", X, rescale.high_multiply(X, TOP)),
-    ("high_multiply_short(x[i], 1500000001)", SHORT, rescale.high_multiply(SHORT, 1500000001)),
-    *((f"double_round(x[i], {TOP - 7}, {s})", X, rescale.double_round(X, TOP - 7, 0, s)) for s in (0, 1, 31)),
+    (f"high_multiply_wide(x[i], {TOP})", X, rescale.high_multiply(X, TOP)),
+    ("high_multiply(x[i], 1500000001)", SHORT, rescale.high_multiply(SHORT, 1500000001)),
     *(
-        (f"double_round_short(x[i], 1073741825, {s})", SHORT, rescale.double_round(SHORT, 2**30 + 1, 0, s))
+        (f"double_round_wide(x[i], {TOP - 7}, {s})", X, rescale.double_round(X, TOP - 7, 0, s))
+        for s in (0, 1, 31)
+    ),
+    *(
+        (f"double_round(x[i], 1073741825, {s})", SHORT, rescale.double_round(SHORT, 2**30 + 1, 0, s))
         for s in (1, 7, 31)
     ),
     *((f"single_round(x[i], {TOP}, {s})", X, rescale.single_round(X, TOP, 31 + s)) for s in (0, 30)),

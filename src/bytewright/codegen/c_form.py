@@ -1,20 +1,26 @@
 """The form of a kernel that prints as C line by line.
 
-Unrolled loops are copies of their bodies, every name is one of C, and a buffer has no axes only where it is a variable
-of the function: what is reached through a pointer, or has its address taken, is an array of one element.
+Unrolled loops, and loops of one turn, are copies of their bodies, and blocks have braces only where they end something
+before their surroundings do. A buffer has no axes only where it is a variable of the function: what is reached through
+a pointer, or has its address taken, is an array of one element. Every name is one of C, and it is free again where its
+scope ends: what the IR calls `lane_1`, because another loop has `lane`, is `lane` unless it stands inside that one.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import replace
 
 from bytewright.c_names import unique_names
+from bytewright.codegen.name_values import name_values
 from bytewright.ir.drop_unused import drop_unused
 from bytewright.ir.expr import Buffer, Expr, Load, Var, const
 from bytewright.ir.prim import (
+    Allocate,
     BufferParameter,
     For,
+    If,
     Let,
     LoopKind,
     Parameter,
@@ -26,7 +32,10 @@ from bytewright.ir.prim import (
 )
 from bytewright.ir.rewrite import Rewriting, expand_unrolled, rewrite_sequence, substitute
 from bytewright.ir.types import Symbol
-from bytewright.ir.walk import names_in, regions, walk_statements
+from bytewright.ir.walk import blocks, names_in, regions, walk_statements
+
+# What a name ends with that another name was not free for.
+_NUMBERED = re.compile(r"(.+)_\d+")
 
 
 def c_form(kernel: PrimFunc, taken: Collection[str] = ()) -> PrimFunc:
@@ -36,19 +45,85 @@ def c_form(kernel: PrimFunc, taken: Collection[str] = ()) -> PrimFunc:
         kernel: A kernel.
         taken: What the file calls by name: no parameter or variable is called so.
     """
-    unrolled = _unrolled(kernel)
-    names = unique_names(names_in(unrolled), taken)
+    plain = _unrolled(kernel)
+    scalars = _scalars_in_memory(plain)
+    plain = _with_an_axis(plain, scalars) if scalars else plain
+    plain = replace(plain, body=name_values(plain.body, names_in(plain)))
+    names = _names_by_scope(plain, frozenset((*names_in(kernel), *names_in(plain))), taken)
     changed = {old: new for old, new in names.items() if old != new}
-    named = _renamed(unrolled, changed) if changed else unrolled
-    scalars = _scalars_in_memory(named)
-    return _with_an_axis(named, scalars) if scalars else named
+    return _renamed(plain, changed) if changed else plain
 
 
 def _unrolled(kernel: PrimFunc) -> PrimFunc:
     """With copies for loops that are unrolled, and without what only folded away in them: `x * turn` in turn 0."""
-    if not any(isinstance(s, For) and s.kind is LoopKind.UNROLLED for s in walk_statements(kernel.body)):
-        return kernel
-    return replace(kernel, body=drop_unused(expand_unrolled(kernel.body, _parameter_names(kernel))))
+
+    def one_turn(statement: Statement) -> tuple[Statement, ...]:
+        if isinstance(statement, For) and statement.end - statement.begin == const(
+            1, statement.variable.dtype
+        ):
+            return (replace(statement, kind=LoopKind.UNROLLED),)
+        return (statement,)
+
+    body = rewrite_sequence(kernel.body, Rewriting(statement=one_turn))
+    if any(isinstance(s, For) and s.kind is LoopKind.UNROLLED for s in walk_statements(body)):
+        body = drop_unused(expand_unrolled(body, _parameter_names(kernel)))
+    opened = rewrite_sequence(body, Rewriting(statement=lambda node: (_with_open_ends(node),)))
+    return replace(kernel, body=_open_end(opened))
+
+
+def _with_open_ends(node: Statement) -> Statement:
+    match node:
+        case For():
+            return replace(node, body=_open_end(node.body))
+        case If():
+            otherwise = None if node.otherwise is None else _open_end(node.otherwise)
+            return replace(node, then=_open_end(node.then), otherwise=otherwise)
+        case Seq():
+            return _open_end(node)
+        case _:
+            return node
+
+
+def _open_end(sequence: Seq) -> Seq:
+    """The sequence without a block around its end, unless arrays of other blocks could share the stack with it."""
+    *before, last = sequence.statements or (Seq(()),)
+    if isinstance(last, Seq) and not any(blocks(statement) for statement in before):
+        return Seq((*before, *last.statements))
+    return sequence
+
+
+def _names_by_scope(kernel: PrimFunc, known: Collection[str], taken: Collection[str]) -> dict[str, str]:
+    """The C name of everything that a kernel defines.
+
+    Args:
+        kernel: The kernel.
+        known: Names of its IR: where a number was put behind one of them, because it was taken, it goes.
+        taken: Names that nothing gets.
+    """
+    chosen = unique_names(_parameter_names(kernel), taken)
+
+    def define(name: str, visible: set[str]) -> None:
+        stem = name
+        while (found := _NUMBERED.fullmatch(stem)) and found[1] in known:
+            stem = found[1]
+        (chosen[name],) = unique_names([stem], visible).values()
+        visible.add(chosen[name])
+
+    def visit(sequence: Seq, outside: set[str]) -> None:
+        visible = set(outside)
+        for statement in sequence.statements:
+            if isinstance(statement, Let):
+                define(statement.variable.name, visible)
+            elif isinstance(statement, Allocate | View):
+                define(statement.buffer.name, visible)
+            inside = set(visible)
+            if isinstance(statement, For):
+                define(statement.variable.name, inside)
+            for block in blocks(statement):
+                visit(block, inside)
+
+    visit(kernel.body, {*taken, *chosen.values()})
+    return chosen
 
 
 def parameters_in_c(kernel: PrimFunc, taken: Collection[str] = ()) -> PrimFunc:

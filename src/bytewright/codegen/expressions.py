@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from enum import Enum
 from typing import assert_never
 
 import numpy as np
@@ -16,12 +18,13 @@ from bytewright.ir.expr import (
     Expr,
     Load,
     ScalarCall,
+    ScalarFunction,
     Select,
     Var,
 )
 from bytewright.ir.scalar_functions import SCALAR_FUNCTIONS
 from bytewright.ir.types import DType
-from bytewright.ir.walk import as_any
+from bytewright.ir.walk import as_any, operands
 
 # Of a value. In memory a truth value is a byte of its own type, see `c_element_type`.
 C_TYPES = {
@@ -115,15 +118,43 @@ def c_element(buffer: Buffer, indices: tuple[Expr, ...]) -> str:
     return f"{buffer.name}[{c_expression(flat_index(buffer, indices))}]"
 
 
-def helper_name(operator: BinaryOperator, dtype: DType) -> str:
-    """The C function for min or max of a type."""
-    return f"{operator.value}_{dtype.value}"
+class Helper(Enum):
+    """Operators that C has none for: each is a function, of which there is one a type."""
+
+    CLAMP = "clamp"
+    MAX = "max"
+    MIN = "min"
+
+    def name_for(self, dtype: DType) -> str:
+        """The C function for a type."""
+        return f"{self.value}_{dtype.value}"
 
 
 def function_names() -> frozenset[str]:
     """The C functions that expressions may call, whatever the module: no other function or variable is called so."""
-    operators = (BinaryOperator.MIN, BinaryOperator.MAX)
-    return frozenset((*(helper_name(o, dtype) for o in operators for dtype in DType), *SCALAR_FUNCTIONS))
+    return frozenset((*(helper.name_for(dtype) for helper in Helper for dtype in DType), *SCALAR_FUNCTIONS))
+
+
+def helped(node: Expr) -> tuple[Helper, tuple[Expr, ...]] | None:
+    """The function that an operation is a call of, and its operands; None for what C has an operator for."""
+    match node:
+        case Binary(BinaryOperator.MIN, Binary(BinaryOperator.MAX, value, Const() as low), Const() as high):
+            return Helper.CLAMP, (value, low, high)
+        case Binary(BinaryOperator.MIN | BinaryOperator.MAX as operator, left, right):
+            return Helper(operator.value), (left, right)
+        case _:
+            return None
+
+
+def called_in(expression: Expr) -> Iterator[tuple[Helper, DType] | ScalarFunction]:
+    """The functions that the text of an expression calls."""
+    call = helped(expression)
+    if call is not None:
+        yield call[0], expression.dtype
+    elif isinstance(expression, ScalarCall):
+        yield expression.function
+    for operand in operands(expression) if call is None else call[1]:
+        yield from called_in(operand)
 
 
 def _text(expression: Expr) -> tuple[str, int]:
@@ -199,9 +230,9 @@ def _truth_as_number(expression: Expr) -> str:
 
 
 def _binary(node: Binary) -> tuple[str, int]:
-    if node.operator in (BinaryOperator.MIN, BinaryOperator.MAX):
-        name = helper_name(node.operator, node.dtype)
-        return f"{name}({c_value(node.left)}, {c_value(node.right)})", _PRIMARY
+    call = helped(node)
+    if call is not None:
+        return f"{call[0].name_for(node.dtype)}({', '.join(map(c_value, call[1]))})", _PRIMARY
     strength = _STRENGTH[node.operator]
     # Parentheses spare the reader C's table of precedences, but for operands that continue a sum or a product.
     continues = strength in (_MULTIPLY, _ADD) or (

@@ -43,7 +43,7 @@ def externals_header(module: Module, names: Names) -> str:
     writer.line(f"#define {guard}")
     writer.line()
     writer.line("#include <stdint.h>")
-    if needs_bool_header(module):
+    if needs_bool_header((*module.kernels, *module.entries)):
         writer.line("#include <stdbool.h>")
     writer.line()
     writer.line("#ifdef __cplusplus")

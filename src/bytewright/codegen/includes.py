@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
 
@@ -25,9 +25,8 @@ def needs_math_header(functions: Iterable[PrimFunc]) -> bool:
     return any(_is_of_math(node) or _is_not_finite(node) for node in _expressions(functions))
 
 
-def needs_bool_header(module: Module) -> bool:
-    """True if a parameter or a variable is a truth value."""
-    functions = (*module.kernels, *module.entries)
+def needs_bool_header(functions: Collection[PrimFunc]) -> bool:
+    """True if a parameter or a variable of theirs is a truth value."""
     parameters = (p for f in functions for p in f.parameters if isinstance(p, ScalarParameter))
     if any(parameter.variable.dtype is DType.BOOL for parameter in parameters):
         return True

@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import product
 
 from bytewright.codegen.c_form import c_form, parameters_in_c
-from bytewright.codegen.expressions import C_TYPES, c_value, function_names, helper_name
+from bytewright.codegen.expressions import C_TYPES, Helper, c_value, called_in, function_names
 from bytewright.codegen.externals import externals, own_kernels
 from bytewright.codegen.includes import needs_bool_header, needs_math_header
 from bytewright.codegen.prototypes import write_prototype
 from bytewright.codegen.statements import StatementWriter
 from bytewright.codegen.writer import Writer
 from bytewright.ir.backend import backend_functions
-from bytewright.ir.expr import Binary, BinaryOperator, Expr, ScalarCall, ScalarFunction
+from bytewright.ir.expr import Expr, ScalarFunction
 from bytewright.ir.module import Module
 from bytewright.ir.prim import BufferParameter, Call, Let, PrimFunc, Seq
 from bytewright.ir.scalar_functions import SCALAR_FUNCTIONS
 from bytewright.ir.types import DType, format_shape
-from bytewright.ir.walk import walk_all_expressions, walk_statements
+from bytewright.ir.walk import expressions, walk_statements
 from bytewright.record.names import Names
 
+# Parameters and body of each; what is not a number is passed on where C++ does so.
 _HELPERS = {
-    BinaryOperator.MIN: "return (second < first) ? second : first;",
-    BinaryOperator.MAX: "return (first < second) ? second : first;",
+    Helper.CLAMP: (
+        ("value", "low", "high"),
+        ("{type} raised = (value < low) ? low : value;", "return (high < raised) ? high : raised;"),
+    ),
+    Helper.MAX: (("first", "second"), ("return (first < second) ? second : first;",)),
+    Helper.MIN: (("first", "second"), ("return (second < first) ? second : first;",)),
 }
 
 
@@ -38,7 +44,7 @@ def kernels_header(module: Module, names: Names) -> str:
     writer.line(f"#define {guard}")
     writer.line()
     writer.line("#include <stdint.h>")
-    if needs_bool_header(module):
+    if needs_bool_header((*module.kernels, *module.entries)):
         writer.line("#include <stdbool.h>")
     if externals(module):
         writer.line()
@@ -60,14 +66,17 @@ def kernels_source(module: Module, names: Names) -> str:
         "numbers are arithmetic, as on every compiler that this code is tested with."
     )
     writer.line(f'#include "{names.included(names.kernels_header)}"')
-    if needs_math_header(module.kernels):
-        writer.line()
-        writer.line("#include <math.h>")
-    write_operator_functions(writer, module.kernels)
     taken = called(module)
-    for kernel in own_kernels(module):
+    kernels = [c_form(kernel, taken) for kernel in own_kernels(module)]
+    headers = {"math.h": needs_math_header(kernels), "stdbool.h": needs_bool_header(kernels)}
+    if any(headers.values()):
         writer.line()
-        _write_kernel(writer, c_form(kernel, taken))
+    for header in (header for header, is_needed in headers.items() if is_needed):
+        writer.line(f"#include <{header}>")
+    write_operator_functions(writer, kernels)
+    for kernel in kernels:
+        writer.line()
+        _write_kernel(writer, kernel)
     return writer.text()
 
 
@@ -104,35 +113,32 @@ def _unused_parameters(kernel: PrimFunc) -> list[str]:
 
 
 def write_operator_functions(writer: Writer, functions: Iterable[PrimFunc]) -> None:
-    """Writes the functions for operators that C has none for, and those of scalars that are called by name."""
-    nodes = [node for function in functions for node in walk_all_expressions(function.body)]
-    for operator, dtype in _helpers(nodes):
-        c_type = C_TYPES[dtype]
-        writer.line()
-        head = f"static inline {c_type} {helper_name(operator, dtype)}({c_type} first, {c_type} second)"
-        with writer.block(head):
-            writer.line(_HELPERS[operator])
-    used = {node.function for node in nodes if isinstance(node, ScalarCall)}
+    """Writes the functions that the expressions of kernels or of the entry call, in a fixed order."""
+    statements = (s for function in functions for s in walk_statements(function.body))
+    used = {call for s in statements for expression in expressions(s) for call in called_in(expression)}
+    for helper, dtype in product(Helper, DType):
+        if (helper, dtype) in used:
+            _write_helper(writer, helper, dtype)
     for function in SCALAR_FUNCTIONS.values():
         if function in used and function.result is not None:
             _write_scalar_function(writer, function, function.result)
 
 
+def _write_helper(writer: Writer, helper: Helper, dtype: DType) -> None:
+    parameters, lines = _HELPERS[helper]
+    c_type = C_TYPES[dtype]
+    writer.line()
+    given = ", ".join(f"{c_type} {parameter}" for parameter in parameters)
+    with writer.block(f"static inline {c_type} {helper.name_for(dtype)}({given})"):
+        for line in lines:
+            writer.line(line.format(type=f"const {c_type}"))
+
+
 def _write_scalar_function(writer: Writer, function: ScalarFunction, result: Expr) -> None:
+    c_type = C_TYPES[result.dtype]
     writer.line()
     writer.comment(function.comment)
-    parameters = [f"{C_TYPES[parameter.dtype]} {parameter.name}" for parameter in function.parameters]
-    writer.listed(f"static inline {C_TYPES[result.dtype]} {function.name}", parameters, "")
-    with writer.block(""):
+    given = ", ".join(f"{C_TYPES[parameter.dtype]} {parameter.name}" for parameter in function.parameters)
+    with writer.block(f"static inline {c_type} {function.name}({given})"):
         StatementWriter(writer).sequence(Seq(tuple(Let(*step) for step in function.steps)))
         writer.wrapped(f"return {c_value(result)};")
-
-
-def _helpers(nodes: Iterable[Expr]) -> list[tuple[BinaryOperator, DType]]:
-    """The min and max functions that are called, in a fixed order."""
-    used = {
-        (node.operator, node.dtype)
-        for node in nodes
-        if isinstance(node, Binary) and node.operator in _HELPERS
-    }
-    return sorted(used, key=lambda item: (item[0].value, item[1].value))

@@ -18,7 +18,7 @@ from bytewright.codegen.expressions import (
 from bytewright.codegen.writer import Writer
 from bytewright.diagnostics import InternalError
 from bytewright.ir.address import num_elements, region_index
-from bytewright.ir.expr import Binary, BinaryOperator, Buffer, Const, Expr, Load
+from bytewright.ir.expr import Binary, BinaryOperator, Buffer, Const, Expr, Load, Var
 from bytewright.ir.prim import (
     Access,
     Allocate,
@@ -158,7 +158,9 @@ class StatementWriter:
         source = self.region(view.source, Access.READ)
         if view.condition is not None and view.otherwise is not None:
             otherwise = self.region(view.otherwise, Access.READ)
-            source = f"({c_expression(view.condition)}) ? {source} : {otherwise}"
+            condition = c_expression(view.condition)
+            condition = condition if isinstance(view.condition, Var) else f"({condition})"
+            source = f"{condition} ? {source} : {otherwise}"
         self.writer.wrapped(f"const {c_element_type(view.buffer)} *const {view.buffer.name} = {source};")
 
     def _store(self, store: Store) -> None:

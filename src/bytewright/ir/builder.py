@@ -76,10 +76,18 @@ class BodyBuilder:
     def __init__(self, reserved: Iterable[str] = ()) -> None:
         self._names = set(reserved)
         self._open: list[list[Statement]] = [[]]
+        self._suffix = ""
 
     def unique_name(self, name: str) -> str:
         """The name, with the first free number appended if it is taken; taken from now on."""
         return unique_name(name, self._names)
+
+    @contextmanager
+    def numbered(self, number: int) -> Generator[None, None, None]:
+        """Names that are given to values and views inside end with a number: of one of several items in a row."""
+        self._suffix = str(number)
+        yield
+        self._suffix = ""
 
     def emit(self, statement: Statement) -> None:
         """Appends a statement that was built elsewhere."""
@@ -129,7 +137,7 @@ class BodyBuilder:
     def let(self, name: str, value: Index) -> Var:
         """Names a value that does not change; an integer is an I32."""
         expression = as_expr(value)
-        variable = Var(self.unique_name(name), expression.dtype)
+        variable = Var(self.unique_name(f"{name}{self._suffix}"), expression.dtype)
         self.emit(Let(variable, expression))
         return variable
 
@@ -175,7 +183,8 @@ class BodyBuilder:
         """
         if (condition is None) != (otherwise is None):
             raise InternalError(f"view '{name}' needs a condition and an alternative, or neither")
-        buffer = Buffer(self.unique_name(name), (length,), dtype, source.buffer.scope, dtype.size_bytes)
+        unique = self.unique_name(f"{name}{self._suffix}")
+        buffer = Buffer(unique, (length,), dtype, source.buffer.scope, dtype.size_bytes)
         folded = isinstance(condition, Const)
         if folded and otherwise is not None:
             self.emit(View(buffer, source if condition.value else otherwise))

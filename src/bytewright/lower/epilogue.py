@@ -86,11 +86,20 @@ class Epilogue:
         node = self._producer.get(name)
         if node is not None:
             operands = tuple(values[operand] for operand in _elementwise_operands(node))
-            point = Point(self.kernel, node, own, operands, self.constants)
+            point = Point(self.kernel, node, own, operands, self._hint(node), self.constants)
             return self._named(name, ELEMENTS[type(node.operation)].write(point, node.operation))
         if name in self.constants:
             return self._constant(name, own)
         return element(load(self.kernel.input(name, type_), *own))
+
+    def _hint(self, node: Node) -> str:
+        """What a rescaled value is to the operators of two operands around it."""
+        name, producer = node.outputs[0].name, self._producer.get(node.inputs[0])
+        for reader in self.group.elementwise:
+            pair = _elementwise_operands(reader)
+            if len(pair) == 2 and name in pair:
+                return "left" if name == pair[0] else "right"
+        return "result" if producer and len(_elementwise_operands(producer)) == 2 else "scaled"
 
     def _named(self, name: str, value: Scalar) -> Scalar:
         """The value under a name where it is used twice, so that the text does not double, or nests deeply."""

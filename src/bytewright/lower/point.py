@@ -21,6 +21,7 @@ class Point:
     Attributes:
         coordinates: Of the element, in the operator's result.
         operands: The elements that it is computed from.
+        hint: What to call the result, where it gets a name.
         constants: The graph's constants by name.
     """
 
@@ -28,6 +29,7 @@ class Point:
     node: Node
     coordinates: Coordinates
     operands: tuple[Scalar, ...]
+    hint: str
     constants: Mapping[str, Constant]
 
     @property

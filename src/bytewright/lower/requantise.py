@@ -37,7 +37,7 @@ def rescaled(at: Point, operation: Rescale) -> Scalar:
         scale = _scale_operands(at, multipliers, exponents)
         rounding = double_round if operation.rounding is Rounding.DOUBLE_ROUND else single_round
         scaled = rounding(value, scale, at.node.where)
-        scaled = Scalar(at.body.let("scaled", scaled.expr), scaled.low, scaled.high)
+        scaled = Scalar(at.body.let(at.hint, scaled.expr), scaled.low, scaled.high)
     return _saturated(scaled, operation)
 
 

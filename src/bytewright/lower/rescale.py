@@ -13,9 +13,9 @@ import numpy as np
 from bytewright.ir.expr import Expr, ScalarFunction
 from bytewright.ir.scalar_functions import (
     DOUBLE_ROUND,
-    DOUBLE_ROUND_SHORT,
+    DOUBLE_ROUND_WIDE,
     HIGH_MULTIPLY,
-    HIGH_MULTIPLY_SHORT,
+    HIGH_MULTIPLY_WIDE,
     SCALE_LINEAR,
     SINGLE_ROUND,
 )
@@ -52,9 +52,9 @@ def double_round(value: Scalar, scale: ScaleOperands, where: Where) -> Scalar:
     value = _shifted_left(value, scale, where)
     is_short = value.magnitude < 2**30
     if not any(scale.shifts):
-        multiply = HIGH_MULTIPLY_SHORT if is_short else HIGH_MULTIPLY
+        multiply = HIGH_MULTIPLY if is_short else HIGH_MULTIPLY_WIDE
         return Scalar(multiply(value.expr, scale.multiplier), *_scaled_bounds(value, scale))
-    function = DOUBLE_ROUND_SHORT if is_short and 0 not in scale.shifts else DOUBLE_ROUND
+    function = DOUBLE_ROUND if is_short and 0 not in scale.shifts else DOUBLE_ROUND_WIDE
     return _called(function, value, scale)
 
 

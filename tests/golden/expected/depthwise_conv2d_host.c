@@ -15,14 +15,15 @@ void hand_y(
 {
     for (int32_t y = row_begin; y < row_end; ++y) {
         for (int32_t x = 0; x < 5; ++x) {
-            const int32_t iy = y - 1;
-            const int8_t *const tap = (iy >= 0) ? input + (((iy * 5) + x) * 6) : zero_points;
-            const int8_t *const tap_1 = input + (((y * 5) + x) * 6);
+            const int32_t pixel = ((y * 5) + x) * 6;
+            const int32_t iy0 = y - 1;
+            const int8_t *const tap0 = (iy0 >= 0) ? input + (((iy0 * 5) + x) * 6) : zero_points;
+            const int8_t *const tap1 = input + pixel;
             for (int32_t c = 0; c < 6; ++c) {
                 int32_t acc = bias[c];
-                acc += (int16_t)((tap[c] * weights[c]) + (tap_1[c] * weights[c + 6]));
-                const int32_t scaled = double_round_short(acc, 1374389535, 6);
-                output[(((y * 5) + x) * 6) + c] = (int8_t)(scaled - 4);
+                acc += (int16_t)((tap0[c] * weights[c]) + (tap1[c] * weights[c + 6]));
+                const int32_t scaled = double_round(acc, 1374389535, 6);
+                output[pixel + c] = (int8_t)(scaled - 4);
             }
         }
     }

@@ -10,11 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bytewright.codegen.expressions import C_TYPES, c_element, c_expression, c_stored, helper_name
+from bytewright.codegen.expressions import C_TYPES, Helper, c_element, c_expression, c_stored
 from bytewright.codegen.kernels import kernels_header, kernels_source
 from bytewright.ir.expr import (
     TRUE,
-    BinaryOperator,
     Buffer,
     Cast,
     Const,
@@ -190,4 +189,4 @@ def test_truth_values() -> None:
 
 def test_every_type_has_a_c_type_of_its_width() -> None:
     assert set(C_TYPES) == set(DType)
-    assert helper_name(BinaryOperator.MIN, I64) == "min_i64"
+    assert Helper.MIN.name_for(I64) == "min_i64"

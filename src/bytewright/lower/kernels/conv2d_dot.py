@@ -153,4 +153,5 @@ def store_block(
     """Finishes the channels of a block, in order, and stores them."""
     for j, accumulator in enumerate(accumulators):
         value = Scalar(load(accumulator), folded.low, folded.high)
-        convolution.template.epilogue.store((*pixel, channel + j), value)
+        with convolution.template.body.numbered(j):
+            convolution.template.epilogue.store((*pixel, channel + j), value)

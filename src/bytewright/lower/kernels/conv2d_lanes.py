@@ -13,7 +13,7 @@ import numpy as np
 
 from bytewright.ir.address import num_elements
 from bytewright.ir.builder import load
-from bytewright.ir.expr import Buffer, Expr, both, cast, const, select
+from bytewright.ir.expr import Buffer, Expr, cast, const, select
 from bytewright.ir.prim import LoopKind
 from bytewright.ir.types import DType
 from bytewright.lower.kernels.accumulator import Folded
@@ -119,7 +119,7 @@ def _accumulate_rows(
         iy = named(body, "iy", window.rows.tap(y, ky))
         with counted(body, "k", row_length) as k:
             ix = named(body, "ix", merged.tap(x, k))
-            inside = both(window.rows.contains(iy, ky), merged.contains(ix, k))
+            inside = merged.contains(ix, k, window.rows.contains(iy, ky))
             rows = convolution.template.input_as(0, (convolution.num, window.rows.size, merged.size))
             value = select(inside, load(rows, n, iy, ix), const(convolution.zero_point, I8))
             _multiply_add(convolution, value, weights, ky * row_length + k, sums, first)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
 from bytewright.ir.builder import region
-from bytewright.ir.expr import FALSE, TRUE, Buffer, Expr, both, either
+from bytewright.ir.expr import FALSE, TRUE, Buffer, Expr, either
 from bytewright.ir.graph import Array
 from bytewright.ir.types import Extent
 from bytewright.lower.kernels.context import Template, named
@@ -54,18 +55,34 @@ class Convolution:
                 condition = either(condition, position >= last)
         return condition
 
-    def tap(self, pixel: Pixel, ky: Expr | int, kx: Expr | int) -> Buffer:
-        """A view of the input's channels under one tap.
+    def tap(self, pixel: Pixel, ky: Expr, kx: Expr) -> Buffer:
+        """A view of the input's channels under one tap."""
+        n, y, x = pixel
+        iy = named(self.template.body, "iy", self.window.rows.tap(y, ky))
+        ix = named(self.template.body, "ix", self.window.columns.tap(x, kx))
+        return self._tap_at((n, iy, ix), ky, kx)
+
+    def taps(self, pixel: Pixel) -> list[Buffer]:
+        """Views of the input's channels under each tap."""
+        n, y, x = pixel
+        body, rows, columns = self.template.body, self.window.rows, self.window.columns
+        iy = [named(body, f"iy{ky}", rows.tap(y, ky)) for ky in range(rows.kernel)]
+        ix = [named(body, f"ix{kx}", columns.tap(x, kx)) for kx in range(columns.kernel)]
+        found: list[Buffer] = []
+        for number, (ky, kx) in enumerate(product(range(rows.kernel), range(columns.kernel))):
+            with body.numbered(number):
+                found.append(self._tap_at((n, iy[ky], ix[kx]), ky, kx))
+        return found
+
+    def _tap_at(self, position: Pixel, ky: Expr | int, kx: Expr | int) -> Buffer:
+        """A view of the input's channels at a position.
 
         Outside the input it is a run of zero points, which the folded bias cancels, so that border and interior
         are the same arithmetic.
         """
-        n, y, x = pixel
-        rows, columns = self.window.rows, self.window.columns
+        n, iy, ix = position
         body = self.template.body
-        iy = named(body, "iy", rows.tap(y, ky))
-        ix = named(body, "ix", columns.tap(x, kx))
-        inside = both(rows.contains(iy, ky), columns.contains(ix, kx))
+        inside = self.window.columns.contains(ix, kx, self.window.rows.contains(iy, ky))
         source = region(self.input, n, iy, ix, 0)
         if inside == TRUE:
             return body.view("tap", source, self.input.dtype, self.in_channels)

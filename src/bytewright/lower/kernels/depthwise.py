@@ -108,12 +108,7 @@ class _Depthwise:
 
     def write_unrolled(self, pixel: Pixel) -> None:
         """All taps in one pass over the channels."""
-        window = self.convolution.window
-        taps = [
-            self.convolution.tap(pixel, ky, kx)
-            for ky in range(window.rows.kernel)
-            for kx in range(window.columns.kernel)
-        ]
+        taps = self.convolution.taps(pixel)
         body = self.template.body
         with counted(body, "c", self.convolution.in_channels) as c, counted(body, "m", self.multiplier) as m:
             channel = c * self.multiplier + m

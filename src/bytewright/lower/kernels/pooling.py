@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from math import prod
 
 from bytewright.ir.builder import load
-from bytewright.ir.expr import Buffer, Expr, both, cast, const, maximum, minimum
+from bytewright.ir.expr import Buffer, Expr, cast, const, maximum, minimum
 from bytewright.ir.prim import LoopKind
 from bytewright.ir.scalar_functions import DIVIDE_ROUND
 from bytewright.ir.types import DType, Extent
@@ -89,7 +89,7 @@ class _Pool:
         body = self.template.body
         iy = named(body, "iy", self.window.rows.tap(y, ky))
         ix = named(body, "ix", self.window.columns.tap(x, kx))
-        inside = both(self.window.rows.contains(iy, ky), self.window.columns.contains(ix, kx))
+        inside = self.window.columns.contains(ix, kx, self.window.rows.contains(iy, ky))
 
         def reduce() -> None:
             with body.for_("lane", 0, lanes, LoopKind.VECTORISED) as lane:

@@ -42,9 +42,8 @@ class Axis:
         """True if no window touches the padding."""
         return self.interior == (0, self.out)
 
-    def contains(self, index: Expr, offset: Expr | int) -> Expr:
-        """Whether a tap's input index lies inside; TRUE, the constant, where it always does."""
-        condition: Expr = TRUE
+    def contains(self, index: Expr, offset: Expr | int, condition: Expr = TRUE) -> Expr:
+        """Whether a condition holds, and a tap's input index lies inside; TRUE, the constant, where both always do."""
         first_offset = offset if isinstance(offset, int) else 0
         last_offset = offset if isinstance(offset, int) else self.kernel - 1
         if first_offset * self.dilation - self.pad_before < 0:

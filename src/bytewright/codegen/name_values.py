@@ -1,0 +1,164 @@
+"""Names for what makes lines of C hard to read: conditions of views, and the positions that elements have in common.
+
+In a loop over `x`, `output[(((y * 5) + x) * 64) + channel]` becomes `output[pixel + channel]`. A name stands where the
+last variable of its value does, but only what is evaluated there in any case gets one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from bytewright.c_names import unique_names
+from bytewright.ir.address import flat_index
+from bytewright.ir.expr import Binary, BinaryOperator, Buffer, Const, Expr, Load, Select, Var, const
+from bytewright.ir.prim import For, If, Let, Region, Seq, Statement, Store, View
+from bytewright.ir.rewrite import Rewriting, rewrite_statement
+from bytewright.ir.walk import operands, regions, walk_expression, walk_statements
+
+# Of one of several views in a row.
+_NUMBER = re.compile(r"(?<![_\d])\d+$")
+_LOGICAL = (BinaryOperator.LOGICAL_AND, BinaryOperator.LOGICAL_OR)
+Indices = tuple[Expr, ...]
+
+
+def name_values(body: Seq, taken: Collection[str]) -> Seq:
+    """The body with such names; none of them is taken."""
+    return _Names(set(taken)).sequence(body)
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    used: set[str]
+
+    def fresh(self, name: str, like: Expr) -> Var:
+        (chosen,) = unique_names([name], self.used).values()
+        self.used.add(chosen)
+        return Var(chosen, like.dtype)
+
+    def sequence(self, sequence: Seq, loop: Var | None = None) -> Seq:
+        """A sequence, which may be the body of a loop, and what is inside it."""
+        statements: list[Statement] = []
+        for statement in self.with_positions(sequence, loop).statements:
+            match statement:
+                case Seq():
+                    statements.append(self.sequence(statement))
+                case For():
+                    body = self.sequence(statement.body, statement.variable)
+                    statements.append(replace(statement, body=body))
+                case If():
+                    otherwise = None if statement.otherwise is None else self.sequence(statement.otherwise)
+                    then = self.sequence(statement.then)
+                    statements.append(replace(statement, then=then, otherwise=otherwise))
+                case View(condition=Binary() as condition) if condition.operator in _LOGICAL:
+                    number = _NUMBER.search(statement.buffer.name)
+                    inside = self.fresh(f"inside{number[0] if number else ''}", condition)
+                    statements += [Let(inside, condition), replace(statement, condition=inside)]
+                case _:
+                    statements.append(statement)
+        return Seq(tuple(statements))
+
+    def with_positions(self, sequence: Seq, loop: Var | None) -> Seq:
+        """Statements with names for positions of which this sequence defines the last variable."""
+        defined = {} if loop is None else {loop: 0}
+        for place, statement in enumerate(sequence.statements):
+            if isinstance(statement, Let):
+                defined[statement.variable] = place + 1
+        inner = {s.variable for s in walk_statements(sequence) if isinstance(s, For | Let)} - defined.keys()
+        uses: Counter[Expr] = Counter()
+        hints: dict[Expr, str] = {}
+        for buffer, indices, times in _accesses(sequence, 1):
+            position, _ = _parts(buffer, indices)
+            if position is not None:
+                uses[position] += times
+                hints.setdefault(position, "pixel" if len(indices) > 2 else "offset")
+        names: dict[Expr, Var] = {}
+        after: dict[int, list[Statement]] = {}
+        for position in (position for position, times in uses.items() if times > 1):
+            variables = {node for node in walk_expression(position) if isinstance(node, Var)}
+            places = [defined[variable] for variable in variables if variable in defined]
+            if places and not variables & inner:
+                names[position] = self.fresh(hints[position], position)
+                after.setdefault(max(places), []).append(Let(names[position], position))
+        if not names:
+            return sequence
+        shorter = _shorter(names)
+        statements: list[Statement] = []
+        for place, statement in enumerate(sequence.statements):
+            statements += [*after.get(place, ()), *rewrite_statement(statement, shorter)]
+        return Seq((*statements, *after.get(len(sequence.statements), ())))
+
+
+def _parts(buffer: Buffer, indices: Indices) -> tuple[Expr | None, Expr]:
+    """An element's number: what it has in common with those beside it, `((y * 5) + x) * 64`, and the rest."""
+    whole: Expr = flat_index(buffer, indices) if indices else const(0)
+    position, rest = whole, const(0, whole.dtype)
+    while isinstance(position, Binary) and position.operator is BinaryOperator.ADD:
+        position, rest = position.left, position.right + rest
+    match position:
+        case Binary(BinaryOperator.MUL, Binary(), Const()) if not any(_loads(position)):
+            return position, rest
+        case _:
+            return None, whole
+
+
+def _shorter(names: Mapping[Expr, Var]) -> Rewriting:
+    """Uses names of positions: a buffer of one axis, whose extent the text does not say, is indexed from there."""
+
+    def place(buffer: Buffer, indices: Indices) -> tuple[Buffer, Indices]:
+        position, rest = _parts(buffer, indices)
+        name = None if position is None else names.get(position)
+        return (buffer, indices) if name is None else (replace(buffer, shape=(1,), rows=None), (name + rest,))
+
+    def expression(node: Expr) -> Expr:
+        return Load(*place(node.buffer, node.indices)) if isinstance(node, Load) else node
+
+    def statement(node: Statement) -> tuple[Statement, ...]:
+        match node:
+            case Store():
+                return (Store(*place(node.buffer, node.indices), node.value),)
+            case View():
+                otherwise = None if node.otherwise is None else region(node.otherwise)
+                return (replace(node, source=region(node.source), otherwise=otherwise),)
+            case _:
+                return (node,)
+
+    def region(node: Region) -> Region:
+        return Region(*place(node.buffer, node.indices))
+
+    return Rewriting(expression, statement=statement)
+
+
+def _accesses(sequence: Seq, times: int) -> Iterator[tuple[Buffer, Indices, int]]:
+    """Elements that statements touch in any case, with how often they count: in a loop inside, more than once."""
+    for statement in sequence.statements:
+        match statement:
+            case Seq():
+                yield from _accesses(statement, times)
+            case For(begin=Const(value=begin), end=Const(value=end), body=body) if begin < end:
+                yield from _accesses(body, times + 1)
+            case Store() | Let():
+                if isinstance(statement, Store):
+                    yield statement.buffer, statement.indices, times
+                yield from ((node.buffer, node.indices, times) for node in _loads(statement.value))
+            case View(condition=None):
+                yield from ((region.buffer, region.indices, times) for region in regions(statement))
+            case _:
+                pass
+
+
+def _loads(expression: Expr) -> Iterator[Load]:
+    """The elements that an expression loads in any case."""
+    if isinstance(expression, Load):
+        yield expression
+    match expression:
+        case Select():
+            always: tuple[Expr, ...] = (expression.condition,)
+        case Binary() if expression.operator in _LOGICAL:
+            always = (expression.left,)
+        case _:
+            always = operands(expression)
+    for operand in always:
+        yield from _loads(operand)

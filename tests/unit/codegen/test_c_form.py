@@ -1,0 +1,86 @@
+"""The form of kernels that is printed: names by scope, no loop of one turn, names for positions and conditions."""
+
+from __future__ import annotations
+
+import re
+
+from bytewright.codegen.c_form import c_form
+from bytewright.codegen.statements import StatementWriter
+from bytewright.codegen.writer import Writer
+from support.parsing import parse_module
+
+TEXT = """
+module m
+
+kernel m_k(
+    x : buffer<4x5x8xi32, "global", align=4> r,
+    fill : buffer<8xi32, "global", align=4> r,
+    n : i32,
+    y : buffer<4x5x8xi32, "global", align=4> w
+) on cpu {{
+{body}
+}}
+
+entry main(
+    x : buffer<4x5x8xi32, "global", align=4> r,
+    fill : buffer<8xi32, "global", align=4> r,
+    y : buffer<4x5x8xi32, "global", align=4> w
+) on cpu {{
+  call_extern m_k(&x, &fill, 4, &y)
+}}
+"""
+
+
+def text_of(body: str) -> str:
+    (kernel,) = parse_module(TEXT.format(body=body), {}, {}).kernels
+    writer = Writer()
+    StatementWriter(writer).sequence(c_form(kernel).body)
+    return re.sub(r"\s+", " ", writer.text()).strip()
+
+
+def test_a_name_is_free_again_where_its_scope_ends() -> None:
+    inner = "for i{0} : i32 in 0 .. 8 {{ y[0, {1}, i{0}] = x[0, 0, i{0}] }}"
+    text = text_of("\n".join([inner.format("", 0), inner.format("_1", 1), inner.format("_2", 2)]))
+    assert text.count("for (int32_t i = 0; i < 8; ++i)") == 3
+
+
+def test_a_name_inside_the_scope_of_another_keeps_apart() -> None:
+    text = text_of(
+        "for i : i32 in 0 .. 5 { for i_1 : i32 in 0 .. 8 { y[0, i, i_1] = i } }\nlet i_2 : i32 = n\ny[3, 4, 7] = i_2"
+    )
+    assert "for (int32_t i_1 = 0; i_1 < 8; ++i_1)" in text
+    assert "const int32_t i = n; y[159] = i;" in text
+
+
+def test_a_number_that_belongs_to_a_name_stays() -> None:
+    assert "const int32_t acc_1 = n;" in text_of("let acc_1 : i32 = n\ny[0, 0, 0] = acc_1")
+
+
+def test_loops_of_one_turn_and_needless_braces_go() -> None:
+    text = text_of(
+        'for i : i32 in 3 .. 4 { allocate s : buffer<i32, "local">\ns[] = n + i\ny[0, 0, i] = s[] }'
+    )
+    assert text == "int32_t s = n + 3; y[3] = s;"
+
+
+def test_positions_and_conditions_have_names() -> None:
+    text = text_of(
+        "for r : i32 in 0 .. n { for c : i32 in 0 .. 5 {\n"
+        'view tap : buffer<8xi32, "global", align=4> = &x[r - 1, c, 0] if r >= 1 && c < 4 else &fill\n'
+        "for k : i32 in 0 .. 8 { y[r, c, k] = tap[k] } } }"
+    )
+    assert "const int32_t pixel = ((r * 5) + c) * 8; const bool inside = (r >= 1) && (c < 4);" in text
+    assert "inside ? x + ((((r - 1) * 5) + c) * 8) : fill;" in text
+    assert "y[pixel + k] = tap[k];" in text
+
+
+def test_what_a_condition_guards_is_not_computed_before_it() -> None:
+    text = text_of(
+        "for r : i32 in 0 .. n { for c : i32 in 0 .. 5 {\n"
+        "if r < 2 { for k : i32 in 0 .. 8 { y[r, c, k] = 1 } }\n"
+        "y[0, 0, c] = select(r < 2, x[r, c, 1], select(r < 2, x[r, c, 0], 3)) } }"
+    )
+    assert (
+        "c < 5; ++c) { if (r < 2) { for (int32_t k = 0; k < 8; ++k) { y[(((r * 5) + c) * 8) + k] = 1; } }"
+        in text
+    )
