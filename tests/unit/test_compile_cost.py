@@ -128,6 +128,7 @@ def calls_in_calls(count: int) -> Module:
     )
 
 
+@pytest.mark.slow
 def test_calls_inside_calls_cost_no_depth() -> None:
     target = load_target("host")
     costs = [cost_of(lambda n=n: compile_model(calls_in_calls(n), target)) for n in (40, 40, 80, 160)]

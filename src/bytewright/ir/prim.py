@@ -184,7 +184,7 @@ class External:
     returns_status: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class PrimFunc:
     """A kernel or the entry.
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from bytewright.ir.expr import Buffer
 from bytewright.ir.prim import PrimFunc, ScalarParameter
+from bytewright.ir.remember import remembered
 from bytewright.ir.types import Symbol
 from bytewright.ir.walk import allocations
 
@@ -13,7 +16,8 @@ def buffers_of(function: PrimFunc) -> tuple[Buffer, ...]:
     return tuple(d.buffer for d in (*function.buffer_parameters, *allocations(function)))
 
 
-def symbols_of(function: PrimFunc) -> dict[str, Symbol]:
+@remembered
+def symbols_of(function: PrimFunc) -> Mapping[str, Symbol]:
     """The symbols in the shapes of a function's parameters and allocations, by name, in order of first use."""
     found: dict[str, Symbol] = {}
     for buffer in buffers_of(function):

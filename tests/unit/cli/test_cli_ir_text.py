@@ -46,7 +46,12 @@ def same_files(first: Path, second: Path) -> bool:
 
 
 @pytest.mark.parametrize(
-    "options", [(), ("--io", "workspace", "--target", "mps3-an547"), ("--numerics", "tflm")]
+    "options",
+    [
+        (),
+        ("--io", "workspace", "--target", "mps3-an547"),
+        pytest.param(("--numerics", "tflm"), marks=pytest.mark.slow),
+    ],
 )
 def test_a_printed_model_compiles_to_the_same_bytes(tmp_path: Path, options: tuple[str, ...]) -> None:
     prints = [f"--print-after={name}={tmp_path / name}.bw" for name in BEFORE_STORAGE]
@@ -57,7 +62,7 @@ def test_a_printed_model_compiles_to_the_same_bytes(tmp_path: Path, options: tup
         assert same_files(tmp_path / "direct", tmp_path / "again"), name
 
 
-@pytest.mark.parametrize("io", ["caller", "workspace"])
+@pytest.mark.parametrize("io", ["caller", pytest.param("workspace", marks=pytest.mark.slow)])
 def test_all_passes_are_printed_with_their_constants_in_one_file(tmp_path: Path, io: str) -> None:
     printing = ("--io", io, "--print-after", f"all={tmp_path / 'all'}")
     succeed("compile", DIGITS, "-o", tmp_path / "direct", *printing)

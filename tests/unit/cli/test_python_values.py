@@ -6,6 +6,7 @@ import copy
 import pickle
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,10 +37,16 @@ COPIES: list[Callable[[object], object]] = [
 ]
 
 
+@cache
 def _refused() -> CompileError:
     with pytest.raises(CompileError) as caught:
         bytewright.compile(DIGITS, resize=["ram=16"])
     return caught.value
+
+
+@cache
+def _compiled() -> bytewright.CompiledModel:
+    return bytewright.compile(DIGITS, target="mps3-an547")
 
 
 @pytest.mark.parametrize("copied", COPIES)
@@ -56,7 +63,7 @@ def test_errors_survive_copies(copied: Callable[[CompileError], CompileError]) -
 
 @pytest.mark.parametrize("copied", COPIES)
 def test_plans_and_models_survive_copies(copied: Callable[[object], object]) -> None:
-    model = bytewright.compile(DIGITS, target="mps3-an547")
+    model = _compiled()
     again = copied(model)
     assert isinstance(again, bytewright.CompiledModel)
     assert again == model

@@ -77,6 +77,7 @@ def test_every_truncation() -> None:
             assert isinstance(result, CompileError)
 
 
+@pytest.mark.slow
 def test_every_bit_of_the_structure() -> None:
     content = layer()
     refused = 0

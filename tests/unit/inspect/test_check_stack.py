@@ -184,7 +184,14 @@ def test_a_compiler_without_call_graphs_is_a_tool_error() -> None:
 # --- the command
 
 
-@pytest.mark.parametrize("target", ["host", "mps2-an386", "mps2-an500", "mps3-an547"])
+@pytest.mark.parametrize(
+    "target",
+    [
+        "host",
+        "mps3-an547",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("mps2-an386", "mps2-an500")),
+    ],
+)
 @pytest.mark.parametrize("caller_parameters", [False, True])
 @pytest.mark.run
 def test_the_command_proves_the_stack_of_a_bundle(

@@ -14,7 +14,7 @@ from bytewright.plan.validate import validate
 BATCH = 100
 
 
-def batches(first: int, last: int, quick: int = 3) -> list:
+def batches(first: int, last: int, quick: int = 2) -> list:
     """Batches of seeds; all but the first few are for the full run."""
     starts = range(first, last, BATCH)
     return [pytest.param(s, marks=[pytest.mark.slow] if s >= first + quick * BATCH else []) for s in starts]

@@ -61,6 +61,7 @@ def test_the_help_works_when_followed() -> None:
     assert resized.plan.pools["frames"].used_bytes >= 64
 
 
+@pytest.mark.slow
 def test_a_pin_to_an_io_pool() -> None:
     two = target(("frames", "dtcm", 128), ("results", "sram", 128))
     name = next(

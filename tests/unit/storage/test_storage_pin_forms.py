@@ -122,6 +122,7 @@ def test_an_offset_is_refused_where_it_cannot_be() -> None:
     assert "pins to offsets contradict each other" in str(overlapping)
 
 
+@pytest.mark.slow
 def test_advice_keeps_to_what_was_meant() -> None:
     assert help_of("conv2d_0/out=DTCM") == "--pin 'conv2d_0/out=dtcm'"
     assert help_of("conv2d_0/out=dctm,isram") == "--pin 'conv2d_0/out=dtcm,isram'"

@@ -160,6 +160,7 @@ def test_what_meets_must_not_share(monkeypatch: pytest.MonkeyPatch) -> None:
     assert is_wrong(at_once(45))
 
 
+@pytest.mark.slow
 def test_scratch_that_is_there_at_once_is_refused_beyond_what_c_promises() -> None:
     """Two other parameters, and one for each level but the first."""
     fits = place_scratch(read_module(at_once(MAX_PARAMETERS - 1)), HOST)

@@ -6,12 +6,14 @@ What grows with a model, its graph, its entry and its chains of calls, is walked
 from __future__ import annotations
 
 from bytewright.ir.prim import PrimFunc, Seq, Statement
+from bytewright.ir.remember import remembered
 from bytewright.ir.walk import blocks, expression_depth, expressions
 
 # Levels of blocks and of operations inside each other. No compiler of C has to take as many.
 MAX_DEPTH = 160
 
 
+@remembered
 def depth_of(function: PrimFunc) -> int:
     """The most blocks and operations of a function that lie inside each other."""
     deepest = 0

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from bytewright.ir.expr import Binary, BinaryOperator, Const, Expr, Var
 from bytewright.ir.prim import For, Let, PrimFunc
+from bytewright.ir.remember import remembered
 from bytewright.ir.symbols import symbols_of
 from bytewright.ir.walk import walk_statements
 
@@ -17,7 +18,8 @@ from bytewright.ir.walk import walk_statements
 Range = tuple[int, int]
 
 
-def ranges_of(function: PrimFunc) -> dict[str, Range]:
+@remembered
+def ranges_of(function: PrimFunc) -> Mapping[str, Range]:
     """The ranges of a function's variables by name, of those where they are known."""
     found = {name: (symbol.lower, symbol.upper) for name, symbol in symbols_of(function).items()}
     for statement in walk_statements(function.body):  # definitions stand before uses

@@ -13,7 +13,8 @@ from bytewright.diagnostics import InternalError
 from bytewright.ir.analyses.depth import MAX_DEPTH, depth_of
 from bytewright.ir.graph import Function
 from bytewright.ir.module import Module
-from bytewright.ir.prim import PrimFunc
+from bytewright.ir.prim import Call, PrimFunc
+from bytewright.ir.remember import Memory, remembered
 from bytewright.ir.scope import GLOBAL, WORKSPACE, Scope
 from bytewright.ir.text.print_graph import print_function
 from bytewright.ir.text.print_prim import print_primfunc
@@ -22,6 +23,7 @@ from bytewright.ir.verify.verify_graph import check_function
 from bytewright.ir.verify.verify_module import check_module
 from bytewright.ir.verify.verify_prim import check_primfunc
 from bytewright.ir.verify.violation import Context, Index, Violation
+from bytewright.ir.walk import named_buffers, walk_statements
 from bytewright.target.model import Target
 
 
@@ -104,7 +106,8 @@ def find_violations(
     pass_name: str | None = None,
 ) -> tuple[Violation, ...]:
     """Every rule that the module breaks; see `verify`."""
-    too_deep = tuple(_too_deep(f) for f in _changed(module, previous) if depth_of(f) > MAX_DEPTH)
+    primfuncs = (*module.kernels, *module.entries)
+    too_deep = tuple(_too_deep(f) for f in primfuncs if depth_of(f) > MAX_DEPTH)
     if too_deep:
         return too_deep  # nothing else may look at it
     rules = RULES[stage]
@@ -129,18 +132,45 @@ def find_violations(
     check_module(context)
     for function in module.functions:
         check_function(context, function)
-    for primfunc in (*module.kernels, *module.entries):
-        check_primfunc(context, primfunc)
+    for primfunc in primfuncs:
+        surroundings, num_before = _surroundings(context, rules, primfunc), len(context.violations)
+        if _CLEAN.get(primfunc) != surroundings:
+            check_primfunc(context, primfunc)
+            if len(context.violations) == num_before:
+                _CLEAN.put(primfunc, surroundings)
     if previous is not None:
         check_changes(context, previous, pass_name or "the last pass")
     return tuple(context.violations)
 
 
-def _changed(module: Module, previous: Module | None) -> tuple[PrimFunc, ...]:
-    """The functions that a pass made; what it left as it was has been looked at before."""
-    seen = () if previous is None else (*previous.kernels, *previous.entries)
-    known = {id(function) for function in seen}
-    return tuple(f for f in (*module.kernels, *module.entries) if id(f) not in known)
+# In what surroundings a function was last found to keep to the rules.
+_CLEAN: Memory[tuple[object, ...]] = Memory()
+
+
+@remembered
+def _names_in(function: PrimFunc) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The callees and the buffers that a function's body names."""
+    calls = (s.callee for s in walk_statements(function.body) if isinstance(s, Call))
+    names = (buffer.name for buffer in named_buffers(function.body))
+    return tuple(dict.fromkeys(calls)), tuple(dict.fromkeys(names))
+
+
+def _surroundings(context: Context, rules: StageRules, function: PrimFunc) -> tuple[object, ...]:
+    """All that the verdict on a function depends on, besides itself."""
+    index = context.index
+    callees, buffers = _names_in(function)
+    position = index.positions.get(function.name, len(index.positions))
+    return (
+        rules,
+        context.target,
+        any(entry is function for entry in context.module.entries),
+        *(index.constants.get(name) for name in buffers),
+        *(
+            (index.known[name].function, name in index.entries, index.positions.get(name, -1) < position)
+            for name in callees
+            if name in index.known
+        ),
+    )
 
 
 def _too_deep(function: PrimFunc) -> Violation:

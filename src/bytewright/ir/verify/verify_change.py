@@ -31,6 +31,8 @@ def check_changes(context: Context, previous: Module, pass_name: str) -> None:
     old_values = _places(previous)
     for function in (*context.module.kernels, *context.module.entries):
         before = old_functions.get(function.name)
+        if before is function:
+            continue
         if before is not None:
             _check_buffers(context, function, before, pass_name)
         elif function in context.module.entries:

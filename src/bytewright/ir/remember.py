@@ -1,0 +1,48 @@
+"""What was found out about a function once need not be found out again: functions do not change.
+
+Most passes leave most kernels as they are, and modules are verified after each; without this, a compile would spend a
+third of its time on looking at the same kernels again. What is remembered ends with the function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Generic, TypeVar
+from weakref import ref
+
+from bytewright.ir.prim import PrimFunc
+
+Value = TypeVar("Value")
+
+
+class Memory(Generic[Value]):
+    """A value for each function, by identity; it must not hold the function itself."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[ref[PrimFunc], Value]] = {}
+
+    def get(self, function: PrimFunc) -> Value | None:
+        """What is remembered, or None."""
+        found = self._known.get(id(function))
+        return found[1] if found is not None and found[0]() is function else None
+
+    def put(self, function: PrimFunc, value: Value) -> None:
+        """Remembers a value in the place of any before it."""
+        key = id(function)
+        self._known[key] = (ref(function, lambda _: self._known.pop(key, None)), value)
+
+
+def remembered(find: Callable[[PrimFunc], Value]) -> Callable[[PrimFunc], Value]:
+    """The same analysis, done once for each function; nobody may change what it returns."""
+    memory: Memory[Value] = Memory()
+
+    @wraps(find)
+    def found(function: PrimFunc) -> Value:
+        value = memory.get(function)
+        if value is None:
+            value = find(function)
+            memory.put(function, value)
+        return value
+
+    return found
