@@ -59,29 +59,15 @@ def write_arena_types(writer: Writer, plan: Plan, names: Names) -> None:
     if not pools:
         return
     writer.comment("Pools that memory is requested from at run time.")
-    with writer.block("enum", "};"):
-        for index, pool in enumerate(pools):
-            comma = "," if index + 1 < len(pools) else ""
-            writer.line(f"{names.arena_pool(pool)} = {index}{comma}")
+    writer.enumeration([f"{names.arena_pool(pool)} = {index}" for index, pool in enumerate(pools)])
     writer.line()
     writer.comment("The blocks of an arena, the last requested one on top. Private.")
-    writer.line("typedef struct {")
-    with writer.indented():
-        writer.line("uint8_t *base;")
-        writer.line("uint64_t size_bytes;")
-        writer.line("uint64_t used_bytes;")
-        writer.line("uint32_t depth;")
-        with writer.block("struct", f"}} blocks[{names.arena_depth}];"):
-            writer.line("uint64_t begin;")
-            writer.line("uint64_t used_bytes_before;")
-    writer.line(f"}} {names.arena_type};")
-    writer.line()
-
-
-def write_arena_members(writer: Writer, plan: Plan, names: Names) -> None:
-    """The arenas in the context."""
-    for pool in arena_pools(plan):
-        writer.line(f"    {names.arena_type} {names.arena(pool)};")
+    blocks = "    uint64_t begin;\n    uint64_t used_bytes_before;"
+    members = (
+        *("uint8_t *base;", "uint64_t size_bytes;", "uint64_t used_bytes;", "uint32_t depth;"),
+        f"struct {{\n{blocks}\n}} blocks[{names.arena_depth}];",
+    )
+    writer.structure(names.arena_type, members)
 
 
 def write_arena_prototypes(writer: Writer, plan: Plan, names: Names) -> None:
@@ -125,11 +111,9 @@ def backend_source(plan: Plan, names: Names) -> str:
     writer.line(f"#ifndef {names.own_backend}")
     writer.line()
     with writer.block(f"static {names.arena_type} *find_arena({names.context_type} *context, int32_t pool)"):
-        with writer.block("if (context == NULL)"):
-            writer.line("return NULL;")
+        writer.refuse("context == NULL", "NULL")
         for pool in arena_pools(plan):
-            with writer.block(f"if (pool == {names.arena_pool(pool)})"):
-                writer.line(f"return &context->{names.arena(pool)};")
+            writer.refuse(f"pool == {names.arena_pool(pool)}", f"&context->{names.arena(pool)}")
         writer.line("return NULL;")
     writer.line()
     _write_alloc(writer, names)
@@ -144,16 +128,13 @@ def _write_alloc(writer: Writer, names: Names) -> None:
     with writer.block(_alloc_head(names)):
         writer.line(f"{names.arena_type} *const arena = find_arena(context, pool);")
         writer.line()
-        with writer.block("if (arena == NULL || alignment == 0 || (alignment & (alignment - 1)) != 0)"):
-            writer.line("return NULL;")
-        with writer.block(f"if (arena->base == NULL || arena->depth >= {names.arena_depth})"):
-            writer.line("return NULL;")
+        writer.refuse("arena == NULL || alignment == 0 || (alignment & (alignment - 1)) != 0", "NULL")
+        writer.refuse(f"arena->base == NULL || arena->depth >= {names.arena_depth}", "NULL")
         writer.comment("In 64 bits, and by subtraction from what is free, so that nothing overflows.")
         writer.line("const uint64_t address = (uint64_t)(uintptr_t)arena->base + arena->used_bytes;")
         writer.line("const uint64_t padding_bytes = (0u - address) & (uint64_t)(alignment - 1);")
         writer.line("const uint64_t free_bytes = arena->size_bytes - arena->used_bytes;")
-        with writer.block("if (padding_bytes > free_bytes || size_bytes > free_bytes - padding_bytes)"):
-            writer.line("return NULL;")
+        writer.refuse("padding_bytes > free_bytes || size_bytes > free_bytes - padding_bytes", "NULL")
         writer.line("const uint64_t begin = arena->used_bytes + padding_bytes;")
         writer.line("arena->blocks[arena->depth].begin = begin;")
         writer.line("arena->blocks[arena->depth].used_bytes_before = arena->used_bytes;")
@@ -166,12 +147,11 @@ def _write_free(writer: Writer, names: Names) -> None:
     with writer.block(_free_head(names)):
         writer.line(f"{names.arena_type} *const arena = find_arena(context, pool);")
         writer.line()
-        with writer.block("if (context == NULL || memory == NULL)"):
-            writer.line(f"return {names.error('NULL')};")
-        with writer.block("if (arena == NULL || arena->depth == 0)"):
-            writer.line(f"return {names.error('ORDER')};")
-        with writer.block("if (memory != arena->base + (size_t)arena->blocks[arena->depth - 1].begin)"):
-            writer.line(f"return {names.error('ORDER')};")
+        writer.refuse("context == NULL || memory == NULL", names.error("NULL"))
+        writer.refuse("arena == NULL || arena->depth == 0", names.error("ORDER"))
+        writer.refuse(
+            "memory != arena->base + (size_t)arena->blocks[arena->depth - 1].begin", names.error("ORDER")
+        )
         writer.line("arena->depth -= 1;")
         writer.line("arena->used_bytes = arena->blocks[arena->depth].used_bytes_before;")
         writer.line(f"return {names.ok};")
@@ -233,8 +213,7 @@ def requested(
                 pool = plan.pools[plan.buffers[buffer.name].place.name]
                 held.enter_context(_held(writer, names, buffer, names.arena_pool(pool)))
             yield _STATUS
-        with writer.block(f"if ({_STATUS} != {names.ok})"):
-            writer.line(f"return {_STATUS};")
+        writer.refuse(f"{_STATUS} != {names.ok}", _STATUS)
 
 
 @contextmanager

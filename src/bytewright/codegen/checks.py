@@ -135,7 +135,7 @@ def write_overlap_check(writer: Writer, names: Names, table: SpanTable) -> None:
     """The call of a table's check, and the end of the function if it fails."""
     if table.has_pairs:
         writer.line(f"const int32_t shared = {table.call};")
-        write_refusal(writer, f"shared != {names.ok}", "shared")
+        writer.refuse(f"shared != {names.ok}", "shared")
 
 
 def set_workspaces_head(names: Names) -> str:
@@ -148,7 +148,7 @@ def write_set_workspaces(writer: Writer, plan: Plan, names: Names) -> None:
     """`<model>_set_workspaces`."""
     pools = plan.caller_workspaces
     with writer.block(set_workspaces_head(names)):
-        write_refusal(writer, "(context == NULL) || (workspaces == NULL)", names.error("NULL"))
+        writer.refuse("(context == NULL) || (workspaces == NULL)", names.error("NULL"))
         for pool in pools:
             write_memory_checks(writer, plan, names, pool, f"workspaces->{pool.c_name}")
         write_overlap_check(writer, names, workspace_table(plan, names))
@@ -161,9 +161,9 @@ def write_set_workspaces(writer: Writer, plan: Plan, names: Names) -> None:
 def write_memory_checks(writer: Writer, plan: Plan, names: Names, pool: PlannedPool, member: str) -> None:
     """What a `<model>_memory` that the application lends to a pool must be, each with its own error."""
     size, alignment = names.size(pool), names.alignment(pool)
-    write_refusal(writer, f"{member}.base == NULL", names.error("NULL"))
-    write_refusal(writer, f"{member}.size_bytes < (size_t){size}", names.error("SIZE"))
-    write_refusal(writer, f"((uintptr_t){member}.base % (uintptr_t){alignment}) != 0u", names.error("ALIGN"))
+    writer.refuse(f"{member}.base == NULL", names.error("NULL"))
+    writer.refuse(f"{member}.size_bytes < (size_t){size}", names.error("SIZE"))
+    writer.refuse(f"((uintptr_t){member}.base % (uintptr_t){alignment}) != 0u", names.error("ALIGN"))
     write_range_check(writer, plan, names, pool, f"{member}.base")
 
 
@@ -177,7 +177,7 @@ def write_range_check(writer: Writer, plan: Plan, names: Names, pool: PlannedPoo
         for first, end in ranges
     )
     writer.line(f"#if {names.check_range}")
-    write_refusal(writer, outside, names.error("RANGE"))
+    writer.refuse(outside, names.error("RANGE"))
     writer.line("#endif")
 
 
@@ -185,22 +185,22 @@ def write_run_checks(writer: Writer, plan: Plan, names: Names, strict: Mapping[s
     """What `<model>_run` checks before it computes anything; `strict` as `strict_alignments` gives it."""
     for symbol in plan.symbols:
         outside = f"({symbol.name} < {symbol.lower}) || ({symbol.name} > {names.bound(symbol.name)})"
-        write_refusal(writer, outside, names.error("EXTENT"))
+        writer.refuse(outside, names.error("EXTENT"))
     pointers = ("context",) if plan.io_in_workspace else ("context", "inputs", "outputs")
-    write_refusal(writer, any_is_null(pointers), names.error("NULL"))
+    writer.refuse(any_is_null(pointers), names.error("NULL"))
     for pool in (*plan.caller_workspaces, *plan.set_parameters):
-        write_refusal(writer, f"context->{pool.c_name} == NULL", names.error("NOT_SET"))
+        writer.refuse(f"context->{pool.c_name} == NULL", names.error("NOT_SET"))
     if plan.io_in_workspace:
         return
     for border in Border:
         for tensor in plan.tensors(border):
             member = names.member(border, tensor.c_name)
-            write_refusal(writer, f"{member} == NULL", names.error("NULL"))
+            writer.refuse(f"{member} == NULL", names.error("NULL"))
             natural = f"sizeof({memory_type(tensor.dtype)})" if tensor.dtype.size_bytes > 1 else None
             alignment = strict.get(tensor.buffer, natural)
             if alignment is not None:
                 misaligned = f"((uintptr_t){member} % (uintptr_t){alignment}) != 0u"
-                write_refusal(writer, misaligned, names.error("ALIGN"))
+                writer.refuse(misaligned, names.error("ALIGN"))
     write_overlap_check(writer, names, run_table(plan, names))
 
 
@@ -209,9 +209,3 @@ def any_is_null(pointers: Sequence[str]) -> str:
     if len(pointers) == 1:
         return f"{pointers[0]} == NULL"
     return " || ".join(f"({name} == NULL)" for name in pointers)
-
-
-def write_refusal(writer: Writer, condition: str, error: str) -> None:
-    """Returns an error if a condition holds."""
-    with writer.block(f"if ({condition})"):
-        writer.line(f"return {error};")

@@ -97,14 +97,12 @@ def _write_offsets(writer: Writer, module: Module, plan: Plan, names: Names) -> 
         offset, what = buffer.place.offset or 0, types[buffer.name]
         described = f"/* {what.dtype.value}[{format_shape(what.shape)}] */"
         if offset <= INT_MAX:
-            lines.append(f"{names.argument(buffer)} = {offset}, {described}")
+            lines.append(f"{names.argument(buffer)} = {offset} {described}")
         else:  # no enumerator of C99
             defined.append(f"#define {names.argument(buffer)} {offset} {described}")
     writer.comment(f"Offsets in the pools, in bytes. Plan {plan.plan_hash}.")
     if lines:
-        lines[-1] = lines[-1].replace(",", "", 1)
-        with writer.block("enum", "};"):
-            writer.lines("\n".join(lines))
+        writer.enumeration(lines)
     writer.lines("\n".join(defined))
     writer.line()
 
@@ -166,8 +164,7 @@ def _write_address_functions(writer: Writer, plan: Plan, names: Names) -> None:
             member = f"context->{pool.c_name}"
             unset = f"context == NULL || {member} == NULL" if pool.is_caller else "context == NULL"
             with writer.block(address_head(names, border, tensor)):
-                with writer.block(f"if ({unset})"):
-                    writer.line("return NULL;")
+                writer.refuse(f"{unset}", "NULL")
                 base = member if pool.is_caller else names.array(pool)
                 address = address_in_pool(base, names.argument(buffer), tensor.dtype, access)
                 writer.line(f"return {address};")

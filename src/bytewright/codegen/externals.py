@@ -34,31 +34,19 @@ def own_kernels(module: Module) -> tuple[PrimFunc, ...]:
 def externals_header(module: Module, names: Names) -> str:
     """The header: the application includes it where it defines the functions, so that the compiler compares."""
     writer = Writer()
-    guard = names.guard(names.externals_header)
     writer.title(
         f"Functions that model '{module.name}' calls and the application defines. Each touches what it is given and "
         "nothing else of the model, keeps no pointer, and is called by the thread that runs the model."
     )
-    writer.line(f"#ifndef {guard}")
-    writer.line(f"#define {guard}")
-    writer.line()
-    writer.line("#include <stdint.h>")
-    if needs_bool_header((*module.kernels, *module.entries)):
-        writer.line("#include <stdbool.h>")
-    writer.line()
-    writer.line("#ifdef __cplusplus")
-    writer.line('extern "C" {')
-    writer.line("#endif")
-    for function in externals(module):
-        writer.line()
-        writer.comment("\n".join(_contract(function, names)))
-        write_prototype(writer, replace(parameters_in_c(function), noalias=()), ";")
-    writer.line()
-    writer.line("#ifdef __cplusplus")
-    writer.line("}")
-    writer.line("#endif")
-    writer.line()
-    writer.line(f"#endif /* {guard} */")
+    includes = (
+        "stdint.h",
+        *(("stdbool.h",) if needs_bool_header((*module.kernels, *module.entries)) else ()),
+    )
+    with writer.guarded(names.guard(names.externals_header), includes, is_for_cpp=True):
+        for function in externals(module):
+            writer.comment("\n".join(_contract(function, names)))
+            write_prototype(writer, replace(parameters_in_c(function), noalias=()), ";")
+            writer.line()
     return writer.text()
 
 

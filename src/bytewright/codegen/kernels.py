@@ -36,25 +36,21 @@ _HELPERS = {
 def kernels_header(module: Module, names: Names) -> str:
     """Prototypes; private to the bundle."""
     writer = Writer()
-    guard = names.guard(names.kernels_header)
     writer.title(
         f"Kernels of model '{module.name}'; private, called by {names.included(names.entry_source)} only."
     )
-    writer.line(f"#ifndef {guard}")
-    writer.line(f"#define {guard}")
-    writer.line()
-    writer.line("#include <stdint.h>")
-    if needs_bool_header((*module.kernels, *module.entries)):
-        writer.line("#include <stdbool.h>")
-    if externals(module):
+    includes = (
+        "stdint.h",
+        *(("stdbool.h",) if needs_bool_header((*module.kernels, *module.entries)) else ()),
+    )
+    with writer.guarded(names.guard(names.kernels_header), includes):
+        if externals(module):
+            writer.line(f'#include "{names.included(names.externals_header)}"')
+            writer.line()
+        taken = called(module)
+        for kernel in own_kernels(module):
+            write_prototype(writer, parameters_in_c(kernel, taken), ";")
         writer.line()
-        writer.line(f'#include "{names.included(names.externals_header)}"')
-    writer.line()
-    taken = called(module)
-    for kernel in own_kernels(module):
-        write_prototype(writer, parameters_in_c(kernel, taken), ";")
-    writer.line()
-    writer.line(f"#endif /* {guard} */")
     return writer.text()
 
 

@@ -171,12 +171,7 @@ def _size_of(tensor: PlannedTensor) -> str:
 def write_span_type(writer: Writer) -> None:
     """The type of an entry of the tables."""
     writer.comment("Some memory; one at NULL has no bytes.")
-    writer.line("typedef struct {")
-    with writer.indented():
-        writer.line("const void *address;")
-        writer.line("size_t size_bytes;")
-    writer.line(f"}} {_SPAN};")
-    writer.line()
+    writer.structure(_SPAN, ("const void *address;", "size_t size_bytes;"))
 
 
 def write_table(writer: Writer, names: Names, table: SpanTable) -> None:
@@ -212,8 +207,7 @@ def _write_loops(writer: Writer, names: Names, table: SpanTable) -> None:
         writer.line(f"const size_t begin = {begin};")
         writer.line(f"const size_t end = {end};")
         writer.line()
-        with writer.block("if (wraps(memory))"):
-            writer.line(f"return {names.error('RANGE')};")
+        writer.refuse("wraps(memory)", names.error("RANGE"))
         with (
             writer.block("for (size_t second = begin; second < end; ++second)"),
             writer.block(f"if (share_bytes(memory, {lookup}second)))"),

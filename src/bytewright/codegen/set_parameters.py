@@ -12,7 +12,6 @@ from bytewright.codegen.checks import (
     write_memory_checks,
     write_overlap_check,
     write_range_check,
-    write_refusal,
 )
 from bytewright.codegen.overlaps import parameter_table
 from bytewright.codegen.writer import Writer
@@ -37,7 +36,7 @@ def write_set_parameters(writer: Writer, plan: Plan, names: Names, contents: Map
     with writer.block(set_parameters_head(plan, names)):
         arguments = ("context", "parameters") if plan.caller_parameters else ("context",)
         missing = any_is_null(arguments)
-        write_refusal(writer, missing, names.error("NULL"))
+        writer.refuse(missing, names.error("NULL"))
         for pool in plan.caller_parameters:
             _write_checks(writer, plan, names, pool)
         if plan.caller_parameters:
@@ -72,15 +71,15 @@ def _source(pool: PlannedPool) -> str:
 def _write_checks(writer: Writer, plan: Plan, names: Names, pool: PlannedPool) -> None:
     """A blob that is lent must be aligned and in the pool's memory; one that is copied may be anywhere."""
     blob, header = _source(pool), names.expected_header(pool)
-    write_refusal(writer, f"{blob} == NULL", names.error("NULL"))
+    writer.refuse(f"{blob} == NULL", names.error("NULL"))
     if pool.is_copied:
         write_memory_checks(writer, plan, names, pool, f"parameters->{pool.c_name}.to")
     else:
         misaligned = f"((uintptr_t){blob} % (uintptr_t){names.alignment(pool)}) != 0u"
-        write_refusal(writer, misaligned, names.error("ALIGN"))
+        writer.refuse(misaligned, names.error("ALIGN"))
         write_range_check(writer, plan, names, pool, blob)
     differs = f"memcmp({blob}, {header}, sizeof {header}) != 0"
-    write_refusal(writer, differs, names.error("HASH"))
+    writer.refuse(differs, names.error("HASH"))
 
 
 def _write_setting(writer: Writer, names: Names, pool: PlannedPool) -> None:
@@ -98,16 +97,16 @@ def _write_setting(writer: Writer, names: Names, pool: PlannedPool) -> None:
 
 def _write_verify(writer: Writer, plan: Plan, names: Names) -> None:
     with writer.block(verify_parameters_head(names)):
-        write_refusal(writer, "context == NULL", names.error("NULL"))
+        writer.refuse("context == NULL", names.error("NULL"))
         for pool in plan.set_parameters:
             member, header = f"context->{pool.c_name}", names.expected_header(pool)
-            write_refusal(writer, f"{member} == NULL", names.error("NOT_SET"))
+            writer.refuse(f"{member} == NULL", names.error("NOT_SET"))
             with writer.block(""):
                 writer.line("uint64_t digest = 0xCBF29CE484222325u;")
                 with writer.block(f"for (size_t i = {pool.header_bytes}; i < {names.size(pool)}; ++i)"):
                     writer.line(f"digest = (digest ^ {member}[i]) * 0x100000001B3u;")
                 with writer.block("for (size_t i = 0; i < 8; ++i)"):
                     wrong = f"(uint8_t)(digest >> (8u * i)) != {header}[16 + i]"
-                    write_refusal(writer, wrong, names.error("HASH"))
+                    writer.refuse(wrong, names.error("HASH"))
         writer.line(f"return {names.ok};")
     writer.line()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 # The space between a type and what it is the type of; and a character of no C text, which holds its place.
@@ -75,6 +75,46 @@ class Writer:
         """The title of a group of what follows."""
         self.line(f"/* {f'---- {text} '.ljust(WIDTH - 6, '-')} */")
         self.line()
+
+    def refuse(self, condition: str, result: str) -> None:
+        """Returns a result, such as an error, if a condition holds."""
+        with self.block(f"if ({condition})"):
+            self.line(f"return {result};")
+
+    def enumeration(self, members: Sequence[str]) -> None:
+        """Enumerators, as `NAME = 1`, with a comment behind or not."""
+        with self.block("enum", "};"):
+            for index, member in enumerate(members):
+                name, space, comment = member.partition(" /*")
+                self.line(f"{name}{',' if index + 1 < len(members) else ''}{space}{comment}")
+
+    def structure(self, name: str, members: Sequence[str]) -> None:
+        """A type with these members."""
+        self.line("typedef struct {")
+        with self.indented():
+            for member in members or ("uint8_t unused; /* C has no empty structs */",):
+                self.lines(member)
+        self.line(f"}} {name};")
+        self.line()
+
+    @contextmanager
+    def guarded(
+        self, guard: str, includes: Sequence[str], *, is_for_cpp: bool = False
+    ) -> Generator[None, None, None]:
+        """A header: its guard, what it includes of the C library, and `extern "C"` where C++ may read it."""
+        self.lines(f"#ifndef {guard}\n#define {guard}")
+        self.line()
+        for include in includes:
+            self.line(f"#include <{include}>")
+        self.line()
+        if is_for_cpp:
+            self.lines('#ifdef __cplusplus\nextern "C" {\n#endif')
+            self.line()
+        yield
+        if is_for_cpp:
+            self.lines("#ifdef __cplusplus\n}\n#endif")
+            self.line()
+        self.line(f"#endif /* {guard} */")
 
     @contextmanager
     def block(self, head: str, tail: str = "}") -> Generator[None, None, None]:
