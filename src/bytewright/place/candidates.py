@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import compile_error
 from bytewright.ir.analyses.clock import LiveBuffer
 from bytewright.ir.analyses.touch import Touches
 from bytewright.ir.definitions import Definition
@@ -60,15 +60,13 @@ def candidate_pools(wanted: Wanted, target: Target) -> tuple[Pool, ...]:
     if not chosen:
         noun = "workspace" if wanted.role is Role.WORKSPACE else "parameter"
         notes = [f"{name}  {refusal}" for name, refusal in refusals.items()]
-        raise CompileError(
-            Diagnostic(
-                "BW301",
-                f"'{wanted.definition.buffer.name}' cannot be placed in any {noun} pool",
-                notes=(
-                    *(notes or [f"target '{target.name}' has no {noun} pool"]),
-                    *_reasons_of_unreached(wanted, pools, target),
-                ),
-            )
+        raise compile_error(
+            "BW301",
+            f"'{wanted.definition.buffer.name}' cannot be placed in any {noun} pool",
+            notes=(
+                *(notes or [f"target '{target.name}' has no {noun} pool"]),
+                *_reasons_of_unreached(wanted, pools, target),
+            ),
         )
     return tuple(chosen)
 
@@ -91,14 +89,12 @@ def check_memory_of_caller(live: LiveBuffer, parameter: BufferParameter, device:
             continue
         for touch in live.touches:
             if not target.device(touch.device).reaches(memory):
-                raise CompileError(
-                    Diagnostic(
-                        "BW301",
-                        f"the application may have {side} '{live.buffer.name}' in memory '{memory}', which device "
-                        f"'{touch.device}' does not reach",
-                        notes=(touch.reason,),
-                        help="--io workspace",
-                    )
+                raise compile_error(
+                    "BW301",
+                    f"the application may have {side} '{live.buffer.name}' in memory '{memory}', which device "
+                    f"'{touch.device}' does not reach",
+                    notes=(touch.reason,),
+                    help="--io workspace",
                 )
 
 

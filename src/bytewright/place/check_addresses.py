@@ -6,7 +6,7 @@ counts. And no array is larger than half of what a device's addresses count, bec
 
 from __future__ import annotations
 
-from bytewright.diagnostics import Collector, CompileError, Diagnostic
+from bytewright.diagnostics import Collector, compile_error
 from bytewright.ir.address import has_constant_size, num_elements, size_bytes
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
@@ -52,4 +52,4 @@ def _check(buffer: Buffer, device: Device) -> None:
     else:
         return
     help_text = "take a smaller model" if has_constant_size(buffer) else "give --batch-max a smaller number"
-    raise CompileError(Diagnostic("BW301", message, help=help_text))
+    raise compile_error("BW301", message, help=help_text)

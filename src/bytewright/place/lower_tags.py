@@ -13,7 +13,7 @@ from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import CompileError, compile_error
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import PrimFunc, View
@@ -81,21 +81,17 @@ def _find(name: str, target: Target, tagged: tuple[str, ...]) -> EntryPoint:
     if len(owners) == 1:
         return fitting[0]
     if owners:
-        raise CompileError(
-            Diagnostic(
-                "BW503",
-                f"{len(owners)} plug-ins have a pass '{name}': {', '.join(owners)}",
-                help="uninstall all of them but one",
-            )
+        raise compile_error(
+            "BW503",
+            f"{len(owners)} plug-ins have a pass '{name}': {', '.join(owners)}",
+            help="uninstall all of them but one",
         )
     known = ", ".join(dict.fromkeys(point.name for point in found)) or "none"
-    raise CompileError(
-        Diagnostic(
-            "BW503",
-            f"no plug-in has the pass '{name}', which lowers a tag of target '{target.name}'",
-            (*tagged[:_MOST_NOTES], f"passes of plug-ins that are installed: {known}"),
-            f"install the package that brings it, in the entry point group '{GROUP}'",
-        )
+    raise compile_error(
+        "BW503",
+        f"no plug-in has the pass '{name}', which lowers a tag of target '{target.name}'",
+        (*tagged[:_MOST_NOTES], f"passes of plug-ins that are installed: {known}"),
+        f"install the package that brings it, in the entry point group '{GROUP}'",
     )
 
 
@@ -106,7 +102,7 @@ def _owner(point: EntryPoint) -> str:
 
 def _failed(message: str, notes: tuple[str, ...]) -> CompileError:
     lines = tuple(line for note in notes for line in note.splitlines())
-    return CompileError(Diagnostic("BW504", message, lines, "report it to the authors of the plug-in"))
+    return compile_error("BW504", message, lines, "report it to the authors of the plug-in")
 
 
 def _faults(lowered: Module, module: Module, target: Target, name: str) -> list[str]:

@@ -15,13 +15,7 @@ from bytewright.ir.address import size_bytes
 from bytewright.ir.definitions import Definition, decided, redefined
 from bytewright.ir.expr import Expr
 from bytewright.ir.module import Module
-from bytewright.ir.prim import (
-    Access,
-    BufferParameter,
-    Call,
-    PrimFunc,
-    Region,
-)
+from bytewright.ir.prim import Access, BufferParameter, Call, PrimFunc, Region
 from bytewright.ir.scope import pool_scope
 from bytewright.ir.walk import allocations, calls
 from bytewright.plan.solution import Placement, Solution

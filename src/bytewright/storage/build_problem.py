@@ -7,7 +7,7 @@ where the preferred pool is too small for all, it gets the buffers that are touc
 
 from __future__ import annotations
 
-from bytewright.diagnostics import CompileError, Diagnostic, InternalError
+from bytewright.diagnostics import CompileError, Diagnostic, InternalError, compile_error
 from bytewright.ir.address import size_bytes
 from bytewright.ir.analyses.clock import Timeline
 from bytewright.ir.analyses.traffic import Traffic, TrafficByName, entry_traffic
@@ -62,7 +62,7 @@ def _refuse_offset(request: Allocate) -> None:
     offset = request.storage.pinned_offset
     if offset is not None:
         message = f"'{request.buffer.name}' cannot be pinned to offset {offset}: it is requested at run time"
-        raise CompileError(Diagnostic("BW204", message, help="pin it to a pool, without an offset"))
+        raise compile_error("BW204", message, help="pin it to a pool, without an offset")
 
 
 def _traffic(module: Module) -> TrafficByName:

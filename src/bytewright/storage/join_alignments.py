@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import gcd
 
-from bytewright.diagnostics import Collector, CompileError, Diagnostic
+from bytewright.diagnostics import Collector, compile_error
 from bytewright.ir.address import region_index
 from bytewright.ir.expr import Binary, BinaryOperator, Buffer, Const, Expr
 from bytewright.ir.module import Module
@@ -113,14 +113,12 @@ def _require_part(region: Region, alignment: int, what: str, function: PrimFunc)
     size_bytes = region.buffer.dtype.size_bytes
     step_bytes = _divisor(region_index(region)) * size_bytes
     if step_bytes % alignment:
-        raise CompileError(
-            Diagnostic(
-                "BW301",
-                f"'{function.name}' gives {what} a part of '{region.buffer.name}' that begins at a multiple of "
-                f"{gcd(step_bytes, alignment)} B, where {alignment} B are asked for",
-                help=_OFFSET_HELP,
-                where=str(function.where),
-            )
+        raise compile_error(
+            "BW301",
+            f"'{function.name}' gives {what} a part of '{region.buffer.name}' that begins at a multiple of "
+            f"{gcd(step_bytes, alignment)} B, where {alignment} B are asked for",
+            help=_OFFSET_HELP,
+            where=str(function.where),
         )
 
 

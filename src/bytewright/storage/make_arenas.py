@@ -23,11 +23,7 @@ from bytewright.ir.address import has_constant_size, size_bytes
 from bytewright.ir.definitions import decided, redefined
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
-from bytewright.ir.prim import (
-    Allocate,
-    PrimFunc,
-    Seq,
-)
+from bytewright.ir.prim import Allocate, PrimFunc, Seq
 from bytewright.ir.scope import WORKSPACE, Scope, join_scopes, pool_scope
 from bytewright.ir.storage import UNDECIDED
 from bytewright.ir.types import DType

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from bytewright.diagnostics import Collector, CompileError, Diagnostic
+from bytewright.diagnostics import Collector, CompileError, compile_error
 from bytewright.ir.definitions import Definition, decided, redefined
 from bytewright.ir.module import ConstantBuffer, Module
 from bytewright.ir.scope import Scope, join_scopes, pool_scope
@@ -174,4 +174,4 @@ def _check_candidates(pin: Pin, within: list[str], pinned: _Pinned) -> None:
 
 
 def _refused(pin: Pin, what: str, help_text: str | None = None, where: str | None = None) -> CompileError:
-    return CompileError(Diagnostic("BW204", f"--pin '{pin}' {what}", help=help_text, where=where))
+    return compile_error("BW204", f"--pin '{pin}' {what}", help=help_text, where=where)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from bytewright.c_names import unique_name
-from bytewright.diagnostics import Collector, CompileError, Diagnostic
+from bytewright.diagnostics import Collector, CompileError, compile_error
 from bytewright.ir.address import has_constant_size, size_bytes
 from bytewright.ir.analyses.bind_symbols import Binding, Known, binding_at, bound_buffer, known_of
 from bytewright.ir.analyses.body_clock import BodyClock, body_clock
@@ -375,7 +375,7 @@ def _check_entry(entry: PrimFunc) -> None:
 
 
 def _refused(kernel: PrimFunc, message: str, help_text: str) -> CompileError:
-    return CompileError(Diagnostic("BW302", message, help=help_text, where=str(kernel.where)))
+    return compile_error("BW302", message, help=help_text, where=str(kernel.where))
 
 
 def _pass_scratch(entry: PrimFunc, hoisted: dict[str, _Hoisted]) -> PrimFunc:

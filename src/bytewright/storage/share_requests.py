@@ -14,15 +14,7 @@ from bytewright.ir.address import has_constant_size
 from bytewright.ir.analyses.body_clock import BodyClock, Interval, are_apart, body_clocks
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
-from bytewright.ir.prim import (
-    Allocate,
-    BufferParameter,
-    Call,
-    ParameterRole,
-    PrimFunc,
-    Region,
-    Statement,
-)
+from bytewright.ir.prim import Allocate, BufferParameter, Call, ParameterRole, PrimFunc, Region, Statement
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.walk import allocations, calls
 from bytewright.target.model import Target

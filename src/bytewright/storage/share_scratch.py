@@ -16,7 +16,7 @@ from bisect import bisect_right, insort
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import CompileError, compile_error
 from bytewright.ir.address import has_constant_size, size_bytes
 from bytewright.ir.analyses.body_clock import BodyClock, Interval
 from bytewright.ir.expr import Buffer
@@ -173,13 +173,11 @@ def _with_shared(kernel: PrimFunc, num_others: int, groups: Sequence[_Shared]) -
 def _too_many(kernel: PrimFunc, num_others: int, groups: Sequence[_Shared]) -> CompileError:
     names = [f"'{group.members[0].buffer.name}'" for group in groups]
     rest = f" and {len(names) - NUM_NAMED} more" if len(names) > NUM_NAMED else ""
-    return CompileError(
-        Diagnostic(
-            "BW303",
-            f"kernel '{kernel.name}' would have {num_others + len(groups)} parameters, {len(groups)} of them scratch; "
-            f"C99 promises {MAX_PARAMETERS} for a function",
-            notes=(f"scratch that cannot share: {', '.join(names[:NUM_NAMED])}{rest}",),
-            help="in the kernels: use the scope local or global.stack for what may lie on the stack",
-            where=str(kernel.where),
-        )
+    return compile_error(
+        "BW303",
+        f"kernel '{kernel.name}' would have {num_others + len(groups)} parameters, {len(groups)} of them scratch; "
+        f"C99 promises {MAX_PARAMETERS} for a function",
+        notes=(f"scratch that cannot share: {', '.join(names[:NUM_NAMED])}{rest}",),
+        help="in the kernels: use the scope local or global.stack for what may lie on the stack",
+        where=str(kernel.where),
     )
