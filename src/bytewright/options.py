@@ -149,6 +149,9 @@ class Options:
     ] = Embedding.AUTO
 
 
+NOTHING_ASKED = Options()
+
+
 class Arguments(TypedDict, total=False):
     """The same as arguments of `bytewright.compile`, in the forms that these may have."""
 

@@ -23,7 +23,7 @@ from bytewright.ir.verify.admit import admit, admit_to_codegen
 from bytewright.lower.fold_pad import fold_pad
 from bytewright.lower.lower_graph import lower_graph
 from bytewright.lower.share_kernels import share_kernels
-from bytewright.options import Options
+from bytewright.options import NOTHING_ASKED, Options
 from bytewright.place.attach_candidates import attach_candidates
 from bytewright.place.check_addresses import check_addresses
 from bytewright.place.check_scopes import check_scopes, undeclared_tags
@@ -96,7 +96,7 @@ class Compiled:
 def compile_model(
     model: Path | Module,
     target: Target,
-    options: Options | None = None,
+    options: Options = NOTHING_ASKED,
     *,
     progress: Progress | None = None,
     after_pass: AfterPass | None = None,
@@ -113,8 +113,8 @@ def compile_model(
     Raises:
         CompileError: The model or an option is wrong, or it does not fit.
     """
-    run, options = Runner(target, progress, after_pass), options or Options()
-    planned = _plan(model, options, run)  # from a model to a place for every byte
+    run = Runner(target, progress, after_pass)
+    planned = plan_model(model, target, options, run)  # from a model to a place for every byte: below
     run.begin("codegen")  # C text
     admit_to_codegen(planned.module)
     names = names_of(planned.plan)
@@ -125,16 +125,12 @@ def compile_model(
 
 
 def plan_model(
-    model: Path | Module, target: Target, options: Options | None = None, *, progress: Progress | None = None
+    model: Path | Module, target: Target, options: Options = NOTHING_ASKED, run: Runner | None = None
 ) -> Planned:
-    """The part of `compile_model` before C is written."""
-    return _plan(model, options or Options(), Runner(target, progress))
-
-
-def _plan(model: Path | Module, options: Options, run: Runner) -> Planned:
+    """The stages of `compile_model` up to the plan; `run` carries them out."""
     find_solver(options.solver)  # before the model is read
-    target = require_hardware(run.target, options.overrides)
-    run = replace(run, target=target)
+    target = require_hardware(target, options.overrides)
+    run = replace(run or Runner(target), target=target)
 
     run.begin("frontends")  # bytes of a file -> graph, or the program that a text is
     if isinstance(model, Path):
@@ -153,7 +149,7 @@ def _plan(model: Path | Module, options: Options, run: Runner) -> Planned:
         module = run(lower_graph, module, target)
         module = run(share_kernels, module)
 
-    # What storage decides about is made plain: every argument, every stack, every name.
+    # Every argument, every stack and every name is made plain, for storage to decide about.
     module = run(pass_constants, module)
     if not undeclared_tags(module, target):  # or a buffer could go that storage has to refuse
         module = run(drop_unused_buffers, module)
@@ -165,7 +161,7 @@ def _plan(model: Path | Module, options: Options, run: Runner) -> Planned:
     if allocates_border(module.main):  # a text that was printed after `place_io`
         options = replace(options, io=Io.WORKSPACE)
 
-    # storage and plan: as asked for, or else the refusal says with which other options there is a plan
+    # storage and plan (`store`), as asked for; or else the refusal says with which other options there is a plan
     trial = require_fit(
         module,
         Conditions(target, options),

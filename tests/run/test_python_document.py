@@ -9,10 +9,11 @@ from typing import get_type_hints
 import pytest
 
 import bytewright
-from bytewright.options import Arguments
+from bytewright.options import DECLARATIONS, Arguments
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+OPTIONS = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
 
 
 def test_the_examples_give_what_they_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,5 +29,14 @@ def test_the_examples_give_what_they_show(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_every_argument_is_documented() -> None:
-    for name in (*inspect.signature(bytewright.compile).parameters, *get_type_hints(Arguments)):
+    """Here, or as the option of the command line that it is."""
+    for name in inspect.signature(bytewright.compile).parameters:
         assert name in ("model", "options") or f"`{name}`" in DOCUMENT, name
+    for name in get_type_hints(Arguments):
+        assert f"`{name}`" in DOCUMENT or re.search(rf"^\| `--{name.replace('_', '-')}[ `]", OPTIONS, re.M), (
+            name
+        )
+
+
+def test_the_arguments_are_the_options() -> None:
+    assert sorted(get_type_hints(Arguments)) == sorted(declaration.name for declaration in DECLARATIONS)

@@ -39,9 +39,11 @@ def plan_model(model: Path, options: ModelOptions, files: ModelPlanFiles, as_jso
         CompileError: The model is wrong or does not fit; nothing is written then.
     """
     from bytewright.pipeline import plan_model as plan
+    from bytewright.run_passes import Runner
 
     with shown_progress(f"planning {model.name}") as progress:
-        planned = plan(model, options.target(), options.compiling, progress=progress)
+        target = options.target()
+        planned = plan(model, target, options.compiling, Runner(target, progress))
     made = planned.plan
     wanted: list[tuple[Path, str]] = []
     if files.table is not None:
