@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from bytewright.frontends.tflite.table import ADVICE, OPERATORS
 from bytewright.lower.elements import ELEMENTS
 from bytewright.lower.kernels.registry import TEMPLATES
 from bytewright.ops.registry import OPERATIONS
+from bytewright.options import DECLARATIONS
 
 PACKAGE = Path(__file__).resolve().parents[2] / "src" / "bytewright"
 # Passes about certain operators: an operator that is added needs none of them.
@@ -88,3 +90,12 @@ def test_folders_of_frontends_do_not_know_each_other() -> None:
         if parts[:2] == ["bytewright", "frontends"] and parts[2:3] and parts[2] in folders:
             allowed = (f"frontends/{parts[2]}/", "frontends/registry.py", "cli/print_after.py")
             assert all(file.startswith(allowed) for file in files), module
+
+
+def test_the_command_line_and_python_name_no_option_of_a_compile() -> None:
+    """They are made from the declarations."""
+    names = ("batch_max", "max_stack_size", "max_stack_alloca_size", "use_backend_alloc_workspace", "embed")
+    assert set(names) < {declaration.name for declaration in DECLARATIONS}
+    files = [*(PACKAGE / "cli").glob("*.py"), PACKAGE / "__init__.py", PACKAGE / "model.py"]
+    words = {file.name: set(re.findall(r"\w+", file.read_text(encoding="utf-8"))) for file in files}
+    assert {name: sorted(found & {*names}) for name, found in words.items() if found & {*names}} == {}
