@@ -332,11 +332,6 @@ class Target:
     description: str = ""
 
     @property
-    def is_micro(self) -> bool:
-        """Whether the machine is a microcontroller: small stacks, so no implicit local arrays."""
-        return "micro" in self.tags
-
-    @property
     def default_device(self) -> Device:
         """The device that runs the entry function."""
         return self.device(self.default_device_name)

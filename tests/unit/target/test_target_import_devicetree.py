@@ -147,7 +147,7 @@ def test_a_board_becomes_a_target(tmp_path: Path) -> None:
         ("banks_2", 0x60400000, 0x100000, MemoryAccess.READ_WRITE, ".banks_2"),
     ]
     assert (target.name, target.description) == ("devkit-33", "Acme devkit 33")
-    assert (target.default_device.isa.name, target.is_micro) == ("cortex-m33", True)
+    assert (target.default_device.isa.name, "micro" in target.tags) == ("cortex-m33", True)
     assert target.contexts[0].memory == "sram0"
     names = [pool.name for pool in target.workspace_pools]
     assert names == ["sram0", "packet_ram", "banks", "banks_2", "itcm"]

@@ -77,7 +77,7 @@ def changed(old: str, new: str) -> str:
 def test_a_board_with_defaults_filled_in() -> None:
     target = load_text(BOARD, "board.toml")
     assert target.name == "board"
-    assert target.is_micro
+    assert "micro" in target.tags
     cpu = target.default_device
     assert (cpu.name, cpu.isa.name, cpu.stack_memory) == ("cpu", "cortex-m55", "dtcm")
     assert cpu.reach == (Reach("dtcm"), Reach("isram"), Reach("flash"))

@@ -20,7 +20,7 @@ def test_the_host_has_no_limits() -> None:
     assert host.default_device.max_stack_size_bytes is None
     assert host.default_device.max_stack_alloca_size_bytes == 1024
     assert not host.memory_of("rodata").is_writable
-    assert not host.is_micro
+    assert "micro" not in host.tags
 
 
 # (target, memory, base, size): the regions of the boards, as their documents and QEMU have them
@@ -48,7 +48,7 @@ def test_board_regions(name: str, memory: str, base: int, size_bytes: int) -> No
 @pytest.mark.parametrize("name", [name for name in BUILTIN_TARGETS if name != "host"])
 def test_microcontrollers_keep_scratch_off_the_stack(name: str) -> None:
     target = load_target(name)
-    assert target.is_micro
+    assert "micro" in target.tags
     assert target.default_device.max_stack_alloca_size_bytes == 0
     assert target.default_device.max_stack_alloca_size_bytes is not UNLIMITED
     assert target.default_device.available_stack_bytes == 7168
