@@ -18,7 +18,7 @@ from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import Bundle, read_bundle
 from bytewright.execute.host import run_program
 from bytewright.execute.qemu import run_on_board
-from bytewright.execute.run import TIMEOUT_SECONDS, Place, RunOptions, RunResult, run_bundle
+from bytewright.execute.run import TIMEOUT_SECONDS, Machine, RunOptions, RunResult, run_bundle
 from bytewright.execute.tensors import Array, random_inputs
 from bytewright.execute.tools import CrashError
 from bytewright.execute.watch import Finding, Watch, parse_findings, watch_plan
@@ -26,7 +26,7 @@ from bytewright.record.plan_file import read_plan
 
 NUM_POISONS = 2
 # Large enough that a write past a pool ends in a guard, where there is memory to spare.
-GUARD_BYTES: dict[Place, int] = {"host": 65536, "qemu": 64}
+GUARD_BYTES: dict[Machine, int] = {"host": 65536, "qemu": 64}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +77,7 @@ def run_paranoid(
     return ParanoidRun(result, len(watch.plan.steps), watched_bytes)
 
 
-def _violation(bundle: Bundle, on: Place, notes: Sequence[str]) -> CompileError:
+def _violation(bundle: Bundle, on: Machine, notes: Sequence[str]) -> CompileError:
     place = "the host" if on == "host" else "its board"
     return compile_error(
         "BW404",

@@ -18,7 +18,7 @@ from bytewright.execute.tensors import Array, random_inputs
 
 MOST_REPETITIONS = 1_000_000  # each has a time, which is kept
 TIMEOUT_SECONDS = 300.0
-Place = Literal["host", "qemu"]
+Machine = Literal["host", "qemu"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +40,7 @@ class BatchResult:
     """
 
     outputs: tuple[tuple[Array, ...], ...]
-    on: Place
+    on: Machine
     target: str
     workspace_bytes: int
     board: str | None = None
@@ -88,7 +88,7 @@ class RunOptions(TypedDict, total=False):
         timeout_seconds: Limit of the run; else `TIMEOUT_SECONDS`.
     """
 
-    on: Place
+    on: Machine
     repeat: int
     options: BuildOptions | None
     measure_memory: bool
@@ -137,7 +137,7 @@ def run_batch(
 def _run(
     bundle: Bundle,
     batch: Sequence[Sequence[Array]],
-    on: Place = "host",
+    on: Machine = "host",
     repeat: int = 1,
     options: BuildOptions | None = None,
     measure_memory: bool = False,

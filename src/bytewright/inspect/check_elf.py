@@ -50,7 +50,7 @@ RESERVED_ABOVE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class Addresses:
     """Addresses `[first, end)` with a name for messages."""
 
     name: str
@@ -79,10 +79,10 @@ class PoolArray:
     has_bytes: bool
 
     @property
-    def extent(self) -> Interval:
+    def extent(self) -> Addresses:
         """The bytes that the plan uses of it."""
         first = self.symbol.address
-        return Interval(f"pool '{self.pool.name}'", first, first + self.pool.used_bytes)
+        return Addresses(f"pool '{self.pool.name}'", first, first + self.pool.used_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class ImageVerdict:
 
     arrays: tuple[PoolArray, ...]
     parameter_bytes: int
-    reserved: tuple[Interval, ...]
+    reserved: tuple[Addresses, ...]
     separate: tuple[str, ...]
 
 
@@ -201,7 +201,7 @@ def _offset(target: Target, memory: Memory, address: int) -> int | None:
     return memory.offset_of(address)
 
 
-def _locate(target: Target, interval: Interval) -> tuple[str, int] | None:
+def _locate(target: Target, interval: Addresses) -> tuple[str, int] | None:
     """Memory and offset of an interval that lies in one memory."""
     for memory in target.memories:
         first = _offset(target, memory, interval.first)
@@ -233,7 +233,7 @@ def _faults_of_array(plan: Plan, image: Image, array: PoolArray) -> Iterator[str
         yield f"pool '{pool.name}': no section of the image has all of '{symbol.name}' at {extent}"
 
 
-def _whereabouts(target: Target, interval: Interval) -> str:
+def _whereabouts(target: Target, interval: Addresses) -> str:
     located = _locate(target, interval)
     return "in no memory of the target" if located is None else f"in memory '{located[0]}'"
 
@@ -243,21 +243,21 @@ def _faults_of_neighbours(
     image: Image,
     array: PoolArray,
     arrays: Sequence[PoolArray],
-    reserved: Sequence[Interval],
+    reserved: Sequence[Addresses],
 ) -> Iterator[str]:
     """Whatever else has a byte of the array."""
     pool, symbol, extent = array.pool, array.symbol, array.extent
     pools = {other.symbol for other in arrays}
     others = [other.extent for other in arrays if other is not array]
     others += [
-        Interval(f"variable '{other.name}'", other.address, other.address + other.size_bytes)
+        Addresses(f"variable '{other.name}'", other.address, other.address + other.size_bytes)
         for other in image.symbols
         if other.is_object and other.size_bytes and other not in pools
         if (other.address, other.size_bytes) != (symbol.address, symbol.size_bytes)
     ]
     own = image.section_of(symbol, pool.used_bytes)
     others += [
-        Interval(f"section '{section.name}'", section.address, section.address + section.size_bytes)
+        Addresses(f"section '{section.name}'", section.address, section.address + section.size_bytes)
         for section in image.sections
         if section is not own
     ]
@@ -267,7 +267,7 @@ def _faults_of_neighbours(
             yield f"pool '{pool.name}': '{symbol.name}' at {extent} shares {shared} B with {other.name} at {other}"
 
 
-def _shared_bytes(target: Target, first: Interval, second: Interval) -> int:
+def _shared_bytes(target: Target, first: Addresses, second: Addresses) -> int:
     """How many bytes two intervals have in common, through whatever addresses."""
     raw = min(first.end, second.end) - max(first.first, second.first)
     if raw > 0:
@@ -279,7 +279,7 @@ def _shared_bytes(target: Target, first: Interval, second: Interval) -> int:
     return max(0, min(ends) - max(one[1], two[1]))
 
 
-def _reserved(image: Image) -> list[Interval]:
+def _reserved(image: Image) -> list[Addresses]:
     """Stack and heap that the linker script reserves, where it says so by a name that is known."""
     return [interval for _, interval in _stacks_and_heaps(image) if 0 <= interval.first < interval.end]
 
@@ -305,21 +305,23 @@ def _faults_of_stack(plan: Plan, image: Image) -> Iterator[str]:
             )
 
 
-def _stacks_and_heaps(image: Image) -> list[tuple[str, Interval]]:
+def _stacks_and_heaps(image: Image) -> list[tuple[str, Addresses]]:
     """What each is, and its place by the symbols; sound or not."""
     addresses = {symbol.name: symbol.address for symbol in image.symbols}
-    found: list[tuple[str, Interval]] = []
+    found: list[tuple[str, Addresses]] = []
     for what, first, end in RESERVED_BETWEEN:
         if first in addresses and end in addresses:
-            found.append((what, Interval(f"the {what} ({first} to {end})", addresses[first], addresses[end])))
+            found.append(
+                (what, Addresses(f"the {what} ({first} to {end})", addresses[first], addresses[end]))
+            )
     for what, end, size in RESERVED_BELOW:
         if end in addresses and size in addresses:
             top = addresses[end]
-            found.append((what, Interval(f"the {what} ({size} below {end})", top - addresses[size], top)))
+            found.append((what, Addresses(f"the {what} ({size} below {end})", top - addresses[size], top)))
     for what, first, size in RESERVED_ABOVE:
         if first in addresses and size in addresses:
             base = addresses[first]
-            found.append((what, Interval(f"the {what} ({size} from {first})", base, base + addresses[size])))
+            found.append((what, Addresses(f"the {what} ({size} from {first})", base, base + addresses[size])))
     return found
 
 
@@ -342,14 +344,14 @@ def _faults_of_load(target: Target, image: Image, array: PoolArray) -> Iterator[
         )
 
 
-def _loaded_from(image: Image, array: PoolArray) -> Interval | None:
+def _loaded_from(image: Image, array: PoolArray) -> Addresses | None:
     """Where the linker puts the bytes of an array until they are brought to it."""
     symbol = array.symbol
     section = image.section_of(symbol, array.pool.used_bytes)
     if section is None:
         return None  # said already
     first = symbol.address - section.address + section.load_address
-    return Interval(array.pool.name, first, first + array.pool.used_bytes)
+    return Addresses(array.pool.name, first, first + array.pool.used_bytes)
 
 
 def _is_lost(target: Target, image: Image, array: PoolArray) -> bool:

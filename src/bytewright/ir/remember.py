@@ -16,7 +16,7 @@ from bytewright.ir.prim import PrimFunc
 Value = TypeVar("Value")
 
 
-class Memory(Generic[Value]):
+class Remembered(Generic[Value]):
     """A value for each function, by identity; it must not hold the function itself."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Memory(Generic[Value]):
 
 def remembered(find: Callable[[PrimFunc], Value]) -> Callable[[PrimFunc], Value]:
     """The same analysis, done once for each function; nobody may change what it returns."""
-    memory: Memory[Value] = Memory()
+    memory: Remembered[Value] = Remembered()
 
     @wraps(find)
     def found(function: PrimFunc) -> Value:

@@ -14,7 +14,7 @@ from bytewright.ir.analyses.depth import MAX_DEPTH, depth_of
 from bytewright.ir.graph import Function
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Call, PrimFunc
-from bytewright.ir.remember import Memory, remembered
+from bytewright.ir.remember import Remembered, remembered
 from bytewright.ir.scope import GLOBAL, WORKSPACE, Scope
 from bytewright.ir.text.print_graph import print_function
 from bytewright.ir.text.print_prim import print_primfunc
@@ -22,7 +22,7 @@ from bytewright.ir.verify.verify_change import check_changes
 from bytewright.ir.verify.verify_graph import check_function
 from bytewright.ir.verify.verify_module import check_module
 from bytewright.ir.verify.verify_prim import check_primfunc
-from bytewright.ir.verify.violation import Context, Index, Violation
+from bytewright.ir.verify.violation import Context, ModuleIndex, Violation
 from bytewright.ir.walk import named_buffers, walk_statements
 from bytewright.target.model import Target
 
@@ -113,7 +113,7 @@ def find_violations(
     rules = RULES[stage]
     context = Context(
         module,
-        Index.of(module),
+        ModuleIndex.of(module),
         target,
         rules.undecided,
         rules.offsets,
@@ -144,7 +144,7 @@ def find_violations(
 
 
 # In what surroundings a function was last found to keep to the rules.
-_CLEAN: Memory[tuple[object, ...]] = Memory()
+_CLEAN: Remembered[tuple[object, ...]] = Remembered()
 
 
 @remembered

@@ -37,7 +37,7 @@ class Violation:
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class ModuleIndex:
     """What the checks of each function ask of the module, gathered once.
 
     Attributes:
@@ -53,10 +53,10 @@ class Index:
     constants: Mapping[str, Buffer]
 
     @staticmethod
-    def of(module: Module) -> Index:
+    def of(module: Module) -> ModuleIndex:
         """The index of a module."""
         functions = (*module.entries, *reversed(module.kernels))  # of two with one name, the first kernel
-        return Index(
+        return ModuleIndex(
             {function.name: known_of(function) for function in functions},
             {kernel.name: position for position, kernel in enumerate(module.kernels)},
             frozenset(entry.name for entry in module.entries),
@@ -69,7 +69,7 @@ class Context:
     """The module under test. The flags are those of `verify.StageRules`."""
 
     module: Module
-    index: Index
+    index: ModuleIndex
     target: Target | None
     undecided: tuple[Scope | None, ...]
     offsets: bool
