@@ -294,7 +294,9 @@ def _statement(draw: st.DrawFn, scope: _Scope, depth: int) -> Statement:
             inner.variables += (variable,)
             body, kind = _sequence(draw, inner, depth - 1), draw(st.sampled_from(LoopKind))
             private = draw(st.lists(st.sampled_from(scope.known), max_size=2)) if scope.known else []
-            return For(variable, begin, end, body, kind, tuple(private))
+            return For(
+                variable, begin, end, body, kind, tuple(private), draw(st.sampled_from(("", 'say "*/"')))
+            )
         case "if":
             condition = scope.expression(draw)
             otherwise = _sequence(draw, scope.inner(), depth - 1) if draw(st.booleans()) else None

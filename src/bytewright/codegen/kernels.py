@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from itertools import product
+from itertools import pairwise, product
 
 from bytewright.codegen.c_form import c_form, parameters_in_c
 from bytewright.codegen.expressions import C_TYPES, Helper, c_value, called_in, function_names
@@ -72,7 +72,7 @@ def kernels_source(module: Module, names: Names) -> str:
     write_operator_functions(writer, kernels)
     for kernel in kernels:
         writer.line()
-        _write_kernel(writer, kernel)
+        _write_kernel(writer, kernel, _served(module, kernel))
     return writer.text()
 
 
@@ -84,10 +84,23 @@ def called(module: Module) -> frozenset[str]:
     return frozenset((*kernels, *callees, *backend_functions(module.name))) | function_names()
 
 
-def _write_kernel(writer: Writer, kernel: PrimFunc) -> None:
-    """Writes a kernel in its C form."""
+def _served(module: Module, kernel: PrimFunc) -> str:
+    """The operators that the entries call a kernel for: `operators 2, 4 (CONV_2D), 5 (ADD)`."""
+    calls = (s for entry in module.entries for s in walk_statements(entry.body) if isinstance(s, Call))
+    places = [call.where for call in calls if call.callee == kernel.name]
+    operators = tuple(dict.fromkeys(where.operator or kernel.where.operator or "" for where in places))
+    shown = list(operators)
+    for index, (operator, following) in enumerate(pairwise(operators)):
+        number, _, kind = operator.partition(" ")
+        if kind == following.partition(" ")[2]:
+            shown[index] = number
+    return f"operators {', '.join(shown)}" if len(shown) > 1 else f"operator {kernel.where.operator}"
+
+
+def _write_kernel(writer: Writer, kernel: PrimFunc, operators: str) -> None:
+    """Writes a kernel in its C form, under the operators that it serves."""
     where = kernel.where
-    lines = [f"{where.model}, operator {where.operator}" if where.operator else where.model]
+    lines = [f"{where.model}, {operators}" if where.operator else where.model]
     for parameter in kernel.buffer_parameters:
         buffer = parameter.buffer
         lines.append(f"  {buffer.name}: {buffer.dtype.value}[{format_shape(buffer.shape)}]")

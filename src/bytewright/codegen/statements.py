@@ -151,6 +151,8 @@ class StatementWriter:
     def _loop(self, loop: For) -> None:
         name, begin, end = loop.variable.name, c_expression(loop.begin), c_expression(loop.end)
         c_type = C_TYPES[loop.variable.dtype]
+        if loop.note:
+            self.writer.comment(loop.note)
         with self.writer.block(f"for ({c_type} {name} = {begin}; {name} < {end}; ++{name})"):
             self.sequence(loop.body)
 

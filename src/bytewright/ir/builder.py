@@ -77,10 +77,15 @@ class BodyBuilder:
         self._names = set(reserved)
         self._open: list[list[Statement]] = [[]]
         self._suffix = ""
+        self._note = ""
 
     def unique_name(self, name: str) -> str:
         """The name, with the first free number appended if it is taken; taken from now on."""
         return unique_name(name, self._names)
+
+    def note(self, text: str) -> None:
+        """Says what the next loop does."""
+        self._note = text
 
     @contextmanager
     def numbered(self, number: int) -> Generator[None, None, None]:
@@ -106,9 +111,10 @@ class BodyBuilder:
     ) -> Generator[Var, None, None]:
         """A loop from `begin` to before `end`; yields its I32 variable."""
         variable = Var(self.unique_name(name), DType.I32)
+        note, self._note = self._note, ""
         with self._block() as statements:
             yield variable
-        self.emit(For(variable, as_expr(begin), as_expr(end), Seq(tuple(statements)), kind))
+        self.emit(For(variable, as_expr(begin), as_expr(end), Seq(tuple(statements)), kind, note=note))
 
     @contextmanager
     def if_(self, condition: Expr) -> Generator[None, None, None]:

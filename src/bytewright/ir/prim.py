@@ -46,6 +46,7 @@ class For:
     Attributes:
         private: Scratch parameters that are used in this loop alone and carry nothing from turn to turn: what was
             allocated in the body before it became the caller's to provide.
+        note: What the loop does, for a reader of the C.
     """
 
     variable: Var
@@ -54,6 +55,7 @@ class For:
     body: Seq
     kind: LoopKind = LoopKind.SERIAL
     private: tuple[Buffer, ...] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,7 +135,13 @@ def _rebuild(statement: Statement, rewriting: Rewriting) -> Statement:
             variable = _defined(statement.variable, rewriting)
             private = tuple(map(rewriting.buffer, statement.private))
             return For(
-                variable, inside(statement.begin), inside(statement.end), body, statement.kind, private
+                variable,
+                inside(statement.begin),
+                inside(statement.end),
+                body,
+                statement.kind,
+                private,
+                statement.note,
             )
         case Allocate():
             return replace(statement, buffer=rewriting.buffer(statement.buffer))

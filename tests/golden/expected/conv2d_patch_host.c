@@ -19,6 +19,7 @@ void hand_y(
         for (int32_t x = 0; x < 5; ++x) {
             const int32_t pixel = ((y * 5) + x) * 2;
             int8_t patch[12];
+            /* gather what lies under the window; outside the input it is the zero point */
             for (int32_t ky = 0; ky < 2; ++ky) {
                 for (int32_t kx = 0; kx < 2; ++kx) {
                     const int32_t offset = ((ky * 2) + kx) * 3;
@@ -35,6 +36,7 @@ void hand_y(
                 const int8_t *const filters = weights;
                 int32_t acc0 = bias[0];
                 int32_t acc1 = bias[1];
+                /* multiply and add */
                 for (int32_t k = 0; k < 12; ++k) {
                     const uint8_t value = (uint8_t)(patch[k] + 128);
                     acc0 += value * filters[k];

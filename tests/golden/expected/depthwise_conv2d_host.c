@@ -19,6 +19,7 @@ void hand_y(
             const int32_t iy0 = y - 1;
             const int8_t *const tap0 = (iy0 >= 0) ? input + (((iy0 * 5) + x) * 6) : zero_points;
             const int8_t *const tap1 = input + pixel;
+            /* for each channel: all taps, then scale and store */
             for (int32_t c = 0; c < 6; ++c) {
                 int32_t acc = bias[c];
                 acc += (int16_t)((tap0[c] * weights[c]) + (tap1[c] * weights[c + 6]));

@@ -261,9 +261,14 @@ def _read_for(reader: Reader, names: Defined) -> For:
     if reader.accept("private"):
         reader.expect("(")
         private = reader.items(")", lambda: _read_buffer_name(reader, names))
+    note = ""
+    if reader.accept("note"):
+        reader.expect("(")
+        note = reader.string()
+        reader.expect(")")
     inner = names.inner()
     inner.variables[variable.name] = variable
-    return For(variable, begin, end, read_block(reader, inner), kind, private)
+    return For(variable, begin, end, read_block(reader, inner), kind, private, note)
 
 
 def _read_if(reader: Reader, names: Defined) -> If:

@@ -43,6 +43,7 @@ from bytewright.ir.text.notation import (
     format_value,
     note_lines,
     prim_name,
+    quoted,
     where_suffix,
     wrapped,
 )
@@ -145,7 +146,8 @@ def format_statement(statement: Statement) -> str:
             kind = "" if statement.kind is LoopKind.SERIAL else f" {statement.kind.value}"
             names = ", ".join(prim_name(buffer.name) for buffer in statement.private)
             private = f" private({names})" if names else ""
-            return f"for {_variable(statement.variable)} in {begin} .. {end}{kind}{private} {{"
+            note = f" note({quoted(statement.note)})" if statement.note else ""
+            return f"for {_variable(statement.variable)} in {begin} .. {end}{kind}{private}{note} {{"
         case If():
             return f"if {format_expression(statement.condition)} {{"
         case Let():

@@ -101,6 +101,11 @@ def nest(
         )
 
 
+def note_block(body: BodyBuilder, channels: int) -> None:
+    """Says of the next loop that it takes some output channels at a time."""
+    body.note(f"{channels} output channels at a time: accumulate, then scale and store each")
+
+
 def axis_names(rank: int) -> str:
     """Loop variables for a tensor of some rank: `n y x c` for four axes, the last ones for fewer."""
     return "nyxc"[-rank:] if 0 < rank <= 4 else "abdefgnyxc"[-rank:] if rank else ""

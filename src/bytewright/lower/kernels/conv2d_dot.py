@@ -16,7 +16,7 @@ from bytewright.ir.builder import load, region
 from bytewright.ir.expr import Buffer, Expr, cast
 from bytewright.ir.types import DType
 from bytewright.lower.kernels.accumulator import Folded, fold_zero_point
-from bytewright.lower.kernels.context import Template, blocks, counted, named, repeated
+from bytewright.lower.kernels.context import Template, blocks, counted, named, note_block, repeated
 from bytewright.lower.kernels.dense import Convolution, Pixel
 from bytewright.lower.scalar import Scalar
 
@@ -71,6 +71,7 @@ def write_dot(convolution: Convolution) -> None:
 
     def pixel_channels(pixel: Pixel, products: Products) -> None:
         for first, repeats, size in blocks(convolution.out_channels, block):
+            note_block(body, size)
             with repeated(body, "block", repeats) as index:
                 channel = named(body, "channel", index * size + first)
                 filters = body.view("filters", region(weights, channel, 0), I8, size * depth)
@@ -95,6 +96,8 @@ def _write_interior_and_border(
     in_one_piece = window.columns.dilation == 1 or window.columns.kernel == 1
     has_interior = in_one_piece and rows[0] < rows[1] and columns[0] < columns[1]
     if has_interior:
+        if not window.is_all_interior:
+            body.note("where the window lies inside the input: one dot product a row of it")
         with (
             template.kernel.rows(convolution.out_height, *rows) as y,
             body.for_("x", *columns) as x,
@@ -102,6 +105,7 @@ def _write_interior_and_border(
             pixel_channels((n, y, x), row_products)
     if has_interior and window.is_all_interior:
         return
+    body.note("the border, tap by tap; outside the input taps are the zero point" if has_interior else "")
     with (
         template.kernel.rows(convolution.out_height) as y,
         body.for_("x", 0, convolution.out_width) as x,

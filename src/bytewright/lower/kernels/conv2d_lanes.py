@@ -17,7 +17,7 @@ from bytewright.ir.expr import Buffer, Expr, cast, const, select
 from bytewright.ir.prim import LoopKind
 from bytewright.ir.types import DType
 from bytewright.lower.kernels.accumulator import Folded
-from bytewright.lower.kernels.context import blocks, counted, named, repeated
+from bytewright.lower.kernels.context import blocks, counted, named, note_block, repeated
 from bytewright.lower.kernels.conv2d_dot import folded_bias
 from bytewright.lower.kernels.dense import Convolution, Pixel
 from bytewright.lower.kernels.window import Axis
@@ -61,6 +61,7 @@ def write_lanes(convolution: Convolution) -> None:
         counted(body, "x", convolution.out_width) as x,
     ):
         for first, repeats, size in blocks(convolution.out_channels, lanes):
+            note_block(body, size)
             with repeated(body, "block", repeats) as block:
                 _write_block(convolution, (n, y, x), operands, block * size + first, size)
 

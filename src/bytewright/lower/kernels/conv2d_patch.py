@@ -12,7 +12,7 @@ import numpy as np
 from bytewright.ir.builder import load, region
 from bytewright.ir.expr import Buffer, cast
 from bytewright.ir.types import DType
-from bytewright.lower.kernels.context import blocks, counted, named, repeated
+from bytewright.lower.kernels.context import blocks, counted, named, note_block, repeated
 from bytewright.lower.kernels.conv2d_dot import folded_bias, multiply_add, store_block
 from bytewright.lower.kernels.dense import Convolution, Pixel
 from bytewright.lower.scalar import Scalar
@@ -48,6 +48,7 @@ def write_patch(convolution: Convolution) -> None:
 
 def _gather(convolution: Convolution, pixel: Pixel, patch: Buffer) -> None:
     body, window = convolution.template.body, convolution.window
+    body.note("gather what lies under the window; outside the input it is the zero point")
     with (
         counted(body, "ky", window.rows.kernel) as ky,
         counted(body, "kx", window.columns.kernel) as kx,
@@ -70,6 +71,7 @@ def _multiply_pairs(convolution: Convolution, pixel: Pixel, patch: Buffer, depth
     packed[:depth] = flat.T
     weights = kernel.constant("weights", packed, I8)
     bias = kernel.constant("bias", folded.bias, I32)
+    body.note("for each output channel: multiply and add in pairs, requantise, store")
     with body.for_("channel", 0, convolution.out_channels) as channel:
         accumulator = body.scalar("acc", I32, load(bias, channel))
         with body.for_("k", 0, packed.shape[0] // 2) as pair:
@@ -92,10 +94,12 @@ def _multiply_blocks(convolution: Convolution, pixel: Pixel, patch: Buffer, dept
     weights = template.kernel.constant("weights", packed, I8)
     bias = template.kernel.constant("bias", folded.bias, I32)
     for first, repeats, size in blocks(convolution.out_channels, style.channel_block):
+        note_block(body, size)
         with repeated(body, "block", repeats) as index:
             channel = named(body, "channel", index * size + first)
             filters = body.view("filters", region(weights, channel, 0), I8, size * depth)
             accumulators = [body.scalar(f"acc{j}", I32, load(bias, channel + j)) for j in range(size)]
+            body.note("multiply and add")
             with body.for_("k", 0, depth) as k:
                 multiply_add(template, load(patch, k), filters, k, accumulators, offset)
             store_block(convolution, pixel, channel, accumulators, folded)

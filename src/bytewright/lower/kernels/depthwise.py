@@ -110,6 +110,7 @@ class _Depthwise:
         """All taps in one pass over the channels."""
         taps = self.convolution.taps(pixel)
         body = self.template.body
+        body.note("for each channel: all taps, then scale and store")
         with counted(body, "c", self.convolution.in_channels) as c, counted(body, "m", self.multiplier) as m:
             channel = c * self.multiplier + m
             products = [self._product(tap, index, c, channel) for index, tap in enumerate(taps)]

@@ -45,6 +45,7 @@ def lower_pool(template: Template, operation: MaxPool2d | TflAveragePool2d) -> N
         counted(body, "x", out_width) as x,
     ):
         for first, repeats, size in blocks(channels, LANES):
+            body.note(f"{size} channels at a time: reduce the window, then store")
             with repeated(body, "block", repeats) as block:
                 pool.write_block((n, y, x), block * size + first, size)
 

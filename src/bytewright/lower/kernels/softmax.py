@@ -58,9 +58,11 @@ def _float_row(
     body = template.body
     beta = const(float(np.float32(operation.beta)), F32)
     greatest = body.scalar("greatest", F32, FLOAT_LOWEST)
+    body.note("the greatest element")
     with body.for_("c", 0, depth) as c:
         body.store(greatest, (), maximum(load(greatest), load(source, *row, c)))
     total = body.scalar("total", F32, 0.0)
+    body.note("exponentials, and their sum")
     with body.for_("c", 0, depth) as c:
         power = (load(source, *row, c) - load(greatest)) * beta
         body.store(output, (*row, c), EXP(power))
@@ -88,13 +90,16 @@ def _fixed_row(
     values = exponential_table(operation)
     table = template.kernel.constant("exponentials", values, I32)
     greatest = body.scalar("greatest", I32, -128)
+    body.note("the greatest element")
     with body.for_("c", 0, depth) as c:
         body.store(greatest, (), maximum(load(greatest), cast(load(source, *row, c), I32)))
     total = body.scalar("total", I32, 0)
+    body.note("the sum of exponentials, with 12 integer bits")
     with _counted_elements(body, source, row, depth, greatest, len(values)) as (_, distance):
         # Exponentials are not negative, so rounding half away from zero is rounding half up.
         body.add_to(total, (), ((load(table, distance) >> (INTEGER_BITS_OF_SUM - 1)) + 1) >> 1)
     reciprocal, shift = _reciprocal(body, load(total))
+    body.note("elements too far from the greatest are 0; the others are shares of the sum")
     with body.for_("c", 0, depth) as c:
         body.store(output, (*row, c), -128)
     with _counted_elements(body, source, row, depth, greatest, len(values)) as (c, distance):
@@ -125,12 +130,14 @@ def _reciprocal(body: BodyBuilder, total: Expr) -> tuple[Expr, Expr]:
     """
     normalised = body.scalar("normalised", I64, cast(total, I64))
     shift = body.scalar("shift", I64, 31 - 8 + INTEGER_BITS_OF_SUM)
+    body.note("normalise the sum to [2^31, 2^32)")
     with body.for_("bit", 0, MAX_LEADING_ZEROS), body.if_(load(normalised) < 2**31):
         body.store(normalised, (), load(normalised) * 2)
         body.add_to(shift, (), -1)
     half = body.let("half", load(normalised) >> 1)
     estimate = body.scalar("estimate", I64, MULTIPLY_Q31(half, MINUS_THIRTY_TWO_OVER_SEVENTEEN))
     body.add_to(estimate, (), FORTY_EIGHT_OVER_SEVENTEEN)
+    body.note("its reciprocal, by Newton's method")
     with body.for_("step", 0, 3):
         error = body.let("error", 2**29 - MULTIPLY_Q31(half, load(estimate)))
         body.add_to(estimate, (), _saturated(MULTIPLY_Q31(load(estimate), error) * 4))
