@@ -9,8 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from bytewright.bundle.write import write_bundle
+from bytewright.cli.main import bytewright
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch
@@ -19,7 +21,7 @@ from bytewright.ir.border import Io
 from bytewright.ir.module import Module
 from bytewright.options import Options
 from bytewright.pipeline import compile_model
-from bytewright.target import load_target
+from bytewright.target import load_target, load_text
 from support.parsing import parse_module
 
 WARNED = ("-O1", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
@@ -124,3 +126,38 @@ def test_programs_run_check_and_keep_to_their_plan(body: str, io: Io, tmp_path: 
     assert (result.outputs[0][0] == EXPECTED[body]).all()
     watched = run_paranoid(tmp_path / "out", [X])
     assert (watched.result.outputs[0] == EXPECTED[body]).all()
+
+
+TWO_DEVICES = """
+name = "two"
+[memory.ram]
+size = "unlimited"
+[memory.rom]
+size = "unlimited"
+access = "r"
+[device.cpu]
+isa = "host"
+reach = ["ram", "rom"]
+stack = "ram"
+[device.dsp]
+isa = "host"
+reach = ["ram", "rom"]
+stack = "ram"
+[[workspace]]
+name = "ram"
+memory = "ram"
+[[parameters]]
+name = "rom"
+memory = "rom"
+"""
+
+
+def test_an_entry_on_another_device_than_the_targets_first(tmp_path: Path) -> None:
+    text = PROGRAM.format(kernels=KERNELS, body=LOOP).replace("on cpu", "on dsp")
+    module = parse_module(text, {}, {})
+    write_bundle(compile_model(module, load_text(TWO_DEVICES, "two.toml")).files, tmp_path / "out")
+    plan = check_bundle(tmp_path / "out").plan
+    assert (plan.device.name, list(plan.stack)) == ("dsp", ["dsp"])
+    assert (run_paranoid(tmp_path / "out", [X]).result.outputs[0] == EXPECTED[LOOP]).all()
+    proof = CliRunner().invoke(bytewright, ["check", str(tmp_path / "out"), "--stack"])
+    assert proof.exit_code == 0, proof.output

@@ -18,7 +18,6 @@ from bytewright.codegen.writer import Writer
 from bytewright.ir.border import Border
 from bytewright.record.names import Names
 from bytewright.record.plan import Plan, PlannedPool
-from bytewright.target.model import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +29,9 @@ class _Alias:
     base: int
 
 
-def _aliases(target: Target) -> tuple[_Alias, ...]:
+def _aliases(plan: Plan) -> tuple[_Alias, ...]:
     """The aliases of all memories that the entry's device reaches: inputs and outputs may lie in any of them."""
-    reached = [target.memory(name) for name in target.default_device.reached_memories]
+    reached = [plan.hardware.memory(name) for name in plan.device.reached_memories]
     return tuple(
         _Alias(first, end - 1, memory.base)
         for memory in reached
@@ -63,11 +62,11 @@ def write_helpers(writer: Writer, plan: Plan, names: Names) -> None:
 
 def _write_share_bytes(writer: Writer, plan: Plan, names: Names) -> None:
     """Addresses are compared as they are, or, where the target has aliases, as the memory's base has them."""
-    if _aliases(plan.hardware):
+    if _aliases(plan):
         writer.comment("The address of the same byte through the memory's base, which an alias stands for.")
         with writer.block("static uintptr_t first_address(const void *memory)"):
             writer.line(f"#if {names.check_range}")
-            for alias in _aliases(plan.hardware):
+            for alias in _aliases(plan):
                 inside = f"lies_within(memory, 1u, 0x{alias.first:08X}u, 0x{alias.last:08X}u)"
                 with writer.block(f"if ({inside})"):
                     writer.line(f"return (uintptr_t)memory - 0x{alias.first:08X}u + 0x{alias.base:08X}u;")
@@ -80,7 +79,7 @@ def _write_share_bytes(writer: Writer, plan: Plan, names: Names) -> None:
         writer.line("return (memory.size_bytes - 1u) > (UINTPTR_MAX - (uintptr_t)memory.address);")
     writer.line()
     writer.comment("Whether two memories share a byte.")
-    address_of = "first_address({})" if _aliases(plan.hardware) else "(uintptr_t){}"
+    address_of = "first_address({})" if _aliases(plan) else "(uintptr_t){}"
     with writer.block("static bool share_bytes(memory_span first, memory_span second)"):
         writer.line(f"const uintptr_t a = {address_of.format('first.address')};")
         writer.line(f"const uintptr_t b = {address_of.format('second.address')};")
@@ -111,7 +110,7 @@ def _compares_addresses(plan: Plan, names: Names) -> bool:
     """Whether a check knows addresses of the target: those of what is lent, or aliases."""
     lent = (*plan.caller_workspaces, *plan.caller_parameters)
     has_ranges = any(plan.hardware.memory(p.memory).address_ranges() for p in lent)
-    return has_ranges or (bool(_aliases(plan.hardware)) and looks_for_overlaps(plan, names))
+    return has_ranges or (bool(_aliases(plan)) and looks_for_overlaps(plan, names))
 
 
 def looks_for_overlaps(plan: Plan, names: Names) -> bool:

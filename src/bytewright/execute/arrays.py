@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from bytewright.c_names import c_identifier
+from bytewright.record.names import names_of
 from bytewright.record.plan import Plan, PlannedPool, PlannedTensor
 from bytewright.target.model import Provider, Role
 
@@ -150,15 +151,15 @@ def _generated(plan: Plan, pool: PlannedPool) -> list[PlannedArray]:
 
     If the target names no section, the compiler gives each one of its own, with -fdata-sections.
     """
-    symbol = f"{plan.model}_{pool.c_name}_{pool.role.value}"
-    named = pool.section
+    names, named = names_of(plan), pool.section
+    symbol = names.array(pool)
     section = named or f"{'.bss' if pool.begins_empty else '.rodata'}.{symbol}"
     if not pool.begins_empty:
         return [_source(pool, symbol, section, pool.memory, is_named=named is not None)]
     kind = ArrayKind.WORKSPACE if pool.role is Role.WORKSPACE else ArrayKind.PARAMETERS
     arrays = [PlannedArray(kind, pool.name, symbol, section, pool, pool.memory, named is not None)]
     if pool.load_memory is not None:
-        symbol, named = f"{symbol}_load", plan.hardware.memory(pool.load_memory).section
+        symbol, named = names.load_array(pool), plan.hardware.memory(pool.load_memory).section
         section = named or f".rodata.{symbol}"
         arrays.append(_source(pool, symbol, section, pool.load_memory, is_named=named is not None))
     return arrays

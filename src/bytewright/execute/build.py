@@ -16,6 +16,8 @@ from bytewright.diagnostics import compile_error
 from bytewright.execute.arrays import PlannedArray, blob_arrays, copy_arrays, workspace_arrays
 from bytewright.execute.description import Bundle
 from bytewright.execute.watch import Watch, step_header, table_header
+from bytewright.ir.border import Border
+from bytewright.record.names import Names, names_of
 from bytewright.record.plan import Plan, PlannedTensor
 
 LANGUAGE_FLAGS = ("-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")
@@ -135,16 +137,16 @@ def watch_flags(watch: Watch | None, folder: Path) -> list[str]:
 
 def model_table(plan: Plan, board: BoardTable | None = None, watch: Watch | None = None) -> str:
     """The text of harness_model.h: macros only, described in harness.h."""
-    model, upper = plan.model, plan.model.upper()
-    workspaces = _own_arrays(upper, workspace_arrays(plan), "")
-    copies = _own_arrays(upper, copy_arrays(plan), ".to")
+    names = names_of(plan)
+    workspaces = _own_arrays(names, workspace_arrays(plan), "")
+    copies = _own_arrays(names, copy_arrays(plan), ".to")
     blobs = [
         f"ENTRY({index}, {pool.c_name}{'.from' if pool.is_copied else ''}, "
         f'"{blob_name(index)}", {pool.alignment}, "{array.section}")'
         for index, (pool, array) in enumerate(zip(plan.caller_parameters, blob_arrays(plan), strict=True))
     ]
     lines = [
-        f'#include "{model}.h"',
+        f'#include "{names.included(names.header)}"',
         f"#define HARNESS_IO_IN_WORKSPACE {int(plan.io_in_workspace)}",
         f"#define HARNESS_IO_ALIGNMENT {max(plan.caller_alignment, 16)}",
         f"#define HARNESS_PARANOID {0 if watch is None else watch.guard_bytes}",
@@ -157,13 +159,13 @@ def model_table(plan: Plan, board: BoardTable | None = None, watch: Watch | None
         *_list("BLOBS", blobs),
         *_list("COPIES", copies),
         f"#define HARNESS_HAS_OWN_COPIES {int(bool(plan.own_copies))}",
-        f"#define HARNESS_CONTEXT_TYPE {model}_context",
-        *_border(plan),
-        f"#define HARNESS_WORKSPACES_TYPE {model}_workspaces",
-        f"#define HARNESS_PARAMETERS_TYPE {model}_parameters",
-        f"#define HARNESS_SET_WORKSPACES {model}_set_workspaces",
-        f"#define HARNESS_SET_PARAMETERS {model}_set_parameters",
-        f"#define HARNESS_RUN {model}_run",
+        f"#define HARNESS_CONTEXT_TYPE {names.context_type}",
+        *_border(plan, names),
+        f"#define HARNESS_WORKSPACES_TYPE {names.workspaces_type}",
+        f"#define HARNESS_PARAMETERS_TYPE {names.parameters_type}",
+        f"#define HARNESS_SET_WORKSPACES {names.set_workspaces}",
+        f"#define HARNESS_SET_PARAMETERS {names.set_parameters}",
+        f"#define HARNESS_RUN {names.run}",
     ]
     if board is not None:
         lines += [
@@ -175,27 +177,26 @@ def model_table(plan: Plan, board: BoardTable | None = None, watch: Watch | None
     return "\n".join(lines) + "\n"
 
 
-def _border(plan: Plan) -> list[str]:
+def _border(plan: Plan, names: Names) -> list[str]:
     """How inputs and outputs reach the model: in structs, or at addresses that its functions return."""
-    model = plan.model
     if not plan.io_in_workspace:
         return [
-            f"#define HARNESS_INPUTS_TYPE {model}_inputs",
-            f"#define HARNESS_OUTPUTS_TYPE {model}_outputs",
+            f"#define HARNESS_INPUTS_TYPE {names.inputs_type}",
+            f"#define HARNESS_OUTPUTS_TYPE {names.outputs_type}",
         ]
     return [
-        f"#define HARNESS_INPUT_ADDRESS(member) {model}_input_##member",
-        f"#define HARNESS_OUTPUT_ADDRESS(member) {model}_output_##member",
+        f"#define HARNESS_INPUT_ADDRESS(member) {names.address_front(Border.INPUT)}##member",
+        f"#define HARNESS_OUTPUT_ADDRESS(member) {names.address_front(Border.OUTPUT)}##member",
     ]
 
 
-def _own_arrays(upper: str, arrays: Sequence[PlannedArray], member: str) -> list[str]:
+def _own_arrays(names: Names, arrays: Sequence[PlannedArray], member: str) -> list[str]:
     """The harness's arrays for pools of the caller, with the macros that say size and alignment."""
     pools = [(array, array.pool) for array in arrays if array.pool is not None]
-    macros = [f"{upper}_{pool.c_name.upper()}_{pool.role.name}" for _, pool in pools]
     return [
-        f'ENTRY({index}, {pool.c_name}{member}, {macro}_SIZE, {macro}_ALIGN, "{array.section}")'
-        for index, ((array, pool), macro) in enumerate(zip(pools, macros, strict=True))
+        f"ENTRY({index}, {pool.c_name}{member}, {names.size(pool)}, {names.alignment(pool)}, "
+        f'"{array.section}")'
+        for index, (array, pool) in enumerate(pools)
     ]
 
 

@@ -67,7 +67,7 @@ def compile_call_graphs(
         bundle = staged(bundle, folder)
         includes = include_flags(bundle, folder)
         for source in bundle.sources:
-            if source.stem == f"{bundle.plan.model}_parameters":
+            if source.name == bundle.names.included(bundle.names.parameters_source):
                 continue  # a megabyte of numbers and no function; one that it defined would count as undeclared
             product = [*_GRAPH_FLAGS, *includes, "-c", str(source), "-o", f"{source.stem}.o"]
             compile_c([*command, *product], directory=folder, what=f"'{command[0]}' ({source.name})")

@@ -13,7 +13,7 @@ from os import PathLike
 from pathlib import Path
 
 from bytewright.bundle_folder import is_inside
-from bytewright.record.names import names_of
+from bytewright.record.names import Names, names_of
 from bytewright.record.plan import Plan, PlannedPool
 from bytewright.record.plan_file import PLAN_FILE, not_a_bundle, read_plan
 
@@ -46,9 +46,14 @@ class Bundle:
         folders = {path.partition("/")[0] for path in self.files if "/" in path}
         return tuple(self.directory / name for name in ("include", "src", _RUNTIME) if name in folders)
 
+    @property
+    def names(self) -> Names:
+        """The names of its files and of its C."""
+        return names_of(self.plan)
+
     def blob(self, pool: PlannedPool) -> Path:
         """The file with a caller-provided parameter pool."""
-        return self.directory / names_of(self.plan).blob(pool.name)
+        return self.directory / self.names.blob(pool.name)
 
     def status_name(self, status: int) -> str:
         """An error code as the header names it, else its number."""

@@ -68,9 +68,8 @@ class HostRun:
 
 def model_error(bundle: Bundle, status: int) -> CompileError:
     """The error for a status that the model returned to a harness that did all its plan asks for."""
-    if bundle.plan.externals and bundle.status_name(status).startswith(
-        f"{bundle.plan.model.upper()}_ERROR_EXTERNAL "
-    ):
+    external = bundle.names.error("EXTERNAL")
+    if bundle.plan.externals and bundle.status_name(status).startswith(f"{external} "):
         names = ", ".join(f"'{name}'" for name in bundle.plan.externals)
         return compile_error(
             "BW502",

@@ -190,7 +190,7 @@ def build_image(
         compile_c(command, directory=folder, what=what)
     link = ["-nostartfiles", "-Wl,--gc-sections", "-Wl,--no-warn-rwx-segments", "-T", "board.ld"]
     defines = [
-        f"-DHARNESS_RUN={bundle.plan.model}_run",
+        f"-DHARNESS_RUN={bundle.names.run}",
         f"-DHARNESS_NUM_REGIONS={board.num_protected_regions}",
     ]
     harness = ["-O2", *defines, "startup.S"]
@@ -259,7 +259,7 @@ def _fewer_pools(bundle: Bundle) -> str:
     """The option for one workspace pool, in the largest memory that has any."""
     pools = bundle.plan.pools_of(Role.WORKSPACE)
     sizes = {pool.memory: bundle.plan.hardware.memory(pool.memory).size_bytes or 0 for pool in pools}
-    workspace = max(sizes, key=lambda name: sizes[name], default=bundle.plan.hardware.contexts[0].memory)
+    workspace = max(sizes, key=lambda name: sizes[name], default=bundle.plan.device.contexts[0].memory)
     return f"--workspace {workspace}"
 
 

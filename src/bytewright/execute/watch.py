@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from bytewright.record.names import names_of
 from bytewright.record.plan import BufferRole, Plan, PlannedBuffer, PlannedPool, PlannedStep
 from bytewright.target.model import Role
 
@@ -156,7 +157,7 @@ def step_header(watch: Watch) -> str:
         "#ifndef HARNESS_STEP_H\n"
         "#define HARNESS_STEP_H\n"
         "void harness_step(unsigned int step, unsigned char *const *pools);\n"
-        f"#define {watch.plan.model.upper()}_STEP(step, ...) "
+        f"#define {names_of(watch.plan).step}(step, ...) "
         "harness_step(step, (unsigned char *const[]){__VA_ARGS__})\n"
         "#endif\n"
     )

@@ -193,7 +193,11 @@ class Names:
 
     def address(self, border: Border, tensor: PlannedTensor) -> str:
         """`kws_input_x`: the function that returns the address of an input or output in the workspace."""
-        return f"{self.model}_{border.value}_{tensor.c_name}"
+        return f"{self.address_front(border)}{tensor.c_name}"
+
+    def address_front(self, border: Border) -> str:
+        """`kws_input_`: what the names of these functions begin with."""
+        return f"{self.model}_{border.value}_"
 
     @staticmethod
     def member(border: Border, c_name: str) -> str:

@@ -293,8 +293,10 @@ class Plan:
 
     @property
     def device(self) -> Device:
-        """The device that runs the entry, with the stack of the run."""
-        return self.hardware.default_device
+        """The device that runs the entry, with the stack of the run, which is the first of the plan's."""
+        first = next(iter(self.stack), None)
+        devices = (d for d in self.hardware.devices if first in [context.name for context in d.contexts])
+        return next(devices, self.hardware.default_device)
 
     @property
     def extents_text(self) -> str:
