@@ -94,7 +94,7 @@ def test_folders_of_frontends_do_not_know_each_other() -> None:
 
 def test_the_command_line_and_python_name_no_option_of_a_compile() -> None:
     """They are made from the declarations."""
-    names = ("batch_max", "max_stack_size", "max_stack_alloca_size", "use_backend_alloc_workspace", "embed")
+    names = ("max_stack_size", "max_stack_alloca_size", "use_backend_alloc_workspace", "embed")
     assert set(names) < {declaration.name for declaration in DECLARATIONS}
     files = [*(PACKAGE / "cli").glob("*.py"), PACKAGE / "__init__.py", PACKAGE / "model.py"]
     words = {file.name: set(re.findall(r"\w+", file.read_text(encoding="utf-8"))) for file in files}

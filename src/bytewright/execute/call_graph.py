@@ -61,9 +61,9 @@ def compile_call_graphs(
         CompileError: BW204 if the ISA names no core that a compiler is known for, BW501 or BW502 for the compiler.
     """
     core = core or cores_of(bundle.plan.device.isa)[0]
-    command = [*_compiler(core, compiler), *LANGUAGE_FLAGS, *flags]
     texts: dict[str, str] = {}
     with build_folder() as folder:
+        command = [*_compiler(core, compiler), *LANGUAGE_FLAGS, *flags]
         bundle = staged(bundle, folder)
         includes = include_flags(bundle, folder)
         for source in bundle.sources:
