@@ -15,6 +15,7 @@ from bytewright.codegen.includes import uses_math
 from bytewright.codegen.name_symbols import name_symbols
 from bytewright.frontends.open_batch import open_batch
 from bytewright.frontends.registry import import_model
+from bytewright.input_file import read_input
 from bytewright.ir.analyses.clock import read_clock
 from bytewright.ir.analyses.stack import stack_uses
 from bytewright.ir.border import Io, allocates_border
@@ -135,10 +136,11 @@ def plan_model(
     run.begin("frontends")  # bytes of a file -> graph, or the program that a text is
     if isinstance(model, Path):
         imported = import_model(model, target, options)
+        model_files = {file.name: read_input(file) for file in imported.files}
         module = run.verified(imported.pass_name, imported.module, imported.stage)
     else:
         admit(model, target)
-        module = model
+        module, model_files = model, dict[str, bytes]()
     if not module.entries:
         if options.batch_max is not None:
             module = run(open_batch, module, options.batch_max)
@@ -172,8 +174,17 @@ def plan_model(
     run = replace(run, target=target)
     module = run(apply_solution, trial.module, trial.workspace, trial.parameters)
     contents = parameter_bytes(module, target, trial.parameters)
-    io, timeline, stack = trial.conditions.options.io, trial.timeline, trial.stack
-    plan = build_plan(module, target, io, timeline, stack, trial.workspace, trial.parameters, contents)
+    plan = build_plan(
+        module,
+        target,
+        trial.conditions.options,
+        trial.timeline,
+        trial.stack,
+        trial.workspace,
+        trial.parameters,
+        contents,
+        model_files,
+    )
     return Planned(module, plan, contents, trial)
 
 

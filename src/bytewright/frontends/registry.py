@@ -26,11 +26,13 @@ class Imported:
     Attributes:
         stage: IMPORTED for a graph, LOWERED for kernels and an entry.
         pass_name: What the import is called among the passes.
+        files: What it was read from.
     """
 
     module: Module
     stage: Stage
     pass_name: str
+    files: tuple[Path, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +79,8 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
 
     del target
     numerics = options.numerics or Numerics.LITERT_REF
-    return Imported(
-        import_tflite(path, name=options.name, numerics=numerics), Stage.IMPORTED, "import_tflite"
-    )
+    module = import_tflite(path, name=options.name, numerics=numerics)
+    return Imported(module, Stage.IMPORTED, "import_tflite", (path,))
 
 
 def _tflite_operators() -> tuple[SupportedOperator, ...]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from bytewright.diagnostics import InternalError
+from bytewright.frozen_mapping import FrozenMapping
 from bytewright.ir.data import TensorData
 from bytewright.ir.expr import Buffer
 from bytewright.ir.graph import Constant, Function, Quantization
@@ -33,6 +35,14 @@ class ConstantBuffer:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceTensor:
+    """What a value is in the model's file: documentation, on which no arithmetic depends."""
+
+    name: str
+    quantization: Quantization | None
+
+
+@dataclass(frozen=True, slots=True)
 class Module:
     """The unit that passes transform.
 
@@ -47,6 +57,8 @@ class Module:
         state: Values that survive between runs.
         numerics: The reference that the module's arithmetic equals bit for bit, by name; None for what was written by
             hand, which is its own reference.
+        sources: Tensors of the model's file by the names of the values, and later buffers, that hold them. The text of
+            the IR does not have them.
     """
 
     name: str
@@ -59,6 +71,7 @@ class Module:
     outputs: tuple[Port, ...] = ()
     state: tuple[Port, ...] = ()
     numerics: str | None = None
+    sources: Mapping[str, SourceTensor] = field(default_factory=lambda: FrozenMapping({}), compare=False)
 
     @property
     def main(self) -> PrimFunc:

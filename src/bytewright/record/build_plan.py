@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import chain
 
 from bytewright import __version__
@@ -12,8 +13,9 @@ from bytewright.ir.address import size_bytes
 from bytewright.ir.analyses.clock import Step, Timeline
 from bytewright.ir.analyses.stack import StackUse
 from bytewright.ir.analyses.touch import constant_touches
-from bytewright.ir.border import Border, Io, border_ports
-from bytewright.ir.module import Module, Port
+from bytewright.ir.border import Border, border_ports
+from bytewright.ir.expr import Buffer
+from bytewright.ir.module import Module, Port, SourceTensor
 from bytewright.ir.prim import (
     Access,
     Allocate,
@@ -23,8 +25,9 @@ from bytewright.ir.prim import (
     Region,
 )
 from bytewright.ir.symbols import scalar_symbols
-from bytewright.ir.types import Symbol
+from bytewright.ir.types import Symbol, upper_bound
 from bytewright.ir.walk import walk_statements
+from bytewright.options import Options, options_text
 from bytewright.plan.solution import Solution
 from bytewright.record.plan import (
     BufferRole,
@@ -50,24 +53,26 @@ OWN_NUMERICS = "ir"
 def build_plan(
     module: Module,
     target: Target,
-    io: Io,
+    options: Options,
     timeline: Timeline,
     stack: Iterable[StackUse],
     workspace: Solution,
     parameters: Solution,
     contents: Mapping[str, bytes],
+    model_files: Mapping[str, bytes],
 ) -> Plan:
     """The plan, its own hash included; there are no files yet.
 
     Args:
         module: At stage PLANNED.
         target: What it was planned for.
-        io: Where inputs and outputs are.
+        options: What the user asked for.
         timeline: The clock of the module.
         stack: Of every context, that of the entry first.
         workspace: Where the solution put the entry's buffers,
         parameters: and where the constants.
         contents: The bytes of the parameter pools, by name.
+        model_files: What the model was read from, by the files' names.
     """
     steps = tuple(_steps(module, timeline))
     buffers = chain(
@@ -83,8 +88,10 @@ def build_plan(
         model=module.name,
         target=target.name,
         numerics=module.numerics or OWN_NUMERICS,
-        io=io,
+        io=options.io,
         build=Build(__version__, BUILD_FLAGS),
+        model_files=FrozenMapping({name: _sha256(content) for name, content in model_files.items()}),
+        options=options_text(options),
         inputs=_tensors(module, Border.INPUT),
         outputs=_tensors(module, Border.OUTPUT),
         symbols=tuple(symbol for _, symbol in scalar_symbols(module.main) if symbol is not None),
@@ -134,9 +141,28 @@ def _pool(pool: Pool, solution: Solution, target: Target, content: bytes | None)
         optimal=use.optimal,
         alignment=max(pool.alignment, use.alignment),
         section=target.section_of(pool),
-        sha256=None if content is None else hashlib.sha256(content).hexdigest(),
+        sha256=None if content is None else _sha256(content),
         load=pool.load,
         load_memory=pool.load_memory,
+        read_cost=target.memory_of(pool).read_cost,
+        write_cost=target.memory_of(pool).write_cost,
+    )
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _described(planned: PlannedBuffer, buffer: Buffer, source: SourceTensor | None) -> PlannedBuffer:
+    """With what it is as a tensor, of the model's file or of the compiler's own."""
+    quantization = source.quantization if source else None
+    return replace(
+        planned,
+        tensor=source.name if source else None,
+        shape=tuple(map(upper_bound, buffer.shape)),
+        dtype=buffer.dtype,
+        scale=quantization.scale if quantization else None,
+        zero_point=quantization.zero_point if quantization else None,
     )
 
 
@@ -173,7 +199,7 @@ def _entry_buffers(
             candidates = live.allocation.storage.candidates or ()
             reason = "; ".join((*live.allocation.storage.provenance, f"plan: {pool}"))
         first, last = touching.get(name) or timeline.steps_alive(name)
-        yield PlannedBuffer(
+        planned = PlannedBuffer(
             name,
             role,
             size_bytes(live.buffer),
@@ -187,6 +213,7 @@ def _entry_buffers(
             live.devices,
             reason,
         )
+        yield _described(planned, live.buffer, module.sources.get(name))
 
 
 def _arena_of(timeline: Timeline) -> dict[str, str]:
@@ -206,7 +233,7 @@ def _kernel_buffers(module: Module, target: Target) -> Iterable[PlannedBuffer]:
         for statement in walk_statements(kernel.body):
             if isinstance(statement, Allocate) and statement.buffer.shape:
                 buffer = statement.buffer
-                yield PlannedBuffer(
+                planned = PlannedBuffer(
                     f"{kernel.name}/{buffer.name}",
                     BufferRole.SCRATCH,
                     size_bytes(buffer),
@@ -220,6 +247,7 @@ def _kernel_buffers(module: Module, target: Target) -> Iterable[PlannedBuffer]:
                     devices=(kernel.device,),
                     reason="; ".join(statement.storage.provenance),
                 )
+                yield _described(planned, buffer, None)
 
 
 def _constants(module: Module, target: Target, timeline: Timeline) -> Iterable[PlannedBuffer]:
@@ -229,7 +257,7 @@ def _constants(module: Module, target: Target, timeline: Timeline) -> Iterable[P
         buffer = constant.buffer
         first, last = steps[buffer.name]
         pool = (buffer.scope.pool if buffer.scope else None) or ""
-        yield PlannedBuffer(
+        planned = PlannedBuffer(
             buffer.name,
             BufferRole.PARAMETER,
             len(constant.data.content),
@@ -243,6 +271,7 @@ def _constants(module: Module, target: Target, timeline: Timeline) -> Iterable[P
             tuple(sorted(touch.device for touch in touches[buffer.name])),
             "; ".join(("constant of the model", *constant.storage.provenance)),
         )
+        yield _described(planned, buffer, module.sources.get(buffer.name))
 
 
 def _steps(module: Module, timeline: Timeline) -> Iterable[PlannedStep]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from bytewright.frozen_mapping import FrozenMapping
 from bytewright.ir.border import Border, Io
 from bytewright.ir.types import DType, Symbol
 from bytewright.record.codec import Signed
@@ -65,6 +66,11 @@ class PlannedBuffer:
         candidates: Pools that it might have gone to, preferred first.
         devices: Those that touch it, by way of whatever call.
         reason: How its scope came to be what it is.
+        tensor: What it is called in the model's file; None for what the compiler made.
+        shape: In elements, with every extent that a run is given at its largest.
+        dtype: Of an element.
+        scale: Of a tensor of the model's file that is quantised as a whole.
+        zero_point: The same.
     """
 
     name: str
@@ -79,6 +85,11 @@ class PlannedBuffer:
     candidates: tuple[str, ...]
     devices: tuple[str, ...]
     reason: str
+    tensor: str | None = None
+    shape: tuple[int, ...] | None = None
+    dtype: DType | None = None
+    scale: float | None = None
+    zero_point: Signed | None = None
 
     @property
     def has_offset(self) -> bool:
@@ -100,6 +111,8 @@ class PlannedPool:
         sha256: Of the bytes of a parameter pool; None for a workspace.
         load: Who brings the bytes of a parameter pool to its memory.
         load_memory: The memory that keeps them until then; None if they need none, or one that is not known.
+        read_cost: Of a byte in its memory, relative to the others.
+        write_cost: The same.
     """
 
     name: str
@@ -116,6 +129,8 @@ class PlannedPool:
     sha256: str | None
     load: Loader = Loader.LINKER
     load_memory: str | None = None
+    read_cost: int = 1
+    write_cost: int = 1
 
     @property
     def is_caller(self) -> bool:
@@ -261,6 +276,8 @@ class Plan:
         target: The target's name.
         numerics: The reference that the output equals.
         io: Where inputs and outputs are.
+        model_files: sha256 of what the model was read from, by the files' names; none for a program from elsewhere.
+        options: What the user asked for, as it is written, one each; not what is as by default.
         symbols: Extents that each run is given.
         pools: By name: workspaces, then parameters, each in preference order.
         buffers: By name.
@@ -277,6 +294,8 @@ class Plan:
     numerics: str
     io: Io
     build: Build
+    model_files: Mapping[str, str] = field(default_factory=lambda: FrozenMapping({}))
+    options: tuple[str, ...] = ()
     inputs: tuple[PlannedTensor, ...]
     outputs: tuple[PlannedTensor, ...]
     symbols: tuple[Symbol, ...]

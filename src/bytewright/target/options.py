@@ -178,7 +178,11 @@ class Overrides:
     ] = None
 
     def __str__(self) -> str:
-        """The options as they are written."""
+        return " ".join(self.words)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The options as they are written, one each."""
         words = [f"--workspace {option}" for option in self.workspace]
         words += [f"--parameters {option}" for option in self.parameters]
         words += [f"--resize {option.pool}={option.size_bytes}" for option in self.resize]
@@ -192,7 +196,7 @@ class Overrides:
         if self.use_backend_alloc_workspace is not None:
             no = "" if self.use_backend_alloc_workspace else "no-"
             words.append(f"--{no}use-backend-alloc-workspace")
-        return " ".join(words)
+        return tuple(words)
 
 
 def apply_overrides(target: Target, overrides: Overrides) -> Target:

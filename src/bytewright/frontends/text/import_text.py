@@ -50,7 +50,8 @@ def import_text(
         CompileError: BW101, BW112, BW113 or BW115.
     """
     text = _read(path)
-    known = _constants(path, constants)
+    file = _constants_file(path, constants)
+    known = Constants() if file is None else read_constants(file)
     try:
         parsed = parse_text(text, known, OPERATIONS)
     except ParseError as error:
@@ -64,7 +65,7 @@ def import_text(
     module = _with_ports(_with_places(parsed, path.name))
     if name is not None:
         module = replace(module, name=name)
-    return Imported(module, stage, "import_text")
+    return Imported(module, stage, "import_text", (path,) if file is None else (path, file))
 
 
 def _read(path: Path) -> str:
@@ -81,13 +82,9 @@ def _read(path: Path) -> str:
         ) from error
 
 
-def _constants(path: Path, constants: Path | None) -> Constants:
-    if constants is not None:
-        return read_constants(constants)
-    for found in (path.with_suffix(CONSTANTS_SUFFIX), path.with_name(SHARED_CONSTANTS)):
-        if found.exists():
-            return read_constants(found)
-    return Constants()
+def _constants_file(path: Path, constants: Path | None) -> Path | None:
+    beside = (path.with_suffix(CONSTANTS_SUFFIX), path.with_name(SHARED_CONSTANTS))
+    return constants or next((found for found in beside if found.exists()), None)
 
 
 def _help(error: ParseError, path: Path, constants: Path | None) -> str | None:

@@ -27,8 +27,9 @@ from bytewright.frontends.tflite.names import port_names
 from bytewright.frontends.tflite.reader import load_file, read_model
 from bytewright.frontends.tflite.survey import MOST_PLACES, survey
 from bytewright.frontends.tflite.table import OPERATORS
+from bytewright.frozen_mapping import FrozenMapping
 from bytewright.ir.graph import Function, Node, Quantization, Value
-from bytewright.ir.module import Module, Port
+from bytewright.ir.module import Module, Port, SourceTensor
 from bytewright.ir.types import TensorType
 from bytewright.ops.arithmetic.numerics import Numerics
 
@@ -68,6 +69,12 @@ def import_content(
             for port, result, index in zip(outputs, results, model.outputs, strict=True)
         ),
         numerics=numerics.value,
+        sources=FrozenMapping(
+            {
+                name: SourceTensor(model.tensors[index].name, _quantization(model.tensors[index]))
+                for index, name in graph.values.items()
+            }
+        ),
     )
 
 
