@@ -25,7 +25,7 @@ test: setup lint types  ## Everything: lint, types and all levels of tests, emul
 	@echo "make test: everything passed"
 
 .PHONY: check
-check: setup lint types  ## Before each commit, under a minute: lint, types, unit and golden tests
+check: setup lint types  ## Before each commit, a minute or two: lint, types, unit and golden tests
 	@$(PYTEST) -m "not slow" tests/unit tests/golden
 	@echo "make check: passed"
 

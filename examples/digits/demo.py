@@ -25,7 +25,7 @@ from bytewright.diagnostics import CompileError
 from bytewright.execute.run import BatchResult, run_batch
 from bytewright.model import CompiledModel
 from bytewright.record.plan import Plan
-from bytewright.report.memory import buffers_in, use_over_time, used_workspaces
+from bytewright.report.memory import use_over_time, used_workspaces
 from bytewright.report.tables import print_charts
 
 Array = NDArray[Any]
@@ -125,7 +125,7 @@ def alive_at_peak(plan: Plan) -> list[str]:
     names: list[str] = []
     for pool in used_workspaces(plan):
         step = use_over_time(plan, pool).peak_steps[0]
-        for buffer in buffers_in(plan, pool.name):
+        for buffer in plan.buffers_in(pool.name):
             first, last = buffer.first_step, buffer.last_step
             if first is not None and last is not None and first <= step <= last:
                 names.append(f"{buffer.name} +{buffer.place.offset}")

@@ -141,7 +141,7 @@ def test_calls_inside_calls_cost_no_depth() -> None:
 @pytest.mark.parametrize(
     ("program", "smallest"),
     [
-        (called_twice, 10),
+        pytest.param(called_twice, 10, marks=pytest.mark.slow),
         pytest.param(called_in_two_loops, 15, marks=pytest.mark.slow),
         pytest.param(in_turn, 40, marks=pytest.mark.slow),
     ],

@@ -62,7 +62,8 @@ def test_a_printed_model_compiles_to_the_same_bytes(tmp_path: Path, options: tup
         assert same_files(tmp_path / "direct", tmp_path / "again"), name
 
 
-@pytest.mark.parametrize("io", ["caller", pytest.param("workspace", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("io", ["caller", "workspace"])
 def test_all_passes_are_printed_with_their_constants_in_one_file(tmp_path: Path, io: str) -> None:
     printing = ("--io", io, "--print-after", f"all={tmp_path / 'all'}")
     succeed("compile", DIGITS, "-o", tmp_path / "direct", *printing)

@@ -111,6 +111,7 @@ def test_an_offset_is_kept(offset: int) -> None:
     assert plan.pools["dtcm"].used_bytes >= offset + 1024
 
 
+@pytest.mark.slow
 def test_an_offset_is_refused_where_it_cannot_be() -> None:
     assert help_of("conv2d_0/out=dtcm+4097") == "--pin 'conv2d_0/out=dtcm+4096'"
     error = refused("conv2d_0/out=dtcm+64KiB")
