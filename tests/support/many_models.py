@@ -138,7 +138,8 @@ def _execute(command: list[str]) -> None:
 def _unit(job: Job) -> str:
     """The translation unit of one model, with a function that runs all its inferences."""
     model, upper = job.model, job.model.upper()
-    pools = [p for p in job.document["pools"] if p["role"] == "workspace" and p["provider"] == "caller"]
+    lent = [p for p in job.document["pools"] if p["role"] == "workspace" and p["provider"] == "caller"]
+    pools = [pool for pool in lent if pool["used_bytes"]]  # of the others the C knows nothing
     kernels, entry, parameters = (f"{model}/src/{model}{part}.c" for part in ("_kernels", "", "_parameters"))
     lines = [f'#include "{path}"' for path in (kernels, entry, parameters)]
     lines += [_MAIN_HEAD, f"int run_{model}(int count);", f"int run_{model}(int count) {{"]
