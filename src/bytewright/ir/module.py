@@ -75,7 +75,7 @@ class Module:
 
     @property
     def main(self) -> PrimFunc:
-        """The entry, of a module that has exactly one."""
+        """The entry, of a module that has exactly one: programs with more are refused where they come in (`admit`)."""
         if len(self.entries) != 1:
             raise InternalError(f"module '{self.name}' has {len(self.entries)} entries, one was expected")
         return self.entries[0]
