@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bytewright.record.codec import encode
 from bytewright.record.plan import Plan, PlannedBuffer
 from bytewright.report.by_memory import use_by_memory
 from bytewright.report.memory import use_over_time
@@ -16,9 +17,7 @@ def report_document(plan: Plan) -> dict[str, Any]:
         "model": plan.model,
         "target": plan.target,
         "numerics": plan.numerics,
-        "symbols": [
-            {"name": symbol.name, "lower": symbol.lower, "upper": symbol.upper} for symbol in plan.symbols
-        ],
+        "symbols": [encode(symbol) for symbol in plan.symbols],
         "plan_hash": plan.plan_hash,
         "ram_bytes": plan.ram_bytes,
         "workspace_bytes": plan.workspace_bytes,
@@ -37,25 +36,9 @@ def report_document(plan: Plan) -> dict[str, Any]:
             }
             for use in use_by_memory(plan)
         ],
-        "stack": {
-            context: {
-                "planned_bytes": stack.planned_bytes,
-                "size_bytes": stack.size_bytes,
-                "limit_bytes": stack.limit_bytes,
-                "path": list(stack.path),
-            }
-            for context, stack in plan.stack.items()
-        },
+        "stack": {context: encode(stack) for context, stack in plan.stack.items()},
         "buffers": [buffer_document(buffer) for buffer in largest_first(plan)],
-        "steps": [
-            {
-                "index": step.index,
-                "kernel": step.kernel,
-                "device": step.device,
-                "operators": list(step.operators),
-            }
-            for step in plan.steps
-        ],
+        "steps": [_facts(step, "index", "kernel", "device", "operators") for step in plan.steps],
     }
 
 
@@ -66,33 +49,20 @@ def largest_first(plan: Plan) -> list[PlannedBuffer]:
 
 def buffer_document(buffer: PlannedBuffer) -> dict[str, Any]:
     """One buffer."""
-    return {
-        "name": buffer.name,
-        "role": buffer.role,
-        "size_bytes": buffer.size_bytes,
-        "place": {
-            "kind": buffer.place.kind,
-            "name": buffer.place.name,
-            "offset": buffer.place.offset,
-        },
-        "first_step": buffer.first_step,
-        "last_step": buffer.last_step,
-    }
+    return _facts(buffer, "name", "role", "size_bytes", "place", "first_step", "last_step")
+
+
+def _facts(record: object, *names: str) -> dict[str, Any]:
+    """Some of the members that plan.json has of a record."""
+    members = encode(record)
+    return {name: members[name] for name in names}
 
 
 def _pool(plan: Plan, name: str) -> dict[str, Any]:
     pool = plan.pools[name]
-    document: dict[str, Any] = {
-        "name": pool.name,
-        "memory": pool.memory,
-        "role": pool.role,
-        "provider": pool.provider,
-        "capacity_bytes": pool.capacity_bytes,
-        "used_bytes": pool.used_bytes,
-        "lower_bound_bytes": pool.lower_bound_bytes,
-        "gap_bytes": pool.used_bytes - pool.lower_bound_bytes,
-        "optimal": pool.optimal,
-    }
+    sizes = ("capacity_bytes", "used_bytes", "lower_bound_bytes")
+    document = _facts(pool, "name", "memory", "role", "provider", *sizes)
+    document |= {"gap_bytes": pool.used_bytes - pool.lower_bound_bytes, "optimal": pool.optimal}
     if pool.role is Role.PARAMETERS:
         document |= {"load": pool.load, "load_memory": pool.load_memory}
     if pool.role is Role.WORKSPACE:
