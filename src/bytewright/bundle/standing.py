@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bytewright.bundle_folder import FileList, digest_of, foreign_entries, read_file_list
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import CompileError, compile_error
 from bytewright.record.plan_file import PLAN_FILE
 
 WORK_PREFIX = ".bytewright-"
@@ -42,7 +42,7 @@ class Standing:
 def refused(directory: Path, reason: str, help_text: str | None = None) -> CompileError:
     """The error for a folder that cannot be written."""
     help_text = help_text or "name a new or empty folder, or an older bundle"
-    return CompileError(Diagnostic("BW206", f"'{directory}' {reason}", help=help_text))
+    return compile_error("BW206", f"'{directory}' {reason}", help=help_text)
 
 
 def look_at(directory: Path, new_paths: Iterable[str], *, force: bool) -> Standing:

@@ -15,7 +15,7 @@ from rich.console import Console
 from bytewright.cli.model_options import ModelOptions, given_model_options, model_options
 from bytewright.cli.plan_model import ModelPlanFiles, plan_model
 from bytewright.cli.write_files import write_files
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import CompileError, compile_error
 from bytewright.frontends.registry import FRONTENDS
 from bytewright.input_file import require_regular
 from bytewright.plan.drawing import draw
@@ -104,7 +104,7 @@ def _read_table(path: Path) -> BufferTable:
     try:
         require_regular(path)
     except OSError as error:
-        raise CompileError(Diagnostic("BW601", f"cannot read '{path}': {error.strerror}")) from error
+        raise compile_error("BW601", f"cannot read '{path}': {error.strerror}") from error
     return read_buffers(path)
 
 

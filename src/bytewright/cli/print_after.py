@@ -14,7 +14,7 @@ from types import TracebackType
 import click
 
 from bytewright import __version__
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import CompileError, compile_error
 from bytewright.frontends.text.constants_file import SUFFIX as CONSTANTS_SUFFIX
 from bytewright.frontends.text.constants_file import constants_archive
 from bytewright.frontends.text.import_text import SHARED_CONSTANTS, SUFFIX
@@ -73,7 +73,7 @@ class Printer:
                 message = (
                     f"--print-after {option.pass_name}: there is no such pass; there are {', '.join(PASSES)}"
                 )
-                raise CompileError(Diagnostic("BW204", message))
+                raise compile_error("BW204", message)
             if option.file is not None and option.pass_name == ALL:
                 _refuse_foreign(option.file / SHARED_CONSTANTS, option.file.glob(f"*{SUFFIX}"))
         return self
@@ -114,7 +114,7 @@ class Printer:
         missing = [option.pass_name for option in self.options if option.pass_name not in (ALL, *self.ran)]
         if missing and error is None:
             message = f"--print-after {missing[0]}: this pass did not run; {', '.join(self.ran)} did"
-            raise CompileError(Diagnostic("BW204", message))
+            raise compile_error("BW204", message)
 
 
 def _refuse_foreign(path: Path, texts: Iterable[Path]) -> None:
@@ -140,4 +140,4 @@ def _write_file(path: Path, content: bytes) -> None:
 
 
 def _refused(path: Path, reason: str) -> CompileError:
-    return CompileError(Diagnostic("BW206", f"'{path}' {reason}", help="name another file"))
+    return compile_error("BW206", f"'{path}' {reason}", help="name another file")

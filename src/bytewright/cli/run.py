@@ -14,7 +14,7 @@ import click
 
 from bytewright.cli.progress import shown_progress
 from bytewright.cli.write_files import write_files
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import compile_error
 from bytewright.input_file import read_input
 
 if TYPE_CHECKING:
@@ -154,19 +154,17 @@ def _read_array(path: Path) -> Array:
         reason = error.strerror or str(error)
     except ValueError as error:
         reason = f"it is not a .npy file of numbers ({error})"
-    raise CompileError(Diagnostic("BW205", f"cannot read input '{path}': {reason}"))
+    raise compile_error("BW205", f"cannot read input '{path}': {reason}")
 
 
 def _check_number_of_outputs(bundle: Bundle, files: Sequence[Path]) -> None:
     """Before anything runs, so that a mistake costs no time."""
     if files and len(files) != len(bundle.plan.outputs):
         names = ", ".join(f"'{tensor.name}'" for tensor in bundle.plan.outputs)
-        raise CompileError(
-            Diagnostic(
-                "BW205",
-                f"model '{bundle.plan.model}' has {len(bundle.plan.outputs)} outputs, {len(files)} files were named",
-                notes=(f"in this order: {names}",),
-            )
+        raise compile_error(
+            "BW205",
+            f"model '{bundle.plan.model}' has {len(bundle.plan.outputs)} outputs, {len(files)} files were named",
+            notes=(f"in this order: {names}",),
         )
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from bytewright.c_names import c_name, is_c_name, model_name, unique_names
 from bytewright.codegen.expressions import function_names
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import compile_error
 from bytewright.ir.border import Border
 from bytewright.ir.module import Module, Port
 from bytewright.ir.prim import Call, Statement
@@ -48,7 +48,7 @@ def _check_model(module: Module) -> None:
         message = (
             f"a model cannot be called '{module.name}': files, names and macros in C are called after it"
         )
-        raise CompileError(Diagnostic("BW117", message, help=f"module {model_name(module.name)}"))
+        raise compile_error("BW117", message, help=f"module {model_name(module.name)}")
     for function in (*module.entries, *module.kernels):
         if function in module.entries:
             for name in symbols_of(function):
@@ -56,9 +56,7 @@ def _check_model(module: Module) -> None:
                     message = (
                         f"an extent cannot be called '{name}': the run function has an argument of its name"
                     )
-                    raise CompileError(
-                        Diagnostic("BW117", message, help=f"call it {c_name(name, 'extent')}_extent")
-                    )
+                    raise compile_error("BW117", message, help=f"call it {c_name(name, 'extent')}_extent")
 
 
 def _check_externals(module: Module) -> None:
@@ -70,9 +68,7 @@ def _check_externals(module: Module) -> None:
             what = "the model has one" if name in taken else "C has another meaning for that name"
             message = f"a function of the application cannot be called '{name}': {what}"
             where = str(function.where)
-            raise CompileError(
-                Diagnostic("BW117", message, help=f"call it app_{name.removeprefix('_')}", where=where)
-            )
+            raise compile_error("BW117", message, help=f"call it app_{name.removeprefix('_')}", where=where)
 
 
 def _port_names(module: Module, border: Border) -> dict[str, str]:
@@ -84,9 +80,7 @@ def _port_names(module: Module, border: Border) -> dict[str, str]:
         other = next((old for old, new in found.items() if new == name), None)
         if other is not None:
             message = f"the {border.value}s '{other}' and '{port.name}' both become '{name}' in C"
-            raise CompileError(
-                Diagnostic("BW109", message, help=f"rename one of the two {border.value}s in the model")
-            )
+            raise compile_error("BW109", message, help=f"rename one of the two {border.value}s in the model")
         found[port.name] = name
     return found
 

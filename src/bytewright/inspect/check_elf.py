@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import compile_error
 from bytewright.inspect.read_c import read_bytes
 from bytewright.inspect.read_elf import ElfSymbol, Image, read_image
 from bytewright.record.names import names_of
@@ -138,12 +138,10 @@ def check_elf(directory: Path, plan: Plan, path: Path, symbols: Mapping[str, str
     keys = {array.key for array in wanted}
     unknown = [key for key in symbols if key not in keys]
     if unknown:
-        raise CompileError(
-            Diagnostic(
-                "BW204",
-                f"the plan has no pool '{unknown[0]}'",
-                help=f"its pools are {', '.join(array.key for array in wanted)}",
-            )
+        raise compile_error(
+            "BW204",
+            f"the plan has no pool '{unknown[0]}'",
+            help=f"its pools are {', '.join(array.key for array in wanted)}",
         )
     image = read_image(path)
     faults: list[str] = []
@@ -171,7 +169,7 @@ def check_elf(directory: Path, plan: Plan, path: Path, symbols: Mapping[str, str
     if faults:
         message = f"the image '{path}' is not what the plan of '{plan.model}' says"
         help_text = _load_help(plan.hardware, image, found)
-        raise CompileError(Diagnostic("BW405", message, tuple(faults), help_text))
+        raise compile_error("BW405", message, tuple(faults), help_text)
     num_bytes = sum(array.pool.used_bytes for array in found if array.has_bytes)
     return ImageVerdict(tuple(found), num_bytes, tuple(reserved), tuple(separate))
 

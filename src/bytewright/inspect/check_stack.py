@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from bytewright.diagnostics import CompileError, Diagnostic, InternalError
+from bytewright.diagnostics import CompileError, Diagnostic, InternalError, compile_error
 from bytewright.inspect.call_graph import (
     INDIRECT,
     CallGraph,
@@ -70,7 +70,7 @@ def check_stack(
     context = plan.device.contexts[0].name
     stack = plan.stack.get(context)
     if stack is None:
-        raise CompileError(Diagnostic("BW403", f"the plan says nothing about the stack of '{context}'"))
+        raise compile_error("BW403", f"the plan says nothing about the stack of '{context}'")
     graph, roots = _understand(compile_call_graphs(flags), names)
     _refuse_unprovable(graph, roots, plan.hardware)
     external = {entry.symbol: entry.size_bytes for entry in plan.hardware.external_stacks}
@@ -96,13 +96,11 @@ def _understand(texts: Mapping[str, str], names: Names) -> tuple[CallGraph, list
         graph = read_call_graph(texts.values())
         exported = read_call_graph([texts[names.model]])
     except (KeyError, ValueError) as error:
-        raise CompileError(
-            Diagnostic(
-                "BW502",
-                "the compiler's call graph cannot be understood",
-                (str(error),),
-                "use gcc, which writes it",
-            )
+        raise compile_error(
+            "BW502",
+            "the compiler's call graph cannot be understood",
+            (str(error),),
+            "use gcc, which writes it",
         ) from error
     roots = [title for title in exported if ":" not in title]
     if names.run not in roots:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import CompileError, compile_error
 from bytewright.input_file import require_regular
 
 if TYPE_CHECKING:
@@ -82,12 +82,10 @@ def read_image(path: Path) -> Image:
     try:
         from elftools.common.exceptions import ELFError
     except ImportError as error:
-        raise CompileError(
-            Diagnostic(
-                "BW501",
-                "reading an ELF file needs the Python package 'pyelftools', which is not installed",
-                help="pip install 'bytewright[elf]'",
-            )
+        raise compile_error(
+            "BW501",
+            "reading an ELF file needs the Python package 'pyelftools', which is not installed",
+            help="pip install 'bytewright[elf]'",
         ) from error
     try:
         return _read(path)
@@ -103,7 +101,7 @@ def read_image(path: Path) -> Image:
 
 def _refusal(message: str) -> CompileError:
     help_text = "give the file that the linker wrote, before objcopy and strip"
-    return CompileError(Diagnostic("BW208", message, help=help_text))
+    return compile_error("BW208", message, help=help_text)
 
 
 def _read(path: Path) -> Image:

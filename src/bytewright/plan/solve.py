@@ -12,7 +12,7 @@ from functools import partial
 from importlib.metadata import entry_points
 from typing import cast
 
-from bytewright.diagnostics import CompileError, Diagnostic, InternalError
+from bytewright.diagnostics import CompileError, InternalError, compile_error
 from bytewright.plan import native as native_core
 from bytewright.plan import solvers
 from bytewright.plan.bounds import pool_bound
@@ -48,7 +48,7 @@ def register_solver(name: str, function: UserSolver) -> None:
         CompileError: BW603, if the name is taken or empty.
     """
     if not name or name in SOLVERS:
-        raise CompileError(Diagnostic("BW603", f"a solver cannot be registered as '{name}'"))
+        raise compile_error("BW603", f"a solver cannot be registered as '{name}'")
 
     SOLVERS[name] = partial(_asked, name, function)
 
@@ -69,7 +69,7 @@ def find_solver(name: str) -> SolverFunction:
             raise _failed(name, f"cannot be loaded from '{installed[name].value}'", error) from error
         return partial(_asked, name, function)
     known = ", ".join(sorted({*SOLVERS, *installed}))
-    raise CompileError(Diagnostic("BW604", f"there is no solver named '{name}'", help=f"known: {known}"))
+    raise compile_error("BW604", f"there is no solver named '{name}'", help=f"known: {known}")
 
 
 def _asked(name: str, function: UserSolver, flat: FlatProblem, meter: Meter) -> Outcome:
@@ -81,14 +81,14 @@ def _asked(name: str, function: UserSolver, flat: FlatProblem, meter: Meter) -> 
         raise _failed(name, "failed", error) from error
     for placement in placements or ():
         if not isinstance(placement, Placement) or type(placement.offset) is not int:
-            raise CompileError(
-                Diagnostic("BW605", f"solver '{name}' returned {placement!r:.200} where a Placement belongs")
+            raise compile_error(
+                "BW605", f"solver '{name}' returned {placement!r:.200} where a Placement belongs"
             )
     if placements is None:
         return Outcome(None)
     named = cast("tuple[Placement, ...]", placements)
     if faults := validate(flat.problem, named):
-        raise CompileError(Diagnostic("BW401", *_not_a_plan(name, faults)))
+        raise compile_error("BW401", *_not_a_plan(name, faults))
     number_of = {pool.name: number for number, pool in enumerate(flat.problem.pools)}
     place_of = {placement.buffer: placement for placement in named}
     places = [place_of[buffer.name] for buffer in flat.buffers]
@@ -103,7 +103,7 @@ def _not_a_plan(solver: str, faults: Sequence[Fault]) -> tuple[str, tuple[str, .
 
 def _failed(name: str, what: str, error: Exception) -> CompileError:
     text = f"{type(error).__name__}: {error}".rstrip(": ")
-    return CompileError(Diagnostic("BW605", f"solver '{name}' {what}: {text}"))
+    return compile_error("BW605", f"solver '{name}' {what}: {text}")
 
 
 def solve(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from bytewright.diagnostics import CompileError, Diagnostic, first_of
+from bytewright.diagnostics import CompileError, Diagnostic, compile_error, first_of
 from bytewright.plan.problem import LIMIT_BYTES, Buffer, is_power_of_two
 from bytewright.plan.solution import Solution
 
@@ -53,17 +53,17 @@ def read_buffers(path: str | PathLike[str]) -> BufferTable:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise CompileError(Diagnostic("BW601", f"cannot read '{path}': {error.strerror}")) from error
+        raise compile_error("BW601", f"cannot read '{path}': {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise CompileError(Diagnostic("BW601", f"cannot read '{path}': it is not UTF-8 text")) from error
+        raise compile_error("BW601", f"cannot read '{path}': it is not UTF-8 text") from error
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     lines: list[tuple[int, list[str]]] = []
     try:
         lines.extend((reader.line_num, row) for row in reader if row)
     except csv.Error as error:
-        raise CompileError(Diagnostic("BW602", str(error), where=f"{path}:{reader.line_num}")) from error
+        raise compile_error("BW602", str(error), where=f"{path}:{reader.line_num}") from error
     if not lines:
-        raise CompileError(Diagnostic("BW602", "the file is empty", help=_columns_help(), where=str(path)))
+        raise compile_error("BW602", "the file is empty", help=_columns_help(), where=str(path))
     columns = _read_header(path, lines[0])
     return _read_rows(path, columns, lines[1:])
 

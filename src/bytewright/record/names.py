@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from bytewright.c_names import c_identifier
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import compile_error
 from bytewright.ir.backend import backend_functions
 from bytewright.ir.border import Border
 from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedBuffer, PlannedPool, PlannedTensor
@@ -265,7 +265,7 @@ def check_names(plan: Plan, names: Names) -> None:
             other = found.setdefault(name, meaning)
             if other != meaning:
                 message = f"{other} and {meaning} both become '{name}' in C"
-                raise CompileError(Diagnostic("BW109", message, help="rename one of the two"))
+                raise compile_error("BW109", message, help="rename one of the two")
 
 
 def _arena_pools(plan: Plan) -> list[PlannedPool]:

@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, cast
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import CompileError, compile_error
 from bytewright.frozen_mapping import FrozenMapping
 from bytewright.record.codec import decode, encode
 from bytewright.record.plan import Plan
@@ -122,10 +122,8 @@ def plan_of(document: dict[str, Any]) -> Plan:
 
 def not_a_bundle(directory: Path, why: str) -> CompileError:
     """The error for a folder that is none."""
-    return CompileError(
-        Diagnostic(
-            "BW207",
-            f"'{directory}' is not a Bytewright bundle: {why}",
-            help="give the folder that 'bytewright compile MODEL -o DIR' wrote",
-        )
+    return compile_error(
+        "BW207",
+        f"'{directory}' is not a Bytewright bundle: {why}",
+        help="give the folder that 'bytewright compile MODEL -o DIR' wrote",
     )
