@@ -144,7 +144,7 @@ def proved_run(module: Module, target: Target, folder: Path) -> StackProof:
     plan = check_bundle(folder).plan
     bundle = read_bundle(folder)
     proof = check_stack(plan, lambda flags: compile_call_graphs(bundle, flags).texts)
-    values = np.arange(bundle.inputs[0].size_bytes).astype(np.int8)
+    values = np.arange(bundle.plan.inputs[0].size_bytes).astype(np.int8)
     result = run_bundle(folder, [values])
     np.testing.assert_array_equal(result.outputs[0], values[::-1])
     return proof
