@@ -16,6 +16,7 @@ from bytewright.inspect.call_graph import find_cycle, reachable, read_call_graph
 from bytewright.inspect.check_stack import IN_MEMORY, StackProof, check_stack
 from bytewright.record.plan import Plan
 from bytewright.target import load_target
+from bytewright.target.isa.find import require_isa
 from bytewright.target.model import ExternalStack
 from support.digits_bundle import DIGITS, digits_plan, write_digits
 
@@ -214,7 +215,7 @@ def test_the_command_proves_the_stack_of_a_bundle(
 @pytest.mark.run
 def test_an_isa_that_names_no_core_is_refused(tmp_path: Path) -> None:
     target = load_target("generic-cortex-m")
-    target = replace(target, devices=(replace(target.devices[0], isa="rv32imac"),))
+    target = replace(target, devices=(replace(target.devices[0], isa=require_isa("rv32imac")),))
     bundle = compile_model_file(DIGITS, target=target).write(tmp_path / "digits")
     refused = CliRunner().invoke(bytewright, ["check", str(bundle), "--stack"])
     assert refused.exit_code == 1
