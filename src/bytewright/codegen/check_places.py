@@ -10,14 +10,15 @@ from bytewright.record.plan import Plan
 
 
 def check_places(module: Module, plan: Plan) -> None:
-    """Refuses a module with a tensor or a constant that has no place, or not that of the plan.
+    """Refuses a module with a tensor or a constant that has no place, or not that of the plan, and a plan with more.
 
     Raises:
         InternalError: A pass of storage or the verifier behind it is wrong.
     """
     statements = (s for entry in module.entries for s in walk_statements(entry.body))
     allocations = [statement for statement in statements if isinstance(statement, Allocate)]
-    for definition in (*allocations, *module.constant_buffers):
+    definitions = (*allocations, *module.constant_buffers)
+    for definition in definitions:
         buffer, storage = definition.buffer, definition.storage
         if storage.offset is None and storage.arena is None:
             what = "" if isinstance(definition, Allocate) else "constant "
@@ -26,3 +27,7 @@ def check_places(module: Module, plan: Plan) -> None:
         place = None if planned is None else (planned.place.name, planned.place.offset)
         if buffer.scope is None or place != (buffer.scope.pool, storage.offset):
             raise InternalError(f"storage of '{buffer.name}' ({buffer.scope}) was not decided")
+    defined = {definition.buffer.name for definition in definitions}
+    for planned in plan.buffers.values():
+        if planned.has_offset and planned.name not in defined:
+            raise InternalError(f"the plan has '{planned.name}', which the module has not")
