@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from itertools import chain
 
 from bytewright import __version__
 from bytewright.frozen_mapping import FrozenMapping
@@ -75,11 +74,10 @@ def build_plan(
         model_files: What the model was read from, by the files' names.
     """
     steps = tuple(_steps(module, timeline))
-    buffers = chain(
-        _entry_buffers(module, timeline, steps),
-        _kernel_buffers(module, target),
-        _constants(module, target, timeline),
-    )
+    tensors = tuple(_entry_buffers(module, timeline, steps))
+    constants = tuple(_constants(module, target, timeline))
+    taken = {buffer.name for buffer in (*tensors, *constants)}
+    buffers = (*tensors, *_kernel_buffers(module, target, taken), *constants)
     pools = (
         *(_pool(pool, workspace, target, None) for pool in target.pools_of(Role.WORKSPACE)),
         *(_pool(pool, parameters, target, contents[pool.name]) for pool in target.pools_of(Role.PARAMETERS)),
@@ -225,16 +223,20 @@ def _arena_of(timeline: Timeline) -> dict[str, str]:
     }
 
 
-def _kernel_buffers(module: Module, target: Target) -> Iterable[PlannedBuffer]:
-    """Arrays of kernels, which are on the stack."""
+def _kernel_buffers(module: Module, target: Target, taken: set[str]) -> Iterable[PlannedBuffer]:
+    """Arrays of kernels, which are on the stack, under names that no other buffer has."""
     for kernel in module.kernels:
         contexts = target.device(kernel.device).contexts
         context = contexts[0].name if contexts else kernel.device
         for statement in walk_statements(kernel.body):
             if isinstance(statement, Allocate) and statement.buffer.shape:
                 buffer = statement.buffer
+                name = f"{kernel.name}/{buffer.name}"
+                while name in taken:
+                    name += "_"
+                taken.add(name)
                 planned = PlannedBuffer(
-                    f"{kernel.name}/{buffer.name}",
+                    name,
                     BufferRole.SCRATCH,
                     size_bytes(buffer),
                     buffer.alignment,

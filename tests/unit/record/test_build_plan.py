@@ -7,6 +7,7 @@ from typing import Any
 
 from bytewright.ir.builder import BodyBuilder, region
 from bytewright.ir.module import Module
+from bytewright.ir.prim import PrimFunc
 from bytewright.ir.scope import GLOBAL, LOCAL
 from bytewright.record.plan_file import document_of, hash_document
 from bytewright.target.load import load_description
@@ -153,3 +154,23 @@ def test_the_hash_covers_the_plan_and_json_keeps_it() -> None:
 
 def test_the_same_module_gives_the_same_document() -> None:
     assert document() == document()
+
+
+def test_an_array_of_a_kernel_never_has_the_name_of_a_tensor() -> None:
+    """Both are lists of names with slashes: the kernel `one` has an array `out`, and the entry a tensor `one/out`."""
+    kernels = [reverse_kernel("m_one", SIZE, LOCAL), reverse_kernel("m_two", SIZE)]
+    (array,) = [name for name in (b["name"] for b in chain_document(kernels, "one/out")) if "m_one/" in name]
+    found = [b["name"] for b in chain_document(kernels, array)]
+    assert sorted(found) == sorted({*found})
+    assert {array, f"{array}_"} <= {*found}
+
+
+def chain_document(kernels: list[PrimFunc], name: str) -> list[dict[str, Any]]:
+    """The buffers of x -> m_one -> the named tensor -> m_two -> y."""
+    body = BodyBuilder(("x", "y"))
+    first, last = tensor("x", SIZE, GLOBAL), tensor("y", SIZE, GLOBAL)
+    between = body.allocate(tensor(name, SIZE))
+    body.call("m_one", region(first), region(between), operators=("0",), where=WHERE)
+    body.call("m_two", region(between), region(last), operators=("1",), where=WHERE)
+    module = module_of("m", kernels, body.finish(), first, last, [])
+    return document_of(planned(module, TARGET).plan)["buffers"]
