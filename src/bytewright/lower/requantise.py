@@ -36,8 +36,7 @@ def rescaled(at: Point, operation: Rescale) -> Scalar:
     else:
         scale = _scale_operands(at, multipliers, exponents)
         rounding = double_round if operation.rounding is Rounding.DOUBLE_ROUND else single_round
-        scaled = rounding(value, scale, at.node.where)
-        scaled = Scalar(at.body.let(at.hint, scaled.expr), scaled.low, scaled.high)
+        scaled = _named(at, rounding(value, scale, at.node.where))
     return _saturated(scaled, operation)
 
 
@@ -50,7 +49,7 @@ def real_rescaled(at: Point, operation: TflRealRescale) -> Scalar:
     found = [_fit(float(s), (value.low, value.high), (low, high)) for s in scales]
     fits = [fit for fit in found if fit is not None]
     if len(fits) < len(found):
-        return _saturated(_scaled_in_double(at, scales, value, (low, high)), operation)
+        return _saturated(_named(at, _scaled_in_double(at, scales, value, (low, high))), operation)
     columns = [np.array([getattr(fit, name) for fit in fits]) for name in ("multiplier", "addend", "shift")]
     multiplier, addend, shift = (
         _per_channel(at, hint, values, dtype)
@@ -64,7 +63,13 @@ def real_rescaled(at: Point, operation: TflRealRescale) -> Scalar:
         for m, a, s in zip(*columns, strict=True)
     ]
     require_i32(min(bounds), max(bounds), "the scaled accumulator", at.node.where)
-    return _saturated(linear(value, multiplier, addend, shift, min(bounds), max(bounds)), operation)
+    scaled = linear(value, multiplier, addend, shift, min(bounds), max(bounds))
+    return _saturated(_named(at, scaled), operation)
+
+
+def _named(at: Point, scaled: Scalar) -> Scalar:
+    """Under a name, without which lines of C would be broken."""
+    return Scalar(at.body.let(at.hint, scaled.expr), scaled.low, scaled.high)
 
 
 def _saturated(scaled: Scalar, operation: Rescale | TflRealRescale) -> Scalar:
@@ -80,7 +85,7 @@ def _saturated(scaled: Scalar, operation: Rescale | TflRealRescale) -> Scalar:
 def _times_power(at: Point, value: Scalar, bits: int) -> Scalar:
     low, high = value.low << bits, value.high << bits
     require_i32(low, high, f"the operand, times 2^{bits},", at.node.where)
-    return Scalar(value.expr * (1 << bits), low, high)
+    return Scalar(at.body.let(f"{at.hint}_wide", value.expr * (1 << bits)), low, high)
 
 
 def _scale_operands(at: Point, multipliers: Array, exponents: Array) -> ScaleOperands:

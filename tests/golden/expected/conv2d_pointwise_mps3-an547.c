@@ -24,7 +24,7 @@ void hand_y(
             int32_t acc2 = bias[2];
             int32_t acc3 = bias[3];
             const int8_t *const row = input + (((y * 5) + x) * 20);
-            /* 4 output channels at a time: accumulate, then scale and store each */
+            /* accumulate 4 output channels */
             for (int32_t k = 0; k < 20; ++k) {
                 const int32_t value = row[k];
                 acc0 += value * filters[k];

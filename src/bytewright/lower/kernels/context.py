@@ -101,9 +101,12 @@ def nest(
         )
 
 
-def note_block(body: BodyBuilder, channels: int) -> None:
-    """Says of the next loop that it takes some output channels at a time."""
-    body.note(f"{channels} output channels at a time: accumulate, then scale and store each")
+def note_block(body: BodyBuilder, channels: int, repeats: int) -> None:
+    """Says of the next loop that it takes some output channels at a time; of one block, what it is."""
+    what = "1 output channel" if channels == 1 else f"{channels} output channels"
+    body.note(
+        f"{what} at a time: accumulate, then scale and store each" if repeats > 1 else f"accumulate {what}"
+    )
 
 
 def axis_names(rank: int) -> str:

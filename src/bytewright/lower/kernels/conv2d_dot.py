@@ -71,7 +71,7 @@ def write_dot(convolution: Convolution) -> None:
 
     def pixel_channels(pixel: Pixel, products: Products) -> None:
         for first, repeats, size in blocks(convolution.out_channels, block):
-            note_block(body, size)
+            note_block(body, size, repeats)
             with repeated(body, "block", repeats) as index:
                 channel = named(body, "channel", index * size + first)
                 filters = body.view("filters", region(weights, channel, 0), I8, size * depth)

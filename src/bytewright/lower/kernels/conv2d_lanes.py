@@ -61,7 +61,7 @@ def write_lanes(convolution: Convolution) -> None:
         counted(body, "x", convolution.out_width) as x,
     ):
         for first, repeats, size in blocks(convolution.out_channels, lanes):
-            note_block(body, size)
+            note_block(body, size, repeats)
             with repeated(body, "block", repeats) as block:
                 _write_block(convolution, (n, y, x), operands, block * size + first, size)
 

@@ -94,7 +94,7 @@ def _multiply_blocks(convolution: Convolution, pixel: Pixel, patch: Buffer, dept
     weights = template.kernel.constant("weights", packed, I8)
     bias = template.kernel.constant("bias", folded.bias, I32)
     for first, repeats, size in blocks(convolution.out_channels, style.channel_block):
-        note_block(body, size)
+        note_block(body, size, repeats)
         with repeated(body, "block", repeats) as index:
             channel = named(body, "channel", index * size + first)
             filters = body.view("filters", region(weights, channel, 0), I8, size * depth)
