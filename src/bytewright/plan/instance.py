@@ -99,12 +99,12 @@ def build_instance(flat: FlatProblem, pool: int, members: Sequence[int]) -> Inst
         sizes=sizes,
         alignments=alignments,
         fixed=fixed,
-        neighbour_rows=_row_starts(pairs),
+        neighbour_rows=row_starts(pairs),
         neighbours=array("i", (local[j] for row in pairs for j in row)),
         gaps_above=above,
         gaps_below=below,
         shared=shared,
-        section_rows=_row_starts(rows),
+        section_rows=row_starts(rows),
         sections=array("i", (number for row in rows for number in row)),
         orders=_orders(flat, real, rows, loads),
         rooms=array("q", rooms),
@@ -137,7 +137,8 @@ def _is_exhaustive(flat: FlatProblem, real: Sequence[int], alignment_of: dict[in
         rests_on = ring
 
 
-def _row_starts(rows: Sequence[Sequence[int]]) -> array[int]:
+def row_starts(rows: Sequence[Sequence[object]]) -> array[int]:
+    """Where each row begins in an array of all rows, one behind the other, and where the last ends."""
     starts = array("q", [0])
     for row in rows:
         starts.append(starts[-1] + len(row))

@@ -8,7 +8,7 @@ from typing import Any
 
 from bytewright.plan import search as python_search
 from bytewright.plan.flat import FlatProblem
-from bytewright.plan.instance import Instance
+from bytewright.plan.instance import Instance, row_starts
 from bytewright.plan.search import Answer, Result
 from bytewright.plan.sweep import merged_lifetimes
 
@@ -101,14 +101,14 @@ class NativeFirstFit:
         self._arrays = (
             array("q", flat.size_bytes),
             array("q", flat.fixed),
-            _row_starts(lifetimes),
+            row_starts(lifetimes),
             array("q", (tick for row in lifetimes for pair in row for tick in pair)),
-            _row_starts(flat.choices),
+            row_starts(flat.choices),
             array("i", (choice.pool for row in flat.choices for choice in row)),
             array("q", (choice.alignment for row in flat.choices for choice in row)),
             array("q", flat.capacity),
             array("q", flat.base),
-            _row_starts(contracts),
+            row_starts(contracts),
             array("i", (other for row in contracts for other, _, _ in row)),
             array("q", (above for row in contracts for _, above, _ in row)),
             array("q", (below for row in contracts for _, _, below in row)),
@@ -123,10 +123,3 @@ class NativeFirstFit:
         pools.frombytes(pool_cells)
         offsets.frombytes(offset_cells)
         return pools.tolist(), offsets.tolist()
-
-
-def _row_starts(rows: Sequence[Sequence[object]]) -> array[int]:
-    starts = array("q", [0])
-    for row in rows:
-        starts.append(starts[-1] + len(row))
-    return starts

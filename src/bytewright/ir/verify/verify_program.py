@@ -1,4 +1,4 @@
-"""What a program must keep to on its way in, beside the rules that hold between passes (`verify.py`).
+"""What a program must keep to on its way in, beside the rules that hold between passes (`stages.py`).
 
 Passes keep these by construction, so they are checked once: the entry hands buffers from kernel to kernel and touches
 none itself, its parameters are the model's inputs and outputs, constants are constants, and loops that are unrolled
