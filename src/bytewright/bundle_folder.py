@@ -54,7 +54,7 @@ def read_file_list(directory: Path) -> FileList | None:
         return None
     files = cast("dict[str, str]", listed)
     seals = (plan_hash, document.get("files_hash"))
-    is_sealed = seals == (hash_document(document), hash_files(plan_hash, files))
+    is_sealed = seals == (hash_document(document), hash_files(document))
     return FileList(files, is_sealed, hashlib.sha256(content).hexdigest())
 
 

@@ -15,7 +15,7 @@ def sealed(files: Mapping[str, bytes], model: str = "m") -> dict[str, bytes]:
     document = {"schema": 1, "model": model}
     document["plan_hash"] = hash_document(document)
     document["files"] = {path: hashlib.sha256(content).hexdigest() for path, content in files.items()}
-    document["files_hash"] = hash_files(document["plan_hash"], document["files"])
+    document["files_hash"] = hash_files(document)
     return dict(sorted({**files, "plan.json": json.dumps(document).encode()}.items()))
 
 

@@ -73,4 +73,4 @@ def _make_consistent(folder: Path, document: dict[str, Any]) -> None:
         content = path.read_bytes().replace(old_hash.encode(), document["plan_hash"].encode())
         path.write_bytes(content)
         document["files"][name] = hashlib.sha256(content).hexdigest()
-    document["files_hash"] = hash_files(document["plan_hash"], document["files"])
+    document["files_hash"] = hash_files(document)

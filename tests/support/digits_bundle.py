@@ -53,7 +53,7 @@ def write_document(directory: Path, document: dict[str, Any], rehash: bool = Tru
     if rehash:
         document["plan_hash"] = hash_document(document)
     if isinstance(document.get("files"), dict):
-        document["files_hash"] = hash_files(document["plan_hash"], document["files"])
+        document["files_hash"] = hash_files(document)
     (directory / "plan.json").write_text(json.dumps(document), encoding="utf-8")
 
 

@@ -48,8 +48,8 @@ def _faults_of_hash(document: Mapping[str, Any], plan: Plan) -> Iterator[str]:
 
 def _faults_of_list(directory: Path, document: Mapping[str, Any], plan: Plan) -> Iterator[str]:
     """The list of files is the one that was written, and the folder holds nothing else."""
-    if document.get("files_hash") != hash_files(plan.plan_hash, plan.files):
-        yield "plan.json was changed: its list of files is not the one that 'files_hash' is of"
+    if document.get("files_hash") != hash_files(document):
+        yield "plan.json was changed: its list of files, or where it comes from, is not what 'files_hash' is of"
     try:
         foreign = foreign_entries(directory, [*plan.files, PLAN_FILE])
     except OSError as error:

@@ -286,7 +286,7 @@ class Plan:
         externals: Functions of the application that the steps call, or their kernels do.
         plan_hash: sha256 of the plan.
         files: sha256 of every other file of the bundle, by path; empty until there is one.
-        files_hash: sha256 of that list and the plan's hash; None until there is a bundle.
+        files_hash: sha256 of all of this; None until there is a bundle.
     """
 
     model: str

@@ -17,8 +17,10 @@ from bytewright.record.plan import Plan
 
 PLAN_FILE = "plan.json"
 SCHEMA = 1
-# What the plan's hash leaves out: itself, and the digests of files that contain it, which `files_hash` covers.
-UNHASHED_KEYS = ("plan_hash", "files", "files_hash")
+# What the plan's hash leaves out: itself, the digests of files that contain it, and where the plan comes from, which is
+# another for the same program printed as text. `files_hash` covers these.
+UNHASHED_KEYS = ("plan_hash", "files", "files_hash", "model_files", "options")
+UNHASHED_KEYS_OF_BUFFERS = ("tensor", "scale", "zero_point")
 
 
 def document_of(plan: Plan) -> dict[str, Any]:
@@ -34,18 +36,34 @@ def with_hash(plan: Plan) -> Plan:
 def with_files(plan: Plan, files: Mapping[str, bytes]) -> Plan:
     """The plan with the digests of the other files of its bundle, and the hash of their list."""
     digests = {path: hashlib.sha256(files[path]).hexdigest() for path in sorted(files)}
-    return replace(plan, files=FrozenMapping(digests), files_hash=hash_files(plan.plan_hash, digests))
+    plan = replace(plan, files=FrozenMapping(digests))
+    return replace(plan, files_hash=hash_files(document_of(plan)))
 
 
 def hash_document(document: Mapping[str, Any]) -> str:
-    """The plan's hash: sha256 of the document without the keys that depend on it."""
-    content = {key: value for key, value in document.items() if key not in UNHASHED_KEYS}
+    """The plan's hash: sha256 of the document without the keys that depend on it, and those of its origin."""
+    content = _without(document, UNHASHED_KEYS)
+    if isinstance(buffers := content.get("buffers"), list):
+        content["buffers"] = [
+            _without(cast("dict[str, Any]", buffer), UNHASHED_KEYS_OF_BUFFERS)
+            if isinstance(buffer, dict)
+            else buffer
+            for buffer in cast("list[object]", buffers)
+        ]
+    return _sha256(content)
+
+
+def hash_files(document: Mapping[str, Any]) -> str:
+    """The hash of the files and of everything else: sha256 of the document without this hash."""
+    return _sha256(_without(document, ("files_hash",)))
+
+
+def _without(document: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+    return {key: value for key, value in document.items() if key not in keys}
+
+
+def _sha256(content: object) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def hash_files(plan_hash: str, files: Mapping[str, str]) -> str:
-    """The hash of the list of files: sha256 of the plan's hash and of all paths with their digests."""
-    return hashlib.sha256(json.dumps([plan_hash, sorted(files.items())]).encode()).hexdigest()
 
 
 def parse_document(content: bytes) -> dict[str, Any]:

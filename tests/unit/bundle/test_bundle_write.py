@@ -166,7 +166,7 @@ def test_a_list_with_a_stranger_on_it_needs_force(out: Path) -> None:
     document["files"]["notes.txt"] = hashlib.sha256(b"mine").hexdigest()
     (out / "plan.json").write_text(json.dumps(document))
     assert "was edited since: plan.json" in refusal(FILES, out).message
-    document["files_hash"] = hash_files("another plan", document["files"])
+    document["files_hash"] = hash_files(document | {"plan_hash": "another plan"})
     (out / "plan.json").write_text(json.dumps(document))
     assert "was edited since: plan.json" in refusal(FILES, out).message
 
@@ -314,5 +314,5 @@ def test_the_files_of_a_bundle() -> None:
     assert document["files"] == {
         path: hashlib.sha256(data).hexdigest() for path, data in files.items() if path != "plan.json"
     }
-    assert document["files_hash"] == hash_files(document["plan_hash"], document["files"])
+    assert document["files_hash"] == hash_files(document)
     assert "target_link_libraries" not in files["CMakeLists.txt"].decode()
