@@ -7,6 +7,7 @@ natural number, as sizes, offsets and counts are, unless its type is `Signed`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
@@ -72,6 +73,10 @@ def _is_integer(value: object) -> bool:
     return type(value) is int
 
 
+def _is_finite(value: object) -> bool:
+    return isinstance(value, int | float) and type(value) is not bool and abs(value) <= sys.float_info.max
+
+
 def _is_object(value: object) -> bool:
     return isinstance(value, dict)
 
@@ -85,7 +90,7 @@ _FORMS: dict[object, _Form] = {
     bool: _Form("true or false", "truth values", lambda value: isinstance(value, bool)),
     int: _Form("a natural number", "natural numbers", lambda value: _is_integer(value) and value >= 0),
     Signed: _Form("a number", "numbers", _is_integer),
-    float: _Form("a number", "numbers", lambda value: type(value) in (int, float)),
+    float: _Form("a number", "numbers", _is_finite),
     int | str: _Form("a number or a name", "integers and names", lambda value: type(value) in (int, str)),
     tuple[int, int]: _Form("two integers", "pairs of integers", _is_pair, lambda v, _: tuple(v), list),
     Target: _Form("an object", "objects", _is_object, load_description, dump),

@@ -74,6 +74,7 @@ def parse_document(content: bytes) -> dict[str, Any]:
     """
     try:
         document = json.loads(content.decode("utf-8"))
+        json.dumps(document, ensure_ascii=False).encode()  # half a surrogate pair is no text
     except (ValueError, RecursionError) as error:
         raise ValueError(f"cannot be read ({error})") from error
     if not isinstance(document, dict):

@@ -135,6 +135,9 @@ def test_every_member_of_a_wrong_type_is_named(tmp_path: Path) -> None:
             "buffers[0]: place: 'kind' is not one of planned, constant,",
         ),
         (("steps", 0, "alive", "image"), [1], "steps[0]: alive: 'image' is not two integers"),
+        (("inputs", 0, "scale"), float("nan"), "inputs[0]: 'scale' is not a number"),
+        (("inputs", 0, "scale"), float("inf"), "inputs[0]: 'scale' is not a number"),
+        pytest.param(("inputs", 0, "scale"), 10**400, "inputs[0]: 'scale' is not a number", id="huge"),
         (("inputs", 0, "zero_point"), 0.5, "inputs[0]: 'zero_point' is not a number"),
         (("pools",), [1], "'pools' is not a list of objects"),
         (("buffers",), [*DOCUMENT["buffers"], DOCUMENT["buffers"][0]], "two buffers are named 'image'"),
@@ -143,6 +146,12 @@ def test_every_member_of_a_wrong_type_is_named(tmp_path: Path) -> None:
 )
 def test_what_is_wrong_is_said(path: Keys, value: object, reason: str, tmp_path: Path) -> None:
     assert reason in refusal(changed(path, value), tmp_path)
+
+
+def test_a_text_with_half_a_character_cannot_be_read(tmp_path: Path) -> None:
+    reason = refusal({**digits_document(), "model": "\ud800"}, tmp_path)
+    assert "plan.json cannot be read" in reason
+    reason.encode()
 
 
 def test_a_negative_zero_point_is_a_number() -> None:
