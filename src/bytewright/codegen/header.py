@@ -77,8 +77,10 @@ def _write_version(writer: Writer, plan: Plan, names: Names) -> None:
 
 def _write_memory(writer: Writer, plan: Plan, names: Names, embedding: Embedding) -> None:
     writer.heading("Memory")
-    writer.comment("Bytes, exact: what each pool holds. One byte less is refused.")
-    for pool in (*plan.used_pools(Role.WORKSPACE), *plan.used_pools(Role.PARAMETERS)):
+    pools = (*plan.used_pools(Role.WORKSPACE), *plan.used_pools(Role.PARAMETERS))
+    if pools:
+        writer.comment("Bytes, exact: what each pool holds. One byte less is refused.")
+    for pool in pools:
         writer.line(f"#define {names.size(pool)} {pool.used_bytes}")
         writer.line(f"#define {names.alignment(pool)} {pool.alignment}")
     writer.comment(

@@ -202,3 +202,21 @@ def test_each_function_says_which_errors_it_returns(io: Io, pools: str, batch_ma
             said = re.search(r"Returns DIGITS_OK, or the error ([\w, ]+)\.$", text)
             assert said is not None, name
             assert set(re.findall(r"[A-Z_]+", said[1])) == errors_in(source, name), name
+
+
+def test_without_a_pool_nothing_is_said_of_what_pools_hold() -> None:
+    text = """module copy
+      input %x : tensor<8xi8>
+      output %y : tensor<8xi8>
+      kernel copy_all(x : buffer<8xi8> r, y : buffer<8xi8> w) on cpu {
+        for i : i32 in 0 .. 8 {
+          y[i] = x[i]
+        }
+      }
+      entry main(x : buffer<8xi8> r, y : buffer<8xi8> w) on cpu {
+        call_extern copy_all(&x, &y)
+      }"""
+    files = compile_model(read_module(text), load_target("host"), Options()).files
+    header = files["include/copy.h"].decode()
+    assert "WORKSPACE_SIZE" not in header
+    assert "what each pool holds" not in header
