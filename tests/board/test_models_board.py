@@ -88,8 +88,8 @@ def test_a_hundred_random_inputs_in_one_image(name: str, logits: bool) -> None:
 def stack_bytes(folder: Path) -> tuple[int, int]:
     """<M>_STACK_PLANNED_BYTES and <M>_STACK_SIZE of the header."""
     bundle_read = read_bundle(folder)
-    header = (folder / "include" / f"{bundle_read.model}.h").read_text()
-    prefix = bundle_read.model.upper()
+    header = (folder / "include" / f"{bundle_read.plan.model}.h").read_text()
+    prefix = bundle_read.plan.model.upper()
     planned = re.search(rf"#define {prefix}_STACK_PLANNED_BYTES (\d+)", header)
     limit = re.search(rf"#define {prefix}_STACK_SIZE (\d+)", header)
     assert planned is not None

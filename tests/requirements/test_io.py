@@ -270,7 +270,7 @@ def test_p8_a_paranoid_run_finds_inputs_and_outputs_where_the_plan_has_them(tmp_
     write_bundle(three_inputs_compiled().files, tmp_path / "three")
     for folder in (tmp_path / "three", bundle(KWS, load_target(HOST), io=Io.WORKSPACE)):
         ran = run_paranoid(folder, seed=SEED)
-        (plain, *_) = run_batch(folder, [random_run_inputs(read_bundle(folder), SEED)]).outputs
+        (plain, *_) = run_batch(folder, [random_run_inputs(read_bundle(folder).plan, SEED)]).outputs
         for paranoid, expected in zip(ran.result.outputs, plain, strict=True):
             np.testing.assert_array_equal(paranoid, expected)
 
