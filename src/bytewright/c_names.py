@@ -124,12 +124,13 @@ def model_name(text: str) -> str:
 
 def unique_names(names: Iterable[str], taken: Collection[str]) -> dict[str, str]:
     """A C name for each name: itself where it can be, else made readable; no two alike, none that is taken."""
-    chosen: dict[str, str] = {}
     used = set(taken)
-    for name in names:
-        stem = name if is_c_name(name) else c_name(name, "name")
-        chosen[name] = unique_name(stem, used)
-    return chosen
+    return {name: unique_c_name(name, used) for name in names}
+
+
+def unique_c_name(name: str, taken: set[str]) -> str:
+    """As `unique_name`, of the name itself where it can be one in C, else of what makes it readable."""
+    return unique_name(name if is_c_name(name) else c_name(name, "name"), taken)
 
 
 def unique_name(name: str, taken: set[str], first: int = 1, between: str = "_") -> str:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection
 from dataclasses import replace
 
-from bytewright.c_names import unique_names
+from bytewright.c_names import unique_c_name, unique_names
 from bytewright.codegen.name_values import name_values
 from bytewright.ir.drop_unused import drop_unused
 from bytewright.ir.expr import Buffer, Expr, Load, Var, const
@@ -106,8 +106,7 @@ def _names_by_scope(kernel: PrimFunc, known: Collection[str], taken: Collection[
         stem = name
         while (found := _NUMBERED.fullmatch(stem)) and found[1] in known:
             stem = found[1]
-        (chosen[name],) = unique_names([stem], visible).values()
-        visible.add(chosen[name])
+        chosen[name] = unique_c_name(stem, visible)
 
     def visit(sequence: Seq, outside: set[str]) -> None:
         visible = set(outside)

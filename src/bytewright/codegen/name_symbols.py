@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bytewright.c_names import c_name, is_c_name, model_name, unique_names
+from bytewright.c_names import c_name, is_c_name, model_name, unique_c_name
 from bytewright.codegen.expressions import function_names
 from bytewright.diagnostics import compile_error
 from bytewright.ir.border import Border
@@ -108,8 +108,7 @@ def _kernel_names(module: Module) -> dict[str, str]:
     chosen = {name: name for name in own}
     used = taken | set(own)
     for name in others:
-        (chosen[name],) = unique_names([wanted[name]], used).values()
-        used.add(chosen[name])
+        chosen[name] = unique_c_name(wanted[name], used)
     return chosen
 
 

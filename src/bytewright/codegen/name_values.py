@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from bytewright.c_names import unique_names
+from bytewright.c_names import unique_name
 from bytewright.ir.address import flat_index
 from bytewright.ir.expr import Binary, BinaryOperator, Buffer, Const, Expr, Load, Select, Var, const
 from bytewright.ir.prim import For, If, Let, Region, Seq, Statement, Store, View
@@ -20,7 +20,6 @@ from bytewright.ir.walk import operands, regions, walk_expression, walk_statemen
 
 # Of one of several views in a row.
 _NUMBER = re.compile(r"(?<![_\d])\d+$")
-_LOGICAL = (BinaryOperator.LOGICAL_AND, BinaryOperator.LOGICAL_OR)
 Indices = tuple[Expr, ...]
 
 
@@ -34,9 +33,7 @@ class _Names:
     used: set[str]
 
     def fresh(self, name: str, like: Expr) -> Var:
-        (chosen,) = unique_names([name], self.used).values()
-        self.used.add(chosen)
-        return Var(chosen, like.dtype)
+        return Var(unique_name(name, self.used), like.dtype)
 
     def sequence(self, sequence: Seq, loop: Var | None = None) -> Seq:
         """A sequence, which may be the body of a loop, and what is inside it."""
@@ -52,7 +49,7 @@ class _Names:
                     otherwise = None if statement.otherwise is None else self.sequence(statement.otherwise)
                     then = self.sequence(statement.then)
                     statements.append(replace(statement, then=then, otherwise=otherwise))
-                case View(condition=Binary() as condition) if condition.operator in _LOGICAL:
+                case View(condition=Binary() as condition) if condition.operator.is_lazy:
                     number = _NUMBER.search(statement.buffer.name)
                     inside = self.fresh(f"inside{number[0] if number else ''}", condition)
                     statements += [Let(inside, condition), replace(statement, condition=inside)]
@@ -156,7 +153,7 @@ def _loads(expression: Expr) -> Iterator[Load]:
     match expression:
         case Select():
             always: tuple[Expr, ...] = (expression.condition,)
-        case Binary() if expression.operator in _LOGICAL:
+        case Binary() if expression.operator.is_lazy:
             always = (expression.left,)
         case _:
             always = operands(expression)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 
+from bytewright.c_names import unique_name
+
 
 def memory_name(foreign: str, taken: set[str]) -> str:
     """A lower-case name of a memory, a C identifier, different from those taken, to which it is added."""
     text = re.sub(r"[^a-z0-9_]", "_", foreign.lower())
     text = text if re.match("[a-z]", text) else f"m_{text.lstrip('_')}"
-    name, number = text, 2
-    while name in taken:
-        name, number = f"{text}_{number}", number + 1
-    taken.add(name)
-    return name
+    return unique_name(text, taken, first=2)
 
 
 def target_name(foreign: str) -> str:
