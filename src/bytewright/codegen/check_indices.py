@@ -199,7 +199,7 @@ class _Checker:
 
     def binary(self, node: Binary) -> Range | None:
         left = self.range(node.left)
-        if node.operator in (BinaryOperator.LOGICAL_AND, BinaryOperator.LOGICAL_OR):
+        if node.operator.is_lazy:
             with self.where(node.left, node.operator is BinaryOperator.LOGICAL_AND) as reachable:
                 if reachable:
                     self.range(node.right)

@@ -77,6 +77,11 @@ class BinaryOperator(Enum):
         """True if the result is a truth value."""
         return self in _COMPARISONS
 
+    @property
+    def is_lazy(self) -> bool:
+        """True if the right operand is evaluated only where the left one does not decide."""
+        return self in (BinaryOperator.LOGICAL_AND, BinaryOperator.LOGICAL_OR)
+
 
 _COMPARISONS = frozenset(
     {

@@ -417,9 +417,9 @@ class _Translator:
         operator, dtype = node.operator, node.left.dtype
         if node.right.dtype is not dtype:
             raise InternalError(f"'{self.function.name}': operands of '{operator.value}' differ in type")
-        lazy = operator in (BinaryOperator.LOGICAL_AND, BinaryOperator.LOGICAL_OR)
-        left, right = self.value(node.left, strict), self.value(node.right, strict and not lazy)
-        if lazy:
+        left = self.value(node.left, strict)
+        right = self.value(node.right, strict and not operator.is_lazy)
+        if operator.is_lazy:
             return f"({left} {_PYTHON_OPERATORS[operator]} {right})"
         if dtype not in ARITHMETIC and (operator, dtype) != (BinaryOperator.EQ, DType.BOOL):
             raise InternalError(f"'{self.function.name}': '{operator.value}' is not defined on {dtype.value}")

@@ -47,7 +47,6 @@ from bytewright.ir.walk import as_any, named_buffers, regions
 
 ARITHMETIC = frozenset({DType.I16, DType.I32, DType.I64, DType.F32, DType.F64})
 _INTEGER_ONLY = frozenset({BinaryOperator.MOD, BinaryOperator.SHL, BinaryOperator.SHR, BinaryOperator.AND})
-_LOGICAL = frozenset({BinaryOperator.LOGICAL_AND, BinaryOperator.LOGICAL_OR})
 _INDEX_TYPES = frozenset({DType.I32, DType.I64})
 MAX_ALIGNMENT = 1 << 28  # of an object, in gcc and ELF
 
@@ -466,7 +465,7 @@ class _Checker:
     def binary(self, node: Binary) -> None:
         operator, left = node.operator, node.left.dtype
         self.same_type(left, node.right, f"left operand of '{operator.value}'")
-        if operator in _LOGICAL:
+        if operator.is_lazy:
             admitted = left is DType.BOOL
         elif operator is BinaryOperator.EQ:
             admitted = left is DType.BOOL or left in ARITHMETIC

@@ -58,7 +58,6 @@ from bytewright.ir.verify.violation import INVALID, UNWRITTEN, Violation
 from bytewright.ir.walk import expressions, operands, walk_expression, walk_statements
 
 _UNKNOWN = Var("", DType.I32)  # an index of which nothing is known
-_LAZY = (BinaryOperator.LOGICAL_AND, BinaryOperator.LOGICAL_OR)
 MAX_PLACES = 1 << 12  # that a part of a parameter is passed to from one call
 MAX_ELEMENTS = 1 << 26  # of larger buffers elements are not told apart
 MAX_TURN_ELEMENTS = 1 << 26  # that are looked at, in all, where turns are looked at one by one
@@ -539,7 +538,7 @@ class _Function:
                 for side, when in ((node.if_true, True), (node.if_false, False)):
                     if truth in (None, when):
                         pending.append((side, is_certain and truth is not None))
-            elif isinstance(node, Binary) and node.operator in _LAZY:
+            elif isinstance(node, Binary) and node.operator.is_lazy:
                 decides = node.operator is BinaryOperator.LOGICAL_AND
                 truth = self.definitions.truth_of(node.left, ranges)
                 pending.append((node.left, is_certain))
@@ -635,6 +634,6 @@ def _uncertain(touch: _Touch) -> _Touch:
 def _has_choice(expression: Expr) -> bool:
     """Whether some of the expression's operands are evaluated only at times."""
     return any(
-        isinstance(node, Select) or (isinstance(node, Binary) and node.operator in _LAZY)
+        isinstance(node, Select) or (isinstance(node, Binary) and node.operator.is_lazy)
         for node in walk_expression(expression)
     )
