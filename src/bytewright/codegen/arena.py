@@ -17,14 +17,9 @@ from bytewright.ir.expr import Buffer
 from bytewright.ir.prim import Call, Region
 from bytewright.ir.types import Symbol
 from bytewright.record.names import Names
-from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedPool
+from bytewright.record.plan import PlaceKind, Plan
 
 _STATUS = "request_status"
-
-
-def arena_pools(plan: Plan) -> tuple[PlannedPool, ...]:
-    """The pools that memory is requested from at run time."""
-    return tuple(plan.pools[arena.place.name] for arena in plan.buffers_of(BufferRole.ARENA))
 
 
 def _depth(plan: Plan) -> int:
@@ -44,22 +39,21 @@ def _is_requested(plan: Plan, buffer: str) -> bool:
 
 def write_arena_sizes(writer: Writer, plan: Plan, names: Names) -> None:
     """The macros of the header: how large the arenas are, and how many requests are outstanding at most."""
-    if not arena_pools(plan):
+    if not plan.arenas:
         return
     writer.comment("Bytes of each arena, a part of its pool: the most that is requested from it at once.")
-    for arena in plan.buffers_of(BufferRole.ARENA):
-        writer.line(f"#define {names.arena_size(plan.pools[arena.place.name])} {arena.size_bytes}")
+    for arena, pool in plan.arenas:
+        writer.line(f"#define {names.arena_size(pool)} {arena.size_bytes}")
     writer.comment("Requests that are outstanding at once, at most.")
     writer.line(f"#define {names.arena_depth} {_depth(plan)}")
 
 
 def write_arena_types(writer: Writer, plan: Plan, names: Names) -> None:
     """The names of the pools, and what the context knows of an arena."""
-    pools = arena_pools(plan)
-    if not pools:
+    if not plan.arenas:
         return
     writer.comment("Pools that memory is requested from at run time.")
-    writer.enumeration([f"{names.arena_pool(pool)} = {index}" for index, pool in enumerate(pools)])
+    writer.enumeration([f"{names.arena_pool(pool)} = {index}" for index, (_, pool) in enumerate(plan.arenas)])
     writer.line()
     writer.comment("The blocks of an arena, the last requested one on top. Private.")
     blocks = "    uint64_t begin;\n    uint64_t used_bytes_before;"
@@ -72,7 +66,7 @@ def write_arena_types(writer: Writer, plan: Plan, names: Names) -> None:
 
 def write_arena_prototypes(writer: Writer, plan: Plan, names: Names) -> None:
     """The pair of functions, with what a run expects of them, whoever provides them."""
-    if not arena_pools(plan):
+    if not plan.arenas:
         return
     writer.comment(
         f"Requests memory from a pool, {names.prefix}_POOL_...; {names.run} does, around the kernels that need it. "
@@ -112,7 +106,7 @@ def backend_source(plan: Plan, names: Names) -> str:
     writer.line()
     with writer.block(f"static {names.arena_type} *find_arena({names.context_type} *context, int32_t pool)"):
         writer.refuse("context == NULL", "NULL")
-        for pool in arena_pools(plan):
+        for _, pool in plan.arenas:
             writer.refuse(f"pool == {names.arena_pool(pool)}", f"&context->{names.arena(pool)}")
         writer.line("return NULL;")
     writer.line()
@@ -159,7 +153,7 @@ def _write_free(writer: Writer, names: Names) -> None:
 
 def write_arena_helpers(writer: Writer, plan: Plan, names: Names) -> None:
     """What the run function needs to end well or not."""
-    if not arena_pools(plan):
+    if not plan.arenas:
         return
     with writer.block("static int32_t first_error(int32_t first, int32_t second)"):
         writer.line(f"return first != {names.ok} ? first : second;")
@@ -168,8 +162,7 @@ def write_arena_helpers(writer: Writer, plan: Plan, names: Names) -> None:
 
 def write_arena_resets(writer: Writer, plan: Plan, names: Names) -> None:
     """Empties the arenas: a run may find in the context whatever an application's own pair left there."""
-    for arena in plan.buffers_of(BufferRole.ARENA):
-        pool = plan.pools[arena.place.name]
+    for arena, pool in plan.arenas:
         member = f"context->{names.arena(pool)}"
         base = f"{names.base(pool)} + {names.argument(arena)}"
         writer.line(f"{member}.base = {base};")
@@ -187,7 +180,7 @@ def requests_of(call: Call, plan: Plan) -> tuple[Buffer, ...]:
 def describe_requests(requests: Sequence[Buffer], plan: Plan) -> str:
     """`; requests scratch0, scratch1 from the arena of 'ram', which has 144 B`."""
     pools = {buffer.name: plan.buffers[buffer.name].place.name for buffer in requests}
-    arenas = {arena.place.name: arena for arena in plan.buffers_of(BufferRole.ARENA)}
+    arenas = {pool.name: arena for arena, pool in plan.arenas}
     text = ""
     for pool in dict.fromkeys(pools.values()):
         names = ", ".join(name for name, owner in pools.items() if owner == pool)

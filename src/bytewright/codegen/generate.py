@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bytewright.codegen.arena import arena_pools, backend_source
+from bytewright.codegen.arena import backend_source
 from bytewright.codegen.check_places import check_places
 from bytewright.codegen.entry import entry_source
 from bytewright.codegen.externals import externals, externals_header
@@ -44,7 +44,7 @@ def generate_c(
     }
     if externals(module):
         texts[names.externals_header] = externals_header(module, names)
-    if arena_pools(plan):
+    if plan.arenas:
         texts[names.backend_source] = backend_source(plan, names)
     files = {path: text.encode() for path, text in texts.items()}
     return files | embedded_files(plan, names, contents, embedding)

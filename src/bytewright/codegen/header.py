@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from bytewright.codegen.arena import (
-    arena_pools,
     write_arena_prototypes,
     write_arena_sizes,
     write_arena_types,
@@ -209,7 +208,7 @@ def _write_pools(writer: Writer, plan: Plan, names: Names) -> None:
     members = (
         *(f"uint8_t *{pool.c_name};" for pool in plan.caller_workspaces),
         *(f"const uint8_t *{pool.c_name};" for pool in plan.set_parameters),
-        *(f"{names.arena_type} {names.arena(pool)};" for pool in arena_pools(plan)),
+        *(f"{names.arena_type} {names.arena(pool)};" for _, pool in plan.arenas),
     )
     writer.structure(names.context_type, members)
     arrays = plan.used_pools(Role.PARAMETERS, Provider.GENERATED)
@@ -275,7 +274,7 @@ def _returns(names: Names, errors: Sequence[str]) -> str:
 def _errors_of_a_run(module: Module, plan: Plan) -> list[str]:
     tensors = (*plan.inputs, *plan.outputs)
     is_aligned = bool(strict_alignments(module)) or any(tensor.dtype.size_bytes > 1 for tensor in tensors)
-    requests = bool(arena_pools(plan))
+    requests = bool(plan.arenas)
     is_possible = {
         "NULL": True,
         "NOT_SET": bool(plan.caller_workspaces or plan.set_parameters),

@@ -22,7 +22,7 @@ from bytewright.inspect.read_c import (
 )
 from bytewright.ir.border import Border
 from bytewright.record.names import Names, names_of
-from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedBuffer, PlannedPool
+from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedPool
 from bytewright.record.plan_file import PLAN_FILE, hash_document, hash_files
 from bytewright.target.model import Role
 
@@ -93,17 +93,12 @@ def _faults_of_header(directory: Path, plan: Plan, names: Names) -> Iterator[str
     expected: dict[str, int] = {}
     for pool in (pool for pool in plan.pools.values() if pool.used_bytes):
         expected |= {names.size(pool): pool.used_bytes, names.alignment(pool): pool.alignment}
-    for arena, pool in _arenas(plan):
+    for arena, pool in plan.arenas:
         expected[names.arena_size(pool)] = arena.size_bytes
     for stack in tuple(plan.stack.values())[:1]:  # that of the entry
         expected[names.stack_planned_bytes] = stack.planned_bytes
         expected[names.stack_size] = stack.size_bytes
     yield from _differences(path, expected, read_macros(header))
-
-
-def _arenas(plan: Plan) -> list[tuple[PlannedBuffer, PlannedPool]]:
-    arenas = plan.buffers_of(BufferRole.ARENA)
-    return [(arena, plan.pools[arena.place.name]) for arena in arenas if arena.place.name in plan.pools]
 
 
 def _faults_of_source(directory: Path, plan: Plan, names: Names) -> Iterator[str]:
@@ -154,7 +149,7 @@ def _differences_of_addresses(path: str, plan: Plan, names: Names, source: str) 
 
 def _differences_of_arenas(path: str, plan: Plan, names: Names, source: str) -> Iterator[str]:
     """Where the arenas begin, and how large the run function says that they are."""
-    arenas = {names.arena(pool): (names.argument(b), names.arena_size(pool)) for b, pool in _arenas(plan)}
+    arenas = {names.arena(pool): (names.argument(b), names.arena_size(pool)) for b, pool in plan.arenas}
     set_arenas = read_arenas(source, names)
     wrong = [arena for arena in {**arenas, **set_arenas} if arenas.get(arena) != set_arenas.get(arena)]
     if wrong:

@@ -184,7 +184,7 @@ class Names:
         """
         name = tensor.c_name.upper()
         if (border, tensor.c_name) in self._alike:
-            name = f"{name}_X{hashlib.sha256(tensor.c_name.encode()).hexdigest()[:8].upper()}"
+            name = f"{name}{_mark(tensor.c_name)}".upper()
         return f"{self.prefix}_{border.name}_{name}_{what}"
 
     def bound(self, extent: str) -> str:
@@ -200,7 +200,7 @@ class Names:
         return f"{self.model}_{border.value}_"
 
     @staticmethod
-    def member(border: Border, c_name: str) -> str:
+    def member(border: Border | BufferRole, c_name: str) -> str:
         """`inputs->x`: an input or output in the structures that a run is given."""
         return f"{border.value}s->{c_name}"
 
@@ -217,7 +217,7 @@ class Names:
         """What a call of the entry names a buffer by."""
         match buffer.place.kind:
             case PlaceKind.CALLER:
-                return f"{buffer.role.value}s->{buffer.place.name}"
+                return self.member(buffer.role, buffer.place.name)
             case PlaceKind.ARENA:
                 return self.request(buffer.name)
             case _:
@@ -239,7 +239,12 @@ def _part(buffer: str) -> str:
     plain = c_identifier(buffer.replace("/", "__"))
     if _PLAIN_NAME.fullmatch(buffer):
         return plain
-    return f"{plain}_x{hashlib.sha256(buffer.encode()).hexdigest()[:8]}"
+    return f"{plain}{_mark(buffer)}"
+
+
+def _mark(name: str) -> str:
+    """`_x1a2b3c4d`: digits of a name's hash, for one that could be mistaken for another without them."""
+    return f"_x{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def symbols_of_model(model: str, inputs: Iterable[str], outputs: Iterable[str]) -> set[str]:
@@ -268,10 +273,6 @@ def check_names(plan: Plan, names: Names) -> None:
                 raise compile_error("BW109", message, help="rename one of the two")
 
 
-def _arena_pools(plan: Plan) -> list[PlannedPool]:
-    return [plan.pools[arena.place.name] for arena in plan.buffers_of(BufferRole.ARENA)]
-
-
 def _macros(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
     of_the_model = (
         *(names.stack_planned_bytes, names.stack_size, names.aligned, names.section, names.step),
@@ -283,7 +284,7 @@ def _macros(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
     for pool in plan.pools.values():
         for name in (names.size(pool), names.alignment(pool), names.initializer(pool)):
             yield name, f"pool '{pool.name}'"
-    for pool in _arena_pools(plan):
+    for _, pool in plan.arenas:
         for name in (names.arena_size(pool), names.arena_pool(pool)):
             yield name, f"the arena of pool '{pool.name}'"
     for symbol in plan.symbols:
@@ -301,5 +302,5 @@ def _macros(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
 def _members(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
     for pool in plan.pools.values():
         yield pool.c_name, f"pool '{pool.name}'"
-    for pool in _arena_pools(plan):
+    for _, pool in plan.arenas:
         yield names.arena(pool), f"the arena of pool '{pool.name}'"

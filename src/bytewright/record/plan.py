@@ -380,6 +380,14 @@ class Plan:
         """The buffers of one role, in the plan's order."""
         return tuple(buffer for buffer in self.buffers.values() if buffer.role is role)
 
+    @property
+    def arenas(self) -> tuple[tuple[PlannedBuffer, PlannedPool], ...]:
+        """What serves requests at run time, each with the pool that it is a part of, if there is such a pool."""
+        found = self.buffers_of(BufferRole.ARENA)
+        return tuple(
+            (arena, self.pools[arena.place.name]) for arena in found if arena.place.name in self.pools
+        )
+
     def buffers_in(self, pool: str) -> tuple[PlannedBuffer, ...]:
         """The buffers that have an offset in a pool, in the plan's order."""
         return tuple(b for b in self.buffers.values() if b.has_offset and b.place.name == pool)
