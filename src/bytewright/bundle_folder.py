@@ -5,8 +5,6 @@ and the plan's hash, so that a file that is struck off it is missed. Everything 
 whatever it is called, and links are foreign even where they lead to what is listed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -5,8 +5,6 @@ header is read by C and C++ compilers of any standard, after whatever headers of
 those languages, macros that stand without arguments, files of those libraries and CMake's own targets are avoided.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable
 

@@ -1,7 +1,5 @@
 """Reading what the user names: regular files alone, so that nothing waits for a pipe or reads a device for ever."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

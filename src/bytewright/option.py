@@ -4,8 +4,6 @@ The command line and the Python interface are both made from these declarations.
 which `parse` reads; the second also takes the values that each kind of option may have.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from enum import Enum

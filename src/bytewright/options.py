@@ -12,7 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Annotated, TypedDict
 
-from bytewright.ir.border import Io
+from bytewright import ir
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.option import (
     Choice,
@@ -122,11 +122,12 @@ class Options:
         ),
     ] = ()
     io: Annotated[
-        Io,
+        ir.Io,
         Option(
-            Choice(Io), "Where inputs and outputs are: the application brings them, or asks where they lie."
+            Choice(ir.Io),
+            "Where inputs and outputs are: the application brings them, or asks where they lie.",
         ),
-    ] = Io.CALLER
+    ] = ir.Io.CALLER
     batch_max: Annotated[
         int | None, Option(Count(), "Let each run compute 1 to N samples; the plan is made for N.")
     ] = None

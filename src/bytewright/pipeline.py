@@ -1,13 +1,12 @@
 """From a model to a bundle: the stages in order."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bytewright import ir
 from bytewright.bundle.write import bundle_files
 from bytewright.codegen.check_indices import check_indices
 from bytewright.codegen.generate import generate_c
@@ -18,8 +17,6 @@ from bytewright.frontends.registry import import_model
 from bytewright.input_file import read_input
 from bytewright.ir.analyses.clock import read_clock
 from bytewright.ir.analyses.stack import stack_uses
-from bytewright.ir.border import Io, allocates_border
-from bytewright.ir.module import Module
 from bytewright.ir.verify.admit import admit, admit_to_codegen
 from bytewright.lower.fold_pad import fold_pad
 from bytewright.lower.lower_graph import lower_graph
@@ -68,7 +65,7 @@ class Planned:
         trial: What storage and planner found.
     """
 
-    module: Module
+    module: ir.Module
     plan: Plan
     contents: Mapping[str, bytes]
     trial: Trial
@@ -84,7 +81,7 @@ class Compiled:
         files: Path in the bundle -> content.
     """
 
-    module: Module
+    module: ir.Module
     plan: Plan
     files: dict[str, bytes]
 
@@ -95,7 +92,7 @@ class Compiled:
 
 
 def compile_model(
-    model: Path | Module,
+    model: Path | ir.Module,
     target: Target,
     options: Options = NOTHING_ASKED,
     *,
@@ -126,7 +123,7 @@ def compile_model(
 
 
 def plan_model(
-    model: Path | Module, target: Target, options: Options = NOTHING_ASKED, run: Runner | None = None
+    model: Path | ir.Module, target: Target, options: Options = NOTHING_ASKED, run: Runner | None = None
 ) -> Planned:
     """The stages of `compile_model` up to the plan; `run` carries them out."""
     find_solver(options.solver)  # before the model is read
@@ -160,8 +157,8 @@ def plan_model(
         module = run(lower_tags, module, target)
     module = run(name_symbols, module)
     check_indices(module)
-    if allocates_border(module.main):  # a text that was printed after `place_io`
-        options = replace(options, io=Io.WORKSPACE)
+    if ir.allocates_border(module.main):  # a text that was printed after `place_io`
+        options = replace(options, io=ir.Io.WORKSPACE)
 
     # storage and plan (`store`), as asked for; or else the refusal says with which other options there is a plan
     trial = require_fit(
@@ -189,7 +186,7 @@ def plan_model(
 
 
 def store(
-    module: Module, run: Runner, conditions: Conditions, *, node_budget: int = DEFAULT_NODE_BUDGET
+    module: ir.Module, run: Runner, conditions: Conditions, *, node_budget: int = DEFAULT_NODE_BUDGET
 ) -> Trial:
     """Decides every allocation of a lowered module, and plans what goes to pools; whether it fits is in the trial.
 
@@ -201,7 +198,7 @@ def store(
     run.begin("storage")  # stack or pool, for each allocation
     check_scopes(module, target)
     check_addresses(module, target)
-    if options.io is Io.WORKSPACE:
+    if options.io is ir.Io.WORKSPACE:
         module = run(place_io, module)
     module = run(join_alignments, module)
     module = run(place_scratch, module, target)

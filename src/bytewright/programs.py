@@ -4,8 +4,6 @@ A missing program is BW501 and names the Debian package that has it; one that ca
 time limit.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

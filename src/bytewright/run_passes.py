@@ -1,17 +1,15 @@
 """Carries out passes, one after the other: tells what is being done, shows each module, and verifies it, always."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Concatenate, ParamSpec
 
-from bytewright.ir.module import Module
+from bytewright import ir
 from bytewright.ir.verify.stages import Stage, verify
 from bytewright.target.model import Target
 
 Progress = Callable[[str], None]
-AfterPass = Callable[[str, Module], None]
+AfterPass = Callable[[str, ir.Module], None]
 _Rest = ParamSpec("_Rest")
 
 # Every pass, in the order in which they run, and what a module is after it. Some run with certain options alone.
@@ -60,11 +58,11 @@ class Runner:
 
     def __call__(
         self,
-        run_pass: Callable[Concatenate[Module, _Rest], Module],
-        module: Module,
+        run_pass: Callable[Concatenate[ir.Module, _Rest], ir.Module],
+        module: ir.Module,
         *rest: _Rest.args,
         **named: _Rest.kwargs,
-    ) -> Module:
+    ) -> ir.Module:
         """What the pass, which is known by its function's name, makes of the module.
 
         Raises:
@@ -76,8 +74,8 @@ class Runner:
         return self.verified(name, changed, PASSES[name], None if name in _REMADE else module)
 
     def verified(
-        self, pass_name: str, module: Module, stage: Stage, previous: Module | None = None
-    ) -> Module:
+        self, pass_name: str, module: ir.Module, stage: Stage, previous: ir.Module | None = None
+    ) -> ir.Module:
         """The module that a pass returned, shown to whoever watches and then verified."""
         if self.after_pass is not None:
             self.after_pass(pass_name, module)

@@ -13,8 +13,6 @@ There are three ways, the first that is possible is taken:
 Nothing is removed but files with digests that were looked at before, and folders that are empty.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import shutil

@@ -6,8 +6,6 @@ both of its hashes hold. A compile that was killed while it replaced files one b
 next compile can end the work.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What a bundle consists of, and writing it: all files or none."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from os import PathLike

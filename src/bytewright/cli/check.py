@@ -1,7 +1,5 @@
 """`bytewright check`: a bundle is proved again."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from pathlib import Path

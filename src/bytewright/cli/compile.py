@@ -1,7 +1,5 @@
 """`bytewright compile`: a model becomes a bundle."""
 
-from __future__ import annotations
-
 import json
 from contextlib import nullcontext
 from pathlib import Path

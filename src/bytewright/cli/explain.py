@@ -1,7 +1,5 @@
 """`bytewright explain`: why a buffer is where it is."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

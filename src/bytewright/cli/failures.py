@@ -4,8 +4,6 @@ Here and nowhere else exceptions become exit statuses, so that no command can en
 that means something else.
 """
 
-from __future__ import annotations
-
 import difflib
 import os
 import sys

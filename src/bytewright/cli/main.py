@@ -1,7 +1,5 @@
 """`bytewright`: the group of all commands."""
 
-from __future__ import annotations
-
 import click
 
 from bytewright import __version__

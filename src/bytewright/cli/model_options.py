@@ -1,7 +1,5 @@
 """The options of every command that compiles a model, as their declarations say (`options.py`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum

@@ -1,7 +1,5 @@
 """`bytewright ops`: which operators models may use, and their limits."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 

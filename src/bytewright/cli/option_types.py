@@ -1,7 +1,5 @@
 """Options whose values have a syntax of their own: parsed once, here; a malformed one is a usage error."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`bytewright plan`: the planner by itself, on a CSV file of buffers; or on a model, whose plan is shown."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Generator
 from contextlib import contextmanager

@@ -13,13 +13,11 @@ from types import TracebackType
 
 import click
 
-from bytewright import __version__
+from bytewright import __version__, ir
 from bytewright.diagnostics import CompileError, compile_error
 from bytewright.frontends.text.constants_file import SUFFIX as CONSTANTS_SUFFIX
 from bytewright.frontends.text.constants_file import constants_archive
 from bytewright.frontends.text.import_text import SHARED_CONSTANTS, SUFFIX
-from bytewright.ir.data import TensorData
-from bytewright.ir.module import Module
 from bytewright.ir.text.print_module import module_data, named_constants, print_module
 from bytewright.option import OptionSyntaxError
 from bytewright.run_passes import PASSES
@@ -65,7 +63,7 @@ class Printer:
     options: tuple[PrintOption, ...]
     kept: tuple[Path, ...] = ()
     ran: list[str] = field(default_factory=list[str])
-    shared: dict[str, TensorData] = field(default_factory=dict[str, TensorData])
+    shared: dict[str, ir.TensorData] = field(default_factory=dict[str, ir.TensorData])
 
     def __enter__(self) -> Printer:
         for option in self.options:
@@ -78,7 +76,7 @@ class Printer:
                 _refuse_foreign(option.file / SHARED_CONSTANTS, option.file.glob(f"*{SUFFIX}"))
         return self
 
-    def after_pass(self, pass_name: str, module: Module) -> None:
+    def after_pass(self, pass_name: str, module: ir.Module) -> None:
         """Prints the module if that was asked for."""
         self.ran.append(pass_name)
         text = f"{_MARK} {__version__} after {pass_name}.\n{print_module(module)}"
@@ -93,7 +91,7 @@ class Printer:
             else:
                 self._write(option.file, text, named_constants(module))
 
-    def _write(self, file: Path, text: str, constants: Mapping[str, TensorData] | None) -> None:
+    def _write(self, file: Path, text: str, constants: Mapping[str, ir.TensorData] | None) -> None:
         beside = file.with_suffix(CONSTANTS_SUFFIX)
         for path in (file, beside):
             if any(path.exists() and kept.exists() and path.samefile(kept) for kept in self.kept):

@@ -1,7 +1,5 @@
 """Progress on standard error: a line that changes while there is a terminal to show it, else nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """`bytewright report`: how a bundle uses its memories, and what grew from one to the next."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

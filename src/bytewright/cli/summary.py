@@ -1,7 +1,5 @@
 """What a plan needs, in a few lines: for commands that made one."""
 
-from __future__ import annotations
-
 from bytewright.record.plan import Plan
 from bytewright.target import format_size
 

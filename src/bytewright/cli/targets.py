@@ -1,7 +1,5 @@
 """`bytewright targets`: which targets there are, what one of them looks like once resolved, and importing more."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

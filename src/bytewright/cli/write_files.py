@@ -5,8 +5,6 @@ or as it is to be. A link is followed; what is no regular file (a device, a pipe
 there would replace it.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

@@ -4,18 +4,13 @@ The pair stands in a file of its own, so that an application can leave it out an
 planned buffer; what is known of its blocks stands in the context, so no byte of the pool is hidden from the plan.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from math import prod
 
+from bytewright import ir
 from bytewright.codegen.writer import Writer
-from bytewright.ir.address import storage_shape
-from bytewright.ir.expr import Buffer
-from bytewright.ir.prim import Call, Region
-from bytewright.ir.types import Symbol
 from bytewright.record.names import Names
 from bytewright.record.plan import PlaceKind, Plan
 
@@ -171,13 +166,13 @@ def write_arena_resets(writer: Writer, plan: Plan, names: Names) -> None:
         writer.line(f"{member}.depth = 0;")
 
 
-def requests_of(call: Call, plan: Plan) -> tuple[Buffer, ...]:
+def requests_of(call: ir.Call, plan: Plan) -> tuple[ir.Buffer, ...]:
     """What a call needs that is requested at run time, in order and once each."""
-    buffers = dict.fromkeys(a.buffer for a in call.arguments if isinstance(a, Region))
+    buffers = dict.fromkeys(a.buffer for a in call.arguments if isinstance(a, ir.Region))
     return tuple(buffer for buffer in buffers if _is_requested(plan, buffer.name))
 
 
-def describe_requests(requests: Sequence[Buffer], plan: Plan) -> str:
+def describe_requests(requests: Sequence[ir.Buffer], plan: Plan) -> str:
     """`; requests scratch0, scratch1 from the arena of 'ram', which has 144 B`."""
     pools = {buffer.name: plan.buffers[buffer.name].place.name for buffer in requests}
     arenas = {pool.name: arena for arena, pool in plan.arenas}
@@ -190,7 +185,7 @@ def describe_requests(requests: Sequence[Buffer], plan: Plan) -> str:
 
 @contextmanager
 def requested(
-    writer: Writer, plan: Plan, names: Names, requests: Sequence[Buffer]
+    writer: Writer, plan: Plan, names: Names, requests: Sequence[ir.Buffer]
 ) -> Generator[str | None, None, None]:
     """Requests before what is written inside, and their release behind it, nested: nothing stays on any way out.
 
@@ -210,7 +205,7 @@ def requested(
 
 
 @contextmanager
-def _held(writer: Writer, names: Names, buffer: Buffer, pool: str) -> Generator[None, None, None]:
+def _held(writer: Writer, names: Names, buffer: ir.Buffer, pool: str) -> Generator[None, None, None]:
     """One request, what is done if it is granted, and its release."""
     name = names.request(buffer.name)
     arguments = ["context", pool, _size_text(buffer), f"{buffer.alignment}"]
@@ -220,9 +215,9 @@ def _held(writer: Writer, names: Names, buffer: Buffer, pool: str) -> Generator[
         writer.listed(f"{_STATUS} = first_error", [_STATUS, f"{names.release}(context, {pool}, {name})"], ";")
 
 
-def _size_text(buffer: Buffer) -> str:
+def _size_text(buffer: ir.Buffer) -> str:
     """The bytes of a request as C text: the run's extents, if any, times a number, in 64 bits."""
-    shape = storage_shape(buffer)
-    names = [extent.name for extent in shape if isinstance(extent, Symbol)]
+    shape = ir.storage_shape(buffer)
+    names = [extent.name for extent in shape if isinstance(extent, ir.Symbol)]
     num_bytes = prod(extent for extent in shape if isinstance(extent, int)) * buffer.dtype.size_bytes
     return " * ".join([*(f"(uint64_t){name}" for name in names), str(num_bytes)])

@@ -6,39 +6,22 @@ a pointer, or has its address taken, is an array of one element. Every name is o
 scope ends: what the IR calls `lane_1`, because another loop has `lane`, is `lane` unless it stands inside that one.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from dataclasses import replace
 
+from bytewright import ir
 from bytewright.c_names import unique_c_name, unique_names
 from bytewright.codegen.name_values import name_values
 from bytewright.ir.drop_unused import drop_unused
-from bytewright.ir.expr import Buffer, Expr, Load, Var, const
-from bytewright.ir.prim import (
-    Allocate,
-    BufferParameter,
-    For,
-    If,
-    Let,
-    LoopKind,
-    Parameter,
-    PrimFunc,
-    Seq,
-    Statement,
-    Store,
-    View,
-)
 from bytewright.ir.rewrite import Rewriting, expand_unrolled, rewrite_sequence, substitute
-from bytewright.ir.types import Symbol
 from bytewright.ir.walk import blocks, names_in, regions, walk_statements
 
 # What a name ends with that another name was not free for.
 _NUMBERED = re.compile(r"(.+)_\d+")
 
 
-def c_form(kernel: PrimFunc, taken: Collection[str] = ()) -> PrimFunc:
+def c_form(kernel: ir.PrimFunc, taken: Collection[str] = ()) -> ir.PrimFunc:
     """The kernel in this form.
 
     Args:
@@ -54,45 +37,45 @@ def c_form(kernel: PrimFunc, taken: Collection[str] = ()) -> PrimFunc:
     return _renamed(plain, changed) if changed else plain
 
 
-def _unrolled(kernel: PrimFunc) -> PrimFunc:
+def _unrolled(kernel: ir.PrimFunc) -> ir.PrimFunc:
     """With copies for loops that are unrolled, and without what only folded away in them: `x * turn` in turn 0."""
 
-    def one_turn(statement: Statement) -> tuple[Statement, ...]:
-        if isinstance(statement, For) and statement.end - statement.begin == const(
+    def one_turn(statement: ir.Statement) -> tuple[ir.Statement, ...]:
+        if isinstance(statement, ir.For) and statement.end - statement.begin == ir.const(
             1, statement.variable.dtype
         ):
-            return (replace(statement, kind=LoopKind.UNROLLED),)
+            return (replace(statement, kind=ir.LoopKind.UNROLLED),)
         return (statement,)
 
     body = rewrite_sequence(kernel.body, Rewriting(statement=one_turn))
-    if any(isinstance(s, For) and s.kind is LoopKind.UNROLLED for s in walk_statements(body)):
+    if any(isinstance(s, ir.For) and s.kind is ir.LoopKind.UNROLLED for s in walk_statements(body)):
         body = drop_unused(expand_unrolled(body, _parameter_names(kernel)))
     opened = rewrite_sequence(body, Rewriting(statement=lambda node: (_with_open_ends(node),)))
     return replace(kernel, body=_open_end(opened))
 
 
-def _with_open_ends(node: Statement) -> Statement:
+def _with_open_ends(node: ir.Statement) -> ir.Statement:
     match node:
-        case For():
+        case ir.For():
             return replace(node, body=_open_end(node.body))
-        case If():
+        case ir.If():
             otherwise = None if node.otherwise is None else _open_end(node.otherwise)
             return replace(node, then=_open_end(node.then), otherwise=otherwise)
-        case Seq():
+        case ir.Seq():
             return _open_end(node)
         case _:
             return node
 
 
-def _open_end(sequence: Seq) -> Seq:
+def _open_end(sequence: ir.Seq) -> ir.Seq:
     """The sequence without a block around its end, unless arrays of other blocks could share the stack with it."""
-    *before, last = sequence.statements or (Seq(()),)
-    if isinstance(last, Seq) and not any(blocks(statement) for statement in before):
-        return Seq((*before, *last.statements))
+    *before, last = sequence.statements or (ir.Seq(()),)
+    if isinstance(last, ir.Seq) and not any(blocks(statement) for statement in before):
+        return ir.Seq((*before, *last.statements))
     return sequence
 
 
-def _names_by_scope(kernel: PrimFunc, known: Collection[str], taken: Collection[str]) -> dict[str, str]:
+def _names_by_scope(kernel: ir.PrimFunc, known: Collection[str], taken: Collection[str]) -> dict[str, str]:
     """The C name of everything that a kernel defines.
 
     Args:
@@ -108,15 +91,15 @@ def _names_by_scope(kernel: PrimFunc, known: Collection[str], taken: Collection[
             stem = found[1]
         chosen[name] = unique_c_name(stem, visible)
 
-    def visit(sequence: Seq, outside: set[str]) -> None:
+    def visit(sequence: ir.Seq, outside: set[str]) -> None:
         visible = set(outside)
         for statement in sequence.statements:
-            if isinstance(statement, Let):
+            if isinstance(statement, ir.Let):
                 define(statement.variable.name, visible)
-            elif isinstance(statement, Allocate | View):
+            elif isinstance(statement, ir.Allocate | ir.View):
                 define(statement.buffer.name, visible)
             inside = set(visible)
-            if isinstance(statement, For):
+            if isinstance(statement, ir.For):
                 define(statement.variable.name, inside)
             for block in blocks(statement):
                 visit(block, inside)
@@ -125,12 +108,12 @@ def _names_by_scope(kernel: PrimFunc, known: Collection[str], taken: Collection[
     return chosen
 
 
-def parameters_in_c(kernel: PrimFunc, taken: Collection[str] = ()) -> PrimFunc:
+def parameters_in_c(kernel: ir.PrimFunc, taken: Collection[str] = ()) -> ir.PrimFunc:
     """The kernel without its body, with the parameters of its C form."""
-    return c_form(replace(kernel, body=Seq(())), taken)
+    return c_form(replace(kernel, body=ir.Seq(())), taken)
 
 
-def with_variables_of_c(entry: PrimFunc, taken: Collection[str], fronts: tuple[str, ...]) -> PrimFunc:
+def with_variables_of_c(entry: ir.PrimFunc, taken: Collection[str], fronts: tuple[str, ...]) -> ir.PrimFunc:
     """The entry with names of C for its loop variables and what it calls by name; its buffers keep theirs.
 
     Args:
@@ -138,33 +121,33 @@ def with_variables_of_c(entry: PrimFunc, taken: Collection[str], fronts: tuple[s
         taken: What else the run function names.
         fronts: What names of other things begin with, whichever there are.
     """
-    variables = [s.variable for s in walk_statements(entry.body) if isinstance(s, For | Let)]
+    variables = [s.variable for s in walk_statements(entry.body) if isinstance(s, ir.For | ir.Let)]
     plain = [v.name for v in variables if not v.name.startswith(fronts)]
     names = unique_names(plain, taken)
     others = {v.name: f"own_{v.name}" for v in variables if v.name not in names}
     own = unique_names(others.values(), {*taken, *names.values()})
     names |= {old: own[name] for old, name in others.items()}
-    renamed: dict[Var, Expr] = {v: replace(v, name=names[v.name]) for v in variables}
+    renamed: dict[ir.Var, ir.Expr] = {v: replace(v, name=names[v.name]) for v in variables}
     return replace(entry, body=substitute(entry.body, renamed))
 
 
-def _renamed(kernel: PrimFunc, names: dict[str, str]) -> PrimFunc:
+def _renamed(kernel: ir.PrimFunc, names: dict[str, str]) -> ir.PrimFunc:
     """The kernel with other names for parameters and variables; an extent is called as the parameter of its value."""
 
-    def expression(node: Expr) -> Expr:
-        return replace(node, name=names.get(node.name, node.name)) if isinstance(node, Var) else node
+    def expression(node: ir.Expr) -> ir.Expr:
+        return replace(node, name=names.get(node.name, node.name)) if isinstance(node, ir.Var) else node
 
-    def buffer(node: Buffer) -> Buffer:
+    def buffer(node: ir.Buffer) -> ir.Buffer:
         shape = tuple(
             replace(extent, name=names.get(extent.name, extent.name))
-            if isinstance(extent, Symbol)
+            if isinstance(extent, ir.Symbol)
             else extent
             for extent in node.shape
         )
         return replace(node, name=names.get(node.name, node.name), shape=shape)
 
-    def parameter(node: Parameter) -> Parameter:
-        if isinstance(node, BufferParameter):
+    def parameter(node: ir.Parameter) -> ir.Parameter:
+        if isinstance(node, ir.BufferParameter):
             return replace(node, buffer=buffer(node.buffer))
         return replace(
             node, variable=replace(node.variable, name=names.get(node.variable.name, node.variable.name))
@@ -176,37 +159,39 @@ def _renamed(kernel: PrimFunc, names: dict[str, str]) -> PrimFunc:
     return replace(kernel, parameters=parameters, body=body, noalias=pairs)
 
 
-def _parameter_names(kernel: PrimFunc) -> list[str]:
-    return [p.buffer.name if isinstance(p, BufferParameter) else p.variable.name for p in kernel.parameters]
+def _parameter_names(kernel: ir.PrimFunc) -> list[str]:
+    return [
+        p.buffer.name if isinstance(p, ir.BufferParameter) else p.variable.name for p in kernel.parameters
+    ]
 
 
-def _scalars_in_memory(kernel: PrimFunc) -> dict[Buffer, Buffer]:
+def _scalars_in_memory(kernel: ir.PrimFunc) -> dict[ir.Buffer, ir.Buffer]:
     """Buffers without axes that are no variables, each with what it becomes."""
     found = [parameter.buffer for parameter in kernel.buffer_parameters]
     for statement in walk_statements(kernel.body):
         found += [region.buffer for region in regions(statement)]
-        if isinstance(statement, View):
+        if isinstance(statement, ir.View):
             found.append(statement.buffer)
     return {buffer: replace(buffer, shape=(1,), rows=None) for buffer in found if not buffer.shape}
 
 
-def _with_an_axis(kernel: PrimFunc, arrays: dict[Buffer, Buffer]) -> PrimFunc:
+def _with_an_axis(kernel: ir.PrimFunc, arrays: dict[ir.Buffer, ir.Buffer]) -> ir.PrimFunc:
     changed = set(arrays.values())
 
-    def expression(node: Expr) -> Expr:
-        if isinstance(node, Load) and not node.indices and node.buffer in changed:
-            return Load(node.buffer, (const(0),))
+    def expression(node: ir.Expr) -> ir.Expr:
+        if isinstance(node, ir.Load) and not node.indices and node.buffer in changed:
+            return ir.Load(node.buffer, (ir.const(0),))
         return node
 
-    def statement(node: Statement) -> tuple[Statement, ...]:
-        if isinstance(node, Store) and not node.indices and node.buffer in changed:
-            return (Store(node.buffer, (const(0),), node.value),)
+    def statement(node: ir.Statement) -> tuple[ir.Statement, ...]:
+        if isinstance(node, ir.Store) and not node.indices and node.buffer in changed:
+            return (ir.Store(node.buffer, (ir.const(0),), node.value),)
         return (node,)
 
     rewriting = Rewriting(expression, lambda buffer: arrays.get(buffer, buffer), statement)
     parameters = tuple(
         replace(parameter, buffer=rewriting.buffer(parameter.buffer))
-        if isinstance(parameter, BufferParameter)
+        if isinstance(parameter, ir.BufferParameter)
         else parameter
         for parameter in kernel.parameters
     )

@@ -5,41 +5,13 @@ known: every step of such arithmetic must fit its type wherever it is evaluated.
 lowering proves that, and the evaluator checks it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import assert_never
 
+from bytewright import ir
 from bytewright.diagnostics import Collector, CompileError, Diagnostic
-from bytewright.ir.address import flat_index, region_index
 from bytewright.ir.analyses.ranges import Range, combined_range
-from bytewright.ir.expr import (
-    Binary,
-    BinaryOperator,
-    Cast,
-    Const,
-    Expr,
-    Load,
-    ScalarCall,
-    Select,
-    Var,
-)
-from bytewright.ir.module import Module
-from bytewright.ir.prim import (
-    Allocate,
-    Call,
-    For,
-    If,
-    Let,
-    PrimFunc,
-    Region,
-    ScalarParameter,
-    Seq,
-    Statement,
-    Store,
-    View,
-)
 from bytewright.ir.symbols import symbols_of
 from bytewright.ir.text.print_prim import format_expression
 from bytewright.ir.walk import as_any
@@ -49,21 +21,21 @@ Given = dict[str, dict[int, Range | None]]
 _LONGEST_TEXT = 80
 # The comparison that holds where another does not, and the one with its sides swapped.
 _NEGATED = {
-    BinaryOperator.LT: BinaryOperator.GE,
-    BinaryOperator.LE: BinaryOperator.GT,
-    BinaryOperator.GT: BinaryOperator.LE,
-    BinaryOperator.GE: BinaryOperator.LT,
+    ir.BinaryOperator.LT: ir.BinaryOperator.GE,
+    ir.BinaryOperator.LE: ir.BinaryOperator.GT,
+    ir.BinaryOperator.GT: ir.BinaryOperator.LE,
+    ir.BinaryOperator.GE: ir.BinaryOperator.LT,
 }
 _MIRRORED = {
-    BinaryOperator.LT: BinaryOperator.GT,
-    BinaryOperator.LE: BinaryOperator.GE,
-    BinaryOperator.GT: BinaryOperator.LT,
-    BinaryOperator.GE: BinaryOperator.LE,
-    BinaryOperator.EQ: BinaryOperator.EQ,
+    ir.BinaryOperator.LT: ir.BinaryOperator.GT,
+    ir.BinaryOperator.LE: ir.BinaryOperator.GE,
+    ir.BinaryOperator.GT: ir.BinaryOperator.LT,
+    ir.BinaryOperator.GE: ir.BinaryOperator.LE,
+    ir.BinaryOperator.EQ: ir.BinaryOperator.EQ,
 }
 
 
-def check_indices(module: Module) -> None:
+def check_indices(module: ir.Module) -> None:
     """Refuses a module with index arithmetic that can leave its type.
 
     Raises:
@@ -80,7 +52,7 @@ def check_indices(module: Module) -> None:
     found.stop_if_any()
 
 
-def _refused(function: PrimFunc, node: Expr, reached: Range) -> Diagnostic:
+def _refused(function: ir.PrimFunc, node: ir.Expr, reached: Range) -> Diagnostic:
     text = format_expression(node)
     text = text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}..."
     extreme = reached[1] if reached[1] > node.dtype.bounds[1] else reached[0]
@@ -93,30 +65,30 @@ def _refused(function: PrimFunc, node: Expr, reached: Range) -> Diagnostic:
 class _Checker:
     """One function: the ranges of what is defined at the present statement, where they are known."""
 
-    def __init__(self, function: PrimFunc, given: Given) -> None:
+    def __init__(self, function: ir.PrimFunc, given: Given) -> None:
         self.given = given
         self.known: dict[str, Range] = {}
-        self.fault: tuple[Expr, Range] | None = None
+        self.fault: tuple[ir.Expr, Range] | None = None
         passed = given.get(function.name, {})
         for position, parameter in enumerate(function.parameters):
-            if isinstance(parameter, ScalarParameter):
+            if isinstance(parameter, ir.ScalarParameter):
                 self.define(parameter.variable, passed.get(position))
         for name, symbol in symbols_of(function).items():
             self.known[name] = symbol.lower, symbol.upper
 
     # Statements
 
-    def sequence(self, sequence: Seq) -> None:
+    def sequence(self, sequence: ir.Seq) -> None:
         for statement in sequence.statements:
             self.statement(statement)
 
-    def statement(self, statement: Statement) -> None:
+    def statement(self, statement: ir.Statement) -> None:
         match statement:
-            case Seq():
+            case ir.Seq():
                 self.sequence(statement)
-            case For():
+            case ir.For():
                 self.loop(statement)
-            case If():
+            case ir.If():
                 self.range(statement.condition)
                 with self.where(statement.condition) as reachable:
                     if reachable:
@@ -125,25 +97,25 @@ class _Checker:
                     with self.where(statement.condition, False) as reachable:
                         if reachable:
                             self.sequence(statement.otherwise)
-            case Let():
+            case ir.Let():
                 self.define(statement.variable, self.range(statement.value))
-            case Allocate():
+            case ir.Allocate():
                 pass
-            case View():
+            case ir.View():
                 self.view(statement)
-            case Store():
-                self.range(flat_index(statement.buffer, statement.indices))
+            case ir.Store():
+                self.range(ir.flat_index(statement.buffer, statement.indices))
                 self.range(statement.value)
-            case Call():
+            case ir.Call():
                 self.call(statement)
             case _:
                 assert_never(statement)
 
-    def define(self, variable: Var, found: Range | None) -> None:
+    def define(self, variable: ir.Var, found: Range | None) -> None:
         if found is not None:
             self.known[variable.name] = found
 
-    def loop(self, loop: For) -> None:
+    def loop(self, loop: ir.For) -> None:
         begin, end = self.range(loop.begin), self.range(loop.end)
         if begin is not None and end is not None:
             if begin[0] >= end[1]:
@@ -151,22 +123,22 @@ class _Checker:
             self.define(loop.variable, (begin[0], end[1] - 1))
         self.sequence(loop.body)
 
-    def view(self, view: View) -> None:
+    def view(self, view: ir.View) -> None:
         if view.condition is None or view.otherwise is None:
-            self.range(region_index(view.source))
+            self.range(ir.region_index(view.source))
             return
         self.range(view.condition)
         for region, holds in ((view.source, True), (view.otherwise, False)):
             with self.where(view.condition, holds) as reachable:
                 if reachable:
-                    self.range(region_index(region))
+                    self.range(ir.region_index(region))
 
-    def call(self, call: Call) -> None:
+    def call(self, call: ir.Call) -> None:
         """Checks the arguments, and adds what scalars can be to what the callee is known to be given."""
         callee = self.given.setdefault(call.callee, {})
         for position, argument in enumerate(call.arguments):
-            if isinstance(argument, Region):
-                self.range(region_index(argument))
+            if isinstance(argument, ir.Region):
+                self.range(ir.region_index(argument))
                 continue
             found = self.range(argument)
             before = callee.get(position, found)
@@ -174,33 +146,33 @@ class _Checker:
 
     # Expressions
 
-    def range(self, expression: Expr) -> Range | None:
+    def range(self, expression: ir.Expr) -> Range | None:
         """The range, where it is known; what leaves its type is noted, and then unknown."""
         node = as_any(expression)
         match node:
-            case Const():
+            case ir.Const():
                 return (int(node.value), int(node.value)) if node.dtype.is_integer else None
-            case Var():
+            case ir.Var():
                 return self.known.get(node.name)
-            case Load():
-                self.range(flat_index(node.buffer, node.indices))
+            case ir.Load():
+                self.range(ir.flat_index(node.buffer, node.indices))
                 return None
-            case Binary():
+            case ir.Binary():
                 return self.binary(node)
-            case Cast():
+            case ir.Cast():
                 found = self.range(node.operand)
                 return found if found is not None and _fits(found, node) else None
-            case ScalarCall():
+            case ir.ScalarCall():
                 return self.scalar_call(node)
-            case Select():
+            case ir.Select():
                 return self.select(node)
             case _:
                 assert_never(node)
 
-    def binary(self, node: Binary) -> Range | None:
+    def binary(self, node: ir.Binary) -> Range | None:
         left = self.range(node.left)
         if node.operator.is_lazy:
-            with self.where(node.left, node.operator is BinaryOperator.LOGICAL_AND) as reachable:
+            with self.where(node.left, node.operator is ir.BinaryOperator.LOGICAL_AND) as reachable:
                 if reachable:
                     self.range(node.right)
             return None
@@ -213,7 +185,7 @@ class _Checker:
             return None
         return found
 
-    def scalar_call(self, node: ScalarCall) -> Range | None:
+    def scalar_call(self, node: ir.ScalarCall) -> Range | None:
         """Looks at the function with what this call gives it."""
         function, found = node.function, [self.range(operand) for operand in node.operands]
         if function.result is None:
@@ -227,7 +199,7 @@ class _Checker:
         self.known = outside
         return result
 
-    def select(self, node: Select) -> Range | None:
+    def select(self, node: ir.Select) -> Range | None:
         self.range(node.condition)
         found: list[Range | None] = []
         for side, holds in ((node.if_true, True), (node.if_false, False)):
@@ -238,18 +210,18 @@ class _Checker:
         return None if len(known) < len(found) or not known else _hull(known[0], known[-1])
 
     @contextmanager
-    def where(self, condition: Expr, holds: bool = True) -> Generator[bool, None, None]:
+    def where(self, condition: ir.Expr, holds: bool = True) -> Generator[bool, None, None]:
         """Within the block variables are as a condition leaves them; yields False if it leaves them nothing."""
         before = dict(self.known)
         yield self.assume(condition, holds)
         self.known = before
 
-    def assume(self, condition: Expr, holds: bool) -> bool:
+    def assume(self, condition: ir.Expr, holds: bool) -> bool:
         """Narrows variables to what a condition leaves them; False if that is nothing."""
-        if not isinstance(condition, Binary):
+        if not isinstance(condition, ir.Binary):
             return True
         operator = condition.operator
-        if operator is (BinaryOperator.LOGICAL_AND if holds else BinaryOperator.LOGICAL_OR):
+        if operator is (ir.BinaryOperator.LOGICAL_AND if holds else ir.BinaryOperator.LOGICAL_OR):
             return self.assume(condition.left, holds) and self.assume(condition.right, holds)
         if operator not in _MIRRORED or (not holds and operator not in _NEGATED):
             return True
@@ -260,19 +232,19 @@ class _Checker:
         )
         return all(self.compare(left, comparison, right) for left, comparison, right in sides)
 
-    def compare(self, left: Expr, operator: BinaryOperator, right: Expr) -> bool:
+    def compare(self, left: ir.Expr, operator: ir.BinaryOperator, right: ir.Expr) -> bool:
         own, bound = self.range(left), self.range(right)
-        if not isinstance(left, Var) or own is None or bound is None:
+        if not isinstance(left, ir.Var) or own is None or bound is None:
             return True
         low, high = own
         match operator:
-            case BinaryOperator.LT:
+            case ir.BinaryOperator.LT:
                 high = min(high, bound[1] - 1)
-            case BinaryOperator.LE:
+            case ir.BinaryOperator.LE:
                 high = min(high, bound[1])
-            case BinaryOperator.GT:
+            case ir.BinaryOperator.GT:
                 low = max(low, bound[0] + 1)
-            case BinaryOperator.GE:
+            case ir.BinaryOperator.GE:
                 low = max(low, bound[0])
             case _:
                 low, high = max(low, bound[0]), min(high, bound[1])
@@ -280,7 +252,7 @@ class _Checker:
         return low <= high
 
 
-def _fits(found: Range, node: Expr) -> bool:
+def _fits(found: Range, node: ir.Expr) -> bool:
     if not node.dtype.is_integer:
         return False
     low, high = node.dtype.bounds

@@ -1,27 +1,24 @@
 """The last look at storage: what the module says of its buffers is what the plan says."""
 
-from __future__ import annotations
-
+from bytewright import ir
 from bytewright.diagnostics import InternalError
-from bytewright.ir.module import Module
-from bytewright.ir.prim import Allocate
 from bytewright.ir.walk import walk_statements
 from bytewright.record.plan import Plan
 
 
-def check_places(module: Module, plan: Plan) -> None:
+def check_places(module: ir.Module, plan: Plan) -> None:
     """Refuses a module with a tensor or a constant that has no place, or not that of the plan, and a plan with more.
 
     Raises:
         InternalError: A pass of storage or the verifier behind it is wrong.
     """
     statements = (s for entry in module.entries for s in walk_statements(entry.body))
-    allocations = [statement for statement in statements if isinstance(statement, Allocate)]
+    allocations = [statement for statement in statements if isinstance(statement, ir.Allocate)]
     definitions = (*allocations, *module.constant_buffers)
     for definition in definitions:
         buffer, storage = definition.buffer, definition.storage
         if storage.offset is None and storage.arena is None:
-            what = "" if isinstance(definition, Allocate) else "constant "
+            what = "" if isinstance(definition, ir.Allocate) else "constant "
             raise InternalError(f"{what}'{buffer.name}' has no offset")
         planned = plan.buffers.get(buffer.name)
         place = None if planned is None else (planned.place.name, planned.place.offset)

@@ -1,10 +1,9 @@
 """The checks of `<model>.c`: workspaces at set time, tensors at run time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from bytewright import ir
 from bytewright.codegen.expressions import memory_type
 from bytewright.codegen.overlaps import (
     SpanTable,
@@ -15,7 +14,6 @@ from bytewright.codegen.overlaps import (
     write_table,
 )
 from bytewright.codegen.writer import Writer
-from bytewright.ir.border import Border
 from bytewright.record.names import Names
 from bytewright.record.plan import Plan, PlannedPool
 
@@ -191,7 +189,7 @@ def write_run_checks(writer: Writer, plan: Plan, names: Names, strict: Mapping[s
         writer.refuse(f"context->{pool.c_name} == NULL", names.error("NOT_SET"))
     if plan.io_in_workspace:
         return
-    for border in Border:
+    for border in ir.Border:
         for tensor in plan.tensors(border):
             member = names.member(border, tensor.c_name)
             writer.refuse(f"{member} == NULL", names.error("NULL"))

@@ -1,9 +1,8 @@
 """`<model>.c`: offsets, checks, and the entry, which calls the kernels in order."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
+from bytewright import ir
 from bytewright.codegen.arena import write_arena_helpers, write_arena_resets
 from bytewright.codegen.checks import (
     needs_bool,
@@ -19,10 +18,6 @@ from bytewright.codegen.ports import address_head, run_head, strict_alignments
 from bytewright.codegen.set_parameters import write_set_parameters
 from bytewright.codegen.steps import MAX_NAMED, PlannedBuffers, StepWriter, address_in_pool
 from bytewright.codegen.writer import Writer
-from bytewright.ir.border import Border
-from bytewright.ir.module import Module
-from bytewright.ir.prim import Access, Allocate
-from bytewright.ir.types import format_shape
 from bytewright.ir.walk import walk_statements
 from bytewright.record.names import Names
 from bytewright.record.plan import Plan, PlannedPool
@@ -31,7 +26,7 @@ from bytewright.target.model import Provider, Role
 INT_MAX = (1 << 31) - 1
 
 
-def entry_source(module: Module, plan: Plan, names: Names, contents: Mapping[str, bytes]) -> str:
+def entry_source(module: ir.Module, plan: Plan, names: Names, contents: Mapping[str, bytes]) -> str:
     """The file."""
     writer = Writer()
     writer.title(f"Entry of model '{module.name}'. Every buffer lies where the plan put it.")
@@ -85,17 +80,19 @@ def _write_byte_order(writer: Writer) -> None:
     writer.line()
 
 
-def _write_offsets(writer: Writer, module: Module, plan: Plan, names: Names) -> None:
+def _write_offsets(writer: Writer, module: ir.Module, plan: Plan, names: Names) -> None:
     placed = [buffer for buffer in plan.buffers.values() if buffer.has_offset]
     if not placed:
         return
-    allocated = [s.buffer for e in module.entries for s in walk_statements(e.body) if isinstance(s, Allocate)]
+    allocated = [
+        s.buffer for e in module.entries for s in walk_statements(e.body) if isinstance(s, ir.Allocate)
+    ]
     types = {b.name: b for b in (*allocated, *(constant.buffer for constant in module.constant_buffers))}
     lines: list[str] = []
     defined: list[str] = []
     for buffer in placed:
         offset, what = buffer.place.offset or 0, types[buffer.name]
-        described = f"/* {what.dtype.value}[{format_shape(what.shape)}] */"
+        described = f"/* {what.dtype.value}[{ir.format_shape(what.shape)}] */"
         if offset <= INT_MAX:
             lines.append(f"{names.argument(buffer)} = {offset} {described}")
         else:  # no enumerator of C99
@@ -136,7 +133,7 @@ def _write_step_macro(writer: Writer, plan: Plan, names: Names) -> None:
         writer.line()
 
 
-def _write_run(writer: Writer, module: Module, plan: Plan, names: Names) -> None:
+def _write_run(writer: Writer, module: ir.Module, plan: Plan, names: Names) -> None:
     with writer.block(run_head(plan, names)):
         write_run_checks(writer, plan, names, strict_alignments(module))
         workspaces, parameters = (_used_pools(plan, role) for role in (Role.WORKSPACE, Role.PARAMETERS))
@@ -156,8 +153,8 @@ def _write_run(writer: Writer, module: Module, plan: Plan, names: Names) -> None
 
 def _write_address_functions(writer: Writer, plan: Plan, names: Names) -> None:
     """The functions that return where inputs and outputs lie in the workspace."""
-    for border in Border:
-        access = Access.READ if border is Border.OUTPUT else Access.WRITE
+    for border in ir.Border:
+        access = ir.Access.READ if border is ir.Border.OUTPUT else ir.Access.WRITE
         for tensor in plan.tensors(border):
             buffer = plan.buffers[tensor.buffer]
             pool = plan.pools[buffer.place.name]

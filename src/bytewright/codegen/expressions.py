@@ -1,74 +1,58 @@
 """Expressions as C text: explicit where C would convert with a loss, silent where it promotes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from enum import Enum
 from typing import assert_never
 
 import numpy as np
 
-from bytewright.ir.address import flat_index
-from bytewright.ir.expr import (
-    Binary,
-    BinaryOperator,
-    Buffer,
-    Cast,
-    Const,
-    Expr,
-    Load,
-    ScalarCall,
-    ScalarFunction,
-    Select,
-    Var,
-)
+from bytewright import ir
 from bytewright.ir.scalar_functions import SCALAR_FUNCTIONS
-from bytewright.ir.types import DType
 from bytewright.ir.walk import as_any, operands
 
 # Of a value. In memory a truth value is a byte of its own type, see `c_element_type`.
 C_TYPES = {
-    DType.BOOL: "bool",
-    DType.I8: "int8_t",
-    DType.U8: "uint8_t",
-    DType.I16: "int16_t",
-    DType.I32: "int32_t",
-    DType.I64: "int64_t",
-    DType.F32: "float",
-    DType.F64: "double",
+    ir.DType.BOOL: "bool",
+    ir.DType.I8: "int8_t",
+    ir.DType.U8: "uint8_t",
+    ir.DType.I16: "int16_t",
+    ir.DType.I32: "int32_t",
+    ir.DType.I64: "int64_t",
+    ir.DType.F32: "float",
+    ir.DType.F64: "double",
 }
-_LIMITS = {DType.I32: "INT32_MIN", DType.I64: "INT64_MIN"}
+_LIMITS = {ir.DType.I32: "INT32_MIN", ir.DType.I64: "INT64_MIN"}
 # Binding strength of C's operators.
 _PRIMARY, _UNARY, _MULTIPLY, _ADD, _SHIFT, _RELATION, _EQUALITY, _BIT_AND, _AND, _OR, _CHOICE = range(
     11, 0, -1
 )
 _STRENGTH = {
-    BinaryOperator.MUL: _MULTIPLY,
-    BinaryOperator.DIV: _MULTIPLY,
-    BinaryOperator.MOD: _MULTIPLY,
-    BinaryOperator.ADD: _ADD,
-    BinaryOperator.SUB: _ADD,
-    BinaryOperator.SHL: _SHIFT,
-    BinaryOperator.SHR: _SHIFT,
-    BinaryOperator.LT: _RELATION,
-    BinaryOperator.LE: _RELATION,
-    BinaryOperator.GT: _RELATION,
-    BinaryOperator.GE: _RELATION,
-    BinaryOperator.EQ: _EQUALITY,
-    BinaryOperator.AND: _BIT_AND,
-    BinaryOperator.LOGICAL_AND: _AND,
-    BinaryOperator.LOGICAL_OR: _OR,
+    ir.BinaryOperator.MUL: _MULTIPLY,
+    ir.BinaryOperator.DIV: _MULTIPLY,
+    ir.BinaryOperator.MOD: _MULTIPLY,
+    ir.BinaryOperator.ADD: _ADD,
+    ir.BinaryOperator.SUB: _ADD,
+    ir.BinaryOperator.SHL: _SHIFT,
+    ir.BinaryOperator.SHR: _SHIFT,
+    ir.BinaryOperator.LT: _RELATION,
+    ir.BinaryOperator.LE: _RELATION,
+    ir.BinaryOperator.GT: _RELATION,
+    ir.BinaryOperator.GE: _RELATION,
+    ir.BinaryOperator.EQ: _EQUALITY,
+    ir.BinaryOperator.AND: _BIT_AND,
+    ir.BinaryOperator.LOGICAL_AND: _AND,
+    ir.BinaryOperator.LOGICAL_OR: _OR,
 }
-_NARROW = (DType.I8, DType.U8, DType.I16)
-_PROMOTED = (DType.BOOL, *_NARROW)
+_NARROW = (ir.DType.I8, ir.DType.U8, ir.DType.I16)
+_PROMOTED = (ir.DType.BOOL, *_NARROW)
 
 
-def c_expression(expression: Expr) -> str:
+def c_expression(expression: ir.Expr) -> str:
     """The expression as C text."""
     return _text(expression)[0]
 
 
-def c_value(expression: Expr) -> str:
+def c_value(expression: ir.Expr) -> str:
     """The text of what a variable or a parameter of the expression's type becomes.
 
     C computes narrow integers as `int`, and the IR says that the result fits: a cast says so to the compiler.
@@ -78,44 +62,44 @@ def c_value(expression: Expr) -> str:
     return c_expression(expression)
 
 
-def c_stored(buffer: Buffer, expression: Expr) -> str:
+def c_stored(buffer: ir.Buffer, expression: ir.Expr) -> str:
     """The text of what an element becomes."""
-    if expression.dtype is DType.BOOL and is_in_memory(buffer):
+    if expression.dtype is ir.DType.BOOL and is_in_memory(buffer):
         return _truth_as_number(expression)
     return c_value(expression)
 
 
-def _is_promoted(expression: Expr) -> bool:
+def _is_promoted(expression: ir.Expr) -> bool:
     """Whether C gives an `int` where the IR has a narrower type."""
     match expression:
-        case Binary():
-            return expression.operator not in (BinaryOperator.MIN, BinaryOperator.MAX)
-        case Select():
+        case ir.Binary():
+            return expression.operator not in (ir.BinaryOperator.MIN, ir.BinaryOperator.MAX)
+        case ir.Select():
             return _is_promoted(expression.if_true) or _is_promoted(expression.if_false)
         case _:
             return False
 
 
-def is_in_memory(buffer: Buffer) -> bool:
+def is_in_memory(buffer: ir.Buffer) -> bool:
     """Whether a buffer is an array or a pointer; a kernel's variables are the buffers without axes (`in_axes`)."""
     return bool(buffer.shape)
 
 
-def c_element_type(buffer: Buffer) -> str:
+def c_element_type(buffer: ir.Buffer) -> str:
     """The C type of a buffer's elements: `memory_type`, but `bool` for a variable."""
     return memory_type(buffer.dtype) if is_in_memory(buffer) else C_TYPES[buffer.dtype]
 
 
-def memory_type(dtype: DType) -> str:
+def memory_type(dtype: ir.DType) -> str:
     """The C type of an element in memory. A truth value is a byte, 0 or 1: what C makes of `bool` is its own affair."""
-    return "uint8_t" if dtype is DType.BOOL else C_TYPES[dtype]
+    return "uint8_t" if dtype is ir.DType.BOOL else C_TYPES[dtype]
 
 
-def c_element(buffer: Buffer, indices: tuple[Expr, ...]) -> str:
+def c_element(buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> str:
     """An element of a buffer, or the variable that it is."""
     if not is_in_memory(buffer):
         return buffer.name
-    return f"{buffer.name}[{c_expression(flat_index(buffer, indices))}]"
+    return f"{buffer.name}[{c_expression(ir.flat_index(buffer, indices))}]"
 
 
 class Helper(Enum):
@@ -125,56 +109,62 @@ class Helper(Enum):
     MAX = "max"
     MIN = "min"
 
-    def name_for(self, dtype: DType) -> str:
+    def name_for(self, dtype: ir.DType) -> str:
         """The C function for a type."""
         return f"{self.value}_{dtype.value}"
 
 
 def function_names() -> frozenset[str]:
     """The C functions that expressions may call, whatever the module: no other function or variable is called so."""
-    return frozenset((*(helper.name_for(dtype) for helper in Helper for dtype in DType), *SCALAR_FUNCTIONS))
+    return frozenset(
+        (*(helper.name_for(dtype) for helper in Helper for dtype in ir.DType), *SCALAR_FUNCTIONS)
+    )
 
 
-def helped(node: Expr) -> tuple[Helper, tuple[Expr, ...]] | None:
+def helped(node: ir.Expr) -> tuple[Helper, tuple[ir.Expr, ...]] | None:
     """The function that an operation is a call of, and its operands; None for what C has an operator for."""
     match node:
-        case Binary(BinaryOperator.MIN, Binary(BinaryOperator.MAX, value, Const() as low), Const() as high):
+        case ir.Binary(
+            ir.BinaryOperator.MIN,
+            ir.Binary(ir.BinaryOperator.MAX, value, ir.Const() as low),
+            ir.Const() as high,
+        ):
             return Helper.CLAMP, (value, low, high)
-        case Binary(BinaryOperator.MIN | BinaryOperator.MAX as operator, left, right):
+        case ir.Binary(ir.BinaryOperator.MIN | ir.BinaryOperator.MAX as operator, left, right):
             return Helper(operator.value), (left, right)
         case _:
             return None
 
 
-def called_in(expression: Expr) -> Iterator[tuple[Helper, DType] | ScalarFunction]:
+def called_in(expression: ir.Expr) -> Iterator[tuple[Helper, ir.DType] | ir.ScalarFunction]:
     """The functions that the text of an expression calls."""
     call = helped(expression)
     if call is not None:
         yield call[0], expression.dtype
-    elif isinstance(expression, ScalarCall):
+    elif isinstance(expression, ir.ScalarCall):
         yield expression.function
     for operand in operands(expression) if call is None else call[1]:
         yield from called_in(operand)
 
 
-def _text(expression: Expr) -> tuple[str, int]:
+def _text(expression: ir.Expr) -> tuple[str, int]:
     """C text and its binding strength."""
     node = as_any(expression)
     match node:
-        case Const():
+        case ir.Const():
             return _constant(node)
-        case Var():
+        case ir.Var():
             return node.name, _PRIMARY
-        case Load():
+        case ir.Load():
             element = c_element(node.buffer, node.indices)
-            if node.dtype is DType.BOOL and is_in_memory(node.buffer):
+            if node.dtype is ir.DType.BOOL and is_in_memory(node.buffer):
                 return f"{element} != 0", _EQUALITY
             return element, _PRIMARY
-        case Binary():
+        case ir.Binary():
             return _binary(node)
-        case Cast():
+        case ir.Cast():
             return _cast(node)
-        case Select():
+        case ir.Select():
             condition, chosen, other = (
                 _inside(e, strength)
                 for e, strength in zip(
@@ -184,32 +174,32 @@ def _text(expression: Expr) -> tuple[str, int]:
                 )
             )
             return f"{condition} ? {chosen} : {other}", _CHOICE
-        case ScalarCall():
+        case ir.ScalarCall():
             return f"{node.function.name}({', '.join(map(c_value, node.operands))})", _PRIMARY
         case _:
             assert_never(node)
 
 
-def _inside(expression: Expr, strength: int) -> str:
+def _inside(expression: ir.Expr, strength: int) -> str:
     """The text, in parentheses unless it binds at least as strongly."""
     text, own = _text(expression)
     return text if own >= strength else f"({text})"
 
 
-def _constant(node: Const) -> tuple[str, int]:
+def _constant(node: ir.Const) -> tuple[str, int]:
     value = node.value
-    if node.dtype in (DType.F32, DType.F64):
+    if node.dtype in (ir.DType.F32, ir.DType.F64):
         return _float_constant(value, node.dtype)
     if node.dtype in _LIMITS and value == node.dtype.bounds[0]:
         return _LIMITS[node.dtype], _PRIMARY
-    text = f"INT64_C({abs(value)})" if node.dtype is DType.I64 else str(abs(value))
+    text = f"INT64_C({abs(value)})" if node.dtype is ir.DType.I64 else str(abs(value))
     return (text, _PRIMARY) if value >= 0 else (f"-{text}", _UNARY)
 
 
-def _float_constant(value: float, dtype: DType) -> tuple[str, int]:
+def _float_constant(value: float, dtype: ir.DType) -> tuple[str, int]:
     """The shortest digits that read back as the value, with its sign; macros of <math.h> for what has no digits."""
     with np.errstate(over="ignore"):
-        rounded = np.float32(value) if dtype is DType.F32 else np.float64(value)
+        rounded = np.float32(value) if dtype is ir.DType.F32 else np.float64(value)
     magnitude = np.abs(rounded)
     if np.isnan(magnitude):
         text = "NAN"
@@ -218,40 +208,40 @@ def _float_constant(value: float, dtype: DType) -> tuple[str, int]:
     else:
         text = repr(float(np.format_float_scientific(magnitude, unique=True, trim="-")))
         text = text if any(mark in text for mark in ".e") else f"{text}.0"
-        text = f"{text}f" if dtype is DType.F32 else text
+        text = f"{text}f" if dtype is ir.DType.F32 else text
     return (f"-{text}", _UNARY) if np.signbit(rounded) else (text, _PRIMARY)
 
 
-def _truth_as_number(expression: Expr) -> str:
-    if isinstance(expression, Const):
+def _truth_as_number(expression: ir.Expr) -> str:
+    if isinstance(expression, ir.Const):
         return c_expression(expression)
     # Without the cast gcc warns where it makes a shift of a comparison with 0.
     return f"(uint8_t)({_inside(expression, _UNARY)} ? 1 : 0)"
 
 
-def _binary(node: Binary) -> tuple[str, int]:
+def _binary(node: ir.Binary) -> tuple[str, int]:
     call = helped(node)
     if call is not None:
         return f"{call[0].name_for(node.dtype)}({', '.join(map(c_value, call[1]))})", _PRIMARY
     strength = _STRENGTH[node.operator]
     # Parentheses spare the reader C's table of precedences, but for operands that continue a sum or a product.
     continues = strength in (_MULTIPLY, _ADD) or (
-        strength in (_AND, _OR) and isinstance(node.left, Binary) and node.left.operator is node.operator
+        strength in (_AND, _OR) and isinstance(node.left, ir.Binary) and node.left.operator is node.operator
     )
     left_text, left_strength = _text(node.left)
     if left_strength < _UNARY and not (continues and left_strength == strength):
         left_text = f"({left_text})"
     right = node.right
-    if strength == _SHIFT and isinstance(right, Const):
-        right = Const(right.value, DType.I32)
+    if strength == _SHIFT and isinstance(right, ir.Const):
+        right = ir.Const(right.value, ir.DType.I32)
     return f"{left_text} {node.operator.value} {_inside(right, _UNARY)}", strength
 
 
-def _cast(node: Cast) -> tuple[str, int]:
-    if node.dtype is node.operand.dtype is DType.BOOL:
+def _cast(node: ir.Cast) -> tuple[str, int]:
+    if node.dtype is node.operand.dtype is ir.DType.BOOL:
         return _text(node.operand)
-    if node.dtype is DType.BOOL:
+    if node.dtype is ir.DType.BOOL:
         return f"{_inside(node.operand, _ADD)} != 0", _EQUALITY
-    if node.operand.dtype in _PROMOTED and node.dtype is DType.I32:
+    if node.operand.dtype in _PROMOTED and node.dtype is ir.DType.I32:
         return _text(node.operand)
     return f"({C_TYPES[node.dtype]}){_inside(node.operand, _UNARY)}", _UNARY

@@ -1,37 +1,33 @@
 """`<model>_externals.h`: prototypes of the functions that the application brings, with what each may rely on."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
+from bytewright import ir
 from bytewright.codegen.c_form import parameters_in_c
 from bytewright.codegen.includes import needs_bool_header
 from bytewright.codegen.prototypes import write_prototype
 from bytewright.codegen.writer import Writer
-from bytewright.ir.module import Module
-from bytewright.ir.prim import ParameterRole, PrimFunc
-from bytewright.ir.types import format_shape
 from bytewright.record.names import Names
 
 _WHAT_IT_IS = {
-    ParameterRole.ACTIVATION: "tensor",
-    ParameterRole.PARAMETER: "parameters",
-    ParameterRole.SCRATCH: "scratch",
+    ir.ParameterRole.ACTIVATION: "tensor",
+    ir.ParameterRole.PARAMETER: "parameters",
+    ir.ParameterRole.SCRATCH: "scratch",
 }
 _ACCESS = {"r": "read", "w": "written", "rw": "read and written"}
 
 
-def externals(module: Module) -> tuple[PrimFunc, ...]:
+def externals(module: ir.Module) -> tuple[ir.PrimFunc, ...]:
     """The functions of the application that the module calls."""
     return tuple(kernel for kernel in module.kernels if kernel.external is not None)
 
 
-def own_kernels(module: Module) -> tuple[PrimFunc, ...]:
+def own_kernels(module: ir.Module) -> tuple[ir.PrimFunc, ...]:
     """The kernels that the bundle has the C of."""
     return tuple(kernel for kernel in module.kernels if kernel.external is None)
 
 
-def externals_header(module: Module, names: Names) -> str:
+def externals_header(module: ir.Module, names: Names) -> str:
     """The header: the application includes it where it defines the functions, so that the compiler compares."""
     writer = Writer()
     writer.title(
@@ -50,11 +46,11 @@ def externals_header(module: Module, names: Names) -> str:
     return writer.text()
 
 
-def _contract(function: PrimFunc, names: Names) -> list[str]:
+def _contract(function: ir.PrimFunc, names: Names) -> list[str]:
     lines = [function.where.model]
     for parameter in function.buffer_parameters:
         buffer = parameter.buffer
-        kind = f"{buffer.dtype.value}[{format_shape(buffer.shape).replace('x', ',')}]"
+        kind = f"{buffer.dtype.value}[{ir.format_shape(buffer.shape).replace('x', ',')}]"
         what = f"{_WHAT_IT_IS[parameter.role]}, {_ACCESS[parameter.access.value]}"
         lines.append(f"  {buffer.name}: {kind}, {what}, aligned to {buffer.alignment}")
     external = function.external

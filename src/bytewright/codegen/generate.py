@@ -1,9 +1,8 @@
 """All C files of a bundle, by path."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
+from bytewright import ir
 from bytewright.codegen.arena import backend_source
 from bytewright.codegen.check_places import check_places
 from bytewright.codegen.entry import entry_source
@@ -11,14 +10,13 @@ from bytewright.codegen.externals import externals, externals_header
 from bytewright.codegen.header import header_text
 from bytewright.codegen.kernels import kernels_header, kernels_source
 from bytewright.codegen.parameters import embedded_files, parameters_source
-from bytewright.ir.module import Module
 from bytewright.options import Embedding
 from bytewright.record.names import Names, check_names
 from bytewright.record.plan import Plan
 
 
 def generate_c(
-    module: Module,
+    module: ir.Module,
     plan: Plan,
     names: Names,
     contents: Mapping[str, bytes],

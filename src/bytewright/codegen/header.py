@@ -1,11 +1,10 @@
 """`<model>.h`: the interface that the application sees, with the contract above each prototype."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from math import prod
 
+from bytewright import ir
 from bytewright.codegen.arena import (
     write_arena_prototypes,
     write_arena_sizes,
@@ -17,9 +16,6 @@ from bytewright.codegen.externals import externals
 from bytewright.codegen.ports import address_head, run_head, strict_alignments
 from bytewright.codegen.set_parameters import set_parameters_head, verify_parameters_head
 from bytewright.codegen.writer import Writer
-from bytewright.ir.border import Border
-from bytewright.ir.module import Module
-from bytewright.ir.types import Symbol
 from bytewright.options import Embedding
 from bytewright.record.names import TENSOR_MACROS, VERSION_PARTS, Names
 from bytewright.record.plan import Plan, PlannedPool, PlannedTensor
@@ -41,7 +37,7 @@ ERRORS = (
 )
 
 
-def header_text(module: Module, plan: Plan, names: Names, embedding: Embedding) -> str:
+def header_text(module: ir.Module, plan: Plan, names: Names, embedding: Embedding) -> str:
     """The header; the module is planned."""
     writer = Writer()
     writer.title(
@@ -113,7 +109,7 @@ def _write_tensor_macros(writer: Writer, plan: Plan, names: Names) -> None:
         f"Of each: bytes, elements, and extents as the initializer of an array{largest}. A real number x is stored as "
         "round(x / SCALE) + ZERO_POINT, where the two are given."
     )
-    for border in Border:
+    for border in ir.Border:
         for tensor in plan.tensors(border):
             shape, is_scaled = tensor.shape, tensor.scale is not None
             values = {
@@ -170,8 +166,8 @@ def _write_ports(writer: Writer, plan: Plan, names: Names, strict: Mapping[str, 
     inputs = "What a run reads, row by row. A run does not change it."
     outputs = "Where a run writes its results, row by row."
     for border, constness, type_name, what in (
-        (Border.INPUT, "const ", names.inputs_type, inputs),
-        (Border.OUTPUT, "", names.outputs_type, outputs),
+        (ir.Border.INPUT, "const ", names.inputs_type, inputs),
+        (ir.Border.OUTPUT, "", names.outputs_type, outputs),
     ):
         members: list[str] = []
         for tensor in plan.tensors(border):
@@ -223,7 +219,7 @@ def _describe_pool(pool: PlannedPool) -> str:
     return f"{pool.used_bytes} bytes, aligned to {pool.alignment}, in memory '{pool.memory}'"
 
 
-def _write_functions(writer: Writer, module: Module, plan: Plan, names: Names) -> None:
+def _write_functions(writer: Writer, module: ir.Module, plan: Plan, names: Names) -> None:
     if plan.caller_workspaces:
         writer.comment(
             "Lends the workspaces to the context until the next call. Refuses memory that is NULL, too small,\n"
@@ -271,7 +267,7 @@ def _returns(names: Names, errors: Sequence[str]) -> str:
     return f"Returns {names.ok}, or the error {text}."
 
 
-def _errors_of_a_run(module: Module, plan: Plan) -> list[str]:
+def _errors_of_a_run(module: ir.Module, plan: Plan) -> list[str]:
     tensors = (*plan.inputs, *plan.outputs)
     is_aligned = bool(strict_alignments(module)) or any(tensor.dtype.size_bytes > 1 for tensor in tensors)
     requests = bool(plan.arenas)
@@ -306,7 +302,7 @@ def _what_runs(plan: Plan) -> str:
     return f"Runs one inference{f' of {samples}' if samples else ''}"
 
 
-def _is_batch(plan: Plan, symbol: Symbol) -> bool:
+def _is_batch(plan: Plan, symbol: ir.Symbol) -> bool:
     """Whether an extent of the run counts samples: inputs and outputs hold them one after another."""
     return all(tensor.extents[:1] == (symbol.name,) for tensor in (*plan.inputs, *plan.outputs))
 
@@ -378,8 +374,8 @@ def _parameters_contract(plan: Plan, names: Names) -> str:
 
 def _write_address_prototypes(writer: Writer, plan: Plan, names: Names) -> None:
     contracts = {
-        Border.INPUT: "The application writes it before each run, in any order with others.",
-        Border.OUTPUT: "The application reads it after a run and before it writes inputs.",
+        ir.Border.INPUT: "The application writes it before each run, in any order with others.",
+        ir.Border.OUTPUT: "The application reads it after a run and before it writes inputs.",
     }
     for border, contract in contracts.items():
         for tensor in plan.tensors(border):

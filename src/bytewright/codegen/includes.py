@@ -1,54 +1,49 @@
 """Which headers of the C library the statements of functions need, beyond <stdint.h>."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
 
-from bytewright.ir.expr import Const, Expr, ScalarCall
-from bytewright.ir.module import Module
-from bytewright.ir.prim import Allocate, Let, PrimFunc, ScalarParameter
-from bytewright.ir.types import DType
+from bytewright import ir
 from bytewright.ir.walk import walk_all_expressions, walk_statements
 
 _MAX_F32 = float(np.finfo(np.float32).max)
 
 
-def uses_math(module: Module) -> bool:
+def uses_math(module: ir.Module) -> bool:
     """True if a kernel calls a function of <math.h>, so that a program links the library."""
     return any(_is_of_math(node) for node in _expressions(module.kernels))
 
 
-def needs_math_header(functions: Iterable[PrimFunc]) -> bool:
+def needs_math_header(functions: Iterable[ir.PrimFunc]) -> bool:
     """True if they call functions of <math.h>, or name its infinity or what is not a number."""
     return any(_is_of_math(node) or _is_not_finite(node) for node in _expressions(functions))
 
 
-def needs_bool_header(functions: Collection[PrimFunc]) -> bool:
+def needs_bool_header(functions: Collection[ir.PrimFunc]) -> bool:
     """True if a parameter or a variable of theirs is a truth value."""
-    parameters = (p for f in functions for p in f.parameters if isinstance(p, ScalarParameter))
-    if any(parameter.variable.dtype is DType.BOOL for parameter in parameters):
+    parameters = (p for f in functions for p in f.parameters if isinstance(p, ir.ScalarParameter))
+    if any(parameter.variable.dtype is ir.DType.BOOL for parameter in parameters):
         return True
     for statement in (s for function in functions for s in walk_statements(function.body)):
         match statement:
-            case Let() if statement.variable.dtype is DType.BOOL:
+            case ir.Let() if statement.variable.dtype is ir.DType.BOOL:
                 return True
-            case Allocate() if statement.buffer.dtype is DType.BOOL and not statement.buffer.shape:
+            case ir.Allocate() if statement.buffer.dtype is ir.DType.BOOL and not statement.buffer.shape:
                 return True
             case _:
                 pass
     return False
 
 
-def _expressions(functions: Iterable[PrimFunc]) -> Iterator[Expr]:
+def _expressions(functions: Iterable[ir.PrimFunc]) -> Iterator[ir.Expr]:
     return (node for function in functions for node in walk_all_expressions(function.body))
 
 
-def _is_of_math(node: Expr) -> bool:
-    return isinstance(node, ScalarCall) and node.function.result is None
+def _is_of_math(node: ir.Expr) -> bool:
+    return isinstance(node, ir.ScalarCall) and node.function.result is None
 
 
-def _is_not_finite(node: Expr) -> bool:
+def _is_not_finite(node: ir.Expr) -> bool:
     """Whether a constant may have no digits; one that is finite in 64 bits may not be so in 32."""
-    return isinstance(node, Const) and isinstance(node.value, float) and not abs(node.value) <= _MAX_F32
+    return isinstance(node, ir.Const) and isinstance(node.value, float) and not abs(node.value) <= _MAX_F32

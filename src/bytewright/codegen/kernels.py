@@ -1,11 +1,10 @@
 """`<model>_kernels.h` and `<model>_kernels.c`: one C function for each kernel."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from itertools import pairwise, product
 
+from bytewright import ir
 from bytewright.codegen.c_form import c_form, parameters_in_c
 from bytewright.codegen.expressions import C_TYPES, Helper, c_value, called_in, function_names
 from bytewright.codegen.externals import externals, own_kernels
@@ -14,11 +13,7 @@ from bytewright.codegen.prototypes import write_prototype
 from bytewright.codegen.statements import StatementWriter
 from bytewright.codegen.writer import Writer
 from bytewright.ir.backend import backend_functions
-from bytewright.ir.expr import Expr, ScalarFunction
-from bytewright.ir.module import Module
-from bytewright.ir.prim import BufferParameter, Call, Let, PrimFunc, Seq
 from bytewright.ir.scalar_functions import SCALAR_FUNCTIONS
-from bytewright.ir.types import DType, format_shape
 from bytewright.ir.walk import expressions, walk_statements
 from bytewright.record.names import Names
 
@@ -33,7 +28,7 @@ _HELPERS = {
 }
 
 
-def kernels_header(module: Module, names: Names) -> str:
+def kernels_header(module: ir.Module, names: Names) -> str:
     """Prototypes; private to the bundle."""
     writer = Writer()
     writer.title(
@@ -54,7 +49,7 @@ def kernels_header(module: Module, names: Names) -> str:
     return writer.text()
 
 
-def kernels_source(module: Module, names: Names) -> str:
+def kernels_source(module: ir.Module, names: Names) -> str:
     """Definitions."""
     writer = Writer()
     writer.title(
@@ -76,17 +71,17 @@ def kernels_source(module: Module, names: Names) -> str:
     return writer.text()
 
 
-def called(module: Module) -> frozenset[str]:
+def called(module: ir.Module) -> frozenset[str]:
     """The functions that kernels and the entry may call: no variable of theirs is called so."""
-    calls = (s for kernel in module.kernels for s in walk_statements(kernel.body) if isinstance(s, Call))
+    calls = (s for kernel in module.kernels for s in walk_statements(kernel.body) if isinstance(s, ir.Call))
     kernels = (kernel.name for kernel in module.kernels)
     callees = (call.callee for call in calls)
     return frozenset((*kernels, *callees, *backend_functions(module.name))) | function_names()
 
 
-def _served(module: Module, kernel: PrimFunc) -> str:
+def _served(module: ir.Module, kernel: ir.PrimFunc) -> str:
     """The operators that the entries call a kernel for: `operators 2, 4 (CONV_2D), 5 (ADD)`."""
-    calls = (s for entry in module.entries for s in walk_statements(entry.body) if isinstance(s, Call))
+    calls = (s for entry in module.entries for s in walk_statements(entry.body) if isinstance(s, ir.Call))
     places = [call.where for call in calls if call.callee == kernel.name]
     operators = tuple(dict.fromkeys(where.operator or kernel.where.operator or "" for where in places))
     shown = list(operators)
@@ -97,13 +92,13 @@ def _served(module: Module, kernel: PrimFunc) -> str:
     return f"operators {', '.join(shown)}" if len(shown) > 1 else f"operator {kernel.where.operator}"
 
 
-def _write_kernel(writer: Writer, kernel: PrimFunc, operators: str) -> None:
+def _write_kernel(writer: Writer, kernel: ir.PrimFunc, operators: str) -> None:
     """Writes a kernel in its C form, under the operators that it serves."""
     where = kernel.where
     lines = [f"{where.model}, {operators}" if where.operator else where.model]
     for parameter in kernel.buffer_parameters:
         buffer = parameter.buffer
-        lines.append(f"  {buffer.name}: {buffer.dtype.value}[{format_shape(buffer.shape)}]")
+        lines.append(f"  {buffer.name}: {buffer.dtype.value}[{ir.format_shape(buffer.shape)}]")
     writer.comment("\n".join(lines))
     write_prototype(writer, kernel, "")
     with writer.block(""):
@@ -112,20 +107,22 @@ def _write_kernel(writer: Writer, kernel: PrimFunc, operators: str) -> None:
         StatementWriter(writer).sequence(kernel.body)
 
 
-def _unused_parameters(kernel: PrimFunc) -> list[str]:
+def _unused_parameters(kernel: ir.PrimFunc) -> list[str]:
     """Names of parameters that the text of the body does not mention; compilers warn of them otherwise."""
     body = Writer()
     StatementWriter(body).sequence(kernel.body)
     used = set(re.findall(r"\w+", body.text()))
-    names = [p.buffer.name if isinstance(p, BufferParameter) else p.variable.name for p in kernel.parameters]
+    names = [
+        p.buffer.name if isinstance(p, ir.BufferParameter) else p.variable.name for p in kernel.parameters
+    ]
     return [name for name in names if name not in used]
 
 
-def write_operator_functions(writer: Writer, functions: Iterable[PrimFunc]) -> None:
+def write_operator_functions(writer: Writer, functions: Iterable[ir.PrimFunc]) -> None:
     """Writes the functions that the expressions of kernels or of the entry call, in a fixed order."""
     statements = (s for function in functions for s in walk_statements(function.body))
     used = {call for s in statements for expression in expressions(s) for call in called_in(expression)}
-    for helper, dtype in product(Helper, DType):
+    for helper, dtype in product(Helper, ir.DType):
         if (helper, dtype) in used:
             _write_helper(writer, helper, dtype)
     for function in SCALAR_FUNCTIONS.values():
@@ -133,7 +130,7 @@ def write_operator_functions(writer: Writer, functions: Iterable[PrimFunc]) -> N
             _write_scalar_function(writer, function, function.result)
 
 
-def _write_helper(writer: Writer, helper: Helper, dtype: DType) -> None:
+def _write_helper(writer: Writer, helper: Helper, dtype: ir.DType) -> None:
     parameters, lines = _HELPERS[helper]
     c_type = C_TYPES[dtype]
     writer.line()
@@ -143,11 +140,11 @@ def _write_helper(writer: Writer, helper: Helper, dtype: DType) -> None:
             writer.line(line.format(type=f"const {c_type}"))
 
 
-def _write_scalar_function(writer: Writer, function: ScalarFunction, result: Expr) -> None:
+def _write_scalar_function(writer: Writer, function: ir.ScalarFunction, result: ir.Expr) -> None:
     c_type = C_TYPES[result.dtype]
     writer.line()
     writer.comment(function.comment)
     given = ", ".join(f"{C_TYPES[parameter.dtype]} {parameter.name}" for parameter in function.parameters)
     with writer.block(f"static inline {c_type} {function.name}({given})"):
-        StatementWriter(writer).sequence(Seq(tuple(Let(*step) for step in function.steps)))
+        StatementWriter(writer).sequence(ir.Seq(tuple(ir.Let(*step) for step in function.steps)))
         writer.wrapped(f"return {c_value(result)};")

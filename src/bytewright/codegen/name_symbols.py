@@ -4,16 +4,12 @@ Names of a model from a file are like that already. Those of IR by hand may be a
 `<model>_int`. Buffers keep their names, which pins and reports use; so do the extents that a run is given.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
+from bytewright import ir
 from bytewright.c_names import c_name, is_c_name, model_name, unique_c_name
 from bytewright.codegen.expressions import function_names
 from bytewright.diagnostics import compile_error
-from bytewright.ir.border import Border
-from bytewright.ir.module import Module, Port
-from bytewright.ir.prim import Call, Statement
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.symbols import symbols_of
 from bytewright.ir.walk import walk_statements
@@ -25,25 +21,25 @@ _OF_ARGUMENTS = frozenset(
 )
 
 
-def name_symbols(module: Module) -> Module:
+def name_symbols(module: ir.Module) -> ir.Module:
     """The module with the names of C.
 
     Raises:
         CompileError: BW109, two inputs or two outputs become one; BW117, the model or an extent cannot be called so.
     """
     _check_model(module)
-    ports = {border: _port_names(module, border) for border in Border}
+    ports = {border: _port_names(module, border) for border in ir.Border}
     named = replace(
         module,
-        inputs=_renamed(module.inputs, ports[Border.INPUT]),
-        outputs=_renamed(module.outputs, ports[Border.OUTPUT]),
+        inputs=_renamed(module.inputs, ports[ir.Border.INPUT]),
+        outputs=_renamed(module.outputs, ports[ir.Border.OUTPUT]),
     )
     _check_externals(named)
     renamed = {old: new for old, new in _kernel_names(named).items() if old != new}
     return _with_kernels(named, renamed) if renamed else named
 
 
-def _check_model(module: Module) -> None:
+def _check_model(module: ir.Module) -> None:
     if module.name != model_name(module.name):
         message = (
             f"a model cannot be called '{module.name}': files, names and macros in C are called after it"
@@ -59,7 +55,7 @@ def _check_model(module: Module) -> None:
                     raise compile_error("BW117", message, help=f"call it {c_name(name, 'extent')}_extent")
 
 
-def _check_externals(module: Module) -> None:
+def _check_externals(module: ir.Module) -> None:
     """The application's functions are called as they are."""
     taken = _symbols(module)
     for function in (kernel for kernel in module.kernels if kernel.external is not None):
@@ -71,9 +67,9 @@ def _check_externals(module: Module) -> None:
             raise compile_error("BW117", message, help=f"call it app_{name.removeprefix('_')}", where=where)
 
 
-def _port_names(module: Module, border: Border) -> dict[str, str]:
+def _port_names(module: ir.Module, border: ir.Border) -> dict[str, str]:
     """The member of the structure for each input or output."""
-    ports = module.inputs if border is Border.INPUT else module.outputs
+    ports = module.inputs if border is ir.Border.INPUT else module.outputs
     found: dict[str, str] = {}
     for position, port in enumerate(ports):
         name = port.name if is_c_name(port.name) else c_name(port.name, f"{border.value}_{position}")
@@ -85,16 +81,16 @@ def _port_names(module: Module, border: Border) -> dict[str, str]:
     return found
 
 
-def _renamed(ports: tuple[Port, ...], names: dict[str, str]) -> tuple[Port, ...]:
+def _renamed(ports: tuple[ir.Port, ...], names: dict[str, str]) -> tuple[ir.Port, ...]:
     return tuple(replace(port, name=names[port.name]) for port in ports)
 
 
-def _kernel_names(module: Module) -> dict[str, str]:
+def _kernel_names(module: ir.Module) -> dict[str, str]:
     """The C function of each kernel; functions that are called and not defined keep their names."""
     model = module.name
     known = {kernel.name for kernel in module.kernels if kernel.external is None}
     functions = (*module.kernels, *module.entries)
-    calls = (s for function in functions for s in walk_statements(function.body) if isinstance(s, Call))
+    calls = (s for function in functions for s in walk_statements(function.body) if isinstance(s, ir.Call))
     taken = {call.callee for call in calls if call.callee not in known} | _symbols(module)
     wanted: dict[str, str] = {}
     for name in (kernel.name for kernel in module.kernels if kernel.external is None):
@@ -112,16 +108,16 @@ def _kernel_names(module: Module) -> dict[str, str]:
     return chosen
 
 
-def _symbols(module: Module) -> set[str]:
+def _symbols(module: ir.Module) -> set[str]:
     """What the generated C declares of its own that links, is a type, or is called in expressions."""
     ports = ([port.name for port in border] for border in (module.inputs, module.outputs))
     return symbols_of_model(module.name, *ports) | function_names()
 
 
-def _with_kernels(module: Module, names: dict[str, str]) -> Module:
-    def statement(node: Statement) -> tuple[Statement, ...]:
+def _with_kernels(module: ir.Module, names: dict[str, str]) -> ir.Module:
+    def statement(node: ir.Statement) -> tuple[ir.Statement, ...]:
         return (
-            replace(node, callee=names.get(node.callee, node.callee)) if isinstance(node, Call) else node,
+            replace(node, callee=names.get(node.callee, node.callee)) if isinstance(node, ir.Call) else node,
         )
 
     rewriting = Rewriting(statement=statement)

@@ -4,26 +4,22 @@ In a loop over `x`, `output[(((y * 5) + x) * 64) + channel]` becomes `output[pix
 last variable of its value does, but only what is evaluated there in any case gets one.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from bytewright import ir
 from bytewright.c_names import unique_name
-from bytewright.ir.address import flat_index
-from bytewright.ir.expr import Binary, BinaryOperator, Buffer, Const, Expr, Load, Select, Var, const
-from bytewright.ir.prim import For, If, Let, Region, Seq, Statement, Store, View
 from bytewright.ir.rewrite import Rewriting, rewrite_statement
 from bytewright.ir.walk import operands, regions, walk_expression, walk_statements
 
 # Of one of several views in a row.
 _NUMBER = re.compile(r"(?<![_\d])\d+$")
-Indices = tuple[Expr, ...]
+Indices = tuple[ir.Expr, ...]
 
 
-def name_values(body: Seq, taken: Collection[str]) -> Seq:
+def name_values(body: ir.Seq, taken: Collection[str]) -> ir.Seq:
     """The body with such names; none of them is taken."""
     return _Names(set(taken)).sequence(body)
 
@@ -32,128 +28,130 @@ def name_values(body: Seq, taken: Collection[str]) -> Seq:
 class _Names:
     used: set[str]
 
-    def fresh(self, name: str, like: Expr) -> Var:
-        return Var(unique_name(name, self.used), like.dtype)
+    def fresh(self, name: str, like: ir.Expr) -> ir.Var:
+        return ir.Var(unique_name(name, self.used), like.dtype)
 
-    def sequence(self, sequence: Seq, loop: Var | None = None) -> Seq:
+    def sequence(self, sequence: ir.Seq, loop: ir.Var | None = None) -> ir.Seq:
         """A sequence, which may be the body of a loop, and what is inside it."""
-        statements: list[Statement] = []
+        statements: list[ir.Statement] = []
         for statement in self.with_positions(sequence, loop).statements:
             match statement:
-                case Seq():
+                case ir.Seq():
                     statements.append(self.sequence(statement))
-                case For():
+                case ir.For():
                     body = self.sequence(statement.body, statement.variable)
                     statements.append(replace(statement, body=body))
-                case If():
+                case ir.If():
                     otherwise = None if statement.otherwise is None else self.sequence(statement.otherwise)
                     then = self.sequence(statement.then)
                     statements.append(replace(statement, then=then, otherwise=otherwise))
-                case View(condition=Binary() as condition) if condition.operator.is_lazy:
+                case ir.View(condition=ir.Binary() as condition) if condition.operator.is_lazy:
                     number = _NUMBER.search(statement.buffer.name)
                     inside = self.fresh(f"inside{number[0] if number else ''}", condition)
-                    statements += [Let(inside, condition), replace(statement, condition=inside)]
+                    statements += [ir.Let(inside, condition), replace(statement, condition=inside)]
                 case _:
                     statements.append(statement)
-        return Seq(tuple(statements))
+        return ir.Seq(tuple(statements))
 
-    def with_positions(self, sequence: Seq, loop: Var | None) -> Seq:
+    def with_positions(self, sequence: ir.Seq, loop: ir.Var | None) -> ir.Seq:
         """Statements with names for positions of which this sequence defines the last variable."""
         defined = {} if loop is None else {loop: 0}
         for place, statement in enumerate(sequence.statements):
-            if isinstance(statement, Let):
+            if isinstance(statement, ir.Let):
                 defined[statement.variable] = place + 1
-        inner = {s.variable for s in walk_statements(sequence) if isinstance(s, For | Let)} - defined.keys()
-        uses: Counter[Expr] = Counter()
-        hints: dict[Expr, str] = {}
+        inner = {
+            s.variable for s in walk_statements(sequence) if isinstance(s, ir.For | ir.Let)
+        } - defined.keys()
+        uses: Counter[ir.Expr] = Counter()
+        hints: dict[ir.Expr, str] = {}
         for buffer, indices, times in _accesses(sequence, 1):
             position, _ = _parts(buffer, indices)
             if position is not None:
                 uses[position] += times
                 hints.setdefault(position, "pixel" if len(indices) > 2 else "offset")
-        names: dict[Expr, Var] = {}
-        after: dict[int, list[Statement]] = {}
+        names: dict[ir.Expr, ir.Var] = {}
+        after: dict[int, list[ir.Statement]] = {}
         for position in (position for position, times in uses.items() if times > 1):
-            variables = {node for node in walk_expression(position) if isinstance(node, Var)}
+            variables = {node for node in walk_expression(position) if isinstance(node, ir.Var)}
             places = [defined[variable] for variable in variables if variable in defined]
             if places and not variables & inner:
                 names[position] = self.fresh(hints[position], position)
-                after.setdefault(max(places), []).append(Let(names[position], position))
+                after.setdefault(max(places), []).append(ir.Let(names[position], position))
         if not names:
             return sequence
         shorter = _shorter(names)
-        statements: list[Statement] = []
+        statements: list[ir.Statement] = []
         for place, statement in enumerate(sequence.statements):
             statements += [*after.get(place, ()), *rewrite_statement(statement, shorter)]
-        return Seq((*statements, *after.get(len(sequence.statements), ())))
+        return ir.Seq((*statements, *after.get(len(sequence.statements), ())))
 
 
-def _parts(buffer: Buffer, indices: Indices) -> tuple[Expr | None, Expr]:
+def _parts(buffer: ir.Buffer, indices: Indices) -> tuple[ir.Expr | None, ir.Expr]:
     """An element's number: what it has in common with those beside it, `((y * 5) + x) * 64`, and the rest."""
-    whole: Expr = flat_index(buffer, indices) if indices else const(0)
-    position, rest = whole, const(0, whole.dtype)
-    while isinstance(position, Binary) and position.operator is BinaryOperator.ADD:
+    whole: ir.Expr = ir.flat_index(buffer, indices) if indices else ir.const(0)
+    position, rest = whole, ir.const(0, whole.dtype)
+    while isinstance(position, ir.Binary) and position.operator is ir.BinaryOperator.ADD:
         position, rest = position.left, position.right + rest
     match position:
-        case Binary(BinaryOperator.MUL, Binary(), Const()) if not any(_loads(position)):
+        case ir.Binary(ir.BinaryOperator.MUL, ir.Binary(), ir.Const()) if not any(_loads(position)):
             return position, rest
         case _:
             return None, whole
 
 
-def _shorter(names: Mapping[Expr, Var]) -> Rewriting:
+def _shorter(names: Mapping[ir.Expr, ir.Var]) -> Rewriting:
     """Uses names of positions: a buffer of one axis, whose extent the text does not say, is indexed from there."""
 
-    def place(buffer: Buffer, indices: Indices) -> tuple[Buffer, Indices]:
+    def place(buffer: ir.Buffer, indices: Indices) -> tuple[ir.Buffer, Indices]:
         position, rest = _parts(buffer, indices)
         name = None if position is None else names.get(position)
         return (buffer, indices) if name is None else (replace(buffer, shape=(1,), rows=None), (name + rest,))
 
-    def expression(node: Expr) -> Expr:
-        return Load(*place(node.buffer, node.indices)) if isinstance(node, Load) else node
+    def expression(node: ir.Expr) -> ir.Expr:
+        return ir.Load(*place(node.buffer, node.indices)) if isinstance(node, ir.Load) else node
 
-    def statement(node: Statement) -> tuple[Statement, ...]:
+    def statement(node: ir.Statement) -> tuple[ir.Statement, ...]:
         match node:
-            case Store():
-                return (Store(*place(node.buffer, node.indices), node.value),)
-            case View():
+            case ir.Store():
+                return (ir.Store(*place(node.buffer, node.indices), node.value),)
+            case ir.View():
                 otherwise = None if node.otherwise is None else region(node.otherwise)
                 return (replace(node, source=region(node.source), otherwise=otherwise),)
             case _:
                 return (node,)
 
-    def region(node: Region) -> Region:
-        return Region(*place(node.buffer, node.indices))
+    def region(node: ir.Region) -> ir.Region:
+        return ir.Region(*place(node.buffer, node.indices))
 
     return Rewriting(expression, statement=statement)
 
 
-def _accesses(sequence: Seq, times: int) -> Iterator[tuple[Buffer, Indices, int]]:
+def _accesses(sequence: ir.Seq, times: int) -> Iterator[tuple[ir.Buffer, Indices, int]]:
     """Elements that statements touch in any case, with how often they count: in a loop inside, more than once."""
     for statement in sequence.statements:
         match statement:
-            case Seq():
+            case ir.Seq():
                 yield from _accesses(statement, times)
-            case For(begin=Const(value=begin), end=Const(value=end), body=body) if begin < end:
+            case ir.For(begin=ir.Const(value=begin), end=ir.Const(value=end), body=body) if begin < end:
                 yield from _accesses(body, times + 1)
-            case Store() | Let():
-                if isinstance(statement, Store):
+            case ir.Store() | ir.Let():
+                if isinstance(statement, ir.Store):
                     yield statement.buffer, statement.indices, times
                 yield from ((node.buffer, node.indices, times) for node in _loads(statement.value))
-            case View(condition=None):
+            case ir.View(condition=None):
                 yield from ((region.buffer, region.indices, times) for region in regions(statement))
             case _:
                 pass
 
 
-def _loads(expression: Expr) -> Iterator[Load]:
+def _loads(expression: ir.Expr) -> Iterator[ir.Load]:
     """The elements that an expression loads in any case."""
-    if isinstance(expression, Load):
+    if isinstance(expression, ir.Load):
         yield expression
     match expression:
-        case Select():
-            always: tuple[Expr, ...] = (expression.condition,)
-        case Binary() if expression.operator.is_lazy:
+        case ir.Select():
+            always: tuple[ir.Expr, ...] = (expression.condition,)
+        case ir.Binary() if expression.operator.is_lazy:
             always = (expression.left,)
         case _:
             always = operands(expression)

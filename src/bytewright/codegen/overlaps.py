@@ -4,13 +4,11 @@ Each function that is given memory has its own table, with all that the memory c
 the context holds, the context, and the arrays of the generated code. The text grows with the memories, not with pairs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import prod
 
+from bytewright import ir
 from bytewright.codegen.writer import Writer
-from bytewright.ir.border import Border
 from bytewright.record.names import Names
 from bytewright.record.plan import Plan, PlannedPool, PlannedTensor
 from bytewright.target.model import Provider, Role
@@ -120,7 +118,7 @@ def run_table(plan: Plan, names: Names) -> SpanTable:
     symbols = [symbol.name for symbol in plan.symbols if symbol.name in extents]
     inputs, outputs = (
         tuple(MemorySpan(names.member(border, t.c_name), _size_of(t)) for t in plan.tensors(border))
-        for border in Border
+        for border in ir.Border
     )
     structures = tuple(MemorySpan(name, f"sizeof *{name}") for name in ("inputs", "outputs"))
     return SpanTable(

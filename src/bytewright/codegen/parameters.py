@@ -1,7 +1,5 @@
 """Parameter pools: `<model>_parameters.c` and, for each pool, its bytes as C numbers, or as they are."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

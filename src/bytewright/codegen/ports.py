@@ -1,12 +1,9 @@
 """Inputs, outputs and extents in C: the heads of functions that are about them, and what addresses must be."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
+from bytewright import ir
 from bytewright.codegen.expressions import memory_type
-from bytewright.ir.border import Border
-from bytewright.ir.module import Module
 from bytewright.record.names import Names
 from bytewright.record.plan import Plan, PlannedTensor
 
@@ -20,14 +17,14 @@ def run_head(plan: Plan, names: Names) -> str:
     )
 
 
-def address_head(names: Names, border: Border, tensor: PlannedTensor) -> str:
+def address_head(names: Names, border: ir.Border, tensor: PlannedTensor) -> str:
     """The head of the function that returns the address of an input, to be written, or of an output, to be read."""
-    constness = "const " if border is Border.OUTPUT else ""
+    constness = "const " if border is ir.Border.OUTPUT else ""
     name = names.address(border, tensor)
     return f"{constness}{memory_type(tensor.dtype)} *{name}(const {names.context_type} *context)"
 
 
-def strict_alignments(module: Module) -> Mapping[str, int]:
+def strict_alignments(module: ir.Module) -> Mapping[str, int]:
     """The alignment of each buffer that the application brings to a run, where it is more than the type asks for."""
     buffers = (parameter.buffer for parameter in module.main.buffer_parameters)
     return {buffer.name: buffer.alignment for buffer in buffers if buffer.alignment > buffer.dtype.size_bytes}

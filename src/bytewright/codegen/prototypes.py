@@ -1,13 +1,11 @@
 """The heads of C functions: types that say what is read, and `restrict` where the plan proves memory disjoint."""
 
-from __future__ import annotations
-
+from bytewright import ir
 from bytewright.codegen.expressions import C_TYPES, memory_type
 from bytewright.codegen.writer import Writer
-from bytewright.ir.prim import Access, BufferParameter, Parameter, PrimFunc
 
 
-def write_prototype(writer: Writer, kernel: PrimFunc, tail: str) -> None:
+def write_prototype(writer: Writer, kernel: ir.PrimFunc, tail: str) -> None:
     """The head of a kernel's C function, with `;` or nothing behind it."""
     parameters = [_parameter(kernel, parameter) for parameter in kernel.parameters]
     returns_status = kernel.external is not None and kernel.external.returns_status
@@ -15,15 +13,15 @@ def write_prototype(writer: Writer, kernel: PrimFunc, tail: str) -> None:
     writer.listed(f"{result} {kernel.name}", parameters or ["void"], tail)
 
 
-def _parameter(kernel: PrimFunc, parameter: Parameter) -> str:
-    if not isinstance(parameter, BufferParameter):
+def _parameter(kernel: ir.PrimFunc, parameter: ir.Parameter) -> str:
+    if not isinstance(parameter, ir.BufferParameter):
         return f"{C_TYPES[parameter.variable.dtype]} {parameter.variable.name}"
-    constness = "const " if parameter.access is Access.READ else ""
+    constness = "const " if parameter.access is ir.Access.READ else ""
     restrict = "restrict " if _is_restrict(kernel, parameter) else ""
     return f"{constness}{memory_type(parameter.buffer.dtype)} *{restrict}{parameter.buffer.name}"
 
 
-def _is_restrict(kernel: PrimFunc, parameter: BufferParameter) -> bool:
+def _is_restrict(kernel: ir.PrimFunc, parameter: ir.BufferParameter) -> bool:
     """Disjoint from every other parameter; two that are only read may share bytes."""
     name = parameter.buffer.name
     apart = {
@@ -32,5 +30,6 @@ def _is_restrict(kernel: PrimFunc, parameter: BufferParameter) -> bool:
     return all(
         other.buffer.name in apart
         for other in kernel.buffer_parameters
-        if other.buffer.name != name and not (parameter.access is Access.READ and other.access is Access.READ)
+        if other.buffer.name != name
+        and not (parameter.access is ir.Access.READ and other.access is ir.Access.READ)
     )

@@ -3,8 +3,6 @@
 Every check comes before the first copy, so that a refusal leaves the memory and the context as they were.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from bytewright.codegen.checks import (

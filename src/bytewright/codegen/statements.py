@@ -1,11 +1,10 @@
 """Statements of kernels and of the entry as C text: one writer, which is told where the function's buffers are."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Protocol, assert_never
 
+from bytewright import ir
 from bytewright.codegen.expressions import (
     C_TYPES,
     c_element,
@@ -17,33 +16,16 @@ from bytewright.codegen.expressions import (
 )
 from bytewright.codegen.writer import Writer
 from bytewright.diagnostics import InternalError
-from bytewright.ir.address import num_elements, region_index
-from bytewright.ir.expr import Binary, BinaryOperator, Buffer, Const, Expr, Load, Var
-from bytewright.ir.prim import (
-    Access,
-    Allocate,
-    Call,
-    CallKind,
-    For,
-    If,
-    Let,
-    Region,
-    Seq,
-    Statement,
-    Store,
-    View,
-)
-from bytewright.ir.scope import STACK, Rank
 
 
 class Buffers(Protocol):
     """Where the buffers of a function are."""
 
-    def address(self, buffer: Buffer, access: Access) -> str:
+    def address(self, buffer: ir.Buffer, access: ir.Access) -> str:
         """The C text of a buffer's address, typed for this access."""
         ...
 
-    def declaration(self, buffer: Buffer) -> str | None:
+    def declaration(self, buffer: ir.Buffer) -> str | None:
         """What declares a buffer that the function allocates; None for one that is somewhere already."""
         ...
 
@@ -51,16 +33,16 @@ class Buffers(Protocol):
 class OwnBuffers:
     """Those of a kernel: pointers that it is given, and arrays and variables that it declares."""
 
-    def address(self, buffer: Buffer, access: Access) -> str:
+    def address(self, buffer: ir.Buffer, access: ir.Access) -> str:
         """The name; what it points to, its declaration says."""
         del access
         return buffer.name
 
-    def declaration(self, buffer: Buffer) -> str | None:
+    def declaration(self, buffer: ir.Buffer) -> str | None:
         """An array or a variable."""
-        if buffer.scope != STACK and (buffer.scope is None or buffer.scope.rank is not Rank.LOCAL):
+        if buffer.scope != ir.STACK and (buffer.scope is None or buffer.scope.rank is not ir.Rank.LOCAL):
             raise InternalError(f"storage of '{buffer.name}' ({buffer.scope}) was not decided")
-        size = f"[{num_elements(buffer)}]" if is_in_memory(buffer) else ""
+        size = f"[{ir.num_elements(buffer)}]" if is_in_memory(buffer) else ""
         is_strict = size and buffer.alignment > buffer.dtype.size_bytes
         aligned = f" __attribute__((aligned({buffer.alignment})))" if is_strict else ""
         return f"{c_element_type(buffer)} {buffer.name}{size}{aligned};"
@@ -73,11 +55,11 @@ class StatementWriter:
         self.writer = writer
         self.buffers = buffers or OwnBuffers()
 
-    def sequence(self, sequence: Seq) -> None:
+    def sequence(self, sequence: ir.Seq) -> None:
         """Writes statements in order."""
-        statements = iter(pairwise((*sequence.statements, Seq(()))))
+        statements = iter(pairwise((*sequence.statements, ir.Seq(()))))
         for statement, following in statements:
-            if isinstance(statement, Allocate) and isinstance(following, Store):
+            if isinstance(statement, ir.Allocate) and isinstance(following, ir.Store):
                 buffer = statement.buffer
                 if following.buffer == buffer and not is_in_memory(buffer):  # a variable, and its first value
                     self.writer.wrapped(
@@ -87,55 +69,55 @@ class StatementWriter:
                     continue
             self.statement(statement)
 
-    def statement(self, statement: Statement) -> None:
+    def statement(self, statement: ir.Statement) -> None:
         """Writes one statement."""
         match statement:
-            case Seq():
+            case ir.Seq():
                 self._block(statement)
-            case For():
+            case ir.For():
                 self._loop(statement)
-            case Allocate():
+            case ir.Allocate():
                 declaration = self.buffers.declaration(statement.buffer)
                 if declaration is not None:
                     self.writer.line(declaration)
-            case View():
+            case ir.View():
                 self._view(statement)
-            case Store():
+            case ir.Store():
                 self._store(statement)
-            case If():
+            case ir.If():
                 self._if(statement)
-            case Let():
+            case ir.Let():
                 variable = statement.variable
                 value = c_value(statement.value)
                 self.writer.wrapped(f"const {C_TYPES[variable.dtype]} {variable.name} = {value};")
-            case Call():
+            case ir.Call():
                 self.call(statement)
             case _:
                 assert_never(statement)
 
-    def call(self, call: Call) -> None:
+    def call(self, call: ir.Call) -> None:
         """Writes a call."""
-        accesses = [Access.READ_WRITE] * len(call.arguments)
+        accesses = [ir.Access.READ_WRITE] * len(call.arguments)
         self.writer.listed(call.callee, self.arguments(call, accesses), ";")
 
-    def arguments(self, call: Call, accesses: Sequence[Access]) -> list[str]:
+    def arguments(self, call: ir.Call, accesses: Sequence[ir.Access]) -> list[str]:
         """What a call passes, to a function that touches each argument so."""
-        if call.kind is not CallKind.EXTERN:
+        if call.kind is not ir.CallKind.EXTERN:
             raise InternalError(f"calls of kind '{call.kind.value}' have no C text yet")
         return [
-            self.region(argument, access) if isinstance(argument, Region) else c_value(argument)
+            self.region(argument, access) if isinstance(argument, ir.Region) else c_value(argument)
             for argument, access in zip(call.arguments, accesses, strict=True)
         ]
 
-    def region(self, region: Region, access: Access) -> str:
+    def region(self, region: ir.Region, access: ir.Access) -> str:
         """The address of a region's first element."""
-        address, index = self.buffers.address(region.buffer, access), region_index(region)
-        if isinstance(index, Const) and index.value == 0:
+        address, index = self.buffers.address(region.buffer, access), ir.region_index(region)
+        if isinstance(index, ir.Const) and index.value == 0:
             return address
         text = c_expression(index)
         return f"{address} + ({text})" if " " in text else f"{address} + {text}"
 
-    def _block(self, block: Seq) -> None:
+    def _block(self, block: ir.Seq) -> None:
         """In braces where something is declared, which ends with them."""
         if any(self._declares(statement) for statement in block.statements):
             with self.writer.block(""):
@@ -143,12 +125,12 @@ class StatementWriter:
         else:
             self.sequence(block)
 
-    def _declares(self, statement: Statement) -> bool:
-        if isinstance(statement, Allocate):
+    def _declares(self, statement: ir.Statement) -> bool:
+        if isinstance(statement, ir.Allocate):
             return self.buffers.declaration(statement.buffer) is not None
-        return isinstance(statement, Let | View)
+        return isinstance(statement, ir.Let | ir.View)
 
-    def _loop(self, loop: For) -> None:
+    def _loop(self, loop: ir.For) -> None:
         name, begin, end = loop.variable.name, c_expression(loop.begin), c_expression(loop.end)
         c_type = C_TYPES[loop.variable.dtype]
         if loop.note:
@@ -156,16 +138,16 @@ class StatementWriter:
         with self.writer.block(f"for ({c_type} {name} = {begin}; {name} < {end}; ++{name})"):
             self.sequence(loop.body)
 
-    def _view(self, view: View) -> None:
-        source = self.region(view.source, Access.READ)
+    def _view(self, view: ir.View) -> None:
+        source = self.region(view.source, ir.Access.READ)
         if view.condition is not None and view.otherwise is not None:
-            otherwise = self.region(view.otherwise, Access.READ)
+            otherwise = self.region(view.otherwise, ir.Access.READ)
             condition = c_expression(view.condition)
-            condition = condition if isinstance(view.condition, Var) else f"({condition})"
+            condition = condition if isinstance(view.condition, ir.Var) else f"({condition})"
             source = f"{condition} ? {source} : {otherwise}"
         self.writer.wrapped(f"const {c_element_type(view.buffer)} *const {view.buffer.name} = {source};")
 
-    def _store(self, store: Store) -> None:
+    def _store(self, store: ir.Store) -> None:
         target = c_element(store.buffer, store.indices)
         increment = _increment(store)
         if increment is not None:
@@ -173,7 +155,7 @@ class StatementWriter:
         else:
             self.writer.wrapped(f"{target} = {c_stored(store.buffer, store.value)};")
 
-    def _if(self, statement: If) -> None:
+    def _if(self, statement: ir.If) -> None:
         head = f"if ({c_expression(statement.condition)})"
         otherwise = statement.otherwise
         if otherwise is None or not otherwise.statements:
@@ -187,14 +169,14 @@ class StatementWriter:
         self.writer.line("}")
 
 
-def _increment(store: Store) -> Expr | None:
+def _increment(store: ir.Store) -> ir.Expr | None:
     """x, where the statement is `element = element + x` and C adds without narrowing."""
     value = store.value
     if (
-        isinstance(value, Binary)
-        and value.operator is BinaryOperator.ADD
+        isinstance(value, ir.Binary)
+        and value.operator is ir.BinaryOperator.ADD
         and c_value(value) == c_expression(value)
-        and value.left == Load(store.buffer, store.indices)
+        and value.left == ir.Load(store.buffer, store.indices)
     ):
         return value.right
     return None

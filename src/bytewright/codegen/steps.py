@@ -4,18 +4,13 @@ The entry is printed as kernels are, but for two things: its buffers are where t
 and its calls are steps.
 """
 
-from __future__ import annotations
-
+from bytewright import ir
 from bytewright.codegen.arena import describe_requests, requested, requests_of
 from bytewright.codegen.c_form import with_variables_of_c
 from bytewright.codegen.expressions import memory_type
 from bytewright.codegen.kernels import called
 from bytewright.codegen.statements import StatementWriter
 from bytewright.codegen.writer import Writer
-from bytewright.ir.expr import Buffer
-from bytewright.ir.module import Module
-from bytewright.ir.prim import Access, BufferParameter, Call, ParameterRole, PrimFunc, Region
-from bytewright.ir.types import DType, format_shape
 from bytewright.record.names import REQUEST, Names
 from bytewright.record.plan import PlaceKind, Plan
 
@@ -29,7 +24,7 @@ class PlannedBuffers:
         self.plan = plan
         self.names = names
 
-    def address(self, buffer: Buffer, access: Access) -> str:
+    def address(self, buffer: ir.Buffer, access: ir.Access) -> str:
         """The address of a buffer, typed."""
         planned = self.plan.buffers[buffer.name]
         text = self.names.argument(planned)
@@ -42,18 +37,18 @@ class PlannedBuffers:
                 base = self.names.base(self.plan.pools[planned.place.name])
                 return address_in_pool(base, text, buffer.dtype, access)
 
-    def declaration(self, buffer: Buffer) -> None:
+    def declaration(self, buffer: ir.Buffer) -> None:
         """The plan has given every buffer its place, or it is requested around its step."""
 
-    def place(self, buffer: Buffer) -> str:
+    def place(self, buffer: ir.Buffer) -> str:
         """`@dtcm+8000` or `@caller`, for comments."""
         place = self.plan.buffers[buffer.name].place
         return "@caller" if place.kind is PlaceKind.CALLER else f"@{place.name}+{place.offset}"
 
 
-def address_in_pool(base: str, offset: str, dtype: DType, access: Access) -> str:
+def address_in_pool(base: str, offset: str, dtype: ir.DType, access: ir.Access) -> str:
     """The address of a buffer in a pool, typed, from the C text of the pool's base and of the offset."""
-    constness = "const " if access is Access.READ else ""
+    constness = "const " if access is ir.Access.READ else ""
     through = f"({constness}void *)" if dtype.size_bytes > 1 else ""
     return f"({constness}{memory_type(dtype)} *){through}({base} + {offset})"
 
@@ -61,7 +56,9 @@ def address_in_pool(base: str, offset: str, dtype: DType, access: Access) -> str
 class StepWriter(StatementWriter):
     """Writes the entry's statements, its calls as steps; the macro between them is given the `watched` workspaces."""
 
-    def __init__(self, writer: Writer, buffers: PlannedBuffers, module: Module, watched: list[str]) -> None:
+    def __init__(
+        self, writer: Writer, buffers: PlannedBuffers, module: ir.Module, watched: list[str]
+    ) -> None:
         super().__init__(writer, buffers)
         self.planned = buffers
         self.kernels = {kernel.name: kernel for kernel in module.kernels}
@@ -69,14 +66,14 @@ class StepWriter(StatementWriter):
         self.watched = watched
         self.num_written = 0
 
-    def entry(self, entry: PrimFunc) -> None:
+    def entry(self, entry: ir.PrimFunc) -> None:
         """Writes all steps, and the macro after the last."""
         taken = {*self.called, *self.planned.names.variables(self.planned.plan)}
         fronts = (REQUEST, f"{self.planned.names.model}_", f"{self.planned.names.prefix}_")
         self.sequence(with_variables_of_c(entry, taken, fronts).body)
         self._macro()
 
-    def call(self, call: Call) -> None:
+    def call(self, call: ir.Call) -> None:
         """Writes a step: the macro before it, what it is, and the call between what it requests and releases."""
         self._macro()
         self.num_written += 1
@@ -92,10 +89,12 @@ class StepWriter(StatementWriter):
             named = self.watched if len(self.watched) <= MAX_NAMED else [names.step_workspaces]
             self.writer.listed(names.step, [str(self.num_written), *named], ";")
 
-    def _call(self, call: Call, status: str | None) -> None:
+    def _call(self, call: ir.Call, status: str | None) -> None:
         """Args: `status` is a variable that says how the call ended; without one, an error ends the run."""
         kernel = self.kernels[call.callee]
-        accesses = [p.access if isinstance(p, BufferParameter) else Access.READ for p in kernel.parameters]
+        accesses = [
+            p.access if isinstance(p, ir.BufferParameter) else ir.Access.READ for p in kernel.parameters
+        ]
         arguments = self.arguments(call, accesses)
         names = self.planned.names
         can_fail = kernel.external is not None and kernel.external.returns_status
@@ -112,18 +111,18 @@ class StepWriter(StatementWriter):
             if status is not None:
                 self.writer.line(f"{status} = {names.ok};")
 
-    def _described(self, call: Call) -> str:
+    def _described(self, call: ir.Call) -> str:
         """`3 (CONV_2D): i8[1,25,5,64] @dtcm+8000 -> i8[1,25,5,64] @dtcm+0`."""
         reads: list[str] = []
         writes: list[str] = []
         for argument, parameter in zip(call.arguments, self.kernels[call.callee].parameters, strict=True):
-            if not isinstance(argument, Region) or not isinstance(parameter, BufferParameter):
+            if not isinstance(argument, ir.Region) or not isinstance(parameter, ir.BufferParameter):
                 continue
-            if parameter.role is not ParameterRole.ACTIVATION:
+            if parameter.role is not ir.ParameterRole.ACTIVATION:
                 continue
             buffer = argument.buffer
-            shape = format_shape(parameter.buffer.shape).replace("x", ",")
+            shape = ir.format_shape(parameter.buffer.shape).replace("x", ",")
             text = f"{buffer.dtype.value}[{shape}] {self.planned.place(buffer)}"
-            (reads if parameter.access is Access.READ else writes).append(text)
+            (reads if parameter.access is ir.Access.READ else writes).append(text)
         operators = " + ".join(call.operators) or call.callee
         return f"{operators}: {', '.join(reads)} -> {', '.join(writes)}"

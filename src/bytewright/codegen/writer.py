@@ -1,7 +1,5 @@
 """The one writer of C text: lines, blocks, comments."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Generator, Sequence

@@ -1,7 +1,5 @@
 """The arrays that an image of a bundle has: one list for its C, its linker script, its checks and its protection."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum

@@ -4,19 +4,17 @@
 is written for, because bytes of a pool are reused with different element types.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from math import prod
 from pathlib import Path
 
+from bytewright import ir
 from bytewright.diagnostics import compile_error
 from bytewright.execute.arrays import PlannedArray, blob_arrays, copy_arrays, workspace_arrays
 from bytewright.execute.description import Bundle
 from bytewright.execute.watch import Watch, step_header, table_header
-from bytewright.ir.border import Border
 from bytewright.record.names import Names, names_of
 from bytewright.record.plan import Plan, PlannedTensor
 
@@ -185,8 +183,8 @@ def _border(plan: Plan, names: Names) -> list[str]:
             f"#define HARNESS_OUTPUTS_TYPE {names.outputs_type}",
         ]
     return [
-        f"#define HARNESS_INPUT_ADDRESS(member) {names.address_front(Border.INPUT)}##member",
-        f"#define HARNESS_OUTPUT_ADDRESS(member) {names.address_front(Border.OUTPUT)}##member",
+        f"#define HARNESS_INPUT_ADDRESS(member) {names.address_front(ir.Border.INPUT)}##member",
+        f"#define HARNESS_OUTPUT_ADDRESS(member) {names.address_front(ir.Border.OUTPUT)}##member",
     ]
 
 

@@ -4,8 +4,6 @@ gcc's `-fcallgraph-info=su` gives one file for each source. Without link-time op
 inline across sources, and the files say what each source's functions need.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 A folder that is not a bundle, or lacks a file, is refused here, so that the rest of the stage looks nothing up twice.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

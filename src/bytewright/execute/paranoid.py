@@ -6,8 +6,6 @@ the bundle runs as usual, and the outputs must be the same, for each of two pois
 shows even though reading leaves no trace.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -6,8 +6,6 @@ instructions, which is exact and repeatable. The count is of the model's run fun
 instruction to its return.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

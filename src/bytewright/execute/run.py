@@ -1,7 +1,5 @@
 """The entry of this stage: runs a bundle from arrays or a seed, on the host or on its board under QEMU."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Arrays at the border of a run: checks against the model's tensors, random inputs, and raw bytes."""
 
-from __future__ import annotations
-
 import io
 import math
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Compilers and their tools: which there are, the folder in which they build, and what they say when they fail."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager

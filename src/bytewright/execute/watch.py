@@ -6,8 +6,6 @@ that one does: in a plan that verifies the second half says nothing, and in one 
 A buffer that dies in the middle of a step may lose its bytes there, but only to one that the step writes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

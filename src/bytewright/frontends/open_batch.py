@@ -5,22 +5,18 @@ batch as its leading extent and nowhere else. An operator that would mix samples
 moves it) is refused. The plan is then made for the largest batch, and smaller ones run in it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from bytewright import ir
 from bytewright.c_names import unique_name
 from bytewright.diagnostics import Collector, CompileError, compile_error
-from bytewright.ir.graph import Function, Node, Value, value_types
-from bytewright.ir.module import Module, Port
-from bytewright.ir.types import MAX_ELEMENTS, Extent, Symbol, TensorType, format_shape
 
 BATCH = "batch"
 WITHOUT_BATCH = "leave out --batch-max: each run then computes one sample"
 
 
-def open_batch(module: Module, batch_max: int) -> Module:
+def open_batch(module: ir.Module, batch_max: int) -> ir.Module:
     """Returns the module with a leading extent `batch[1..batch_max]` in place of 1.
 
     Raises:
@@ -28,15 +24,15 @@ def open_batch(module: Module, batch_max: int) -> Module:
             input, or a tensor gets more elements than kernels can count.
     """
     function = module.graph
-    symbol = Symbol(unique_name(BATCH, set(value_types(module.graph, module.constants))), 1, batch_max)
-    opening = _Opening(symbol, value_types(function, module.constants))
+    symbol = ir.Symbol(unique_name(BATCH, set(ir.value_types(module.graph, module.constants))), 1, batch_max)
+    opening = _Opening(symbol, ir.value_types(function, module.constants))
     collector = Collector()
-    parameters: list[Value] = []
+    parameters: list[ir.Value] = []
     for value in function.parameters:
         with collector.catch():
             parameters.append(opening.parameter(module.name, value))
     collector.stop_if_any()
-    nodes: list[Node] = []
+    nodes: list[ir.Node] = []
     for node in function.nodes:
         with collector.catch():
             nodes.append(opening.node(node))
@@ -45,7 +41,7 @@ def open_batch(module: Module, batch_max: int) -> Module:
         if symbol not in opening.types[name].shape:
             raise _without_batch(module, port)
     _check_sizes(module, [*parameters, *(value for node in nodes for value in node.outputs)], symbol)
-    opened = Function(function.name, tuple(parameters), tuple(nodes), function.results)
+    opened = ir.Function(function.name, tuple(parameters), tuple(nodes), function.results)
     return replace(
         module,
         functions=(opened,),
@@ -54,7 +50,7 @@ def open_batch(module: Module, batch_max: int) -> Module:
     )
 
 
-def _without_batch(module: Module, port: Port) -> CompileError:
+def _without_batch(module: ir.Module, port: ir.Port) -> CompileError:
     return compile_error(
         "BW111",
         f"output '{port.name}' depends on no input, so it has no batch",
@@ -63,21 +59,23 @@ def _without_batch(module: Module, port: Port) -> CompileError:
     )
 
 
-def _check_sizes(module: Module, values: list[Value], symbol: Symbol) -> None:
+def _check_sizes(module: ir.Module, values: list[ir.Value], symbol: ir.Symbol) -> None:
     """Every tensor of the largest batch has at most `MAX_ELEMENTS` elements."""
     largest = max(values, key=lambda value: value.type.num_elements)
     num_elements = largest.type.num_elements
-    if symbol in largest.type.shape and num_elements > MAX_ELEMENTS:
+    if symbol in largest.type.shape and num_elements > ir.MAX_ELEMENTS:
         raise compile_error(
             "BW111",
             f"with a batch of {symbol.upper}, '{largest.name}' has {num_elements} elements; kernels count up to "
-            f"{MAX_ELEMENTS}",
-            help=f"--batch-max {MAX_ELEMENTS // (num_elements // symbol.upper)}",
+            f"{ir.MAX_ELEMENTS}",
+            help=f"--batch-max {ir.MAX_ELEMENTS // (num_elements // symbol.upper)}",
             where=module.name,
         )
 
 
-def _ports(ports: tuple[Port, ...], names: Iterable[str], types: dict[str, TensorType]) -> tuple[Port, ...]:
+def _ports(
+    ports: tuple[ir.Port, ...], names: Iterable[str], types: dict[str, ir.TensorType]
+) -> tuple[ir.Port, ...]:
     return tuple(replace(port, type=types[name]) for port, name in zip(ports, names, strict=True))
 
 
@@ -85,22 +83,22 @@ def _ports(ports: tuple[Port, ...], names: Iterable[str], types: dict[str, Tenso
 class _Opening:
     """One run of the pass; `types` are the new ones as far as it went."""
 
-    symbol: Symbol
-    types: dict[str, TensorType]
+    symbol: ir.Symbol
+    types: dict[str, ir.TensorType]
 
-    def parameter(self, model: str, value: Value) -> Value:
+    def parameter(self, model: str, value: ir.Value) -> ir.Value:
         shape = value.type.shape
         if not shape or shape[0] != 1:
             raise compile_error(
                 "BW111",
-                f"input '{value.name}' has shape [{format_shape(shape)}]: its batch cannot be opened, because its "
+                f"input '{value.name}' has shape [{ir.format_shape(shape)}]: its batch cannot be opened, because its "
                 "leading extent is not 1",
                 help=WITHOUT_BATCH,
                 where=model,
             )
         return self._defined(replace(value, type=self._opened(value.type)))
 
-    def node(self, node: Node) -> Node:
+    def node(self, node: ir.Node) -> ir.Node:
         """The node on operands with an open batch; one that depends on no input stays as it is."""
         operands = tuple(self.types[name] for name in node.inputs)
         if not any(self._is_open(operand) for operand in operands):
@@ -113,25 +111,25 @@ class _Opening:
             raise self._mixed(node, str(error)) from error
         for result, expected in zip(found, wanted, strict=True):
             if result.shape != expected.shape:
-                raise self._mixed(node, f"it makes [{format_shape(result.shape)}] of them")
+                raise self._mixed(node, f"it makes [{ir.format_shape(result.shape)}] of them")
         outputs = tuple(
             self._defined(replace(value, type=type_))
             for value, type_ in zip(node.outputs, wanted, strict=True)
         )
         return replace(node, operation=operation, outputs=outputs)
 
-    def _opened(self, type_: TensorType) -> TensorType:
-        shape: tuple[Extent, ...] = (self.symbol, *type_.shape[1:])
+    def _opened(self, type_: ir.TensorType) -> ir.TensorType:
+        shape: tuple[ir.Extent, ...] = (self.symbol, *type_.shape[1:])
         return replace(type_, shape=shape)
 
-    def _is_open(self, type_: TensorType) -> bool:
+    def _is_open(self, type_: ir.TensorType) -> bool:
         return self.symbol in type_.shape
 
-    def _defined(self, value: Value) -> Value:
+    def _defined(self, value: ir.Value) -> ir.Value:
         self.types[value.name] = value.type
         return value
 
-    def _mixed(self, node: Node, reason: str) -> CompileError:
+    def _mixed(self, node: ir.Node, reason: str) -> CompileError:
         return compile_error(
             "BW111",
             f"{node.operation.name} does not keep the samples of a batch apart: {reason}",

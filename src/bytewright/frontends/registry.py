@@ -4,15 +4,13 @@ A frontend is its folder and its row here. Rows are read by the pipeline and the
 imported when it is used, so that nobody pays for the formats of others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bytewright import ir
 from bytewright.c_names import model_name
 from bytewright.diagnostics import compile_error
-from bytewright.ir.module import Module
 from bytewright.ir.verify.stages import Stage
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.options import Options
@@ -29,7 +27,7 @@ class Imported:
         files: What it was read from.
     """
 
-    module: Module
+    module: ir.Module
     stage: Stage
     pass_name: str
     files: tuple[Path, ...]

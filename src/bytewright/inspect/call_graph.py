@@ -4,8 +4,6 @@ A function that a source declares and another one defines has the same title in 
 title begins with its file. What no file defines is external.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

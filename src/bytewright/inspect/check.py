@@ -1,7 +1,5 @@
 """`check`: a bundle proved again from its files alone, as if nothing were known of how it came about."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike

@@ -10,8 +10,6 @@ Addresses are compared as bytes of a memory, so that an array and a stack that m
 no linker sees.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

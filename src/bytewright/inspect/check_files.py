@@ -1,13 +1,12 @@
 """Whether the files of a bundle are what its plan says: digests, sizes, offsets, calls, and parameter bytes."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from bytewright import ir
 from bytewright.bundle_folder import digest_of, foreign_entries, is_inside
 from bytewright.input_file import read_input
 from bytewright.inspect.read_c import (
@@ -20,7 +19,6 @@ from bytewright.inspect.read_c import (
     read_offsets,
     read_requests,
 )
-from bytewright.ir.border import Border
 from bytewright.record.names import Names, names_of
 from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedPool
 from bytewright.record.plan_file import PLAN_FILE, hash_document, hash_files
@@ -134,7 +132,7 @@ def _faults_of_source(directory: Path, plan: Plan, names: Names) -> Iterator[str
 def _differences_of_addresses(path: str, plan: Plan, names: Names, source: str) -> Iterator[str]:
     """The functions that return where inputs and outputs lie in the workspace."""
     actual = read_addresses(source, names)
-    for border in Border:
+    for border in ir.Border:
         for tensor in plan.tensors(border):
             buffer = plan.buffers.get(tensor.buffer)
             if buffer is None or buffer.place.kind is not PlaceKind.PLANNED:

@@ -4,12 +4,10 @@ Lifetimes are computed again from what the steps read and write, tops from the b
 with the target that the plan says it was made for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
+from bytewright import ir
 from bytewright.diagnostics import CompileError
-from bytewright.ir.border import Io
 from bytewright.plan import problem as planning
 from bytewright.plan.solution import Placement
 from bytewright.plan.validate import validate
@@ -24,7 +22,7 @@ _KINDS = {
     BufferRole.INPUT: (PlaceKind.CALLER, PlaceKind.PLANNED),
     BufferRole.OUTPUT: (PlaceKind.CALLER, PlaceKind.PLANNED),
 }
-_BORDER = {Io.CALLER: PlaceKind.CALLER, Io.WORKSPACE: PlaceKind.PLANNED}
+_BORDER = {ir.Io.CALLER: PlaceKind.CALLER, ir.Io.WORKSPACE: PlaceKind.PLANNED}
 
 
 def faults_of_plan(plan: Plan) -> list[str]:

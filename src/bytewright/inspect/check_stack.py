@@ -8,8 +8,6 @@ registers. Then the same code is compiled once more without optimisation, where 
 memory, and planned must not exceed that.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 

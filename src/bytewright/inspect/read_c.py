@@ -3,8 +3,6 @@
 The texts are those that Bytewright writes, so patterns suffice; what they do not find counts as missing.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 One place computes addresses, so that the evaluator, the size of an allocation and the generated C agree.
 """
 
-from __future__ import annotations
-
 from math import prod
 
 from bytewright.diagnostics import InternalError

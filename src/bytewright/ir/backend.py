@@ -1,7 +1,5 @@
 """The pair of C functions that a run requests memory with at run time: in the bundle, or the application's own."""
 
-from __future__ import annotations
-
 
 def backend_functions(model: str) -> tuple[str, str]:
     """The names of the one that requests and the one that releases."""

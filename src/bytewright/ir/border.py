@@ -3,8 +3,6 @@
 They are parameters where the application provides them, and allocations marked `io` where they lie in a workspace.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from bytewright.diagnostics import InternalError

@@ -4,8 +4,6 @@ A `BodyBuilder` holds the sequences that are open; leaving a `with` block closes
 is unique within the function, whatever the block, because C compilers warn of shadowing and readers stumble on it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace

@@ -4,8 +4,6 @@ A buffer is defined once, by an allocation or as a constant, and named wherever 
 it decides there: uses, and views of it, follow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeVar

@@ -4,8 +4,6 @@ Where bounds prove an output to be one constant (a scale so small that everythin
 sums that a template wrote before it knew are without effect. C compilers would warn of them.
 """
 
-from __future__ import annotations
-
 from bytewright.ir.expr import Buffer, Load, Var
 from bytewright.ir.prim import Allocate, For, If, Let, Seq, Statement, Store, View
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence

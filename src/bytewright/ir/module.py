@@ -1,7 +1,5 @@
 """A module: graph functions, PrimFuncs and constants of one model, in whatever mixture a stage leaves."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

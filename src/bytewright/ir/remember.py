@@ -4,8 +4,6 @@ Most passes leave most kernels as they are, and modules are verified after each;
 third of its time on looking at the same kernels again. What is remembered ends with the function.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import wraps
 from typing import Generic, TypeVar

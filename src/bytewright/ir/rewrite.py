@@ -4,8 +4,6 @@ Expressions are rebuilt through the folding constructors of `ir.expr`, so that a
 takes conditions, index arithmetic and neutral elements with it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never

@@ -5,8 +5,6 @@ and a file of C has each that it calls as a `static inline` function, under the 
 another, so that even where a compiler inlines nothing a call of one is the last on a path.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from bytewright.ir.expr import Expr, ScalarFunction, Var, cast, const, select

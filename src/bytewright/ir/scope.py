@@ -5,8 +5,6 @@ intersection, never a difference in spelling. Which memories a scope stands for 
 of the storage stage; here are the values, their order, and their text.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

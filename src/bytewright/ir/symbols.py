@@ -1,7 +1,5 @@
 """Symbols of a PrimFunc: extents that are known only at run time, each a scalar parameter of the same name."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from bytewright.ir.expr import Buffer

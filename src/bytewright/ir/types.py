@@ -1,7 +1,5 @@
 """Element types, extents and tensor types: what both intermediate representations agree on."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 from math import prod

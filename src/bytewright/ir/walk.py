@@ -3,8 +3,6 @@
 Everything comes in order of first appearance, so that what is computed from it is deterministic.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import assert_never
 

@@ -1,7 +1,5 @@
 """Where a node comes from: model, operator, tensor. Every node carries it and every diagnostic shows it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

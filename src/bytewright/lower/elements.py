@@ -3,8 +3,6 @@
 What has a rule here is fused into the kernel of its producer; nothing else says which operators are element-wise.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,18 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from bytewright import ir
 from bytewright.ir.builder import load
-from bytewright.ir.expr import (
-    cast,
-    clamp,
-    const,
-    maximum,
-    minimum,
-    select,
-)
-from bytewright.ir.graph import Operation
 from bytewright.ir.scalar_functions import EXP, ROUND, TANH
-from bytewright.ir.types import DType
 from bytewright.lower.point import Point
 from bytewright.lower.requantise import real_rescaled, rescaled
 from bytewright.lower.scalar import Scalar, clamped, require_i32
@@ -42,7 +31,7 @@ from bytewright.ops.elementwise import (
 )
 from bytewright.ops.rescale import Rescale, TflRealRescale
 
-I32, F32 = DType.I32, DType.F32
+I32, F32 = ir.DType.I32, ir.DType.F32
 # As in LiteRT: below, a float LOGISTIC is exp(x), which is 1e-4 more at most.
 LOGISTIC_IS_EXP_BELOW = -9.0
 
@@ -63,7 +52,7 @@ class ElementRule:
 def _of_two(combine: Callable[[Any, Any], Any]) -> ElementRule:
     """The rule of `combine`, which is monotone in both operands, so that the bounds of integers are at the corners."""
 
-    def write(at: Point, operation: Operation) -> Scalar:
+    def write(at: Point, operation: ir.Operation) -> Scalar:
         del operation
         first, second = at.operands
         result = combine(first.expr, second.expr)
@@ -81,24 +70,24 @@ def _clamp(at: Point, operation: Clamp) -> Scalar:
     if not at.is_float:
         return clamped(at.operands[0], int(low), int(high))
     x = at.operands[0].expr
-    lower = maximum(x, low) if low > float("-inf") else x
-    return Scalar(minimum(lower, high) if high < float("inf") else lower)
+    lower = ir.maximum(x, low) if low > float("-inf") else x
+    return Scalar(ir.minimum(lower, high) if high < float("inf") else lower)
 
 
 def _table(at: Point, operation: Table) -> Scalar:
     del operation
     table = at.array(1)
-    entry = load(at.kernel.constant("table", table, DType.I8), at.operands[0].expr + 128)
-    return Scalar(cast(entry, I32), int(table.min()), int(table.max()))
+    entry = load(at.kernel.constant("table", table, ir.DType.I8), at.operands[0].expr + 128)
+    return Scalar(ir.cast(entry, I32), int(table.min()), int(table.max()))
 
 
 def _sigmoid(at: Point, operation: Sigmoid) -> Scalar:
     """1 / (1 + exp(-x)) with an exponential that never overflows; below -9 it is exp(x) itself, as in LiteRT."""
     del operation
     bound = at.body.let("value", at.operands[0].expr)
-    decay = at.body.let("decay", EXP(select(bound < 0.0, bound, 0.0 - bound)))
-    quotient = select(bound < 0.0, decay, const(1.0, F32)) / (decay + 1.0)
-    return Scalar(select(bound < LOGISTIC_IS_EXP_BELOW, decay, quotient))
+    decay = at.body.let("decay", EXP(ir.select(bound < 0.0, bound, 0.0 - bound)))
+    quotient = ir.select(bound < 0.0, decay, ir.const(1.0, F32)) / (decay + 1.0)
+    return Scalar(ir.select(bound < LOGISTIC_IS_EXP_BELOW, decay, quotient))
 
 
 def _tanh(at: Point, operation: Tanh) -> Scalar:
@@ -109,12 +98,12 @@ def _tanh(at: Point, operation: Tanh) -> Scalar:
 def _hard_swish(at: Point, operation: TflHardSwish) -> Scalar:
     del operation
     bound = at.body.let("value", at.operands[0].expr)
-    return Scalar(bound * clamp(bound + 3.0, 0.0, 6.0) * float(np.float32(1 / 6)))
+    return Scalar(bound * ir.clamp(bound + 3.0, 0.0, 6.0) * float(np.float32(1 / 6)))
 
 
 def _leaky_relu(at: Point, operation: TflLeakyRelu) -> Scalar:
     bound = at.body.let("value", at.operands[0].expr)
-    return Scalar(select(bound > 0.0, bound, bound * float(np.float32(operation.alpha))))
+    return Scalar(ir.select(bound > 0.0, bound, bound * float(np.float32(operation.alpha))))
 
 
 def _quantized(at: Point, operation: TflQuantize) -> Scalar:
@@ -123,17 +112,17 @@ def _quantized(at: Point, operation: TflQuantize) -> Scalar:
     The bound is the first operand of the maximum, which is what is left where the other is not a number.
     """
     zero_point = operation.zero_point
-    rounded = ROUND(at.operands[0].expr / const(operation.scale, F32))
-    above = maximum(const(-256.0 - zero_point, F32), rounded)
-    limited = at.body.let("rounded", minimum(above, 256.0 - zero_point))
-    return clamped(Scalar(cast(limited, I32) + zero_point, -256, 256), -128, 127)
+    rounded = ROUND(at.operands[0].expr / ir.const(operation.scale, F32))
+    above = ir.maximum(ir.const(-256.0 - zero_point, F32), rounded)
+    limited = at.body.let("rounded", ir.minimum(above, 256.0 - zero_point))
+    return clamped(Scalar(ir.cast(limited, I32) + zero_point, -256, 256), -128, 127)
 
 
 def _dequantized(at: Point, operation: TflDequantize) -> Scalar:
-    return Scalar(cast(at.operands[0].expr - operation.zero_point, F32) * operation.scale)
+    return Scalar(ir.cast(at.operands[0].expr - operation.zero_point, F32) * operation.scale)
 
 
-ELEMENTS: dict[type[Operation], ElementRule] = {
+ELEMENTS: dict[type[ir.Operation], ElementRule] = {
     Add: _of_two(operator.add),
     Clamp: ElementRule(_clamp),
     Mul: _of_two(operator.mul),

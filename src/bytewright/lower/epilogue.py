@@ -4,16 +4,12 @@ The expression for one element of the group's output expands the operators of th
 result from the template, and loads everything else.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 
+from bytewright import ir
 from bytewright.diagnostics import InternalError
 from bytewright.ir.builder import load
-from bytewright.ir.expr import Buffer, Const, Var, cast, const
-from bytewright.ir.graph import Array, Constant, Node
-from bytewright.ir.types import DType, TensorType
 from bytewright.ir.walk import expression_depth
 from bytewright.lower.elements import ELEMENTS
 from bytewright.lower.group import Group
@@ -39,8 +35,8 @@ class Epilogue:
         self,
         kernel: KernelBuilder,
         group: Group,
-        types: Mapping[str, TensorType],
-        constants: Mapping[str, Constant],
+        types: Mapping[str, ir.TensorType],
+        constants: Mapping[str, ir.Constant],
     ) -> None:
         self.kernel = kernel
         self.group = group
@@ -48,7 +44,7 @@ class Epilogue:
         self.constants = constants
         self._producer = {node.outputs[0].name: node for node in group.elementwise}
         self._num_uses = Counter(name for node in group.elementwise for name in node.inputs)
-        self.output: Buffer = kernel.output(group.output.name, types[group.output.name])
+        self.output: ir.Buffer = kernel.output(group.output.name, types[group.output.name])
 
     def store(self, coordinates: Coordinates, anchor: Scalar | None = None) -> None:
         """Stores the element of the output at these coordinates, where the anchor's element is `anchor`."""
@@ -59,9 +55,9 @@ class Epilogue:
             values[self.group.anchor.outputs[0].name] = anchor
         self._compute(coordinates, values)
         value = values[self.group.output.name]
-        self.kernel.body.store(self.output, coordinates, cast(value.expr, self.output.dtype))
+        self.kernel.body.store(self.output, coordinates, ir.cast(value.expr, self.output.dtype))
 
-    def array(self, name: str) -> Array:
+    def array(self, name: str) -> ir.Array:
         """The values of an operand that is a constant."""
         return self.constants[name].data.array
 
@@ -92,7 +88,7 @@ class Epilogue:
             return self._constant(name, own)
         return element(load(self.kernel.input(name, type_), *own))
 
-    def _hint(self, node: Node) -> str:
+    def _hint(self, node: ir.Node) -> str:
         """What a rescaled value is to the operators of two operands around it."""
         name, producer = node.outputs[0].name, self._producer.get(node.inputs[0])
         for reader in self.group.elementwise:
@@ -103,7 +99,7 @@ class Epilogue:
 
     def _named(self, name: str, value: Scalar) -> Scalar:
         """The value under a name where it is used twice, so that the text does not double, or nests deeply."""
-        if isinstance(value.expr, Const | Var):
+        if isinstance(value.expr, ir.Const | ir.Var):
             return value
         if self._num_uses[name] < 2 and expression_depth(value.expr) <= _MAX_DEPTH:
             return value
@@ -115,9 +111,9 @@ class Epilogue:
         if array.size == 1:
             number = array.reshape(-1)[0].item()
             return (
-                Scalar(const(number, DType.I32), number, number)
+                Scalar(ir.const(number, ir.DType.I32), number, number)
                 if dtype.is_integer
-                else Scalar(const(number, dtype))
+                else Scalar(ir.const(number, dtype))
             )
         loaded = element(load(self.kernel.constant("operand", array, dtype), *coordinates))
         if not dtype.is_integer:
@@ -125,13 +121,15 @@ class Epilogue:
         return Scalar(loaded.expr, int(array.min()), int(array.max()))
 
 
-def _elementwise_operands(node: Node) -> tuple[str, ...]:
+def _elementwise_operands(node: ir.Node) -> tuple[str, ...]:
     """The operands of which an element is needed; the others are read as a whole, when the kernel is written."""
     return node.inputs[: ELEMENTS[type(node.operation)].num_operands]
 
 
-def _broadcast(coordinates: Coordinates, type_: TensorType) -> Coordinates:
+def _broadcast(coordinates: Coordinates, type_: ir.TensorType) -> Coordinates:
     """Coordinates of an operand: aligned to the right, zero along axes of one element."""
     rank = len(type_.shape)
     own = coordinates[len(coordinates) - rank :] if rank else ()
-    return tuple(const(0) if extent == 1 else index for index, extent in zip(own, type_.shape, strict=True))
+    return tuple(
+        ir.const(0) if extent == 1 else index for index, extent in zip(own, type_.shape, strict=True)
+    )

@@ -4,22 +4,19 @@ The padded tensor is then never stored. Exact where the pad's value is the convo
 the padding read just that.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
-from bytewright.ir.graph import Function, Node
-from bytewright.ir.module import Module
+from bytewright import ir
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 from bytewright.ops.data import Pad
 
 
-def fold_pad(module: Module) -> Module:
+def fold_pad(module: ir.Module) -> ir.Module:
     """Returns the module with every foldable pad folded; pads that nothing reads any more are gone."""
     return replace(module, functions=tuple(_fold(function) for function in module.functions))
 
 
-def _fold(function: Function) -> Function:
+def _fold(function: ir.Function) -> ir.Function:
     pads = {
         node.outputs[0].name: node
         for node in function.nodes
@@ -35,7 +32,7 @@ def _is_spatial(pad: Pad) -> bool:
     return len(pad.before) == 4 and not any((pad.before[0], pad.after[0], pad.before[3], pad.after[3]))
 
 
-def _fold_into(node: Node, pads: dict[str, Node]) -> Node:
+def _fold_into(node: ir.Node, pads: dict[str, ir.Node]) -> ir.Node:
     operation = node.operation
     pad_node = pads.get(node.inputs[0]) if node.inputs else None
     if pad_node is None or not isinstance(operation, Conv2d | DepthwiseConv2d):

@@ -8,12 +8,9 @@ A group has a limited size, so that no kernel grows with the model. A chain of m
 its tensors are narrow; the 32-bit ones in the middle of a quantised operator are cut only beyond twice the limit.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
-from bytewright.ir.graph import Function, Node
-from bytewright.ir.types import DType, TensorType
+from bytewright import ir
 from bytewright.lower.elements import ELEMENTS
 from bytewright.lower.group import Group
 from bytewright.lower.kernels.registry import TEMPLATES
@@ -44,14 +41,14 @@ class _Open:
         anchored: Operands whose groups have an anchor that may join, as long as this one has none.
     """
 
-    anchor: Node | None
-    elementwise: list[Node]
+    anchor: ir.Node | None
+    elementwise: list[ir.Node]
     order: int
     anchored: list[str] = field(default_factory=list[str])
     is_absorbed: bool = False
 
 
-def fuse(function: Function) -> FusedGraph:
+def fuse(function: ir.Function) -> FusedGraph:
     """Forms the groups of a function."""
     consumers = _consumers(function)
     types = {value.name: value.type for node in function.nodes for value in node.outputs}
@@ -73,7 +70,7 @@ def fuse(function: Function) -> FusedGraph:
     return FusedGraph(tuple(Group(g.anchor, tuple(g.elementwise)) for g in groups), aliases)
 
 
-def _consumers(function: Function) -> dict[str, int]:
+def _consumers(function: ir.Function) -> dict[str, int]:
     """How many operators read each name; being a result of the function counts as one more."""
     counts: dict[str, int] = {}
     for node in function.nodes:
@@ -85,12 +82,12 @@ def _consumers(function: Function) -> dict[str, int]:
 
 
 def _join(
-    node: Node,
+    node: ir.Node,
     order: int,
     group_of: dict[str, _Open],
     groups: list[_Open],
     consumers: dict[str, int],
-    types: dict[str, TensorType],
+    types: dict[str, ir.TensorType],
 ) -> _Open:
     """Puts an element-wise operator into the groups of its operands, merged, or into a new one.
 
@@ -118,7 +115,7 @@ def _join(
         return sorted(found.values(), key=lambda pair: -pair[0].order)
 
     def admits(producer: _Open, name: str) -> bool:
-        limit = MAX_ELEMENTWISE * (2 if types[name].dtype is DType.I32 else 1)
+        limit = MAX_ELEMENTWISE * (2 if types[name].dtype is ir.DType.I32 else 1)
         return len(merged.elementwise) + len(producer.elementwise) < limit
 
     for producer, name in producers(list(node.inputs)):
@@ -140,6 +137,6 @@ def _join(
     return merged
 
 
-def _widens(node: Node, types: dict[str, TensorType]) -> bool:
+def _widens(node: ir.Node, types: dict[str, ir.TensorType]) -> bool:
     operand = types.get(node.inputs[0])
     return operand is not None and node.outputs[0].type.dtype.size_bytes > operand.dtype.size_bytes

@@ -1,10 +1,8 @@
 """The operators of one kernel, as `fuse` groups them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
-from bytewright.ir.graph import Node, Value
+from bytewright import ir
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,15 +14,15 @@ class Group:
         elementwise: The element-wise operators, in an order that respects definitions.
     """
 
-    anchor: Node | None
-    elementwise: tuple[Node, ...]
+    anchor: ir.Node | None
+    elementwise: tuple[ir.Node, ...]
 
     @property
-    def nodes(self) -> tuple[Node, ...]:
+    def nodes(self) -> tuple[ir.Node, ...]:
         """All operators, the anchor first."""
         return ((self.anchor,) if self.anchor else ()) + self.elementwise
 
     @property
-    def output(self) -> Value:
+    def output(self) -> ir.Value:
         """The tensor that the kernel writes: the last operator's result."""
         return self.nodes[-1].outputs[0]

@@ -1,7 +1,5 @@
 """Collects one kernel while its template writes it: parameters, constants, body, and the call's arguments."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,13 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bytewright import ir
 from bytewright.ir.builder import BodyBuilder, Index, as_expr
-from bytewright.ir.data import TensorData
 from bytewright.ir.drop_unused import drop_unused
-from bytewright.ir.expr import Buffer, Expr, Var, const, maximum, minimum
-from bytewright.ir.prim import Access, BufferParameter, Parameter, ParameterRole, PrimFunc, ScalarParameter
-from bytewright.ir.scope import GLOBAL, LOCAL
-from bytewright.ir.types import DType, Extent, Symbol, TensorType
 from bytewright.ir.walk import free_buffers, free_variables
 from bytewright.ir.where import Where
 from bytewright.target.isa.style import KernelStyle
@@ -35,7 +29,7 @@ class TensorArgument:
 class ConstantArgument:
     """The caller passes a constant."""
 
-    data: TensorData
+    data: ir.TensorData
     hint: str
 
 
@@ -43,7 +37,7 @@ class ConstantArgument:
 class ScalarArgument:
     """The caller passes a number."""
 
-    value: Expr
+    value: ir.Expr
 
 
 Argument = TensorArgument | ConstantArgument | ScalarArgument
@@ -53,7 +47,7 @@ Argument = TensorArgument | ConstantArgument | ScalarArgument
 class LoweredKernel:
     """A kernel and what its one caller passes, parameter by parameter."""
 
-    function: PrimFunc
+    function: ir.PrimFunc
     arguments: tuple[Argument, ...]
 
 
@@ -75,8 +69,8 @@ class KernelBuilder:
         style: KernelStyle,
         where: Where,
         device: str,
-        symbols: tuple[Symbol, ...] = (),
-        shared: dict[TensorData, TensorData] | None = None,
+        symbols: tuple[ir.Symbol, ...] = (),
+        shared: dict[ir.TensorData, ir.TensorData] | None = None,
     ) -> None:
         self.name = name
         self.style = style
@@ -85,89 +79,94 @@ class KernelBuilder:
         self.symbols = symbols
         self._shared = {} if shared is None else shared
         self.body = BodyBuilder(("row_begin", "row_end", *(symbol.name for symbol in symbols)))
-        self._inputs: list[tuple[BufferParameter, Argument]] = []
-        self._constants: list[tuple[BufferParameter, ConstantArgument]] = []
-        self._outputs: list[tuple[BufferParameter, Argument]] = []
-        self._rows: list[tuple[ScalarParameter, Argument]] = []
+        self._inputs: list[tuple[ir.BufferParameter, Argument]] = []
+        self._constants: list[tuple[ir.BufferParameter, ConstantArgument]] = []
+        self._outputs: list[tuple[ir.BufferParameter, Argument]] = []
+        self._rows: list[tuple[ir.ScalarParameter, Argument]] = []
 
-    def input(self, name: str, type_: TensorType) -> Buffer:
+    def input(self, name: str, type_: ir.TensorType) -> ir.Buffer:
         """The parameter through which the kernel reads a tensor; the same one for the same name and shape."""
         for parameter, argument in self._inputs:
             if argument == TensorArgument(name) and parameter.buffer.shape == type_.shape:
                 return parameter.buffer
         buffer = self._buffer("input", type_.shape, type_.dtype)
-        self._inputs.append((BufferParameter(buffer, Access.READ), TensorArgument(name)))
+        self._inputs.append((ir.BufferParameter(buffer, ir.Access.READ), TensorArgument(name)))
         return buffer
 
-    def output(self, name: str, type_: TensorType) -> Buffer:
+    def output(self, name: str, type_: ir.TensorType) -> ir.Buffer:
         """The parameter through which the kernel writes its result."""
         buffer = self._buffer("output", type_.shape, type_.dtype)
-        self._outputs.append((BufferParameter(buffer, Access.WRITE), TensorArgument(name)))
+        self._outputs.append((ir.BufferParameter(buffer, ir.Access.WRITE), TensorArgument(name)))
         return buffer
 
-    def constant(self, hint: str, values: NDArray[np.generic], dtype: DType) -> Buffer:
+    def constant(self, hint: str, values: NDArray[np.generic], dtype: ir.DType) -> ir.Buffer:
         """A parameter for an array that is known at compile time; equal arrays share one parameter."""
-        data = TensorData.from_array(values, dtype)
+        data = ir.TensorData.from_array(values, dtype)
         data = self._shared.setdefault(data, data)
         for parameter, argument in self._constants:
             if argument.data == data:
                 return parameter.buffer
         buffer = self._buffer(hint, data.shape, dtype)
         self._constants.append(
-            (BufferParameter(buffer, Access.READ, ParameterRole.PARAMETER), ConstantArgument(data, hint))
+            (
+                ir.BufferParameter(buffer, ir.Access.READ, ir.ParameterRole.PARAMETER),
+                ConstantArgument(data, hint),
+            )
         )
         return buffer
 
-    def scratch(self, hint: str, shape: tuple[int, ...], dtype: DType) -> Buffer:
+    def scratch(self, hint: str, shape: tuple[int, ...], dtype: ir.DType) -> ir.Buffer:
         """Scratch for the innermost open block: small arrays are `local`, others `global`, placed by storage."""
         size_bytes = int(np.prod(shape)) * dtype.size_bytes
-        scope = LOCAL if size_bytes <= MAX_LOCAL_SCRATCH_BYTES else GLOBAL
-        return self.body.allocate(Buffer(hint, shape, dtype, scope, dtype.size_bytes))
+        scope = ir.LOCAL if size_bytes <= MAX_LOCAL_SCRATCH_BYTES else ir.GLOBAL
+        return self.body.allocate(ir.Buffer(hint, shape, dtype, scope, dtype.size_bytes))
 
     @contextmanager
-    def rows(self, num_rows: int, begin: Index = 0, end: Index | None = None) -> Generator[Expr, None, None]:
+    def rows(
+        self, num_rows: int, begin: Index = 0, end: Index | None = None
+    ) -> Generator[ir.Expr, None, None]:
         """A loop over the output rows of `[begin, end)` that the caller asks for.
 
         Kernels of more than one row take `row_begin` and `row_end`, so that a caller may run them in pieces.
         """
         end = num_rows if end is None else end
         if num_rows == 1:
-            yield const(0)
+            yield ir.const(0)
             return
         first, last = self._row_parameters(num_rows)
         whole = (begin, end) == (0, num_rows)
-        lower = first if whole else self.body.let("first", maximum(first, as_expr(begin)))
-        upper = last if whole else self.body.let("last", minimum(last, as_expr(end)))
+        lower = first if whole else self.body.let("first", ir.maximum(first, as_expr(begin)))
+        upper = last if whole else self.body.let("last", ir.minimum(last, as_expr(end)))
         with self.body.for_("y", lower, upper) as y:
             yield y
 
-    def _row_parameters(self, num_rows: int) -> tuple[Var, Var]:
-        first, last = Var("row_begin", DType.I32), Var("row_end", DType.I32)
+    def _row_parameters(self, num_rows: int) -> tuple[ir.Var, ir.Var]:
+        first, last = ir.Var("row_begin", ir.DType.I32), ir.Var("row_end", ir.DType.I32)
         if not self._rows:
             self._rows = [
-                (ScalarParameter(first), ScalarArgument(const(0))),
-                (ScalarParameter(last), ScalarArgument(const(num_rows))),
+                (ir.ScalarParameter(first), ScalarArgument(ir.const(0))),
+                (ir.ScalarParameter(last), ScalarArgument(ir.const(num_rows))),
             ]
         return first, last
 
-    def _buffer(self, hint: str, shape: tuple[Extent, ...], dtype: DType) -> Buffer:
-        return Buffer(self.body.unique_name(hint), shape, dtype, GLOBAL, dtype.size_bytes)
+    def _buffer(self, hint: str, shape: tuple[ir.Extent, ...], dtype: ir.DType) -> ir.Buffer:
+        return ir.Buffer(self.body.unique_name(hint), shape, dtype, ir.GLOBAL, dtype.size_bytes)
 
     def finish(self) -> LoweredKernel:
         """The kernel with the arguments of its call; operands that have no effect are not passed."""
         body = drop_unused(self.body.finish())
         used = {*(v.name for v in free_variables(body)), *(b.name for b in free_buffers(body))}
-        pairs: list[tuple[Parameter, Argument]] = [
+        pairs: list[tuple[ir.Parameter, Argument]] = [
             pair
             for pair in (*self._inputs, *self._constants, *self._outputs, *self._rows)
-            if (pair[0].buffer.name if isinstance(pair[0], BufferParameter) else pair[0].variable.name)
+            if (pair[0].buffer.name if isinstance(pair[0], ir.BufferParameter) else pair[0].variable.name)
             in used
         ]
-        shapes = [pair[0].buffer.shape for pair in pairs if isinstance(pair[0], BufferParameter)]
+        shapes = [pair[0].buffer.shape for pair in pairs if isinstance(pair[0], ir.BufferParameter)]
         for symbol in self.symbols:
             if any(symbol in shape for shape in shapes):
-                variable = Var(symbol.name, DType.I32)
-                pairs.append((ScalarParameter(variable), ScalarArgument(variable)))
-        parameters: tuple[Parameter, ...] = tuple(parameter for parameter, _ in pairs)
-        function = PrimFunc(self.name, parameters, body, device=self.device, where=self.where)
+                variable = ir.Var(symbol.name, ir.DType.I32)
+                pairs.append((ir.ScalarParameter(variable), ScalarArgument(variable)))
+        parameters: tuple[ir.Parameter, ...] = tuple(parameter for parameter, _ in pairs)
+        function = ir.PrimFunc(self.name, parameters, body, device=self.device, where=self.where)
         return LoweredKernel(function, tuple(argument for _, argument in pairs))

@@ -4,22 +4,13 @@ Constants are shared by content. Reshapes are free: the tensor behind them is on
 written where the caller wants it; where one tensor is wanted twice, or is an input or a constant, it is copied.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field, replace
 
+from bytewright import ir
 from bytewright.c_names import unique_name
 from bytewright.diagnostics import Collector
 from bytewright.ir.builder import BodyBuilder
-from bytewright.ir.data import TensorData
-from bytewright.ir.expr import Buffer, Expr, Var
-from bytewright.ir.graph import Constant, Function, Node, Value, value_types
-from bytewright.ir.module import ConstantBuffer, Module
-from bytewright.ir.prim import Access, BufferParameter, PrimFunc, Region, ScalarParameter
-from bytewright.ir.scope import GLOBAL, WORKSPACE, join_scopes
-from bytewright.ir.storage import Storage
-from bytewright.ir.types import DType, Symbol, TensorType
 from bytewright.ir.where import Where
 from bytewright.lower.epilogue import Epilogue
 from bytewright.lower.fuse import FusedGraph, fuse
@@ -39,26 +30,26 @@ from bytewright.ops.data import Identity, Reshape
 from bytewright.target.model import Target
 
 TENSOR_ALIGNMENT = 16
-_ORIGIN = Storage(provenance=("lower_graph: a tensor of the entry starts as global.workspace",))
+_ORIGIN = ir.Storage(provenance=("lower_graph: a tensor of the entry starts as global.workspace",))
 
 
-def lower_graph(module: Module, target: Target) -> Module:
+def lower_graph(module: ir.Module, target: Target) -> ir.Module:
     """Replaces the module's graph function by an entry and kernels.
 
     Raises:
         CompileError: BW110, for arithmetic that cannot be proved exact; all of them at once.
     """
     function = _with_copies(module.graph, module.constants, module.name)
-    types = value_types(function, module.constants)
+    types = ir.value_types(function, module.constants)
     constants = {constant.name: constant for constant in module.constants}
     extents = [extent for value in function.parameters for extent in value.type.shape]
-    symbols = tuple(dict.fromkeys(extent for extent in extents if isinstance(extent, Symbol)))
+    symbols = tuple(dict.fromkeys(extent for extent in extents if isinstance(extent, ir.Symbol)))
     return _Lowering(module, function, fuse(function), target, types, constants, symbols).run()
 
 
-def _with_copies(function: Function, constants: tuple[Constant, ...], model: str) -> Function:
+def _with_copies(function: ir.Function, constants: tuple[ir.Constant, ...], model: str) -> ir.Function:
     """Adds a copy for each result that has no memory of its own to be written to."""
-    types = value_types(function, constants)
+    types = ir.value_types(function, constants)
     origin: dict[str, str] = {}
     for node in function.nodes:
         if isinstance(node.operation, Reshape):
@@ -69,8 +60,8 @@ def _with_copies(function: Function, constants: tuple[Constant, ...], model: str
     for index, name in enumerate(results):
         root = origin.get(name, name)
         if root in taken:
-            copy = Value(f"{name}_copy{index}", types[name])
-            nodes.append(Node(Identity(), (name,), (copy,), where.get(name, Where(model, tensor=name))))
+            copy = ir.Value(f"{name}_copy{index}", types[name])
+            nodes.append(ir.Node(Identity(), (name,), (copy,), where.get(name, Where(model, tensor=name))))
             results[index] = copy.name
         taken.add(root)
     return replace(function, nodes=tuple(nodes), results=tuple(results))
@@ -80,21 +71,23 @@ def _with_copies(function: Function, constants: tuple[Constant, ...], model: str
 class _Lowering:
     """One run of the pass; `symbols` are extents of the inputs, scalar parameters of the entry."""
 
-    module: Module
-    function: Function
+    module: ir.Module
+    function: ir.Function
     fused: FusedGraph
     target: Target
-    types: dict[str, TensorType]
-    constants: dict[str, Constant]
-    symbols: tuple[Symbol, ...]
-    constant_buffers: dict[TensorData, ConstantBuffer] = field(
-        default_factory=dict[TensorData, ConstantBuffer]
+    types: dict[str, ir.TensorType]
+    constants: dict[str, ir.Constant]
+    symbols: tuple[ir.Symbol, ...]
+    constant_buffers: dict[ir.TensorData, ir.ConstantBuffer] = field(
+        default_factory=dict[ir.TensorData, ir.ConstantBuffer]
     )
-    shared_data: dict[TensorData, TensorData] = field(default_factory=dict[TensorData, TensorData])
+    shared_data: dict[ir.TensorData, ir.TensorData] = field(
+        default_factory=dict[ir.TensorData, ir.TensorData]
+    )
     constant_names: set[str] = field(default_factory=set[str])
     kernel_names: set[str] = field(default_factory=set[str])
 
-    def run(self) -> Module:
+    def run(self) -> ir.Module:
         collector = Collector()
         lowered: list[tuple[Group, LoweredKernel]] = []
         for group in self.fused.groups:
@@ -128,22 +121,22 @@ class _Lowering:
     def _device(self, group: Group) -> str:
         return group.output.type.place.device or self.target.default_device_name
 
-    def _kernel_name(self, node: Node) -> str:
+    def _kernel_name(self, node: ir.Node) -> str:
         """The C symbol: model, then the name of the operator's result without what follows a slash; unique."""
         stem = node.outputs[0].name.partition("/")[0]
         stem = f"{self.module.name}_{re.sub(r'[^A-Za-z0-9_]', '_', stem)}"
         return unique_name(stem, self.kernel_names, between="_part")
 
-    def _entry(self, lowered: list[tuple[Group, LoweredKernel]]) -> PrimFunc:
+    def _entry(self, lowered: list[tuple[Group, LoweredKernel]]) -> ir.PrimFunc:
         inputs = tuple(
-            BufferParameter(_caller_buffer(value.name, value.type), Access.READ)
+            ir.BufferParameter(_caller_buffer(value.name, value.type), ir.Access.READ)
             for value in self.function.parameters
         )
         outputs = tuple(
-            BufferParameter(_caller_buffer(self.fused.root(name), self.types[name]), Access.WRITE)
+            ir.BufferParameter(_caller_buffer(self.fused.root(name), self.types[name]), ir.Access.WRITE)
             for name in self.function.results
         )
-        scalars = tuple(ScalarParameter(Var(symbol.name, DType.I32)) for symbol in self.symbols)
+        scalars = tuple(ir.ScalarParameter(ir.Var(symbol.name, ir.DType.I32)) for symbol in self.symbols)
         buffers = {parameter.buffer.name: parameter.buffer for parameter in (*inputs, *outputs)}
         body = BodyBuilder((*buffers, *(scalar.variable.name for scalar in scalars)))
         for group, kernel in lowered:
@@ -159,7 +152,7 @@ class _Lowering:
                 ),
                 where=kernel.function.where,
             )
-        return PrimFunc(
+        return ir.PrimFunc(
             self.function.name,
             (*inputs, *outputs, *scalars),
             body.finish(),
@@ -168,35 +161,35 @@ class _Lowering:
         )
 
     def _argument(
-        self, argument: Argument, buffers: dict[str, Buffer], kernel: LoweredKernel
-    ) -> Region | Expr:
+        self, argument: Argument, buffers: dict[str, ir.Buffer], kernel: LoweredKernel
+    ) -> ir.Region | ir.Expr:
         match argument:
             case ScalarArgument(value=value):
                 return value
             case TensorArgument(name=name):
                 root = self.fused.root(name)
                 if root in buffers:
-                    return Region(buffers[root])
+                    return ir.Region(buffers[root])
                 constant = self.constants[root]
-                return Region(self._constant(constant.data, root).buffer)
+                return ir.Region(self._constant(constant.data, root).buffer)
             case ConstantArgument(data=data, hint=hint):
                 stem = kernel.function.name.removeprefix(f"{self.module.name}_")
-                return Region(self._constant(data, f"{stem}/{hint}").buffer)
+                return ir.Region(self._constant(data, f"{stem}/{hint}").buffer)
 
-    def _constant(self, data: TensorData, name: str) -> ConstantBuffer:
+    def _constant(self, data: ir.TensorData, name: str) -> ir.ConstantBuffer:
         if data not in self.constant_buffers:
             unique = unique_name(name, self.constant_names)
-            buffer = Buffer(unique, data.shape, data.dtype, GLOBAL, data.dtype.size_bytes)
-            self.constant_buffers[data] = ConstantBuffer(buffer, data)
+            buffer = ir.Buffer(unique, data.shape, data.dtype, ir.GLOBAL, data.dtype.size_bytes)
+            self.constant_buffers[data] = ir.ConstantBuffer(buffer, data)
         return self.constant_buffers[data]
 
 
-def _caller_buffer(name: str, type_: TensorType) -> Buffer:
-    scope = join_scopes(GLOBAL, type_.place.scope)
-    return Buffer(name, type_.shape, type_.dtype, scope, type_.dtype.size_bytes)
+def _caller_buffer(name: str, type_: ir.TensorType) -> ir.Buffer:
+    scope = ir.join_scopes(ir.GLOBAL, type_.place.scope)
+    return ir.Buffer(name, type_.shape, type_.dtype, scope, type_.dtype.size_bytes)
 
 
-def _workspace_buffer(name: str, type_: TensorType) -> Buffer:
+def _workspace_buffer(name: str, type_: ir.TensorType) -> ir.Buffer:
     """An intermediate tensor: it starts as `global.workspace`, joined with the scope that placement gave it."""
-    scope = join_scopes(WORKSPACE, type_.place.scope)
-    return Buffer(name, type_.shape, type_.dtype, scope, TENSOR_ALIGNMENT)
+    scope = ir.join_scopes(ir.WORKSPACE, type_.place.scope)
+    return ir.Buffer(name, type_.shape, type_.dtype, scope, TENSOR_ALIGNMENT)

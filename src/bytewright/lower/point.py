@@ -1,17 +1,14 @@
 """One element of an element-wise operator's result: what the rules of such operators work on."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bytewright import ir
 from bytewright.ir.builder import BodyBuilder
-from bytewright.ir.expr import Expr
-from bytewright.ir.graph import Array, Constant, Node
 from bytewright.lower.kernel import KernelBuilder
 from bytewright.lower.scalar import Scalar
 
-Coordinates = tuple[Expr, ...]
+Coordinates = tuple[ir.Expr, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +23,11 @@ class Point:
     """
 
     kernel: KernelBuilder
-    node: Node
+    node: ir.Node
     coordinates: Coordinates
     operands: tuple[Scalar, ...]
     hint: str
-    constants: Mapping[str, Constant]
+    constants: Mapping[str, ir.Constant]
 
     @property
     def body(self) -> BodyBuilder:
@@ -42,6 +39,6 @@ class Point:
         """Whether the operands are floats."""
         return not self.operands[0].expr.dtype.is_integer
 
-    def array(self, operand: int) -> Array:
+    def array(self, operand: int) -> ir.Array:
         """The values of an operand that is read as a whole, and so is constant."""
         return self.constants[self.node.inputs[operand]].data.array

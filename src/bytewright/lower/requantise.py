@@ -1,16 +1,12 @@
 """Rescales on one element: their constants as operands of the forms in `lower/rescale.py`."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np
 
+from bytewright import ir
 from bytewright.ir.builder import load
-from bytewright.ir.expr import Expr, cast, const
-from bytewright.ir.graph import Array
 from bytewright.ir.scalar_functions import REAL_ROUND
-from bytewright.ir.types import DType
 from bytewright.lower.point import Point
 from bytewright.lower.rescale import ScaleOperands, double_round, linear, single_round, split_exponents
 from bytewright.lower.scalar import Scalar, clamped, require_i32
@@ -19,7 +15,7 @@ from bytewright.ops.arithmetic.numerics import Rounding
 from bytewright.ops.arithmetic.rescale import real_round
 from bytewright.ops.rescale import Rescale, TflRealRescale
 
-I32 = DType.I32
+I32 = ir.DType.I32
 
 
 def rescaled(at: Point, operation: Rescale) -> Scalar:
@@ -54,7 +50,7 @@ def real_rescaled(at: Point, operation: TflRealRescale) -> Scalar:
     multiplier, addend, shift = (
         _per_channel(at, hint, values, dtype)
         for hint, values, dtype in zip(
-            ("multiplier", "addend", "shift"), columns, (I32, DType.I64, DType.I8), strict=True
+            ("multiplier", "addend", "shift"), columns, (I32, ir.DType.I64, ir.DType.I8), strict=True
         )
     )
     bounds = [
@@ -88,13 +84,13 @@ def _times_power(at: Point, value: Scalar, bits: int) -> Scalar:
     return Scalar(at.body.let(f"{at.hint}_wide", value.expr * (1 << bits)), low, high)
 
 
-def _scale_operands(at: Point, multipliers: Array, exponents: Array) -> ScaleOperands:
+def _scale_operands(at: Point, multipliers: ir.Array, exponents: ir.Array) -> ScaleOperands:
     shifts, lefts = split_exponents(exponents)
     shifts = np.where(multipliers == 0, shifts.max(initial=0), shifts)
     left = None if (lefts == 1).all() else _per_channel(at, "left", lefts, I32)
     return ScaleOperands(
         multiplier=_per_channel(at, "multiplier", multipliers, I32),
-        shift=_per_channel(at, "shift", shifts, DType.I8),
+        shift=_per_channel(at, "shift", shifts, ir.DType.I8),
         left=left,
         shifts=frozenset(int(shift) for shift in shifts),
         left_bits=int(lefts.max()).bit_length() - 1,
@@ -102,12 +98,12 @@ def _scale_operands(at: Point, multipliers: Array, exponents: Array) -> ScaleOpe
     )
 
 
-def _per_channel(at: Point, hint: str, values: Array, dtype: DType) -> Expr:
+def _per_channel(at: Point, hint: str, values: ir.Array, dtype: ir.DType) -> ir.Expr:
     """The value of the channel at hand, as I32 or I64: a number where all channels agree."""
-    wide = DType.I64 if dtype is DType.I64 else I32
+    wide = ir.DType.I64 if dtype is ir.DType.I64 else I32
     if (values == values.reshape(-1)[0]).all():
-        return const(int(values.reshape(-1)[0]), wide)
-    return cast(load(at.kernel.constant(hint, values, dtype), at.coordinates[-1]), wide)
+        return ir.const(int(values.reshape(-1)[0]), wide)
+    return ir.cast(load(at.kernel.constant(hint, values, dtype), at.coordinates[-1]), wide)
 
 
 # A kernel's text stores several elements, of the same scales; those of the largest layers fit in.
@@ -118,14 +114,14 @@ def _fit(scale: float, accumulators: tuple[int, int], outputs: tuple[int, int]) 
     return fit if fit is not None and fit.multiplier < 2**31 else None
 
 
-def _scaled_in_double(at: Point, scales: Array, value: Scalar, outputs: tuple[int, int]) -> Scalar:
+def _scaled_in_double(at: Point, scales: ir.Array, value: Scalar, outputs: tuple[int, int]) -> Scalar:
     """REAL_ROUND as it is defined, for scales with ties that double precision rounds this way and that.
 
     Such a scale is next to 1/n for an even n.
     """
     if (scales == scales[0]).all():
-        scale: Expr = const(scales[0].item(), DType.F64)
+        scale: ir.Expr = ir.const(scales[0].item(), ir.DType.F64)
     else:
-        scale = load(at.kernel.constant("scale", scales, DType.F64), at.coordinates[-1])
+        scale = load(at.kernel.constant("scale", scales, ir.DType.F64), at.coordinates[-1])
     low, high = outputs[0] - 1, outputs[1] + 1
     return Scalar(REAL_ROUND(value.expr, scale, low, high), low, high)

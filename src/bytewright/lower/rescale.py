@@ -4,13 +4,11 @@ All forms below are equal to the definitions in docs/numerics.md for the operand
 rests on proven bounds. The shorter forms keep the arithmetic in 32 bits, where compilers vectorise it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
 
-from bytewright.ir.expr import Expr, ScalarFunction
+from bytewright import ir
 from bytewright.ir.scalar_functions import (
     DOUBLE_ROUND,
     DOUBLE_ROUND_WIDE,
@@ -36,9 +34,9 @@ class ScaleOperands:
         ratio: An upper bound of multiplier / 2^(31 + shift) over all channels.
     """
 
-    multiplier: Expr
-    shift: Expr
-    left: Expr | None
+    multiplier: ir.Expr
+    shift: ir.Expr
+    left: ir.Expr | None
     shifts: frozenset[int]
     left_bits: int
     ratio: float
@@ -66,12 +64,14 @@ def single_round(value: Scalar, scale: ScaleOperands, where: Where) -> Scalar:
     return _called(SINGLE_ROUND, _shifted_left(value, scale, where), scale)
 
 
-def linear(value: Scalar, multiplier: Expr, addend: Expr, shift: Expr, low: int, high: int) -> Scalar:
+def linear(
+    value: Scalar, multiplier: ir.Expr, addend: ir.Expr, shift: ir.Expr, low: int, high: int
+) -> Scalar:
     """`(value * multiplier + addend) >> shift` in 64 bits, whose result lies in `[low, high]`."""
     return Scalar(SCALE_LINEAR(value.expr, multiplier, addend, shift), low, high)
 
 
-def _called(function: ScalarFunction, value: Scalar, scale: ScaleOperands) -> Scalar:
+def _called(function: ir.ScalarFunction, value: Scalar, scale: ScaleOperands) -> Scalar:
     return Scalar(function(value.expr, scale.multiplier, scale.shift), *_scaled_bounds(value, scale))
 
 

@@ -5,13 +5,10 @@ come from the weights and travel with the expression, so that each form of requa
 proved exact, and arithmetic that could overflow is refused when it is compiled.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
+from bytewright import ir
 from bytewright.diagnostics import compile_error
-from bytewright.ir.expr import Binary, BinaryOperator, Const, Expr, cast, maximum, minimum
-from bytewright.ir.types import DType
 from bytewright.ir.where import Where
 
 
@@ -19,7 +16,7 @@ from bytewright.ir.where import Where
 class Scalar:
     """An expression and, for integers, the least and greatest value that it can take."""
 
-    expr: Expr
+    expr: ir.Expr
     low: int = 0
     high: int = 0
 
@@ -29,11 +26,11 @@ class Scalar:
         return max(-self.low, self.high, 0)
 
 
-def element(load: Expr) -> Scalar:
+def element(load: ir.Expr) -> Scalar:
     """An element of a tensor: integers are widened to I32, with the bounds of their type."""
     if load.dtype.is_integer:
         low, high = load.dtype.bounds
-        return Scalar(cast(load, DType.I32), low, high)
+        return Scalar(ir.cast(load, ir.DType.I32), low, high)
     return Scalar(load)
 
 
@@ -59,22 +56,30 @@ def clamped(value: Scalar, low: int, high: int) -> Scalar:
     low, high = max(low, value.low), min(high, value.high)
     if low >= high:
         bound = min(max(low, value.low), value.high) if low == high else (low if value.high < low else high)
-        return Scalar(Const(bound, DType.I32), bound, bound)
+        return Scalar(ir.Const(bound, ir.DType.I32), bound, bound)
     if low > inner_low:
-        expr = maximum(expr, low)
+        expr = ir.maximum(expr, low)
     if high < inner_high:
-        expr = minimum(expr, high)
+        expr = ir.minimum(expr, high)
     return Scalar(expr, low, high)
 
 
 _FREE = 2**62
 
 
-def _without_clamp(value: Scalar) -> tuple[Expr, int, int]:
+def _without_clamp(value: Scalar) -> tuple[ir.Expr, int, int]:
     """The operand of the clamps around an expression, and bounds that are known of it."""
     expr, low, high = value.expr, value.low, value.high
-    if isinstance(expr, Binary) and expr.operator is BinaryOperator.MIN and isinstance(expr.right, Const):
+    if (
+        isinstance(expr, ir.Binary)
+        and expr.operator is ir.BinaryOperator.MIN
+        and isinstance(expr.right, ir.Const)
+    ):
         expr, high = expr.left, _FREE
-    if isinstance(expr, Binary) and expr.operator is BinaryOperator.MAX and isinstance(expr.right, Const):
+    if (
+        isinstance(expr, ir.Binary)
+        and expr.operator is ir.BinaryOperator.MAX
+        and isinstance(expr.right, ir.Const)
+    ):
         expr, low = expr.left, -_FREE
     return expr, low, high

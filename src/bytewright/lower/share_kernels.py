@@ -3,18 +3,15 @@
 Sizes, zero points and clamps are constants of a kernel, so this costs no speed.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
-from bytewright.ir.module import Module
-from bytewright.ir.prim import Call, Parameter, PrimFunc, Seq, Statement
+from bytewright import ir
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 
 
-def share_kernels(module: Module) -> Module:
+def share_kernels(module: ir.Module) -> ir.Module:
     """Returns the module with each distinct kernel once, under the name of its first user."""
-    first_by_body: dict[tuple[str, tuple[Parameter, ...], Seq], PrimFunc] = {}
+    first_by_body: dict[tuple[str, tuple[ir.Parameter, ...], ir.Seq], ir.PrimFunc] = {}
     renamed: dict[str, str] = {}
     for kernel in module.kernels:
         key = (kernel.device, kernel.parameters, kernel.body)
@@ -23,9 +20,9 @@ def share_kernels(module: Module) -> Module:
     return replace(module, kernels=tuple(first_by_body.values()), entries=entries)
 
 
-def _redirect(entry: PrimFunc, renamed: dict[str, str]) -> PrimFunc:
-    def rename(statement: Statement) -> tuple[Statement, ...]:
-        if isinstance(statement, Call):
+def _redirect(entry: ir.PrimFunc, renamed: dict[str, str]) -> ir.PrimFunc:
+    def rename(statement: ir.Statement) -> tuple[ir.Statement, ...]:
+        if isinstance(statement, ir.Call):
             return (replace(statement, callee=renamed.get(statement.callee, statement.callee)),)
         return (statement,)
 

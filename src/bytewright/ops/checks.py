@@ -1,10 +1,8 @@
 """Checks that `infer` of several operators makes: number, type and rank of operands, broadcasting."""
 
-from __future__ import annotations
+from bytewright import ir
 
-from bytewright.ir.types import DType, Extent, TensorType, format_shape
-
-ARITHMETIC = (DType.I8, DType.F32)
+ARITHMETIC = (ir.DType.I8, ir.DType.F32)
 
 
 def require(condition: bool, message: str) -> None:
@@ -13,39 +11,39 @@ def require(condition: bool, message: str) -> None:
         raise ValueError(message)
 
 
-def require_count(inputs: tuple[TensorType, ...], count: int) -> None:
+def require_count(inputs: tuple[ir.TensorType, ...], count: int) -> None:
     """The operator takes exactly `count` operands."""
     require(len(inputs) == count, f"{len(inputs)} operands where {count} are needed")
 
 
-def only(inputs: tuple[TensorType, ...]) -> TensorType:
+def only(inputs: tuple[ir.TensorType, ...]) -> ir.TensorType:
     """The operand of an operator that takes one."""
     require_count(inputs, 1)
     return inputs[0]
 
 
-def require_dtype(operand: TensorType, allowed: tuple[DType, ...], role: str) -> None:
+def require_dtype(operand: ir.TensorType, allowed: tuple[ir.DType, ...], role: str) -> None:
     """The operand's element type is one of `allowed`."""
     names = " or ".join(dtype.value for dtype in allowed)
     require(operand.dtype in allowed, f"{role} is {operand.dtype.value}, not {names}")
 
 
-def require_rank(operand: TensorType, rank: int, role: str) -> None:
+def require_rank(operand: ir.TensorType, rank: int, role: str) -> None:
     """The operand has `rank` axes."""
-    shape = format_shape(operand.shape)
+    shape = ir.format_shape(operand.shape)
     require(len(operand.shape) == rank, f"{role} has shape [{shape}], not {rank} axes")
 
 
-def broadcast(first: tuple[Extent, ...], second: tuple[Extent, ...]) -> tuple[Extent, ...]:
+def broadcast(first: tuple[ir.Extent, ...], second: tuple[ir.Extent, ...]) -> tuple[ir.Extent, ...]:
     """The shape that two shapes broadcast to, by numpy's rule: aligned at the right, an extent 1 stretches."""
     rank = max(len(first), len(second))
     left = (1,) * (rank - len(first)) + first
     right = (1,) * (rank - len(second)) + second
-    result: list[Extent] = []
+    result: list[ir.Extent] = []
     for a, b in zip(left, right, strict=True):
         require(
             a == b or 1 in (a, b),
-            f"shapes [{format_shape(first)}] and [{format_shape(second)}] do not broadcast",
+            f"shapes [{ir.format_shape(first)}] and [{ir.format_shape(second)}] do not broadcast",
         )
         result.append(b if a == 1 else a)
     return tuple(result)

@@ -4,8 +4,6 @@ Integer sums are formed in float64, which is exact here: a product is below 2^16
 to leave the 53 bits, and the numpy reference becomes a matrix product of the quick kind.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import product
 from typing import ClassVar
@@ -13,8 +11,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bytewright.ir.graph import Array, Operation
-from bytewright.ir.types import DType, TensorType, format_shape
+from bytewright import ir
 from bytewright.ops.checks import ARITHMETIC, require, require_count, require_dtype, require_rank
 from bytewright.ops.window import Padding, Pair, output_extents, pad_spatial, tap, window_shape
 
@@ -22,7 +19,7 @@ Float64 = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class _Convolution(Operation):
+class _Convolution(ir.Operation):
     """Abstract: a window over the rows and columns of x [N,H,W,C], with weights, and a bias for each channel.
 
     i8 with i32 bias gives the i32 accumulator; f32 gives f32. Taps outside the input contribute nothing, which
@@ -50,22 +47,22 @@ class _Convolution(Operation):
         """What one tap adds to [N,OH,OW,OC], where it sees [N,OH,OW,C]."""
         raise NotImplementedError
 
-    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """[N,OH,OW,OC], i32 for i8 operands and f32 for f32."""
         result = _check_operands(inputs)
         operand, weights, bias = inputs
         depth, channels = self.channels(weights.fixed_shape)
         require(
             depth == operand.fixed_shape[3],
-            f"weights [{format_shape(weights.shape)}] do not fit {operand.fixed_shape[3]} input channels",
+            f"weights [{ir.format_shape(weights.shape)}] do not fit {operand.fixed_shape[3]} input channels",
         )
         fits = bias.shape == (channels,)
-        require(fits, f"bias [{format_shape(bias.shape)}] does not fit {channels} channels")
+        require(fits, f"bias [{ir.format_shape(bias.shape)}] does not fit {channels} channels")
         kernel = self.kernel(weights.fixed_shape)
         spatial = window_shape(operand, kernel, self.stride, self.padding, self.dilation)
-        return (TensorType((*spatial, channels), result),)
+        return (ir.TensorType((*spatial, channels), result),)
 
-    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Sum over the taps, plus bias."""
         operand, weights, bias = inputs
         padded = pad_spatial(operand.astype(np.float64) - self.input_zero_point, self.padding, 0.0)
@@ -78,7 +75,7 @@ class _Convolution(Operation):
             total += self.tap(tap(padded, offset, outputs, self.stride), factors, row, column)
         return (_finish(total, bias),)
 
-    def work_per_element(self, inputs: tuple[TensorType, ...]) -> int:
+    def work_per_element(self, inputs: tuple[ir.TensorType, ...]) -> int:
         """One product for each weight of a channel."""
         return inputs[1].num_elements // self.channels(inputs[1].fixed_shape)[1]
 
@@ -121,7 +118,7 @@ class DepthwiseConv2d(_Convolution):
         return (seen[..., np.newaxis] * weights[row, column]).reshape((*seen.shape[:3], -1))
 
 
-def _check_operands(inputs: tuple[TensorType, ...]) -> DType:
+def _check_operands(inputs: tuple[ir.TensorType, ...]) -> ir.DType:
     """Types and ranks of a convolution's operands; returns the result's element type."""
     require_count(inputs, 3)
     operand, weights, bias = inputs
@@ -129,12 +126,12 @@ def _check_operands(inputs: tuple[TensorType, ...]) -> DType:
     require_rank(weights, 4, "the weights")
     require_dtype(operand, ARITHMETIC, "the input")
     require_dtype(weights, (operand.dtype,), "the weights")
-    result = DType.I32 if operand.dtype is DType.I8 else DType.F32
+    result = ir.DType.I32 if operand.dtype is ir.DType.I8 else ir.DType.F32
     require_dtype(bias, (result,), "the bias")
     return result
 
 
-def _finish(total: Float64, bias: Array) -> Array:
+def _finish(total: Float64, bias: ir.Array) -> ir.Array:
     """Adds the bias and converts to the result's type.
 
     Raises:

@@ -1,19 +1,16 @@
 """Operators that move elements without changing them. Any element type."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
-from bytewright.ir.graph import Array, Operation
-from bytewright.ir.types import Extent, Symbol, TensorType, format_shape, upper_bound
+from bytewright import ir
 from bytewright.ops.checks import only, require
 
 
 @dataclass(frozen=True, slots=True)
-class Pad(Operation):
+class Pad(ir.Operation):
     """`before` and `after` elements of `value` around each axis."""
 
     name: ClassVar[str] = "pad"
@@ -21,7 +18,7 @@ class Pad(Operation):
     after: tuple[int, ...]
     value: int | float
 
-    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """Each extent grown by what stands around it."""
         operand = only(inputs)
         rank = len(operand.shape)
@@ -30,16 +27,16 @@ class Pad(Operation):
         if operand.dtype.is_integer:
             low, high = operand.dtype.bounds
             require(low <= self.value <= high, f"padding value {self.value} leaves {operand.dtype.value}")
-        shape: list[Extent] = []
+        shape: list[ir.Extent] = []
         for extent, before, after in zip(operand.shape, self.before, self.after, strict=True):
             if before or after:
                 require(isinstance(extent, int), "an axis of open extent is padded")
                 shape.append(int(before) + int(after) + int(extent))  # type: ignore[arg-type]
             else:
                 shape.append(extent)
-        return (TensorType(tuple(shape), operand.dtype),)
+        return (ir.TensorType(tuple(shape), operand.dtype),)
 
-    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
         (x,) = inputs
         widths = list(zip(self.before, self.after, strict=True))
@@ -47,80 +44,82 @@ class Pad(Operation):
 
 
 @dataclass(frozen=True, slots=True)
-class Reshape(Operation):
+class Reshape(ir.Operation):
     """The same elements in row-major order under another shape, with the same open extents in the same order."""
 
     name: ClassVar[str] = "reshape"
-    shape: tuple[Extent, ...]
+    shape: tuple[ir.Extent, ...]
 
-    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The attribute's shape."""
         operand = only(inputs)
-        result = TensorType(self.shape, operand.dtype)
+        result = ir.TensorType(self.shape, operand.dtype)
         fits = operand.num_elements == result.num_elements and min(result.fixed_shape, default=0) >= 0
         require(
             fits and _symbols(operand.shape) == _symbols(self.shape),
-            f"[{format_shape(operand.shape)}] cannot become [{format_shape(self.shape)}]",
+            f"[{ir.format_shape(operand.shape)}] cannot become [{ir.format_shape(self.shape)}]",
         )
         return (result,)
 
-    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact. With more than one open extent the shape that is meant cannot be told."""
-        require(len(_symbols(self.shape)) <= 1, f"[{format_shape(self.shape)}] has several open extents")
-        return (inputs[0].reshape([-1 if isinstance(extent, Symbol) else extent for extent in self.shape]),)
+        require(len(_symbols(self.shape)) <= 1, f"[{ir.format_shape(self.shape)}] has several open extents")
+        return (
+            inputs[0].reshape([-1 if isinstance(extent, ir.Symbol) else extent for extent in self.shape]),
+        )
 
-    def with_batch(self, batch: Symbol) -> Operation:
+    def with_batch(self, batch: ir.Symbol) -> ir.Operation:
         """The shape begins with the batch."""
         return Reshape((batch, *self.shape[1:])) if self.shape[:1] == (1,) else self
 
 
-def _symbols(shape: tuple[Extent, ...]) -> list[Symbol]:
-    return [extent for extent in shape if isinstance(extent, Symbol)]
+def _symbols(shape: tuple[ir.Extent, ...]) -> list[ir.Symbol]:
+    return [extent for extent in shape if isinstance(extent, ir.Symbol)]
 
 
 @dataclass(frozen=True, slots=True)
-class Identity(Operation):
+class Identity(ir.Operation):
     """TOSA `identity`: a copy of a tensor in memory of its own."""
 
     name: ClassVar[str] = "identity"
 
-    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's type."""
         operand = only(inputs)
-        return (TensorType(operand.shape, operand.dtype),)
+        return (ir.TensorType(operand.shape, operand.dtype),)
 
-    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """The same values."""
         return (inputs[0],)
 
 
 @dataclass(frozen=True, slots=True)
-class Transpose(Operation):
+class Transpose(ir.Operation):
     """Axis i of the result is axis permutation[i] of the operand."""
 
     name: ClassVar[str] = "transpose"
     permutation: tuple[int, ...]
 
-    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's extents, permuted."""
         operand = only(inputs)
         complete = sorted(self.permutation) == list(range(len(operand.shape)))
         require(complete, f"{self.permutation} is not a permutation of {len(operand.shape)} axes")
-        return (TensorType(tuple(operand.shape[axis] for axis in self.permutation), operand.dtype),)
+        return (ir.TensorType(tuple(operand.shape[axis] for axis in self.permutation), operand.dtype),)
 
-    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
         return (np.array(np.transpose(inputs[0], self.permutation), order="C"),)
 
 
 @dataclass(frozen=True, slots=True)
-class Concat(Operation):
+class Concat(ir.Operation):
     """Operands one after the other along an axis."""
 
     name: ClassVar[str] = "concat"
     axis: int
 
-    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The first operand's shape with the sum of extents along the axis."""
         require(len(inputs) >= 1, "there is nothing to concatenate")
         first = inputs[0]
@@ -130,19 +129,19 @@ class Concat(Operation):
             others = operand.shape[: self.axis] + operand.shape[self.axis + 1 :]
             fits = len(operand.shape) == len(first.shape) and others == rest and operand.dtype is first.dtype
             require(fits, f"{operand} does not continue {first} along axis {self.axis}")
-        open_ones = [operand for operand in inputs if isinstance(operand.shape[self.axis], Symbol)]
+        open_ones = [operand for operand in inputs if isinstance(operand.shape[self.axis], ir.Symbol)]
         require(not open_ones, f"an open extent is along the axis {self.axis} of a concatenation")
         total = sum(operand.fixed_shape[self.axis] for operand in inputs)
         shape = (*first.shape[: self.axis], total, *first.shape[self.axis + 1 :])
-        return (TensorType(shape, first.dtype),)
+        return (ir.TensorType(shape, first.dtype),)
 
-    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
         return (np.concatenate(inputs, axis=self.axis),)
 
 
 @dataclass(frozen=True, slots=True)
-class Slice(Operation):
+class Slice(ir.Operation):
     """Element i of the result, along each axis, is element start + i * stride of the operand.
 
     Strides may be negative; every element taken must exist. An open extent is taken whole.
@@ -150,36 +149,36 @@ class Slice(Operation):
 
     name: ClassVar[str] = "slice"
     start: tuple[int, ...]
-    size: tuple[Extent, ...]
+    size: tuple[ir.Extent, ...]
     stride: tuple[int, ...]
 
-    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The attribute's sizes."""
         operand = only(inputs)
         rank = len(operand.shape)
         require(len(self.start) == len(self.size) == len(self.stride) == rank, f"not {rank} axes")
         for axis, extent in enumerate(operand.fixed_shape):
-            start, size, stride = self.start[axis], upper_bound(self.size[axis]), self.stride[axis]
-            is_open = any(isinstance(e, Symbol) for e in (operand.shape[axis], self.size[axis]))
+            start, size, stride = self.start[axis], ir.upper_bound(self.size[axis]), self.stride[axis]
+            is_open = any(isinstance(e, ir.Symbol) for e in (operand.shape[axis], self.size[axis]))
             whole = (start, stride, self.size[axis]) == (0, 1, operand.shape[axis])
             require(whole or not is_open, f"a part of the open extent {operand.shape[axis]} is taken")
             require(stride != 0 and size >= 1, f"size {size} or stride {stride} along axis {axis} is invalid")
             last = start + (size - 1) * stride
             inside = 0 <= start < extent and 0 <= last < extent
             require(inside, f"elements {start}..{last} along axis {axis} leave the extent {extent}")
-        return (TensorType(self.size, operand.dtype),)
+        return (ir.TensorType(self.size, operand.dtype),)
 
-    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
         result = inputs[0]
         for axis in range(result.ndim):
             size = self.size[axis]
-            if not isinstance(size, Symbol):
+            if not isinstance(size, ir.Symbol):
                 indices = self.start[axis] + self.stride[axis] * np.arange(size)
                 result = np.take(result, indices, axis=axis)
         return (np.array(result, order="C"),)
 
-    def with_batch(self, batch: Symbol) -> Operation:
+    def with_batch(self, batch: ir.Symbol) -> ir.Operation:
         """The sizes begin with the batch."""
         return replace(self, size=(batch, *self.size[1:])) if self.size[:1] == (1,) else self
 

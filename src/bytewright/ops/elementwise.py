@@ -3,63 +3,60 @@
 Unary operators on i8 other than a clamp are a `Table`: 256 values computed at import.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bytewright.ir.graph import Array, Operation
-from bytewright.ir.types import DType, TensorType
+from bytewright import ir
 from bytewright.ops.arithmetic.tables import dequantize, quantize_float
 from bytewright.ops.checks import broadcast, only, require, require_count, require_dtype
 from bytewright.ops.result import shaped_like
 
-_SUMS = (DType.I32, DType.F32)
+_SUMS = (ir.DType.I32, ir.DType.F32)
 
 
 @dataclass(frozen=True, slots=True)
-class Clamp(Operation):
+class Clamp(ir.Operation):
     """min(max(x, minimum), maximum), on i8, i32 or f32."""
 
     name: ClassVar[str] = "clamp"
     minimum: int | float
     maximum: int | float
 
-    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's type."""
         operand = only(inputs)
-        require_dtype(operand, (DType.I8, DType.I32, DType.F32), "the input")
+        require_dtype(operand, (ir.DType.I8, ir.DType.I32, ir.DType.F32), "the input")
         require(self.minimum <= self.maximum, f"the range {self.minimum}..{self.maximum} is empty")
         if operand.dtype.is_integer:
             low, high = operand.dtype.bounds
             fits = low <= self.minimum and self.maximum <= high
             require(fits, f"the range {self.minimum}..{self.maximum} leaves {operand.dtype.value}")
-        return (TensorType(operand.shape, operand.dtype),)
+        return (ir.TensorType(operand.shape, operand.dtype),)
 
-    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
         (x,) = inputs
         return shaped_like(x, np.clip(x, x.dtype.type(self.minimum), x.dtype.type(self.maximum)))
 
 
-class _OfTwo(Operation):
+class _OfTwo(ir.Operation):
     """Abstract: a function of two operands on i32 or f32, with numpy's broadcasting. i32 must not overflow."""
 
     __slots__ = ()
     function: ClassVar[np.ufunc]
 
-    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The broadcast shape in the type that both operands have."""
         require_count(inputs, 2)
         first, second = inputs
         require_dtype(first, _SUMS, "the first operand")
         require_dtype(second, (first.dtype,), "the second operand")
-        return (TensorType(broadcast(first.shape, second.shape), first.dtype),)
+        return (ir.TensorType(broadcast(first.shape, second.shape), first.dtype),)
 
-    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact for i32; one float32 rounding.
 
         Raises:
@@ -101,35 +98,35 @@ class Mul(_OfTwo):
 
 
 @dataclass(frozen=True, slots=True)
-class Table(Operation):
+class Table(ir.Operation):
     """x i8, table i8 [256] -> i8: y = table[x + 128]."""
 
     name: ClassVar[str] = "table"
 
-    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's type."""
         require_count(inputs, 2)
-        require_dtype(inputs[0], (DType.I8,), "the input")
-        require_dtype(inputs[1], (DType.I8,), "the table")
+        require_dtype(inputs[0], (ir.DType.I8,), "the input")
+        require_dtype(inputs[1], (ir.DType.I8,), "the table")
         require(inputs[1].shape == (256,), "the table does not have 256 values")
-        return (TensorType(inputs[0].shape, DType.I8),)
+        return (ir.TensorType(inputs[0].shape, ir.DType.I8),)
 
-    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
         x, table = inputs
         return shaped_like(x, table[x.astype(np.int64) + 128])
 
 
-class _OfFloat(Operation):
+class _OfFloat(ir.Operation):
     """Abstract: a function of one operand on f32."""
 
     __slots__ = ()
 
-    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's type."""
-        return _infer_unary(inputs, DType.F32, DType.F32)
+        return _infer_unary(inputs, ir.DType.F32, ir.DType.F32)
 
-    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """In float64, then rounded."""
         return shaped_like(inputs[0], self.of(inputs[0].astype(np.float64)).astype(np.float32))
 
@@ -185,48 +182,50 @@ class TflLeakyRelu(_OfFloat):
 
 
 @dataclass(frozen=True, slots=True)
-class TflQuantize(Operation):
+class TflQuantize(ir.Operation):
     """f32 -> i8: saturate(round_half_away(x / scale) + zero_point); scale is a float32 value."""
 
     name: ClassVar[str] = "tfl_quantize"
     scale: float
     zero_point: int
 
-    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's shape in i8."""
         require(self.scale > 0, f"scale {self.scale} is not positive")
-        return _infer_unary(inputs, DType.F32, DType.I8)
+        return _infer_unary(inputs, ir.DType.F32, ir.DType.I8)
 
-    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact: a float32 quotient, then one rounding."""
         (x,) = inputs
         return shaped_like(x, quantize_float(x.astype(np.float32), self.scale, self.zero_point))
 
 
 @dataclass(frozen=True, slots=True)
-class TflDequantize(Operation):
+class TflDequantize(ir.Operation):
     """i8 -> f32: scale * (x - zero_point); scale is a float32 value."""
 
     name: ClassVar[str] = "tfl_dequantize"
     scale: float
     zero_point: int
 
-    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's shape in f32."""
         require(self.scale > 0, f"scale {self.scale} is not positive")
-        return _infer_unary(inputs, DType.I8, DType.F32)
+        return _infer_unary(inputs, ir.DType.I8, ir.DType.F32)
 
-    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """One float32 product."""
         (x,) = inputs
         return shaped_like(x, dequantize(x.astype(np.int8), self.scale, self.zero_point))
 
 
-def _infer_unary(inputs: tuple[TensorType, ...], source: DType, result: DType) -> tuple[TensorType, ...]:
+def _infer_unary(
+    inputs: tuple[ir.TensorType, ...], source: ir.DType, result: ir.DType
+) -> tuple[ir.TensorType, ...]:
     """The shape of the one operand, which has one type, in another."""
     operand = only(inputs)
     require_dtype(operand, (source,), "the input")
-    return (TensorType(operand.shape, result),)
+    return (ir.TensorType(operand.shape, result),)
 
 
 OPERATIONS = (

@@ -1,7 +1,5 @@
 """Reductions over windows and axes, with TFLite's arithmetic. Fused activations are a `Clamp` after them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -9,8 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from bytewright.ir.graph import Array, Operation
-from bytewright.ir.types import DType, TensorType, format_shape
+from bytewright import ir
 from bytewright.ops.arithmetic.multiplier import Multiplier
 from bytewright.ops.arithmetic.rescale import double_round
 from bytewright.ops.checks import ARITHMETIC, only, require, require_dtype, require_rank
@@ -19,14 +16,14 @@ from bytewright.ops.window import Padding, Pair, output_extents, pad_spatial, ta
 
 
 @dataclass(frozen=True, slots=True)
-class _Pool(Operation):
+class _Pool(ir.Operation):
     """Abstract: one value of each window of an NHWC tensor, i8 or f32, from the elements that are not padding."""
 
     kernel: Pair
     stride: Pair
     padding: Padding
 
-    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """[N,OH,OW,C]; padding must be smaller than the kernel, so that each window sees an element."""
         operand = only(inputs)
         require_rank(operand, 4, "the input")
@@ -34,14 +31,14 @@ class _Pool(Operation):
         spatial = window_shape(operand, self.kernel, self.stride, self.padding)
         seen = max(self.padding[:2]) < self.kernel[0] and max(self.padding[2:]) < self.kernel[1]
         require(seen, f"padding {self.padding} is not smaller than the kernel {self.kernel}")
-        return (TensorType((*spatial, operand.shape[3]), operand.dtype),)
+        return (ir.TensorType((*spatial, operand.shape[3]), operand.dtype),)
 
-    def work_per_element(self, inputs: tuple[TensorType, ...]) -> int:
+    def work_per_element(self, inputs: tuple[ir.TensorType, ...]) -> int:
         """The elements of a window."""
         del inputs
         return prod(self.kernel)
 
-    def windows(self, x: Array, outside: float) -> Array:
+    def windows(self, x: ir.Array, outside: float) -> ir.Array:
         """What each element of the window sees: [KH*KW, N, OH, OW, C], with `outside` in the padding."""
         padded = pad_spatial(x, self.padding, outside)
         outputs = output_extents(padded, self.kernel, self.stride)
@@ -55,7 +52,7 @@ class MaxPool2d(_Pool):
 
     name: ClassVar[str] = "max_pool2d"
 
-    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact."""
         (x,) = inputs
         lowest = -np.inf if x.dtype == np.float32 else np.iinfo(np.int8).min
@@ -68,7 +65,7 @@ class TflAveragePool2d(_Pool):
 
     name: ClassVar[str] = "tfl_average_pool2d"
 
-    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact for i8; float64 then rounded for f32."""
         (x,) = inputs
         count = self.windows(np.ones((1, *x.shape[1:3], 1), dtype=np.float64), 0).sum(axis=0)
@@ -81,7 +78,7 @@ class TflAveragePool2d(_Pool):
 
 
 @dataclass(frozen=True, slots=True)
-class TflMean(Operation):
+class TflMean(ir.Operation):
     """Mean over axes, i8 or f32.
 
     i8: saturate(double_round((sum(x) - input_zero_point * n) * multiplier * 2^(exponent - 31)) + output_zero_point)
@@ -101,7 +98,7 @@ class TflMean(Operation):
     multiplier: int = 0
     exponent: int = 0
 
-    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The shape without the reduced axes, or with extents 1 there."""
         operand = only(inputs)
         require_dtype(operand, ARITHMETIC, "the input")
@@ -110,15 +107,16 @@ class TflMean(Operation):
         require(ascending, f"axes {self.axes} are not ascending axes of a tensor of rank {rank}")
         fixed = all(isinstance(operand.shape[axis], int) for axis in self.axes)
         require(
-            fixed, f"a mean over axes {self.axes} of [{format_shape(operand.shape)}] is over an open extent"
+            fixed,
+            f"a mean over axes {self.axes} of [{ir.format_shape(operand.shape)}] is over an open extent",
         )
         if self.keep_dims:
             shape = tuple(1 if axis in self.axes else extent for axis, extent in enumerate(operand.shape))
         else:
             shape = tuple(extent for axis, extent in enumerate(operand.shape) if axis not in self.axes)
-        return (TensorType(shape, operand.dtype),)
+        return (ir.TensorType(shape, operand.dtype),)
 
-    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact for i8; float64 then rounded for f32."""
         (x,) = inputs
         if x.dtype == np.float32:
@@ -129,7 +127,7 @@ class TflMean(Operation):
         factor = Multiplier(self.multiplier, self.exponent)
         centred = total - self.input_zero_point * count
         scaled = double_round(centred, factor.multiplier, factor.left_shift, factor.right_shift)
-        return (np.asarray(saturate(scaled + self.output_zero_point, DType.I8)),)
+        return (np.asarray(saturate(scaled + self.output_zero_point, ir.DType.I8)),)
 
 
 OPERATIONS = (MaxPool2d, TflAveragePool2d, TflMean)

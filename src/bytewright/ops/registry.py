@@ -1,11 +1,9 @@
 """All graph operators, by the name that printed IR uses; each file of operators ends with the tuple of its own."""
 
-from __future__ import annotations
-
-from bytewright.ir.graph import Operation
+from bytewright import ir
 from bytewright.ops import convolution, data, elementwise, pooling, rescale, softmax
 
-OPERATIONS: dict[str, type[Operation]] = {
+OPERATIONS: dict[str, type[ir.Operation]] = {
     operation.name: operation
     for module in (convolution, data, elementwise, pooling, rescale, softmax)
     for operation in module.OPERATIONS

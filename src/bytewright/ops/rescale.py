@@ -1,7 +1,5 @@
 """Requantisation: from an accumulator or one quantisation to another, with the rounding as an attribute."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -3,21 +3,18 @@
 numpy turns arrays without axes into scalars, and stretches them to one axis where a parameter has one.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
-from bytewright.ir.graph import Array
-from bytewright.ir.types import DType
+from bytewright import ir
 
 
-def shaped_like(operand: Array, values: Any) -> tuple[Array]:
+def shaped_like(operand: ir.Array, values: Any) -> tuple[ir.Array]:
     """The values as the one result, in the operand's shape."""
     return (np.asarray(values).reshape(operand.shape),)
 
 
-def saturate(values: Array, dtype: DType) -> Array:
+def saturate(values: ir.Array, dtype: ir.DType) -> ir.Array:
     """The values limited to the range of an integer type, in that type."""
     return np.clip(values, *dtype.bounds).astype(dtype.numpy)

@@ -1,20 +1,17 @@
 """TFLite's softmax over the last axis: fixed point on i8, floats on f32."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from bytewright.ir.graph import Array, Operation
-from bytewright.ir.types import DType, TensorType
+from bytewright import ir
 from bytewright.ops.arithmetic.softmax import MAXIMUM_DEPTH, softmax_int8
 from bytewright.ops.checks import ARITHMETIC, only, require, require_dtype
 
 
 @dataclass(frozen=True, slots=True)
-class TflSoftmax(Operation):
+class TflSoftmax(ir.Operation):
     """softmax(beta * x) over the last axis, i8 -> i8 with scale 1/256 and zero point -128, or f32 -> f32.
 
     Attributes:
@@ -28,18 +25,18 @@ class TflSoftmax(Operation):
     left_shift: int = 0
     difference_min: int = 0
 
-    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's type."""
         operand = only(inputs)
         require_dtype(operand, ARITHMETIC, "the input")
         require(len(operand.shape) >= 1, "the input is a scalar")
         require(isinstance(operand.shape[-1], int), "the last axis is of open extent")
         depth = operand.fixed_shape[-1]
-        allowed = operand.dtype is DType.F32 or depth <= MAXIMUM_DEPTH
+        allowed = operand.dtype is ir.DType.F32 or depth <= MAXIMUM_DEPTH
         require(allowed, f"a row of {depth} values; fixed point holds the sum of {MAXIMUM_DEPTH}")
-        return (TensorType(operand.shape, operand.dtype),)
+        return (ir.TensorType(operand.shape, operand.dtype),)
 
-    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact for i8; float64 then rounded for f32."""
         (x,) = inputs
         if x.dtype == np.float32:

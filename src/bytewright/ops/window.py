@@ -3,14 +3,12 @@
 padding is (top, bottom, left, right) everywhere.
 """
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bytewright.ir.types import Extent, TensorType
+from bytewright import ir
 from bytewright.ops.checks import require
 
 Pair = tuple[int, int]
@@ -19,8 +17,8 @@ Element = TypeVar("Element", bound=np.generic)
 
 
 def window_shape(
-    operand: TensorType, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair = (1, 1)
-) -> tuple[Extent, int, int]:
+    operand: ir.TensorType, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair = (1, 1)
+) -> tuple[ir.Extent, int, int]:
     """Batch, height and width of the output of a window sliding over an NHWC operand.
 
     Raises:

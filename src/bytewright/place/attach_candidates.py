@@ -7,25 +7,21 @@ with it. Where one pool remains, the scope says so. Inputs and outputs that the 
 choose from, so every device that touches them must reach whatever memory the application may have them in.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import TypeVar
 
+from bytewright import ir
 from bytewright.diagnostics import Collector
 from bytewright.ir.analyses.clock import read_clock
 from bytewright.ir.analyses.touch import Touches, constant_touches, reasons_beside
 from bytewright.ir.definitions import Definition, decided, redefined
-from bytewright.ir.module import ConstantBuffer, Module
-from bytewright.ir.prim import PrimFunc
-from bytewright.ir.scope import WORKSPACE, join_scopes, lowering_pass, pool_scope
 from bytewright.place.candidates import Wanted, candidate_pools, check_memory_of_caller
 from bytewright.target.model import Role, Target
 
 _Kind = TypeVar("_Kind", bound=Definition)
 
 
-def attach_candidates(module: Module, target: Target) -> Module:
+def attach_candidates(module: ir.Module, target: Target) -> ir.Module:
     """Returns the module with candidate pools on every constant and on the entries' allocations that are used.
 
     What carries a tag that some pass lowers stays as it is.
@@ -37,7 +33,7 @@ def attach_candidates(module: Module, target: Target) -> Module:
     collector = Collector()
     allocated = [_of_entry(entry, module, target, collector) for entry in module.entries]
     touches, device = constant_touches(module, target), module.entries[0].device
-    constants: dict[str, ConstantBuffer] = {}
+    constants: dict[str, ir.ConstantBuffer] = {}
     for constant in module.constant_buffers:
         name = constant.buffer.name
         with collector.catch():
@@ -52,7 +48,9 @@ def attach_candidates(module: Module, target: Target) -> Module:
     )
 
 
-def _of_entry(entry: PrimFunc, module: Module, target: Target, collector: Collector) -> dict[str, Definition]:
+def _of_entry(
+    entry: ir.PrimFunc, module: ir.Module, target: Target, collector: Collector
+) -> dict[str, Definition]:
     """The entry's allocations with their candidates, by name."""
     found: dict[str, Definition] = {}
     given = {parameter.buffer.name: parameter for parameter in entry.buffer_parameters}
@@ -69,15 +67,15 @@ def _of_entry(entry: PrimFunc, module: Module, target: Target, collector: Collec
 def _attached(definition: _Kind, touches: Touches, device: str, target: Target) -> _Kind:
     """The definition with its candidates, and why they are these; unchanged where nothing was narrowed."""
     before = definition.buffer.scope
-    if lowering_pass(before, target) is not None:
+    if ir.lowering_pass(before, target) is not None:
         return definition
     wanted = Wanted(definition, touches)
     pools = tuple(pool.name for pool in candidate_pools(wanted, target))
     scope = before
     if len(pools) == 1:
-        scope = join_scopes(before, pool_scope(pools[0]))
+        scope = ir.join_scopes(before, ir.pool_scope(pools[0]))
     elif wanted.role is Role.WORKSPACE:
-        scope = join_scopes(before, WORKSPACE)
+        scope = ir.join_scopes(before, ir.WORKSPACE)
     if definition.storage.candidates == pools and scope == before:
         return definition
     reasons = (

@@ -3,17 +3,13 @@
 candidates = resolve(scope) ∩ pools of its role ∩ pools of every device that touches it ∩ its annotation
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
+from bytewright import ir
 from bytewright.diagnostics import compile_error
 from bytewright.ir.analyses.clock import LiveBuffer
 from bytewright.ir.analyses.touch import Touches
 from bytewright.ir.definitions import Definition
-from bytewright.ir.module import ConstantBuffer
-from bytewright.ir.prim import Access, BufferParameter
-from bytewright.ir.scope import GLOBAL, WORKSPACE, Scope, is_within, pool_scope
 from bytewright.target.mistake import listing
 from bytewright.target.model import Pool, Role, Target
 
@@ -28,7 +24,7 @@ class Wanted:
     @property
     def role(self) -> Role:
         """Of the pools that may hold it."""
-        return Role.PARAMETERS if isinstance(self.definition, ConstantBuffer) else Role.WORKSPACE
+        return Role.PARAMETERS if isinstance(self.definition, ir.ConstantBuffer) else Role.WORKSPACE
 
     @property
     def is_io(self) -> bool:
@@ -36,9 +32,9 @@ class Wanted:
         return self.definition.storage.border is not None
 
     @property
-    def scope(self) -> Scope:
+    def scope(self) -> ir.Scope:
         """Its scope; unconstrained, it is the widest that pools of the role are in."""
-        return self.definition.buffer.scope or (WORKSPACE if self.role is Role.WORKSPACE else GLOBAL)
+        return self.definition.buffer.scope or (ir.WORKSPACE if self.role is Role.WORKSPACE else ir.GLOBAL)
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -71,7 +67,9 @@ def candidate_pools(wanted: Wanted, target: Target) -> tuple[Pool, ...]:
     return tuple(chosen)
 
 
-def check_memory_of_caller(live: LiveBuffer, parameter: BufferParameter, device: str, target: Target) -> None:
+def check_memory_of_caller(
+    live: LiveBuffer, parameter: ir.BufferParameter, device: str, target: Target
+) -> None:
     """Refuses an input or output that the application may have where a device that touches it does not reach.
 
     Args:
@@ -83,7 +81,7 @@ def check_memory_of_caller(live: LiveBuffer, parameter: BufferParameter, device:
     Raises:
         CompileError: BW301, with the first such device and memory, and why the device counts.
     """
-    side = "input" if parameter.access is Access.READ else "output"
+    side = "input" if parameter.access is ir.Access.READ else "output"
     for memory in target.device(device).reached_memories:
         if side == "output" and not target.memory(memory).is_writable:
             continue
@@ -99,7 +97,7 @@ def check_memory_of_caller(live: LiveBuffer, parameter: BufferParameter, device:
 
 
 def _refusal(pool: Pool, wanted: Wanted, target: Target) -> str | None:
-    if not is_within(pool_scope(pool.name), wanted.scope):
+    if not ir.is_within(ir.pool_scope(pool.name), wanted.scope):
         return f"is not in its scope '{wanted.scope}'"
     if pool.is_for_io and not wanted.is_io:
         return "is for inputs and outputs alone"

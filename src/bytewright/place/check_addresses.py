@@ -4,19 +4,15 @@ An index in C is an `int32_t`, and so is every sum on the way to it: no buffer h
 counts. And no array is larger than half of what a device's addresses count, because C subtracts pointers with a sign.
 """
 
-from __future__ import annotations
-
+from bytewright import ir
 from bytewright.diagnostics import Collector, compile_error
-from bytewright.ir.address import has_constant_size, num_elements, size_bytes
-from bytewright.ir.expr import Buffer
-from bytewright.ir.module import Module
 from bytewright.ir.symbols import buffers_of
 from bytewright.target.model import Device, Target
 
 LARGEST_INDEX = (1 << 31) - 1
 
 
-def check_addresses(module: Module, target: Target) -> None:
+def check_addresses(module: ir.Module, target: Target) -> None:
     """Looks at every parameter, allocation and constant.
 
     Raises:
@@ -39,9 +35,9 @@ def check_addresses(module: Module, target: Target) -> None:
     collector.stop_if_any()
 
 
-def _check(buffer: Buffer, device: Device) -> None:
-    elements, total_bytes = num_elements(buffer), size_bytes(buffer)
-    what = f"'{buffer.name}'" if has_constant_size(buffer) else f"'{buffer.name}', at its largest,"
+def _check(buffer: ir.Buffer, device: Device) -> None:
+    elements, total_bytes = ir.num_elements(buffer), ir.size_bytes(buffer)
+    what = f"'{buffer.name}'" if ir.has_constant_size(buffer) else f"'{buffer.name}', at its largest,"
     if total_bytes > device.largest_object_bytes:
         message = (
             f"{what} has {total_bytes} B, but device '{device.name}' has {device.address_bits}-bit addresses, so the "
@@ -51,5 +47,7 @@ def _check(buffer: Buffer, device: Device) -> None:
         message = f"{what} has {elements} elements, but an index in C counts no more than {LARGEST_INDEX}"
     else:
         return
-    help_text = "take a smaller model" if has_constant_size(buffer) else "give --batch-max a smaller number"
+    help_text = (
+        "take a smaller model" if ir.has_constant_size(buffer) else "give --batch-max a smaller number"
+    )
     raise compile_error("BW301", message, help=help_text)

@@ -4,20 +4,16 @@ First of storage, because the other passes take a tag for the place that it name
 file name no pools; kernels that were written by hand may.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
+from bytewright import ir
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.ir.expr import Buffer
-from bytewright.ir.module import Module
-from bytewright.ir.scope import STACK_TAG, WORKSPACE_TAG, Rank
 from bytewright.ir.symbols import buffers_of
 from bytewright.target.mistake import closest, listing
 from bytewright.target.model import Role, Target
 
 
-def check_scopes(module: Module, target: Target) -> None:
+def check_scopes(module: ir.Module, target: Target) -> None:
     """Refuses tags that mean nothing on the target.
 
     Raises:
@@ -27,7 +23,7 @@ def check_scopes(module: Module, target: Target) -> None:
     if not unknown:
         return
     pools = [pool.name for role in (Role.WORKSPACE, Role.PARAMETERS) for pool in target.pools_of(role)]
-    known = [WORKSPACE_TAG, STACK_TAG, *pools, *(tag.name for tag in target.scope_tags)]
+    known = [ir.WORKSPACE_TAG, ir.STACK_TAG, *pools, *(tag.name for tag in target.scope_tags)]
     raise CompileError(
         Diagnostic(
             "BW209",
@@ -39,12 +35,16 @@ def check_scopes(module: Module, target: Target) -> None:
     )
 
 
-def undeclared_tags(module: Module, target: Target) -> dict[str, tuple[str, ...]]:
+def undeclared_tags(module: ir.Module, target: Target) -> dict[str, tuple[str, ...]]:
     """Tags of rank global that the target does not know -> the buffers that carry them, each with its function."""
     found: dict[str, tuple[str, ...]] = {}
     for place, buffer in placed_buffers(module):
         scope = buffer.scope
-        if scope is None or scope.rank is not Rank.GLOBAL or scope.tag in (None, WORKSPACE_TAG, STACK_TAG):
+        if (
+            scope is None
+            or scope.rank is not ir.Rank.GLOBAL
+            or scope.tag in (None, ir.WORKSPACE_TAG, ir.STACK_TAG)
+        ):
             continue
         if target.find_pool(scope.tag) is None and target.scope_tag(scope.tag) is None:
             names = (*found.get(scope.tag, ()), f"'{buffer.name}' {place}")
@@ -52,7 +52,7 @@ def undeclared_tags(module: Module, target: Target) -> dict[str, tuple[str, ...]
     return found
 
 
-def placed_buffers(module: Module) -> Iterator[tuple[str, Buffer]]:
+def placed_buffers(module: ir.Module) -> Iterator[tuple[str, ir.Buffer]]:
     """Every buffer that the module defines or is given, with where that is, in words."""
     for function in (*module.kernels, *module.entries):
         place = "of the entry" if function in module.entries else f"of kernel '{function.name}'"

@@ -6,19 +6,14 @@ have. It runs first of the stage, only if the module has the tag, and what it re
 Bytewright's own; but what is wrong with it is the plug-in's fault, and says so.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from bytewright import ir
 from bytewright.diagnostics import CompileError, compile_error
-from bytewright.ir.expr import Buffer
-from bytewright.ir.module import Module
-from bytewright.ir.prim import PrimFunc, View
 from bytewright.ir.rewrite import substitute_in_function
-from bytewright.ir.scope import GLOBAL, lowering_pass
 from bytewright.ir.symbols import buffers_of
 from bytewright.ir.verify.stages import Stage, find_violations
 from bytewright.ir.walk import walk_statements
@@ -29,7 +24,7 @@ GROUP = "bytewright.passes"
 _MOST_NOTES = 10
 
 
-def lower_tags(module: Module, target: Target) -> Module:
+def lower_tags(module: ir.Module, target: Target) -> ir.Module:
     """Returns the module without the tags that passes lower; itself if it has none.
 
     Raises:
@@ -42,14 +37,14 @@ def lower_tags(module: Module, target: Target) -> Module:
     return module
 
 
-def _tagged(module: Module, target: Target, name: str) -> Iterator[str]:
+def _tagged(module: ir.Module, target: Target, name: str) -> Iterator[str]:
     """The buffers that a pass has to lower, each with its function."""
     for place, buffer in placed_buffers(module):
-        if lowering_pass(buffer.scope, target) == name:
+        if ir.lowering_pass(buffer.scope, target) == name:
             yield f"'{buffer.name}' {place} has the scope {buffer.scope}"
 
 
-def _run(name: str, module: Module, target: Target, tagged: tuple[str, ...]) -> Module:
+def _run(name: str, module: ir.Module, target: Target, tagged: tuple[str, ...]) -> ir.Module:
     point = _find(name, target, tagged)
     what = f"pass '{name}' of {_owner(point)}"
     try:
@@ -64,7 +59,7 @@ def _run(name: str, module: Module, target: Target, tagged: tuple[str, ...]) -> 
         raise  # what the plug-in has against the program
     except Exception as error:
         raise _failed(f"{what} failed", (f"{type(error).__name__}: {error}",)) from error
-    if not isinstance(lowered, Module):
+    if not isinstance(lowered, ir.Module):
         raise _failed(f"{what} returned no module", (f"it returned a {type(lowered).__name__}",))
     faults = _faults(lowered, module, target, name)
     if faults:
@@ -105,7 +100,7 @@ def _failed(message: str, notes: tuple[str, ...]) -> CompileError:
     return compile_error("BW504", message, lines, "report it to the authors of the plug-in")
 
 
-def _faults(lowered: Module, module: Module, target: Target, name: str) -> list[str]:
+def _faults(lowered: ir.Module, module: ir.Module, target: Target, name: str) -> list[str]:
     """What is wrong with the module that a pass returned."""
     try:
         left = [f"{text}, which this pass lowers" for text in _tagged(lowered, target, name)]
@@ -130,18 +125,18 @@ def _faults(lowered: Module, module: Module, target: Target, name: str) -> list[
     return list(dict.fromkeys((*left, *changed, *named)))
 
 
-def _differs(first: Module, second: Module, what: str) -> bool:
+def _differs(first: ir.Module, second: ir.Module, what: str) -> bool:
     return getattr(first, what) != getattr(second, what)
 
 
-def _without_tags(module: Module, target: Target, name: str) -> Module:
+def _without_tags(module: ir.Module, target: Target, name: str) -> ir.Module:
     """The module as it was, but a pass may give any global scope to what has its tag: it knows what that means."""
 
-    def widen(buffer: Buffer) -> Buffer:
-        return replace(buffer, scope=GLOBAL) if lowering_pass(buffer.scope, target) == name else buffer
+    def widen(buffer: ir.Buffer) -> ir.Buffer:
+        return replace(buffer, scope=ir.GLOBAL) if ir.lowering_pass(buffer.scope, target) == name else buffer
 
-    def function(primfunc: PrimFunc) -> PrimFunc:
-        views = (s.buffer for s in walk_statements(primfunc.body) if isinstance(s, View))
+    def function(primfunc: ir.PrimFunc) -> ir.PrimFunc:
+        views = (s.buffer for s in walk_statements(primfunc.body) if isinstance(s, ir.View))
         return substitute_in_function(primfunc, {b: widen(b) for b in (*buffers_of(primfunc), *views)})
 
     return replace(

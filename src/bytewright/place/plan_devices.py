@@ -4,30 +4,27 @@ With one device there is nothing to infer: what an annotation has not placed goe
 its scope left open. Values that are placed already keep their place.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
-from bytewright.ir.graph import Function, Node, Value
-from bytewright.ir.module import Module
+from bytewright import ir
 from bytewright.target.model import Target
 
 
-def plan_devices(module: Module, target: Target) -> Module:
+def plan_devices(module: ir.Module, target: Target) -> ir.Module:
     """Returns the module with a device and target on every value."""
     return replace(
         module, functions=tuple(_place_function(function, target) for function in module.functions)
     )
 
 
-def _place_function(function: Function, target: Target) -> Function:
-    def place(value: Value) -> Value:
+def _place_function(function: ir.Function, target: Target) -> ir.Function:
+    def place(value: ir.Value) -> ir.Value:
         known = value.type.place
         device = known.device or target.default_device_name
         placed = replace(known, device=device, target=known.target or target.name)
         return replace(value, type=replace(value.type, place=placed))
 
-    def place_node(node: Node) -> Node:
+    def place_node(node: ir.Node) -> ir.Node:
         return replace(node, outputs=tuple(place(value) for value in node.outputs))
 
     return replace(

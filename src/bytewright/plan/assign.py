@@ -9,8 +9,6 @@ alike but for the name, none gets a better choice than one before it. At a leaf 
 search ends within the budget, what it found is optimal; if not, the best plan stands beside a bound.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from bytewright.plan.bounds import pool_bound, sections_of, union_of

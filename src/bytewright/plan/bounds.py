@@ -9,8 +9,6 @@ adds is left out. Both statements hold however many contracts meet in one buffer
 Buffers of no bytes take no part: all that is known of one is that the pool reaches up to its offset.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace

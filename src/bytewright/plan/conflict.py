@@ -6,8 +6,6 @@ fit; it stays when the rest fits. If no question was left open, every proper sub
 what remains was asked about as it stands: that is the re-check.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A plan as a picture: SVG with time across and addresses upwards, one rectangle for each life of a buffer."""
 
-from __future__ import annotations
-
 from html import escape
 
 from bytewright.plan.problem import Buffer, Problem

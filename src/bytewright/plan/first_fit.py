@@ -5,8 +5,6 @@ that has no room for a buffer in its turn is passed over for that buffer alone, 
 no later decision can bring a buffer into a place that was not checked when it was taken.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from bytewright.plan import native

@@ -5,8 +5,6 @@ the place of one that it coexists with and that came before it; a change that is
 come from a fixed linear congruential sequence, so the result is the same everywhere.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from bytewright.plan.first_fit import placer, standard_orders

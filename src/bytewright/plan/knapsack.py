@@ -6,8 +6,6 @@ position and each number of bytes left what the rest costs at least. Bytes are c
 and capacities up, so that the bound holds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -5,8 +5,6 @@ and each buffer that does pays what its choices beyond the first k cost more tha
 in pool j pays that for each k < j, which is no more than its real cost, so the costs of the levels add up to a bound.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

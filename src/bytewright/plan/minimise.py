@@ -6,8 +6,6 @@ what is known to work, in rounds whose node limits grow, so that easy capacities
 are tried for long.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from bytewright.plan import native

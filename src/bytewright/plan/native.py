@@ -1,7 +1,5 @@
 """The C core, if it was built when the package was installed; the same answers come from Python otherwise."""
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Callable, Sequence
 from typing import Any

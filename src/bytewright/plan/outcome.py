@@ -4,8 +4,6 @@ An exact search answers about one capacity with an `Answer`, every question abou
 `Outcome`, and `solve` states an outcome that it has checked as a `Solution`, by name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

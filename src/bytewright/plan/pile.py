@@ -4,8 +4,6 @@ What first fit of `first_fit.py` and of the C core finds by comparing each buffe
 not grow with the square of their number. A gap is smaller than an alignment, so hardly any buffer is tried in one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from bytewright.plan.flat import FlatProblem, align_up

@@ -9,8 +9,6 @@ steps can one day replace the clock; sweeps over time elsewhere are shortcuts th
 `Buffer.first_tick` and `Buffer.last_tick` bounding every lifetime.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ must go beyond it, at least at the cost of the cheapest moves per byte: a fracti
 and fragmentation are left out, so the bound holds for every plan.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 

@@ -5,8 +5,6 @@ structure follow the C file, and docs/planner.md explains the method once for bo
 integers; hashes are 64 bits wide.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass

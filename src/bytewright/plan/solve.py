@@ -5,8 +5,6 @@ A solver turns a problem and a budget into an `Outcome`: the best plan it found,
 registered by name; they return placements alone, and what these are worth is measured against the bounds computed here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.metadata import entry_points

@@ -1,7 +1,5 @@
 """The solvers that come with the planner, as functions from a problem and a budget to an outcome."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace

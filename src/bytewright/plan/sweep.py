@@ -4,8 +4,6 @@ What must hold at every time is looked at here, tick by tick, and never pair by 
 and time that of sorting them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

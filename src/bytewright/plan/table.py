@@ -3,8 +3,6 @@
 Everything that is wrong with a file is found in one reading, each with its line and column.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterator, Sequence

@@ -5,8 +5,6 @@ what an address is a multiple of are worked out here once more, from the fields 
 one go, goes through time once, and runs on every plan that `solve` returns.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ at most with its *residue*, its size modulo the level; the topmost strict buffer
 the losses is wasted in every plan.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from heapq import heappop, heappush

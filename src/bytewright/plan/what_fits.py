@@ -4,8 +4,6 @@ A bound says what is necessary; whoever follows it may find that it is not enoug
 for which the same solver was seen to find a plan, with no more than its budget.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from bytewright.plan.assign import place_in_pools

@@ -1,30 +1,15 @@
 """The record of a plan, from the planned module and the evidence that storage and planner left."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from bytewright import __version__
+from bytewright import __version__, ir
 from bytewright.frozen_mapping import FrozenMapping
-from bytewright.ir.address import size_bytes
 from bytewright.ir.analyses.clock import Step, Timeline
 from bytewright.ir.analyses.stack import StackUse
 from bytewright.ir.analyses.touch import constant_touches
-from bytewright.ir.border import Border, border_ports
-from bytewright.ir.expr import Buffer
-from bytewright.ir.module import Module, Port, SourceTensor
-from bytewright.ir.prim import (
-    Access,
-    Allocate,
-    BufferParameter,
-    ParameterRole,
-    PrimFunc,
-    Region,
-)
 from bytewright.ir.symbols import scalar_symbols
-from bytewright.ir.types import Symbol, upper_bound
 from bytewright.ir.walk import walk_statements
 from bytewright.options import Options, options_text
 from bytewright.plan.solution import Solution
@@ -50,7 +35,7 @@ OWN_NUMERICS = "ir"
 
 
 def build_plan(
-    module: Module,
+    module: ir.Module,
     target: Target,
     options: Options,
     timeline: Timeline,
@@ -90,8 +75,8 @@ def build_plan(
         build=Build(__version__, BUILD_FLAGS),
         model_files=FrozenMapping({name: _sha256(content) for name, content in model_files.items()}),
         options=options_text(options),
-        inputs=_tensors(module, Border.INPUT),
-        outputs=_tensors(module, Border.OUTPUT),
+        inputs=_tensors(module, ir.Border.INPUT),
+        outputs=_tensors(module, ir.Border.OUTPUT),
         symbols=tuple(symbol for _, symbol in scalar_symbols(module.main) if symbol is not None),
         pools=FrozenMapping({pool.name: pool for pool in pools}),
         buffers=FrozenMapping({buffer.name: buffer for buffer in buffers}),
@@ -106,19 +91,19 @@ def build_plan(
     return with_hash(plan)
 
 
-def _tensors(module: Module, border: Border) -> tuple[PlannedTensor, ...]:
-    ports = border_ports(module).items()
+def _tensors(module: ir.Module, border: ir.Border) -> tuple[PlannedTensor, ...]:
+    ports = ir.border_ports(module).items()
     return tuple(_tensor(port, buffer) for buffer, (side, port) in ports if side is border)
 
 
-def _tensor(port: Port, buffer: str) -> PlannedTensor:
+def _tensor(port: ir.Port, buffer: str) -> PlannedTensor:
     return PlannedTensor(
         name=port.name,
         c_name=port.name,
         buffer=buffer,
         dtype=port.type.dtype,
         shape=port.type.fixed_shape,
-        extents=tuple(e.name if isinstance(e, Symbol) else e for e in port.type.shape),
+        extents=tuple(e.name if isinstance(e, ir.Symbol) else e for e in port.type.shape),
         size_bytes=port.type.size_bytes,
         scale=port.quantization.scale if port.quantization else None,
         zero_point=port.quantization.zero_point if port.quantization else None,
@@ -151,13 +136,13 @@ def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _described(planned: PlannedBuffer, buffer: Buffer, source: SourceTensor | None) -> PlannedBuffer:
+def _described(planned: PlannedBuffer, buffer: ir.Buffer, source: ir.SourceTensor | None) -> PlannedBuffer:
     """With what it is as a tensor, of the model's file or of the compiler's own."""
     quantization = source.quantization if source else None
     return replace(
         planned,
         tensor=source.name if source else None,
-        shape=tuple(map(upper_bound, buffer.shape)),
+        shape=tuple(map(ir.upper_bound, buffer.shape)),
         dtype=buffer.dtype,
         scale=quantization.scale if quantization else None,
         zero_point=quantization.zero_point if quantization else None,
@@ -169,11 +154,11 @@ def _stack(use: StackUse) -> PlannedStack:
 
 
 def _entry_buffers(
-    module: Module, timeline: Timeline, steps: tuple[PlannedStep, ...]
+    module: ir.Module, timeline: Timeline, steps: tuple[PlannedStep, ...]
 ) -> Iterable[PlannedBuffer]:
     """What the entry allocates or is given, as far as it is used."""
-    allocations = {s.buffer.name: s for s in walk_statements(module.main.body) if isinstance(s, Allocate)}
-    ports = border_ports(module)
+    allocations = {s.buffer.name: s for s in walk_statements(module.main.body) if isinstance(s, ir.Allocate)}
+    ports = ir.border_ports(module)
     arenas = set(_arena_of(timeline).values())
     others = {name for step in steps for name in (*step.reads, *step.writes)}
     scratch = {name for step in steps for name in step.scratch} - others
@@ -200,7 +185,7 @@ def _entry_buffers(
         planned = PlannedBuffer(
             name,
             role,
-            size_bytes(live.buffer),
+            ir.size_bytes(live.buffer),
             live.buffer.alignment,
             place,
             (live.lower, live.upper),
@@ -223,13 +208,13 @@ def _arena_of(timeline: Timeline) -> dict[str, str]:
     }
 
 
-def _kernel_buffers(module: Module, target: Target, taken: set[str]) -> Iterable[PlannedBuffer]:
+def _kernel_buffers(module: ir.Module, target: Target, taken: set[str]) -> Iterable[PlannedBuffer]:
     """Arrays of kernels, which are on the stack, under names that no other buffer has."""
     for kernel in module.kernels:
         contexts = target.device(kernel.device).contexts
         context = contexts[0].name if contexts else kernel.device
         for statement in walk_statements(kernel.body):
-            if isinstance(statement, Allocate) and statement.buffer.shape:
+            if isinstance(statement, ir.Allocate) and statement.buffer.shape:
                 buffer = statement.buffer
                 name = f"{kernel.name}/{buffer.name}"
                 while name in taken:
@@ -238,7 +223,7 @@ def _kernel_buffers(module: Module, target: Target, taken: set[str]) -> Iterable
                 planned = PlannedBuffer(
                     name,
                     BufferRole.SCRATCH,
-                    size_bytes(buffer),
+                    ir.size_bytes(buffer),
                     buffer.alignment,
                     Place(PlaceKind.STACK, context, None),
                     live=None,
@@ -252,7 +237,7 @@ def _kernel_buffers(module: Module, target: Target, taken: set[str]) -> Iterable
                 yield _described(planned, buffer, None)
 
 
-def _constants(module: Module, target: Target, timeline: Timeline) -> Iterable[PlannedBuffer]:
+def _constants(module: ir.Module, target: Target, timeline: Timeline) -> Iterable[PlannedBuffer]:
     steps = timeline.steps_touching()
     touches = constant_touches(module, target)
     for constant in module.constant_buffers:
@@ -276,7 +261,7 @@ def _constants(module: Module, target: Target, timeline: Timeline) -> Iterable[P
         yield _described(planned, buffer, module.sources.get(buffer.name))
 
 
-def _steps(module: Module, timeline: Timeline) -> Iterable[PlannedStep]:
+def _steps(module: ir.Module, timeline: Timeline) -> Iterable[PlannedStep]:
     kernels = {kernel.name: kernel for kernel in module.kernels}
     arena_of = _arena_of(timeline)
     for step in timeline.steps:
@@ -294,26 +279,28 @@ def _steps(module: Module, timeline: Timeline) -> Iterable[PlannedStep]:
         )
 
 
-def _accesses(step: Step, kernel: PrimFunc | None, arena_of: dict[str, str]) -> tuple[tuple[str, ...], ...]:
+def _accesses(
+    step: Step, kernel: ir.PrimFunc | None, arena_of: dict[str, str]
+) -> tuple[tuple[str, ...], ...]:
     """What the step reads, writes, and uses as scratch, arenas included: what the lifetimes follow from.
 
     An opaque call, of no kernel, may do all with what it is given.
     """
     if kernel is None:
-        names = tuple(dict.fromkeys(a.buffer.name for a in step.call.arguments if isinstance(a, Region)))
+        names = tuple(dict.fromkeys(a.buffer.name for a in step.call.arguments if isinstance(a, ir.Region)))
         return names, names, ()
     reads: list[str] = []
     writes: list[str] = []
     scratch: list[str] = []
     for argument, parameter in zip(step.call.arguments, kernel.parameters, strict=True):
-        if not isinstance(argument, Region) or not isinstance(parameter, BufferParameter):
+        if not isinstance(argument, ir.Region) or not isinstance(parameter, ir.BufferParameter):
             continue
         name = argument.buffer.name
-        if parameter.role is ParameterRole.SCRATCH:
+        if parameter.role is ir.ParameterRole.SCRATCH:
             scratch += [name, arena_of[name]] if name in arena_of else [name]
             continue
-        if parameter.access is not Access.WRITE:
+        if parameter.access is not ir.Access.WRITE:
             reads.append(name)
-        if parameter.access is not Access.READ:
+        if parameter.access is not ir.Access.READ:
             writes.append(name)
     return tuple(tuple(dict.fromkeys(names)) for names in (reads, writes, scratch))

@@ -5,8 +5,6 @@ where the field has a default. A mapping of records that carry their own `name` 
 natural number, as sizes, offsets and counts are, unless its type is `Signed`.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass

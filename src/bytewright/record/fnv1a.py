@@ -6,8 +6,6 @@ The lowest bytes depend on nothing but each other, and since the prime is odd, e
 of all that came before it and of what lower bits carry into it.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -4,17 +4,15 @@ They are made here and nowhere else. Code generation writes them, the bundle has
 checks look for them. That no two are alike is looked at once, here too (`check_names`).
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from bytewright import ir
 from bytewright.c_names import c_identifier
 from bytewright.diagnostics import compile_error
 from bytewright.ir.backend import backend_functions
-from bytewright.ir.border import Border
 from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedBuffer, PlannedPool, PlannedTensor
 
 CMAKE_FILE = "CMakeLists.txt"
@@ -41,7 +39,7 @@ class Names:
     """The names of one bundle; `kws` and `KWS` stand for the model below."""
 
     def __init__(
-        self, model: str, extents: Iterable[str] = (), tensors: Iterable[tuple[Border, str]] = ()
+        self, model: str, extents: Iterable[str] = (), tensors: Iterable[tuple[ir.Border, str]] = ()
     ) -> None:
         """Args: `model` is its name in C, `extents` what each run is given, `tensors` inputs and outputs in C."""
         self.model, self.prefix = model, (prefix := model.upper())
@@ -177,7 +175,7 @@ class Names:
 
     # Inputs, outputs and buffers
 
-    def tensor(self, border: Border, tensor: PlannedTensor, what: str) -> str:
+    def tensor(self, border: ir.Border, tensor: PlannedTensor, what: str) -> str:
         """`KWS_INPUT_IMAGE_SIZE`: a macro about an input or output: SIZE, SHAPE, SCALE and so on.
 
         A name that is another's in capitals has digits of its hash.
@@ -191,16 +189,16 @@ class Names:
         """`KWS_BATCH_MAX`: the largest value of an extent that the application gives."""
         return f"{self.prefix}_{extent.upper()}_MAX"
 
-    def address(self, border: Border, tensor: PlannedTensor) -> str:
+    def address(self, border: ir.Border, tensor: PlannedTensor) -> str:
         """`kws_input_x`: the function that returns the address of an input or output in the workspace."""
         return f"{self.address_front(border)}{tensor.c_name}"
 
-    def address_front(self, border: Border) -> str:
+    def address_front(self, border: ir.Border) -> str:
         """`kws_input_`: what the names of these functions begin with."""
         return f"{self.model}_{border.value}_"
 
     @staticmethod
-    def member(border: Border | BufferRole, c_name: str) -> str:
+    def member(border: ir.Border | BufferRole, c_name: str) -> str:
         """`inputs->x`: an input or output in the structures that a run is given."""
         return f"{border.value}s->{c_name}"
 
@@ -226,7 +224,7 @@ class Names:
 
 def names_of(plan: Plan) -> Names:
     """The names of the bundle of a plan."""
-    tensors = ((border, tensor.c_name) for border in Border for tensor in plan.tensors(border))
+    tensors = ((border, tensor.c_name) for border in ir.Border for tensor in plan.tensors(border))
     return Names(plan.model, (symbol.name for symbol in plan.symbols), tensors)
 
 
@@ -289,7 +287,7 @@ def _macros(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
             yield name, f"the arena of pool '{pool.name}'"
     for symbol in plan.symbols:
         yield names.bound(symbol.name), f"the bound of '{symbol.name}'"
-    for border in Border:
+    for border in ir.Border:
         for tensor in plan.tensors(border):
             for what in TENSOR_MACROS:
                 yield names.tensor(border, tensor, what), f"{border.value} '{tensor.c_name}'"

@@ -1,12 +1,10 @@
 """The bytes of the parameter pools, as the planner arranged them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
+from bytewright import ir
 from bytewright.diagnostics import InternalError
 from bytewright.frozen_mapping import FrozenMapping
-from bytewright.ir.module import Module
 from bytewright.plan.solution import Solution
 from bytewright.record.fnv1a import OFFSET_BASIS, fnv1a_64
 from bytewright.target.model import PARAMETER_HEADER_BYTES, Pool, Provider, Target
@@ -14,7 +12,7 @@ from bytewright.target.model import PARAMETER_HEADER_BYTES, Pool, Provider, Targ
 MAGIC = b"BYTEWRT1"
 
 
-def parameter_bytes(module: Module, target: Target, parameters: Solution) -> Mapping[str, bytes]:
+def parameter_bytes(module: ir.Module, target: Target, parameters: Solution) -> Mapping[str, bytes]:
     """The bytes of each parameter pool by its name, with the header that a pool from the application begins with.
 
     They are gathered once: a pool may be as large as all the rest together.
@@ -25,7 +23,7 @@ def parameter_bytes(module: Module, target: Target, parameters: Solution) -> Map
     )
 
 
-def _content(module: Module, pool: Pool, used_bytes: int) -> bytes:
+def _content(module: ir.Module, pool: Pool, used_bytes: int) -> bytes:
     placed = [
         (constant.storage.offset, constant.data.content)
         for constant in module.constant_buffers

@@ -5,16 +5,13 @@ has just been made (`build_plan.py`) or comes from a folder (`plan_file.py`). Th
 truth; `inspect` does that. A field that is added here is in plan.json (`codec.py`).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from bytewright import ir
 from bytewright.frozen_mapping import FrozenMapping
-from bytewright.ir.border import Border, Io
-from bytewright.ir.types import DType, Symbol
 from bytewright.record.codec import Signed
 from bytewright.target.model import PARAMETER_HEADER_BYTES, Device, Loader, Provider, Role, Target
 
@@ -87,7 +84,7 @@ class PlannedBuffer:
     reason: str
     tensor: str | None = None
     shape: tuple[int, ...] | None = None
-    dtype: DType | None = None
+    dtype: ir.DType | None = None
     scale: float | None = None
     zero_point: Signed | None = None
 
@@ -225,7 +222,7 @@ class PlannedTensor:
     name: str
     c_name: str
     buffer: str
-    dtype: DType
+    dtype: ir.DType
     shape: tuple[int, ...]
     extents: tuple[int | str, ...]
     size_bytes: int
@@ -292,13 +289,13 @@ class Plan:
     model: str
     target: str
     numerics: str
-    io: Io
+    io: ir.Io
     build: Build
     model_files: Mapping[str, str] = field(default_factory=lambda: FrozenMapping({}))
     options: tuple[str, ...] = ()
     inputs: tuple[PlannedTensor, ...]
     outputs: tuple[PlannedTensor, ...]
-    symbols: tuple[Symbol, ...]
+    symbols: tuple[ir.Symbol, ...]
     pools: Mapping[str, PlannedPool]
     buffers: Mapping[str, PlannedBuffer]
     stack: Mapping[str, PlannedStack]
@@ -325,7 +322,7 @@ class Plan:
     @property
     def io_in_workspace(self) -> bool:
         """Whether inputs and outputs lie in the workspace, and the application brings none."""
-        return self.io is Io.WORKSPACE
+        return self.io is ir.Io.WORKSPACE
 
     def pools_of(self, role: Role) -> tuple[PlannedPool, ...]:
         """The pools of one role, in preference order."""
@@ -366,9 +363,9 @@ class Plan:
         """Parameter pools that are copied into arrays of the generated code."""
         return tuple(pool for pool in self.used_pools(Role.PARAMETERS, Provider.GENERATED) if pool.is_copied)
 
-    def tensors(self, border: Border) -> tuple[PlannedTensor, ...]:
+    def tensors(self, border: ir.Border) -> tuple[PlannedTensor, ...]:
         """The inputs, or the outputs, in the model's order."""
-        return self.inputs if border is Border.INPUT else self.outputs
+        return self.inputs if border is ir.Border.INPUT else self.outputs
 
     @property
     def caller_alignment(self) -> int:

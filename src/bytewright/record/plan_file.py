@@ -1,7 +1,5 @@
 """plan.json: a plan as a file, and back. Nothing else reads or writes one."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

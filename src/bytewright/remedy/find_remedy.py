@@ -7,14 +7,12 @@ bytes more is taken. What a memory lacks for it, other pools of the memory give 
 option helps because a device does not reach a memory, a line for the target file may.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
+from bytewright import ir
 from bytewright.diagnostics import CompileError
-from bytewright.ir.border import Io
 from bytewright.options import Pin
 from bytewright.remedy.remedy import ReachEdit, Remedy, changed, role_of_pin
 from bytewright.remedy.room import LEAST_BYTES, ROLES, missing_bytes, resized, shrunk, with_pools, with_sizes
@@ -30,7 +28,7 @@ class _Change:
 
     pools: tuple[Pool, ...] = ()
     pins: tuple[Pin, ...] = ()
-    io: Io | None = None
+    io: ir.Io | None = None
     without: tuple[Pin, ...] = ()
 
     def apply(self, conditions: Conditions) -> Conditions:
@@ -84,16 +82,16 @@ def _changes(conditions: Conditions) -> Iterator[_Change]:
         yield _Change(without=(pin,))
     if conditions.options.pins:
         yield _Change(without=conditions.options.pins)
-    if conditions.options.io is Io.WORKSPACE:
-        yield _Change(io=Io.CALLER)
-    yield _Change(io=Io.WORKSPACE)
+    if conditions.options.io is ir.Io.WORKSPACE:
+        yield _Change(io=ir.Io.CALLER)
+    yield _Change(io=ir.Io.WORKSPACE)
 
 
 def _most_generous(conditions: Conditions) -> Iterator[_Change]:
     """Every memory that is not used yet, and pins out of the way."""
     target = conditions.target
     pools = tuple(pool for memory in target.memories for pool in _addable(target, ROLES, memory))
-    for io in (None, Io.CALLER if conditions.options.io is Io.WORKSPACE else Io.WORKSPACE):
+    for io in (None, ir.Io.CALLER if conditions.options.io is ir.Io.WORKSPACE else ir.Io.WORKSPACE):
         yield _Change(pools, io=io)
         if conditions.options.pins:
             for pool in (*target.pools, *pools):

@@ -1,7 +1,5 @@
 """Options that ask for more than the hardware has: which others it could give, tried before they are said."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

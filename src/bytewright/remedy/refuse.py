@@ -4,16 +4,13 @@ Everything that is missing is said at once. The help is the same under each, bec
 were tried with success (`find_remedy.py`), or that there are none.
 """
 
-from __future__ import annotations
-
 import shlex
 from dataclasses import replace
 
+from bytewright import ir
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ir.analyses.clock import Timeline
 from bytewright.ir.analyses.stack import stack_refusals
-from bytewright.ir.border import Io
-from bytewright.ir.module import Module
 from bytewright.ir.symbols import scalar_symbols
 from bytewright.options import parse_pin_option
 from bytewright.place.check_scopes import undeclared_tags
@@ -31,7 +28,7 @@ _MENDABLE = ("BW204", "BW209", "BW301", "BW302")
 _PLAN_IO = "--io workspace"  # of a pin to a pool for inputs and outputs
 
 
-def require_fit(module: Module, conditions: Conditions, attempt: Attempt, quick_attempt: Attempt) -> Trial:
+def require_fit(module: ir.Module, conditions: Conditions, attempt: Attempt, quick_attempt: Attempt) -> Trial:
     """The module stored under the conditions.
 
     Args:
@@ -76,7 +73,7 @@ def _meant(conditions: Conditions, diagnostics: tuple[Diagnostic, ...], attempt:
     for diagnostic in diagnostics:
         if diagnostic.help == _PLAN_IO:
             advised.append(_PLAN_IO)
-            options = replace(options, io=Io.WORKSPACE)
+            options = replace(options, io=ir.Io.WORKSPACE)
             continue
         words = shlex.split(diagnostic.help or "") if (diagnostic.help or "").startswith("--pin ") else []
         wrong = [pin for pin in options.pins if diagnostic.message.startswith(f"--pin '{pin}' ")]
@@ -95,7 +92,7 @@ def _meant(conditions: Conditions, diagnostics: tuple[Diagnostic, ...], attempt:
 _NO_PLACE = "no option helps: the program asks for a place that the target does not have"
 
 
-def _no_room(target: Target, module: Module) -> str:
+def _no_room(target: Target, module: ir.Module) -> str:
     device = target.default_device
     return (
         f"no option helps: all that device '{device.name}' reaches ({', '.join(device.reached_memories)}) was tried; "

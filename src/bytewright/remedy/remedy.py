@@ -5,12 +5,10 @@ the same option for the same pool or pattern already, the new one takes its plac
 `--parameters` takes the place of the whole list.
 """
 
-from __future__ import annotations
-
 import shlex
 from dataclasses import dataclass, field, replace
 
-from bytewright.ir.border import Io
+from bytewright import ir
 from bytewright.options import Pin
 from bytewright.remedy.trial import Conditions
 from bytewright.target.mistake import in_target_file, reach_line
@@ -62,7 +60,7 @@ class Remedy:
 
     overrides: Overrides = field(default_factory=Overrides)
     pins: tuple[Pin, ...] = ()
-    io: Io | None = None
+    io: ir.Io | None = None
     edits: tuple[ReachEdit, ...] = ()
     without: tuple[Pin, ...] = ()
 
@@ -95,7 +93,7 @@ class Remedy:
 
 
 def changed(
-    conditions: Conditions, pins: tuple[Pin, ...], io: Io | None, without: tuple[Pin, ...]
+    conditions: Conditions, pins: tuple[Pin, ...], io: ir.Io | None, without: tuple[Pin, ...]
 ) -> Conditions:
     """The conditions with other pins, which take the place of those with the same pattern, and without some."""
     options, patterns = conditions.options, {pin.pattern for pin in pins}

@@ -1,7 +1,5 @@
 """Room in memories that are too full: what their pools could be without, and sizes that fit."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from types import MappingProxyType

@@ -4,8 +4,6 @@ Buffers that may be in no other pools need, at each tick, the sum of those that 
 only alignment or the order of lifetimes keeps a plan from existing, there is no shortfall to speak of.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations

@@ -4,15 +4,12 @@ A trial that does not fit is a value and no error, so that a refusal can name ev
 the search for a remedy can try again under other conditions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from bytewright import ir
 from bytewright.ir.analyses.clock import Timeline
 from bytewright.ir.analyses.stack import StackUse
-from bytewright.ir.border import Io
-from bytewright.ir.module import Module
 from bytewright.options import Options
 from bytewright.plan.problem import Problem
 from bytewright.plan.solution import Solution
@@ -28,7 +25,7 @@ class Conditions:
 
     def __post_init__(self) -> None:
         """Planned inputs and outputs have the target's pools for them."""
-        if self.options.io is Io.WORKSPACE:
+        if self.options.io is ir.Io.WORKSPACE:
             object.__setattr__(self, "target", with_io_pools(self.target))
 
 
@@ -48,7 +45,7 @@ class Trial:
     """
 
     conditions: Conditions
-    module: Module
+    module: ir.Module
     timeline: Timeline
     stack: tuple[StackUse, ...]
     workspace_problem: Problem

@@ -1,7 +1,5 @@
 """What each memory of the target holds: workspace, parameters, stacks, and what is free."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from bytewright.record.plan import Plan

@@ -1,7 +1,5 @@
 """Memory over time, drawn with characters: one bar of live bytes for each step, or each few steps."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from bytewright.report.memory import PoolHistory, step_ranges

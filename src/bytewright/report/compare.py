@@ -1,7 +1,5 @@
 """Two bundles side by side: what grew, what shrank, what is new and what is gone."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

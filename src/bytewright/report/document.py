@@ -1,7 +1,5 @@
 """The report for programs: everything that the tables show, as JSON."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from bytewright.record.codec import encode

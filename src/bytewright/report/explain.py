@@ -1,7 +1,5 @@
 """Why a buffer is where it is: answered from the plan alone, so that it holds for any bundle at any time."""
 
-from __future__ import annotations
-
 import difflib
 from dataclasses import dataclass
 from typing import Any

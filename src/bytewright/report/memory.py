@@ -1,7 +1,5 @@
 """How much of each pool is in use at each step, from the plan alone."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from bytewright.record.plan import Plan, PlannedBuffer, PlannedPool

@@ -1,7 +1,5 @@
 """The report for people: tables, and the chart of memory over time."""
 
-from __future__ import annotations
-
 from rich import box
 from rich.console import Console
 from rich.table import Table

@@ -4,27 +4,21 @@ What is requested at run time is in the pool of its arena and has no offset.
 With the offsets known, each kernel also learns which of its parameters never overlap.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TypeVar
 
-from bytewright.ir.address import size_bytes
+from bytewright import ir
 from bytewright.ir.definitions import Definition, decided, redefined
-from bytewright.ir.expr import Expr
-from bytewright.ir.module import Module
-from bytewright.ir.prim import Access, BufferParameter, Call, PrimFunc, Region
-from bytewright.ir.scope import pool_scope
 from bytewright.ir.walk import allocations, calls
 from bytewright.plan.solution import Placement, Solution
 
-Argument = Region | Expr
+Argument = ir.Region | ir.Expr
 _Kind = TypeVar("_Kind", bound=Definition)
 
 
-def apply_solution(module: Module, workspace: Solution, parameters: Solution) -> Module:
+def apply_solution(module: ir.Module, workspace: Solution, parameters: Solution) -> ir.Module:
     """Returns the module with every allocation of the entry and every constant in its place.
 
     What the problems did not hold stays as it is: the verifier and code generation refuse it.
@@ -48,7 +42,7 @@ def _placed(definition: _Kind, placement_of: dict[str, Placement]) -> _Kind:
         return definition
     if storage.arena is None:
         storage = storage.narrowed(offset=placement.offset)
-    return decided(definition, pool_scope(placement.pool), storage)
+    return decided(definition, ir.pool_scope(placement.pool), storage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +69,14 @@ class _Caller:
         return _disjoint_in_kernel(first, second, self)
 
 
-def _with_noalias(kernels: tuple[PrimFunc, ...], entries: tuple[PrimFunc, ...]) -> tuple[PrimFunc, ...]:
+def _with_noalias(
+    kernels: tuple[ir.PrimFunc, ...], entries: tuple[ir.PrimFunc, ...]
+) -> tuple[ir.PrimFunc, ...]:
     """The kernels with pairs of parameters of which one at least is written, and which are disjoint at every call."""
-    found: dict[str, list[tuple[_Caller, Call]]] = {}
+    found: dict[str, list[tuple[_Caller, ir.Call]]] = {}
     for entry in entries:
         _collect_calls(entry, _Caller(True, _offsets(entry)), found)
-    known: list[PrimFunc] = []
+    known: list[ir.PrimFunc] = []
     for kernel in reversed(kernels):  # callers first: what they know of their parameters goes down
         pairs = _disjoint_pairs(kernel, found.get(kernel.name, []))
         known.append(replace(kernel, noalias=pairs))
@@ -88,27 +84,29 @@ def _with_noalias(kernels: tuple[PrimFunc, ...], entries: tuple[PrimFunc, ...]) 
     return tuple(reversed(known))
 
 
-def _collect_calls(function: PrimFunc, caller: _Caller, found: dict[str, list[tuple[_Caller, Call]]]) -> None:
+def _collect_calls(
+    function: ir.PrimFunc, caller: _Caller, found: dict[str, list[tuple[_Caller, ir.Call]]]
+) -> None:
     for call in calls(function):
         found.setdefault(call.callee, []).append((caller, call))
 
 
-def _offsets(entry: PrimFunc) -> dict[str, int]:
+def _offsets(entry: ir.PrimFunc) -> dict[str, int]:
     return {a.buffer.name: a.storage.offset for a in allocations(entry) if a.storage.offset is not None}
 
 
-def _calling_kernel(kernel: PrimFunc) -> _Caller:
+def _calling_kernel(kernel: ir.PrimFunc) -> _Caller:
     own = frozenset(a.buffer.name for a in allocations(kernel))
     parameters = frozenset(parameter.buffer.name for parameter in kernel.buffer_parameters)
     return _Caller(False, {}, own, parameters, frozenset(map(frozenset, kernel.noalias)))
 
 
-def _disjoint_pairs(kernel: PrimFunc, calls: list[tuple[_Caller, Call]]) -> tuple[tuple[str, str], ...]:
+def _disjoint_pairs(kernel: ir.PrimFunc, calls: list[tuple[_Caller, ir.Call]]) -> tuple[tuple[str, str], ...]:
     pairs: list[tuple[str, str]] = []
     for (i, first), (j, second) in combinations(enumerate(kernel.parameters), 2):
-        if not isinstance(first, BufferParameter) or not isinstance(second, BufferParameter):
+        if not isinstance(first, ir.BufferParameter) or not isinstance(second, ir.BufferParameter):
             continue
-        if first.access is Access.READ and second.access is Access.READ:
+        if first.access is ir.Access.READ and second.access is ir.Access.READ:
             continue
         if all(caller.tells_apart(call.arguments[i], call.arguments[j]) for caller, call in calls):
             pairs.append((first.buffer.name, second.buffer.name))
@@ -116,7 +114,7 @@ def _disjoint_pairs(kernel: PrimFunc, calls: list[tuple[_Caller, Call]]) -> tupl
 
 
 def _disjoint(first: Argument, second: Argument, offset_of: Mapping[str, int]) -> bool:
-    if not isinstance(first, Region) or not isinstance(second, Region):
+    if not isinstance(first, ir.Region) or not isinstance(second, ir.Region):
         return True
     if first.buffer.name == second.buffer.name:
         return False
@@ -129,14 +127,14 @@ def _disjoint(first: Argument, second: Argument, offset_of: Mapping[str, int]) -
         return True
     first_begin, second_begin = (offset_of[name] for name in names)
     return (
-        first_begin + size_bytes(first.buffer) <= second_begin
-        or second_begin + size_bytes(second.buffer) <= first_begin
+        first_begin + ir.size_bytes(first.buffer) <= second_begin
+        or second_begin + ir.size_bytes(second.buffer) <= first_begin
     )
 
 
 def _disjoint_in_kernel(first: Argument, second: Argument, caller: _Caller) -> bool:
     """Whether two arguments that a kernel passes never overlap: its arrays, or parameters of which that is known."""
-    if not isinstance(first, Region) or not isinstance(second, Region):
+    if not isinstance(first, ir.Region) or not isinstance(second, ir.Region):
         return True
     names = (first.buffer.name, second.buffer.name)
     if names[0] == names[1]:

@@ -5,16 +5,11 @@ times the memory's cost per byte, which counts as at least one more than that of
 where the preferred pool is too small for all, it gets the buffers that are touched most per byte.
 """
 
-from __future__ import annotations
-
+from bytewright import ir
 from bytewright.diagnostics import CompileError, Diagnostic, InternalError, compile_error
-from bytewright.ir.address import size_bytes
 from bytewright.ir.analyses.clock import Timeline
 from bytewright.ir.analyses.traffic import Traffic, TrafficByName, entry_traffic
 from bytewright.ir.definitions import Definition
-from bytewright.ir.module import Module
-from bytewright.ir.prim import Allocate
-from bytewright.ir.scope import lowering_pass
 from bytewright.plan import problem as plan
 from bytewright.target.model import PARAMETER_HEADER_BYTES, Pool, Provider, Target
 
@@ -22,7 +17,7 @@ from bytewright.target.model import PARAMETER_HEADER_BYTES, Pool, Provider, Targ
 MAX_TRAFFIC_BYTES = 1 << 40
 
 
-def build_workspace_problem(module: Module, timeline: Timeline, target: Target) -> plan.Problem:
+def build_workspace_problem(module: ir.Module, timeline: Timeline, target: Target) -> plan.Problem:
     """Every allocation of the entry, kernels' scratch included, with the candidates that it carries.
 
     What is requested at run time lies in its arena, which has all of its traffic.
@@ -34,11 +29,11 @@ def build_workspace_problem(module: Module, timeline: Timeline, target: Target) 
             own = traffic.get(request.buffer.name, Traffic())
             traffic[request.storage.arena] = traffic.get(request.storage.arena, Traffic()) + own
     buffers = tuple(
-        _buffer(live.allocation, size_bytes(live.buffer), (live.lower, live.upper), traffic, target)
+        _buffer(live.allocation, ir.size_bytes(live.buffer), (live.lower, live.upper), traffic, target)
         for live in timeline.buffers
         if live.allocation is not None
         and live.allocation.storage.arena is None
-        and lowering_pass(live.buffer.scope, target) is None
+        and ir.lowering_pass(live.buffer.scope, target) is None
     )
     return _problem(buffers, target.workspace_pools, target)
 
@@ -57,7 +52,7 @@ def _buffer(
     )
 
 
-def _refuse_offset(request: Allocate) -> None:
+def _refuse_offset(request: ir.Allocate) -> None:
     """What is requested at run time lies where its arena has room."""
     offset = request.storage.pinned_offset
     if offset is not None:
@@ -65,7 +60,7 @@ def _refuse_offset(request: Allocate) -> None:
         raise compile_error("BW204", message, help="pin it to a pool, without an offset")
 
 
-def _traffic(module: Module) -> TrafficByName:
+def _traffic(module: ir.Module) -> TrafficByName:
     return entry_traffic(module.main, {kernel.name: kernel for kernel in module.kernels})
 
 
@@ -85,7 +80,7 @@ def _priced(pools: tuple[str, ...], traffic: Traffic, target: Target) -> tuple[p
     return tuple(candidates)
 
 
-def build_parameter_problem(module: Module, target: Target) -> plan.Problem:
+def build_parameter_problem(module: ir.Module, target: Target) -> plan.Problem:
     """Every constant: all live at all times. A pool from the caller begins with a header."""
     headers = tuple(
         plan.Buffer(
@@ -102,7 +97,7 @@ def build_parameter_problem(module: Module, target: Target) -> plan.Problem:
     buffers = tuple(
         _buffer(constant, len(constant.data.content), (0, 1), traffic, target)
         for constant in module.constant_buffers
-        if lowering_pass(constant.buffer.scope, target) is None
+        if ir.lowering_pass(constant.buffer.scope, target) is None
     )
     return _problem((*headers, *buffers), target.parameter_pools, target)
 

@@ -6,8 +6,6 @@ each path still lacks, exactly up to `MAX_STATES`; paths that share no array are
 bytes the one of the fewest arrays is taken, and among those the first by name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

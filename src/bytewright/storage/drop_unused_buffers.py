@@ -4,23 +4,19 @@ First of the passes that decide where things go, so that none of them meets a bu
 no device touches it, and a byte for it would be lost.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
+from bytewright import ir
 from bytewright.ir.drop_unused import drop_unused
-from bytewright.ir.expr import Var
-from bytewright.ir.module import Module
-from bytewright.ir.prim import Allocate, Let, PrimFunc, Statement
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.walk import allocations, calls, regions, walk_all_expressions, walk_statements
 
 
-def drop_unused_buffers(module: Module) -> Module:
+def drop_unused_buffers(module: ir.Module) -> ir.Module:
     """Returns the module without kernels, allocations, names and constants that have no effect on a run."""
     entries = tuple(_without_unused(entry) for entry in module.entries)
     called = {call.callee for entry in entries for call in calls(entry)}
-    kernels: list[PrimFunc] = []
+    kernels: list[ir.PrimFunc] = []
     for kernel in reversed(module.kernels):  # callers stand behind their callees
         if kernel.name in called:
             kept = kernel  # of the application's functions, the body is the scratch that they are given
@@ -39,17 +35,17 @@ def drop_unused_buffers(module: Module) -> Module:
     return module if smaller == module else smaller
 
 
-def _without_unused(entry: PrimFunc) -> PrimFunc:
+def _without_unused(entry: ir.PrimFunc) -> ir.PrimFunc:
     """Calls may have effects that the module does not show, so of the entry only allocations and names go."""
     used = {region.buffer for statement in walk_statements(entry.body) for region in regions(statement)}
     arenas = {a.storage.arena for a in allocations(entry) if a.buffer in used}
-    variables = {node for node in walk_all_expressions(entry.body) if isinstance(node, Var)}
+    variables = {node for node in walk_all_expressions(entry.body) if isinstance(node, ir.Var)}
 
-    def keep(statement: Statement) -> tuple[Statement, ...]:
+    def keep(statement: ir.Statement) -> tuple[ir.Statement, ...]:
         match statement:
-            case Allocate(buffer=buffer):
+            case ir.Allocate(buffer=buffer):
                 is_used = buffer in used or buffer.name in arenas or statement.storage.border is not None
-            case Let(variable=variable):
+            case ir.Let(variable=variable):
                 is_used = variable in variables
             case _:
                 is_used = True

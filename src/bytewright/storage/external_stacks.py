@@ -3,16 +3,14 @@
 Nothing is assumed: a function whose stack nobody states would make the promised stack of the model a guess.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
+from bytewright import ir
 from bytewright.diagnostics import Collector, Diagnostic
-from bytewright.ir.module import Module
 from bytewright.target.model import ExternalStack, Target
 
 
-def with_external_stacks(module: Module, target: Target) -> Target:
+def with_external_stacks(module: ir.Module, target: Target) -> Target:
     """The target with the stack of each function of the application; the larger where both state one.
 
     Raises:

@@ -7,24 +7,19 @@ part's offset has to be a multiple too, and provably so, or the program is refus
 Runs before scratch is placed, so that whoever reads an alignment afterwards reads the joined one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import gcd
 
+from bytewright import ir
 from bytewright.diagnostics import Collector, compile_error
-from bytewright.ir.address import region_index
-from bytewright.ir.expr import Binary, BinaryOperator, Buffer, Const, Expr
-from bytewright.ir.module import Module
-from bytewright.ir.prim import Allocate, BufferParameter, Call, PrimFunc, Region, View
 from bytewright.ir.rewrite import substitute_in_function
 from bytewright.ir.walk import free_buffers, regions, walk_statements
 
 _OFFSET_HELP = "in the program: use a part that begins at a multiple of the alignment, or ask for less"
 
 
-def join_alignments(module: Module) -> Module:
+def join_alignments(module: ir.Module) -> ir.Module:
     """Returns the module in which every buffer has its joined alignment.
 
     Raises:
@@ -40,7 +35,7 @@ def join_alignments(module: Module) -> Module:
     }
     changed_constants = {before: after for before, after in constants.items() if before != after}
 
-    def joined(function: PrimFunc) -> PrimFunc:
+    def joined(function: ir.PrimFunc) -> ir.PrimFunc:
         changed = joining.changed[function.name] | changed_constants
         return substitute_in_function(function, changed) if changed else function
 
@@ -52,7 +47,7 @@ def join_alignments(module: Module) -> Module:
     )
 
 
-def _own(buffer: Buffer) -> int:
+def _own(buffer: ir.Buffer) -> int:
     return max(buffer.alignment, buffer.dtype.size_bytes)
 
 
@@ -68,14 +63,16 @@ class _Joining:
 
     parameters: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
     constants: dict[str, int] = field(default_factory=dict[str, int])
-    changed: dict[str, dict[Buffer, Buffer]] = field(default_factory=dict[str, dict[Buffer, Buffer]])
+    changed: dict[str, dict[ir.Buffer, ir.Buffer]] = field(
+        default_factory=dict[str, dict[ir.Buffer, ir.Buffer]]
+    )
     collector: Collector = field(default_factory=Collector)
 
-    def function(self, function: PrimFunc) -> None:
+    def function(self, function: ir.PrimFunc) -> None:
         """Learns what a function asks for, its callees being known."""
         statements = list(walk_statements(function.body))
         own = [p.buffer for p in function.buffer_parameters]
-        own += [s.buffer for s in statements if isinstance(s, Allocate | View)]
+        own += [s.buffer for s in statements if isinstance(s, ir.Allocate | ir.View)]
         asked = {buffer.name: _own(buffer) for buffer in own}
         for statement in reversed(statements):  # what is shown or passed is used after it is defined
             for region, alignment, what in self._uses(statement, asked):
@@ -84,7 +81,7 @@ class _Joining:
                 name = region.buffer.name
                 asked[name] = max(asked.get(name, 1), alignment)
         self.parameters[function.name] = tuple(
-            asked[p.buffer.name] if isinstance(p, BufferParameter) else 1 for p in function.parameters
+            asked[p.buffer.name] if isinstance(p, ir.BufferParameter) else 1 for p in function.parameters
         )
         names = {buffer.name for buffer in own}
         for buffer in free_buffers(function.body):
@@ -97,21 +94,21 @@ class _Joining:
             if buffer.alignment != asked[buffer.name]
         }
 
-    def _uses(self, statement: object, asked: dict[str, int]) -> Iterator[tuple[Region, int, str]]:
-        if isinstance(statement, View):
+    def _uses(self, statement: object, asked: dict[str, int]) -> Iterator[tuple[ir.Region, int, str]]:
+        if isinstance(statement, ir.View):
             for region in regions(statement):
                 yield region, asked[statement.buffer.name], f"the view '{statement.buffer.name}'"
-        elif isinstance(statement, Call) and statement.callee in self.parameters:
+        elif isinstance(statement, ir.Call) and statement.callee in self.parameters:
             for argument, alignment in zip(
                 statement.arguments, self.parameters[statement.callee], strict=True
             ):
-                if isinstance(argument, Region):
+                if isinstance(argument, ir.Region):
                     yield argument, alignment, f"'{statement.callee}'"
 
 
-def _require_part(region: Region, alignment: int, what: str, function: PrimFunc) -> None:
+def _require_part(region: ir.Region, alignment: int, what: str, function: ir.PrimFunc) -> None:
     size_bytes = region.buffer.dtype.size_bytes
-    step_bytes = _divisor(region_index(region)) * size_bytes
+    step_bytes = _divisor(ir.region_index(region)) * size_bytes
     if step_bytes % alignment:
         raise compile_error(
             "BW301",
@@ -122,16 +119,16 @@ def _require_part(region: Region, alignment: int, what: str, function: PrimFunc)
         )
 
 
-def _divisor(index: Expr) -> int:
+def _divisor(index: ir.Expr) -> int:
     """A number that divides every value of an index; 0 for the index 0."""
     match index:
-        case Const(value=int(value)):
+        case ir.Const(value=int(value)):
             return abs(value)
-        case Binary(operator=BinaryOperator.MUL):
+        case ir.Binary(operator=ir.BinaryOperator.MUL):
             return _divisor(index.left) * _divisor(index.right)
-        case Binary(operator=BinaryOperator.ADD | BinaryOperator.SUB):
+        case ir.Binary(operator=ir.BinaryOperator.ADD | ir.BinaryOperator.SUB):
             return gcd(_divisor(index.left), _divisor(index.right))
-        case Binary(operator=BinaryOperator.SHL, right=Const(value=int(amount))):
+        case ir.Binary(operator=ir.BinaryOperator.SHL, right=ir.Const(value=int(amount))):
             return _divisor(index.left) << amount
         case _:
             return 1

@@ -14,8 +14,6 @@ Runs after `attach_candidates`. Other allocations of the entry are planned at th
 tensors are not nested, so no arena could serve them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from bytewright.c_names import unique_name

@@ -4,31 +4,29 @@ A kernel that calls another one passes on what that one names. Callees stand bef
 kernels is enough. The parameter keeps the constant's name, and every place that the constant may go to.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 
-from bytewright.ir.expr import Buffer
-from bytewright.ir.module import Module
-from bytewright.ir.prim import Access, BufferParameter, Call, ParameterRole, PrimFunc, Region, Seq, Statement
+from bytewright import ir
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.walk import free_buffers
 
 # The constants that each kernel has become a parameter for.
-Named = Mapping[str, tuple[Buffer, ...]]
+Named = Mapping[str, tuple[ir.Buffer, ...]]
 
 
-def pass_constants(module: Module) -> Module:
+def pass_constants(module: ir.Module) -> ir.Module:
     """Returns the module in which no kernel names a constant that it is not given."""
     constants = {constant.buffer for constant in module.constant_buffers}
-    named: dict[str, tuple[Buffer, ...]] = {}
-    kernels: list[PrimFunc] = []
+    named: dict[str, tuple[ir.Buffer, ...]] = {}
+    kernels: list[ir.PrimFunc] = []
     for kernel in module.kernels:
         body = _with_arguments(kernel.body, named)
         given = {parameter.buffer for parameter in kernel.buffer_parameters}
         found = tuple(buffer for buffer in free_buffers(body) if buffer in constants and buffer not in given)
-        parameters = tuple(BufferParameter(buffer, Access.READ, ParameterRole.PARAMETER) for buffer in found)
+        parameters = tuple(
+            ir.BufferParameter(buffer, ir.Access.READ, ir.ParameterRole.PARAMETER) for buffer in found
+        )
         kernels.append(replace(kernel, parameters=(*kernel.parameters, *parameters), body=body))
         if found:
             named[kernel.name] = found
@@ -38,11 +36,11 @@ def pass_constants(module: Module) -> Module:
     return replace(module, kernels=tuple(kernels), entries=entries)
 
 
-def _with_arguments(body: Seq, named: Named) -> Seq:
-    def expand(statement: Statement) -> tuple[Statement, ...]:
-        if not isinstance(statement, Call) or statement.callee not in named:
+def _with_arguments(body: ir.Seq, named: Named) -> ir.Seq:
+    def expand(statement: ir.Statement) -> tuple[ir.Statement, ...]:
+        if not isinstance(statement, ir.Call) or statement.callee not in named:
             return (statement,)
-        passed = tuple(Region(buffer) for buffer in named[statement.callee])
+        passed = tuple(ir.Region(buffer) for buffer in named[statement.callee])
         return (replace(statement, arguments=(*statement.arguments, *passed)),)
 
     return rewrite_sequence(body, Rewriting(statement=expand)) if named else body

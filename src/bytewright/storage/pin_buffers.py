@@ -4,17 +4,13 @@ Several pools become the buffer's candidates, in their order; an offset goes to 
 that would be requested at run time is planned where it is pinned.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
+from bytewright import ir
 from bytewright.diagnostics import Collector, CompileError, compile_error
 from bytewright.ir.definitions import Definition, decided, redefined
-from bytewright.ir.module import ConstantBuffer, Module
-from bytewright.ir.scope import Scope, join_scopes, pool_scope
-from bytewright.ir.storage import CANDIDATE_POOLS
 from bytewright.ir.walk import allocations
 from bytewright.options import Pin
 from bytewright.target.mistake import closest_names
@@ -36,7 +32,7 @@ class _Pinned:
         return self.definition.buffer.name
 
 
-def pin_buffers(module: Module, target: Target, pins: tuple[Pin, ...]) -> Module:
+def pin_buffers(module: ir.Module, target: Target, pins: tuple[Pin, ...]) -> ir.Module:
     """Narrows scopes and candidates of the entry's allocations and of constants.
 
     Raises:
@@ -59,7 +55,7 @@ def pin_buffers(module: Module, target: Target, pins: tuple[Pin, ...]) -> Module
             for pinned in matching:
                 _narrow(pinned, pin)
     collector.stop_if_any()
-    changed = tuple(p.definition for p in constants if isinstance(p.definition, ConstantBuffer))
+    changed = tuple(p.definition for p in constants if isinstance(p.definition, ir.ConstantBuffer))
     return replace(
         module,
         entries=tuple(
@@ -96,10 +92,10 @@ def _narrow(pinned: _Pinned, pin: Pin) -> None:
     pinned.definition = decided(pinned.definition, scope, planned)
 
 
-def _join(scope: Scope | None, pool: str) -> Scope | None:
+def _join(scope: ir.Scope | None, pool: str) -> ir.Scope | None:
     """The scope joined with a pool; None where they contradict each other."""
     try:
-        return join_scopes(scope, pool_scope(pool))
+        return ir.join_scopes(scope, ir.pool_scope(pool))
     except ValueError:
         return None
 
@@ -168,8 +164,8 @@ def _check_candidates(pin: Pin, within: list[str], pinned: _Pinned) -> None:
     one = pools[0] if len(pools) == 1 else f"one of {', '.join(pools)}"
     raise _refused(
         pin,
-        f"contradicts {pinned.by}: the {CANDIDATE_POOLS} of '{name}' are {', '.join(pools)}",
-        f"pin it to {one}, or change {CANDIDATE_POOLS} in the program",
+        f"contradicts {pinned.by}: the {ir.CANDIDATE_POOLS} of '{name}' are {', '.join(pools)}",
+        f"pin it to {one}, or change {ir.CANDIDATE_POOLS} in the program",
     )
 
 

@@ -14,39 +14,19 @@ call passes constants, else one of the entry's symbols, which `make_arenas.py` d
 scratch of a device that has `use-backend-alloc-workspace`: nothing asks for a static plan of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from bytewright import ir
 from bytewright.c_names import unique_name
 from bytewright.diagnostics import Collector, CompileError, compile_error
-from bytewright.ir.address import has_constant_size, size_bytes
 from bytewright.ir.analyses.bind_symbols import Binding, Known, binding_at, bound_buffer, known_of
 from bytewright.ir.analyses.body_clock import BodyClock, body_clock
 from bytewright.ir.analyses.stack import StackUse, stack_uses, worst_arrays
 from bytewright.ir.analyses.touch import Touch, Touches, TouchTable
 from bytewright.ir.definitions import decided, redefined
-from bytewright.ir.expr import Buffer
-from bytewright.ir.module import Module
-from bytewright.ir.prim import (
-    Access,
-    Allocate,
-    BufferParameter,
-    Call,
-    For,
-    LoopKind,
-    ParameterRole,
-    PrimFunc,
-    Region,
-    Seq,
-    Statement,
-)
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
-from bytewright.ir.scope import GLOBAL, STACK, WORKSPACE, Rank, Scope, lowering_pass
-from bytewright.ir.storage import CANDIDATE_POOLS, Storage
-from bytewright.ir.types import Symbol
 from bytewright.ir.walk import allocations, blocks, names_in, walk_statements
 from bytewright.storage.choose_moves import Array, Demand, choose_moves
 from bytewright.storage.share_scratch import share_scratch
@@ -57,10 +37,10 @@ SCRATCH_ALIGNMENT = 16
 MAX_NAME = 60
 _CHANGE_THE_SCOPE = "in the kernel: use the scope global or global.workspace for it"
 _USE_BACKEND = "use-backend-alloc-workspace"
-_Inner = TypeVar("_Inner", Allocate, Call)
+_Inner = TypeVar("_Inner", ir.Allocate, ir.Call)
 
 
-def place_scratch(module: Module, target: Target) -> Module:
+def place_scratch(module: ir.Module, target: Target) -> ir.Module:
     """Decides every allocation of every kernel.
 
     Raises:
@@ -82,7 +62,7 @@ def place_scratch(module: Module, target: Target) -> Module:
     return placed
 
 
-def _demand(module: Module, whole: Module, use: StackUse, moved: Collection[Array]) -> Demand:
+def _demand(module: ir.Module, whole: ir.Module, use: StackUse, moved: Collection[Array]) -> Demand:
     """What a path asks for that is too long although some arrays have moved, in terms of the program without moves."""
     arrays: dict[Array, int] = {}
     back_bytes = 0
@@ -93,10 +73,10 @@ def _demand(module: Module, whole: Module, use: StackUse, moved: Collection[Arra
         movable = _movable(before)
         for allocation in worst_arrays(kernel, {array for owner, array in moved if owner == name}):
             array = (name, allocation.buffer.name)
-            if array[1] in movable and allocation.buffer.scope == STACK:
-                arrays[array] = size_bytes(allocation.buffer)
+            if array[1] in movable and allocation.buffer.scope == ir.STACK:
+                arrays[array] = ir.size_bytes(allocation.buffer)
             if array in moved:
-                back_bytes += size_bytes(allocation.buffer)
+                back_bytes += ir.size_bytes(allocation.buffer)
     needed = use.excess_bytes + back_bytes
     reason = (
         f"{' -> '.join(use.path)} would take {use.size_bytes + back_bytes} B of the stack of '{use.context}', "
@@ -105,10 +85,10 @@ def _demand(module: Module, whole: Module, use: StackUse, moved: Collection[Arra
     return Demand(arrays, needed, reason)
 
 
-def _movable(kernel: PrimFunc) -> set[str]:
+def _movable(kernel: ir.PrimFunc) -> set[str]:
     """Arrays of a kernel that no scope asked to have on the stack, and that are not one for each thread."""
-    per_thread = {allocation.buffer.name for allocation in _in_parallel_loops(kernel, Allocate)}
-    return {a.buffer.name for a in allocations(kernel) if a.buffer.scope in (None, GLOBAL)} - per_thread
+    per_thread = {allocation.buffer.name for allocation in _in_parallel_loops(kernel, ir.Allocate)}
+    return {a.buffer.name for a in allocations(kernel) if a.buffer.scope in (None, ir.GLOBAL)} - per_thread
 
 
 def _reasons(chosen: Sequence[Array], demands: Sequence[Demand]) -> dict[Array, str]:
@@ -122,7 +102,7 @@ def _reasons(chosen: Sequence[Array], demands: Sequence[Demand]) -> dict[Array, 
     return reasons
 
 
-def _place(module: Module, target: Target, moved: Mapping[Array, str]) -> Module:
+def _place(module: ir.Module, target: Target, moved: Mapping[Array, str]) -> ir.Module:
     hoisted: dict[str, _Hoisted] = {}
     touched, clocks = TouchTable(target), dict[str, BodyClock]()
     for kernel in module.kernels:  # callees stand before their callers
@@ -145,30 +125,30 @@ class _Hoisted:
     """A kernel whose workspace scratch became parameters."""
 
     known: Known
-    scratch: tuple[Allocate, ...]
+    scratch: tuple[ir.Allocate, ...]
 
     @property
-    def kernel(self) -> PrimFunc:
+    def kernel(self) -> ir.PrimFunc:
         """The kernel itself."""
         return self.known.function
 
 
-def _receive_scratch(kernel: PrimFunc, hoisted: dict[str, _Hoisted]) -> PrimFunc:
+def _receive_scratch(kernel: ir.PrimFunc, hoisted: dict[str, _Hoisted]) -> ir.PrimFunc:
     """Allocates what the kernel's callees need right before each call, and passes it."""
     known = known_of(kernel)
-    for call in _in_parallel_loops(kernel, Call):
+    for call in _in_parallel_loops(kernel, ir.Call):
         for allocation in _scratch_of(call, known, hoisted):
             raise _shared_by_threads(allocation.buffer, kernel, f"'{call.callee}' asks for it")
     taken = set(names_in(kernel))
 
-    def own_of(allocation: Allocate, callee: str) -> Allocate:
+    def own_of(allocation: ir.Allocate, callee: str) -> ir.Allocate:
         name = f"{callee}_{allocation.buffer.name}"
         if len(name) > MAX_NAME:  # each level would add to it
             name = f"{callee}_scratch"
         return replace(allocation, buffer=replace(allocation.buffer, name=unique_name(name, taken)))
 
-    def expand(statement: Statement) -> tuple[Statement, ...]:
-        if not isinstance(statement, Call):
+    def expand(statement: ir.Statement) -> tuple[ir.Statement, ...]:
+        if not isinstance(statement, ir.Call):
             return (statement,)
         own = tuple(own_of(a, statement.callee) for a in _scratch_of(statement, known, hoisted))
         return (*own, _with_scratch(statement, own))
@@ -176,26 +156,26 @@ def _receive_scratch(kernel: PrimFunc, hoisted: dict[str, _Hoisted]) -> PrimFunc
     return replace(kernel, body=rewrite_sequence(kernel.body, Rewriting(statement=expand)))
 
 
-def _with_scratch(call: Call, scratch: tuple[Allocate, ...]) -> Call:
+def _with_scratch(call: ir.Call, scratch: tuple[ir.Allocate, ...]) -> ir.Call:
     """The call with scratch; of an opaque one, whoever touches any argument may touch the scratch."""
     touched_by = call.touched_by
     if touched_by is not None:
         devices = tuple(dict.fromkeys(device for devices in touched_by for device in devices))
         touched_by = (*touched_by, *(devices for _ in scratch))
-    arguments = (*call.arguments, *(Region(allocation.buffer) for allocation in scratch))
+    arguments = (*call.arguments, *(ir.Region(allocation.buffer) for allocation in scratch))
     return replace(call, arguments=arguments, touched_by=touched_by)
 
 
 def _hoist(
-    kernel: PrimFunc, target: Target, moved: Mapping[Array, str], touched: dict[str, Touches]
-) -> tuple[PrimFunc, tuple[Allocate, ...]]:
+    kernel: ir.PrimFunc, target: Target, moved: Mapping[Array, str], touched: dict[str, Touches]
+) -> tuple[ir.PrimFunc, tuple[ir.Allocate, ...]]:
     """The kernel whose workspace scratch became its last parameters, and that scratch."""
     device = target.device(kernel.device)
-    per_thread = {allocation.buffer.name for allocation in _in_parallel_loops(kernel, Allocate)}
-    placed: dict[str, Allocate] = {}
+    per_thread = {allocation.buffer.name for allocation in _in_parallel_loops(kernel, ir.Allocate)}
+    placed: dict[str, ir.Allocate] = {}
     for allocation in allocations(kernel):
         buffer, storage = allocation.buffer, allocation.storage
-        if lowering_pass(buffer.scope, target) is not None:
+        if ir.lowering_pass(buffer.scope, target) is not None:
             continue
         other = next((t for t in touched.get(buffer.name, ()) if t.device != kernel.device), None)
         scope, reason = _decide(allocation, device, kernel, moved.get((kernel.name, buffer.name)), other)
@@ -213,52 +193,54 @@ def _hoist(
     return (_given(kernel, [a.buffer for a in scratch]), scratch) if scratch else (kernel, scratch)
 
 
-def _given(kernel: PrimFunc, scratch: Sequence[Buffer]) -> PrimFunc:
+def _given(kernel: ir.PrimFunc, scratch: Sequence[ir.Buffer]) -> ir.PrimFunc:
     """The kernel that is given what it allocated; loops say what of it carries nothing from turn to turn."""
-    given, private = set(scratch), dict[str, list[Buffer]]()
+    given, private = set(scratch), dict[str, list[ir.Buffer]]()
     for buffer, loop in _innermost_loops(kernel.body):
         if buffer in given:
             private.setdefault(loop, []).append(buffer)
 
-    def drop(statement: Statement) -> tuple[Statement, ...]:
-        if isinstance(statement, For):
+    def drop(statement: ir.Statement) -> tuple[ir.Statement, ...]:
+        if isinstance(statement, ir.For):
             own = private.get(statement.variable.name, [])
             return (replace(statement, private=(*statement.private, *own)),)
-        return () if isinstance(statement, Allocate) and statement.buffer in given else (statement,)
+        return () if isinstance(statement, ir.Allocate) and statement.buffer in given else (statement,)
 
-    parameters = (BufferParameter(buffer, Access.READ_WRITE, ParameterRole.SCRATCH) for buffer in scratch)
+    parameters = (
+        ir.BufferParameter(buffer, ir.Access.READ_WRITE, ir.ParameterRole.SCRATCH) for buffer in scratch
+    )
     body = rewrite_sequence(kernel.body, Rewriting(statement=drop))
     return replace(kernel, parameters=(*kernel.parameters, *parameters), body=body)
 
 
-def _with_reason(storage: Storage, reason: str) -> Storage:
+def _with_reason(storage: ir.Storage, reason: str) -> ir.Storage:
     """What a callee asks for has the callee's reason already, which is often the same at each level."""
     line = f"place_scratch: {reason}"
     return storage if line in storage.provenance else storage.narrowed(line)
 
 
-def _innermost_loops(statement: Statement, loop: str | None = None) -> Iterator[tuple[Buffer, str]]:
+def _innermost_loops(statement: ir.Statement, loop: str | None = None) -> Iterator[tuple[ir.Buffer, str]]:
     """What is allocated in loops, each with the variable of the innermost one: every turn has it anew."""
-    if isinstance(statement, Allocate) and loop is not None:
+    if isinstance(statement, ir.Allocate) and loop is not None:
         yield statement.buffer, loop
-    inside = statement.variable.name if isinstance(statement, For) else loop
+    inside = statement.variable.name if isinstance(statement, ir.For) else loop
     for block in blocks(statement):
         for inner in block.statements:
             yield from _innermost_loops(inner, inside)
 
 
-def _in_parallel_loops(kernel: PrimFunc, kind: type[_Inner]) -> list[_Inner]:
+def _in_parallel_loops(kernel: ir.PrimFunc, kind: type[_Inner]) -> list[_Inner]:
     """Statements of one kind that each thread of a parallel loop executes for itself."""
     return [
         inner
         for statement in walk_statements(kernel.body)
-        if isinstance(statement, For) and statement.kind is LoopKind.PARALLEL
+        if isinstance(statement, ir.For) and statement.kind is ir.LoopKind.PARALLEL
         for inner in walk_statements(statement.body)
         if isinstance(inner, kind)
     ]
 
 
-def _shared_by_threads(buffer: Buffer, kernel: PrimFunc, reason: str) -> CompileError:
+def _shared_by_threads(buffer: ir.Buffer, kernel: ir.PrimFunc, reason: str) -> CompileError:
     return _refused(
         kernel,
         f"'{buffer.name}' of kernel '{kernel.name}' is allocated inside a parallel loop, so each thread needs its "
@@ -267,70 +249,73 @@ def _shared_by_threads(buffer: Buffer, kernel: PrimFunc, reason: str) -> Compile
     )
 
 
-def _is_requested(asked: Allocate, device: Device) -> bool:
+def _is_requested(asked: ir.Allocate, device: Device) -> bool:
     """Whether scratch that goes to the workspace is requested at run time: no scope and no list names a pool."""
-    is_plain = asked.buffer.scope in (None, GLOBAL) and asked.storage.candidates is None
+    is_plain = asked.buffer.scope in (None, ir.GLOBAL) and asked.storage.candidates is None
     return is_plain and device.use_backend_alloc_workspace
 
 
-def _is_on_stack(scope: Scope | None) -> bool:
-    return scope is not None and (scope == STACK or scope.rank is Rank.LOCAL)
+def _is_on_stack(scope: ir.Scope | None) -> bool:
+    return scope is not None and (scope == ir.STACK or scope.rank is ir.Rank.LOCAL)
 
 
 def _decide(
-    allocation: Allocate, device: Device, kernel: PrimFunc, why_moved: str | None, other: Touch | None
-) -> tuple[Scope, str]:
+    allocation: ir.Allocate, device: Device, kernel: ir.PrimFunc, why_moved: str | None, other: Touch | None
+) -> tuple[ir.Scope, str]:
     """The scope that says where the buffer goes, and why; `other` is another device that touches it, if any."""
-    buffer, scope = allocation.buffer, allocation.buffer.scope or GLOBAL
+    buffer, scope = allocation.buffer, allocation.buffer.scope or ir.GLOBAL
     pools = allocation.storage.candidates
-    if scope.rank is Rank.LOCAL:
+    if scope.rank is ir.Rank.LOCAL:
         return scope, "private to the kernel"
-    if scope == STACK:
+    if scope == ir.STACK:
         _check_stack(buffer, device, kernel, other, pools)
         return scope, "asks for the stack by name"
-    if scope != GLOBAL:
+    if scope != ir.GLOBAL:
         return scope, f"asks for {scope}"
     if kernel.external is not None:
-        return WORKSPACE, "a function of the application is given its scratch"
-    if not has_constant_size(buffer):
-        return WORKSPACE, "its size is known only at run time"
+        return ir.WORKSPACE, "a function of the application is given its scratch"
+    if not ir.has_constant_size(buffer):
+        return ir.WORKSPACE, "its size is known only at run time"
     if other is not None:
-        return WORKSPACE, f"{other.reason}, and device '{other.device}' reaches no stack of '{device.name}'"
+        return (
+            ir.WORKSPACE,
+            f"{other.reason}, and device '{other.device}' reaches no stack of '{device.name}'",
+        )
     if pools is not None:
-        return WORKSPACE, f"its candidate pools are {', '.join(pools)}, and no stack is one"
+        return ir.WORKSPACE, f"its candidate pools are {', '.join(pools)}, and no stack is one"
     if why_moved is not None:
-        return WORKSPACE, why_moved
+        return ir.WORKSPACE, why_moved
     if device.use_backend_alloc_workspace:
         return (
-            WORKSPACE,
+            ir.WORKSPACE,
             f"{_USE_BACKEND} keeps scratch off the stack, and nothing asks for a place in a pool",
         )
-    if device.admits_stack_allocation(size_bytes(buffer)):
-        return STACK, f"scratch of {size_bytes(buffer)} B, within max-stack-alloca-size"
-    return WORKSPACE, f"scratch of {size_bytes(buffer)} B, over max-stack-alloca-size"
+    if device.admits_stack_allocation(ir.size_bytes(buffer)):
+        return ir.STACK, f"scratch of {ir.size_bytes(buffer)} B, within max-stack-alloca-size"
+    return ir.WORKSPACE, f"scratch of {ir.size_bytes(buffer)} B, over max-stack-alloca-size"
 
 
-def _check_locals(module: Module, target: Target) -> None:
+def _check_locals(module: ir.Module, target: Target) -> None:
     """Private arrays are small, or all of them that are not are refused at once."""
     private = [
         (kernel, allocation.buffer)
         for kernel in module.kernels
         for allocation in allocations(kernel)
-        if allocation.buffer.scope is not None and allocation.buffer.scope.rank is Rank.LOCAL
+        if allocation.buffer.scope is not None and allocation.buffer.scope.rank is ir.Rank.LOCAL
     ]
     largest: dict[str, int] = {}
     for kernel, buffer in private:
-        if has_constant_size(buffer):
-            largest[kernel.device] = max(largest.get(kernel.device, 0), size_bytes(buffer))
+        if ir.has_constant_size(buffer):
+            largest[kernel.device] = max(largest.get(kernel.device, 0), ir.size_bytes(buffer))
     collector = Collector()
     for kernel, buffer in private:
-        device, is_constant = target.device(kernel.device), has_constant_size(buffer)
-        if is_constant and size_bytes(buffer) <= device.max_local_size_bytes:
+        device, is_constant = target.device(kernel.device), ir.has_constant_size(buffer)
+        if is_constant and ir.size_bytes(buffer) <= device.max_local_size_bytes:
             continue
         with collector.catch():
             raise _refused(
                 kernel,
-                f"'{buffer.name}' of kernel '{kernel.name}' is private ('local') and takes {size_bytes(buffer)} B; "
+                f"'{buffer.name}' of kernel '{kernel.name}' is private ('local') and takes {ir.size_bytes(buffer)} B; "
                 f"device '{device.name}' admits {device.max_local_size_bytes} B of constant size",
                 in_target_file(f"[device.{device.name}] max-local-size = {largest[device.name]}")
                 if is_constant
@@ -340,17 +325,17 @@ def _check_locals(module: Module, target: Target) -> None:
 
 
 def _check_stack(
-    buffer: Buffer, device: Device, kernel: PrimFunc, other: Touch | None, pools: tuple[str, ...] | None
+    buffer: ir.Buffer, device: Device, kernel: ir.PrimFunc, other: Touch | None, pools: tuple[str, ...] | None
 ) -> None:
     """Refuses what asks for the stack by name and cannot be there."""
     what, help_text = f"'{buffer.name}' of kernel '{kernel.name}' asks for global.stack", _CHANGE_THE_SCOPE
     if pools is not None:
-        why = f", and its {CANDIDATE_POOLS} are {', '.join(pools)}: a list of pools leaves no stack"
-        help_text = f"in the kernel: leave out one of the two, the scope or {CANDIDATE_POOLS}"
+        why = f", and its {ir.CANDIDATE_POOLS} are {', '.join(pools)}: a list of pools leaves no stack"
+        help_text = f"in the kernel: leave out one of the two, the scope or {ir.CANDIDATE_POOLS}"
     elif other is not None:
         its = f"the stack of '{device.name}' is that device's alone"
         why = f", but device '{other.device}' touches it, and {its}: {other.reason}"
-    elif not has_constant_size(buffer):
+    elif not ir.has_constant_size(buffer):
         why = ", but its size is known only at run time"
     elif not device.runs_c:
         why = f", but device '{device.name}' has no stack"
@@ -362,10 +347,10 @@ def _check_stack(
     raise _refused(kernel, f"{what}{why}", help_text)
 
 
-def _check_entry(entry: PrimFunc) -> None:
+def _check_entry(entry: ir.PrimFunc) -> None:
     """The entry has no arrays of its own: what it allocates, the planner places in pools."""
     for allocation in allocations(entry):
-        if allocation.buffer.scope == STACK:
+        if allocation.buffer.scope == ir.STACK:
             raise _refused(
                 entry,
                 f"'{allocation.buffer.name}' of the entry asks for global.stack, but what the entry allocates is "
@@ -374,30 +359,30 @@ def _check_entry(entry: PrimFunc) -> None:
             )
 
 
-def _refused(kernel: PrimFunc, message: str, help_text: str) -> CompileError:
+def _refused(kernel: ir.PrimFunc, message: str, help_text: str) -> CompileError:
     return compile_error("BW302", message, help=help_text, where=str(kernel.where))
 
 
-def _pass_scratch(entry: PrimFunc, hoisted: dict[str, _Hoisted]) -> PrimFunc:
+def _pass_scratch(entry: ir.PrimFunc, hoisted: dict[str, _Hoisted]) -> ir.PrimFunc:
     """Allocates each call's scratch right before the call and passes it."""
     taken, known = set(names_in(entry)), known_of(entry)
 
-    def own_of(allocation: Allocate, stem: str) -> Allocate:
+    def own_of(allocation: ir.Allocate, stem: str) -> ir.Allocate:
         alignment = max(SCRATCH_ALIGNMENT, allocation.buffer.alignment)
         name = unique_name(f"{stem}/{allocation.buffer.name}", taken)
         return replace(allocation, buffer=replace(allocation.buffer, name=name, alignment=alignment))
 
-    def expand(statement: Statement) -> tuple[Statement, ...]:
-        if not isinstance(statement, Call) or not (scratch := _scratch_of(statement, known, hoisted)):
+    def expand(statement: ir.Statement) -> tuple[ir.Statement, ...]:
+        if not isinstance(statement, ir.Call) or not (scratch := _scratch_of(statement, known, hoisted)):
             return (statement,)
         stem = _call_stem(statement)
         own = tuple(own_of(allocation, stem) for allocation in scratch)
-        return (Seq((*own, _with_scratch(statement, own))),)
+        return (ir.Seq((*own, _with_scratch(statement, own))),)
 
     return replace(entry, body=rewrite_sequence(entry.body, Rewriting(statement=expand)))
 
 
-def _scratch_of(call: Call, caller: Known, hoisted: dict[str, _Hoisted]) -> tuple[Allocate, ...]:
+def _scratch_of(call: ir.Call, caller: Known, hoisted: dict[str, _Hoisted]) -> tuple[ir.Allocate, ...]:
     """What the callee needs, in the sizes that one call gives it."""
     if call.callee not in hoisted or not hoisted[call.callee].scratch:
         return ()
@@ -406,8 +391,8 @@ def _scratch_of(call: Call, caller: Known, hoisted: dict[str, _Hoisted]) -> tupl
     return tuple(_bound(allocation, binding, call) for allocation in callee.scratch)
 
 
-def _bound(allocation: Allocate, binding: Binding, call: Call) -> Allocate:
-    names = [extent.name for extent in allocation.buffer.shape if isinstance(extent, Symbol)]
+def _bound(allocation: ir.Allocate, binding: Binding, call: ir.Call) -> ir.Allocate:
+    names = [extent.name for extent in allocation.buffer.shape if isinstance(extent, ir.Symbol)]
     if not names:
         return allocation
     given = " and ".join(f"{name} = {binding[name]}" for name in dict.fromkeys(names))
@@ -416,7 +401,7 @@ def _bound(allocation: Allocate, binding: Binding, call: Call) -> Allocate:
     return replace(bound, storage=bound.storage.narrowed(reason))
 
 
-def _call_stem(call: Call) -> str:
+def _call_stem(call: ir.Call) -> str:
     """A name for one call: that of the operator whose tensor it writes."""
-    regions = [argument for argument in call.arguments if isinstance(argument, Region)]
+    regions = [argument for argument in call.arguments if isinstance(argument, ir.Region)]
     return regions[-1].buffer.name.partition("/")[0]

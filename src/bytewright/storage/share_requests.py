@@ -5,28 +5,23 @@ needed at once would each have bytes of their own. Where two of them ask for the
 one block serves both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 
-from bytewright.ir.address import has_constant_size
+from bytewright import ir
 from bytewright.ir.analyses.body_clock import BodyClock, Interval, are_apart, body_clocks
-from bytewright.ir.expr import Buffer
-from bytewright.ir.module import Module
-from bytewright.ir.prim import Allocate, BufferParameter, Call, ParameterRole, PrimFunc, Region, Statement
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.walk import allocations, calls
 from bytewright.target.model import Target
 
 
-def share_requests(module: Module, target: Target) -> Module:
+def share_requests(module: ir.Module, target: Target) -> ir.Module:
     """Returns the module whose entry allocates less of what is requested at run time."""
     clocks = body_clocks(module, target)
     return replace(module, entries=tuple(_shared(entry, module, clocks) for entry in module.entries))
 
 
-def _shared(entry: PrimFunc, module: Module, clocks: dict[str, BodyClock]) -> PrimFunc:
+def _shared(entry: ir.PrimFunc, module: ir.Module, clocks: dict[str, BodyClock]) -> ir.PrimFunc:
     instead = {
         request: other
         for call, requests in requests_by_call(entry, module)
@@ -34,20 +29,20 @@ def _shared(entry: PrimFunc, module: Module, clocks: dict[str, BodyClock]) -> Pr
     }
     if not instead:
         return entry
-    also: dict[Buffer, list[str]] = {}
+    also: dict[ir.Buffer, list[str]] = {}
     for request, other in instead.items():
         also.setdefault(other, []).append(request.name)
 
-    def share(statement: Statement) -> tuple[Statement, ...]:
+    def share(statement: ir.Statement) -> tuple[ir.Statement, ...]:
         match statement:
-            case Allocate(buffer=buffer) if buffer in instead:
+            case ir.Allocate(buffer=buffer) if buffer in instead:
                 return ()
-            case Allocate(buffer=buffer) if buffer in also:
+            case ir.Allocate(buffer=buffer) if buffer in also:
                 reason = f"share_requests: serves {', '.join(also[buffer])} in turn"
                 return (replace(statement, storage=statement.storage.narrowed(reason)),)
-            case Call(arguments=arguments):
+            case ir.Call(arguments=arguments):
                 chosen = (
-                    replace(a, buffer=instead.get(a.buffer, a.buffer)) if isinstance(a, Region) else a
+                    replace(a, buffer=instead.get(a.buffer, a.buffer)) if isinstance(a, ir.Region) else a
                     for a in arguments
                 )
                 return (replace(statement, arguments=tuple(chosen)),)
@@ -57,14 +52,16 @@ def _shared(entry: PrimFunc, module: Module, clocks: dict[str, BodyClock]) -> Pr
     return replace(entry, body=rewrite_sequence(entry.body, Rewriting(statement=share)))
 
 
-def _in_turn(call: Call, requests: list[Allocate], clock: BodyClock) -> Iterator[tuple[Buffer, Buffer]]:
+def _in_turn(
+    call: ir.Call, requests: list[ir.Allocate], clock: BodyClock
+) -> Iterator[tuple[ir.Buffer, ir.Buffer]]:
     """Requests of a call that another one serves, each with that one."""
-    kept: list[tuple[Allocate, list[Interval]]] = []
+    kept: list[tuple[ir.Allocate, list[Interval]]] = []
     for request in requests:
         passed = [
             interval or (0, 1)
             for argument, interval in zip(call.arguments, clock.intervals, strict=True)
-            if isinstance(argument, Region) and argument.buffer == request.buffer
+            if isinstance(argument, ir.Region) and argument.buffer == request.buffer
         ]
         needed = (min(lower for lower, _ in passed), max(upper for _, upper in passed))
         for other, intervals in kept:
@@ -76,22 +73,22 @@ def _in_turn(call: Call, requests: list[Allocate], clock: BodyClock) -> Iterator
             kept.append((request, [needed]))
 
 
-def _ask_for_the_same(first: Allocate, second: Allocate) -> bool:
+def _ask_for_the_same(first: ir.Allocate, second: ir.Allocate) -> bool:
     are_alike = replace(first.buffer, name="") == replace(second.buffer, name="")
     return are_alike and first.storage.candidates == second.storage.candidates
 
 
-def requests_by_call(entry: PrimFunc, module: Module) -> Iterator[tuple[Call, list[Allocate]]]:
+def requests_by_call(entry: ir.PrimFunc, module: ir.Module) -> Iterator[tuple[ir.Call, list[ir.Allocate]]]:
     """What each call needs as scratch that is requested at run time, in the order of its arguments."""
     requested = {
         a.buffer: a
         for a in allocations(entry)
-        if (not has_constant_size(a.buffer) or a.storage.on_request is not None)
+        if (not ir.has_constant_size(a.buffer) or a.storage.on_request is not None)
         and a.storage.candidates is not None
     }
-    num_calls: dict[Buffer, int] = {}
+    num_calls: dict[ir.Buffer, int] = {}
     for call in calls(entry):
-        for buffer in dict.fromkeys(a.buffer for a in call.arguments if isinstance(a, Region)):
+        for buffer in dict.fromkeys(a.buffer for a in call.arguments if isinstance(a, ir.Region)):
             num_calls[buffer] = num_calls.get(buffer, 0) + 1
     for call in calls(entry):
         scratch = [buffer for buffer in dict.fromkeys(_scratch(call, module)) if num_calls[buffer] == 1]
@@ -100,14 +97,14 @@ def requests_by_call(entry: PrimFunc, module: Module) -> Iterator[tuple[Call, li
             yield call, requests
 
 
-def _scratch(call: Call, module: Module) -> list[Buffer]:
+def _scratch(call: ir.Call, module: ir.Module) -> list[ir.Buffer]:
     kernel = module.kernel(call.callee)
     if kernel is None:
         return []
     return [
         argument.buffer
         for parameter, argument in zip(kernel.parameters, call.arguments, strict=True)
-        if isinstance(parameter, BufferParameter)
-        and parameter.role is ParameterRole.SCRATCH
-        and isinstance(argument, Region)
+        if isinstance(parameter, ir.BufferParameter)
+        and parameter.role is ir.ParameterRole.SCRATCH
+        and isinstance(argument, ir.Region)
     ]

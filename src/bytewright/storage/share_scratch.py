@@ -16,11 +16,9 @@ from bisect import bisect_right, insort
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from bytewright import ir
 from bytewright.diagnostics import CompileError, compile_error
-from bytewright.ir.address import has_constant_size, size_bytes
 from bytewright.ir.analyses.body_clock import BodyClock, Interval
-from bytewright.ir.expr import Buffer
-from bytewright.ir.prim import Allocate, For, PrimFunc, Statement
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.walk import walk_statements
 
@@ -39,7 +37,7 @@ class _Shared:
         needed: From the first use of any to the last; None if there is none.
     """
 
-    members: tuple[Allocate, ...]
+    members: tuple[ir.Allocate, ...]
     loop: str | None
     needed: Interval | None
 
@@ -60,8 +58,8 @@ class _Shared:
 
 
 def share_scratch(
-    kernel: PrimFunc, scratch: Sequence[Allocate], clock: BodyClock
-) -> tuple[PrimFunc, tuple[Allocate, ...]]:
+    kernel: ir.PrimFunc, scratch: Sequence[ir.Allocate], clock: BodyClock
+) -> tuple[ir.PrimFunc, tuple[ir.Allocate, ...]]:
     """The kernel, whose last parameters are its scratch, with as few of them as it may have; and what is left of them.
 
     Raises:
@@ -75,7 +73,7 @@ def share_scratch(
     loop_of = {
         buffer.name: s.variable.name
         for s in walk_statements(kernel.body)
-        if isinstance(s, For)
+        if isinstance(s, ir.For)
         for buffer in s.private
     }
     groups = [
@@ -136,10 +134,10 @@ def _links(indices: Sequence[int], groups: Sequence[_Shared]) -> Iterator[tuple[
 
 def _weight(group: _Shared) -> int:
     buffer = group.members[0].buffer
-    return size_bytes(buffer) if has_constant_size(buffer) else 1
+    return ir.size_bytes(buffer) if ir.has_constant_size(buffer) else 1
 
 
-def _allocation(group: _Shared) -> Allocate:
+def _allocation(group: _Shared) -> ir.Allocate:
     first, *others = group.members
     if not others:
         return first
@@ -150,15 +148,15 @@ def _allocation(group: _Shared) -> Allocate:
     return replace(first, storage=first.storage.narrowed(reason))
 
 
-def _with_shared(kernel: PrimFunc, num_others: int, groups: Sequence[_Shared]) -> PrimFunc:
+def _with_shared(kernel: ir.PrimFunc, num_others: int, groups: Sequence[_Shared]) -> ir.PrimFunc:
     instead = {member.buffer: group.members[0].buffer for group in groups for member in group.members[1:]}
     loop_of = {group.members[0].buffer: group.loop for group in groups}
 
-    def share(buffer: Buffer) -> Buffer:
+    def share(buffer: ir.Buffer) -> ir.Buffer:
         return instead.get(buffer, buffer)
 
-    def private(statement: Statement) -> tuple[Statement, ...]:
-        if not isinstance(statement, For) or not statement.private:
+    def private(statement: ir.Statement) -> tuple[ir.Statement, ...]:
+        if not isinstance(statement, ir.For) or not statement.private:
             return (statement,)
         variable = statement.variable.name
         kept = (b for b in statement.private if b not in loop_of or loop_of[b] == variable)
@@ -170,7 +168,7 @@ def _with_shared(kernel: PrimFunc, num_others: int, groups: Sequence[_Shared]) -
     return replace(kernel, parameters=(*kernel.parameters[:num_others], *scratch), body=body)
 
 
-def _too_many(kernel: PrimFunc, num_others: int, groups: Sequence[_Shared]) -> CompileError:
+def _too_many(kernel: ir.PrimFunc, num_others: int, groups: Sequence[_Shared]) -> CompileError:
     names = [f"'{group.members[0].buffer.name}'" for group in groups]
     rest = f" and {len(names) - NUM_NAMED} more" if len(names) > NUM_NAMED else ""
     return compile_error(

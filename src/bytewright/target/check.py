@@ -6,8 +6,6 @@ pool can be reached, and nothing is to be written in read-only memory. Afterward
 that were left open their size. The single values (types, signs, units) were checked when they were read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 

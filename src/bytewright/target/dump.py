@@ -5,8 +5,6 @@ size of a pool that takes what its memory has left is written with `remainder = 
 reading it back gives an equal target, one that still follows when something else in that memory is resized.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import cast

@@ -5,8 +5,6 @@ between them (`check.py`). A table with mistakes is left out of the second step 
 other, correct lines look wrong.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import replace

@@ -6,8 +6,6 @@ two types. Sizes are bytes; a size of `None` means that there is no limit, which
 declared `"unlimited"` (the host's) can have.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
 from typing import Final, TypeVar

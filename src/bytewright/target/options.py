@@ -5,8 +5,6 @@ target to be found out; an option that names what does not exist, or asks for mo
 `CompileError` with code BW204 that shows the option.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ A part of N bytes whose address must be a multiple of A leaves a gap before it w
 many bytes that costs depends on the order, so the best one counts: what does not fit in the best order fits in none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce

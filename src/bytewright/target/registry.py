@@ -5,8 +5,6 @@ separator or a suffix of a target file) is a path and nothing else; any other is
 target, or else of a file that exists.
 """
 
-from __future__ import annotations
-
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path

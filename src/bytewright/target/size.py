@@ -4,8 +4,6 @@ A size is an integer number of bytes or a string such as "64KiB". Decimal units 
 data sheets use them for both meanings, and fractions because they hide a rounding.
 """
 
-from __future__ import annotations
-
 import re
 
 _UNITS: dict[str, int] = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}

@@ -5,8 +5,6 @@ parsed, which proves that it is well formed, a second walk over it notes the lin
 element. That walk can be short because it need not find mistakes.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """Text files of users, read whole but not without end: a device file or a vast one is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from bytewright.diagnostics import CompileError, compile_error

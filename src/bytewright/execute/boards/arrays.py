@@ -4,8 +4,6 @@ The linker script finds arrays by section and name, so flags that change either 
 error; whether all lie where the target wants them is checked on the linked image.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

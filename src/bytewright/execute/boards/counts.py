@@ -1,7 +1,5 @@
 """The instruction counter: building the TCG plugin, and what it wrote, attributed to functions and memories."""
 
-from __future__ import annotations
-
 import bisect
 import re
 from collections.abc import Sequence

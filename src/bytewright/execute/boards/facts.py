@@ -4,8 +4,6 @@ The target of the same name has the core and the memories. Sources: the machines
 the Arm MPS boards (docs/system/arm/mps2) and Arm's application notes AN547, AN500 and AN386.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 

@@ -1,7 +1,5 @@
 """What the board's harness reports at the end of a run, and faults in words."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from bytewright.diagnostics import CompileError

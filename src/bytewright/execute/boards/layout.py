@@ -5,8 +5,6 @@ to link. Code and the harness's data share a memory of the target where it cover
 otherwise have the board's memory for themselves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from string import Template

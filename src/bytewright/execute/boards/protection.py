@@ -5,8 +5,6 @@ address in neither faults. Regions of v8-M may not overlap and begin and end at 
 are cut into disjoint pieces, and a granule that a byte to be written shares with others can be written as a whole.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -4,14 +4,10 @@ Between passes a broken rule is a bug of a pass. Here it is the user's mistake, 
 the function, parameter or statement that breaks the rule.
 """
 
-from __future__ import annotations
-
+from bytewright import ir
 from bytewright.c_names import c_name, is_c_name, model_name
 from bytewright.diagnostics import compile_error
-from bytewright.ir.border import Border, border_buffers
-from bytewright.ir.module import Module, Port
 from bytewright.ir.text.parse import ParsedModule
-from bytewright.ir.types import format_shape
 from bytewright.ir.verify.admit import refuse
 from bytewright.ir.verify.stages import Stage, find_violations
 from bytewright.ir.verify.verify_program import program_violations
@@ -48,7 +44,7 @@ def check_text(parsed: ParsedModule, target: Target, file_name: str) -> Stage:
     return stage
 
 
-def check_program(parsed: ParsedModule, program: Module, target: Target, file_name: str) -> None:
+def check_program(parsed: ParsedModule, program: ir.Module, target: Target, file_name: str) -> None:
     """Refuses a text that keeps to the rules of the verifier, and yet is no program (`ir/verify/admit.py`).
 
     Args:
@@ -69,7 +65,7 @@ def _place(parsed: ParsedModule, node: object, file_name: str) -> str:
     return file_name if place is None else f"{file_name}:{place.line}:{place.column}"
 
 
-def _faults_of_module(module: Module) -> list[str]:
+def _faults_of_module(module: ir.Module) -> list[str]:
     faults: list[str] = []
     if module.name != model_name(module.name):
         meant = model_name(module.name)
@@ -86,13 +82,13 @@ def _faults_of_module(module: Module) -> list[str]:
     return faults
 
 
-def _faults_of_ports(module: Module) -> list[tuple[object, str]]:
+def _faults_of_ports(module: ir.Module) -> list[tuple[object, str]]:
     """Ports that are stated must be what the entry has, in its order."""
     if not module.inputs and not module.outputs:
         return []
     faults: list[tuple[object, str]] = []
-    for border, ports in ((Border.INPUT, module.inputs), (Border.OUTPUT, module.outputs)):
-        buffers = border_buffers(module.main, border)
+    for border, ports in ((ir.Border.INPUT, module.inputs), (ir.Border.OUTPUT, module.outputs)):
+        buffers = ir.border_buffers(module.main, border)
         if len(buffers) != len(ports):
             count = f"the module states {len(ports)} {border.value}s, its entry has {len(buffers)}"
             faults.append((module.main, count))
@@ -100,7 +96,7 @@ def _faults_of_ports(module: Module) -> list[tuple[object, str]]:
         for port, buffer in zip(ports, buffers, strict=True):
             if (port.type.shape, port.type.dtype) != (buffer.shape, buffer.dtype):
                 of_port = f"{border.value} '{port.name}' is {_described(port)}"
-                shape = f"{format_shape(buffer.shape)}x{buffer.dtype.value}".removeprefix("x")
+                shape = f"{ir.format_shape(buffer.shape)}x{buffer.dtype.value}".removeprefix("x")
                 faults.append((port, f"{of_port}, '{buffer.name}' of the entry is {shape}"))
     for port in (*module.inputs, *module.outputs):
         if not is_c_name(port.name):
@@ -109,5 +105,5 @@ def _faults_of_ports(module: Module) -> list[tuple[object, str]]:
     return faults
 
 
-def _described(port: Port) -> str:
-    return f"{format_shape(port.type.shape)}x{port.type.dtype.value}".removeprefix("x")
+def _described(port: ir.Port) -> str:
+    return f"{ir.format_shape(port.type.shape)}x{port.type.dtype.value}".removeprefix("x")

@@ -4,8 +4,6 @@ The text refers to an array by the digest of its bytes or by its name. What is w
 constants on every machine and on every day, which numpy's own writer does not promise.
 """
 
-from __future__ import annotations
-
 import io
 import zipfile
 import zlib
@@ -14,15 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
+from bytewright import ir
 from bytewright.diagnostics import Collector, CompileError, compile_error
-from bytewright.ir.data import TensorData
 from bytewright.ir.text.reader import Constants
-from bytewright.ir.types import DType
 
 SUFFIX = ".npz"
 # Of all arrays of a file together, once unpacked; an archive that holds more is not what a text needs.
 MAX_BYTES = 1 << 31
-_DTYPES = {dtype.numpy: dtype for dtype in DType}
+_DTYPES = {dtype.numpy: dtype for dtype in ir.DType}
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
 
@@ -33,7 +30,7 @@ def read_constants(path: Path) -> Constants:
         CompileError: BW101 if it cannot be read, is no archive of arrays, or holds arrays of other types.
     """
     problems = Collector()
-    by_name: dict[str, TensorData] = {}
+    by_name: dict[str, ir.TensorData] = {}
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
@@ -53,7 +50,7 @@ def read_constants(path: Path) -> Constants:
     return Constants({data.digest: data for data in by_name.values()}, by_name)
 
 
-def _read_array(path: Path, name: str, content: bytes) -> TensorData:
+def _read_array(path: Path, name: str, content: bytes) -> ir.TensorData:
     stream = io.BytesIO(content)
     try:
         version = np.lib.format.read_magic(stream)
@@ -65,17 +62,17 @@ def _read_array(path: Path, name: str, content: bytes) -> TensorData:
         raise _refused(path, f"'{name}' is no array ({error})") from error
     known = _DTYPES.get(dtype.newbyteorder("<"))
     if known is None:
-        names = ", ".join(str(dtype.numpy) for dtype in DType)
+        names = ", ".join(str(dtype.numpy) for dtype in ir.DType)
         raise _refused(path, f"'{name}' is an array of {dtype}; constants are of {names}")
     num_bytes = int(np.prod([int(extent) for extent in shape], dtype=object)) * known.size_bytes
     if num_bytes != len(content) - stream.tell():
         raise _refused(path, f"'{name}' states {num_bytes} B and has {len(content) - stream.tell()} B")
     array = np.frombuffer(content, dtype, offset=stream.tell())
     ordered = array.reshape(shape[::-1]).transpose() if is_fortran else array.reshape(shape)
-    return TensorData.from_array(ordered, known)
+    return ir.TensorData.from_array(ordered, known)
 
 
-def constants_archive(constants: Mapping[str, TensorData]) -> bytes:
+def constants_archive(constants: Mapping[str, ir.TensorData]) -> bytes:
     """The content of a file with these constants."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:

@@ -4,27 +4,21 @@ What the text leaves open is filled in: the ports of a module that states none a
 calls and operators that come from no model get the line of the text as their place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from bytewright import ir
 from bytewright.c_names import c_name
 from bytewright.diagnostics import compile_error
 from bytewright.frontends.registry import Imported
 from bytewright.frontends.text.check_text import check_program, check_text
 from bytewright.frontends.text.constants_file import SUFFIX as CONSTANTS_SUFFIX
 from bytewright.frontends.text.constants_file import read_constants
-from bytewright.ir.border import Border, border_buffers
-from bytewright.ir.graph import Function
-from bytewright.ir.module import Module, Port
-from bytewright.ir.prim import Call, PrimFunc, Statement
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.text.parse import ParsedModule, parse_text
 from bytewright.ir.text.reader import Constants, ParseError
-from bytewright.ir.types import TensorType
 from bytewright.ir.verify.stages import Stage
 from bytewright.ir.where import NOWHERE, Where
 from bytewright.ops.registry import OPERATIONS
@@ -99,19 +93,19 @@ def _help(error: ParseError, path: Path, constants: Path | None) -> str | None:
     return f"'{constants or beside}' has no such array"
 
 
-def _with_places(parsed: ParsedModule, file_name: str) -> Module:
+def _with_places(parsed: ParsedModule, file_name: str) -> ir.Module:
     """The module with a line of the text as the place of everything that states none."""
 
-    def where(node: Function | PrimFunc | object, stated: Where) -> Where:
+    def where(node: ir.Function | ir.PrimFunc | object, stated: Where) -> Where:
         place = parsed.place_of(node)
         return stated if stated != NOWHERE or place is None else Where(f"{file_name}:{place.line}")
 
-    def located(statement: Statement) -> tuple[Statement, ...]:
-        if isinstance(statement, Call):
+    def located(statement: ir.Statement) -> tuple[ir.Statement, ...]:
+        if isinstance(statement, ir.Call):
             return (replace(statement, where=where(statement, statement.where)),)
         return (statement,)
 
-    def function(primfunc: PrimFunc) -> PrimFunc:
+    def function(primfunc: ir.PrimFunc) -> ir.PrimFunc:
         body = rewrite_sequence(primfunc.body, Rewriting(statement=located))
         return replace(primfunc, body=body, where=where(primfunc, primfunc.where))
 
@@ -128,17 +122,17 @@ def _with_places(parsed: ParsedModule, file_name: str) -> Module:
     )
 
 
-def _with_ports(module: Module) -> Module:
+def _with_ports(module: ir.Module) -> ir.Module:
     """The module with the ports of its entry, or of its graph function, if it states none."""
     if module.inputs or module.outputs:
         return module
     if module.entries:
         ports = partial(_ports_of_entry, module.main)
-        return replace(module, inputs=ports(Border.INPUT), outputs=ports(Border.OUTPUT))
+        return replace(module, inputs=ports(ir.Border.INPUT), outputs=ports(ir.Border.OUTPUT))
     graph = module.graph
     types = {value.name: value for value in graph.parameters}
     types |= {value.name: value for node in graph.nodes for value in node.outputs}
-    port: Callable[[str], Port] = lambda name: Port(  # noqa: E731
+    port: Callable[[str], ir.Port] = lambda name: ir.Port(  # noqa: E731
         c_name(name, "value"), types[name].type, types[name].quantization
     )
     inputs = tuple(port(value.name) for value in graph.parameters)
@@ -147,8 +141,8 @@ def _with_ports(module: Module) -> Module:
     )
 
 
-def _ports_of_entry(entry: PrimFunc, border: Border) -> tuple[Port, ...]:
+def _ports_of_entry(entry: ir.PrimFunc, border: ir.Border) -> tuple[ir.Port, ...]:
     return tuple(
-        Port(c_name(buffer.name, f"{border.value}_{index}"), TensorType(buffer.shape, buffer.dtype))
-        for index, buffer in enumerate(border_buffers(entry, border))
+        ir.Port(c_name(buffer.name, f"{border.value}_{index}"), ir.TensorType(buffer.shape, buffer.dtype))
+        for index, buffer in enumerate(ir.border_buffers(entry, border))
     )

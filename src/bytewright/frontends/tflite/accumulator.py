@@ -4,15 +4,13 @@ The references add in 32 bits and do not look. Whatever order a kernel adds in, 
 input's zero point from each value or folds it into the bias, no partial sum leaves the ranges proved here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bytewright import ir
 from bytewright.frontends.tflite.conversion import Affine, Conversion
-from bytewright.ir.types import DType
 from bytewright.ops.arithmetic.multiplier import (
     INT8_MAX,
     INT8_MIN,
@@ -72,12 +70,12 @@ def rescale_accumulator(
         reach = np.maximum(np.abs(ranges[0]), np.abs(ranges[1])) * np.array(factors)
         if not float(reach.max()) <= INT32_MAX - HEADROOM:
             at.fail("a scaled accumulator can leave 32 bits", code="BW110")
-        scale = at.constant("scale", np.array(factors, dtype=np.float64), DType.F64)
-        operation = TflRealRescale(target.zero_point, DType.I8)
+        scale = at.constant("scale", np.array(factors, dtype=np.float64), ir.DType.F64)
+        operation = TflRealRescale(target.zero_point, ir.DType.I8)
         rescaled = at.emit(operation, (accumulator, scale), "rescaled")
     else:
         multipliers = per_channel_multipliers(at, factors, ranges)
-        rescaled = rescale(at, accumulator, multipliers, 0, target.zero_point, DType.I8, "rescaled")
+        rescaled = rescale(at, accumulator, multipliers, 0, target.zero_point, ir.DType.I8, "rescaled")
     return clamp_activation(at, rescaled, activation, target)
 
 
@@ -120,7 +118,7 @@ def rescale(
     multipliers: Sequence[Multiplier],
     input_zero_point: int,
     output_zero_point: int,
-    dtype: DType,
+    dtype: ir.DType,
     role: str,
     left_shift: int = 0,
 ) -> str:
@@ -129,8 +127,8 @@ def rescale(
     exponent = np.array([m.exponent for m in multipliers], dtype=np.int8)
     operands = (
         value,
-        at.constant(f"{role}_multiplier", multiplier, DType.I32),
-        at.constant(f"{role}_shift", exponent, DType.I8),
+        at.constant(f"{role}_multiplier", multiplier, ir.DType.I32),
+        at.constant(f"{role}_shift", exponent, ir.DType.I8),
     )
     operation = Rescale(Rounding.DOUBLE_ROUND, input_zero_point, output_zero_point, left_shift, dtype)
     return at.emit(operation, operands, role)

@@ -1,14 +1,11 @@
 """Unary operators and SOFTMAX. On int8 a unary operator is a table of 256 values, or a clamp where it is one."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np
 
+from bytewright import ir
 from bytewright.frontends.tflite.conversion import Conversion, Operand
-from bytewright.ir.graph import Operation
-from bytewright.ir.types import DType
 from bytewright.ops.arithmetic import tables
 from bytewright.ops.arithmetic.multiplier import INT8_MAX, INT8_MIN, float_activation_range
 from bytewright.ops.arithmetic.numerics import Numerics
@@ -18,7 +15,7 @@ from bytewright.ops.elementwise import Clamp, Table, TflLeakyRelu
 from bytewright.ops.softmax import TflSoftmax
 
 
-def convert_unary(at: Conversion, operation: Operation, int8: Int8Function) -> None:
+def convert_unary(at: Conversion, operation: ir.Operation, int8: Int8Function) -> None:
     """A function of one operand: an operator on float32, and what it is on int8."""
     at.require_counts((1,))
     source = at.activation_operand(0, "input")
@@ -52,7 +49,7 @@ def emit_table(at: Conversion, source: Operand, int8: Int8Function) -> str:
     value = at.value_of(source)
     if low <= high and np.array_equal(table, np.clip(inputs, low, high)):
         return value if (low, high) == (INT8_MIN, INT8_MAX) else at.emit(Clamp(low, high), (value,), "result")
-    return at.emit(Table(), (value, at.constant("table", table, DType.I8)), "result")
+    return at.emit(Table(), (value, at.constant("table", table, ir.DType.I8)), "result")
 
 
 def convert_softmax(at: Conversion) -> None:

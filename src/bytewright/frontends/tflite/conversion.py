@@ -5,8 +5,6 @@ nodes and defines the operator's results. An operation whose operands are all co
 that only work which depends on the inputs remains.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isfinite
@@ -15,18 +13,16 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from bytewright import ir
 from bytewright.diagnostics import compile_error
 from bytewright.frontends.tflite.flatbuffer import DamagedError, File, Table
 from bytewright.frontends.tflite.model import ABSENT, ModelRecord, OperatorRecord, TensorRecord
 from bytewright.frontends.tflite.names import operator_prefix
-from bytewright.ir.data import TensorData
-from bytewright.ir.graph import Constant, Node, Operation, Value
-from bytewright.ir.types import DType, TensorType, format_shape
 from bytewright.ir.where import Where
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.data import Reshape
 
-DTYPES = {"INT8": DType.I8, "FLOAT32": DType.F32, "INT32": DType.I32, "INT64": DType.I64}
+DTYPES = {"INT8": ir.DType.I8, "FLOAT32": ir.DType.F32, "INT32": ir.DType.I32, "INT64": ir.DType.I64}
 FOLDING_BUDGET = 1 << 25
 """Multiplications and moves that computing constants at import may take, over the whole model."""
 
@@ -47,9 +43,9 @@ class GraphBuilder:
     numerics: Numerics
     has_open_batch: bool = False
     values: dict[int, str] = field(default_factory=dict[int, str])
-    types: dict[str, TensorType] = field(default_factory=dict[str, TensorType])
-    constants: dict[str, TensorData] = field(default_factory=dict[str, TensorData])
-    nodes: list[Node] = field(default_factory=list[Node])
+    types: dict[str, ir.TensorType] = field(default_factory=dict[str, ir.TensorType])
+    constants: dict[str, ir.TensorData] = field(default_factory=dict[str, ir.TensorData])
+    nodes: list[ir.Node] = field(default_factory=list[ir.Node])
     failed: set[int] = field(default_factory=set[int])
     buffers: dict[int, bytes] = field(default_factory=dict[int, bytes])
     folding_budget: int = FOLDING_BUDGET
@@ -62,13 +58,13 @@ class GraphBuilder:
             self._has_infinities = any(_is_not_finite(self.model, tensor) for tensor in self.model.tensors)
         return self._has_infinities
 
-    def content(self, tensor: TensorRecord) -> TensorData:
+    def content(self, tensor: TensorRecord) -> ir.TensorData:
         """The values of a constant tensor."""
         if tensor.buffer not in self.buffers:
             view = self.model.buffers[tensor.buffer]
             self.model.file.charge(len(view))
             self.buffers[tensor.buffer] = bytes(view)
-        return TensorData(tensor.shape, DTYPES[tensor.element_type], self.buffers[tensor.buffer])
+        return ir.TensorData(tensor.shape, DTYPES[tensor.element_type], self.buffers[tensor.buffer])
 
 
 def _is_not_finite(model: ModelRecord, tensor: TensorRecord) -> bool:
@@ -95,8 +91,8 @@ class Operand:
     """
 
     tensor: TensorRecord
-    type: TensorType
-    data: TensorData | None
+    type: ir.TensorType
+    data: ir.TensorData | None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -104,14 +100,14 @@ class Operand:
         return self.type.fixed_shape
 
     @property
-    def dtype(self) -> DType:
+    def dtype(self) -> ir.DType:
         """The element type."""
         return self.type.dtype
 
     @property
     def is_float(self) -> bool:
         """True for float32."""
-        return self.type.dtype is DType.F32
+        return self.type.dtype is ir.DType.F32
 
 
 @dataclass(slots=True)
@@ -125,9 +121,9 @@ class Conversion:
     graph: GraphBuilder
     operator: OperatorRecord
     options_type: str
-    nodes: list[Node] = field(default_factory=list[Node])
-    constants: dict[str, TensorData] = field(default_factory=dict[str, TensorData])
-    types: dict[str, TensorType] = field(default_factory=dict[str, TensorType])
+    nodes: list[ir.Node] = field(default_factory=list[ir.Node])
+    constants: dict[str, ir.TensorData] = field(default_factory=dict[str, ir.TensorData])
+    types: dict[str, ir.TensorType] = field(default_factory=dict[str, ir.TensorType])
     results: dict[int, str] = field(default_factory=dict[int, str])
 
     @property
@@ -204,7 +200,7 @@ class Conversion:
     def activation_operand(self, position: int, role: str) -> Operand:
         """An operand that must be int8 or float32."""
         operand = self.operand(position, role)
-        if operand.dtype not in (DType.I8, DType.F32):
+        if operand.dtype not in (ir.DType.I8, ir.DType.F32):
             self.fail(f"the {role} is {operand.tensor.element_type}", code="BW105", tensor=operand.tensor)
         return operand
 
@@ -218,7 +214,7 @@ class Conversion:
     def integers_operand(self, position: int, role: str) -> tuple[int, ...]:
         """A constant operand of type int32 or int64, flattened, as numbers."""
         operand, array = self.constant_operand(position, role)
-        if operand.dtype not in (DType.I32, DType.I64):
+        if operand.dtype not in (ir.DType.I32, ir.DType.I64):
             self.fail(f"the {role} is {operand.tensor.element_type}, not an integer", code="BW105")
         return tuple(int(number) for number in array.astype(np.int64).reshape(-1))
 
@@ -226,7 +222,7 @@ class Conversion:
         """What the file says of a result."""
         return self.graph.model.tensors[self.operator.outputs[position]]
 
-    def output_dtype(self, position: int = 0) -> DType:
+    def output_dtype(self, position: int = 0) -> ir.DType:
         """The declared element type of a result, int8 or float32."""
         tensor = self.output_tensor(position)
         dtype = DTYPES.get(tensor.element_type)
@@ -282,11 +278,11 @@ class Conversion:
             self.graph.values[index] = name
         return self.graph.values[index]
 
-    def constant(self, role: str, array: NDArray[Any], dtype: DType) -> str:
+    def constant(self, role: str, array: NDArray[Any], dtype: ir.DType) -> str:
         """A constant of this operator."""
-        return self._add_constant(role, TensorData.from_array(array, dtype))
+        return self._add_constant(role, ir.TensorData.from_array(array, dtype))
 
-    def _add_constant(self, role: str, data: TensorData) -> str:
+    def _add_constant(self, role: str, data: ir.TensorData) -> str:
         name = self._unique(role)
         self.constants[name] = data
         self.types[name] = data.type
@@ -300,11 +296,11 @@ class Conversion:
             name = f"{self.prefix}/{role}_{count}"
         return name
 
-    def type_of(self, name: str) -> TensorType:
+    def type_of(self, name: str) -> ir.TensorType:
         """Type of a value of the graph or of this operator."""
         return self.types[name] if name in self.types else self.graph.types[name]
 
-    def emit(self, operation: Operation, inputs: Sequence[str], role: str) -> str:
+    def emit(self, operation: ir.Operation, inputs: Sequence[str], role: str) -> str:
         """Adds a node with one result, or its value if all operands are constants; returns the name."""
         types = tuple(self.type_of(name) for name in inputs)
         try:
@@ -312,21 +308,23 @@ class Conversion:
         except ValueError as error:
             self.fail(str(error))
         if any(extent < 1 for extent in result.fixed_shape):
-            self.fail(f"the result [{format_shape(result.shape)}] has no elements")
+            self.fail(f"the result [{ir.format_shape(result.shape)}] has no elements")
         known = [self._data(name) for name in inputs]
         data = [item for item in known if item is not None]
         if inputs and len(data) == len(known):
             return self._fold(operation, data, result, role)
         name = self._unique(role)
-        self.nodes.append(Node(operation, tuple(inputs), (Value(name, result),), self.where()))
+        self.nodes.append(ir.Node(operation, tuple(inputs), (ir.Value(name, result),), self.where()))
         self.types[name] = result
         return name
 
-    def _data(self, name: str) -> TensorData | None:
+    def _data(self, name: str) -> ir.TensorData | None:
         """Values of a constant of the graph or of this operator."""
         return self.constants.get(name) or self.graph.constants.get(name)
 
-    def _fold(self, operation: Operation, data: list[TensorData], result: TensorType, role: str) -> str:
+    def _fold(
+        self, operation: ir.Operation, data: list[ir.TensorData], result: ir.TensorType, role: str
+    ) -> str:
         """Computes an operation on constants, within the budget."""
         work = result.num_elements * operation.work_per_element(tuple(item.type for item in data))
         work += sum(item.type.num_elements for item in data)
@@ -337,7 +335,7 @@ class Conversion:
             (array,) = operation.evaluate(tuple(item.array for item in data))
         except OverflowError as error:
             self.fail(str(error), code="BW110")
-        return self._add_constant(role, TensorData.from_array(array, result.dtype))
+        return self._add_constant(role, ir.TensorData.from_array(array, result.dtype))
 
     def reshape(self, name: str, shape: tuple[int, ...], role: str = "reshaped") -> str:
         """The value under another shape; the value itself if it has that shape."""
@@ -350,7 +348,7 @@ class Conversion:
         if DTYPES.get(tensor.element_type) is not found.dtype:
             self.fail(f"the result is {tensor.element_type}, {found.dtype.value} was computed", tensor=tensor)
         if not self._shape_agrees(tensor, found.fixed_shape):
-            declared, computed = format_shape(tensor.shape), format_shape(found.shape)
+            declared, computed = ir.format_shape(tensor.shape), ir.format_shape(found.shape)
             self.fail(
                 f"'{tensor.name}' is declared as [{declared}], operands give [{computed}]",
                 code="BW103",
@@ -382,8 +380,8 @@ class Conversion:
                 renamed[name] = final
         for node in self.nodes:
             inputs = tuple(renamed.get(name, name) for name in node.inputs)
-            outputs = tuple(Value(renamed.get(v.name, v.name), v.type) for v in node.outputs)
-            self.graph.nodes.append(Node(node.operation, inputs, outputs, node.where))
+            outputs = tuple(ir.Value(renamed.get(v.name, v.name), v.type) for v in node.outputs)
+            self.graph.nodes.append(ir.Node(node.operation, inputs, outputs, node.where))
         for name, data in self.constants.items():
             self.graph.constants[renamed.get(name, name)] = data
         for name, kind in self.types.items():
@@ -392,7 +390,7 @@ class Conversion:
             self.graph.values[self.operator.outputs[position]] = renamed.get(name, name)
 
 
-def constants_in_order(constants: dict[str, TensorData], used: Sequence[str]) -> tuple[Constant, ...]:
+def constants_in_order(constants: dict[str, ir.TensorData], used: Sequence[str]) -> tuple[ir.Constant, ...]:
     """The constants that are used, in the order in which the model came to them."""
     wanted = frozenset(used)
-    return tuple(Constant(name, data) for name, data in constants.items() if name in wanted)
+    return tuple(ir.Constant(name, data) for name, data in constants.items() if name in wanted)

@@ -4,8 +4,6 @@ Each becomes a convolution with an int32 (or float) result, then a rescale and a
 convolution with a 1x1 window over rows of an image of height 1, as in TOSA.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
@@ -14,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bytewright import ir
 from bytewright.frontends.tflite.accumulator import (
     accumulator_ranges,
     clamp_float,
@@ -27,7 +26,6 @@ from bytewright.frontends.tflite.options import (
     fused_activation,
 )
 from bytewright.frontends.tflite.windows import MAX_STEP, spatial_padding
-from bytewright.ir.types import DType
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 
@@ -154,7 +152,7 @@ def _layer(
     at.require(weights.type.num_elements > 0, "the weights have no elements")
     channels = taps.shape[0]
     scales = () if source.is_float else at.weight_scales(weights.tensor, channels, axis)
-    bias_dtype = DType.F32 if source.is_float else DType.I32
+    bias_dtype = ir.DType.F32 if source.is_float else ir.DType.I32
     bias_values = np.zeros(channels, dtype=bias_dtype.numpy)
     if at.is_present(2):
         bias, values = at.constant_operand(2, "bias")

@@ -1,11 +1,10 @@
 """ADD, SUB and MUL, with broadcasting and fused activations."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bytewright import ir
 from bytewright.frontends.tflite.accumulator import (
     checked_multiplier,
     clamp_activation,
@@ -14,8 +13,6 @@ from bytewright.frontends.tflite.accumulator import (
 )
 from bytewright.frontends.tflite.conversion import Conversion, Operand
 from bytewright.frontends.tflite.options import fused_activation
-from bytewright.ir.graph import Operation
-from bytewright.ir.types import DType
 from bytewright.ops.arithmetic.factors import LEFT_SHIFT, prepare_product, prepare_sum
 from bytewright.ops.arithmetic.multiplier import INT8_MAX, INT8_MIN, Multiplier
 from bytewright.ops.arithmetic.rescale import double_round
@@ -40,7 +37,7 @@ class _Form:
     role: str
 
 
-def convert_sum(at: Conversion, operation: Operation) -> None:
+def convert_sum(at: Conversion, operation: ir.Operation) -> None:
     """ADD or SUB, on int8 at a common scale with 20 more bits."""
 
     def form(first: float, second: float, output: float) -> _Form:
@@ -50,7 +47,7 @@ def convert_sum(at: Conversion, operation: Operation) -> None:
     _convert(at, operation, form)
 
 
-def convert_product(at: Conversion, operation: Operation) -> None:
+def convert_product(at: Conversion, operation: ir.Operation) -> None:
     """MUL, on int8 of both operands without their zero points."""
 
     def form(first: float, second: float, output: float) -> _Form:
@@ -60,7 +57,9 @@ def convert_product(at: Conversion, operation: Operation) -> None:
     _convert(at, operation, form)
 
 
-def _convert(at: Conversion, operation: Operation, form_of: Callable[[float, float, float], _Form]) -> None:
+def _convert(
+    at: Conversion, operation: ir.Operation, form_of: Callable[[float, float, float], _Form]
+) -> None:
     """An operator of two operands with a fused activation; its form on int8 depends on the scales."""
     at.require_counts((2,))
     activation = fused_activation(at, 0)
@@ -78,7 +77,7 @@ def _convert(at: Conversion, operation: Operation, form_of: Callable[[float, flo
     result = at.emit(operation, (left, right), form.role)
     reach = form.reach(left_reach, right_reach)
     factor = checked_multiplier(at, form.output, -reach, reach)
-    rescaled = rescale(at, result, [factor], 0, target.zero_point, DType.I8, "rescaled")
+    rescaled = rescale(at, result, [factor], 0, target.zero_point, ir.DType.I8, "rescaled")
     at.define(clamp_activation(at, rescaled, activation, target))
 
 
@@ -90,5 +89,5 @@ def _widened(
     extremes = [(value - zero_point) << left_shift for value in (INT8_MIN, INT8_MAX)]
     scaled = double_round(extremes, factor.multiplier, factor.left_shift, factor.right_shift)
     value = at.value_of(operand, role)
-    widened = rescale(at, value, [factor], zero_point, 0, DType.I32, f"{role}_widened", left_shift)
+    widened = rescale(at, value, [factor], zero_point, 0, ir.DType.I32, f"{role}_widened", left_shift)
     return widened, int(abs(scaled).max())

@@ -4,14 +4,13 @@ The batch of a model with an open one is fixed to 1. Shapes are computed again f
 what the file declares. Operators on which nothing depends are left out.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from bytewright import ir
 from bytewright.c_names import model_name
 from bytewright.diagnostics import Collector, CompileError, Diagnostic
 from bytewright.frontends.tflite.conversion import (
@@ -28,13 +27,12 @@ from bytewright.frontends.tflite.reader import load_file, read_model
 from bytewright.frontends.tflite.survey import MOST_PLACES, survey
 from bytewright.frontends.tflite.table import OPERATORS
 from bytewright.frozen_mapping import FrozenMapping
-from bytewright.ir.graph import Function, Node, Quantization, Value
-from bytewright.ir.module import Module, Port, SourceTensor
-from bytewright.ir.types import TensorType
 from bytewright.ops.arithmetic.numerics import Numerics
 
 
-def import_tflite(path: Path, *, name: str | None = None, numerics: Numerics = Numerics.LITERT_REF) -> Module:
+def import_tflite(
+    path: Path, *, name: str | None = None, numerics: Numerics = Numerics.LITERT_REF
+) -> ir.Module:
     """The module of a .tflite file; `name` is the file's stem as a C identifier unless given.
 
     Raises:
@@ -45,7 +43,7 @@ def import_tflite(path: Path, *, name: str | None = None, numerics: Numerics = N
 
 def import_content(
     content: bytes, file_name: str, *, name: str | None = None, numerics: Numerics = Numerics.LITERT_REF
-) -> Module:
+) -> ir.Module:
     """As `import_tflite`, from the bytes of a file; `file_name` is what diagnostics call it."""
     model = read_model(content, file_name)
     survey(model, file_name)
@@ -59,47 +57,47 @@ def import_content(
     results = _results(graph, outputs)
     nodes = _needed(graph.nodes, results)
     used = [*results, *(name for node in nodes for name in node.inputs)]
-    return Module(
+    return ir.Module(
         name=name or model_name(Path(file_name).stem),
-        functions=(Function("main", parameters, nodes, results),),
+        functions=(ir.Function("main", parameters, nodes, results),),
         constants=constants_in_order(graph.constants, used),
-        inputs=tuple(Port(value.name, value.type, value.quantization) for value in parameters),
+        inputs=tuple(ir.Port(value.name, value.type, value.quantization) for value in parameters),
         outputs=tuple(
-            Port(port, graph.types[result], _quantization(model.tensors[index]))
+            ir.Port(port, graph.types[result], _quantization(model.tensors[index]))
             for port, result, index in zip(outputs, results, model.outputs, strict=True)
         ),
         numerics=numerics.value,
         sources=FrozenMapping(
             {
-                name: SourceTensor(model.tensors[index].name, _quantization(model.tensors[index]))
+                name: ir.SourceTensor(model.tensors[index].name, _quantization(model.tensors[index]))
                 for index, name in graph.values.items()
             }
         ),
     )
 
 
-def _parameters(graph: GraphBuilder, names: tuple[str, ...]) -> tuple[Value, ...]:
+def _parameters(graph: GraphBuilder, names: tuple[str, ...]) -> tuple[ir.Value, ...]:
     """The model's inputs as the function's parameters, an open batch set to 1."""
-    parameters: list[Value] = []
+    parameters: list[ir.Value] = []
     for name, index in zip(names, graph.model.inputs, strict=True):
         tensor = graph.model.tensors[index]
         shape = tensor.shape
         if tensor.signature is not None and shape and tensor.signature[0] == -1:
             graph.has_open_batch = True
             shape = (1, *shape[1:])
-        value = Value(name, TensorType(shape, DTYPES[tensor.element_type]), _quantization(tensor))
+        value = ir.Value(name, ir.TensorType(shape, DTYPES[tensor.element_type]), _quantization(tensor))
         graph.values[index] = name
         graph.types[name] = value.type
         parameters.append(value)
     return tuple(parameters)
 
 
-def _quantization(tensor: TensorRecord) -> Quantization | None:
+def _quantization(tensor: TensorRecord) -> ir.Quantization | None:
     """The quantisation that the generated header documents."""
     record = tensor.quantization
     if tensor.element_type != "INT8" or len(record.scales) != 1:
         return None
-    return Quantization(record.scales[0], record.zero_points[0])
+    return ir.Quantization(record.scales[0], record.zero_points[0])
 
 
 def _convert_operators(graph: GraphBuilder) -> None:
@@ -165,10 +163,10 @@ def _constant_result(graph: GraphBuilder, index: int, port: str) -> str:
     return name
 
 
-def _needed(nodes: list[Node], results: tuple[str, ...]) -> tuple[Node, ...]:
+def _needed(nodes: list[ir.Node], results: tuple[str, ...]) -> tuple[ir.Node, ...]:
     """The nodes that results depend on."""
     needed = set(results)
-    kept: list[Node] = []
+    kept: list[ir.Node] = []
     for node in reversed(nodes):
         if any(value.name in needed for value in node.outputs):
             needed.update(node.inputs)

@@ -5,8 +5,6 @@ a whole. So a file that asks for more than files of its size may is refused at o
 are milliseconds on the machine of docs/benchmarks.md, rounded up; what they must keep is their proportion.
 """
 
-from __future__ import annotations
-
 from bytewright.diagnostics import compile_error
 from bytewright.frontends.tflite.model import ModelRecord, OperatorRecord
 from bytewright.frontends.tflite.table import OPERATORS

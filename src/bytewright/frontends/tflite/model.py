@@ -4,8 +4,6 @@ Field for field after the public schema (tensorflow/lite/schema/schema.fbs); wha
 left out.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from bytewright.frontends.tflite.flatbuffer import File, Table

@@ -1,7 +1,5 @@
 """C identifiers from the names of files and tensors, and short names for the graph's values."""
 
-from __future__ import annotations
-
 from bytewright.c_names import c_name
 from bytewright.diagnostics import compile_error
 

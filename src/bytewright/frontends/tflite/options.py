@@ -1,7 +1,5 @@
 """Options that several operators have, from the tables of the file. Slots are those of the public schema."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from bytewright.frontends.tflite.conversion import Conversion

@@ -3,8 +3,6 @@
 Only the first bytes, the suffix and a ZIP file's table are looked at, however large the file is.
 """
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """AVERAGE_POOL_2D, MAX_POOL_2D and MEAN."""
 
-from __future__ import annotations
-
 from math import prod
 
 from bytewright.frontends.tflite.accumulator import checked_multiplier, clamp_activation, clamp_float

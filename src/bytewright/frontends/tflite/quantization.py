@@ -1,12 +1,10 @@
 """QUANTIZE and DEQUANTIZE: between float32 and int8, and between two int8 quantisations."""
 
-from __future__ import annotations
-
 import numpy as np
 
+from bytewright import ir
 from bytewright.frontends.tflite.activation import emit_table
 from bytewright.frontends.tflite.conversion import Conversion
-from bytewright.ir.types import DType
 from bytewright.ops.arithmetic import tables
 from bytewright.ops.elementwise import TflDequantize, TflQuantize
 
@@ -15,7 +13,7 @@ def convert_quantize(at: Conversion) -> None:
     """QUANTIZE of float32 or int8 to int8."""
     at.require_counts((1,))
     source = at.activation_operand(0, "input")
-    at.require(at.output_dtype() is DType.I8, f"the result is {at.output_tensor().element_type}, not INT8")
+    at.require(at.output_dtype() is ir.DType.I8, f"the result is {at.output_tensor().element_type}, not INT8")
     if source.is_float:
         operation = TflQuantize(*at.affine(at.output_tensor()))
         at.define(at.emit(operation, (at.value_of(source),), "result"))
@@ -27,9 +25,9 @@ def convert_dequantize(at: Conversion) -> None:
     """DEQUANTIZE of int8 to float32."""
     at.require_counts((1,))
     source = at.activation_operand(0, "input")
-    at.require(source.dtype is DType.I8, "the input is float32 already")
+    at.require(source.dtype is ir.DType.I8, "the input is float32 already")
     at.require(
-        at.output_dtype() is DType.F32, f"the result is {at.output_tensor().element_type}, not FLOAT32"
+        at.output_dtype() is ir.DType.F32, f"the result is {at.output_tensor().element_type}, not FLOAT32"
     )
     if len(source.tensor.quantization.scales) > 1:
         at.define(_dequantized_channels(at))
@@ -50,4 +48,4 @@ def _dequantized_channels(at: Conversion) -> str:
         along
     )  # as exact as integers, and shorter
     real = (values.astype(np.float32) - zero_points) * scales
-    return at.constant("result", real, DType.F32)
+    return at.constant("result", real, ir.DType.F32)

@@ -5,13 +5,12 @@ values of each constant are exactly as many bytes as its shape needs, and every 
 used, by one operator, an input or a constant. What the operators mean is checked by their converters.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from math import prod
 from pathlib import Path
 from typing import Any
 
+from bytewright import ir
 from bytewright.diagnostics import CompileError, Diagnostic, compile_error
 from bytewright.frontends.tflite.flatbuffer import DamagedError, File, Table
 from bytewright.frontends.tflite.model import (
@@ -22,7 +21,6 @@ from bytewright.frontends.tflite.model import (
     TensorRecord,
 )
 from bytewright.frontends.tflite.other_formats import HEAD_BYTES, refuse_other_formats
-from bytewright.ir.types import MAX_ELEMENTS
 
 IDENTIFIER = b"TFL3"
 SCHEMA_VERSION = 3
@@ -195,8 +193,8 @@ def _check_shape(shape: tuple[int, ...], place: str) -> None:
         raise DamagedError(f"{place} has {len(shape)} axes, at most {MAX_RANK} are possible")
     if any(extent < 0 for extent in shape):
         raise DamagedError(f"{place} has the negative extent {min(shape)}")
-    if prod(shape) > MAX_ELEMENTS:
-        raise DamagedError(f"{place} has {prod(shape)} elements, more than {MAX_ELEMENTS}")
+    if prod(shape) > ir.MAX_ELEMENTS:
+        raise DamagedError(f"{place} has {prod(shape)} elements, more than {ir.MAX_ELEMENTS}")
 
 
 def _quantization(table: Table | None, place: str) -> QuantizationRecord:

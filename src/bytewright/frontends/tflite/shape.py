@@ -4,8 +4,6 @@ They copy raw values: where input and output have different quantisation, so do 
 say where elements go must be constant.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import prod
 

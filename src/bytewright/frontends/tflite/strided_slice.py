@@ -1,7 +1,5 @@
 """STRIDED_SLICE: Python's slices, written as constants and bit masks."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from bytewright.frontends.tflite.conversion import Conversion

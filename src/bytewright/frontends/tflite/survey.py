@@ -1,7 +1,5 @@
 """What can be said against a model before any operator is converted, gathered for the whole file at once."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from bytewright.diagnostics import Collector, Diagnostic

@@ -1,7 +1,5 @@
 """The TFLite operators: one row for each that Bytewright compiles, and advice on others."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """Where TFLite puts the padding around the input of a sliding window."""
 
-from __future__ import annotations
-
 from bytewright.frontends.tflite.options import Pair, WindowOptions
 from bytewright.ops.arithmetic.multiplier import INT32_MAX
 

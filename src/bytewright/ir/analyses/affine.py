@@ -14,8 +14,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from bytewright import ir
 from bytewright.ir.analyses.ranges import Range, combined_range
-from bytewright.ir.expr import Binary, BinaryOperator, Cast, Const, Expr, Select, Var
 from bytewright.ir.walk import walk_expression
 
 Mask = NDArray[np.bool_]
@@ -54,9 +54,9 @@ class Definitions:
     """What names stand for: forms of those that are sums of others, and the expressions of the rest."""
 
     forms: dict[str, Form] = field(default_factory=dict[str, Form])
-    values: dict[str, Expr] = field(default_factory=dict[str, Expr])
+    values: dict[str, ir.Expr] = field(default_factory=dict[str, ir.Expr])
 
-    def define(self, variable: Var, value: Expr) -> None:
+    def define(self, variable: ir.Var, value: ir.Expr) -> None:
         """Learns of a `Let`."""
         found = self.form(value)
         if found is not None:
@@ -64,42 +64,42 @@ class Definitions:
         else:
             self.values[variable.name] = value
 
-    def form(self, expression: Expr) -> Form | None:
+    def form(self, expression: ir.Expr) -> Form | None:
         """The expression as a sum, if it is one."""
         match expression:
-            case Const(value=int(value)):
+            case ir.Const(value=int(value)):
                 return Form(value)
-            case Var(name=name):
+            case ir.Var(name=name):
                 if name in self.values:
                     return None
                 return self.forms.get(name) or Form(0, ((name, 1),))
-            case Cast() if expression.dtype.is_integer and expression.operand.dtype.is_integer:
+            case ir.Cast() if expression.dtype.is_integer and expression.operand.dtype.is_integer:
                 return self.form(expression.operand)
-            case Binary():
+            case ir.Binary():
                 return self._binary_form(expression)
             case _:
                 return None
 
-    def _binary_form(self, node: Binary) -> Form | None:
-        if node.operator not in (BinaryOperator.ADD, BinaryOperator.SUB, BinaryOperator.MUL):
+    def _binary_form(self, node: ir.Binary) -> Form | None:
+        if node.operator not in (ir.BinaryOperator.ADD, ir.BinaryOperator.SUB, ir.BinaryOperator.MUL):
             return None
         left, right = self.form(node.left), self.form(node.right)
         if left is None or right is None:
             return None
-        if node.operator is not BinaryOperator.MUL:
-            return left.plus(right, 1 if node.operator is BinaryOperator.ADD else -1)
+        if node.operator is not ir.BinaryOperator.MUL:
+            return left.plus(right, 1 if node.operator is ir.BinaryOperator.ADD else -1)
         if left.terms and right.terms:
             return None
         factor, scaled = (left.constant, right) if not left.terms else (right.constant, left)
         return Form(0).plus(scaled, factor)
 
-    def variables_of(self, expression: Expr) -> tuple[str, ...]:
+    def variables_of(self, expression: ir.Expr) -> tuple[str, ...]:
         """The variables that an expression depends on, directly or through what they stand for."""
         names: dict[str, None] = {}
         pending, seen = [expression], set[str]()
         while pending:
             for node in walk_expression(pending.pop()):
-                if not isinstance(node, Var) or node.name in seen:
+                if not isinstance(node, ir.Var) or node.name in seen:
                     continue
                 seen.add(node.name)
                 if node.name in self.values:
@@ -109,21 +109,21 @@ class Definitions:
                     names |= dict.fromkeys(name for name, _ in form.terms)
         return tuple(names)
 
-    def range_of(self, expression: Expr, ranges: Ranges) -> Range | None:
+    def range_of(self, expression: ir.Expr, ranges: Ranges) -> Range | None:
         """Between which values an integer expression lies, if that is known."""
         found = self.form(expression)
         if found is not None:
             return found.range_in(ranges)
         match expression:
-            case Var(name=name) if name in self.values:
+            case ir.Var(name=name) if name in self.values:
                 return self.range_of(self.values[name], ranges)
-            case Cast(operand=operand):
+            case ir.Cast(operand=operand):
                 return self.range_of(operand, ranges) if expression.dtype.is_integer else None
-            case Select():
+            case ir.Select():
                 sides = [self.range_of(side, ranges) for side in (expression.if_true, expression.if_false)]
                 known = [side for side in sides if side is not None]
                 return (min(k[0] for k in known), max(k[1] for k in known)) if len(known) == 2 else None
-            case Binary():
+            case ir.Binary():
                 left, right = self.range_of(expression.left, ranges), self.range_of(expression.right, ranges)
                 if left is None or right is None:
                     return None
@@ -131,49 +131,49 @@ class Definitions:
             case _:
                 return None
 
-    def truth_of(self, condition: Expr, ranges: Ranges) -> bool | None:
+    def truth_of(self, condition: ir.Expr, ranges: Ranges) -> bool | None:
         """Whether a condition holds for all values of the variables (True), for none (False), or not so."""
         match condition:
-            case Const(value=value):
+            case ir.Const(value=value):
                 return bool(value)
-            case Var(name=name) if name in self.values:
+            case ir.Var(name=name) if name in self.values:
                 return self.truth_of(self.values[name], ranges)
-            case Binary(operator=BinaryOperator.LOGICAL_AND | BinaryOperator.LOGICAL_OR):
-                absorbing = condition.operator is BinaryOperator.LOGICAL_OR
+            case ir.Binary(operator=ir.BinaryOperator.LOGICAL_AND | ir.BinaryOperator.LOGICAL_OR):
+                absorbing = condition.operator is ir.BinaryOperator.LOGICAL_OR
                 sides = [self.truth_of(side, ranges) for side in (condition.left, condition.right)]
                 return absorbing if absorbing in sides else None if None in sides else not absorbing
-            case Binary():
+            case ir.Binary():
                 left, right = self.range_of(condition.left, ranges), self.range_of(condition.right, ranges)
                 return None if left is None or right is None else _compared(condition.operator, left, right)
             case _:
                 return None
 
 
-def _range_of_operation(operator: BinaryOperator, left: Range, right: Range) -> Range | None:
+def _range_of_operation(operator: ir.BinaryOperator, left: Range, right: Range) -> Range | None:
     """As `combined_range`, and exact where that only has bounds: remainders within one turn, bits of two numbers."""
     match operator:
-        case BinaryOperator.MOD if left[0] >= 0 and right[0] == right[1] > 0:
+        case ir.BinaryOperator.MOD if left[0] >= 0 and right[0] == right[1] > 0:
             same_turn = left[0] // right[0] == left[1] // right[0]
             return (left[0] % right[0], left[1] % right[0]) if same_turn else (0, right[0] - 1)
-        case BinaryOperator.AND if left[0] == left[1] and right[0] == right[1]:
+        case ir.BinaryOperator.AND if left[0] == left[1] and right[0] == right[1]:
             return left[0] & right[0], left[0] & right[0]
         case _:
             return combined_range(operator, left, right)
 
 
-def _compared(operator: BinaryOperator, left: Range, right: Range) -> bool | None:
+def _compared(operator: ir.BinaryOperator, left: Range, right: Range) -> bool | None:
     match operator:
-        case BinaryOperator.LT:
+        case ir.BinaryOperator.LT:
             return True if left[1] < right[0] else False if left[0] >= right[1] else None
-        case BinaryOperator.LE:
+        case ir.BinaryOperator.LE:
             return True if left[1] <= right[0] else False if left[0] > right[1] else None
-        case BinaryOperator.GT:
-            return _compared(BinaryOperator.LT, right, left)
-        case BinaryOperator.GE:
-            return _compared(BinaryOperator.LE, right, left)
-        case BinaryOperator.EQ if left == right and left[0] == left[1]:
+        case ir.BinaryOperator.GT:
+            return _compared(ir.BinaryOperator.LT, right, left)
+        case ir.BinaryOperator.GE:
+            return _compared(ir.BinaryOperator.LE, right, left)
+        case ir.BinaryOperator.EQ if left == right and left[0] == left[1]:
             return True
-        case BinaryOperator.EQ:
+        case ir.BinaryOperator.EQ:
             return False if left[1] < right[0] or right[1] < left[0] else None
         case _:
             return None

@@ -5,23 +5,19 @@ constant, a symbol of the caller takes its place with its bounds, and of anythin
 that what is allocated for the call is never too small.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from bytewright import ir
 from bytewright.ir.analyses.ranges import Range, range_of, ranges_of
-from bytewright.ir.expr import Buffer, Const, Expr, Var
-from bytewright.ir.prim import Call, PrimFunc, ScalarParameter
 from bytewright.ir.symbols import symbols_of
-from bytewright.ir.types import Extent, Symbol, upper_bound
 
 # Names of a callee's symbols -> extents of the caller.
-Binding = Mapping[str, Extent]
+Binding = Mapping[str, ir.Extent]
 
 
-def scalar_arguments(callee: PrimFunc, call: Call) -> dict[str, Expr]:
+def scalar_arguments(callee: ir.PrimFunc, call: ir.Call) -> dict[str, ir.Expr]:
     """What a call passes for each scalar parameter, by name."""
     pairs = zip(
         callee.parameters, call.arguments, strict=False
@@ -29,7 +25,7 @@ def scalar_arguments(callee: PrimFunc, call: Call) -> dict[str, Expr]:
     return {
         parameter.variable.name: argument
         for parameter, argument in pairs
-        if isinstance(parameter, ScalarParameter) and isinstance(argument, Expr)
+        if isinstance(parameter, ir.ScalarParameter) and isinstance(argument, ir.Expr)
     }
 
 
@@ -42,27 +38,27 @@ class Known:
         ranges: Of its variables, as far as they are known.
     """
 
-    function: PrimFunc
-    symbols: Mapping[str, Symbol]
+    function: ir.PrimFunc
+    symbols: Mapping[str, ir.Symbol]
     ranges: Mapping[str, Range]
 
 
-def known_of(function: PrimFunc) -> Known:
+def known_of(function: ir.PrimFunc) -> Known:
     """What is known of the scalars of a function."""
     return Known(function, symbols_of(function), ranges_of(function))
 
 
-def binding_at(callee: Known, call: Call, caller: Known) -> Binding:
+def binding_at(callee: Known, call: ir.Call, caller: Known) -> Binding:
     """The extents that the callee's symbols stand for at one call."""
     if not callee.symbols:
         return {}
     arguments = scalar_arguments(callee.function, call)
-    binding: dict[str, Extent] = {}
+    binding: dict[str, ir.Extent] = {}
     for name, symbol in callee.symbols.items():
         argument = arguments.get(name)
-        if isinstance(argument, Const) and isinstance(argument.value, int):
+        if isinstance(argument, ir.Const) and isinstance(argument.value, int):
             binding[name] = argument.value
-        elif isinstance(argument, Var) and argument.name in caller.symbols:
+        elif isinstance(argument, ir.Var) and argument.name in caller.symbols:
             binding[name] = caller.symbols[argument.name]
         else:
             known = None if argument is None else range_of(argument, caller.ranges)
@@ -70,26 +66,26 @@ def binding_at(callee: Known, call: Call, caller: Known) -> Binding:
     return binding
 
 
-def bound_extents(extents: Sequence[Extent], binding: Binding) -> tuple[Extent, ...]:
+def bound_extents(extents: Sequence[ir.Extent], binding: Binding) -> tuple[ir.Extent, ...]:
     """The extents with the callee's symbols replaced."""
-    return tuple(binding.get(e.name, e) if isinstance(e, Symbol) else e for e in extents)
+    return tuple(binding.get(e.name, e) if isinstance(e, ir.Symbol) else e for e in extents)
 
 
-def bound_buffer(buffer: Buffer, binding: Binding) -> Buffer:
+def bound_buffer(buffer: ir.Buffer, binding: Binding) -> ir.Buffer:
     """The buffer as the caller has to provide it."""
     return replace(buffer, shape=bound_extents(buffer.shape, binding))
 
 
-def always_holds(available: Sequence[Extent], needed: Sequence[Extent]) -> bool:
+def always_holds(available: Sequence[ir.Extent], needed: Sequence[ir.Extent]) -> bool:
     """Whether one shape has at least as many elements as another, whatever values the symbols take."""
-    rest, unmatched = list(available), list[Extent]()
+    rest, unmatched = list(available), list[ir.Extent]()
     for extent in needed:
-        if isinstance(extent, Symbol) and extent in rest:
+        if isinstance(extent, ir.Symbol) and extent in rest:
             rest.remove(extent)
         else:
             unmatched.append(extent)
-    return prod(map(_lower_bound, rest)) >= prod(map(upper_bound, unmatched))
+    return prod(map(_lower_bound, rest)) >= prod(map(ir.upper_bound, unmatched))
 
 
-def _lower_bound(extent: Extent) -> int:
-    return extent.lower if isinstance(extent, Symbol) else extent
+def _lower_bound(extent: ir.Extent) -> int:
+    return extent.lower if isinstance(extent, ir.Symbol) else extent

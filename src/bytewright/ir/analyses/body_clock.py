@@ -13,26 +13,10 @@ the module does not hold or only declares, and kernels of devices that run no C,
 promises nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from bytewright.ir.module import Module
-from bytewright.ir.prim import (
-    Allocate,
-    BufferParameter,
-    Call,
-    For,
-    If,
-    Let,
-    PrimFunc,
-    Region,
-    Seq,
-    Statement,
-    Store,
-    View,
-)
+from bytewright import ir
 from bytewright.ir.walk import loaded_buffers, regions
 from bytewright.target.model import Target
 
@@ -52,7 +36,7 @@ class BodyClock:
     intervals: tuple[Interval | None, ...]
 
 
-def body_clocks(module: Module, target: Target) -> dict[str, BodyClock]:
+def body_clocks(module: ir.Module, target: Target) -> dict[str, BodyClock]:
     """The clocks of all kernels of a module, by name."""
     clocks: dict[str, BodyClock] = {}
     for kernel in module.kernels:  # callees stand before their callers
@@ -60,7 +44,7 @@ def body_clocks(module: Module, target: Target) -> dict[str, BodyClock]:
     return clocks
 
 
-def body_clock(kernel: PrimFunc, target: Target, clocks: Mapping[str, BodyClock]) -> BodyClock:
+def body_clock(kernel: ir.PrimFunc, target: Target, clocks: Mapping[str, BodyClock]) -> BodyClock:
     """The clock of one kernel, from those of its callees."""
     device = target.find_device(kernel.device)
     if device is None or not device.runs_c or kernel.external is not None:
@@ -73,11 +57,13 @@ def are_apart(first: Interval, second: Interval) -> bool:
     return first[1] <= second[0] or second[1] <= first[0]
 
 
-def _throughout(kernel: PrimFunc) -> BodyClock:
-    return BodyClock(1, tuple((0, 1) if isinstance(p, BufferParameter) else None for p in kernel.parameters))
+def _throughout(kernel: ir.PrimFunc) -> BodyClock:
+    return BodyClock(
+        1, tuple((0, 1) if isinstance(p, ir.BufferParameter) else None for p in kernel.parameters)
+    )
 
 
-def _clock_of(kernel: PrimFunc, clocks: Mapping[str, BodyClock]) -> BodyClock:
+def _clock_of(kernel: ir.PrimFunc, clocks: Mapping[str, BodyClock]) -> BodyClock:
     names = [parameter.buffer.name for parameter in kernel.buffer_parameters]
     reader = _BodyReader(clocks)
     reader.sequence(kernel.body)
@@ -87,7 +73,7 @@ def _clock_of(kernel: PrimFunc, clocks: Mapping[str, BodyClock]) -> BodyClock:
     return BodyClock(
         num_ticks,
         tuple(
-            intervals.get(parameter.buffer.name) if isinstance(parameter, BufferParameter) else None
+            intervals.get(parameter.buffer.name) if isinstance(parameter, ir.BufferParameter) else None
             for parameter in kernel.parameters
         ),
     )
@@ -126,37 +112,37 @@ class _BodyReader:
         default_factory=set[str]
     )  # to loops that were read: nothing outside of them uses it
 
-    def sequence(self, sequence: Seq) -> None:
+    def sequence(self, sequence: ir.Seq) -> None:
         for statement in sequence.statements:
             self._statement(statement)
 
-    def _statement(self, statement: Statement) -> None:
+    def _statement(self, statement: ir.Statement) -> None:
         loaded = [buffer.name for buffer in loaded_buffers(statement)]
         match statement:
-            case Seq():
+            case ir.Seq():
                 self.sequence(statement)
-            case For():
+            case ir.For():
                 self._loop(statement, loaded)
-            case If():
+            case ir.If():
                 self._tick(loaded)
                 self.sequence(statement.then)
                 if statement.otherwise is not None:
                     self.sequence(statement.otherwise)
-            case Store():
+            case ir.Store():
                 self._tick((*loaded, statement.buffer.name))
-            case View():
+            case ir.View():
                 self._tick(loaded)
                 names = (name for region in regions(statement) for name in self._roots(region.buffer.name))
                 self.shown[statement.buffer.name] = tuple(dict.fromkeys(names))
-            case Let():
+            case ir.Let():
                 self._tick(loaded)
-            case Call():
+            case ir.Call():
                 self._tick(loaded)
                 self._call(statement)
-            case Allocate():
+            case ir.Allocate():
                 pass
 
-    def _loop(self, loop: For, loaded: list[str]) -> None:
+    def _loop(self, loop: ir.For, loaded: list[str]) -> None:
         first = self.tick
         self._tick(loaded)  # in C, the end is computed again before each turn
         self.sequence(loop.body)
@@ -165,10 +151,10 @@ class _BodyReader:
             if upper > first and name not in self.private:
                 self.intervals[name] = (min(lower, first), max(upper, self.tick))
 
-    def _call(self, call: Call) -> None:
+    def _call(self, call: ir.Call) -> None:
         clock = self.clocks.get(call.callee)
         for index, argument in enumerate(call.arguments):
-            if not isinstance(argument, Region):
+            if not isinstance(argument, ir.Region):
                 continue
             interval = (0, 1) if clock is None else clock.intervals[index]
             if interval is not None:

@@ -9,31 +9,12 @@ Inputs of the model live from the start, because the application has already wri
 Lifetimes are half-open. Beside them stands which devices touch each buffer (`touch.py`).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
+from bytewright import ir
 from bytewright.diagnostics import InternalError
 from bytewright.ir.analyses.body_clock import BodyClock, Interval, body_clocks
 from bytewright.ir.analyses.touch import Touch, Touches, TouchTable, touch_table, united
-from bytewright.ir.border import Border, border_of
-from bytewright.ir.expr import Buffer
-from bytewright.ir.module import Module
-from bytewright.ir.prim import (
-    Allocate,
-    BufferParameter,
-    Call,
-    For,
-    If,
-    Let,
-    LoopKind,
-    PrimFunc,
-    Region,
-    Seq,
-    Statement,
-    Store,
-    View,
-)
 from bytewright.target.model import Target
 
 
@@ -48,7 +29,7 @@ class Step:
 
     index: int
     ticks: tuple[int, int]
-    call: Call
+    call: ir.Call
     device: str
     needed: tuple[tuple[str, Interval], ...]
 
@@ -62,8 +43,8 @@ class Step:
 class LiveBuffer:
     """A buffer of the entry with its lifetime and the devices that touch it."""
 
-    buffer: Buffer
-    allocation: Allocate | None
+    buffer: ir.Buffer
+    allocation: ir.Allocate | None
     lower: int
     upper: int
     touches: Touches
@@ -118,7 +99,7 @@ class Timeline:
         return (alive[0], alive[-1]) if alive else (0, 0)
 
 
-def read_clock(module: Module, target: Target, entry: PrimFunc | None = None) -> Timeline:
+def read_clock(module: ir.Module, target: Target, entry: ir.PrimFunc | None = None) -> Timeline:
     """Numbers the program points of an entry, of the only one if none is given; devices are the target's."""
     entry = entry or module.main
     kernels = {kernel.name: kernel for kernel in module.kernels}
@@ -144,63 +125,63 @@ def read_clock(module: Module, target: Target, entry: PrimFunc | None = None) ->
 
 @dataclass(slots=True)
 class _Reader:
-    kernels: dict[str, PrimFunc]
+    kernels: dict[str, ir.PrimFunc]
     clocks: dict[str, BodyClock]
     device: str
     table: TouchTable
     tick: int = 0
     steps: list[Step] = field(default_factory=list[Step])
     loops: list[Loop] = field(default_factory=list[Loop])
-    allocations: list[Allocate] = field(default_factory=list[Allocate])
+    allocations: list[ir.Allocate] = field(default_factory=list[ir.Allocate])
     arena_of: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     lifetimes: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     touches: dict[str, Touches] = field(default_factory=dict[str, Touches])
 
-    def sequence(self, sequence: Seq) -> None:
+    def sequence(self, sequence: ir.Seq) -> None:
         for statement in sequence.statements:
             self._statement(statement)
 
-    def _statement(self, statement: Statement) -> None:
+    def _statement(self, statement: ir.Statement) -> None:
         match statement:
-            case Seq():
+            case ir.Seq():
                 self.sequence(statement)
-            case Allocate():
+            case ir.Allocate():
                 self.allocations.append(statement)
                 if statement.storage.arena is not None:  # who touches the one touches the other
                     self.arena_of[statement.buffer.name] = (statement.storage.arena,)
-            case Call():
+            case ir.Call():
                 self._call(statement)
-            case For():
+            case ir.For():
                 self._loop(statement)
-            case If():
+            case ir.If():
                 self.sequence(statement.then)
                 if statement.otherwise is not None:
                     self.sequence(statement.otherwise)
-            case Let():
+            case ir.Let():
                 pass
-            case Store() | View():
+            case ir.Store() | ir.View():
                 raise InternalError("the entry touches memory outside of a call")
 
-    def _loop(self, loop: For) -> None:
+    def _loop(self, loop: ir.For) -> None:
         first, num_allocations, num_steps = self.tick, len(self.allocations), len(self.steps)
         self.sequence(loop.body)
         inside = tuple(allocation.buffer.name for allocation in self.allocations[num_allocations:])
         born_inside = set(inside)
         if len(self.steps) > num_steps:
             self.loops.append(Loop((num_steps, len(self.steps) - 1), inside))
-        if loop.kind is LoopKind.PARALLEL and born_inside:
+        if loop.kind is ir.LoopKind.PARALLEL and born_inside:
             raise InternalError(f"buffers are allocated inside the parallel loop '{loop.variable.name}'")
         for name, (lower, upper) in self.lifetimes.items():
             if name not in born_inside and upper > first:
                 self.lifetimes[name] = (min(lower, first), max(upper, self.tick))
 
-    def _call(self, call: Call) -> None:
+    def _call(self, call: ir.Call) -> None:
         kernel, clock = self.kernels.get(call.callee), self.clocks.get(call.callee)
         num_ticks = 1 if clock is None else clock.num_ticks
         ticks = (self.tick, self.tick + 1 + num_ticks + 1)
         needed: dict[str, Interval] = {}
         for index, argument in enumerate(call.arguments):
-            if not isinstance(argument, Region):
+            if not isinstance(argument, ir.Region):
                 continue
             name = argument.buffer.name
             interval = ticks if clock is None else _in_call(clock.intervals[index], ticks)
@@ -217,15 +198,15 @@ class _Reader:
         self.steps.append(Step(len(self.steps), ticks, call, device, tuple(needed.items())))
         self.tick = ticks[1]
 
-    def extend(self, definition: BufferParameter | Allocate) -> None:
+    def extend(self, definition: ir.BufferParameter | ir.Allocate) -> None:
         """Keeps inputs and outputs alive for the application, which touches them on the entry's device.
 
         Those in a workspace have their bytes even if no step touches them.
         """
-        name, border = definition.buffer.name, border_of(definition)
-        if border is None or (isinstance(definition, BufferParameter) and name not in self.lifetimes):
+        name, border = definition.buffer.name, ir.border_of(definition)
+        if border is None or (isinstance(definition, ir.BufferParameter) and name not in self.lifetimes):
             return
-        start, end = (0, 1) if border is Border.INPUT else (max(self.tick - 1, 0), max(self.tick, 1))
+        start, end = (0, 1) if border is ir.Border.INPUT else (max(self.tick - 1, 0), max(self.tick, 1))
         self._touch(name, start, end)
         own = Touch(self.device, f"the application touches it on device '{self.device}'")
         self.touches[name] = united(self.touches.get(name, ()), (own,))

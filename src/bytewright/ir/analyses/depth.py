@@ -3,9 +3,7 @@
 What grows with a model, its graph, its entry and its chains of calls, is walked without recursion, whatever its length.
 """
 
-from __future__ import annotations
-
-from bytewright.ir.prim import PrimFunc, Seq, Statement
+from bytewright import ir
 from bytewright.ir.remember import remembered
 from bytewright.ir.walk import blocks, expression_depth, expressions
 
@@ -14,14 +12,14 @@ MAX_DEPTH = 160
 
 
 @remembered
-def depth_of(function: PrimFunc) -> int:
+def depth_of(function: ir.PrimFunc) -> int:
     """The most blocks and operations of a function that lie inside each other."""
     deepest = 0
-    pending: list[tuple[Statement, int]] = [(function.body, 0)]
+    pending: list[tuple[ir.Statement, int]] = [(function.body, 0)]
     while pending:
         statement, depth = pending.pop()
         own = max((expression_depth(expression) for expression in expressions(statement)), default=0)
         deepest = max(deepest, depth + own)
-        inner = statement.statements if isinstance(statement, Seq) else blocks(statement)
-        pending.extend((child, depth + isinstance(child, Seq)) for child in inner)
+        inner = statement.statements if isinstance(statement, ir.Seq) else blocks(statement)
+        pending.extend((child, depth + isinstance(child, ir.Seq)) for child in inner)
     return deepest

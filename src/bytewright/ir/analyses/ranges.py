@@ -4,12 +4,9 @@ Symbols have bounds, loops count from one bound to another, and what is computed
 counts as that of the whole numbers: an overflow is an error of the program (docs/ir.md).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
-from bytewright.ir.expr import Binary, BinaryOperator, Const, Expr, Var
-from bytewright.ir.prim import For, Let, PrimFunc
+from bytewright import ir
 from bytewright.ir.remember import remembered
 from bytewright.ir.symbols import symbols_of
 from bytewright.ir.walk import walk_statements
@@ -19,60 +16,60 @@ Range = tuple[int, int]
 
 
 @remembered
-def ranges_of(function: PrimFunc) -> Mapping[str, Range]:
+def ranges_of(function: ir.PrimFunc) -> Mapping[str, Range]:
     """The ranges of a function's variables by name, of those where they are known."""
     found = {name: (symbol.lower, symbol.upper) for name, symbol in symbols_of(function).items()}
     for statement in walk_statements(function.body):  # definitions stand before uses
-        if isinstance(statement, For):
+        if isinstance(statement, ir.For):
             begin, end = range_of(statement.begin, found), range_of(statement.end, found)
             if begin is not None and end is not None:
                 found[statement.variable.name] = (begin[0], max(begin[0], end[1] - 1))
-        elif isinstance(statement, Let):
+        elif isinstance(statement, ir.Let):
             value = range_of(statement.value, found)
             if value is not None:
                 found[statement.variable.name] = value
     return found
 
 
-def range_of(expression: Expr, known: Mapping[str, Range]) -> Range | None:
+def range_of(expression: ir.Expr, known: Mapping[str, Range]) -> Range | None:
     """The range of an expression, from those of the variables in it; None if it is not known."""
     match expression:
-        case Const(value=int(value)):
+        case ir.Const(value=int(value)):
             return value, value
-        case Var():
+        case ir.Var():
             return known.get(expression.name)
-        case Binary():
+        case ir.Binary():
             left, right = range_of(expression.left, known), range_of(expression.right, known)
             return None if left is None or right is None else combined_range(expression.operator, left, right)
         case _:
             return None
 
 
-def combined_range(operator: BinaryOperator, left: Range, right: Range) -> Range | None:
+def combined_range(operator: ir.BinaryOperator, left: Range, right: Range) -> Range | None:
     """The range of an operation on two ranges; None for operators and operands of which nothing is said."""
     match operator:
-        case BinaryOperator.ADD:
+        case ir.BinaryOperator.ADD:
             return left[0] + right[0], left[1] + right[1]
-        case BinaryOperator.SUB:
+        case ir.BinaryOperator.SUB:
             return left[0] - right[1], left[1] - right[0]
-        case BinaryOperator.MUL:
+        case ir.BinaryOperator.MUL:
             corners = [a * b for a in left for b in right]
             return min(corners), max(corners)
-        case BinaryOperator.MIN:
+        case ir.BinaryOperator.MIN:
             return min(left[0], right[0]), min(left[1], right[1])
-        case BinaryOperator.MAX:
+        case ir.BinaryOperator.MAX:
             return max(left[0], right[0]), max(left[1], right[1])
-        case BinaryOperator.MOD if left[0] >= 0 and right[0] > 0:
+        case ir.BinaryOperator.MOD if left[0] >= 0 and right[0] > 0:
             return 0, min(left[1], right[1] - 1)
-        case BinaryOperator.DIV if left[0] >= 0 and right[0] > 0:
+        case ir.BinaryOperator.DIV if left[0] >= 0 and right[0] > 0:
             return left[0] // right[1], left[1] // right[0]
-        case BinaryOperator.AND if left[0] >= 0 or right[0] >= 0:
+        case ir.BinaryOperator.AND if left[0] >= 0 or right[0] >= 0:
             return 0, min(bound[1] for bound in (left, right) if bound[0] >= 0)
-        case BinaryOperator.SHR if 0 <= right[0] == right[1]:
+        case ir.BinaryOperator.SHR if 0 <= right[0] == right[1]:
             return left[0] >> right[0], left[1] >> right[0]
-        case BinaryOperator.SHR:
+        case ir.BinaryOperator.SHR:
             return min(left[0], 0), max(left[1], -1)
-        case BinaryOperator.SHL if 0 <= right[0] == right[1] < 64:
+        case ir.BinaryOperator.SHL if 0 <= right[0] == right[1] < 64:
             return left[0] << right[0], left[1] << right[0]
         case _:
             return None

@@ -5,8 +5,6 @@ call level; `<MODEL>_STACK_SIZE` is the sum of both. A kernel on another device 
 own, on that device's stack. Nothing says which of a device's contexts runs a kernel, so each of them must have room.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 

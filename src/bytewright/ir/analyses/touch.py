@@ -6,13 +6,10 @@ A function that the module does not hold is opaque: its call declares the device
 that declares none may reach for them from every device of the target. Each device keeps the reason why it counts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from bytewright.ir.module import Module
-from bytewright.ir.prim import BufferParameter, Call, PrimFunc, Region, View
+from bytewright import ir
 from bytewright.ir.walk import free_buffers, regions, walk_statements
 from bytewright.target.model import Target
 
@@ -35,19 +32,19 @@ class TouchTable:
     target: Target
     parameters: dict[str, tuple[Touches, ...]] = field(default_factory=dict[str, tuple[Touches, ...]])
 
-    def add(self, kernel: PrimFunc) -> None:
+    def add(self, kernel: ir.PrimFunc) -> None:
         """Learns who touches what a kernel is given; a function of the application stays opaque."""
         if kernel.external is not None:
             return
         passed_on = self.of_buffers(kernel)
         self.parameters[kernel.name] = tuple(
             united((_by_itself(kernel),), _inside(kernel, passed_on.get(parameter.buffer.name, ())))
-            if isinstance(parameter, BufferParameter)
+            if isinstance(parameter, ir.BufferParameter)
             else ()
             for parameter in kernel.parameters
         )
 
-    def of_argument(self, call: Call, index: int) -> Touches:
+    def of_argument(self, call: ir.Call, index: int) -> Touches:
         """Who touches an argument of a call."""
         if call.callee in self.parameters:
             return self.parameters[call.callee][index]
@@ -62,27 +59,27 @@ class TouchTable:
             )
         return tuple(Touch(device, reason) for device in devices)
 
-    def of_buffers(self, function: PrimFunc) -> dict[str, Touches]:
+    def of_buffers(self, function: ir.PrimFunc) -> dict[str, Touches]:
         """Who touches each buffer of a function by way of its calls, by name; what a view shows counts with it."""
         found: dict[str, Touches] = {}
         shown: dict[str, tuple[str, ...]] = {}
         for statement in walk_statements(function.body):
             names = [region.buffer.name for region in regions(statement)]
-            if isinstance(statement, View):
+            if isinstance(statement, ir.View):
                 shown[statement.buffer.name] = tuple(
                     n for name in names for n in (name, *shown.get(name, ()))
                 )
-            if not isinstance(statement, Call):
+            if not isinstance(statement, ir.Call):
                 continue
             for index, argument in enumerate(statement.arguments):
-                if isinstance(argument, Region):
+                if isinstance(argument, ir.Region):
                     touches = self.of_argument(statement, index)
                     for name in (argument.buffer.name, *shown.get(argument.buffer.name, ())):
                         found[name] = united(found.get(name, ()), touches)
         return found
 
 
-def touch_table(module: Module, target: Target) -> TouchTable:
+def touch_table(module: ir.Module, target: Target) -> TouchTable:
     """The table with all kernels of a module."""
     table = TouchTable(target)
     for kernel in module.kernels:  # callees stand before their callers
@@ -90,7 +87,7 @@ def touch_table(module: Module, target: Target) -> TouchTable:
     return table
 
 
-def constant_touches(module: Module, target: Target) -> dict[str, Touches]:
+def constant_touches(module: ir.Module, target: Target) -> dict[str, Touches]:
     """Who touches each constant, by name: what it is passed to, and kernels that name it themselves."""
     table = touch_table(module, target)
     found: dict[str, Touches] = {constant.buffer.name: () for constant in module.constant_buffers}
@@ -123,9 +120,9 @@ def reasons_beside(device: str, touches: Touches) -> tuple[str, ...]:
     return tuple(dict.fromkeys(touch.reason for touch in touches if touch.device != device))
 
 
-def _by_itself(kernel: PrimFunc) -> Touch:
+def _by_itself(kernel: ir.PrimFunc) -> Touch:
     return Touch(kernel.device, f"kernel '{kernel.name}' of device '{kernel.device}' touches it")
 
 
-def _inside(kernel: PrimFunc, touches: Touches) -> Touches:
+def _inside(kernel: ir.PrimFunc, touches: Touches) -> Touches:
     return tuple(Touch(t.device, f"in kernel '{kernel.name}', {t.reason}") for t in touches)

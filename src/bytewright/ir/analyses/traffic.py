@@ -12,28 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from bytewright.ir.address import size_bytes
+from bytewright import ir
 from bytewright.ir.analyses.ranges import Range, range_of
-from bytewright.ir.expr import Const, Expr, Var, const
-from bytewright.ir.prim import (
-    Access,
-    Allocate,
-    BufferParameter,
-    Call,
-    For,
-    If,
-    Let,
-    PrimFunc,
-    Region,
-    ScalarParameter,
-    Seq,
-    Statement,
-    Store,
-    View,
-)
 from bytewright.ir.rewrite import substitute_expression
 from bytewright.ir.symbols import symbols_of
-from bytewright.ir.types import DType
 from bytewright.ir.walk import loaded_buffers, walk_statements
 
 
@@ -56,10 +38,10 @@ class Traffic:
 TrafficByName = dict[str, Traffic]
 
 
-def entry_traffic(entry: PrimFunc, kernels: Mapping[str, PrimFunc]) -> TrafficByName:
+def entry_traffic(entry: ir.PrimFunc, kernels: Mapping[str, ir.PrimFunc]) -> TrafficByName:
     """Traffic of every buffer that the calls of an entry touch, in one run with every symbol at its upper bound."""
-    largest: dict[Var, Expr] = {
-        Var(name, DType.I32): const(symbol.upper) for name, symbol in symbols_of(entry).items()
+    largest: dict[ir.Var, ir.Expr] = {
+        ir.Var(name, ir.DType.I32): ir.const(symbol.upper) for name, symbol in symbols_of(entry).items()
     }
     known: _TrafficByCase = {}
     for kernel, scalars in reversed(_cases(entry, largest, kernels)):
@@ -71,19 +53,19 @@ def entry_traffic(entry: PrimFunc, kernels: Mapping[str, PrimFunc]) -> TrafficBy
     return _of_statement(entry.body, largest, {}, _Callees(kernels, known))
 
 
-def _of_external(kernel: PrimFunc) -> TrafficByName:
+def _of_external(kernel: ir.PrimFunc) -> TrafficByName:
     """Of a function of the application nothing is known but what it is given: each byte of that, once."""
     return {
         parameter.buffer.name: Traffic(
-            0 if parameter.access is Access.WRITE else size_bytes(parameter.buffer),
-            0 if parameter.access is Access.READ else size_bytes(parameter.buffer),
+            0 if parameter.access is ir.Access.WRITE else ir.size_bytes(parameter.buffer),
+            0 if parameter.access is ir.Access.READ else ir.size_bytes(parameter.buffer),
         )
         for parameter in kernel.buffer_parameters
     }
 
 
 # What a kernel's scalar parameters are at a call.
-_Scalars = tuple[tuple[Var, Expr], ...]
+_Scalars = tuple[tuple[ir.Var, ir.Expr], ...]
 _TrafficByCase = dict[tuple[str, _Scalars], TrafficByName]
 
 
@@ -95,17 +77,17 @@ class _Callees:
         ranges: Of the loops around the present statement of the caller.
     """
 
-    kernels: Mapping[str, PrimFunc]
+    kernels: Mapping[str, ir.PrimFunc]
     known: _TrafficByCase
     ranges: dict[str, Range] = field(default_factory=dict[str, Range])
 
 
 def _cases(
-    entry: PrimFunc, largest: Mapping[Var, Expr], kernels: Mapping[str, PrimFunc]
-) -> list[tuple[PrimFunc, _Scalars]]:
+    entry: ir.PrimFunc, largest: Mapping[ir.Var, ir.Expr], kernels: Mapping[str, ir.PrimFunc]
+) -> list[tuple[ir.PrimFunc, _Scalars]]:
     """Each kernel with the scalars of its calls, callers before callees."""
     found: dict[str, dict[_Scalars, None]] = {}
-    cases: list[tuple[PrimFunc, _Scalars]] = []
+    cases: list[tuple[ir.PrimFunc, _Scalars]] = []
     _find_calls(entry, dict(largest), kernels, found)
     for name in reversed(tuple(kernels)):  # callers stand behind their callees
         for scalars in found.get(name, {}):
@@ -115,39 +97,39 @@ def _cases(
 
 
 def _find_calls(
-    function: PrimFunc,
-    values: dict[Var, Expr],
-    kernels: Mapping[str, PrimFunc],
+    function: ir.PrimFunc,
+    values: dict[ir.Var, ir.Expr],
+    kernels: Mapping[str, ir.PrimFunc],
     found: dict[str, dict[_Scalars, None]],
 ) -> None:
     for statement in walk_statements(function.body):
-        if isinstance(statement, Let):
+        if isinstance(statement, ir.Let):
             _learn(statement, values)
-        elif isinstance(statement, Call) and statement.callee in kernels:
+        elif isinstance(statement, ir.Call) and statement.callee in kernels:
             scalars = _scalars(kernels[statement.callee], statement, values)
             found.setdefault(statement.callee, {})[scalars] = None
 
 
-def _learn(let: Let, values: dict[Var, Expr]) -> None:
+def _learn(let: ir.Let, values: dict[ir.Var, ir.Expr]) -> None:
     """Remembers a name that stands for a number; others would grow into all that they are computed from."""
     value = substitute_expression(let.value, values)
-    if isinstance(value, Const):
+    if isinstance(value, ir.Const):
         values[let.variable] = value
 
 
-def _scalars(kernel: PrimFunc, call: Call, values: dict[Var, Expr]) -> _Scalars:
+def _scalars(kernel: ir.PrimFunc, call: ir.Call, values: dict[ir.Var, ir.Expr]) -> _Scalars:
     """Those that are numbers: of others the callee knows nothing."""
     passed = (
         (parameter.variable, substitute_expression(argument, values))
         for parameter, argument in zip(kernel.parameters, call.arguments, strict=True)
-        if isinstance(parameter, ScalarParameter) and isinstance(argument, Expr)
+        if isinstance(parameter, ir.ScalarParameter) and isinstance(argument, ir.Expr)
     )
-    return tuple((variable, value) for variable, value in passed if isinstance(value, Const))
+    return tuple((variable, value) for variable, value in passed if isinstance(value, ir.Const))
 
 
 def _of_statement(
-    statement: Statement,
-    values: dict[Var, Expr],
+    statement: ir.Statement,
+    values: dict[ir.Var, ir.Expr],
     sources: dict[str, tuple[str, ...]],
     callees: _Callees,
 ) -> TrafficByName:
@@ -161,37 +143,37 @@ def _of_statement(
     """
     total = _loads(statement, sources)
     match statement:
-        case Seq():
+        case ir.Seq():
             for inner in statement.statements:
                 _merge(total, _of_statement(inner, values, sources, callees))
-        case For():
+        case ir.For():
             num_turns = _num_turns(statement, values, callees.ranges)
             _merge(total, _of_statement(statement.body, values, sources, callees), num_turns)
-        case If():
+        case ir.If():
             then = _of_statement(statement.then, values, sources, callees)
             other = (
                 _of_statement(statement.otherwise, values, sources, callees) if statement.otherwise else {}
             )
             _merge(total, _costlier(then, other))
-        case Store(buffer=buffer):
+        case ir.Store(buffer=buffer):
             _merge(total, {buffer.name: Traffic(0, buffer.dtype.size_bytes)})
-        case Let():
+        case ir.Let():
             _learn(statement, values)
-        case View():
+        case ir.View():
             regions = [statement.source, *([statement.otherwise] if statement.otherwise else [])]
             names = [
                 name for region in regions for name in sources.get(region.buffer.name, (region.buffer.name,))
             ]
             # The first source is read where the view is inside its input, which is nearly always.
             sources[statement.buffer.name] = tuple(names[:1])
-        case Call():
+        case ir.Call():
             _merge(total, _of_call(statement, values, callees))
-        case Allocate():
+        case ir.Allocate():
             pass
     return total
 
 
-def _loads(statement: Statement, sources: dict[str, tuple[str, ...]]) -> TrafficByName:
+def _loads(statement: ir.Statement, sources: dict[str, tuple[str, ...]]) -> TrafficByName:
     total: TrafficByName = {}
     for buffer in loaded_buffers(statement):
         for name in sources.get(buffer.name, (buffer.name,)):
@@ -199,7 +181,7 @@ def _loads(statement: Statement, sources: dict[str, tuple[str, ...]]) -> Traffic
     return total
 
 
-def _of_call(call: Call, values: dict[Var, Expr], callees: _Callees) -> TrafficByName:
+def _of_call(call: ir.Call, values: dict[ir.Var, ir.Expr], callees: _Callees) -> TrafficByName:
     """Traffic of the callee under the names of the arguments; of unknown functions nothing is known."""
     kernel = callees.kernels.get(call.callee)
     if kernel is None:
@@ -207,7 +189,7 @@ def _of_call(call: Call, values: dict[Var, Expr], callees: _Callees) -> TrafficB
     names = {
         parameter.buffer.name: argument.buffer.name
         for parameter, argument in zip(kernel.parameters, call.arguments, strict=True)
-        if isinstance(parameter, BufferParameter) and isinstance(argument, Region)
+        if isinstance(parameter, ir.BufferParameter) and isinstance(argument, ir.Region)
     }
     total: TrafficByName = {}
     for name, traffic in callees.known[kernel.name, _scalars(kernel, call, values)].items():
@@ -216,7 +198,7 @@ def _of_call(call: Call, values: dict[Var, Expr], callees: _Callees) -> TrafficB
     return total
 
 
-def _num_turns(loop: For, values: dict[Var, Expr], ranges: dict[str, Range]) -> int:
+def _num_turns(loop: ir.For, values: dict[ir.Var, ir.Expr], ranges: dict[str, Range]) -> int:
     """How often a loop turns at most; what is known of its variable is added to the ranges."""
     begin, end = (range_of(substitute_expression(bound, values), ranges) for bound in (loop.begin, loop.end))
     if begin is None or end is None:

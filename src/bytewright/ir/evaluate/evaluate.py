@@ -6,8 +6,6 @@ division by zero) is an `InternalError` that names function and buffer. Buffers 
 pool's bytes, so a wrong plan gives wrong results here too. exp and tanh are computed in double and rounded once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import cache
 from types import CodeType
@@ -16,8 +14,8 @@ from typing import assert_never, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from bytewright import ir
 from bytewright.diagnostics import InternalError
-from bytewright.ir.address import num_elements, size_bytes, storage_shape
 from bytewright.ir.evaluate.runtime import Pair, Pools, allocate, given, namespace, recast
 from bytewright.ir.evaluate.source import (
     FORMATS,
@@ -27,19 +25,7 @@ from bytewright.ir.evaluate.source import (
     written_mark,
 )
 from bytewright.ir.evaluate.stand_in import StandIn, stand_in_body
-from bytewright.ir.expr import Buffer
-from bytewright.ir.module import Module
-from bytewright.ir.prim import (
-    Access,
-    Allocate,
-    BufferParameter,
-    ParameterRole,
-    PrimFunc,
-    ScalarParameter,
-    Seq,
-)
 from bytewright.ir.scalar_functions import SCALAR_FUNCTIONS
-from bytewright.ir.types import Symbol
 from bytewright.ir.walk import walk_statements
 
 Array = NDArray[np.generic]
@@ -65,8 +51,8 @@ class Evaluator:
 
     def __init__(
         self,
-        module: Module,
-        extra: tuple[PrimFunc, ...] = (),
+        module: ir.Module,
+        extra: tuple[ir.PrimFunc, ...] = (),
         stand_ins: Mapping[str, StandIn] | None = None,
     ) -> None:
         functions = (*module.kernels, *module.entries, *extra)
@@ -74,7 +60,7 @@ class Evaluator:
         self._pools = Pools()
         self._namespace = namespace(self._pools)
         exec(_scalar_functions(), self._namespace)
-        constants: dict[str, tuple[Buffer, str]] = {}
+        constants: dict[str, tuple[ir.Buffer, str]] = {}
         for position, constant in enumerate(module.constant_buffers):
             python = f"k{position}"
             constants[constant.buffer.name] = (constant.buffer, python)
@@ -90,12 +76,12 @@ class Evaluator:
             source = translate(function, self._functions, constants)
             exec(compile(source, f"<{function.name}>", "exec"), self._namespace)
 
-    def _reserve_pools(self, body: Seq) -> None:
+    def _reserve_pools(self, body: ir.Seq) -> None:
         for statement in walk_statements(body):
-            if isinstance(statement, Allocate) and statement.buffer.scope is not None:
+            if isinstance(statement, ir.Allocate) and statement.buffer.scope is not None:
                 offset, pool = statement.storage.offset, statement.buffer.scope.pool
                 if offset is not None and pool is not None:
-                    self._pools.reserve(pool, offset + size_bytes(statement.buffer))
+                    self._pools.reserve(pool, offset + ir.size_bytes(statement.buffer))
 
     def run(
         self, name: str, arguments: Mapping[str, Argument], require_complete: bool = True
@@ -121,16 +107,19 @@ class Evaluator:
         if unknown:
             raise InternalError(f"'{name}' has no parameter '{unknown[0]}'")
         values: list[object] = []
-        written: list[tuple[BufferParameter, tuple[int, ...], Pair]] = []
+        written: list[tuple[ir.BufferParameter, tuple[int, ...], Pair]] = []
         for parameter in function.parameters:
             match parameter:
-                case ScalarParameter():
+                case ir.ScalarParameter():
                     values.append(_scalar(parameter, arguments, name))
-                case BufferParameter():
+                case ir.BufferParameter():
                     shape = _shape(parameter.buffer, arguments)
                     pair = _memory(parameter, shape, arguments, name)
                     values.extend((*pair, written_mark(parameter.buffer.dtype)))
-                    if parameter.access is not Access.READ and parameter.role is not ParameterRole.SCRATCH:
+                    if (
+                        parameter.access is not ir.Access.READ
+                        and parameter.role is not ir.ParameterRole.SCRATCH
+                    ):
                         written.append((parameter, shape, pair))
                 case _:
                     assert_never(parameter)
@@ -145,13 +134,13 @@ class Evaluator:
         }
 
 
-def _parameter_names(function: PrimFunc) -> tuple[str, ...]:
+def _parameter_names(function: ir.PrimFunc) -> tuple[str, ...]:
     return tuple(
-        p.buffer.name if isinstance(p, BufferParameter) else p.variable.name for p in function.parameters
+        p.buffer.name if isinstance(p, ir.BufferParameter) else p.variable.name for p in function.parameters
     )
 
 
-def _scalar(parameter: ScalarParameter, arguments: Mapping[str, Argument], name: str) -> object:
+def _scalar(parameter: ir.ScalarParameter, arguments: Mapping[str, Argument], name: str) -> object:
     variable = parameter.variable
     if variable.name not in arguments:
         raise InternalError(f"'{name}' needs a value for '{variable.name}'")
@@ -162,11 +151,11 @@ def _scalar(parameter: ScalarParameter, arguments: Mapping[str, Argument], name:
     return exact.item()
 
 
-def _shape(buffer: Buffer, arguments: Mapping[str, Argument]) -> tuple[int, ...]:
+def _shape(buffer: ir.Buffer, arguments: Mapping[str, Argument]) -> tuple[int, ...]:
     """The extents that are stored, with symbols as the arguments say."""
     shape: list[int] = []
-    for extent in storage_shape(buffer):
-        if isinstance(extent, Symbol):
+    for extent in ir.storage_shape(buffer):
+        if isinstance(extent, ir.Symbol):
             if extent.name not in arguments:
                 raise InternalError(f"'{buffer.name}' needs a value for the extent '{extent}'")
             value = int(np.asarray(arguments[extent.name]))
@@ -179,12 +168,12 @@ def _shape(buffer: Buffer, arguments: Mapping[str, Argument]) -> tuple[int, ...]
 
 
 def _memory(
-    parameter: BufferParameter, shape: tuple[int, ...], arguments: Mapping[str, Argument], name: str
+    parameter: ir.BufferParameter, shape: tuple[int, ...], arguments: Mapping[str, Argument], name: str
 ) -> Pair:
     buffer = parameter.buffer
     kind = FORMATS[buffer.dtype]
     if buffer.name not in arguments:
-        if parameter.access is not Access.WRITE and parameter.role is not ParameterRole.SCRATCH:
+        if parameter.access is not ir.Access.WRITE and parameter.role is not ir.ParameterRole.SCRATCH:
             raise InternalError(f"'{name}' needs an array for '{buffer.name}'")
         return allocate(int(np.prod(shape, dtype=np.int64)), kind)
     array = np.asarray(arguments[buffer.name])
@@ -196,13 +185,13 @@ def _memory(
     return given(bytearray(np.ascontiguousarray(array).tobytes()), kind)
 
 
-def _array(buffer: Buffer, shape: tuple[int, ...], pair: Pair, complete: bool, name: str) -> Array:
+def _array(buffer: ir.Buffer, shape: tuple[int, ...], pair: Pair, complete: bool, name: str) -> Array:
     data, shadow = pair
     array = np.frombuffer(recast(data, "B"), dtype=buffer.dtype.numpy).reshape(shape)
     flags = np.frombuffer(recast(shadow, "B"), dtype=np.uint8)
     if complete and not flags.all():
         element = int(np.argmin(flags)) // buffer.dtype.size_bytes
         raise InternalError(
-            f"'{name}' leaves element {element} of {num_elements(buffer)} of '{buffer.name}' unwritten"
+            f"'{name}' leaves element {element} of {ir.num_elements(buffer)} of '{buffer.name}' unwritten"
         )
     return array

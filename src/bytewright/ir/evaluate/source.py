@@ -6,79 +6,46 @@ interval arithmetic proves needless (the index of a loop within its extent, the 
 which is what makes the evaluator quick enough for tests. Helpers named `rt_` stand in `evaluate_runtime`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import assert_never
 
+from bytewright import ir
 from bytewright.diagnostics import InternalError
-from bytewright.ir.address import num_elements, storage_shape
 from bytewright.ir.analyses.ranges import combined_range
-from bytewright.ir.expr import (
-    Binary,
-    BinaryOperator,
-    Buffer,
-    Cast,
-    Const,
-    Expr,
-    Load,
-    ScalarCall,
-    ScalarFunction,
-    Select,
-    Var,
-)
-from bytewright.ir.prim import (
-    Access,
-    Allocate,
-    BufferParameter,
-    Call,
-    For,
-    If,
-    Let,
-    PrimFunc,
-    Region,
-    ScalarParameter,
-    Seq,
-    Statement,
-    Store,
-    View,
-)
-from bytewright.ir.scope import LOCAL
-from bytewright.ir.types import DType, Extent, Symbol
 from bytewright.ir.walk import as_any, regions, walk_statements
 
 Interval = tuple[int, int]
 
 FORMATS = {
-    DType.BOOL: "?",
-    DType.I8: "b",
-    DType.U8: "B",
-    DType.I16: "h",
-    DType.I32: "i",
-    DType.I64: "q",
-    DType.F32: "f",
-    DType.F64: "d",
+    ir.DType.BOOL: "?",
+    ir.DType.I8: "b",
+    ir.DType.U8: "B",
+    ir.DType.I16: "h",
+    ir.DType.I32: "i",
+    ir.DType.I64: "q",
+    ir.DType.F32: "f",
+    ir.DType.F64: "d",
 }
 _NUM_MARKS = 255  # a mark is a byte that is not 0, repeated; planned buffers take them in turn
-ARITHMETIC = frozenset({DType.I16, DType.I32, DType.I64, DType.F32, DType.F64})
+ARITHMETIC = frozenset({ir.DType.I16, ir.DType.I32, ir.DType.I64, ir.DType.F32, ir.DType.F64})
 _LONG_TEXT = 600  # Python's parser allows 200 nested parentheses; long operands become statements
 _PYTHON_OPERATORS = {
-    BinaryOperator.ADD: "+",
-    BinaryOperator.SUB: "-",
-    BinaryOperator.MUL: "*",
-    BinaryOperator.AND: "&",
-    BinaryOperator.LT: "<",
-    BinaryOperator.LE: "<=",
-    BinaryOperator.GT: ">",
-    BinaryOperator.GE: ">=",
-    BinaryOperator.EQ: "==",
-    BinaryOperator.LOGICAL_AND: "and",
-    BinaryOperator.LOGICAL_OR: "or",
+    ir.BinaryOperator.ADD: "+",
+    ir.BinaryOperator.SUB: "-",
+    ir.BinaryOperator.MUL: "*",
+    ir.BinaryOperator.AND: "&",
+    ir.BinaryOperator.LT: "<",
+    ir.BinaryOperator.LE: "<=",
+    ir.BinaryOperator.GT: ">",
+    ir.BinaryOperator.GE: ">=",
+    ir.BinaryOperator.EQ: "==",
+    ir.BinaryOperator.LOGICAL_AND: "and",
+    ir.BinaryOperator.LOGICAL_OR: "or",
 }
 
 
-def written_mark(dtype: DType, number: int = 0) -> int:
+def written_mark(dtype: ir.DType, number: int = 0) -> int:
     """What stands beside an element that a buffer wrote: the buffers of a pool differ in their numbers."""
     return int.from_bytes(bytes([1 + number % _NUM_MARKS]) * dtype.size_bytes, "little")
 
@@ -88,21 +55,21 @@ def function_name(name: str) -> str:
     return "f_" + re.sub(r"\W", lambda found: f"_{ord(found[0]):x}_", name)
 
 
-def scalar_function_name(function: ScalarFunction) -> str:
+def scalar_function_name(function: ir.ScalarFunction) -> str:
     """The Python name of a function of scalars; those of <math.h> stand in `runtime`."""
     return f"rt_{function.name}" if function.result is None else f"scalar_{function.name}"
 
 
-def translate_scalar_function(function: ScalarFunction) -> str:
+def translate_scalar_function(function: ir.ScalarFunction) -> str:
     """The Python source of a function of scalars that the IR defines."""
-    parameters = tuple(ScalarParameter(parameter) for parameter in function.parameters)
-    body = Seq(tuple(Let(variable, value) for variable, value in function.steps))
-    translator = _Translator(PrimFunc(function.name, parameters, body), {}, {})
+    parameters = tuple(ir.ScalarParameter(parameter) for parameter in function.parameters)
+    body = ir.Seq(tuple(ir.Let(variable, value) for variable, value in function.steps))
+    translator = _Translator(ir.PrimFunc(function.name, parameters, body), {}, {})
     return translator.source(scalar_function_name(function), function.result)
 
 
 def translate(
-    function: PrimFunc, callees: Mapping[str, PrimFunc], constants: Mapping[str, tuple[Buffer, str]]
+    function: ir.PrimFunc, callees: Mapping[str, ir.PrimFunc], constants: Mapping[str, tuple[ir.Buffer, str]]
 ) -> str:
     """The Python source of one PrimFunc.
 
@@ -116,7 +83,10 @@ def translate(
 
 class _Translator:
     def __init__(
-        self, function: PrimFunc, callees: Mapping[str, PrimFunc], constants: Mapping[str, tuple[Buffer, str]]
+        self,
+        function: ir.PrimFunc,
+        callees: Mapping[str, ir.PrimFunc],
+        constants: Mapping[str, tuple[ir.Buffer, str]],
     ) -> None:
         self.function = function
         self.callees = callees
@@ -130,15 +100,15 @@ class _Translator:
         self.buffers: dict[str, str] = {name: python for name, (_, python) in constants.items()}
         self.scalars = _plain_scalars(function.body)
 
-    def source(self, name: str, result: Expr | None = None) -> str:
+    def source(self, name: str, result: ir.Expr | None = None) -> str:
         """The function in Python, under a name; it returns nothing unless a result is given."""
         parameters: list[str] = []
         for parameter in self.function.parameters:
             match parameter:
-                case BufferParameter():
+                case ir.BufferParameter():
                     python = self.buffers[parameter.buffer.name] = f"b{len(self.buffers)}"
                     parameters.extend((python, f"{python}_s", f"{python}_w"))
-                case ScalarParameter():
+                case ir.ScalarParameter():
                     parameters.append(self.define(parameter.variable))
                 case _:
                     assert_never(parameter)
@@ -156,7 +126,7 @@ class _Translator:
         self.num_temporaries += 1
         return f"t{self.num_temporaries}"
 
-    def define(self, variable: Var, interval: Interval | None = None) -> str:
+    def define(self, variable: ir.Var, interval: Interval | None = None) -> str:
         python = self.variables[variable.name] = f"v{len(self.variables)}"
         self.known.clear()
         if interval is not None:
@@ -165,7 +135,7 @@ class _Translator:
             self.intervals.pop(variable.name, None)
         return python
 
-    def buffer(self, buffer: Buffer) -> str:
+    def buffer(self, buffer: ir.Buffer) -> str:
         if buffer.name not in self.buffers:
             raise InternalError(f"'{self.function.name}': buffer '{buffer.name}' is not defined")
         return self.buffers[buffer.name]
@@ -175,44 +145,44 @@ class _Translator:
 
     # Statements
 
-    def sequence(self, sequence: Seq) -> None:
+    def sequence(self, sequence: ir.Seq) -> None:
         for statement in sequence.statements:
             self.statement(statement)
 
-    def indented(self, sequence: Seq) -> None:
+    def indented(self, sequence: ir.Seq) -> None:
         self.depth += 1
         self.sequence(sequence)
         self.line("pass")
         self.depth -= 1
 
-    def statement(self, statement: Statement) -> None:
+    def statement(self, statement: ir.Statement) -> None:
         match statement:
-            case Seq():
+            case ir.Seq():
                 self.sequence(statement)
-            case For():
+            case ir.For():
                 self.loop(statement)
-            case If():
+            case ir.If():
                 self.line(f"if {self.value(statement.condition)}:")
                 self.indented(statement.then)
                 if statement.otherwise is not None:
                     self.line("else:")
                     self.indented(statement.otherwise)
-            case Let():
+            case ir.Let():
                 text = self.value(statement.value)
                 interval = self.interval(statement.value)
                 self.line(f"{self.define(statement.variable, interval)} = {text}")
-            case Allocate():
+            case ir.Allocate():
                 self.allocate(statement)
-            case Store():
+            case ir.Store():
                 self.store(statement)
-            case View():
+            case ir.View():
                 self.view(statement)
-            case Call():
+            case ir.Call():
                 self.call(statement)
             case _:
                 assert_never(statement)
 
-    def loop(self, loop: For) -> None:
+    def loop(self, loop: ir.For) -> None:
         begin, end = self.value(loop.begin), self.value(loop.end)
         low, high = self.interval(loop.begin), self.interval(loop.end)
         interval = (low[0], high[1] - 1) if low is not None and high is not None else None
@@ -222,7 +192,7 @@ class _Translator:
             self.line(f"    rt_forget({python}_s, {python}_w)")
         self.indented(loop.body)
 
-    def allocate(self, statement: Allocate) -> None:
+    def allocate(self, statement: ir.Allocate) -> None:
         buffer = statement.buffer
         python = self.buffers[buffer.name] = f"b{len(self.buffers)}"
         if buffer.name in self.scalars:
@@ -242,7 +212,7 @@ class _Translator:
             )
             self.line(f"{python}_w = {mark}")
 
-    def store(self, statement: Store) -> None:
+    def store(self, statement: ir.Store) -> None:
         buffer, value = statement.buffer, self.value(statement.value)
         python = self.buffer(buffer)
         if buffer.name in self.scalars:
@@ -256,12 +226,12 @@ class _Translator:
         self.line(f"{python}[{index}] = {value}")
         self.line(f"{python}_s[{index}] = {python}_w")
 
-    def view(self, statement: View) -> None:
+    def view(self, statement: ir.View) -> None:
         python = f"b{len(self.buffers)}"
         length, kind = self.length(statement.buffer), FORMATS[statement.buffer.dtype]
         where = self.place(statement.buffer.name)
 
-        def assign(source: Region) -> str:
+        def assign(source: ir.Region) -> str:
             pointed, index = self.buffer(source.buffer), self.region_index(source)
             shown = f"rt_view({pointed}, {pointed}_s, {pointed}_w, {index}, {length}, {kind!r}, {where})"
             return f"{python}, {python}_s, {python}_w = {shown}"
@@ -277,7 +247,7 @@ class _Translator:
                 self.depth -= 1
         self.buffers[statement.buffer.name] = python
 
-    def call(self, statement: Call) -> None:
+    def call(self, statement: ir.Call) -> None:
         callee = self.callees.get(statement.callee)
         if callee is None:
             self.line(f"rt_unknown({self.place(statement.callee)})")
@@ -289,9 +259,9 @@ class _Translator:
             )
         arguments: list[str] = []
         for parameter, argument in zip(callee.parameters, statement.arguments, strict=True):
-            if isinstance(parameter, BufferParameter) and isinstance(argument, Region):
+            if isinstance(parameter, ir.BufferParameter) and isinstance(argument, ir.Region):
                 arguments.append(self.pointer(parameter, argument, callee.name))
-            elif isinstance(parameter, ScalarParameter) and isinstance(argument, Expr):
+            elif isinstance(parameter, ir.ScalarParameter) and isinstance(argument, ir.Expr):
                 if argument.dtype is not parameter.variable.dtype:
                     raise InternalError(f"'{callee.name}': type of argument '{parameter.variable.name}'")
                 arguments.append(self.value(argument))
@@ -299,33 +269,33 @@ class _Translator:
                 raise InternalError(f"'{callee.name}': buffer and scalar arguments are mixed up")
         self.line(f"{function_name(callee.name)}({', '.join(arguments)})")
 
-    def pointer(self, parameter: BufferParameter, argument: Region, callee: str) -> str:
+    def pointer(self, parameter: ir.BufferParameter, argument: ir.Region, callee: str) -> str:
         buffer = parameter.buffer
         if buffer.dtype is not argument.buffer.dtype:
             raise InternalError(
                 f"'{self.function.name}' passes '{argument.buffer.name}' of {argument.buffer.dtype.value} to "
                 f"'{buffer.name}' of {buffer.dtype.value} in '{callee}'"
             )
-        symbolic = any(isinstance(extent, Symbol) for extent in storage_shape(buffer))
-        length = None if symbolic else num_elements(buffer)
+        symbolic = any(isinstance(extent, ir.Symbol) for extent in ir.storage_shape(buffer))
+        length = None if symbolic else ir.num_elements(buffer)
         python, index = self.buffer(argument.buffer), self.region_index(argument)
-        readonly = parameter.access is Access.READ
+        readonly = parameter.access is ir.Access.READ
         memory = f"{python}, {python}_s, {python}_w"
         return f"*rt_region({memory}, {index}, {length}, {readonly}, {self.place(buffer.name)})"
 
     # Addresses
 
-    def length(self, buffer: Buffer) -> str:
-        return " * ".join(["1", *(self.extent(extent) for extent in storage_shape(buffer))])
+    def length(self, buffer: ir.Buffer) -> str:
+        return " * ".join(["1", *(self.extent(extent) for extent in ir.storage_shape(buffer))])
 
-    def extent(self, extent: Extent) -> str:
-        if not isinstance(extent, Symbol):
+    def extent(self, extent: ir.Extent) -> str:
+        if not isinstance(extent, ir.Symbol):
             return str(extent)
         if extent.name not in self.variables:
             raise InternalError(f"'{self.function.name}' has no parameter for the extent '{extent}'")
         return self.variables[extent.name]
 
-    def flat(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[list[str], str]:
+    def flat(self, buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> tuple[list[str], str]:
         """Conditions that hold or raise, to be evaluated in order, and then the element's number."""
         checks: list[str] = []
         texts: list[str] = []
@@ -342,23 +312,23 @@ class _Translator:
             texts.append(text)
         return checks, self.row_major(buffer, texts)
 
-    def region_index(self, region: Region) -> str:
+    def region_index(self, region: ir.Region) -> str:
         """The number of the first element; that it is inside is checked with the length, at run time."""
         if not region.indices:
             return "0"
         pairs = self.along_axes(region.buffer, region.indices)
         return self.row_major(region.buffer, [self.value(index, strict=False) for index, _ in pairs])
 
-    def along_axes(self, buffer: Buffer, indices: tuple[Expr, ...]) -> list[tuple[Expr, Extent]]:
+    def along_axes(self, buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> list[tuple[ir.Expr, ir.Extent]]:
         """Each index with the extent of its axis."""
         if len(indices) != len(buffer.shape):
             raise InternalError(f"'{self.function.name}': wrong number of indices for '{buffer.name}'")
         return list(zip(indices, buffer.shape, strict=True))
 
-    def row_major(self, buffer: Buffer, indices: list[str]) -> str:
+    def row_major(self, buffer: ir.Buffer, indices: list[str]) -> str:
         """The number of the element with these indices."""
         flat = "0"
-        for axis, (text, stored) in enumerate(zip(indices, storage_shape(buffer), strict=True)):
+        for axis, (text, stored) in enumerate(zip(indices, ir.storage_shape(buffer), strict=True)):
             slot = text
             if buffer.rows is not None and buffer.rows.axis == axis:
                 slot = f"({text}) % {buffer.rows.num_rows}"
@@ -367,7 +337,7 @@ class _Translator:
 
     # Expressions
 
-    def value(self, expression: Expr, strict: bool = True) -> str:
+    def value(self, expression: ir.Expr, strict: bool = True) -> str:
         """The Python expression of a value.
 
         Args:
@@ -376,23 +346,23 @@ class _Translator:
         """
         node = as_any(expression)
         match node:
-            case Const():
+            case ir.Const():
                 return _constant(node)
-            case Var():
+            case ir.Var():
                 if node.name not in self.variables:
                     raise InternalError(f"'{self.function.name}': variable '{node.name}' is not defined")
                 return self.variables[node.name]
-            case Load():
+            case ir.Load():
                 text = self.load(node)
-            case Binary():
+            case ir.Binary():
                 text = self.binary(node, strict)
-            case Cast():
+            case ir.Cast():
                 text = self.cast(node, strict)
-            case Select():
+            case ir.Select():
                 condition = self.value(node.condition, strict)
                 if_true, if_false = self.value(node.if_true, False), self.value(node.if_false, False)
                 text = f"({if_true} if {condition} else {if_false})"
-            case ScalarCall():
+            case ir.ScalarCall():
                 given = ", ".join(self.value(operand, strict) for operand in node.operands)
                 text = f"{scalar_function_name(node.function)}({given})"
             case _:
@@ -403,7 +373,7 @@ class _Translator:
             return name
         return text
 
-    def load(self, node: Load) -> str:
+    def load(self, node: ir.Load) -> str:
         python = self.buffer(node.buffer)
         if node.buffer.name in self.scalars:
             return f"({python} if {python} is not None else rt_unset({self.place(node.buffer.name)}, 0))"
@@ -413,7 +383,7 @@ class _Translator:
         checks.append(f"({python}_s[({index} := {flat})] == {python}_w or {unset})")
         return f"({python}[{index}] if {' and '.join(checks)} else None)"
 
-    def binary(self, node: Binary, strict: bool) -> str:
+    def binary(self, node: ir.Binary, strict: bool) -> str:
         operator, dtype = node.operator, node.left.dtype
         if node.right.dtype is not dtype:
             raise InternalError(f"'{self.function.name}': operands of '{operator.value}' differ in type")
@@ -421,21 +391,21 @@ class _Translator:
         right = self.value(node.right, strict and not operator.is_lazy)
         if operator.is_lazy:
             return f"({left} {_PYTHON_OPERATORS[operator]} {right})"
-        if dtype not in ARITHMETIC and (operator, dtype) != (BinaryOperator.EQ, DType.BOOL):
+        if dtype not in ARITHMETIC and (operator, dtype) != (ir.BinaryOperator.EQ, ir.DType.BOOL):
             raise InternalError(f"'{self.function.name}': '{operator.value}' is not defined on {dtype.value}")
         match operator:
-            case BinaryOperator.MIN | BinaryOperator.MAX:
+            case ir.BinaryOperator.MIN | ir.BinaryOperator.MAX:
                 first, second = self.temporary(), self.temporary()
-                sign = ">" if operator is BinaryOperator.MIN else "<"
+                sign = ">" if operator is ir.BinaryOperator.MIN else "<"
                 return f"({second} if ({first} := {left}) {sign} ({second} := {right}) else {first})"
             case _ if operator.is_comparison:
                 return f"({left} {_PYTHON_OPERATORS[operator]} {right})"
             case _ if not dtype.is_integer:
                 return self.float_arithmetic(operator, left, right, dtype)
-            case BinaryOperator.DIV | BinaryOperator.MOD:
-                helper = "rt_divide" if operator is BinaryOperator.DIV else "rt_remainder"
+            case ir.BinaryOperator.DIV | ir.BinaryOperator.MOD:
+                helper = "rt_divide" if operator is ir.BinaryOperator.DIV else "rt_remainder"
                 text = f"{helper}({left}, {right}, {self.place()})"
-            case BinaryOperator.SHL | BinaryOperator.SHR:
+            case ir.BinaryOperator.SHL | ir.BinaryOperator.SHR:
                 amount = self.shift_amount(node.right, right, dtype)
                 text = f"({left} {operator.value} {amount})"
             case _:
@@ -447,32 +417,32 @@ class _Translator:
         overflow = f"rt_overflow({self.place(operator.value, dtype.value)}, {name})"
         return f"({name} if {low} <= ({name} := {text}) <= {high} else {overflow})"
 
-    def float_arithmetic(self, operator: BinaryOperator, left: str, right: str, dtype: DType) -> str:
-        if operator is BinaryOperator.DIV:
+    def float_arithmetic(self, operator: ir.BinaryOperator, left: str, right: str, dtype: ir.DType) -> str:
+        if operator is ir.BinaryOperator.DIV:
             text = f"rt_divide_float({left}, {right})"
-        elif operator in (BinaryOperator.ADD, BinaryOperator.SUB, BinaryOperator.MUL):
+        elif operator in (ir.BinaryOperator.ADD, ir.BinaryOperator.SUB, ir.BinaryOperator.MUL):
             text = f"({left} {_PYTHON_OPERATORS[operator]} {right})"
         else:
             raise InternalError(f"'{self.function.name}': '{operator.value}' is not defined on {dtype.value}")
-        return f"rt_f32({text})" if dtype is DType.F32 else text
+        return f"rt_f32({text})" if dtype is ir.DType.F32 else text
 
-    def shift_amount(self, amount: Expr, text: str, dtype: DType) -> str:
+    def shift_amount(self, amount: ir.Expr, text: str, dtype: ir.DType) -> str:
         width = 8 * dtype.size_bytes
         interval = self.interval(amount)
         if interval is not None and interval[0] >= 0 and interval[1] < width:
             return text
         return f"rt_shift({text}, {width}, {self.place()})"
 
-    def cast(self, node: Cast, strict: bool) -> str:
+    def cast(self, node: ir.Cast, strict: bool) -> str:
         source, target, text = node.operand.dtype, node.dtype, self.value(node.operand, strict)
-        if target is DType.BOOL:
+        if target is ir.DType.BOOL:
             return f"({text} != 0)"
-        if source is DType.BOOL:
-            text, source = f"int({text})", DType.I32
+        if source is ir.DType.BOOL:
+            text, source = f"int({text})", ir.DType.I32
         match target:
-            case DType.F32:
-                return f"rt_f32_of_i64({text})" if source is DType.I64 else f"rt_f32({text})"
-            case DType.F64:
+            case ir.DType.F32:
+                return f"rt_f32_of_i64({text})" if source is ir.DType.I64 else f"rt_f32({text})"
+            case ir.DType.F64:
                 return f"float({text})"
             case _:
                 pass
@@ -486,39 +456,39 @@ class _Translator:
 
     # Intervals
 
-    def fits(self, node: Binary, dtype: DType) -> bool:
+    def fits(self, node: ir.Binary, dtype: ir.DType) -> bool:
         """True if the exact result of integer arithmetic is proved to be of its type."""
         return self.within(self.exact(node), dtype)
 
     @staticmethod
-    def within(interval: Interval | None, dtype: DType) -> bool:
+    def within(interval: Interval | None, dtype: ir.DType) -> bool:
         return interval is not None and dtype.bounds[0] <= interval[0] and interval[1] <= dtype.bounds[1]
 
-    def interval(self, expression: Expr) -> Interval | None:
+    def interval(self, expression: ir.Expr) -> Interval | None:
         """Bounds of an integer value (after its checks), or None for other types."""
         if id(expression) not in self.known:
             self.known[id(expression)] = self.find_interval(expression)
         return self.known[id(expression)]
 
-    def find_interval(self, expression: Expr) -> Interval | None:
+    def find_interval(self, expression: ir.Expr) -> Interval | None:
         if not expression.dtype.is_integer:
             return None
         bounds = expression.dtype.bounds
         node = as_any(expression)
         found: Interval | None = bounds
         match node:
-            case Const():
+            case ir.Const():
                 return int(node.value), int(node.value)
-            case Var():
+            case ir.Var():
                 found = self.intervals.get(node.name, bounds)
-            case Binary():
+            case ir.Binary():
                 found = self.exact(node)
-            case Cast():
+            case ir.Cast():
                 inner = self.interval(node.operand)
                 found = inner if self.within(inner, node.dtype) else bounds
-            case Select():
+            case ir.Select():
                 found = _hull(self.interval(node.if_true), self.interval(node.if_false))
-            case Load() | ScalarCall():
+            case ir.Load() | ir.ScalarCall():
                 pass
             case _:
                 assert_never(node)
@@ -526,32 +496,32 @@ class _Translator:
             return bounds
         return max(found[0], bounds[0]), min(found[1], bounds[1])
 
-    def exact(self, node: Binary) -> Interval | None:
+    def exact(self, node: ir.Binary) -> Interval | None:
         """Bounds of the mathematical result, which may exceed the type."""
         left, right = self.interval(node.left), self.interval(node.right)
         if left is None or right is None or left[0] > left[1] or right[0] > right[1]:
             return None
         found = combined_range(node.operator, left, right)
-        return node.left.dtype.bounds if node.operator is BinaryOperator.AND and found is None else found
+        return node.left.dtype.bounds if node.operator is ir.BinaryOperator.AND and found is None else found
 
 
-def _plain_scalars(body: Seq) -> frozenset[str]:
+def _plain_scalars(body: ir.Seq) -> frozenset[str]:
     """Names of `local` buffers without axes that only loads and stores touch: plain Python variables."""
     found = {
         s.buffer.name
         for s in walk_statements(body)
-        if isinstance(s, Allocate) and not s.buffer.shape and s.buffer.scope == LOCAL
+        if isinstance(s, ir.Allocate) and not s.buffer.shape and s.buffer.scope == ir.LOCAL
     }
     pointed = {region.buffer.name for s in walk_statements(body) for region in regions(s)}
     return frozenset(found - pointed)
 
 
-def _constant(node: Const) -> str:
-    if node.dtype is DType.BOOL:
+def _constant(node: ir.Const) -> str:
+    if node.dtype is ir.DType.BOOL:
         return str(bool(node.value))
     if node.dtype.is_integer:
         return f"({node.value})" if node.value < 0 else str(node.value)
-    rounded = "rt_f32" if node.dtype is DType.F32 else ""
+    rounded = "rt_f32" if node.dtype is ir.DType.F32 else ""
     return f"{rounded}(float({str(float(node.value))!r}))"
 
 

@@ -1,21 +1,18 @@
 """Python functions in the place of functions that the application brings, for the evaluator."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from bytewright import ir
 from bytewright.diagnostics import InternalError
 from bytewright.ir.evaluate.runtime import recast
-from bytewright.ir.prim import Access, Allocate, BufferParameter, ParameterRole, PrimFunc
-from bytewright.ir.types import DType, Symbol
 
 StandIn = Callable[..., object]
 
 
-def stand_in_body(function: PrimFunc, stand_in: StandIn | None) -> Callable[..., None]:
+def stand_in_body(function: ir.PrimFunc, stand_in: StandIn | None) -> Callable[..., None]:
     """What the evaluator calls: memory, marks and numbers become arrays and numbers.
 
     Scratch that is not passed yet, because storage is undecided, is given here.
@@ -27,12 +24,12 @@ def stand_in_body(function: PrimFunc, stand_in: StandIn | None) -> Callable[...,
         given = iter(values)
         arguments: list[object] = []
         for parameter in function.parameters:
-            if isinstance(parameter, BufferParameter):
+            if isinstance(parameter, ir.BufferParameter):
                 arguments.append(_array(parameter, next(given), next(given), next(given)))
             else:
                 arguments.append(next(given))
         arguments.extend(
-            _fresh(statement) for statement in function.body.statements if isinstance(statement, Allocate)
+            _fresh(statement) for statement in function.body.statements if isinstance(statement, ir.Allocate)
         )
         status = stand_in(*arguments)
         if status not in (None, 0):
@@ -41,20 +38,20 @@ def stand_in_body(function: PrimFunc, stand_in: StandIn | None) -> Callable[...,
     return body
 
 
-def _array(parameter: BufferParameter, data: Any, shadow: Any, mark: int) -> np.ndarray[Any, Any]:
+def _array(parameter: ir.BufferParameter, data: Any, shadow: Any, mark: int) -> np.ndarray[Any, Any]:
     """The memory as an array; what may be written counts as written."""
     array = np.frombuffer(recast(data, "B"), dtype=parameter.buffer.dtype.numpy)
-    if parameter.access is Access.READ:
+    if parameter.access is ir.Access.READ:
         array.flags.writeable = False
-    elif parameter.role is not ParameterRole.SCRATCH:
+    elif parameter.role is not ir.ParameterRole.SCRATCH:
         marks = np.frombuffer(shadow, dtype=f"u{shadow.itemsize}")
         marks[:] = mark
     shape = parameter.buffer.shape
-    fixed = [extent for extent in shape if not isinstance(extent, Symbol)]
+    fixed = [extent for extent in shape if not isinstance(extent, ir.Symbol)]
     return array.reshape(fixed) if len(fixed) == len(shape) else array
 
 
-def _fresh(allocation: Allocate) -> np.ndarray[Any, Any]:
+def _fresh(allocation: ir.Allocate) -> np.ndarray[Any, Any]:
     buffer = allocation.buffer
-    shape = [extent.upper if isinstance(extent, Symbol) else extent for extent in buffer.shape]
-    return np.zeros(shape, dtype=DType(buffer.dtype).numpy)
+    shape = [extent.upper if isinstance(extent, ir.Symbol) else extent for extent in buffer.shape]
+    return np.zeros(shape, dtype=ir.DType(buffer.dtype).numpy)

@@ -1,7 +1,5 @@
 """Which classes the fields of an operator may hold, and whether values that were read are of the fields' types."""
 
-from __future__ import annotations
-
 import dataclasses
 import types
 import typing

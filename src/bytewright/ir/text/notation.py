@@ -4,19 +4,15 @@ Whitespace outside quotes means nothing, so lines wrap at any space. Names are b
 where they cannot.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 
+from bytewright import ir
 from bytewright.diagnostics import InternalError
-from bytewright.ir.data import TensorData
-from bytewright.ir.prim import CallKind
 from bytewright.ir.scalar_functions import MATH_FUNCTIONS
-from bytewright.ir.types import DType
 from bytewright.ir.where import NOWHERE, Where
 
 LINE_LENGTH = 110
@@ -24,9 +20,9 @@ INDENT = "  "
 
 KEYWORDS = frozenset(
     {
-        *(dtype.value for dtype in DType),
+        *(dtype.value for dtype in ir.DType),
         *(function.name for function in MATH_FUNCTIONS),
-        *(kind.value for kind in CallKind),
+        *(kind.value for kind in ir.CallKind),
         *("min", "max", "select", "true", "false", "inf", "nan"),
         *(
             "for",
@@ -108,7 +104,7 @@ def where_suffix(where: Where) -> str:
     return f" @ ({', '.join(parts)})"
 
 
-def format_data(data: TensorData) -> str:
+def format_data(data: ir.TensorData) -> str:
     """Shape, type and digest of a constant: weights themselves are never printed."""
     return f"data<{str(data.type)[len('tensor<') :]} {data.digest}"
 
@@ -126,7 +122,7 @@ def format_value(value: object) -> str:
             return repr(value)
         case str():
             return quoted(value)
-        case TensorData():
+        case ir.TensorData():
             return format_data(value)
         case tuple():
             items = [format_value(item) for item in value]

@@ -4,15 +4,10 @@ Weights are not in the text, so the constants come beside it, by digest (`print_
 from a table, because the graph knows them by contract only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from bytewright.ir.expr import Buffer
-from bytewright.ir.graph import Constant, Function, Operation
-from bytewright.ir.module import ConstantBuffer, Module, Port
-from bytewright.ir.prim import PrimFunc
+from bytewright import ir
 from bytewright.ir.text.parse_graph import read_function, read_typed
 from bytewright.ir.text.parse_prim import read_buffer, read_primfunc, read_storage
 from bytewright.ir.text.reader import Constants, Position, Reader
@@ -22,7 +17,7 @@ from bytewright.ir.text.reader import Constants, Position, Reader
 class ParsedModule:
     """A module, and where its nodes stand in the text that it was read from."""
 
-    module: Module
+    module: ir.Module
     reader: Reader
 
     def place_of(self, node: object) -> Position | None:
@@ -30,7 +25,7 @@ class ParsedModule:
         return self.reader.place_of(node)
 
 
-def parse_text(text: str, constants: Constants, operations: Mapping[str, type[Operation]]) -> ParsedModule:
+def parse_text(text: str, constants: Constants, operations: Mapping[str, type[ir.Operation]]) -> ParsedModule:
     """The module that a text describes, printed or written.
 
     Args:
@@ -46,18 +41,18 @@ def parse_text(text: str, constants: Constants, operations: Mapping[str, type[Op
     return ParsedModule(reader.mark(0, module), reader)
 
 
-def _read_module(reader: Reader, operations: Mapping[str, type[Operation]]) -> Module:
+def _read_module(reader: Reader, operations: Mapping[str, type[ir.Operation]]) -> ir.Module:
     reader.expect("module")
     name = reader.prim_name()
     numerics = _read_numerics(reader)
     inputs, outputs, state = (_read_ports(reader, word) for word in ("input", "output", "state"))
-    constants: list[Constant] = []
-    buffers: list[ConstantBuffer] = []
+    constants: list[ir.Constant] = []
+    buffers: list[ir.ConstantBuffer] = []
     while (start := reader.start_of("constant")) is not None:
         if reader.sees("%"):
             constant_name = reader.graph_name()
             reader.expect("=")
-            constants.append(Constant(constant_name, reader.tensor_data()))
+            constants.append(ir.Constant(constant_name, reader.tensor_data()))
         else:
             buffer = read_buffer(reader)
             offset = reader.integer() if reader.accept("at") else None
@@ -65,16 +60,16 @@ def _read_module(reader: Reader, operations: Mapping[str, type[Operation]]) -> M
             if offset is not None:
                 storage = replace(storage, offset=offset)
             reader.expect("=")
-            constant = ConstantBuffer(buffer, reader.tensor_data(), storage, annotations)
+            constant = ir.ConstantBuffer(buffer, reader.tensor_data(), storage, annotations)
             buffers.append(reader.mark(start, constant))
-    functions: list[Function] = []
+    functions: list[ir.Function] = []
     while reader.accept("func"):
         functions.append(read_function(reader, operations))
     named = {constant.buffer.name: constant.buffer for constant in buffers}
     kernels, entries = (_read_primfuncs(reader, word, named) for word in ("kernel", "entry"))
     if not reader.at_end:
         reader.fail("ports, constants, functions, kernels and entries, in this order, or the end")
-    return Module(
+    return ir.Module(
         name,
         tuple(functions),
         tuple(constants),
@@ -97,16 +92,16 @@ def _read_numerics(reader: Reader) -> str | None:
     return numerics
 
 
-def _read_ports(reader: Reader, word: str) -> tuple[Port, ...]:
-    ports: list[Port] = []
+def _read_ports(reader: Reader, word: str) -> tuple[ir.Port, ...]:
+    ports: list[ir.Port] = []
     while (start := reader.start_of(word)) is not None:
         value = read_typed(reader)
-        ports.append(reader.mark(start, Port(value.name, value.type, value.quantization)))
+        ports.append(reader.mark(start, ir.Port(value.name, value.type, value.quantization)))
     return tuple(ports)
 
 
-def _read_primfuncs(reader: Reader, word: str, constants: dict[str, Buffer]) -> tuple[PrimFunc, ...]:
-    found: list[PrimFunc] = []
+def _read_primfuncs(reader: Reader, word: str, constants: dict[str, ir.Buffer]) -> tuple[ir.PrimFunc, ...]:
+    found: list[ir.PrimFunc] = []
     while (is_external := word == "kernel" and reader.accept("extern")) or reader.accept(word):
         found.append(read_primfunc(reader, constants, is_external))
     return tuple(found)

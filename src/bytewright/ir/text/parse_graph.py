@@ -1,16 +1,14 @@
 """Reads printed graph functions; operators and their attributes' classes come from the caller's table."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import is_dataclass
 
-from bytewright.ir.graph import Function, Node, Operation, Quantization, Value
+from bytewright import ir
 from bytewright.ir.text.attribute_types import classes_in_fields
 from bytewright.ir.text.reader import Reader
 
 
-def read_typed(reader: Reader) -> Value:
+def read_typed(reader: Reader) -> ir.Value:
     """`%name : tensor<...> quant(scale, zero point)`."""
     name = reader.graph_name()
     reader.expect(":")
@@ -19,14 +17,14 @@ def read_typed(reader: Reader) -> Value:
     if reader.accept("quant("):
         scale = float(reader.number())
         reader.expect(",")
-        quantization = Quantization(scale, reader.integer())
+        quantization = ir.Quantization(scale, reader.integer())
         reader.expect(")")
-    return Value(name, type_, quantization)
+    return ir.Value(name, type_, quantization)
 
 
-def _read_node(reader: Reader, operations: Mapping[str, type[Operation]]) -> Node:
+def _read_node(reader: Reader, operations: Mapping[str, type[ir.Operation]]) -> ir.Node:
     start = reader.position
-    outputs: list[Value] = []
+    outputs: list[ir.Value] = []
     if not reader.accept("()"):
         outputs.append(read_typed(reader))
         while reader.accept(","):
@@ -42,10 +40,10 @@ def _read_node(reader: Reader, operations: Mapping[str, type[Operation]]) -> Nod
     classes = classes_in_fields(cls) if is_dataclass(cls) else {}
     attributes = reader.keywords("}", classes) if reader.accept("{") else {}
     operation = reader.build(cls, attributes, place)
-    return reader.mark(start, Node(operation, inputs, tuple(outputs), reader.where()))
+    return reader.mark(start, ir.Node(operation, inputs, tuple(outputs), reader.where()))
 
 
-def read_function(reader: Reader, operations: Mapping[str, type[Operation]]) -> Function:
+def read_function(reader: Reader, operations: Mapping[str, type[ir.Operation]]) -> ir.Function:
     """A function, after the word `func`."""
     start = reader.position
     name = reader.prim_name()
@@ -55,7 +53,7 @@ def read_function(reader: Reader, operations: Mapping[str, type[Operation]]) -> 
     reader.expect("(")
     results = reader.items(")", reader.graph_name)
     reader.expect("{")
-    nodes: list[Node] = []
+    nodes: list[ir.Node] = []
     while not reader.accept("}"):
         nodes.append(_read_node(reader, operations))
-    return reader.mark(start, Function(name, parameters, tuple(nodes), results))
+    return reader.mark(start, ir.Function(name, parameters, tuple(nodes), results))

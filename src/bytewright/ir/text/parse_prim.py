@@ -9,49 +9,14 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import cast
 
-from bytewright.ir.expr import (
-    Binary,
-    BinaryOperator,
-    Buffer,
-    Cast,
-    Const,
-    Expr,
-    Load,
-    RingRows,
-    ScalarCall,
-    Select,
-    Var,
-)
-from bytewright.ir.prim import (
-    Access,
-    Allocate,
-    BufferParameter,
-    Call,
-    CallKind,
-    External,
-    For,
-    If,
-    Let,
-    LoopKind,
-    Parameter,
-    ParameterRole,
-    PrimFunc,
-    Region,
-    ScalarParameter,
-    Seq,
-    Statement,
-    Store,
-    View,
-)
+from bytewright import ir
 from bytewright.ir.scalar_functions import SCALAR_FUNCTIONS
-from bytewright.ir.storage import Annotations, Storage, from_annotations
 from bytewright.ir.text.print_prim import PRECEDENCE
 from bytewright.ir.text.reader import Reader
-from bytewright.ir.types import DType
 
 _CONSTANT = re.compile(
     r"(-?(?:(?:inf|nan)(?![\w/])|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?))(?::("
-    + "|".join(dtype.value for dtype in DType)
+    + "|".join(dtype.value for dtype in ir.DType)
     + r")\b)?"
 )
 _MOST_STACK_BYTES = 1 << 31
@@ -62,15 +27,15 @@ _CALL_WORD = re.compile(r"([a-z][a-z0-9_]*)\(")
 class Defined:
     """What is defined at a point of a function."""
 
-    variables: dict[str, Var] = field(default_factory=dict[str, Var])
-    buffers: dict[str, Buffer] = field(default_factory=dict[str, Buffer])
+    variables: dict[str, ir.Var] = field(default_factory=dict[str, ir.Var])
+    buffers: dict[str, ir.Buffer] = field(default_factory=dict[str, ir.Buffer])
 
     def inner(self) -> Defined:
         """The same, for a block: what it defines stays in it."""
         return Defined(dict(self.variables), dict(self.buffers))
 
 
-def read_expression(reader: Reader, names: Defined, binding: int = 0) -> Expr:
+def read_expression(reader: Reader, names: Defined, binding: int = 0) -> ir.Expr:
     """An expression whose operators bind at least as tightly as `binding`."""
     with ExitStack() as depth:
         left = _read_operand(reader, names)
@@ -80,17 +45,17 @@ def read_expression(reader: Reader, names: Defined, binding: int = 0) -> Expr:
                 return left
             reader.expect(operator.value)
             depth.enter_context(reader.nested())  # what was read before is one level deeper now
-            left = Binary(operator, left, read_expression(reader, names, PRECEDENCE[operator] + 1))
+            left = ir.Binary(operator, left, read_expression(reader, names, PRECEDENCE[operator] + 1))
 
 
-def _peek_operator(reader: Reader) -> BinaryOperator | None:
+def _peek_operator(reader: Reader) -> ir.BinaryOperator | None:
     return next((operator for operator in _LONGEST_FIRST if reader.sees(operator.value)), None)
 
 
 _LONGEST_FIRST = sorted(PRECEDENCE, key=lambda operator: (-len(operator.value), operator.value))
 
 
-def _read_operand(reader: Reader, names: Defined) -> Expr:
+def _read_operand(reader: Reader, names: Defined) -> ir.Expr:
     start = reader.position
     if reader.accept("("):
         with reader.nested():
@@ -99,7 +64,7 @@ def _read_operand(reader: Reader, names: Defined) -> Expr:
         return inner
     for text, value in (("true", 1), ("false", 0)):
         if reader.accept(text):
-            return Const(value, DType.BOOL)
+            return ir.Const(value, ir.DType.BOOL)
     if (found := reader.match(_CONSTANT)) is not None:
         return _constant(reader, reader.value_of(found[1], start), found[2], start)
     if (found := reader.match(_CALL_WORD)) is not None:
@@ -107,7 +72,7 @@ def _read_operand(reader: Reader, names: Defined) -> Expr:
     name = reader.prim_name()
     if reader.accept("["):
         buffer = _buffer(reader, names, name, start)
-        return Load(buffer, _read_indices(reader, names))
+        return ir.Load(buffer, _read_indices(reader, names))
     if name in names.variables:
         return names.variables[name]
     if name in names.buffers:
@@ -119,45 +84,45 @@ def _read_operand(reader: Reader, names: Defined) -> Expr:
     )
 
 
-def _constant(reader: Reader, number: int | float, suffix: str | None, start: int) -> Const:
+def _constant(reader: Reader, number: int | float, suffix: str | None, start: int) -> ir.Const:
     """A number of its type; without one it is an `i32`."""
-    dtype = DType.I32 if suffix is None else DType(suffix)
+    dtype = ir.DType.I32 if suffix is None else ir.DType(suffix)
     if dtype.is_integer and not isinstance(number, int):
         help_text = f"{number}:f32" if suffix is None else None
         reader.refuse(f"{number} is no {dtype.value}", start, help_text)
     if dtype.is_integer and not dtype.bounds[0] <= number <= dtype.bounds[1]:
         low, high = dtype.bounds
         reader.refuse(f"{number} is no {dtype.value}, which is {low} to {high}", start)
-    return Const(number, dtype)
+    return ir.Const(number, dtype)
 
 
-def _read_indices(reader: Reader, names: Defined) -> tuple[Expr, ...]:
+def _read_indices(reader: Reader, names: Defined) -> tuple[ir.Expr, ...]:
     with reader.nested():
         return reader.items("]", lambda: read_expression(reader, names))
 
 
-def _read_application(reader: Reader, names: Defined, word: str, start: int) -> Expr:
+def _read_application(reader: Reader, names: Defined, word: str, start: int) -> ir.Expr:
     with reader.nested():
         operands = reader.items(")", lambda: read_expression(reader, names))
     match operands:
         case _ if (function := SCALAR_FUNCTIONS.get(word)) and len(operands) == len(function.parameters):
-            return ScalarCall(function, operands)
+            return ir.ScalarCall(function, operands)
         case (operand,) if word in _DTYPES:
-            return Cast(operand, _DTYPES[word])
+            return ir.Cast(operand, _DTYPES[word])
         case (left, right) if word in ("min", "max"):
-            return Binary(BinaryOperator(word), left, right)
+            return ir.Binary(ir.BinaryOperator(word), left, right)
         case (condition, if_true, if_false) if word == "select":
-            return Select(condition, if_true, if_false)
+            return ir.Select(condition, if_true, if_false)
         case _:
             what = f"'{word}' of {len(operands)} operands does not exist"
             known = ", ".join([*SCALAR_FUNCTIONS, *_DTYPES, "min", "max", "select"])
             return reader.refuse(what, start, f"there are {known}")
 
 
-_DTYPES = {dtype.value: dtype for dtype in DType}
+_DTYPES = {dtype.value: dtype for dtype in ir.DType}
 
 
-def _buffer(reader: Reader, names: Defined, name: str, start: int) -> Buffer:
+def _buffer(reader: Reader, names: Defined, name: str, start: int) -> ir.Buffer:
     if name in names.buffers:
         return names.buffers[name]
     if name in names.variables:
@@ -170,26 +135,26 @@ def _meant(name: str, known: Mapping[str, object]) -> str | None:
     return f"did you mean '{close[0]}'?" if close else None
 
 
-def _read_buffer_name(reader: Reader, names: Defined) -> Buffer:
+def _read_buffer_name(reader: Reader, names: Defined) -> ir.Buffer:
     start = reader.position
     return _buffer(reader, names, reader.prim_name(), start)
 
 
-def _read_region(reader: Reader, names: Defined) -> Region:
+def _read_region(reader: Reader, names: Defined) -> ir.Region:
     reader.expect("&")
     buffer = _read_buffer_name(reader, names)
     if not reader.accept("["):
-        return Region(buffer)
-    return Region(buffer, _read_indices(reader, names))
+        return ir.Region(buffer)
+    return ir.Region(buffer, _read_indices(reader, names))
 
 
-def _read_variable(reader: Reader) -> Var:
+def _read_variable(reader: Reader) -> ir.Var:
     name = reader.prim_name()
     reader.expect(":")
-    return Var(name, reader.dtype())
+    return ir.Var(name, reader.dtype())
 
 
-def read_buffer(reader: Reader) -> Buffer:
+def read_buffer(reader: Reader) -> ir.Buffer:
     """`name : buffer<...>`; without `align=` it is aligned to its elements."""
     name = reader.prim_name()
     reader.expect(":")
@@ -204,60 +169,60 @@ def read_buffer(reader: Reader) -> Buffer:
         elif reader.accept("ring=") and rows is None:
             axis = reader.integer()
             reader.expect(":")
-            rows = RingRows(axis, reader.integer())
+            rows = ir.RingRows(axis, reader.integer())
         else:
             reader.fail("a scope in quotes, 'align=' or 'ring='")
     reader.expect(">")
-    return Buffer(name, shape, dtype, scope, alignment, rows)
+    return ir.Buffer(name, shape, dtype, scope, alignment, rows)
 
 
-def read_block(reader: Reader, names: Defined) -> Seq:
+def read_block(reader: Reader, names: Defined) -> ir.Seq:
     """Statements between braces."""
     start = reader.position
     reader.expect("{")
     inner = names.inner()
-    statements: list[Statement] = []
+    statements: list[ir.Statement] = []
     with reader.nested():
         while not reader.accept("}"):
             if reader.at_end:
                 reader.refuse("this block does not end", start, "close it with '}'")
             begin = reader.position
             statements.append(reader.mark(begin, _read_statement(reader, inner)))
-    return reader.mark(start, Seq(tuple(statements)))
+    return reader.mark(start, ir.Seq(tuple(statements)))
 
 
-def _read_statement(reader: Reader, names: Defined) -> Statement:
+def _read_statement(reader: Reader, names: Defined) -> ir.Statement:
     if reader.sees("{"):
         return read_block(reader, names)
     start = reader.position
     for word, read in _STATEMENTS:
         if reader.accept(word):
             return read(reader, names)
-    for kind in CallKind:
+    for kind in ir.CallKind:
         if reader.accept(kind.value):
             return _read_call(reader, names, kind)
     name = reader.prim_name()
     if reader.sees("("):
         reader.refuse(f"'{name}' is no statement", start, f"a call is written call_extern {name}(...)")
     if not reader.sees("["):
-        known = ", ".join([*(word for word, _ in _STATEMENTS), *(kind.value for kind in CallKind)])
+        known = ", ".join([*(word for word, _ in _STATEMENTS), *(kind.value for kind in ir.CallKind)])
         scalar = f"; an element is {name}[...], of a buffer without axes {name}[]"
         reader.refuse(f"no statement begins with '{name}'", start, f"there are {known}{scalar}")
     buffer = _buffer(reader, names, name, start)
     reader.expect("[")
     indices = _read_indices(reader, names)
     reader.expect("=")
-    return Store(buffer, indices, read_expression(reader, names))
+    return ir.Store(buffer, indices, read_expression(reader, names))
 
 
-def _read_for(reader: Reader, names: Defined) -> For:
+def _read_for(reader: Reader, names: Defined) -> ir.For:
     variable = _read_variable(reader)
     reader.expect("in")
     begin = read_expression(reader, names)
     reader.expect("..")
     end = read_expression(reader, names)
-    kind = next((kind for kind in LoopKind if reader.accept(kind.value)), LoopKind.SERIAL)
-    private: tuple[Buffer, ...] = ()
+    kind = next((kind for kind in ir.LoopKind if reader.accept(kind.value)), ir.LoopKind.SERIAL)
+    private: tuple[ir.Buffer, ...] = ()
     if reader.accept("private"):
         reader.expect("(")
         private = reader.items(")", lambda: _read_buffer_name(reader, names))
@@ -268,34 +233,34 @@ def _read_for(reader: Reader, names: Defined) -> For:
         reader.expect(")")
     inner = names.inner()
     inner.variables[variable.name] = variable
-    return For(variable, begin, end, read_block(reader, inner), kind, private, note)
+    return ir.For(variable, begin, end, read_block(reader, inner), kind, private, note)
 
 
-def _read_if(reader: Reader, names: Defined) -> If:
+def _read_if(reader: Reader, names: Defined) -> ir.If:
     condition = read_expression(reader, names)
     then = read_block(reader, names)
     if not reader.accept("else"):
-        return If(condition, then)
+        return ir.If(condition, then)
     start = reader.position
     if reader.accept("if"):
         with reader.nested():
             inner = reader.mark(start, _read_if(reader, names))
-        return If(condition, then, reader.mark(start, Seq((inner,))))
-    return If(condition, then, read_block(reader, names))
+        return ir.If(condition, then, reader.mark(start, ir.Seq((inner,))))
+    return ir.If(condition, then, read_block(reader, names))
 
 
-def _read_let(reader: Reader, names: Defined) -> Let:
+def _read_let(reader: Reader, names: Defined) -> ir.Let:
     variable = _read_variable(reader)
     reader.expect("=")
     value = read_expression(reader, names)
     names.variables[variable.name] = variable
-    return Let(variable, value)
+    return ir.Let(variable, value)
 
 
-def _read_allocate(reader: Reader, names: Defined) -> Allocate:
+def _read_allocate(reader: Reader, names: Defined) -> ir.Allocate:
     buffer = read_buffer(reader)
     names.buffers[buffer.name] = buffer
-    return Allocate(buffer, *read_storage(reader))
+    return ir.Allocate(buffer, *read_storage(reader))
 
 
 def _accepts_attributes(reader: Reader) -> bool:
@@ -303,16 +268,16 @@ def _accepts_attributes(reader: Reader) -> bool:
     return not reader.sees_match(_BLOCK) and reader.accept("{")
 
 
-def read_storage(reader: Reader) -> tuple[Storage, Annotations]:
+def read_storage(reader: Reader) -> tuple[ir.Storage, ir.Annotations]:
     """`{key=value, ...}`, or nothing."""
     if not _accepts_attributes(reader):
-        return Storage(), ()
+        return ir.Storage(), ()
     start = reader.position
     found = reader.keywords("}", {})
     for name, value in found.items():
         if not (type(value) in (int, str) or _is_texts(value)):
             reader.refuse(f"annotation '{name}' is a whole number, a text, or a tuple of texts", start)
-    return from_annotations(tuple(found.items()))
+    return ir.from_annotations(tuple(found.items()))
 
 
 def _is_texts(value: object) -> bool:
@@ -321,17 +286,17 @@ def _is_texts(value: object) -> bool:
     )
 
 
-def _read_view(reader: Reader, names: Defined) -> View:
+def _read_view(reader: Reader, names: Defined) -> ir.View:
     buffer = read_buffer(reader)
     reader.expect("=")
     source = _read_region(reader, names)
     condition = read_expression(reader, names) if reader.accept("if") else None
     otherwise = _read_region(reader, names) if reader.accept("else") else None
     names.buffers[buffer.name] = buffer
-    return View(buffer, source, condition, otherwise)
+    return ir.View(buffer, source, condition, otherwise)
 
 
-_STATEMENTS: tuple[tuple[str, Callable[[Reader, Defined], Statement]], ...] = (
+_STATEMENTS: tuple[tuple[str, Callable[[Reader, Defined], ir.Statement]], ...] = (
     ("for", _read_for),
     ("if", _read_if),
     ("let", _read_let),
@@ -347,7 +312,7 @@ _BLOCK = re.compile(
 )
 
 
-def _read_call(reader: Reader, names: Defined, kind: CallKind) -> Call:
+def _read_call(reader: Reader, names: Defined, kind: ir.CallKind) -> ir.Call:
     callee = reader.prim_name()
     reader.expect("(")
     arguments = reader.items(
@@ -364,28 +329,28 @@ def _read_call(reader: Reader, names: Defined, kind: CallKind) -> Call:
         reader.refuse(
             'touched_by is a tuple of devices for each argument, such as (("cpu",), ("npu",))', start
         )
-    return Call(callee, arguments, kind, operators, touched_by, reader.where())
+    return ir.Call(callee, arguments, kind, operators, touched_by, reader.where())
 
 
-def _read_parameter(reader: Reader, names: Defined) -> Parameter:
+def _read_parameter(reader: Reader, names: Defined) -> ir.Parameter:
     start = reader.position
     name = reader.prim_name()
     reader.expect(":")
     if not reader.sees("buffer<"):
-        variable = Var(name, reader.dtype())
+        variable = ir.Var(name, reader.dtype())
         names.variables[name] = variable
-        return reader.mark(start, ScalarParameter(variable))
+        return reader.mark(start, ir.ScalarParameter(variable))
     reader.position = start
     buffer = read_buffer(reader)
     names.buffers[buffer.name] = buffer
-    access = next((access for access in Access if reader.accept(access.value)), None)
+    access = next((access for access in ir.Access if reader.accept(access.value)), None)
     if access is None:
-        reader.fail(f"an access ({', '.join(access.value for access in Access)})")
-    role = next((role for role in ParameterRole if reader.accept(role.value)), ParameterRole.ACTIVATION)
-    return reader.mark(start, BufferParameter(buffer, access, role))
+        reader.fail(f"an access ({', '.join(access.value for access in ir.Access)})")
+    role = next((role for role in ir.ParameterRole if reader.accept(role.value)), ir.ParameterRole.ACTIVATION)
+    return reader.mark(start, ir.BufferParameter(buffer, access, role))
 
 
-def read_primfunc(reader: Reader, constants: dict[str, Buffer], is_external: bool = False) -> PrimFunc:
+def read_primfunc(reader: Reader, constants: dict[str, ir.Buffer], is_external: bool = False) -> ir.PrimFunc:
     """A function, after the word `kernel`, `extern` or `entry`."""
     start = reader.position
     name = reader.prim_name()
@@ -405,14 +370,14 @@ def read_primfunc(reader: Reader, constants: dict[str, Buffer], is_external: boo
         noalias.append((pair[0], pair[1]))
     where = reader.where()
     has_body = external is None or reader.sees("{")
-    body = read_block(reader, names) if has_body else Seq(())
-    function = PrimFunc(name, parameters, body, tuple(noalias), device, where, external)
+    body = read_block(reader, names) if has_body else ir.Seq(())
+    function = ir.PrimFunc(name, parameters, body, tuple(noalias), device, where, external)
     return reader.mark(start, function)
 
 
-def _read_external(reader: Reader) -> External:
+def _read_external(reader: Reader) -> ir.External:
     start = reader.position
     stack_bytes = reader.integer() if reader.accept("stack=") else None
     if stack_bytes is not None and not 0 <= stack_bytes <= _MOST_STACK_BYTES:
         reader.refuse(f"a stack of {stack_bytes} B makes no sense", start)
-    return External(stack_bytes, reader.accept("status"))
+    return ir.External(stack_bytes, reader.accept("status"))

@@ -4,13 +4,9 @@ Equal modules print equally, names come in the module's order, and no weight app
 passes differ only in what changed.
 """
 
-from __future__ import annotations
-
 from dataclasses import fields, is_dataclass, replace
 
-from bytewright.ir.data import TensorData
-from bytewright.ir.module import ConstantBuffer, Module, Port
-from bytewright.ir.storage import Annotations
+from bytewright import ir
 from bytewright.ir.text.notation import format_data, prim_name, wrapped
 from bytewright.ir.text.print_graph import format_typed, print_constants, print_function
 from bytewright.ir.text.print_prim import (
@@ -21,7 +17,7 @@ from bytewright.ir.text.print_prim import (
 )
 
 
-def print_module(module: Module) -> str:
+def print_module(module: ir.Module) -> str:
     """The module's text, which `parse_text` reads back given the constants."""
     ports = (("input", module.inputs), ("output", module.outputs), ("state", module.state))
     border = [line for word, group in ports for port in group for line in _port(word, port)]
@@ -38,12 +34,12 @@ def print_module(module: Module) -> str:
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
-def module_data(module: Module) -> dict[str, TensorData]:
+def module_data(module: ir.Module) -> dict[str, ir.TensorData]:
     """The constants of a module by digest: what `parse_text` needs beside the text."""
     return {data.digest: data for data in named_constants(module).values()}
 
 
-def named_constants(module: Module) -> dict[str, TensorData]:
+def named_constants(module: ir.Module) -> dict[str, ir.TensorData]:
     """Each of the module's constants once, by the first of its names; without one of its own, by its digest."""
     found = [(constant.name, constant.data) for constant in module.constants]
     found.extend((constant.buffer.name, constant.data) for constant in module.constant_buffers)
@@ -51,8 +47,10 @@ def named_constants(module: Module) -> dict[str, TensorData]:
         for node in function.nodes:
             if is_dataclass(node.operation):
                 attributes = (getattr(node.operation, field.name) for field in fields(node.operation))
-                found.extend((value.digest, value) for value in attributes if isinstance(value, TensorData))
-    named: dict[str, TensorData] = {}
+                found.extend(
+                    (value.digest, value) for value in attributes if isinstance(value, ir.TensorData)
+                )
+    named: dict[str, ir.TensorData] = {}
     digests: set[str] = set()
     for name, data in found:
         digest = data.digest
@@ -62,15 +60,15 @@ def named_constants(module: Module) -> dict[str, TensorData]:
     return named
 
 
-def _attributes(module: Module) -> Annotations:
+def _attributes(module: ir.Module) -> ir.Annotations:
     return () if module.numerics is None else (("numerics", module.numerics),)
 
 
-def _port(word: str, port: Port) -> list[str]:
+def _port(word: str, port: ir.Port) -> list[str]:
     return wrapped(f"{word} {format_typed(port.name, port.type, port.quantization)}", "")
 
 
-def _constant_buffer(constant: ConstantBuffer) -> list[str]:
+def _constant_buffer(constant: ir.ConstantBuffer) -> list[str]:
     name, type_ = prim_name(constant.buffer.name), format_buffer_type(constant.buffer)
     offset = "" if constant.storage.offset is None else f" at {constant.storage.offset}"
     annotations = format_storage(replace(constant, storage=replace(constant.storage, offset=None)))

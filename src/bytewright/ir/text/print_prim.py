@@ -1,41 +1,8 @@
 """Prints PrimFuncs. Expressions carry the fewest parentheses that keep their tree."""
 
-from __future__ import annotations
-
 from typing import assert_never
 
-from bytewright.ir.expr import (
-    Binary,
-    BinaryOperator,
-    Buffer,
-    Cast,
-    Const,
-    Expr,
-    Load,
-    ScalarCall,
-    Select,
-    Var,
-)
-from bytewright.ir.module import ConstantBuffer
-from bytewright.ir.prim import (
-    Allocate,
-    BufferParameter,
-    Call,
-    External,
-    For,
-    If,
-    Let,
-    LoopKind,
-    Parameter,
-    PrimFunc,
-    Region,
-    ScalarParameter,
-    Seq,
-    Statement,
-    Store,
-    View,
-)
-from bytewright.ir.storage import Annotations, to_annotations
+from bytewright import ir
 from bytewright.ir.text.notation import (
     INDENT,
     Notes,
@@ -47,35 +14,34 @@ from bytewright.ir.text.notation import (
     where_suffix,
     wrapped,
 )
-from bytewright.ir.types import DType, format_shape
 from bytewright.ir.walk import as_any
 
 # Operators written between their operands, from the loosest binding to the tightest; all group to the left.
-PRECEDENCE: dict[BinaryOperator, int] = {
-    BinaryOperator.LOGICAL_OR: 1,
-    BinaryOperator.LOGICAL_AND: 2,
-    BinaryOperator.EQ: 3,
-    BinaryOperator.LT: 4,
-    BinaryOperator.LE: 4,
-    BinaryOperator.GT: 4,
-    BinaryOperator.GE: 4,
-    BinaryOperator.AND: 5,
-    BinaryOperator.SHL: 6,
-    BinaryOperator.SHR: 6,
-    BinaryOperator.ADD: 7,
-    BinaryOperator.SUB: 7,
-    BinaryOperator.MUL: 8,
-    BinaryOperator.DIV: 8,
-    BinaryOperator.MOD: 8,
+PRECEDENCE: dict[ir.BinaryOperator, int] = {
+    ir.BinaryOperator.LOGICAL_OR: 1,
+    ir.BinaryOperator.LOGICAL_AND: 2,
+    ir.BinaryOperator.EQ: 3,
+    ir.BinaryOperator.LT: 4,
+    ir.BinaryOperator.LE: 4,
+    ir.BinaryOperator.GT: 4,
+    ir.BinaryOperator.GE: 4,
+    ir.BinaryOperator.AND: 5,
+    ir.BinaryOperator.SHL: 6,
+    ir.BinaryOperator.SHR: 6,
+    ir.BinaryOperator.ADD: 7,
+    ir.BinaryOperator.SUB: 7,
+    ir.BinaryOperator.MUL: 8,
+    ir.BinaryOperator.DIV: 8,
+    ir.BinaryOperator.MOD: 8,
 }
 _TIGHTEST = max(PRECEDENCE.values()) + 1
 # Nobody remembers how these bind, so their operands stand in parentheses.
-_PARENTHESISED = frozenset({BinaryOperator.SHL, BinaryOperator.SHR, BinaryOperator.AND})
+_PARENTHESISED = frozenset({ir.BinaryOperator.SHL, ir.BinaryOperator.SHR, ir.BinaryOperator.AND})
 
 
-def format_buffer_type(buffer: Buffer) -> str:
+def format_buffer_type(buffer: ir.Buffer) -> str:
     """`buffer<1x64xi8, "global.sram", align=16, ring=1:3>`: everything but the name."""
-    shape = format_shape(buffer.shape) + "x" if buffer.shape else ""
+    shape = ir.format_shape(buffer.shape) + "x" if buffer.shape else ""
     parts = [f"{shape}{buffer.dtype.value}"]
     if buffer.scope is not None:
         parts.append(f'"{buffer.scope}"')
@@ -85,30 +51,30 @@ def format_buffer_type(buffer: Buffer) -> str:
     return f"buffer<{', '.join(parts)}>"
 
 
-def format_expression(expression: Expr, binding: int = 0) -> str:
+def format_expression(expression: ir.Expr, binding: int = 0) -> str:
     """The expression's text, in parentheses if it binds less tightly than its surroundings ask."""
     node = as_any(expression)
     match node:
-        case Const():
+        case ir.Const():
             return _format_constant(node)
-        case Var():
+        case ir.Var():
             return prim_name(node.name)
-        case Load():
+        case ir.Load():
             return _element(node.buffer, node.indices)
-        case Cast():
+        case ir.Cast():
             return f"{node.dtype.value}({format_expression(node.operand)})"
-        case ScalarCall():
+        case ir.ScalarCall():
             return f"{node.function.name}({', '.join(map(format_expression, node.operands))})"
-        case Select():
+        case ir.Select():
             sides = (node.condition, node.if_true, node.if_false)
             return f"select({', '.join(format_expression(side) for side in sides)})"
-        case Binary():
+        case ir.Binary():
             return _format_binary(node, binding)
         case _:
             assert_never(node)
 
 
-def _format_binary(node: Binary, binding: int) -> str:
+def _format_binary(node: ir.Binary, binding: int) -> str:
     if node.operator not in PRECEDENCE:
         return f"{node.operator.value}({format_expression(node.left)}, {format_expression(node.right)})"
     own = PRECEDENCE[node.operator]
@@ -119,64 +85,64 @@ def _format_binary(node: Binary, binding: int) -> str:
     return f"({text})" if own < binding else text
 
 
-def _format_constant(node: Const) -> str:
-    if node.dtype is DType.BOOL and node.value in (0, 1):
+def _format_constant(node: ir.Const) -> str:
+    if node.dtype is ir.DType.BOOL and node.value in (0, 1):
         return "true" if node.value else "false"
-    suffix = "" if node.dtype is DType.I32 else f":{node.dtype.value}"
+    suffix = "" if node.dtype is ir.DType.I32 else f":{node.dtype.value}"
     return f"{node.value!r}{suffix}"
 
 
-def _element(buffer: Buffer, indices: tuple[Expr, ...]) -> str:
+def _element(buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> str:
     return f"{prim_name(buffer.name)}[{', '.join(format_expression(index) for index in indices)}]"
 
 
-def format_region(region: Region) -> str:
+def format_region(region: ir.Region) -> str:
     """`&input[y, 0]`, or `&input` for the whole."""
     element = _element(region.buffer, region.indices)
     return f"&{element if region.indices else prim_name(region.buffer.name)}"
 
 
-def format_statement(statement: Statement) -> str:
+def format_statement(statement: ir.Statement) -> str:
     """The statement's own line, before wrapping; blocks end with their opening brace."""
     match statement:
-        case Seq():
+        case ir.Seq():
             return "{"
-        case For():
+        case ir.For():
             begin, end = format_expression(statement.begin), format_expression(statement.end)
-            kind = "" if statement.kind is LoopKind.SERIAL else f" {statement.kind.value}"
+            kind = "" if statement.kind is ir.LoopKind.SERIAL else f" {statement.kind.value}"
             names = ", ".join(prim_name(buffer.name) for buffer in statement.private)
             private = f" private({names})" if names else ""
             note = f" note({quoted(statement.note)})" if statement.note else ""
             return f"for {_variable(statement.variable)} in {begin} .. {end}{kind}{private}{note} {{"
-        case If():
+        case ir.If():
             return f"if {format_expression(statement.condition)} {{"
-        case Let():
+        case ir.Let():
             return f"let {_variable(statement.variable)} = {format_expression(statement.value)}"
-        case Allocate():
+        case ir.Allocate():
             return f"allocate {_buffer(statement.buffer)}{format_storage(statement)}"
-        case View():
+        case ir.View():
             return _format_view(statement)
-        case Store():
+        case ir.Store():
             value = format_expression(statement.value)
             return f"{_element(statement.buffer, statement.indices)} = {value}"
-        case Call():
+        case ir.Call():
             return _format_call(statement)
         case _:
             assert_never(statement)
 
 
-def format_storage(definition: Allocate | ConstantBuffer) -> str:
+def format_storage(definition: ir.Allocate | ir.ConstantBuffer) -> str:
     """What is said of a definition, first what no pass owns."""
-    return format_annotations((*definition.annotations, *to_annotations(definition.storage)))
+    return format_annotations((*definition.annotations, *ir.to_annotations(definition.storage)))
 
 
-def format_annotations(annotations: Annotations) -> str:
+def format_annotations(annotations: ir.Annotations) -> str:
     """` {key=value, ...}`, or nothing."""
     pairs = ", ".join(f"{attribute_name(key)}={format_value(value)}" for key, value in annotations)
     return f" {{{pairs}}}" if pairs else ""
 
 
-def _format_view(view: View) -> str:
+def _format_view(view: ir.View) -> str:
     text = f"view {_buffer(view.buffer)} = {format_region(view.source)}"
     if view.condition is not None:
         text += f" if {format_expression(view.condition)}"
@@ -185,9 +151,9 @@ def _format_view(view: View) -> str:
     return text
 
 
-def _format_call(call: Call) -> str:
+def _format_call(call: ir.Call) -> str:
     arguments = ", ".join(
-        format_region(argument) if isinstance(argument, Region) else format_expression(argument)
+        format_region(argument) if isinstance(argument, ir.Region) else format_expression(argument)
         for argument in call.arguments
     )
     attributes: list[str] = []
@@ -199,26 +165,26 @@ def _format_call(call: Call) -> str:
     return f"{call.kind.value} {prim_name(call.callee)}({arguments}){braces}{where_suffix(call.where)}"
 
 
-def _variable(variable: Var) -> str:
+def _variable(variable: ir.Var) -> str:
     return f"{prim_name(variable.name)} : {variable.dtype.value}"
 
 
-def _buffer(buffer: Buffer) -> str:
+def _buffer(buffer: ir.Buffer) -> str:
     return f"{prim_name(buffer.name)} : {format_buffer_type(buffer)}"
 
 
-def format_parameter(parameter: Parameter) -> str:
+def format_parameter(parameter: ir.Parameter) -> str:
     """`input : buffer<...> r activation`, or `rows : i32`."""
     match parameter:
-        case BufferParameter():
+        case ir.BufferParameter():
             return f"{_buffer(parameter.buffer)} {parameter.access.value} {parameter.role.value}"
-        case ScalarParameter():
+        case ir.ScalarParameter():
             return _variable(parameter.variable)
         case _:
             assert_never(parameter)
 
 
-def print_sequence(sequence: Seq, indent: str = "", notes: Notes | None = None) -> list[str]:
+def print_sequence(sequence: ir.Seq, indent: str = "", notes: Notes | None = None) -> list[str]:
     """The lines of the statements of a sequence."""
     remarks = notes or {}
     lines: list[str] = []
@@ -226,11 +192,11 @@ def print_sequence(sequence: Seq, indent: str = "", notes: Notes | None = None) 
         lines.extend(wrapped(format_statement(statement), indent))
         lines.extend(note_lines(statement, remarks, indent))
         match statement:
-            case Seq():
+            case ir.Seq():
                 lines.extend(print_sequence(statement, indent + INDENT, remarks))
-            case For():
+            case ir.For():
                 lines.extend(print_sequence(statement.body, indent + INDENT, remarks))
-            case If():
+            case ir.If():
                 lines.extend(print_sequence(statement.then, indent + INDENT, remarks))
                 if statement.otherwise is not None:
                     lines.append(f"{indent}}} else {{")
@@ -241,14 +207,14 @@ def print_sequence(sequence: Seq, indent: str = "", notes: Notes | None = None) 
     return lines
 
 
-def _format_external(external: External | None) -> str:
+def _format_external(external: ir.External | None) -> str:
     if external is None:
         return ""
     stack = "" if external.stack_bytes is None else f" stack={external.stack_bytes}"
     return f"{stack}{' status' if external.returns_status else ''}"
 
 
-def print_primfunc(function: PrimFunc, word: str = "kernel", notes: Notes | None = None) -> str:
+def print_primfunc(function: ir.PrimFunc, word: str = "kernel", notes: Notes | None = None) -> str:
     """The function's text, with remarks under the lines that they concern; `word` is `kernel` or `entry`."""
     remarks = notes or {}
     if function.external is not None:

@@ -3,8 +3,6 @@
 A comment begins with `#` and ends with its line. The reader remembers where the nodes that it was told of began.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from bisect import bisect_right
@@ -16,12 +14,10 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
+from bytewright import ir
 from bytewright.ir.analyses.depth import MAX_DEPTH
-from bytewright.ir.data import TensorData
-from bytewright.ir.scope import Scope, parse_scope
 from bytewright.ir.text.attribute_types import attribute_faults
 from bytewright.ir.text.notation import GRAPH_NAME, KEYWORDS, PRIM_NAME, parse_where
-from bytewright.ir.types import DType, Extent, Symbol, TensorType, VirtualDevice
 from bytewright.ir.where import NOWHERE, Where
 
 Item = TypeVar("Item")
@@ -32,7 +28,9 @@ _SPACE = re.compile(r"(?:\s+|#[^\n]*)*")
 _STRING = re.compile(r'"(?:\\.|[^"\\])*"')
 _NUMBER = re.compile(r"-?(?:(?:inf|nan)(?![\w/])|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)")
 _EXTENT = re.compile(r"(?:(\d+)|([A-Za-z_]\w*)\[(-?\d+)\.\.(-?\d+)\])x")
-_DTYPE = re.compile("|".join(sorted((dtype.value for dtype in DType), key=lambda name: (-len(name), name))))
+_DTYPE = re.compile(
+    "|".join(sorted((dtype.value for dtype in ir.DType), key=lambda name: (-len(name), name)))
+)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _PLACE_WORD = re.compile(r'[^\s">,]+')
 _DIGEST = re.compile(r"[0-9a-f]{12}")
@@ -69,8 +67,8 @@ class ParseError(ValueError):
 class Constants:
     """The values that a text refers to, by the digest of their bytes or by a name."""
 
-    by_digest: Mapping[str, TensorData] = field(default_factory=dict[str, TensorData])
-    by_name: Mapping[str, TensorData] = field(default_factory=dict[str, TensorData])
+    by_digest: Mapping[str, ir.TensorData] = field(default_factory=dict[str, ir.TensorData])
+    by_name: Mapping[str, ir.TensorData] = field(default_factory=dict[str, ir.TensorData])
 
 
 class Reader:
@@ -251,47 +249,47 @@ class Reader:
 
     # Types and places
 
-    def dtype(self) -> DType:
+    def dtype(self) -> ir.DType:
         """An element type."""
         found = self.match(_DTYPE) or self.fail("an element type")
-        return DType(found[0])
+        return ir.DType(found[0])
 
-    def shape_and_dtype(self) -> tuple[tuple[Extent, ...], DType]:
+    def shape_and_dtype(self) -> tuple[tuple[ir.Extent, ...], ir.DType]:
         """`1x64xi8`."""
-        shape: list[Extent] = []
+        shape: list[ir.Extent] = []
         while found := self.match(_EXTENT):
             numbers = [number for number in found.group(1, 3, 4) if number is not None]
             extents = [int(self.value_of(number, found.start())) for number in numbers]
-            shape.append(extents[0] if found[2] is None else Symbol(found[2], extents[0], extents[1]))
+            shape.append(extents[0] if found[2] is None else ir.Symbol(found[2], extents[0], extents[1]))
         return tuple(shape), self.dtype()
 
-    def scope(self) -> Scope:
+    def scope(self) -> ir.Scope:
         """A scope in quotes."""
         start = self.position
         text = self.string()
         try:
-            return parse_scope(text)
+            return ir.parse_scope(text)
         except ValueError as error:
             self.refuse(str(error), start)
 
-    def tensor_type(self) -> TensorType:
+    def tensor_type(self) -> ir.TensorType:
         """`tensor<1x64xi8, @cpu "global.sram">`."""
         self.expect("tensor<")
         shape, dtype = self.shape_and_dtype()
-        place = VirtualDevice()
+        place = ir.VirtualDevice()
         if self.accept(","):
             self.expect("@")
             device = None if self.accept("?") else self._place_word()
             target = self._place_word() if self.accept("target=") else None
-            place = VirtualDevice(device, target, self.scope() if self.sees('"') else None)
+            place = ir.VirtualDevice(device, target, self.scope() if self.sees('"') else None)
         self.expect(">")
-        return TensorType(shape, dtype, place)
+        return ir.TensorType(shape, dtype, place)
 
     def _place_word(self) -> str:
         found = self.match(_PLACE_WORD) or self.fail("a device or a target")
         return found[0]
 
-    def tensor_data(self) -> TensorData:
+    def tensor_data(self) -> ir.TensorData:
         """`data<64xi32>`, then the digest of its bytes, a name in quotes, or the values: `[1, -2, 3]`, row by row."""
         start = self.position
         self.expect("data<")
@@ -309,26 +307,26 @@ class Reader:
         found = self._constants.by_digest.get(digest)
         if found is None:
             self.refuse(f"no constant with the digest {digest} was given", place)
-        wanted = TensorData(fixed, dtype, found.content)
+        wanted = ir.TensorData(fixed, dtype, found.content)
         if wanted.type.size_bytes != len(found.content):
             size = f"{wanted.type.size_bytes} B, the bytes of {digest} are {len(found.content)}"
             self.refuse(f"{wanted.type} has {size}", place)
         return wanted
 
-    def _named(self, shape: tuple[int, ...], dtype: DType) -> TensorData:
+    def _named(self, shape: tuple[int, ...], dtype: ir.DType) -> ir.TensorData:
         place = self.position
         name = self.string()
         found = self._constants.by_name.get(name)
         if found is None:
             self.refuse(f"no constant with the name '{name}' was given", place)
         if (found.shape, found.dtype) != (shape, dtype):
-            self.refuse(f"'{name}' is {found.type}, not {TensorType(shape, dtype)}", place)
+            self.refuse(f"'{name}' is {found.type}, not {ir.TensorType(shape, dtype)}", place)
         return found
 
-    def _values(self, shape: tuple[int, ...], dtype: DType, start: int) -> TensorData:
+    def _values(self, shape: tuple[int, ...], dtype: ir.DType, start: int) -> ir.TensorData:
         def value() -> int | float:
             begin = self.position
-            if dtype is DType.BOOL:
+            if dtype is ir.DType.BOOL:
                 return int(self.accept("true") or (self.expect("false") or False))
             number = self.number()
             low, high = dtype.bounds if dtype.is_integer else (number, number)
@@ -337,10 +335,10 @@ class Reader:
             return number
 
         values = self.items("]", value)
-        type_ = TensorType(shape, dtype)
+        type_ = ir.TensorType(shape, dtype)
         if len(values) != type_.num_elements:
             self.refuse(f"{type_} has {type_.num_elements} elements, {len(values)} are given", start)
-        return TensorData(shape, dtype, np.array(values, dtype=dtype.numpy).tobytes())
+        return ir.TensorData(shape, dtype, np.array(values, dtype=dtype.numpy).tobytes())
 
     def where(self) -> Where:
         """The place at the end of a line, if there is one."""

@@ -4,14 +4,10 @@ Every module of kernels and an entry passes here before storage is decided, read
 nothing that can be written ends as a bug in Bytewright.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
+from bytewright import ir
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.ir.graph import Function
-from bytewright.ir.module import ConstantBuffer, Module
-from bytewright.ir.prim import BufferParameter, PrimFunc, ScalarParameter, Statement
 from bytewright.ir.text.print_prim import format_parameter, format_statement
 from bytewright.ir.verify.stages import Stage, find_violations
 from bytewright.ir.verify.verify_program import missing_text, program_violations
@@ -24,7 +20,7 @@ MOST_SHOWN = 20
 PlaceOf = Callable[[Violation], str]
 
 
-def faults_of_program(module: Module, target: Target) -> tuple[Violation, ...]:
+def faults_of_program(module: ir.Module, target: Target) -> tuple[Violation, ...]:
     """What is wrong with a lowered module as a program: broken rules, or else what is read before it is written."""
     return (
         find_violations(module, Stage.LOWERED, target)
@@ -33,7 +29,7 @@ def faults_of_program(module: Module, target: Target) -> tuple[Violation, ...]:
     )
 
 
-def admit(module: Module, target: Target) -> None:
+def admit(module: ir.Module, target: Target) -> None:
     """Lets a program through to storage and planning.
 
     Raises:
@@ -42,7 +38,7 @@ def admit(module: Module, target: Target) -> None:
     refuse(faults_of_program(module, target), lambda violation: place_in(module, violation))
 
 
-def admit_to_codegen(module: Module) -> None:
+def admit_to_codegen(module: ir.Module) -> None:
     """Lets a program through that C text can be written for.
 
     Raises:
@@ -67,26 +63,26 @@ def refuse(violations: Sequence[Violation], place_of: PlaceOf) -> None:
     raise CompileError(diagnostics)
 
 
-def place_in(module: Module, violation: Violation) -> str:
+def place_in(module: ir.Module, violation: Violation) -> str:
     """`module m, kernel 'm_halve', output[c] = input[c]`."""
     parts = [f"module '{module.name}'"]
     function, node = violation.function, violation.node
     if function is not None:
         parts.append(f"{_word(module, function)} '{function.name}'")
     match node:
-        case BufferParameter() | ScalarParameter():
+        case ir.BufferParameter() | ir.ScalarParameter():
             parts.append(format_parameter(node))
-        case ConstantBuffer():
+        case ir.ConstantBuffer():
             parts.append(f"constant '{node.buffer.name}'")
-        case PrimFunc() | Function() | Module():
+        case ir.PrimFunc() | ir.Function() | ir.Module():
             pass
         case _:
-            if isinstance(node, Statement):
+            if isinstance(node, ir.Statement):
                 parts.append(format_statement(node).removesuffix(" {"))
     return ", ".join(parts)
 
 
-def _word(module: Module, function: Function | PrimFunc) -> str:
-    if isinstance(function, Function):
+def _word(module: ir.Module, function: ir.Function | ir.PrimFunc) -> str:
+    if isinstance(function, ir.Function):
         return "function"
     return "entry" if any(entry is function for entry in module.entries) else "kernel"

@@ -4,18 +4,13 @@ Every rule that a later stage relies on is checked here and nowhere else. A viol
 last, so it is an `InternalError`, whose text is the function's IR with remarks under the guilty lines.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 
+from bytewright import ir
 from bytewright.diagnostics import InternalError
 from bytewright.ir.analyses.depth import MAX_DEPTH, depth_of
-from bytewright.ir.graph import Function
-from bytewright.ir.module import Module
-from bytewright.ir.prim import Call, PrimFunc
 from bytewright.ir.remember import Remembered, remembered
-from bytewright.ir.scope import GLOBAL, WORKSPACE, Scope
 from bytewright.ir.text.print_graph import print_function
 from bytewright.ir.text.print_prim import print_primfunc
 from bytewright.ir.verify.verify_change import check_changes
@@ -57,13 +52,13 @@ class StageRules:
     graph: bool = False
     entries: bool = False
     devices: bool = False
-    undecided: tuple[Scope | None, ...] = ()
+    undecided: tuple[ir.Scope | None, ...] = ()
     offsets: bool = False
     lowered_tags: bool = False
     unknown_tags: bool = False
 
 
-_UNDECIDED = (None, GLOBAL, WORKSPACE)
+_UNDECIDED = (None, ir.GLOBAL, ir.WORKSPACE)
 
 RULES: dict[Stage, StageRules] = {
     Stage.IMPORTED: StageRules(graph=True),
@@ -75,10 +70,10 @@ RULES: dict[Stage, StageRules] = {
 
 
 def verify(
-    module: Module,
+    module: ir.Module,
     stage: Stage,
     target: Target | None = None,
-    previous: Module | None = None,
+    previous: ir.Module | None = None,
     pass_name: str | None = None,
 ) -> None:
     """Checks a module.
@@ -99,10 +94,10 @@ def verify(
 
 
 def find_violations(
-    module: Module,
+    module: ir.Module,
     stage: Stage,
     target: Target | None = None,
-    previous: Module | None = None,
+    previous: ir.Module | None = None,
     pass_name: str | None = None,
 ) -> tuple[Violation, ...]:
     """Every rule that the module breaks; see `verify`."""
@@ -148,14 +143,14 @@ _CLEAN: Remembered[tuple[object, ...]] = Remembered()
 
 
 @remembered
-def _names_in(function: PrimFunc) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _names_in(function: ir.PrimFunc) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The callees and the buffers that a function's body names."""
-    calls = (s.callee for s in walk_statements(function.body) if isinstance(s, Call))
+    calls = (s.callee for s in walk_statements(function.body) if isinstance(s, ir.Call))
     names = (buffer.name for buffer in named_buffers(function.body))
     return tuple(dict.fromkeys(calls)), tuple(dict.fromkeys(names))
 
 
-def _surroundings(context: Context, rules: StageRules, function: PrimFunc) -> tuple[object, ...]:
+def _surroundings(context: Context, rules: StageRules, function: ir.PrimFunc) -> tuple[object, ...]:
     """All that the verdict on a function depends on, besides itself."""
     index = context.index
     callees, buffers = _names_in(function)
@@ -173,14 +168,16 @@ def _surroundings(context: Context, rules: StageRules, function: PrimFunc) -> tu
     )
 
 
-def _too_deep(function: PrimFunc) -> Violation:
+def _too_deep(function: ir.PrimFunc) -> Violation:
     text = (
         f"'{function.name}' nests {depth_of(function)} levels of blocks and operations, more than {MAX_DEPTH}"
     )
     return Violation(None, function, text)
 
 
-def _message(module: Module, stage: Stage, pass_name: str | None, violations: tuple[Violation, ...]) -> str:
+def _message(
+    module: ir.Module, stage: Stage, pass_name: str | None, violations: tuple[Violation, ...]
+) -> str:
     after = "" if pass_name is None else f"after pass '{pass_name}': "
     count = f"{len(violations)} violation{'s' if len(violations) > 1 else ''}"
     parts = [f"{after}module '{module.name}' is not what stage {stage.name} admits ({count})"]
@@ -195,8 +192,8 @@ def _message(module: Module, stage: Stage, pass_name: str | None, violations: tu
     return "\n".join(parts)
 
 
-def _text(module: Module, function: Function | PrimFunc, notes: dict[int, list[str]]) -> str:
-    if isinstance(function, Function):
+def _text(module: ir.Module, function: ir.Function | ir.PrimFunc, notes: dict[int, list[str]]) -> str:
+    if isinstance(function, ir.Function):
         return print_function(function, notes)
     word = "entry" if any(entry is function for entry in module.entries) else "kernel"
     return print_primfunc(function, word, notes)

@@ -6,13 +6,11 @@ all. What a view shows counts, not the view. What is passed for an extent must b
 arguments have enough elements for every value that it may take.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import prod
 
-from bytewright.ir.address import num_elements, region_index, storage_shape
+from bytewright import ir
 from bytewright.ir.analyses.bind_symbols import (
     Binding,
     Known,
@@ -22,10 +20,6 @@ from bytewright.ir.analyses.bind_symbols import (
     scalar_arguments,
 )
 from bytewright.ir.analyses.ranges import range_of
-from bytewright.ir.expr import Buffer, Const
-from bytewright.ir.prim import Access, BufferParameter, Call, PrimFunc, Region, ScalarParameter
-from bytewright.ir.scope import GLOBAL, Rank, Scope, is_within
-from bytewright.ir.types import Extent, Symbol, format_shape, upper_bound
 from bytewright.ir.verify.violation import Context
 
 
@@ -39,27 +33,31 @@ class Denoted:
     """
 
     unmarked: set[str] = field(default_factory=set[str])
-    shown: dict[str, tuple[Buffer, ...]] = field(default_factory=dict[str, tuple[Buffer, ...]])
+    shown: dict[str, tuple[ir.Buffer, ...]] = field(default_factory=dict[str, tuple[ir.Buffer, ...]])
 
-    def view(self, buffer: Buffer, sources: tuple[Buffer, ...]) -> None:
+    def view(self, buffer: ir.Buffer, sources: tuple[ir.Buffer, ...]) -> None:
         """Learns of a view."""
         self.shown[buffer.name] = tuple(root for source in sources for root in self.roots(source))
 
-    def roots(self, buffer: Buffer) -> tuple[Buffer, ...]:
+    def roots(self, buffer: ir.Buffer) -> tuple[ir.Buffer, ...]:
         """What a name may denote: the buffer itself, or what the view of that name shows."""
         return self.shown.get(buffer.name, (buffer,))
 
-    def scopes(self, buffer: Buffer) -> tuple[Scope | None, ...]:
+    def scopes(self, buffer: ir.Buffer) -> tuple[ir.Scope | None, ...]:
         """The scopes of what a name may denote, each once."""
         found = (
-            GLOBAL if root.scope is None and root.name in self.unmarked else root.scope
+            ir.GLOBAL if root.scope is None and root.name in self.unmarked else root.scope
             for root in self.roots(buffer)
         )
         return tuple(dict.fromkeys(found))
 
 
 def check_call(
-    context: Context, caller: PrimFunc, call: Call, is_read_only: Callable[[str], bool], denoted: Denoted
+    context: Context,
+    caller: ir.PrimFunc,
+    call: ir.Call,
+    is_read_only: Callable[[str], bool],
+    denoted: Denoted,
 ) -> None:
     """Reports what is wrong with a call.
 
@@ -71,8 +69,8 @@ def check_call(
         denoted: What names stand for in the caller.
     """
     for argument in call.arguments:
-        scopes = denoted.scopes(argument.buffer) if isinstance(argument, Region) else ()
-        if isinstance(argument, Region) and any(s is not None and s.rank is Rank.LOCAL for s in scopes):
+        scopes = denoted.scopes(argument.buffer) if isinstance(argument, ir.Region) else ()
+        if isinstance(argument, ir.Region) and any(s is not None and s.rank is ir.Rank.LOCAL for s in scopes):
             text = f"'{argument.buffer.name}' is local and cannot be passed to '{call.callee}'"
             context.report(caller, call, text)
     _check_touched_by(context, caller, call)
@@ -91,24 +89,24 @@ def check_call(
         context.report(caller, call, fault)
     binding = binding_at(known[callee.name], call, known[caller.name])
     for parameter, argument in zip(callee.parameters, call.arguments, strict=True):
-        if isinstance(parameter, BufferParameter) and isinstance(argument, Region):
+        if isinstance(parameter, ir.BufferParameter) and isinstance(argument, ir.Region):
             for fault in _buffer_faults(callee, parameter, argument, is_read_only, denoted, binding):
                 context.report(caller, call, fault)
             given, wanted = argument.buffer, parameter.buffer
             if context.undecided and given.alignment < wanted.alignment:  # stored: alignments are joined
                 what = f"'{given.name}' is aligned to {given.alignment}, '{wanted.name}' of '{callee.name}'"
                 context.report(caller, call, f"{what} asks for {wanted.alignment}")
-        elif isinstance(parameter, ScalarParameter) and not isinstance(argument, Region):
+        elif isinstance(parameter, ir.ScalarParameter) and not isinstance(argument, ir.Region):
             expected, found = parameter.variable.dtype, argument.dtype
             if found is not expected:
                 what = f"'{parameter.variable.name}' of '{callee.name}'"
                 context.report(caller, call, f"{what} is {expected.value}, the argument is {found.value}")
         else:
-            kinds = "a buffer" if isinstance(parameter, BufferParameter) else "a scalar"
+            kinds = "a buffer" if isinstance(parameter, ir.BufferParameter) else "a scalar"
             context.report(caller, call, f"an argument of '{callee.name}' is not {kinds}")
 
 
-def _check_touched_by(context: Context, caller: PrimFunc, call: Call) -> None:
+def _check_touched_by(context: Context, caller: ir.PrimFunc, call: ir.Call) -> None:
     """Only opaque calls declare devices: for others they are computed from the callee."""
     if call.touched_by is None:
         return
@@ -124,7 +122,7 @@ def _check_touched_by(context: Context, caller: PrimFunc, call: Call) -> None:
             context.report(caller, call, f"touched_by of '{call.callee}': {fault}")
 
 
-def _callee(context: Context, caller: PrimFunc, call: Call) -> PrimFunc | None:
+def _callee(context: Context, caller: ir.PrimFunc, call: ir.Call) -> ir.PrimFunc | None:
     """The function called, or None for an external one. Callees stand before callers, so nothing recurs."""
     index = context.index
     if call.callee in index.entries:
@@ -140,9 +138,9 @@ def _callee(context: Context, caller: PrimFunc, call: Call) -> PrimFunc | None:
 
 
 def _buffer_faults(
-    callee: PrimFunc,
-    parameter: BufferParameter,
-    argument: Region,
+    callee: ir.PrimFunc,
+    parameter: ir.BufferParameter,
+    argument: ir.Region,
     is_read_only: Callable[[str], bool],
     denoted: Denoted,
     binding: Binding,
@@ -153,31 +151,31 @@ def _buffer_faults(
     if given.dtype is not wanted.dtype:
         faults.append(f"{names}: {given.dtype.value} is not {wanted.dtype.value}")
     for scope in denoted.scopes(given):
-        if not is_within(scope, wanted.scope):
+        if not ir.is_within(scope, wanted.scope):
             faults.append(f"{names}: scope '{scope}' does not satisfy scope '{wanted.scope}'")
-    if parameter.access is not Access.READ and is_read_only(given.name):
+    if parameter.access is not ir.Access.READ and is_read_only(given.name):
         faults.append(f"{names}, which writes it, but it is only to be read")
-    fault = _size_fault(argument, bound_extents(storage_shape(wanted), binding))
+    fault = _size_fault(argument, bound_extents(ir.storage_shape(wanted), binding))
     return faults if fault is None else [*faults, f"{names}: {fault}"]
 
 
-def _size_fault(argument: Region, needed: tuple[Extent, ...]) -> str | None:
+def _size_fault(argument: ir.Region, needed: tuple[ir.Extent, ...]) -> str | None:
     """What an argument lacks in elements, from the region's first one on."""
     given = argument.buffer
-    available, skipped = storage_shape(given), 0
+    available, skipped = ir.storage_shape(given), 0
     if len(argument.indices) == len(given.shape):
-        first = region_index(argument)
-        skipped = int(first.value) if isinstance(first, Const) else 0
-    if not any(isinstance(extent, Symbol) for extent in (*available, *needed)):
-        left, num_needed = num_elements(given) - skipped, prod(map(upper_bound, needed))
+        first = ir.region_index(argument)
+        skipped = int(first.value) if isinstance(first, ir.Const) else 0
+    if not any(isinstance(extent, ir.Symbol) for extent in (*available, *needed)):
+        left, num_needed = ir.num_elements(given) - skipped, prod(map(ir.upper_bound, needed))
         return None if left >= num_needed else f"{left} elements, {num_needed} expected"
     if always_holds(available, needed) and not skipped:
         return None
     after = f", from element {skipped} on" if skipped else ""
-    return f"the elements of {format_shape(available)}{after} are not always those of {format_shape(needed)}"
+    return f"the elements of {ir.format_shape(available)}{after} are not always those of {ir.format_shape(needed)}"
 
 
-def _extent_faults(callee: Known, call: Call, caller: Known) -> Iterator[str]:
+def _extent_faults(callee: Known, call: ir.Call, caller: Known) -> Iterator[str]:
     """What is passed for the callee's extents, against their bounds."""
     if not callee.symbols:
         return

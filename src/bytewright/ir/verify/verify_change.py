@@ -3,14 +3,9 @@
 Names survive passes, so they say what is the same. What is new starts a chain of its own.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
-from bytewright.ir.module import ConstantBuffer, Module
-from bytewright.ir.prim import Allocate, BufferParameter, PrimFunc, View
-from bytewright.ir.scope import Scope, is_within
-from bytewright.ir.types import VirtualDevice
+from bytewright import ir
 from bytewright.ir.verify.violation import Context
 from bytewright.ir.walk import walk_statements
 
@@ -19,12 +14,12 @@ from bytewright.ir.walk import walk_statements
 class _Known:
     """What a buffer was, and where it stands now."""
 
-    scope: Scope | None
+    scope: ir.Scope | None
     candidates: tuple[str, ...] | None
     node: object
 
 
-def check_changes(context: Context, previous: Module, pass_name: str) -> None:
+def check_changes(context: Context, previous: ir.Module, pass_name: str) -> None:
     """Reports scopes that grew and devices that changed."""
     _check_values(context, previous, pass_name)
     old_functions = {function.name: function for function in (*previous.kernels, *previous.entries)}
@@ -44,14 +39,14 @@ def check_changes(context: Context, previous: Module, pass_name: str) -> None:
             _check_narrowing(context, None, name, _known(constant), old_constants[name], pass_name)
 
 
-def _known(constant: ConstantBuffer) -> _Known:
+def _known(constant: ir.ConstantBuffer) -> _Known:
     return _Known(constant.buffer.scope, constant.storage.candidates, constant)
 
 
 def _check_narrowing(
-    context: Context, function: PrimFunc | None, name: str, now: _Known, before: _Known, pass_name: str
+    context: Context, function: ir.PrimFunc | None, name: str, now: _Known, before: _Known, pass_name: str
 ) -> None:
-    if not is_within(now.scope, before.scope):
+    if not ir.is_within(now.scope, before.scope):
         context.report(function, now.node, _widened(pass_name, name, before.scope, now.scope))
     if before.candidates is not None and now.candidates is not None:
         added = [pool for pool in now.candidates if pool not in before.candidates]
@@ -61,47 +56,47 @@ def _check_narrowing(
             )
 
 
-def _widened(pass_name: str, name: str, before: Scope | None, after: Scope | None) -> str:
+def _widened(pass_name: str, name: str, before: ir.Scope | None, after: ir.Scope | None) -> str:
     return f"pass '{pass_name}' widened the scope of '{name}' from '{before}' to '{after}'"
 
 
-def _places(module: Module) -> dict[str, VirtualDevice]:
+def _places(module: ir.Module) -> dict[str, ir.VirtualDevice]:
     values = [value for function in module.functions for value in function.parameters]
     values.extend(value for function in module.functions for node in function.nodes for value in node.outputs)
     return {value.name: value.type.place for value in values}
 
 
-def _check_values(context: Context, previous: Module, pass_name: str) -> None:
+def _check_values(context: Context, previous: ir.Module, pass_name: str) -> None:
     old = _places(previous)
     for function in context.module.functions:
-        nodes: list[tuple[object, str, VirtualDevice]] = [
+        nodes: list[tuple[object, str, ir.VirtualDevice]] = [
             (function, value.name, value.type.place) for value in function.parameters
         ]
         nodes.extend((n, value.name, value.type.place) for n in function.nodes for value in n.outputs)
         for node, name, place in nodes:
-            before = old.get(name, VirtualDevice())
+            before = old.get(name, ir.VirtualDevice())
             if before.device is not None and place.device != before.device:
                 moved = f"from device '{before.device}' to '{place.device}'"
                 context.report(function, node, f"pass '{pass_name}' moved '{name}' {moved}")
-            if not is_within(place.scope, before.scope):
+            if not ir.is_within(place.scope, before.scope):
                 context.report(function, node, _widened(pass_name, name, before.scope, place.scope))
 
 
-def _buffers(function: PrimFunc) -> dict[str, _Known]:
+def _buffers(function: ir.PrimFunc) -> dict[str, _Known]:
     found: dict[str, _Known] = {}
     for parameter in function.parameters:
-        if isinstance(parameter, BufferParameter):
+        if isinstance(parameter, ir.BufferParameter):
             found[parameter.buffer.name] = _Known(parameter.buffer.scope, None, parameter)
     for statement in walk_statements(function.body):
-        if isinstance(statement, Allocate):
+        if isinstance(statement, ir.Allocate):
             candidates = statement.storage.candidates
             found[statement.buffer.name] = _Known(statement.buffer.scope, candidates, statement)
-        elif isinstance(statement, View):
+        elif isinstance(statement, ir.View):
             found[statement.buffer.name] = _Known(statement.buffer.scope, None, statement)
     return found
 
 
-def _check_buffers(context: Context, function: PrimFunc, before: PrimFunc, pass_name: str) -> None:
+def _check_buffers(context: Context, function: ir.PrimFunc, before: ir.PrimFunc, pass_name: str) -> None:
     if function.device != before.device:
         moved = f"from device '{before.device}' to '{function.device}'"
         context.report(function, function, f"pass '{pass_name}' moved '{function.name}' {moved}")
@@ -112,11 +107,11 @@ def _check_buffers(context: Context, function: PrimFunc, before: PrimFunc, pass_
 
 
 def _check_lowered(
-    context: Context, entry: PrimFunc, values: dict[str, VirtualDevice], pass_name: str
+    context: Context, entry: ir.PrimFunc, values: dict[str, ir.VirtualDevice], pass_name: str
 ) -> None:
     """A graph value that became an allocation of a new entry keeps the scope that placement gave it."""
     for statement in walk_statements(entry.body):
-        if isinstance(statement, Allocate) and statement.buffer.name in values:
+        if isinstance(statement, ir.Allocate) and statement.buffer.name in values:
             name, scope = statement.buffer.name, statement.buffer.scope
-            if not is_within(scope, values[name].scope):
+            if not ir.is_within(scope, values[name].scope):
                 context.report(entry, statement, _widened(pass_name, name, values[name].scope, scope))

@@ -1,13 +1,10 @@
 """Checks graph functions: SSA, inferred types, places."""
 
-from __future__ import annotations
-
-from bytewright.ir.graph import Function, Node, Value
-from bytewright.ir.types import TensorType
+from bytewright import ir
 from bytewright.ir.verify.violation import Context
 
 
-def check_function(context: Context, function: Function) -> None:
+def check_function(context: Context, function: ir.Function) -> None:
     """Reports what is wrong with a graph function."""
     known = {constant.name: constant.data.type for constant in context.module.constants}
     for value in function.parameters:
@@ -27,7 +24,9 @@ def check_function(context: Context, function: Function) -> None:
             context.report(function, function, f"result '{name}' is not defined")
 
 
-def _check_types(context: Context, function: Function, node: Node, operands: tuple[TensorType, ...]) -> None:
+def _check_types(
+    context: Context, function: ir.Function, node: ir.Node, operands: tuple[ir.TensorType, ...]
+) -> None:
     try:
         inferred = node.operation.infer(operands)
     except (ValueError, ArithmeticError, IndexError, TypeError) as error:
@@ -37,13 +36,13 @@ def _check_types(context: Context, function: Function, node: Node, operands: tup
         context.report(function, node, f"the operator has {len(inferred)} results, not {len(node.outputs)}")
         return
     for value, type_ in zip(node.outputs, inferred, strict=True):
-        expected = TensorType(type_.shape, type_.dtype)
-        stated = TensorType(value.type.shape, value.type.dtype)
+        expected = ir.TensorType(type_.shape, type_.dtype)
+        stated = ir.TensorType(value.type.shape, value.type.dtype)
         if stated != expected:
             context.report(function, node, f"'{value.name}' is stated as {stated}, inferred as {expected}")
 
 
-def _check_place(context: Context, function: Function, node: object, value: Value) -> None:
+def _check_place(context: Context, function: ir.Function, node: object, value: ir.Value) -> None:
     place = value.type.place
     if context.devices and place.device is None:
         context.report(function, node, f"'{value.name}' has no device")

@@ -1,12 +1,8 @@
 """Checks what concerns the module as a whole: names, and constants against their buffers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
-from bytewright.ir.address import num_elements
-from bytewright.ir.module import ConstantBuffer
-from bytewright.ir.storage import misused
+from bytewright import ir
 from bytewright.ir.verify.violation import Context
 
 
@@ -24,28 +20,28 @@ def check_module(context: Context) -> None:
     for constant in module.constant_buffers:
         _check_offset(context, constant)
         _check_candidates(context, constant)
-        for fault in misused(constant.annotations, constant.buffer.name):
+        for fault in ir.misused(constant.annotations, constant.buffer.name):
             context.report(None, constant, fault)
         buffer, data = constant.buffer, constant.data
-        if data.dtype is not buffer.dtype or data.type.num_elements != num_elements(buffer):
+        if data.dtype is not buffer.dtype or data.type.num_elements != ir.num_elements(buffer):
             found = f"{data.type.num_elements} elements of {data.dtype.value}"
-            expected = f"{num_elements(buffer)} of {buffer.dtype.value}"
+            expected = f"{ir.num_elements(buffer)} of {buffer.dtype.value}"
             context.report(None, constant, f"constant buffer '{buffer.name}' holds {found}, not {expected}")
-        if num_elements(buffer) < 1:
+        if ir.num_elements(buffer) < 1:
             context.report(None, constant, f"constant buffer '{buffer.name}' has no elements")
         fault = context.scope_fault(buffer.scope, None)
         if fault is not None:
             context.report(None, constant, f"constant buffer '{buffer.name}': {fault}")
 
 
-def _check_candidates(context: Context, constant: ConstantBuffer) -> None:
+def _check_candidates(context: Context, constant: ir.ConstantBuffer) -> None:
     for pool in constant.storage.candidates or ():
         if context.target is not None and context.target.find_pool(pool) is None:
             what = f"candidate pool '{pool}' of constant buffer '{constant.buffer.name}'"
             context.report(None, constant, f"{what} does not exist in target '{context.target.name}'")
 
 
-def _check_offset(context: Context, constant: ConstantBuffer) -> None:
+def _check_offset(context: Context, constant: ir.ConstantBuffer) -> None:
     buffer, offset = constant.buffer, constant.storage.offset
     what = f"constant buffer '{buffer.name}'"
     if not context.offsets:

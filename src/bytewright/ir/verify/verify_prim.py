@@ -1,57 +1,24 @@
 """Checks PrimFuncs: names, types of expressions, buffers and their scopes, allocations at the module's stage."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import TypeVar, assert_never
 
-from bytewright.ir.address import has_constant_size, num_elements
-from bytewright.ir.expr import (
-    Binary,
-    BinaryOperator,
-    Buffer,
-    Cast,
-    Const,
-    Expr,
-    Load,
-    ScalarCall,
-    Select,
-    Var,
-)
-from bytewright.ir.prim import (
-    Access,
-    Allocate,
-    BufferParameter,
-    Call,
-    For,
-    If,
-    Let,
-    LoopKind,
-    ParameterRole,
-    PrimFunc,
-    Region,
-    ScalarParameter,
-    Seq,
-    Statement,
-    Store,
-    View,
-)
-from bytewright.ir.scope import STACK, Rank
-from bytewright.ir.storage import CANDIDATE_POOLS, POOL_OFFSET, misused
+from bytewright import ir
 from bytewright.ir.symbols import buffers_of
-from bytewright.ir.types import DType, Symbol, format_shape
 from bytewright.ir.verify.verify_call import Denoted, check_call
 from bytewright.ir.verify.violation import Context
 from bytewright.ir.walk import as_any, named_buffers, regions
 
-ARITHMETIC = frozenset({DType.I16, DType.I32, DType.I64, DType.F32, DType.F64})
-_INTEGER_ONLY = frozenset({BinaryOperator.MOD, BinaryOperator.SHL, BinaryOperator.SHR, BinaryOperator.AND})
-_INDEX_TYPES = frozenset({DType.I32, DType.I64})
+ARITHMETIC = frozenset({ir.DType.I16, ir.DType.I32, ir.DType.I64, ir.DType.F32, ir.DType.F64})
+_INTEGER_ONLY = frozenset(
+    {ir.BinaryOperator.MOD, ir.BinaryOperator.SHL, ir.BinaryOperator.SHR, ir.BinaryOperator.AND}
+)
+_INDEX_TYPES = frozenset({ir.DType.I32, ir.DType.I64})
 MAX_ALIGNMENT = 1 << 28  # of an object, in gcc and ELF
 
 
-def check_primfunc(context: Context, function: PrimFunc) -> None:
+def check_primfunc(context: Context, function: ir.PrimFunc) -> None:
     """Reports what is wrong with a kernel or entry."""
     fault = context.device_fault(function.device)
     if fault is not None:
@@ -64,23 +31,23 @@ class _Hidden:
     """What a name stood for before a sequence defined it; None for nothing."""
 
     name: str
-    variable: Var | None
-    buffer: Buffer | None
+    variable: ir.Var | None
+    buffer: ir.Buffer | None
     read_only: bool | None
 
 
 class _Checker:
     """One function under test: what is in scope at the present statement, and which names were ever used."""
 
-    def __init__(self, context: Context, function: PrimFunc) -> None:
+    def __init__(self, context: Context, function: ir.PrimFunc) -> None:
         self.context = context
         self.function = function
         self.is_entry = any(entry is function for entry in context.module.entries)
-        self.variables: dict[str, Var] = {}
-        self.buffers: dict[str, Buffer] = {}
+        self.variables: dict[str, ir.Var] = {}
+        self.buffers: dict[str, ir.Buffer] = {}
         self.read_only: dict[str, bool] = {}
         self.hidden: list[_Hidden] = []
-        self.allocated: dict[str, Allocate] = {}
+        self.allocated: dict[str, ir.Allocate] = {}
         self.denoted = Denoted()
         self.names: set[str] = set()
         self.node: object = function
@@ -92,11 +59,11 @@ class _Checker:
         for parameter in self.function.parameters:
             self.node = parameter
             match parameter:
-                case ScalarParameter():
+                case ir.ScalarParameter():
                     self.define_variable(parameter.variable)
-                case BufferParameter():
+                case ir.BufferParameter():
                     self.define_buffer(parameter.buffer)
-                    if parameter.access is Access.READ:
+                    if parameter.access is ir.Access.READ:
                         self.read_only[parameter.buffer.name] = True
                     if _is_local(parameter.buffer):
                         self.report(f"'{parameter.buffer.name}' is local, so it cannot be a parameter")
@@ -122,22 +89,22 @@ class _Checker:
             self.report(f"'{function.name}' is the application's, but no name that a C function can have")
         for statement in function.body.statements:
             self.node = statement
-            if not isinstance(statement, Allocate):
+            if not isinstance(statement, ir.Allocate):
                 self.report(f"'{function.name}' is the application's: its body can only allocate scratch")
-            elif statement.buffer.scope == STACK or _is_local(statement.buffer):
+            elif statement.buffer.scope == ir.STACK or _is_local(statement.buffer):
                 scope = f"has scope '{statement.buffer.scope}', but is passed to the application's function"
                 self.report(f"'{statement.buffer.name}' {scope}")
         self.node = function
 
     def symbols(self) -> None:
         """Symbols are scalar parameters, with the same bounds wherever they stand."""
-        scalars = [p.variable for p in self.function.parameters if isinstance(p, ScalarParameter)]
-        bounds: dict[str, Symbol] = {}
+        scalars = [p.variable for p in self.function.parameters if isinstance(p, ir.ScalarParameter)]
+        bounds: dict[str, ir.Symbol] = {}
         for buffer in buffers_of(self.function):
-            for symbol in (extent for extent in buffer.shape if isinstance(extent, Symbol)):
-                if not 1 <= symbol.lower <= symbol.upper <= DType.I32.bounds[1]:
+            for symbol in (extent for extent in buffer.shape if isinstance(extent, ir.Symbol)):
+                if not 1 <= symbol.lower <= symbol.upper <= ir.DType.I32.bounds[1]:
                     self.report(f"'{buffer.name}' has the extent '{symbol}', whose bounds make no sense")
-                if Var(symbol.name, DType.I32) not in scalars:
+                if ir.Var(symbol.name, ir.DType.I32) not in scalars:
                     self.report(f"'{buffer.name}' has the extent '{symbol}', which is no parameter of i32")
                 if bounds.setdefault(symbol.name, symbol) != symbol:
                     self.report(
@@ -167,7 +134,7 @@ class _Checker:
             _put(self.buffers, before.name, before.buffer)
             _put(self.read_only, before.name, before.read_only)
 
-    def buffer(self, name: str) -> Buffer | None:
+    def buffer(self, name: str) -> ir.Buffer | None:
         """The buffer of a name: one of the function's, or a constant."""
         return self.buffers.get(name) or self.context.index.constants.get(name)
 
@@ -175,12 +142,12 @@ class _Checker:
         """Whether the function may not write the buffer of a name."""
         return self.read_only.get(name, name in self.context.index.constants)
 
-    def define_variable(self, variable: Var) -> None:
+    def define_variable(self, variable: ir.Var) -> None:
         self.define_name(variable.name)
         self.hide(variable.name)
         self.variables[variable.name] = variable
 
-    def define_buffer(self, buffer: Buffer) -> None:
+    def define_buffer(self, buffer: ir.Buffer) -> None:
         self.define_name(buffer.name)
         self.hide(buffer.name)
         self.buffers[buffer.name] = buffer
@@ -192,11 +159,11 @@ class _Checker:
                 f"'{buffer.name}' has alignment {buffer.alignment}; C compilers give at most {MAX_ALIGNMENT}"
             )
         if any(isinstance(extent, int) and extent < 1 for extent in buffer.shape):
-            self.report(f"'{buffer.name}' has no elements: its shape is {format_shape(buffer.shape)}")
+            self.report(f"'{buffer.name}' has no elements: its shape is {ir.format_shape(buffer.shape)}")
         ring = buffer.rows
         if ring is not None and (not 0 <= ring.axis < len(buffer.shape) or ring.num_rows < 1):
             self.report(f"'{buffer.name}' has a ring of {ring.num_rows} rows on axis {ring.axis}")
-        elif _is_local(buffer) and not has_constant_size(buffer):
+        elif _is_local(buffer) and not ir.has_constant_size(buffer):
             self.report(f"'{buffer.name}' is local, so its size must be constant")
         fault = self.context.scope_fault(buffer.scope, self.function.device)
         if fault is not None:
@@ -204,41 +171,41 @@ class _Checker:
 
     # Statements
 
-    def sequence(self, sequence: Seq) -> None:
+    def sequence(self, sequence: ir.Seq) -> None:
         """Checks statements in order; what they define ends with them."""
         count = len(self.hidden)
         for statement in sequence.statements:
             self.statement(statement)
         self.reveal(count)
 
-    def statement(self, statement: Statement) -> None:
+    def statement(self, statement: ir.Statement) -> None:
         self.node = statement
         match statement:
-            case Seq():
+            case ir.Seq():
                 self.sequence(statement)
-            case For():
+            case ir.For():
                 self.loop(statement)
-            case If():
+            case ir.If():
                 self.condition(statement.condition)
                 self.sequence(statement.then)
                 if statement.otherwise is not None:
                     self.sequence(statement.otherwise)
-            case Let():
+            case ir.Let():
                 self.expression(statement.value)
                 self.same_type(statement.variable.dtype, statement.value, f"'{statement.variable.name}'")
                 self.define_variable(statement.variable)
-            case Allocate():
+            case ir.Allocate():
                 self.define_buffer(statement.buffer)
                 if statement.buffer.scope is None:
                     self.denoted.unmarked.add(statement.buffer.name)
                 self.allocation(statement)
-            case View():
+            case ir.View():
                 self.view(statement)
-            case Store():
+            case ir.Store():
                 self.store(statement)
-            case Call():
+            case ir.Call():
                 for argument in statement.arguments:
-                    if isinstance(argument, Region):
+                    if isinstance(argument, ir.Region):
                         self.region(argument)
                     else:
                         self.expression(argument)
@@ -246,11 +213,11 @@ class _Checker:
             case _:
                 assert_never(statement)
 
-    def loop(self, loop: For) -> None:
+    def loop(self, loop: ir.For) -> None:
         for bound in (loop.begin, loop.end):
             self.expression(bound)
             self.same_type(loop.variable.dtype, bound, f"bound of '{loop.variable.name}'")
-            if loop.kind is LoopKind.UNROLLED and not isinstance(bound, Const):
+            if loop.kind is ir.LoopKind.UNROLLED and not isinstance(bound, ir.Const):
                 self.report(f"unrolled loop over '{loop.variable.name}' has a bound that is not constant")
         if loop.variable.dtype not in _INDEX_TYPES:
             self.report(f"loop variable '{loop.variable.name}' is {loop.variable.dtype.value}")
@@ -261,29 +228,29 @@ class _Checker:
         self.sequence(loop.body)
         self.reveal(count)
 
-    def private(self, loop: For, buffer: Buffer) -> None:
+    def private(self, loop: ir.For, buffer: ir.Buffer) -> None:
         """What carries nothing from turn to turn is scratch that no statement outside of the loop uses."""
         self.defined(buffer)
-        scratch = [p.buffer for p in self.function.buffer_parameters if p.role is ParameterRole.SCRATCH]
+        scratch = [p.buffer for p in self.function.buffer_parameters if p.role is ir.ParameterRole.SCRATCH]
         what = f"'{buffer.name}' is private to the loop over '{loop.variable.name}'"
         if buffer not in scratch:
             self.report(f"{what}, but is no scratch parameter")
-        if loop.kind is LoopKind.PARALLEL:
+        if loop.kind is ir.LoopKind.PARALLEL:
             self.report(f"{what}, whose threads would share it")
         everywhere, inside = (list(named_buffers(body)) for body in (self.function.body, loop.body))
         if everywhere.count(buffer) != inside.count(buffer):
             self.report(f"{what}, but used outside of it")
 
-    def allocation(self, statement: Allocate) -> None:
+    def allocation(self, statement: ir.Allocate) -> None:
         buffer, scope = statement.buffer, statement.buffer.scope
         keys = [key for key, _ in statement.annotations]
         if len(set(keys)) != len(keys):
             self.report(f"an annotation of '{buffer.name}' stands twice")
-        for fault in misused(statement.annotations, buffer.name):
+        for fault in ir.misused(statement.annotations, buffer.name):
             self.report(fault)
         if scope in self.context.undecided and not self.is_for_the_planner(statement):
             self.report(f"storage of '{buffer.name}' is undecided: scope '{scope}'")
-        if self.context.undecided and scope == STACK and not has_constant_size(buffer):
+        if self.context.undecided and scope == ir.STACK and not ir.has_constant_size(buffer):
             self.report(f"'{buffer.name}' is on the stack, so its size must be constant")
         self.candidates(statement)
         self.request(statement)
@@ -291,41 +258,41 @@ class _Checker:
         self.border(statement)
         self.allocated[buffer.name] = statement
 
-    def is_for_the_planner(self, statement: Allocate) -> bool:
+    def is_for_the_planner(self, statement: ir.Allocate) -> bool:
         """Whether the planner has to choose a pool for it, out of candidates."""
         has_candidates = statement.storage.candidates is not None
         return self.is_entry and has_candidates and not self.context.offsets
 
-    def candidates(self, statement: Allocate) -> None:
+    def candidates(self, statement: ir.Allocate) -> None:
         pools, name = statement.storage.candidates, statement.buffer.name
         if pools is None:
             return
         scope = statement.buffer.scope
-        if scope is not None and scope.rank is not Rank.GLOBAL:
-            self.report(f"{CANDIDATE_POOLS} of '{name}' needs rank 'global', not '{scope}'")
+        if scope is not None and scope.rank is not ir.Rank.GLOBAL:
+            self.report(f"{ir.CANDIDATE_POOLS} of '{name}' needs rank 'global', not '{scope}'")
         target = self.context.target
         for pool in pools:
             if target is not None and target.find_pool(pool) is None:
                 self.report(f"candidate pool '{pool}' of '{name}' does not exist in target '{target.name}'")
 
-    def offset(self, statement: Allocate) -> None:
+    def offset(self, statement: ir.Allocate) -> None:
         offset, buffer = statement.storage.offset, statement.buffer
         pool = None if buffer.scope is None else buffer.scope.pool
         if not self.context.offsets:
             if offset is not None:
-                self.report(f"'{buffer.name}' has a {POOL_OFFSET} before planning")
+                self.report(f"'{buffer.name}' has a {ir.POOL_OFFSET} before planning")
             return
         if pool is not None and not self.is_entry:
             self.report(f"'{buffer.name}' is allocated in pool '{pool}' by a kernel; it must be a parameter")
         is_planned = pool is not None and statement.storage.arena is None
         if is_planned and (offset is None or offset < 0):
-            self.report(f"'{buffer.name}' in pool '{pool}' has no {POOL_OFFSET}")
+            self.report(f"'{buffer.name}' in pool '{pool}' has no {ir.POOL_OFFSET}")
         if not is_planned and offset is not None:
-            self.report(f"'{buffer.name}' has a {POOL_OFFSET} without being planned in a pool")
+            self.report(f"'{buffer.name}' has a {ir.POOL_OFFSET} without being planned in a pool")
         if offset is not None and offset % buffer.alignment:
             self.report(f"offset {offset} of '{buffer.name}' is not a multiple of {buffer.alignment}")
 
-    def request(self, statement: Allocate) -> None:
+    def request(self, statement: ir.Allocate) -> None:
         """What is requested at run time names an arena of constant size, and is where the arena is."""
         buffer, name = statement.buffer, statement.storage.arena
         if name is None:
@@ -335,12 +302,12 @@ class _Checker:
             self.report(f"{what} by a kernel; the entry requests what kernels need")
         if arena is None or arena.buffer.name not in self.buffers:
             self.report(f"{what}, which is not allocated here")
-        elif arena.storage.arena is not None or not has_constant_size(arena.buffer):
+        elif arena.storage.arena is not None or not ir.has_constant_size(arena.buffer):
             self.report(f"{what}, which is no arena of constant size")
         elif self.context.offsets and buffer.scope != arena.buffer.scope:
             self.report(f"{what}: scope '{buffer.scope}' is not the arena's, '{arena.buffer.scope}'")
 
-    def border(self, statement: Allocate) -> None:
+    def border(self, statement: ir.Allocate) -> None:
         border, name = statement.storage.border, statement.buffer.name
         if border is None:
             return
@@ -357,7 +324,7 @@ class _Checker:
                 f"'{parameter.buffer.name}' is a parameter: all inputs and outputs are the application's, or none is"
             )
 
-    def view(self, statement: View) -> None:
+    def view(self, statement: ir.View) -> None:
         buffer = statement.buffer
         if (statement.condition is None) != (statement.otherwise is None):
             self.report(f"view '{buffer.name}' needs a condition and an alternative, or neither")
@@ -370,7 +337,7 @@ class _Checker:
             if source.buffer.dtype is not buffer.dtype:
                 found, expected = buffer.dtype.value, source.buffer.dtype.value
                 self.report(f"view '{buffer.name}' of {found} shows '{source.buffer.name}' of {expected}")
-            if num_elements(buffer) > num_elements(source.buffer):
+            if ir.num_elements(buffer) > ir.num_elements(source.buffer):
                 self.report(f"view '{buffer.name}' is larger than '{source.buffer.name}'")
         if buffer.scope != statement.source.buffer.scope:
             scopes = f"'{buffer.scope}' is not '{statement.source.buffer.scope}'"
@@ -379,7 +346,7 @@ class _Checker:
         self.read_only[buffer.name] = True
         self.denoted.view(buffer, tuple(region.buffer for region in regions(statement)))
 
-    def store(self, statement: Store) -> None:
+    def store(self, statement: ir.Store) -> None:
         self.element(statement.buffer, statement.indices)
         self.expression(statement.value)
         self.same_type(statement.buffer.dtype, statement.value, f"store to '{statement.buffer.name}'")
@@ -388,7 +355,7 @@ class _Checker:
 
     # Buffers
 
-    def element(self, buffer: Buffer, indices: tuple[Expr, ...]) -> None:
+    def element(self, buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> None:
         self.defined(buffer)
         if len(indices) != len(buffer.shape):
             self.report(f"'{buffer.name}' has {len(buffer.shape)} axes, {len(indices)} indices")
@@ -397,13 +364,13 @@ class _Checker:
             if index.dtype not in _INDEX_TYPES:
                 self.report(f"an index of '{buffer.name}' is {index.dtype.value}")
 
-    def region(self, region: Region) -> None:
+    def region(self, region: ir.Region) -> None:
         if region.indices:
             self.element(region.buffer, region.indices)
         else:
             self.defined(region.buffer)
 
-    def defined(self, buffer: Buffer) -> None:
+    def defined(self, buffer: ir.Buffer) -> None:
         known = self.buffer(buffer.name)
         if known is None:
             self.report(f"buffer '{buffer.name}' is not defined here")
@@ -412,41 +379,41 @@ class _Checker:
 
     # Expressions
 
-    def same_type(self, expected: DType, expression: Expr, what: str) -> None:
+    def same_type(self, expected: ir.DType, expression: ir.Expr, what: str) -> None:
         if expression.dtype is not expected:
             self.report(f"{what} is {expected.value}, the value is {expression.dtype.value}")
 
-    def condition(self, expression: Expr) -> None:
+    def condition(self, expression: ir.Expr) -> None:
         self.expression(expression)
-        self.same_type(DType.BOOL, expression, "a condition")
+        self.same_type(ir.DType.BOOL, expression, "a condition")
 
-    def expression(self, expression: Expr) -> None:
+    def expression(self, expression: ir.Expr) -> None:
         node = as_any(expression)
         match node:
-            case Const():
+            case ir.Const():
                 self.constant(node)
-            case Var():
+            case ir.Var():
                 known = self.variables.get(node.name)
                 if known is None:
                     self.report(f"variable '{node.name}' is not defined here")
                 elif known != node:
                     self.report(f"variable '{node.name}' is {known.dtype.value}, used as {node.dtype.value}")
-            case Load():
+            case ir.Load():
                 self.element(node.buffer, node.indices)
-            case Binary():
+            case ir.Binary():
                 self.expression(node.left)
                 self.expression(node.right)
                 self.binary(node)
-            case Cast():
+            case ir.Cast():
                 self.expression(node.operand)
-            case ScalarCall():
+            case ir.ScalarCall():
                 name, parameters = node.function.name, node.function.parameters
                 if len(node.operands) != len(parameters):
                     self.report(f"{name} has {len(parameters)} operands, {len(node.operands)} are given")
                 for parameter, operand in zip(parameters, node.operands, strict=False):
                     self.expression(operand)
                     self.same_type(parameter.dtype, operand, f"operand of {name}")
-            case Select():
+            case ir.Select():
                 self.condition(node.condition)
                 self.expression(node.if_true)
                 self.expression(node.if_false)
@@ -454,34 +421,34 @@ class _Checker:
             case _:
                 assert_never(node)
 
-    def constant(self, node: Const) -> None:
+    def constant(self, node: ir.Const) -> None:
         low, high = node.dtype.bounds if node.dtype.is_integer else (0, 1)
         is_whole = isinstance(node.value, int)
-        if (node.dtype.is_integer or node.dtype is DType.BOOL) and not (
+        if (node.dtype.is_integer or node.dtype is ir.DType.BOOL) and not (
             is_whole and low <= node.value <= high
         ):
             self.report(f"constant {node.value!r} does not fit {node.dtype.value}")
 
-    def binary(self, node: Binary) -> None:
+    def binary(self, node: ir.Binary) -> None:
         operator, left = node.operator, node.left.dtype
         self.same_type(left, node.right, f"left operand of '{operator.value}'")
         if operator.is_lazy:
-            admitted = left is DType.BOOL
-        elif operator is BinaryOperator.EQ:
-            admitted = left is DType.BOOL or left in ARITHMETIC
+            admitted = left is ir.DType.BOOL
+        elif operator is ir.BinaryOperator.EQ:
+            admitted = left is ir.DType.BOOL or left in ARITHMETIC
         else:
             admitted = left in ARITHMETIC and (left.is_integer or operator not in _INTEGER_ONLY)
         if not admitted:
             self.report(f"'{operator.value}' is not defined on {left.value}")
-        elif left.is_integer and isinstance(node.right, Const):
+        elif left.is_integer and isinstance(node.right, ir.Const):
             self.constant_operand(node, int(node.right.value))
 
-    def constant_operand(self, node: Binary, value: int) -> None:
+    def constant_operand(self, node: ir.Binary, value: int) -> None:
         """A right operand that no left one goes with."""
-        if node.operator in (BinaryOperator.DIV, BinaryOperator.MOD) and value == 0:
+        if node.operator in (ir.BinaryOperator.DIV, ir.BinaryOperator.MOD) and value == 0:
             self.report(f"'{node.operator.value}' divides by the constant 0")
         width = 8 * node.dtype.size_bytes
-        if node.operator in (BinaryOperator.SHL, BinaryOperator.SHR) and not 0 <= value < width:
+        if node.operator in (ir.BinaryOperator.SHL, ir.BinaryOperator.SHR) and not 0 <= value < width:
             self.report(f"'{node.operator.value}' shifts {node.dtype.value} by {value} bits")
 
 
@@ -495,11 +462,11 @@ def _put(values: dict[str, _Value], name: str, value: _Value | None) -> None:
         values[name] = value
 
 
-def _is_local(buffer: Buffer) -> bool:
-    return buffer.scope is not None and buffer.scope.rank is Rank.LOCAL
+def _is_local(buffer: ir.Buffer) -> bool:
+    return buffer.scope is not None and buffer.scope.rank is ir.Rank.LOCAL
 
 
-def _difference(defined: Buffer, used: Buffer) -> str:
+def _difference(defined: ir.Buffer, used: ir.Buffer) -> str:
     pairs = (
         ("shape", defined.shape, used.shape),
         ("type", defined.dtype.value, used.dtype.value),

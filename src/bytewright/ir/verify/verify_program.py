@@ -5,33 +5,10 @@ none itself, its parameters are the model's inputs and outputs, constants are co
 have an end. Apart stands what the rules admit and no C text exists for yet.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
-from bytewright.ir.border import Border, border_buffers
-from bytewright.ir.expr import Const
-from bytewright.ir.module import Module
-from bytewright.ir.prim import (
-    Allocate,
-    BufferParameter,
-    Call,
-    CallKind,
-    For,
-    If,
-    Let,
-    LoopKind,
-    ParameterRole,
-    PrimFunc,
-    ScalarParameter,
-    Seq,
-    Statement,
-    Store,
-    View,
-)
-from bytewright.ir.scope import STACK, WORKSPACE, Rank
+from bytewright import ir
 from bytewright.ir.symbols import buffers_of, symbols_of
-from bytewright.ir.types import TensorType, format_shape
 from bytewright.ir.verify.violation import NOT_YET, Violation
 from bytewright.ir.walk import blocks, loaded_buffers, walk_statements
 from bytewright.target.model import Role, Target
@@ -42,7 +19,7 @@ _IN_A_KERNEL = "do it in a kernel, and call that"
 _SERIAL = "leave the word out: the steps of the entry run one after the other"
 
 
-def program_violations(module: Module, target: Target) -> tuple[Violation, ...]:
+def program_violations(module: ir.Module, target: Target) -> tuple[Violation, ...]:
     """Every rule of programs that a module breaks which keeps to those between passes."""
     if len(module.entries) != 1:
         text = f"the module has {len(module.entries)} entries; a program has one"
@@ -55,7 +32,7 @@ def program_violations(module: Module, target: Target) -> tuple[Violation, ...]:
     return tuple(found)
 
 
-def _of_module(module: Module, target: Target) -> Iterator[Violation]:
+def _of_module(module: ir.Module, target: Target) -> Iterator[Violation]:
     for port in module.state:
         yield Violation(None, module, f"state '{port.name}': state that survives runs is not supported yet")
     defined = {buffer.name for buffer in buffers_of(module.main)}
@@ -66,8 +43,8 @@ def _of_module(module: Module, target: Target) -> Iterator[Violation]:
             yield Violation(None, constant, text, "rename one of them")
         pool = None if scope is None or scope.pool is None else target.find_pool(scope.pool)
         is_elsewhere = scope is not None and (
-            scope.rank is not Rank.GLOBAL
-            or scope in (WORKSPACE, STACK)
+            scope.rank is not ir.Rank.GLOBAL
+            or scope in (ir.WORKSPACE, ir.STACK)
             or (pool is not None and pool.role is not Role.PARAMETERS)
         )
         if is_elsewhere:
@@ -76,18 +53,18 @@ def _of_module(module: Module, target: Target) -> Iterator[Violation]:
             yield Violation(None, constant, text, f"one of the scopes {', '.join(['global', *pools])}")
 
 
-def _of_parameters(module: Module) -> Iterator[Violation]:
+def _of_parameters(module: ir.Module) -> Iterator[Violation]:
     entry, symbols = module.main, symbols_of(module.main)
     for parameter in entry.parameters:
         match parameter:
-            case ScalarParameter(variable=variable):
+            case ir.ScalarParameter(variable=variable):
                 if variable.name not in symbols:
                     text = f"scalar '{variable.name}' of the entry is the extent of none of its buffers"
                     yield Violation(
                         entry, parameter, text, "pass what it stands for to the kernels as a number"
                     )
-            case BufferParameter(buffer=buffer, access=access, role=role):
-                if role is not ParameterRole.ACTIVATION:
+            case ir.BufferParameter(buffer=buffer, access=access, role=role):
+                if role is not ir.ParameterRole.ACTIVATION:
                     text = f"'{buffer.name}' of the entry is a {role.value}, not an input or output"
                     yield Violation(
                         entry, parameter, text, "make it an activation, or allocate it in the entry"
@@ -97,11 +74,11 @@ def _of_parameters(module: Module) -> Iterator[Violation]:
                     yield Violation(entry, parameter, text, "two parameters, one of them r and one w")
 
 
-def _of_ports(module: Module) -> Iterator[Violation]:
+def _of_ports(module: ir.Module) -> Iterator[Violation]:
     """The border that is stated is what the entry has, in its order."""
     entry = module.main
-    for border, ports in ((Border.INPUT, module.inputs), (Border.OUTPUT, module.outputs)):
-        buffers = border_buffers(entry, border)
+    for border, ports in ((ir.Border.INPUT, module.inputs), (ir.Border.OUTPUT, module.outputs)):
+        buffers = ir.border_buffers(entry, border)
         if len(buffers) != len(ports):
             text = f"the module states {len(ports)} {border.value}s, its entry has {len(buffers)}"
             yield Violation(entry, entry, text)
@@ -109,48 +86,48 @@ def _of_ports(module: Module) -> Iterator[Violation]:
         for port, buffer in zip(ports, buffers, strict=True):
             if (port.type.shape, port.type.dtype) != (buffer.shape, buffer.dtype):
                 text = f"{border.value} '{port.name}' is {_described(port.type)}, '{buffer.name}' of the entry is "
-                found = _described(TensorType(buffer.shape, buffer.dtype))
+                found = _described(ir.TensorType(buffer.shape, buffer.dtype))
                 yield Violation(entry, entry, f"{text}{found}")
 
 
-def _described(kind: TensorType) -> str:
-    return f"{format_shape(kind.shape)}x{kind.dtype.value}".removeprefix("x")
+def _described(kind: ir.TensorType) -> str:
+    return f"{ir.format_shape(kind.shape)}x{kind.dtype.value}".removeprefix("x")
 
 
-def _of_entry_statement(module: Module, statement: Statement) -> Iterator[Violation]:
+def _of_entry_statement(module: ir.Module, statement: ir.Statement) -> Iterator[Violation]:
     entry = module.main
     match statement:
-        case Store() | View():
-            does = "stores to" if isinstance(statement, Store) else "makes a view of"
+        case ir.Store() | ir.View():
+            does = "stores to" if isinstance(statement, ir.Store) else "makes a view of"
             text = f"the entry {does} memory itself; it only calls kernels"
             yield Violation(entry, statement, text, _IN_A_KERNEL)
-        case For(kind=kind, variable=variable):
-            if kind in (LoopKind.PARALLEL, LoopKind.VECTORISED):
+        case ir.For(kind=kind, variable=variable):
+            if kind in (ir.LoopKind.PARALLEL, ir.LoopKind.VECTORISED):
                 text = f"the loop over '{variable.name}' in the entry is {kind.value}"
                 yield Violation(entry, statement, text, _SERIAL)
-        case Allocate(buffer=buffer):
+        case ir.Allocate(buffer=buffer):
             if statement.storage.arena is not None:
                 text = f"'{buffer.name}' has an arena already, and what is requested is still to be decided"
                 yield Violation(
                     entry, statement, text, "leave it out, or print the module after attach_candidates"
                 )
-            if buffer.scope is not None and buffer.scope.rank is not Rank.GLOBAL:
+            if buffer.scope is not None and buffer.scope.rank is not ir.Rank.GLOBAL:
                 text = f"'{buffer.name}' of the entry has scope '{buffer.scope}', but is passed to kernels"
                 yield Violation(
                     entry, statement, text, "the scope global.workspace, or allocate it in the kernel"
                 )
-        case If() | Let() | Call() | Seq():
+        case ir.If() | ir.Let() | ir.Call() | ir.Seq():
             pass
-    if loaded_buffers(statement) and not isinstance(statement, Store):
+    if loaded_buffers(statement) and not isinstance(statement, ir.Store):
         yield Violation(
             entry, statement, "the entry reads memory itself; it only calls kernels", _IN_A_KERNEL
         )
 
 
-def _of_unrolled(function: PrimFunc) -> Iterator[Violation]:
+def _of_unrolled(function: ir.PrimFunc) -> Iterator[Violation]:
     """Unrolled loops become a number of statements that a compiler can bear."""
     for statement in walk_statements(function.body):
-        if isinstance(statement, For) and statement.kind is LoopKind.UNROLLED:
+        if isinstance(statement, ir.For) and statement.kind is ir.LoopKind.UNROLLED:
             num_statements = _num_unrolled(statement)
             if num_statements > MAX_UNROLLED:
                 text = f"the loop over '{statement.variable.name}' unrolls to {num_statements} statements"
@@ -160,17 +137,17 @@ def _of_unrolled(function: PrimFunc) -> Iterator[Violation]:
                 return
 
 
-def _num_unrolled(statement: Statement) -> int:
+def _num_unrolled(statement: ir.Statement) -> int:
     inside = [s for block in blocks(statement) for s in block.statements]
     own = 1 + sum(_num_unrolled(inner) for inner in inside)
-    if not isinstance(statement, For) or statement.kind is not LoopKind.UNROLLED:
+    if not isinstance(statement, ir.For) or statement.kind is not ir.LoopKind.UNROLLED:
         return own
-    if not isinstance(statement.begin, Const) or not isinstance(statement.end, Const):
+    if not isinstance(statement.begin, ir.Const) or not isinstance(statement.end, ir.Const):
         return own
     return own * max(0, int(statement.end.value) - int(statement.begin.value))
 
 
-def missing_text(module: Module) -> tuple[Violation, ...]:
+def missing_text(module: ir.Module) -> tuple[Violation, ...]:
     """What a program may say and no C text exists for yet."""
     found: list[Violation] = []
     kernels = {kernel.name for kernel in module.kernels}
@@ -181,9 +158,9 @@ def missing_text(module: Module) -> tuple[Violation, ...]:
             help_text = f"on {device}: code that hands work to another device cannot be written yet"
             found.append(Violation(function, function, text, help_text, NOT_YET))
         for statement in walk_statements(function.body):
-            if not isinstance(statement, Call):
+            if not isinstance(statement, ir.Call):
                 continue
-            if statement.kind is not CallKind.EXTERN:
+            if statement.kind is not ir.CallKind.EXTERN:
                 text = f"'{statement.callee}' is called by {statement.kind.value}, which has no C text yet"
                 found.append(Violation(function, statement, text, "call_extern", NOT_YET))
             elif statement.callee not in kernels:

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from bytewright import ir
 from bytewright.ir.analyses.bind_symbols import Known, known_of
-from bytewright.ir.expr import Buffer
-from bytewright.ir.graph import Function
-from bytewright.ir.module import Module
-from bytewright.ir.prim import PrimFunc
-from bytewright.ir.scope import STACK_TAG, WORKSPACE_TAG, Rank, Scope
 from bytewright.target.model import Target
 
 # Codes of what may be wrong with a program: it breaks a rule, reads what nothing wrote, or has no C text yet.
@@ -29,7 +25,7 @@ class Violation:
         code: The diagnostic that it is in such a program.
     """
 
-    function: Function | PrimFunc | None
+    function: ir.Function | ir.PrimFunc | None
     node: object
     text: str
     help: str | None = None
@@ -50,10 +46,10 @@ class ModuleIndex:
     known: Mapping[str, Known]
     positions: Mapping[str, int]
     entries: frozenset[str]
-    constants: Mapping[str, Buffer]
+    constants: Mapping[str, ir.Buffer]
 
     @staticmethod
-    def of(module: Module) -> ModuleIndex:
+    def of(module: ir.Module) -> ModuleIndex:
         """The index of a module."""
         functions = (*module.entries, *reversed(module.kernels))  # of two with one name, the first kernel
         return ModuleIndex(
@@ -68,10 +64,10 @@ class ModuleIndex:
 class Context:
     """The module under test. The flags are those of `verify.StageRules`."""
 
-    module: Module
+    module: ir.Module
     index: ModuleIndex
     target: Target | None
-    undecided: tuple[Scope | None, ...]
+    undecided: tuple[ir.Scope | None, ...]
     offsets: bool
     lowered_tags: bool
     unknown_tags: bool
@@ -79,19 +75,23 @@ class Context:
     violations: list[Violation] = field(default_factory=list[Violation])
 
     def report(
-        self, function: Function | PrimFunc | None, node: object, text: str, help_text: str | None = None
+        self,
+        function: ir.Function | ir.PrimFunc | None,
+        node: object,
+        text: str,
+        help_text: str | None = None,
     ) -> None:
         """Remembers a violation."""
         self.violations.append(Violation(function, node, text, help_text))
 
-    def scope_fault(self, scope: Scope | None, device: str | None) -> str | None:
+    def scope_fault(self, scope: ir.Scope | None, device: str | None) -> str | None:
         """What the target has against a scope on a device, or None."""
         if scope is None or self.target is None:
             return None
         known = self.target.find_device(device) if device is not None else None
         if known is not None and scope.rank.value not in {rank.value for rank in known.ranks}:
             return f"rank '{scope.rank.value}' does not exist on device '{device}'"
-        general = scope.rank is Rank.GLOBAL and scope.tag in (WORKSPACE_TAG, STACK_TAG)
+        general = scope.rank is ir.Rank.GLOBAL and scope.tag in (ir.WORKSPACE_TAG, ir.STACK_TAG)
         if scope.tag is None or general:
             return None
         tag = self.target.scope_tag(scope.tag)

@@ -11,15 +11,13 @@ A read that depends on a condition, or whose elements are not known, needs some 
 A function that the module does not hold writes what it is given.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 import numpy as np
 
-from bytewright.ir.address import flat_index, num_elements, region_index
+from bytewright import ir
 from bytewright.ir.analyses.affine import (
     Definitions,
     Form,
@@ -32,39 +30,18 @@ from bytewright.ir.analyses.affine import (
     runs_of,
 )
 from bytewright.ir.analyses.ranges import Range
-from bytewright.ir.border import Border, border_of
-from bytewright.ir.expr import Binary, BinaryOperator, Buffer, Expr, Load, Select, Var
-from bytewright.ir.module import Module
-from bytewright.ir.prim import (
-    Access,
-    Allocate,
-    BufferParameter,
-    Call,
-    For,
-    If,
-    Let,
-    ParameterRole,
-    PrimFunc,
-    Region,
-    ScalarParameter,
-    Seq,
-    Statement,
-    Store,
-    View,
-)
 from bytewright.ir.symbols import symbols_of
-from bytewright.ir.types import DType
 from bytewright.ir.verify.violation import INVALID, UNWRITTEN, Violation
 from bytewright.ir.walk import expressions, operands, walk_expression, walk_statements
 
-_UNKNOWN = Var("", DType.I32)  # an index of which nothing is known
+_UNKNOWN = ir.Var("", ir.DType.I32)  # an index of which nothing is known
 MAX_PLACES = 1 << 12  # that a part of a parameter is passed to from one call
 MAX_ELEMENTS = 1 << 26  # of larger buffers elements are not told apart
 MAX_TURN_ELEMENTS = 1 << 26  # that are looked at, in all, where turns are looked at one by one
 TURN_COST = 1000  # of each turn besides, in elements
 
 
-def unwritten(module: Module) -> tuple[Violation, ...]:
+def unwritten(module: ir.Module) -> tuple[Violation, ...]:
     """What a module that verifies reads before it is written, and elements that do not exist."""
     program = _Program(module)
     program.settle()
@@ -101,11 +78,11 @@ _Key = tuple[
 class _Program:
     """The module, what its kernels do with the scalars of some call, and what is wrong."""
 
-    module: Module
+    module: ir.Module
     violations: list[Violation] = field(default_factory=list[Violation])  # of what is looked at
     found: dict[_Key | None, list[Violation]] = field(default_factory=dict[_Key | None, list[Violation]])
     summaries: dict[_Key, _Summary] = field(default_factory=dict[_Key, _Summary])
-    kernels: dict[str, PrimFunc] = field(default_factory=dict[str, PrimFunc])
+    kernels: dict[str, ir.PrimFunc] = field(default_factory=dict[str, ir.PrimFunc])
     budget: int = MAX_TURN_ELEMENTS
     callers: frozenset[str] = frozenset()
     wanted: list[_Key] = field(default_factory=list[_Key])
@@ -115,7 +92,7 @@ class _Program:
         self.callers = frozenset(
             kernel.name
             for kernel in self.module.kernels
-            if any(isinstance(statement, Call) for statement in walk_statements(kernel.body))
+            if any(isinstance(statement, ir.Call) for statement in walk_statements(kernel.body))
         )
 
     def settle(self) -> None:
@@ -137,7 +114,7 @@ class _Program:
                     self.summaries[key] = summary
             pending.pop()
 
-    def summary(self, kernel: PrimFunc, scalars: tuple[int | None, ...]) -> _Summary:
+    def summary(self, kernel: ir.PrimFunc, scalars: tuple[int | None, ...]) -> _Summary:
         """What a kernel does, given the values of its scalar parameters where they are known."""
         key = (kernel.name, scalars)
         if key not in self.summaries:
@@ -167,26 +144,26 @@ class _Program:
         main = self.module.main
         entry = _Function(self, main, ())
         for parameter in main.buffer_parameters:
-            if parameter.access is Access.READ and parameter.buffer.name in entry.written:
+            if parameter.access is ir.Access.READ and parameter.buffer.name in entry.written:
                 entry.written[parameter.buffer.name][:] = True
         entry.needs.clear()  # there is no caller to write anything
         entry.run(main.body, {})
-        allocations = (s for s in main.body.statements if isinstance(s, Allocate))
+        allocations = (s for s in main.body.statements if isinstance(s, ir.Allocate))
         for definition in (*main.buffer_parameters, *allocations):
             missing = ~entry.written.get(definition.buffer.name, np.ones(1, np.bool_))
-            if border_of(definition) is not None and missing.any():
+            if ir.border_of(definition) is not None and missing.any():
                 text = f"output '{definition.buffer.name}' is not written by every run: {_elements(missing)}"
                 entry.report(definition, text)
         return _NOT_YET
 
 
-def _summary_of_external(kernel: PrimFunc) -> _Summary:
+def _summary_of_external(kernel: ir.PrimFunc) -> _Summary:
     """A function of the application reads and writes all elements that its prototype lets it."""
-    parameters = [p for p in kernel.buffer_parameters if p.role is not ParameterRole.SCRATCH]
-    masks = {p.buffer.name: np.ones(num_elements(p.buffer), dtype=np.bool_) for p in parameters}
+    parameters = [p for p in kernel.buffer_parameters if p.role is not ir.ParameterRole.SCRATCH]
+    masks = {p.buffer.name: np.ones(ir.num_elements(p.buffer), dtype=np.bool_) for p in parameters}
     read, written = (
         {p.buffer.name: masks[p.buffer.name].copy() for p in parameters if p.access is not other}
-        for other in (Access.WRITE, Access.READ)
+        for other in (ir.Access.WRITE, ir.Access.READ)
     )
     return _Summary(read, frozenset(read), written)
 
@@ -202,9 +179,9 @@ class _Touch:
         is_certain: It happens whenever the statement does.
     """
 
-    buffer: Buffer
+    buffer: ir.Buffer
     form: Form | None
-    index: Expr
+    index: ir.Expr
     pattern: Mask | None = None
     is_certain: bool = True
 
@@ -212,11 +189,11 @@ class _Touch:
 class _Function:
     """One function: what is written at the present statement, and what it needs of its caller."""
 
-    def __init__(self, program: _Program, function: PrimFunc, scalars: tuple[int | None, ...]) -> None:
+    def __init__(self, program: _Program, function: ir.PrimFunc, scalars: tuple[int | None, ...]) -> None:
         self.program, self.function = program, function
         self.definitions = Definitions()
         self.data: set[str] = set()  # variables that depend on what memory holds
-        self.views: dict[str, View] = {}
+        self.views: dict[str, ir.View] = {}
         self.written: dict[str, Mask] = {}
         self.needs: dict[str, Mask] = {}
         self.reads: set[str] = set()
@@ -228,10 +205,10 @@ class _Function:
             self.definitions.forms[name] = Form(symbol.upper)
         known = iter(scalars)
         for parameter in function.parameters:
-            if isinstance(parameter, BufferParameter):
+            if isinstance(parameter, ir.BufferParameter):
                 self.define(parameter.buffer)
                 is_given = (
-                    parameter.access is not Access.WRITE and parameter.role is not ParameterRole.SCRATCH
+                    parameter.access is not ir.Access.WRITE and parameter.role is not ir.ParameterRole.SCRATCH
                 )
                 if is_given and parameter.buffer.name in self.written:
                     self.needs[parameter.buffer.name] = _nothing(parameter.buffer)
@@ -240,8 +217,8 @@ class _Function:
                 if value is not None:
                     self.definitions.forms[parameter.variable.name] = Form(value)
 
-    def define(self, buffer: Buffer) -> None:
-        if num_elements(buffer) <= MAX_ELEMENTS:
+    def define(self, buffer: ir.Buffer) -> None:
+        if ir.num_elements(buffer) <= MAX_ELEMENTS:
             self.written[buffer.name] = _nothing(buffer)
 
     def report(self, node: object, text: str, help_text: str | None = None, code: str = UNWRITTEN) -> None:
@@ -249,35 +226,35 @@ class _Function:
 
     # In order, every loop in its first turn, then what all of its turns write
 
-    def run(self, sequence: Seq, ranges: Ranges) -> None:
+    def run(self, sequence: ir.Seq, ranges: Ranges) -> None:
         for statement in sequence.statements:
             self.statement(statement, ranges)
 
-    def statement(self, statement: Statement, ranges: Ranges) -> None:
+    def statement(self, statement: ir.Statement, ranges: Ranges) -> None:
         self.check(statement, ranges)
         match statement:
-            case Seq():
+            case ir.Seq():
                 self.run(statement, ranges)
-            case For():
+            case ir.For():
                 self.loop(statement, ranges)
-            case If():
+            case ir.If():
                 self.branch(statement, ranges)
-            case Let():
+            case ir.Let():
                 self.definitions.define(statement.variable, statement.value)
                 if self.depends_on_data(statement.value):
                     self.data.add(statement.variable.name)
-            case Allocate():
+            case ir.Allocate():
                 self.define(statement.buffer)
-                if border_of(statement) is Border.INPUT and statement.buffer.name in self.written:
+                if ir.border_of(statement) is ir.Border.INPUT and statement.buffer.name in self.written:
                     self.written[statement.buffer.name][:] = True
-            case View():
+            case ir.View():
                 self.views[statement.buffer.name] = statement
-            case Store() | Call():
+            case ir.Store() | ir.Call():
                 self.write(statement, ranges, self.written)
             case _:
                 assert_never(statement)
 
-    def loop(self, loop: For, ranges: Ranges) -> None:
+    def loop(self, loop: ir.For, ranges: Ranges) -> None:
         turns = self.turns(loop, ranges)
         if turns is not None and turns[1] < turns[0]:
             return
@@ -291,16 +268,16 @@ class _Function:
         if self.depth == 0:
             self.check_inside(loop.body, every)
 
-    def turns(self, loop: For, ranges: Ranges) -> Range | None:
+    def turns(self, loop: ir.For, ranges: Ranges) -> Range | None:
         """The values of a loop's variable, if they are the same in every turn of the loops around it."""
         begin, end = (self.definitions.range_of(bound, ranges) for bound in (loop.begin, loop.end))
         if begin is None or end is None or begin[0] != begin[1] or end[0] != end[1]:
             return None
         return begin[0], end[0] - 1
 
-    def branch(self, statement: If, ranges: Ranges) -> None:
+    def branch(self, statement: ir.If, ranges: Ranges) -> None:
         truth = self.definitions.truth_of(statement.condition, ranges)
-        otherwise = statement.otherwise or Seq(())
+        otherwise = statement.otherwise or ir.Seq(())
         if truth is not None:
             self.run(statement.then if truth else otherwise, ranges)
             return
@@ -317,27 +294,27 @@ class _Function:
 
     # What all turns write
 
-    def collect(self, sequence: Seq, ranges: Ranges, into: dict[str, Mask]) -> None:
+    def collect(self, sequence: ir.Seq, ranges: Ranges, into: dict[str, Mask]) -> None:
         for statement in sequence.statements:
             match statement:
-                case Seq():
+                case ir.Seq():
                     self.collect(statement, ranges, into)
-                case For():
+                case ir.For():
                     turns = self.turns(statement, ranges)
                     if turns is None or turns[0] <= turns[1]:
                         self.collect(statement.body, _with(ranges, statement.variable.name, turns), into)
-                case If():
+                case ir.If():
                     self.collect_branch(statement, ranges, into)
-                case Store() | Call():
+                case ir.Store() | ir.Call():
                     self.write(statement, ranges, into)
-                case Allocate() | View() | Let():
+                case ir.Allocate() | ir.View() | ir.Let():
                     pass
                 case _:
                     assert_never(statement)
 
-    def collect_branch(self, statement: If, ranges: Ranges, into: dict[str, Mask]) -> None:
+    def collect_branch(self, statement: ir.If, ranges: Ranges, into: dict[str, Mask]) -> None:
         truth = self.definitions.truth_of(statement.condition, ranges)
-        otherwise = statement.otherwise or Seq(())
+        otherwise = statement.otherwise or ir.Seq(())
         if truth is not None:
             self.collect(statement.then if truth else otherwise, ranges, into)
         elif not self.depends_on_data(statement.condition):
@@ -349,9 +326,9 @@ class _Function:
             for name, mask in into.items():
                 np.logical_or(mask, sides[0][name] & sides[1][name], out=mask)
 
-    def collect_turns(self, statement: If, ranges: Ranges, into: dict[str, Mask]) -> None:
+    def collect_turns(self, statement: ir.If, ranges: Ranges, into: dict[str, Mask]) -> None:
         """What a branch on loop variables writes: at most what either side does, and turn by turn if that is more."""
-        sides = (statement.then, statement.otherwise or Seq(()))
+        sides = (statement.then, statement.otherwise or ir.Seq(()))
         most = {name: mask.copy() for name, mask in into.items()}
         for side in sides:
             self.collect(side, ranges, most)
@@ -370,54 +347,54 @@ class _Function:
                 if truth in (None, when):
                     self.collect(side, turn, into)
 
-    def write(self, statement: Store | Call, ranges: Ranges, into: dict[str, Mask]) -> None:
+    def write(self, statement: ir.Store | ir.Call, ranges: Ranges, into: dict[str, Mask]) -> None:
         for touch in self.writes_of(statement, ranges):
             mask = into.get(touch.buffer.name)
             if mask is not None:
                 mask |= self.reached(touch, len(mask), ranges)[0]
 
-    def writes_of(self, statement: Store | Call, ranges: Ranges) -> Iterator[_Touch]:
-        if isinstance(statement, Store):
+    def writes_of(self, statement: ir.Store | ir.Call, ranges: Ranges) -> Iterator[_Touch]:
+        if isinstance(statement, ir.Store):
             yield self.element(statement.buffer, statement.indices)
             return
         summary, callee = self.callee(statement, ranges)
         for position, argument in enumerate(statement.arguments):
-            if not isinstance(argument, Region):
+            if not isinstance(argument, ir.Region):
                 continue
             if summary is None or callee is None:
                 yield _Touch(argument.buffer, None, _UNKNOWN)
                 continue
             parameter = callee.parameters[position]
-            if isinstance(parameter, BufferParameter) and parameter.access is not Access.READ:
+            if isinstance(parameter, ir.BufferParameter) and parameter.access is not ir.Access.READ:
                 writes = summary.writes.get(parameter.buffer.name)
                 if writes is not None:
                     yield self.passed(argument, writes)
 
-    def callee(self, call: Call, ranges: Ranges) -> tuple[_Summary | None, PrimFunc | None]:
+    def callee(self, call: ir.Call, ranges: Ranges) -> tuple[_Summary | None, ir.PrimFunc | None]:
         kernel = self.program.kernels.get(call.callee)
         if kernel is None:
             return None, None
         scalars: list[int | None] = []
         for parameter, argument in zip(kernel.parameters, call.arguments, strict=True):
-            if isinstance(parameter, ScalarParameter) and isinstance(argument, Expr):
+            if isinstance(parameter, ir.ScalarParameter) and isinstance(argument, ir.Expr):
                 known = self.definitions.range_of(argument, ranges)
                 scalars.append(known[0] if known is not None and known[0] == known[1] else None)
         return self.program.summary(kernel, tuple(scalars)), kernel
 
     # Reads
 
-    def check_inside(self, sequence: Seq, ranges: Ranges) -> None:
+    def check_inside(self, sequence: ir.Seq, ranges: Ranges) -> None:
         """Reads of all turns of an outermost loop, against what is written when it has ended."""
         for statement in sequence.statements:
             self.check(statement, ranges)
             match statement:
-                case Seq():
+                case ir.Seq():
                     self.check_inside(statement, ranges)
-                case For():
+                case ir.For():
                     turns = self.turns(statement, ranges)
                     if turns is None or turns[0] <= turns[1]:
                         self.check_inside(statement.body, _with(ranges, statement.variable.name, turns))
-                case If():
+                case ir.If():
                     truth = self.definitions.truth_of(statement.condition, ranges)
                     self.guarded += truth is None
                     if truth is not False:
@@ -428,26 +405,30 @@ class _Function:
                 case _:
                     pass
 
-    def check(self, statement: Statement, ranges: Ranges) -> None:
-        if isinstance(statement, Call):
+    def check(self, statement: ir.Statement, ranges: Ranges) -> None:
+        if isinstance(statement, ir.Call):
             self.check_parts(statement, ranges)
         for touch in self.reads_of(statement, ranges):
             self.check_read(statement, touch, ranges)
-        if isinstance(statement, Store):
+        if isinstance(statement, ir.Store):
             self.check_existence(statement, self.element(statement.buffer, statement.indices), ranges)
 
-    def check_parts(self, call: Call, ranges: Ranges) -> None:
+    def check_parts(self, call: ir.Call, ranges: Ranges) -> None:
         """What a call passes parts of has all elements of the parameters, whatever the callee does with them."""
         callee = self.program.kernels.get(call.callee)
         if callee is None:
             return
         for parameter, argument in zip(callee.parameters, call.arguments, strict=True):
-            if isinstance(parameter, BufferParameter) and isinstance(argument, Region) and argument.indices:
-                every = np.broadcast_to(np.True_, (num_elements(parameter.buffer),))
+            if (
+                isinstance(parameter, ir.BufferParameter)
+                and isinstance(argument, ir.Region)
+                and argument.indices
+            ):
+                every = np.broadcast_to(np.True_, (ir.num_elements(parameter.buffer),))
                 for source in self.sources(self.passed(argument, every), ranges):
                     self.check_existence(call, source, ranges)
 
-    def check_read(self, statement: Statement, touch: _Touch, ranges: Ranges) -> None:
+    def check_read(self, statement: ir.Statement, touch: _Touch, ranges: Ranges) -> None:
         for source in self.sources(touch, ranges):
             self.check_existence(statement, source, ranges)
             mask = self.written.get(source.buffer.name)
@@ -460,31 +441,33 @@ class _Function:
             elif not self.depth and missing.sum() == reached.sum() > 0:
                 self.require_some(statement, source.buffer.name, missing)
 
-    def require(self, statement: Statement, name: str, missing: Mask) -> None:
+    def require(self, statement: ir.Statement, name: str, missing: Mask) -> None:
         """Elements that are read and that nothing has written are the caller's to write, or a mistake."""
         if not missing.any():
             return
         if name in self.needs:
             self.needs[name] |= missing
             return
-        by = f" by '{statement.callee}'" if isinstance(statement, Call) else ""
+        by = f" by '{statement.callee}'" if isinstance(statement, ir.Call) else ""
         self.report(statement, f"'{name}' is read{by} before it is written: {_elements(missing)}")
 
-    def require_some(self, statement: Statement, name: str, missing: Mask) -> None:
+    def require_some(self, statement: ir.Statement, name: str, missing: Mask) -> None:
         """The same of elements of which one at least is read, perhaps."""
         if name in self.needs:
             self.reads.add(name)
         else:
             self.require(statement, name, missing)
 
-    def check_existence(self, statement: Statement, touch: _Touch, ranges: Ranges) -> None:
+    def check_existence(self, statement: ir.Statement, touch: _Touch, ranges: Ranges) -> None:
         """Elements that are known one by one must be those of the buffer, and of others one at least."""
         runs = self.runs(touch, ranges)
         is_certain = touch.is_certain and not self.guarded
-        count = num_elements(touch.buffer)
+        count = ir.num_elements(touch.buffer)
         if runs is None or not is_certain:
             known = self.definitions.range_of(touch.index, ranges)
-            may_not_happen = not is_certain and any(isinstance(n, Var) for n in walk_expression(touch.index))
+            may_not_happen = not is_certain and any(
+                isinstance(n, ir.Var) for n in walk_expression(touch.index)
+            )
             if known is not None and not may_not_happen and (known[0] >= count or known[1] < 0):
                 self.report_missing(statement, touch.buffer, known[0] if known[0] >= count else known[1])
             return
@@ -496,11 +479,11 @@ class _Function:
         if not 0 <= outside < count:
             self.report_missing(statement, touch.buffer, outside)
 
-    def report_missing(self, statement: Statement, buffer: Buffer, element: int) -> None:
-        text = f"element {element} of '{buffer.name}' does not exist; it has {num_elements(buffer)}"
+    def report_missing(self, statement: ir.Statement, buffer: ir.Buffer, element: int) -> None:
+        text = f"element {element} of '{buffer.name}' does not exist; it has {ir.num_elements(buffer)}"
         self.report(statement, text, None, INVALID)
 
-    def reads_of(self, statement: Statement, ranges: Ranges) -> Iterator[_Touch]:
+    def reads_of(self, statement: ir.Statement, ranges: Ranges) -> Iterator[_Touch]:
         if id(statement) in self.always:
             yield from self.always[id(statement)]
         else:
@@ -512,34 +495,36 @@ class _Function:
             if not any(map(_has_choice, expressions(statement))):
                 self.always[id(statement)] = tuple(found)
             yield from found
-        if not isinstance(statement, Call):
+        if not isinstance(statement, ir.Call):
             return
         summary, callee = self.callee(statement, ranges)
         if summary is None or callee is None:
             return
         for parameter, argument in zip(callee.parameters, statement.arguments, strict=True):
-            if isinstance(parameter, BufferParameter) and isinstance(argument, Region):
+            if isinstance(parameter, ir.BufferParameter) and isinstance(argument, ir.Region):
                 needs = summary.needs.get(parameter.buffer.name)
                 if needs is not None and needs.any():
                     yield self.passed(argument, needs)
                 elif parameter.buffer.name in summary.reads:
-                    yield _uncertain(self.passed(argument, np.ones(num_elements(parameter.buffer), np.bool_)))
+                    yield _uncertain(
+                        self.passed(argument, np.ones(ir.num_elements(parameter.buffer), np.bool_))
+                    )
 
-    def loads(self, expression: Expr, ranges: Ranges) -> Iterator[tuple[Load, bool]]:
+    def loads(self, expression: ir.Expr, ranges: Ranges) -> Iterator[tuple[ir.Load, bool]]:
         """Loads in an expression, each with whether it always happens."""
         pending = [(expression, True)]
         while pending:
             node, is_certain = pending.pop()
-            if isinstance(node, Load):
+            if isinstance(node, ir.Load):
                 yield node, is_certain
-            if isinstance(node, Select):
+            if isinstance(node, ir.Select):
                 truth = self.definitions.truth_of(node.condition, ranges)
                 pending.append((node.condition, is_certain))
                 for side, when in ((node.if_true, True), (node.if_false, False)):
                     if truth in (None, when):
                         pending.append((side, is_certain and truth is not None))
-            elif isinstance(node, Binary) and node.operator.is_lazy:
-                decides = node.operator is BinaryOperator.LOGICAL_AND
+            elif isinstance(node, ir.Binary) and node.operator.is_lazy:
+                decides = node.operator is ir.BinaryOperator.LOGICAL_AND
                 truth = self.definitions.truth_of(node.left, ranges)
                 pending.append((node.left, is_certain))
                 if truth in (None, decides):
@@ -549,15 +534,15 @@ class _Function:
 
     # Elements
 
-    def element(self, buffer: Buffer, indices: tuple[Expr, ...]) -> _Touch:
+    def element(self, buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> _Touch:
         key = (buffer.name, id(indices))  # of one node, which lives as long as the function
         if key not in self.elements:
-            index = flat_index(buffer, indices)
+            index = ir.flat_index(buffer, indices)
             self.elements[key] = _Touch(buffer, self.definitions.form(index), index)
         return self.elements[key]
 
-    def passed(self, region: Region, pattern: Mask) -> _Touch:
-        index = region_index(region)
+    def passed(self, region: ir.Region, pattern: Mask) -> _Touch:
+        index = ir.region_index(region)
         return _Touch(region.buffer, self.definitions.form(index), index, pattern)
 
     def sources(self, touch: _Touch, ranges: Ranges) -> Iterator[_Touch]:
@@ -570,7 +555,7 @@ class _Function:
         for source, when in ((view.source, True), (view.otherwise, False)):
             if source is None or truth not in (None, when):
                 continue
-            base = self.definitions.form(region_index(source))
+            base = self.definitions.form(ir.region_index(source))
             form = None if base is None or touch.form is None else base.plus(touch.form)
             is_certain = touch.is_certain and truth is not None
             pattern = None if form is None else touch.pattern
@@ -609,16 +594,16 @@ class _Function:
             mask[first:end] |= touch.pattern[first - start : end - start]
         return mask, True
 
-    def depends_on_data(self, expression: Expr) -> bool:
+    def depends_on_data(self, expression: ir.Expr) -> bool:
         """Whether an expression depends on what memory holds."""
         return any(
-            isinstance(node, Load) or getattr(node, "name", None) in self.data
+            isinstance(node, ir.Load) or getattr(node, "name", None) in self.data
             for node in walk_expression(expression)
         )
 
 
-def _nothing(buffer: Buffer) -> Mask:
-    return np.zeros(num_elements(buffer), np.bool_)
+def _nothing(buffer: ir.Buffer) -> Mask:
+    return np.zeros(ir.num_elements(buffer), np.bool_)
 
 
 def _with(ranges: Ranges, name: str, known: Range | None) -> Ranges:
@@ -631,9 +616,9 @@ def _uncertain(touch: _Touch) -> _Touch:
     return replace(touch, is_certain=False)
 
 
-def _has_choice(expression: Expr) -> bool:
+def _has_choice(expression: ir.Expr) -> bool:
     """Whether some of the expression's operands are evaluated only at times."""
     return any(
-        isinstance(node, Select) or (isinstance(node, Binary) and node.operator.is_lazy)
+        isinstance(node, ir.Select) or (isinstance(node, ir.Binary) and node.operator.is_lazy)
         for node in walk_expression(expression)
     )

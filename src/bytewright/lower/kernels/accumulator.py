@@ -1,7 +1,5 @@
 """Bounds of accumulators and folded biases, computed from the weights themselves."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,17 +1,12 @@
 """What every template receives, and the loops that templates share."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
+from bytewright import ir
 from bytewright.diagnostics import InternalError
-from bytewright.ir.address import extent_expr
 from bytewright.ir.builder import BodyBuilder
-from bytewright.ir.expr import Buffer, Const, Expr, Var, const
-from bytewright.ir.graph import Array, Node
-from bytewright.ir.types import Extent, TensorType
 from bytewright.lower.epilogue import Epilogue
 from bytewright.lower.kernel import KernelBuilder
 from bytewright.target.isa.style import KernelStyle
@@ -23,7 +18,7 @@ class Template:
 
     kernel: KernelBuilder
     epilogue: Epilogue
-    anchor: Node
+    anchor: ir.Node
 
     @property
     def body(self) -> BodyBuilder:
@@ -35,27 +30,27 @@ class Template:
         """The device's style."""
         return self.kernel.style
 
-    def type(self, operand: int) -> TensorType:
+    def type(self, operand: int) -> ir.TensorType:
         """Type of an operand of the anchor."""
         return self.epilogue.types[self.anchor.inputs[operand]]
 
     @property
-    def result_type(self) -> TensorType:
+    def result_type(self) -> ir.TensorType:
         """Type of the anchor's result."""
         return self.anchor.outputs[0].type
 
-    def input(self, operand: int = 0) -> Buffer:
+    def input(self, operand: int = 0) -> ir.Buffer:
         """The parameter for an operand of the anchor; a constant operand becomes a constant parameter."""
         name = self.anchor.inputs[operand]
         if name in self.epilogue.constants:
             return self.kernel.constant("operand", self.constant(operand), self.type(operand).dtype)
         return self.kernel.input(name, self.type(operand))
 
-    def input_as(self, operand: int, shape: tuple[Extent, ...]) -> Buffer:
+    def input_as(self, operand: int, shape: tuple[ir.Extent, ...]) -> ir.Buffer:
         """The parameter for an operand of the anchor under another shape of as many elements."""
         return self.kernel.input(self.anchor.inputs[operand], replace(self.type(operand), shape=shape))
 
-    def constant(self, operand: int) -> Array:
+    def constant(self, operand: int) -> ir.Array:
         """The values of an operand that must be constant."""
         name = self.anchor.inputs[operand]
         if name not in self.epilogue.constants:
@@ -64,39 +59,39 @@ class Template:
 
 
 @contextmanager
-def counted(body: BodyBuilder, name: str, count: Extent) -> Generator[Expr, None, None]:
+def counted(body: BodyBuilder, name: str, count: ir.Extent) -> Generator[ir.Expr, None, None]:
     """A loop of `count` turns; no loop at all where there is one turn."""
     if count == 1:
-        yield const(0)
+        yield ir.const(0)
     else:
-        with body.for_(name, 0, extent_expr(count)) as variable:
+        with body.for_(name, 0, ir.extent_expr(count)) as variable:
             yield variable
 
 
 @contextmanager
-def repeated(body: BodyBuilder, name: str, count: Extent) -> Generator[Expr, None, None]:
+def repeated(body: BodyBuilder, name: str, count: ir.Extent) -> Generator[ir.Expr, None, None]:
     """As `counted`, with a block of its own in any case: for bodies that allocate."""
     if count == 1:
         with body.block():
-            yield const(0)
+            yield ir.const(0)
     else:
-        with body.for_(name, 0, extent_expr(count)) as variable:
+        with body.for_(name, 0, ir.extent_expr(count)) as variable:
             yield variable
 
 
-def named(body: BodyBuilder, name: str, value: Expr) -> Expr:
+def named(body: BodyBuilder, name: str, value: ir.Expr) -> ir.Expr:
     """The value under a name, unless it is a number or has one already."""
-    return value if isinstance(value, Const | Var) else body.let(name, value)
+    return value if isinstance(value, ir.Const | ir.Var) else body.let(name, value)
 
 
 @contextmanager
 def nest(
-    body: BodyBuilder, names: str, counts: tuple[Extent, ...]
-) -> Generator[tuple[Expr, ...], None, None]:
+    body: BodyBuilder, names: str, counts: tuple[ir.Extent, ...]
+) -> Generator[tuple[ir.Expr, ...], None, None]:
     """Nested loops, outermost first; an axis of one element gets index 0 and no loop."""
     with ExitStack() as stack:
         yield tuple(
-            const(0) if count == 1 else stack.enter_context(body.for_(name, 0, extent_expr(count)))
+            ir.const(0) if count == 1 else stack.enter_context(body.for_(name, 0, ir.extent_expr(count)))
             for name, count in zip(names, counts, strict=True)
         )
 

@@ -5,26 +5,22 @@ border the taps are visited one by one. The two are separate loops: compilers ve
 Weights stay in the model's order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
 
-from bytewright.ir.address import num_elements
+from bytewright import ir
 from bytewright.ir.builder import load, region
-from bytewright.ir.expr import Buffer, Expr, cast
-from bytewright.ir.types import DType
 from bytewright.lower.kernels.accumulator import Folded, fold_zero_point
 from bytewright.lower.kernels.context import Template, blocks, counted, named, note_block, repeated
 from bytewright.lower.kernels.dense import Convolution, Pixel
 from bytewright.lower.scalar import Scalar
 
-I8, U8, I32 = DType.I8, DType.U8, DType.I32
+I8, U8, I32 = ir.DType.I8, ir.DType.U8, ir.DType.I32
 SHORT_DOT = 16
 
 # Adds the products under one output pixel to the accumulators of a block of channels with the given weights.
-Products = Callable[[Pixel, Buffer, list[Buffer]], None]
+Products = Callable[[Pixel, ir.Buffer, list[ir.Buffer]], None]
 
 
 def folded_bias(convolution: Convolution, offset: int) -> Folded:
@@ -50,7 +46,7 @@ def write_dot(convolution: Convolution) -> None:
     bias = template.kernel.constant("bias", folded.bias, I32)
     block = 1 if style.unsigned_activations and depth < SHORT_DOT else style.channel_block
 
-    def row_products(pixel: Pixel, filters: Buffer, accumulators: list[Buffer]) -> None:
+    def row_products(pixel: Pixel, filters: ir.Buffer, accumulators: list[ir.Buffer]) -> None:
         n, y, x = pixel
         with counted(body, "ky", window.rows.kernel) as ky:
             first = region(convolution.input, n, window.rows.tap(y, ky), window.columns.tap(x, 0), 0)
@@ -59,7 +55,7 @@ def write_dot(convolution: Convolution) -> None:
                 index = ky * row_length + k
                 multiply_add(template, load(row, k), filters, index, accumulators, offset)
 
-    def tap_products(pixel: Pixel, filters: Buffer, accumulators: list[Buffer]) -> None:
+    def tap_products(pixel: Pixel, filters: ir.Buffer, accumulators: list[ir.Buffer]) -> None:
         with (
             counted(body, "ky", window.rows.kernel) as ky,
             counted(body, "kx", window.columns.kernel) as kx,
@@ -85,7 +81,7 @@ def write_dot(convolution: Convolution) -> None:
 
 def _write_interior_and_border(
     convolution: Convolution,
-    n: Expr,
+    n: ir.Expr,
     pixel_channels: Callable[[Pixel, Products], None],
     row_products: Products,
     tap_products: Products,
@@ -119,10 +115,10 @@ def _write_interior_and_border(
 
 def multiply_add(
     template: Template,
-    activation: Expr,
-    filters: Buffer,
-    index: Expr,
-    accumulators: list[Buffer],
+    activation: ir.Expr,
+    filters: ir.Buffer,
+    index: ir.Expr,
+    accumulators: list[ir.Buffer],
     offset: int,
 ) -> None:
     """Multiplies one activation with the weights of each channel of the block.
@@ -139,20 +135,20 @@ def multiply_add(
     """
     body = template.body
     depth = filters_depth(filters, accumulators)
-    widened = cast(activation, I32)
-    value = body.let("value", cast(widened + offset, U8) if offset else widened)
+    widened = ir.cast(activation, I32)
+    value = body.let("value", ir.cast(widened + offset, U8) if offset else widened)
     for j, accumulator in enumerate(accumulators):
-        weight = cast(load(filters, index + j * depth), I32)
-        body.add_to(accumulator, (), cast(value, I32) * weight)
+        weight = ir.cast(load(filters, index + j * depth), I32)
+        body.add_to(accumulator, (), ir.cast(value, I32) * weight)
 
 
-def filters_depth(filters: Buffer, accumulators: list[Buffer]) -> int:
+def filters_depth(filters: ir.Buffer, accumulators: list[ir.Buffer]) -> int:
     """Weights of one channel."""
-    return num_elements(filters) // len(accumulators)
+    return ir.num_elements(filters) // len(accumulators)
 
 
 def store_block(
-    convolution: Convolution, pixel: Pixel, channel: Expr, accumulators: list[Buffer], folded: Folded
+    convolution: Convolution, pixel: Pixel, channel: ir.Expr, accumulators: list[ir.Buffer], folded: Folded
 ) -> None:
     """Finishes the channels of a block, in order, and stores them."""
     for j, accumulator in enumerate(accumulators):

@@ -5,17 +5,12 @@ sum; each sum runs in the reference's order, and the bias comes last. For int8 i
 output channels that dot products would leave vector units idle. Weights are packed [K][OC].
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
 
-from bytewright.ir.address import num_elements
+from bytewright import ir
 from bytewright.ir.builder import load
-from bytewright.ir.expr import Buffer, Expr, cast, const, select
-from bytewright.ir.prim import LoopKind
-from bytewright.ir.types import DType
 from bytewright.lower.kernels.accumulator import Folded
 from bytewright.lower.kernels.context import blocks, counted, named, note_block, repeated
 from bytewright.lower.kernels.conv2d_dot import folded_bias
@@ -23,7 +18,7 @@ from bytewright.lower.kernels.dense import Convolution, Pixel
 from bytewright.lower.kernels.window import Axis
 from bytewright.lower.scalar import Scalar
 
-I8, I32, F32 = DType.I8, DType.I32, DType.F32
+I8, I32, F32 = ir.DType.I8, ir.DType.I32, ir.DType.F32
 INTEGER_LANES = 16
 
 
@@ -31,12 +26,12 @@ INTEGER_LANES = 16
 class _Operands:
     """The kernel's parameters; `folded` is None for float32."""
 
-    weights: Buffer
-    bias: Buffer
+    weights: ir.Buffer
+    bias: ir.Buffer
     folded: Folded | None
 
     @property
-    def sum_type(self) -> DType:
+    def sum_type(self) -> ir.DType:
         """Type of the accumulators."""
         return F32 if self.folded is None else I32
 
@@ -67,17 +62,17 @@ def write_lanes(convolution: Convolution) -> None:
 
 
 def _write_block(
-    convolution: Convolution, pixel: Pixel, operands: _Operands, first: Expr, lanes: int
+    convolution: Convolution, pixel: Pixel, operands: _Operands, first: ir.Expr, lanes: int
 ) -> None:
     template = convolution.template
     body, dtype = template.body, operands.sum_type
     sums = template.kernel.scratch("sums", (lanes,), dtype)
     is_float = operands.folded is None
-    with body.for_("lane", 0, lanes, LoopKind.VECTORISED) as lane:
-        body.store(sums, lane, const(0, dtype) if is_float else load(operands.bias, first + lane))
+    with body.for_("lane", 0, lanes, ir.LoopKind.VECTORISED) as lane:
+        body.store(sums, lane, ir.const(0, dtype) if is_float else load(operands.bias, first + lane))
     accumulate = _accumulate_taps if is_float else _accumulate_rows
     accumulate(convolution, pixel, operands.weights, sums, first)
-    with body.for_("lane", 0, lanes, LoopKind.VECTORISED) as lane:
+    with body.for_("lane", 0, lanes, ir.LoopKind.VECTORISED) as lane:
         total = load(sums, lane)
         if operands.folded is None:
             value = Scalar(total + load(operands.bias, first + lane))
@@ -87,7 +82,7 @@ def _write_block(
 
 
 def _accumulate_taps(
-    convolution: Convolution, pixel: Pixel, weights: Buffer, sums: Buffer, first: Expr
+    convolution: Convolution, pixel: Pixel, weights: ir.Buffer, sums: ir.Buffer, first: ir.Expr
 ) -> None:
     """Tap by tap; a tap outside the input is a view of zeros."""
     body, window = convolution.template.body, convolution.window
@@ -102,7 +97,7 @@ def _accumulate_taps(
 
 
 def _accumulate_rows(
-    convolution: Convolution, pixel: Pixel, weights: Buffer, sums: Buffer, first: Expr
+    convolution: Convolution, pixel: Pixel, weights: ir.Buffer, sums: ir.Buffer, first: ir.Expr
 ) -> None:
     """Row by row of the window, columns and channels as one axis; outside the input, the zero point."""
     body, window, depth = convolution.template.body, convolution.window, convolution.in_channels
@@ -122,15 +117,20 @@ def _accumulate_rows(
             ix = named(body, "ix", merged.tap(x, k))
             inside = merged.contains(ix, k, window.rows.contains(iy, ky))
             rows = convolution.template.input_as(0, (convolution.num, window.rows.size, merged.size))
-            value = select(inside, load(rows, n, iy, ix), const(convolution.zero_point, I8))
+            value = ir.select(inside, load(rows, n, iy, ix), ir.const(convolution.zero_point, I8))
             _multiply_add(convolution, value, weights, ky * row_length + k, sums, first)
 
 
 def _multiply_add(
-    convolution: Convolution, activation: Expr, weights: Buffer, index: Expr, sums: Buffer, first: Expr
+    convolution: Convolution,
+    activation: ir.Expr,
+    weights: ir.Buffer,
+    index: ir.Expr,
+    sums: ir.Buffer,
+    first: ir.Expr,
 ) -> None:
     body = convolution.template.body
-    value = body.let("value", cast(activation, sums.dtype))
-    lanes = num_elements(sums)
-    with body.for_("lane", 0, lanes, LoopKind.VECTORISED) as lane:
-        body.add_to(sums, lane, value * cast(load(weights, index, first + lane), sums.dtype))
+    value = body.let("value", ir.cast(activation, sums.dtype))
+    lanes = ir.num_elements(sums)
+    with body.for_("lane", 0, lanes, ir.LoopKind.VECTORISED) as lane:
+        body.add_to(sums, lane, value * ir.cast(load(weights, index, first + lane), sums.dtype))

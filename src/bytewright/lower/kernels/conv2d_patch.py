@@ -5,19 +5,16 @@ products, and most windows of a small image touch the padding. The patch is as s
 outside the input is its zero point.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
+from bytewright import ir
 from bytewright.ir.builder import load, region
-from bytewright.ir.expr import Buffer, cast
-from bytewright.ir.types import DType
 from bytewright.lower.kernels.context import blocks, counted, named, note_block, repeated
 from bytewright.lower.kernels.conv2d_dot import folded_bias, multiply_add, store_block
 from bytewright.lower.kernels.dense import Convolution, Pixel
 from bytewright.lower.scalar import Scalar
 
-I8, I16, I32 = DType.I8, DType.I16, DType.I32
+I8, I16, I32 = ir.DType.I8, ir.DType.I16, ir.DType.I32
 # Compilers vectorise the loop over output channels from this number on.
 MANY_OUTPUT_CHANNELS = 16
 
@@ -46,7 +43,7 @@ def write_patch(convolution: Convolution) -> None:
         multiply(convolution, (n, y, x), patch, depth)
 
 
-def _gather(convolution: Convolution, pixel: Pixel, patch: Buffer) -> None:
+def _gather(convolution: Convolution, pixel: Pixel, patch: ir.Buffer) -> None:
     body, window = convolution.template.body, convolution.window
     body.note("gather what lies under the window; outside the input it is the zero point")
     with (
@@ -59,7 +56,7 @@ def _gather(convolution: Convolution, pixel: Pixel, patch: Buffer) -> None:
             body.store(patch, first + k, load(tap, k))
 
 
-def _multiply_pairs(convolution: Convolution, pixel: Pixel, patch: Buffer, depth: int) -> None:
+def _multiply_pairs(convolution: Convolution, pixel: Pixel, patch: ir.Buffer, depth: int) -> None:
     """Channel by channel over weights packed [K][OC]; two products are summed in 16 bits first.
 
     Exact, because weights are at least -127: |2 * 128 * 127| < 2^15.
@@ -77,14 +74,15 @@ def _multiply_pairs(convolution: Convolution, pixel: Pixel, patch: Buffer, depth
         with body.for_("k", 0, packed.shape[0] // 2) as pair:
             first, second = pair * 2, pair * 2 + 1
             products = [
-                cast(load(patch, k), I32) * cast(load(weights, k, channel), I32) for k in (first, second)
+                ir.cast(load(patch, k), I32) * ir.cast(load(weights, k, channel), I32)
+                for k in (first, second)
             ]
-            body.add_to(accumulator, (), cast(cast(products[0] + products[1], I16), I32))
+            body.add_to(accumulator, (), ir.cast(ir.cast(products[0] + products[1], I16), I32))
         value = Scalar(load(accumulator), folded.low, folded.high)
         convolution.template.epilogue.store((*pixel, channel), value)
 
 
-def _multiply_blocks(convolution: Convolution, pixel: Pixel, patch: Buffer, depth: int) -> None:
+def _multiply_blocks(convolution: Convolution, pixel: Pixel, patch: ir.Buffer, depth: int) -> None:
     """Dot products of the patch with a block of output channels at a time."""
     template = convolution.template
     body, style = template.body, template.style

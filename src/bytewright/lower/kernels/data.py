@@ -1,12 +1,9 @@
 """Operators that move data: each output element is loaded from where it comes from, then finished and stored."""
 
-from __future__ import annotations
-
 from contextlib import AbstractContextManager
 
+from bytewright import ir
 from bytewright.ir.builder import load
-from bytewright.ir.expr import Expr, const
-from bytewright.ir.types import upper_bound
 from bytewright.lower.kernels.context import Template, axis_names, counted, nest
 from bytewright.lower.point import Coordinates
 from bytewright.lower.scalar import element
@@ -30,7 +27,7 @@ def lower_pad(template: Template, operation: Pad) -> None:
         if count:
             axis = len(outer)
             with nest(body, names[axis:], (count, *result[axis + 1 :])) as inner:
-                value = const(operation.value, source.dtype)
+                value = ir.const(operation.value, source.dtype)
                 template.epilogue.store((*outer, inner[0] + first, *inner[1:]), element(value))
 
     def write(outer: Coordinates, indices: Coordinates) -> None:
@@ -42,7 +39,7 @@ def lower_pad(template: Template, operation: Pad) -> None:
         fill(outer, 0, before)
         with counted(body, names[axis], shape[axis]) as index:
             write((*outer, index + before), (*indices, index))
-        fill(outer, before + upper_bound(shape[axis]), operation.after[axis])
+        fill(outer, before + ir.upper_bound(shape[axis]), operation.after[axis])
 
     write((), ())
 
@@ -62,7 +59,7 @@ def lower_transpose(template: Template, operation: Transpose) -> None:
     """Writes the kernel of a transpose: axis i of the result is axis permutation[i] of the input."""
     source = template.input(0)
     with _output_loops(template) as coordinates:
-        indices: list[Expr] = [const(0)] * len(coordinates)
+        indices: list[ir.Expr] = [ir.const(0)] * len(coordinates)
         for index, axis in zip(coordinates, operation.permutation, strict=True):
             indices[axis] = index
         template.epilogue.store(coordinates, element(load(source, *indices)))
@@ -91,6 +88,6 @@ def lower_identity(template: Template, operation: Identity) -> None:
         template.epilogue.store(coordinates, element(load(source, *coordinates)))
 
 
-def _output_loops(template: Template) -> AbstractContextManager[tuple[Expr, ...]]:
+def _output_loops(template: Template) -> AbstractContextManager[tuple[ir.Expr, ...]]:
     shape = template.result_type.shape
     return nest(template.body, axis_names(len(shape)), shape)

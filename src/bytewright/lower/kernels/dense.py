@@ -1,22 +1,18 @@
 """Sizes and taps of one convolution, dense or depthwise, under short names."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 
+from bytewright import ir
 from bytewright.ir.builder import region
-from bytewright.ir.expr import FALSE, TRUE, Buffer, Expr, either
-from bytewright.ir.graph import Array
-from bytewright.ir.types import Extent
 from bytewright.lower.kernels.context import Template, named
 from bytewright.lower.kernels.window import Window, window_of
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 
 # A position under the output: batch, row, column.
-Pixel = tuple[Expr, Expr, Expr]
+Pixel = tuple[ir.Expr, ir.Expr, ir.Expr]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,50 +27,50 @@ class Convolution:
 
     template: Template
     window: Window
-    num: Extent
+    num: ir.Extent
     in_channels: int
     out_height: int
     out_width: int
     out_channels: int
-    weights: Array
+    weights: ir.Array
     zero_point: int
 
     @property
-    def input(self) -> Buffer:
+    def input(self) -> ir.Buffer:
         """The kernel's parameter, [N, H, W, C]."""
         return self.template.input(0)
 
-    def is_border(self, y: Expr, x: Expr) -> Expr:
+    def is_border(self, y: ir.Expr, x: ir.Expr) -> ir.Expr:
         """Whether the window of an output position touches the padding."""
-        condition: Expr = FALSE
+        condition: ir.Expr = ir.FALSE
         for position, axis in ((y, self.window.rows), (x, self.window.columns)):
             first, last = axis.interior
             if first > 0:
-                condition = either(condition, position < first)
+                condition = ir.either(condition, position < first)
             if last < axis.out:
-                condition = either(condition, position >= last)
+                condition = ir.either(condition, position >= last)
         return condition
 
-    def tap(self, pixel: Pixel, ky: Expr, kx: Expr) -> Buffer:
+    def tap(self, pixel: Pixel, ky: ir.Expr, kx: ir.Expr) -> ir.Buffer:
         """A view of the input's channels under one tap."""
         n, y, x = pixel
         iy = named(self.template.body, "iy", self.window.rows.tap(y, ky))
         ix = named(self.template.body, "ix", self.window.columns.tap(x, kx))
         return self._tap_at((n, iy, ix), ky, kx)
 
-    def taps(self, pixel: Pixel) -> list[Buffer]:
+    def taps(self, pixel: Pixel) -> list[ir.Buffer]:
         """Views of the input's channels under each tap."""
         n, y, x = pixel
         body, rows, columns = self.template.body, self.window.rows, self.window.columns
         iy = [named(body, f"iy{ky}", rows.tap(y, ky)) for ky in range(rows.kernel)]
         ix = [named(body, f"ix{kx}", columns.tap(x, kx)) for kx in range(columns.kernel)]
-        found: list[Buffer] = []
+        found: list[ir.Buffer] = []
         for number, (ky, kx) in enumerate(product(range(rows.kernel), range(columns.kernel))):
             with body.numbered(number):
                 found.append(self._tap_at((n, iy[ky], ix[kx]), ky, kx))
         return found
 
-    def _tap_at(self, position: Pixel, ky: Expr | int, kx: Expr | int) -> Buffer:
+    def _tap_at(self, position: Pixel, ky: ir.Expr | int, kx: ir.Expr | int) -> ir.Buffer:
         """A view of the input's channels at a position.
 
         Outside the input it is a run of zero points, which the folded bias cancels, so that border and interior
@@ -84,7 +80,7 @@ class Convolution:
         body = self.template.body
         inside = self.window.columns.contains(ix, kx, self.window.rows.contains(iy, ky))
         source = region(self.input, n, iy, ix, 0)
-        if inside == TRUE:
+        if inside == ir.TRUE:
             return body.view("tap", source, self.input.dtype, self.in_channels)
         fill = np.full(self.in_channels, self.zero_point)
         outside = self.template.kernel.constant("zero_points", fill, self.input.dtype)

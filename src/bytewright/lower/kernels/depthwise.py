@@ -4,21 +4,17 @@ A view for each tap points at the input or, outside of it, at a run of zero poin
 loop, which compilers vectorise over channels. Weights stay in the model's order.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
+from bytewright import ir
 from bytewright.ir.builder import load
-from bytewright.ir.expr import Buffer, Expr, cast
-from bytewright.ir.prim import LoopKind
-from bytewright.ir.types import DType
 from bytewright.lower.kernels.accumulator import Folded, fold_zero_point
 from bytewright.lower.kernels.context import Template, counted
 from bytewright.lower.kernels.dense import Convolution, Pixel, convolution_of
 from bytewright.lower.scalar import Scalar
 from bytewright.ops.convolution import DepthwiseConv2d
 
-I8, I16, I32, F32 = DType.I8, DType.I16, DType.I32, DType.F32
+I8, I16, I32, F32 = ir.DType.I8, ir.DType.I16, ir.DType.I32, ir.DType.F32
 # Larger windows are visited in a loop: unrolled taps would make the code grow without bound.
 MAX_UNROLLED_TAPS = 25
 FEW_LANES = 8
@@ -67,7 +63,7 @@ class _Depthwise:
     """The channel loops of one depthwise kernel."""
 
     def __init__(
-        self, convolution: Convolution, weights: Buffer, bias: Buffer, folded: Folded, is_float: bool
+        self, convolution: Convolution, weights: ir.Buffer, bias: ir.Buffer, folded: Folded, is_float: bool
     ) -> None:
         self.convolution = convolution
         self.template = convolution.template
@@ -93,7 +89,7 @@ class _Depthwise:
         window = self.convolution.window
         body = self.template.body
         sums = self.template.kernel.scratch("sums", (FEW_LANES,), I32)
-        with body.for_("c", 0, FEW_LANES, LoopKind.VECTORISED) as c:
+        with body.for_("c", 0, FEW_LANES, ir.LoopKind.VECTORISED) as c:
             body.store(sums, c, load(self.bias, c))
         with (
             counted(body, "ky", window.rows.kernel) as ky,
@@ -101,9 +97,9 @@ class _Depthwise:
         ):
             tap = self.convolution.tap(pixel, ky, kx)
             index = ky * window.columns.kernel + kx
-            with body.for_("c", 0, FEW_LANES, LoopKind.VECTORISED) as c:
+            with body.for_("c", 0, FEW_LANES, ir.LoopKind.VECTORISED) as c:
                 body.add_to(sums, c, self._product(tap, index, c, c))
-        with body.for_("c", 0, FEW_LANES, LoopKind.VECTORISED) as c:
+        with body.for_("c", 0, FEW_LANES, ir.LoopKind.VECTORISED) as c:
             self._store(pixel, c, load(sums, c))
 
     def write_unrolled(self, pixel: Pixel) -> None:
@@ -138,11 +134,11 @@ class _Depthwise:
                 body.add_to(accumulator, (), self._product(tap, index, c, channel))
             self._store(pixel, channel, load(accumulator))
 
-    def _product(self, tap: Buffer, index: Expr | int, c: Expr, channel: Expr) -> Expr:
+    def _product(self, tap: ir.Buffer, index: ir.Expr | int, c: ir.Expr, channel: ir.Expr) -> ir.Expr:
         value, weight = load(tap, c), load(self.weights, index, channel)
-        return value * weight if self.is_float else cast(value, I32) * cast(weight, I32)
+        return value * weight if self.is_float else ir.cast(value, I32) * ir.cast(weight, I32)
 
-    def _paired(self, products: list[Expr]) -> list[Expr]:
+    def _paired(self, products: list[ir.Expr]) -> list[ir.Expr]:
         """Sums of two products in 16 bits, which is exact because weights are at least -127."""
         if (
             self.is_float
@@ -150,10 +146,10 @@ class _Depthwise:
             or int(self.convolution.weights.min()) == -128
         ):
             return products
-        pairs = [cast(a + b, I16) for a, b in zip(products[::2], products[1::2], strict=False)]
-        return [*(cast(pair, I32) for pair in pairs), *products[len(pairs) * 2 :]]
+        pairs = [ir.cast(a + b, I16) for a, b in zip(products[::2], products[1::2], strict=False)]
+        return [*(ir.cast(pair, I32) for pair in pairs), *products[len(pairs) * 2 :]]
 
-    def _store(self, pixel: Pixel, channel: Expr, total: Expr) -> None:
+    def _store(self, pixel: Pixel, channel: ir.Expr, total: ir.Expr) -> None:
         value = (
             Scalar(total + load(self.bias, channel))
             if self.is_float

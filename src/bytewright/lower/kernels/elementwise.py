@@ -1,7 +1,5 @@
 """Element-wise operators without an anchor: one loop nest over the output."""
 
-from __future__ import annotations
-
 from bytewright.lower.epilogue import Epilogue
 from bytewright.lower.kernel import KernelBuilder
 from bytewright.lower.kernels.context import axis_names, nest

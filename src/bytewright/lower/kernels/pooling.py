@@ -1,23 +1,19 @@
 """Pools and means: reductions over a window or over axes, a few channels side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from contextlib import contextmanager
 from math import prod
 
+from bytewright import ir
 from bytewright.ir.builder import load
-from bytewright.ir.expr import Buffer, Expr, cast, const, maximum, minimum
-from bytewright.ir.prim import LoopKind
 from bytewright.ir.scalar_functions import DIVIDE_ROUND
-from bytewright.ir.types import DType, Extent
 from bytewright.lower.kernels.context import Template, axis_names, blocks, counted, named, nest, repeated
 from bytewright.lower.kernels.window import Axis, Window, window_of
 from bytewright.lower.rescale import ScaleOperands, double_round
 from bytewright.lower.scalar import Scalar, clamped, require_i32
 from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
 
-I32, F32 = DType.I32, DType.F32
+I32, F32 = ir.DType.I32, ir.DType.F32
 LANES = 8
 FLOAT_LOWEST = -3.4028234663852886e38
 
@@ -62,11 +58,11 @@ class _Pool:
         num_taps = window.num_taps
         require_i32(-128 * num_taps, 127 * num_taps, "the sum of a window", template.anchor.where)
 
-    def write_block(self, pixel: tuple[Expr, Expr, Expr], first: Expr, lanes: int) -> None:
+    def write_block(self, pixel: tuple[ir.Expr, ir.Expr, ir.Expr], first: ir.Expr, lanes: int) -> None:
         """Reduces and stores `lanes` channels."""
         body = self.template.body
         results = self.template.kernel.scratch("results", (lanes,), self.dtype)
-        with body.for_("lane", 0, lanes, LoopKind.VECTORISED) as lane:
+        with body.for_("lane", 0, lanes, ir.LoopKind.VECTORISED) as lane:
             body.store(results, lane, self._neutral())
         with (
             counted(body, "ky", self.window.rows.kernel) as ky,
@@ -74,17 +70,23 @@ class _Pool:
         ):
             self._visit(pixel, ky, kx, results, first, lanes)
         count = None if self.is_max else self._count(pixel)
-        with body.for_("lane", 0, lanes, LoopKind.VECTORISED) as lane:
+        with body.for_("lane", 0, lanes, ir.LoopKind.VECTORISED) as lane:
             value = self._result(load(results, lane), count)
             self.template.epilogue.store((*pixel, first + lane), value)
 
-    def _neutral(self) -> Expr:
+    def _neutral(self) -> ir.Expr:
         if self.is_max:
-            return const(-128, I32) if self.dtype is I32 else const(FLOAT_LOWEST, F32)
-        return const(0, self.dtype)
+            return ir.const(-128, I32) if self.dtype is I32 else ir.const(FLOAT_LOWEST, F32)
+        return ir.const(0, self.dtype)
 
     def _visit(
-        self, pixel: tuple[Expr, Expr, Expr], ky: Expr, kx: Expr, results: Buffer, first: Expr, lanes: int
+        self,
+        pixel: tuple[ir.Expr, ir.Expr, ir.Expr],
+        ky: ir.Expr,
+        kx: ir.Expr,
+        results: ir.Buffer,
+        first: ir.Expr,
+        lanes: int,
     ) -> None:
         n, y, x = pixel
         body = self.template.body
@@ -93,10 +95,10 @@ class _Pool:
         inside = self.window.columns.contains(ix, kx, self.window.rows.contains(iy, ky))
 
         def reduce() -> None:
-            with body.for_("lane", 0, lanes, LoopKind.VECTORISED) as lane:
-                value = cast(load(self.input, n, iy, ix, first + lane), self.dtype)
+            with body.for_("lane", 0, lanes, ir.LoopKind.VECTORISED) as lane:
+                value = ir.cast(load(self.input, n, iy, ix, first + lane), self.dtype)
                 old = load(results, lane)
-                body.store(results, lane, maximum(old, value) if self.is_max else old + value)
+                body.store(results, lane, ir.maximum(old, value) if self.is_max else old + value)
 
         if self.window.is_all_interior:
             reduce()
@@ -104,26 +106,26 @@ class _Pool:
             with body.if_(inside):
                 reduce()
 
-    def _count(self, pixel: tuple[Expr, Expr, Expr]) -> Expr:
+    def _count(self, pixel: tuple[ir.Expr, ir.Expr, ir.Expr]) -> ir.Expr:
         _, y, x = pixel
         rows = _taps_inside(self.window.rows, y)
         columns = _taps_inside(self.window.columns, x)
         return named(self.template.body, "count", rows * columns)
 
-    def _result(self, value: Expr, count: Expr | None) -> Scalar:
+    def _result(self, value: ir.Expr, count: ir.Expr | None) -> Scalar:
         if count is None:
             return Scalar(value, -128, 127)
         if self.dtype is F32:
-            return Scalar(value / cast(count, F32))
+            return Scalar(value / ir.cast(count, F32))
         return Scalar(DIVIDE_ROUND(value, count), -128, 127)
 
 
-def _taps_inside(axis: Axis, position: Expr) -> Expr:
+def _taps_inside(axis: Axis, position: ir.Expr) -> ir.Expr:
     """How many taps of the window lie inside the input."""
     if axis.is_all_interior:
-        return const(axis.kernel)
+        return ir.const(axis.kernel)
     first = position * axis.stride - axis.pad_before
-    return minimum(first + axis.kernel, axis.size) - maximum(first, 0)
+    return ir.minimum(first + axis.kernel, axis.size) - ir.maximum(first, 0)
 
 
 def lower_mean(template: Template, operation: TflMean) -> None:
@@ -143,31 +145,31 @@ def lower_mean(template: Template, operation: TflMean) -> None:
         with _loops(template, axes, input_shape) as inner:
             coordinates = [{**outer, **inner}[axis] for axis in range(rank)]
             value = load(source, *coordinates)
-            body.add_to(total, (), value if is_float else cast(value, I32))
-        own = [outer.get(axis, const(0)) for axis in range(rank) if operation.keep_dims or axis in outer]
+            body.add_to(total, (), value if is_float else ir.cast(value, I32))
+        own = [outer.get(axis, ir.const(0)) for axis in range(rank) if operation.keep_dims or axis in outer]
         template.epilogue.store(tuple(own), _mean(template, operation, load(total), num_reduced, is_float))
 
 
 @contextmanager
 def _loops(
-    template: Template, axes: list[int], shape: tuple[Extent, ...]
-) -> Generator[dict[int, Expr], None, None]:
+    template: Template, axes: list[int], shape: tuple[ir.Extent, ...]
+) -> Generator[dict[int, ir.Expr], None, None]:
     """Nested loops over some axes of a tensor; yields the index of each axis."""
     names = axis_names(len(shape))
     with nest(template.body, "".join(names[axis] for axis in axes), tuple(shape[a] for a in axes)) as indices:
         yield dict(zip(axes, indices, strict=True))
 
 
-def _mean(template: Template, operation: TflMean, total: Expr, num_reduced: int, is_float: bool) -> Scalar:
+def _mean(template: Template, operation: TflMean, total: ir.Expr, num_reduced: int, is_float: bool) -> Scalar:
     if is_float:
         return Scalar(total / float(num_reduced))
     shift = operation.input_zero_point * num_reduced
     low, high = -128 * num_reduced - shift, 127 * num_reduced - shift
     require_i32(low, high, "the sum of a mean", template.anchor.where)
     scale = ScaleOperands(
-        multiplier=const(operation.multiplier),
-        shift=const(max(-operation.exponent, 0)),
-        left=const(1 << operation.exponent) if operation.exponent > 0 else None,
+        multiplier=ir.const(operation.multiplier),
+        shift=ir.const(max(-operation.exponent, 0)),
+        left=ir.const(1 << operation.exponent) if operation.exponent > 0 else None,
         shifts=frozenset({max(-operation.exponent, 0)}),
         left_bits=max(operation.exponent, 0),
         ratio=operation.multiplier / 2.0 ** (31 + max(-operation.exponent, 0)),

@@ -1,12 +1,10 @@
 """Which template writes the kernel of which operator: the one visible table."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bytewright.ir.graph import Operation
+from bytewright import ir
 from bytewright.lower.kernels.context import Template
 from bytewright.lower.kernels.conv2d import lower_conv2d
 from bytewright.lower.kernels.data import (
@@ -38,7 +36,7 @@ class Anchor:
     takes_epilogue: bool = True
 
 
-TEMPLATES: dict[type[Operation], Anchor] = {
+TEMPLATES: dict[type[ir.Operation], Anchor] = {
     Concat: Anchor(lower_concat),
     Conv2d: Anchor(lower_conv2d),
     DepthwiseConv2d: Anchor(lower_depthwise_conv2d),

@@ -5,17 +5,14 @@ integers, so the exponentials are a table that is computed at compile time by th
 a sum, one reciprocal a row, and one multiplication an element.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from contextlib import contextmanager
 
 import numpy as np
 
+from bytewright import ir
 from bytewright.ir.builder import BodyBuilder, load
-from bytewright.ir.expr import Buffer, Expr, cast, clamp, const, maximum, minimum
 from bytewright.ir.scalar_functions import EXP, MULTIPLY_Q31, SHIFT_ROUND
-from bytewright.ir.types import DType
 from bytewright.lower.kernels.context import Template, axis_names, nest
 from bytewright.ops.arithmetic.fixedpoint import (
     FORTY_EIGHT_OVER_SEVENTEEN,
@@ -25,7 +22,7 @@ from bytewright.ops.arithmetic.fixedpoint import (
 from bytewright.ops.arithmetic.rescale import high_multiply
 from bytewright.ops.softmax import TflSoftmax
 
-I8, I32, I64, F32 = DType.I8, DType.I32, DType.I64, DType.F32
+I8, I32, I64, F32 = ir.DType.I8, ir.DType.I32, ir.DType.I64, ir.DType.F32
 FLOAT_LOWEST = -3.4028234663852886e38
 INTEGER_BITS_OF_DIFFERENCE = 5
 INTEGER_BITS_OF_SUM = 12
@@ -50,17 +47,17 @@ def lower_softmax(template: Template, operation: TflSoftmax) -> None:
 def _float_row(
     template: Template,
     operation: TflSoftmax,
-    source: Buffer,
-    output: Buffer,
-    row: tuple[Expr, ...],
+    source: ir.Buffer,
+    output: ir.Buffer,
+    row: tuple[ir.Expr, ...],
     depth: int,
 ) -> None:
     body = template.body
-    beta = const(float(np.float32(operation.beta)), F32)
+    beta = ir.const(float(np.float32(operation.beta)), F32)
     greatest = body.scalar("greatest", F32, FLOAT_LOWEST)
     body.note("the greatest element")
     with body.for_("c", 0, depth) as c:
-        body.store(greatest, (), maximum(load(greatest), load(source, *row, c)))
+        body.store(greatest, (), ir.maximum(load(greatest), load(source, *row, c)))
     total = body.scalar("total", F32, 0.0)
     body.note("exponentials, and their sum")
     with body.for_("c", 0, depth) as c:
@@ -81,9 +78,9 @@ def exponential_table(operation: TflSoftmax) -> np.ndarray:
 def _fixed_row(
     template: Template,
     operation: TflSoftmax,
-    source: Buffer,
-    output: Buffer,
-    row: tuple[Expr, ...],
+    source: ir.Buffer,
+    output: ir.Buffer,
+    row: tuple[ir.Expr, ...],
     depth: int,
 ) -> None:
     body = template.body
@@ -92,7 +89,7 @@ def _fixed_row(
     greatest = body.scalar("greatest", I32, -128)
     body.note("the greatest element")
     with body.for_("c", 0, depth) as c:
-        body.store(greatest, (), maximum(load(greatest), cast(load(source, *row, c), I32)))
+        body.store(greatest, (), ir.maximum(load(greatest), ir.cast(load(source, *row, c), I32)))
     total = body.scalar("total", I32, 0)
     body.note("the sum of exponentials, with 12 integer bits")
     with _counted_elements(body, source, row, depth, greatest, len(values)) as (_, distance):
@@ -103,18 +100,23 @@ def _fixed_row(
     with body.for_("c", 0, depth) as c:
         body.store(output, (*row, c), -128)
     with _counted_elements(body, source, row, depth, greatest, len(values)) as (c, distance):
-        share = MULTIPLY_Q31(reciprocal, cast(load(table, distance), I64))
+        share = MULTIPLY_Q31(reciprocal, ir.cast(load(table, distance), I64))
         rounded = SHIFT_ROUND(share, shift)
-        body.store(output, (*row, c), cast(minimum(cast(rounded, I32) - 128, 127), I8))
+        body.store(output, (*row, c), ir.cast(ir.minimum(ir.cast(rounded, I32) - 128, 127), I8))
 
 
 @contextmanager
 def _counted_elements(
-    body: BodyBuilder, source: Buffer, row: tuple[Expr, ...], depth: int, greatest: Buffer, num_entries: int
-) -> Generator[tuple[Expr, Expr], None, None]:
+    body: BodyBuilder,
+    source: ir.Buffer,
+    row: tuple[ir.Expr, ...],
+    depth: int,
+    greatest: ir.Buffer,
+    num_entries: int,
+) -> Generator[tuple[ir.Expr, ir.Expr], None, None]:
     """A loop over the elements that take part; yields the index and the distance from the maximum."""
     with body.for_("c", 0, depth) as c:
-        distance = body.let("distance", load(greatest) - cast(load(source, *row, c), I32))
+        distance = body.let("distance", load(greatest) - ir.cast(load(source, *row, c), I32))
         if num_entries == NUM_DISTANCES:
             yield c, distance
         else:
@@ -122,13 +124,13 @@ def _counted_elements(
                 yield c, distance
 
 
-def _reciprocal(body: BodyBuilder, total: Expr) -> tuple[Expr, Expr]:
+def _reciprocal(body: BodyBuilder, total: ir.Expr) -> tuple[ir.Expr, ir.Expr]:
     """1 / total in Q0.31, and the shift that takes the product with an exponential to 1/256ths.
 
     gemmlowp's one_over_one_plus_x_for_x_in_0_1: a linear guess and three Newton steps, on the sum normalised to
     [2^31, 2^32). Both results are I64.
     """
-    normalised = body.scalar("normalised", I64, cast(total, I64))
+    normalised = body.scalar("normalised", I64, ir.cast(total, I64))
     shift = body.scalar("shift", I64, 31 - 8 + INTEGER_BITS_OF_SUM)
     body.note("normalise the sum to [2^31, 2^32)")
     with body.for_("bit", 0, MAX_LEADING_ZEROS), body.if_(load(normalised) < 2**31):
@@ -144,5 +146,5 @@ def _reciprocal(body: BodyBuilder, total: Expr) -> tuple[Expr, Expr]:
     return body.let("reciprocal", _saturated(load(estimate) * 2)), body.let("bits", load(shift))
 
 
-def _saturated(value: Expr) -> Expr:
-    return clamp(value, *I32.bounds)
+def _saturated(value: ir.Expr) -> ir.Expr:
+    return ir.clamp(value, *I32.bounds)

@@ -1,10 +1,8 @@
 """Windows that slide over an input: geometry shared by convolutions and pools."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
-from bytewright.ir.expr import TRUE, Expr, both
+from bytewright import ir
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +22,7 @@ class Axis:
     dilation: int
     pad_before: int
 
-    def tap(self, position: Expr, offset: Expr | int) -> Expr:
+    def tap(self, position: ir.Expr, offset: ir.Expr | int) -> ir.Expr:
         """Input index of a tap; negative or past the end in the padding."""
         return position * self.stride + (offset * self.dilation - self.pad_before)
 
@@ -42,14 +40,14 @@ class Axis:
         """True if no window touches the padding."""
         return self.interior == (0, self.out)
 
-    def contains(self, index: Expr, offset: Expr | int, condition: Expr = TRUE) -> Expr:
+    def contains(self, index: ir.Expr, offset: ir.Expr | int, condition: ir.Expr = ir.TRUE) -> ir.Expr:
         """Whether a condition holds, and a tap's input index lies inside; TRUE, the constant, where both always do."""
         first_offset = offset if isinstance(offset, int) else 0
         last_offset = offset if isinstance(offset, int) else self.kernel - 1
         if first_offset * self.dilation - self.pad_before < 0:
-            condition = both(condition, index >= 0)
+            condition = ir.both(condition, index >= 0)
         if (self.out - 1) * self.stride + last_offset * self.dilation - self.pad_before >= self.size:
-            condition = both(condition, index < self.size)
+            condition = ir.both(condition, index < self.size)
         return condition
 
 

@@ -5,8 +5,6 @@ rounding to 24 bits, done in integers too. A C library's `expf` and `tanhf` may 
 place, differently on different machines.
 """
 
-from __future__ import annotations
-
 import decimal
 import math
 from fractions import Fraction

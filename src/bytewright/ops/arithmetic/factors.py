@@ -1,7 +1,5 @@
 """The factors of ADD, SUB, MUL and MEAN on int8. Each is refused where the references' rescale overflows 32 bits."""
 
-from __future__ import annotations
-
 from bytewright.ops.arithmetic.multiplier import (
     Multiplier,
     quantize_multiplier,

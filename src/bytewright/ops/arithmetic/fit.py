@@ -10,8 +10,6 @@ For each output k the step is the smallest accumulator t with output >= k. The l
 unknowns, whose slopes are bounded by each pair of one lower and one upper condition.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

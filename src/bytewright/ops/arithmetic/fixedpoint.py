@@ -5,8 +5,6 @@ gemmlowp's `fixedpoint.h` and give the same bits; each is plain 32-bit integer w
 in `high_multiply`, so C99 does it without floating point.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from bytewright.ops.arithmetic.multiplier import INT32_MAX, INT32_MIN

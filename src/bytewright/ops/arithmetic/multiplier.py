@@ -6,8 +6,6 @@ functions here are the two arithmetics, and their callers say which one holds. A
 operations without transcendental functions, so results are the same on every machine.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """The names of the numerics sets: which reference a compiled model must equal, bit for bit."""
 
-from __future__ import annotations
-
 import enum
 
 

@@ -4,8 +4,6 @@ Arguments broadcast, so per-channel multipliers are arrays along the last axis. 
 any integer array; results are int64 before zero point and clamp.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

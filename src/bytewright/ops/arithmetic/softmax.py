@@ -4,8 +4,6 @@ Measured: `ai-edge-litert` 2.3.0 and TensorFlow Lite Micro both use gemmlowp's f
 table of float32 exponentials gives another result.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

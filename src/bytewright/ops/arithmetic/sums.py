@@ -1,7 +1,5 @@
 """Sums of weights by sign: what all bounds of accumulators follow from."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

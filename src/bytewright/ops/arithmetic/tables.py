@@ -4,8 +4,6 @@ Entry i is the output for the input value i - 128. The operators differ in arith
 gemmlowp's fixed point, one or two rescales, 16-bit fixed point); a table makes them all the same kernel.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """What an importer found on a board, before pools and stacks are decided."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from bytewright.diagnostics import CompileError, compile_error

@@ -10,8 +10,6 @@ gap, and each stands in the file with a comment, for the user to change:
 - Of memories that overlap, which are views or parts of one another, only the preferred or first one is kept.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """One file in, the text of a target file out: chooses the importer and proves that the result loads."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path

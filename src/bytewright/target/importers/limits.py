@@ -4,8 +4,6 @@ A linker script, a macro or an expression in a devicetree can ask for any amount
 is far more than any real file needs.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import select

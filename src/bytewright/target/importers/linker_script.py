@@ -11,8 +11,6 @@ attributes. What the application would add to such a link is missing, and is put
 That sections then do not fit, or that assertions fail, says nothing about the memories.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import tempfile

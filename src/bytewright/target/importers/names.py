@@ -1,7 +1,5 @@
 """Names of foreign files as names of a target."""
 
-from __future__ import annotations
-
 import re
 
 from bytewright.c_names import unique_name

@@ -1,7 +1,5 @@
 """The C preprocessor over a devicetree, as Zephyr's build runs it, with errors that keep file and line."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

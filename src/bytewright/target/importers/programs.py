@@ -1,7 +1,5 @@
 """External programs that evaluate what is imported, the linker and the C preprocessor, which may not take too much."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Where things stand in a linker script and its included files, for messages that the linker gives no line to."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

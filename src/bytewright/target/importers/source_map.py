@@ -5,8 +5,6 @@ The text is that of the main file after the C preprocessor, whose line markers n
 parsed before, or the parser's own message is the first to be shown, so the walk need not find mistakes.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

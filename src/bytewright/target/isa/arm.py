@@ -1,7 +1,5 @@
 """Arm's cores. A core inherits what the one in front of it has; features and flags are those of gcc and clang."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from bytewright.target.isa.arm_libraries import BASELINE, MAINLINE, WITH_FLOATS

@@ -6,8 +6,6 @@ functions, so that a neighbouring version fits too; `newlib-3.3` is exact, for c
 has other libraries declares its own.
 """
 
-from __future__ import annotations
-
 from bytewright.target.isa.isa import LibraryStacks
 
 

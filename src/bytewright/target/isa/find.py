@@ -3,8 +3,6 @@
 What a core has is chosen by its name, so one that nobody knows would be a choice made in silence.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The record of an instruction set."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from bytewright.target.isa.style import VECTOR, KernelStyle

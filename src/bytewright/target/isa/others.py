@@ -1,7 +1,5 @@
 """The machine at hand, x86, and cores of which no more than the width of an address is known."""
 
-from __future__ import annotations
-
 from bytewright.target.isa.isa import Isa
 
 # Portable on purpose: the same code and figures on every machine. With -O3 -march=native gcc keeps up to 1.5 KB of

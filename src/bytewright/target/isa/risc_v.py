@@ -1,7 +1,5 @@
 """RISC-V, whose names are a grammar: `rv32imac`, `rv64gc` say the width, the base, and letters of extensions."""
 
-from __future__ import annotations
-
 import re
 
 from bytewright.target.isa.isa import Isa

@@ -4,8 +4,6 @@ These are measured facts (docs/kernels.md): on x86 sixteen output channels at a 
 compilers use the widest dot products; scalar Arm cores have registers for eight.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 
