@@ -11,7 +11,7 @@ from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ir.text.print_prim import format_parameter, format_statement
 from bytewright.ir.verify.stages import Stage, find_violations
 from bytewright.ir.verify.verify_program import missing_text, program_violations
-from bytewright.ir.verify.violation import Violation
+from bytewright.ir.verify.violation import Violation, word_for
 from bytewright.ir.verify.written import unwritten
 from bytewright.target.model import Target
 
@@ -68,7 +68,7 @@ def place_in(module: ir.Module, violation: Violation) -> str:
     parts = [f"module '{module.name}'"]
     function, node = violation.function, violation.node
     if function is not None:
-        parts.append(f"{_word(module, function)} '{function.name}'")
+        parts.append(f"{word_for(module, function)} '{function.name}'")
     match node:
         case ir.BufferParameter() | ir.ScalarParameter():
             parts.append(format_parameter(node))
@@ -80,9 +80,3 @@ def place_in(module: ir.Module, violation: Violation) -> str:
             if isinstance(node, ir.Statement):
                 parts.append(format_statement(node).removesuffix(" {"))
     return ", ".join(parts)
-
-
-def _word(module: ir.Module, function: ir.Function | ir.PrimFunc) -> str:
-    if isinstance(function, ir.Function):
-        return "function"
-    return "entry" if any(entry is function for entry in module.entries) else "kernel"

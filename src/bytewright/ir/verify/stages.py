@@ -4,7 +4,6 @@ Every rule that a later stage relies on is checked here and nowhere else. A viol
 last, so it is an `InternalError`, whose text is the function's IR with remarks under the guilty lines.
 """
 
-from dataclasses import dataclass
 from enum import Enum
 
 from bytewright import ir
@@ -17,7 +16,7 @@ from bytewright.ir.verify.verify_change import check_changes
 from bytewright.ir.verify.verify_graph import check_function
 from bytewright.ir.verify.verify_module import check_module
 from bytewright.ir.verify.verify_prim import check_primfunc
-from bytewright.ir.verify.violation import Context, ModuleIndex, Violation
+from bytewright.ir.verify.violation import Context, ModuleIndex, StageRules, Violation, word_for
 from bytewright.ir.walk import named_buffers, walk_statements
 from bytewright.target.model import Target
 
@@ -30,32 +29,6 @@ class Stage(Enum):
     LOWERED = "lowered"
     STORED = "stored"
     PLANNED = "planned"
-
-
-@dataclass(frozen=True, slots=True)
-class StageRules:
-    """What is legal at a stage.
-
-    Attributes:
-        graph: Graph functions may be there.
-        entries: Entries and constants for PrimFuncs may be there.
-        devices: Every value of a graph function has a device.
-        undecided: Scopes that no allocation may have any more; before planning, the entry's may if they have
-            candidate pools.
-        offsets: Constants, and allocations in pools, have offsets, unless these are requested from an arena there;
-            before, none has. Kernels allocate in no pool.
-        lowered_tags: No scope has a tag that some pass still has to lower.
-        unknown_tags: Scopes may have tags that the target does not know: storage refuses them, once it has looked
-            for options that give the target such pools.
-    """
-
-    graph: bool = False
-    entries: bool = False
-    devices: bool = False
-    undecided: tuple[ir.Scope | None, ...] = ()
-    offsets: bool = False
-    lowered_tags: bool = False
-    unknown_tags: bool = False
 
 
 _UNDECIDED = (None, ir.GLOBAL, ir.WORKSPACE)
@@ -106,16 +79,7 @@ def find_violations(
     if too_deep:
         return too_deep  # nothing else may look at it
     rules = RULES[stage]
-    context = Context(
-        module,
-        ModuleIndex.of(module),
-        target,
-        rules.undecided,
-        rules.offsets,
-        rules.lowered_tags,
-        rules.unknown_tags,
-        rules.devices,
-    )
+    context = Context(module, ModuleIndex.of(module), target, rules)
     if not rules.graph:
         for function in module.functions:
             context.report(function, function, f"a graph function is not legal at stage {stage.name}")
@@ -128,7 +92,7 @@ def find_violations(
     for function in module.functions:
         check_function(context, function)
     for primfunc in primfuncs:
-        surroundings, num_before = _surroundings(context, rules, primfunc), len(context.violations)
+        surroundings, num_before = _surroundings(context, primfunc), len(context.violations)
         if _CLEAN.get(primfunc) != surroundings:
             check_primfunc(context, primfunc)
             if len(context.violations) == num_before:
@@ -150,15 +114,15 @@ def _names_in(function: ir.PrimFunc) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(dict.fromkeys(calls)), tuple(dict.fromkeys(names))
 
 
-def _surroundings(context: Context, rules: StageRules, function: ir.PrimFunc) -> tuple[object, ...]:
+def _surroundings(context: Context, function: ir.PrimFunc) -> tuple[object, ...]:
     """All that the verdict on a function depends on, besides itself."""
     index = context.index
     callees, buffers = _names_in(function)
     position = index.positions.get(function.name, len(index.positions))
     return (
-        rules,
+        context.rules,
         context.target,
-        any(entry is function for entry in context.module.entries),
+        word_for(context.module, function),
         *(index.constants.get(name) for name in buffers),
         *(
             (index.known[name].function, name in index.entries, index.positions.get(name, -1) < position)
@@ -187,13 +151,10 @@ def _message(
         for violation in violations:
             if violation.function is function:
                 notes.setdefault(id(violation.node), []).append(violation.text)
-        if notes:
-            parts.append(_text(module, function, notes))
+        if not notes:
+            continue
+        if isinstance(function, ir.Function):
+            parts.append(print_function(function, notes))
+        else:
+            parts.append(print_primfunc(function, word_for(module, function), notes))
     return "\n".join(parts)
-
-
-def _text(module: ir.Module, function: ir.Function | ir.PrimFunc, notes: dict[int, list[str]]) -> str:
-    if isinstance(function, ir.Function):
-        return print_function(function, notes)
-    word = "entry" if any(entry is function for entry in module.entries) else "kernel"
-    return print_primfunc(function, word, notes)

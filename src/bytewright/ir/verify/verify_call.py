@@ -52,14 +52,14 @@ class Denoted:
         return tuple(dict.fromkeys(found))
 
 
-def check_call(
+def call_faults(
     context: Context,
     caller: ir.PrimFunc,
     call: ir.Call,
     is_read_only: Callable[[str], bool],
     denoted: Denoted,
-) -> None:
-    """Reports what is wrong with a call.
+) -> Iterator[str]:
+    """What is wrong with a call.
 
     Args:
         context: The module.
@@ -71,70 +71,65 @@ def check_call(
     for argument in call.arguments:
         scopes = denoted.scopes(argument.buffer) if isinstance(argument, ir.Region) else ()
         if isinstance(argument, ir.Region) and any(s is not None and s.rank is ir.Rank.LOCAL for s in scopes):
-            text = f"'{argument.buffer.name}' is local and cannot be passed to '{call.callee}'"
-            context.report(caller, call, text)
-    _check_touched_by(context, caller, call)
-    callee = _callee(context, caller, call)
-    if callee is None:
+            yield f"'{argument.buffer.name}' is local and cannot be passed to '{call.callee}'"
+    yield from _touched_by_faults(context, call)
+    known = context.index.known
+    order_fault = _order_fault(context, caller, call)
+    if order_fault is not None:
+        yield order_fault
+    if order_fault is not None or call.callee not in known:
         return
+    callee = known[call.callee].function
     if callee.external is not None and callee.external.returns_status and caller in context.module.kernels:
-        text = f"'{callee.name}' returns a status, which the entry alone can act on: call it from there"
-        context.report(caller, call, text)
+        yield f"'{callee.name}' returns a status, which the entry alone can act on: call it from there"
     if len(callee.parameters) != len(call.arguments):
         expected, found = len(callee.parameters), len(call.arguments)
-        context.report(caller, call, f"'{callee.name}' takes {expected} arguments, {found} are given")
+        yield f"'{callee.name}' takes {expected} arguments, {found} are given"
         return
-    known = context.index.known
-    for fault in _extent_faults(known[callee.name], call, known[caller.name]):
-        context.report(caller, call, fault)
+    yield from _extent_faults(known[callee.name], call, known[caller.name])
     binding = binding_at(known[callee.name], call, known[caller.name])
     for parameter, argument in zip(callee.parameters, call.arguments, strict=True):
         if isinstance(parameter, ir.BufferParameter) and isinstance(argument, ir.Region):
-            for fault in _buffer_faults(callee, parameter, argument, is_read_only, denoted, binding):
-                context.report(caller, call, fault)
+            yield from _buffer_faults(callee, parameter, argument, is_read_only, denoted, binding)
             given, wanted = argument.buffer, parameter.buffer
-            if context.undecided and given.alignment < wanted.alignment:  # stored: alignments are joined
+            if (
+                context.rules.undecided and given.alignment < wanted.alignment
+            ):  # stored: alignments are joined
                 what = f"'{given.name}' is aligned to {given.alignment}, '{wanted.name}' of '{callee.name}'"
-                context.report(caller, call, f"{what} asks for {wanted.alignment}")
+                yield f"{what} asks for {wanted.alignment}"
         elif isinstance(parameter, ir.ScalarParameter) and not isinstance(argument, ir.Region):
             expected, found = parameter.variable.dtype, argument.dtype
             if found is not expected:
                 what = f"'{parameter.variable.name}' of '{callee.name}'"
-                context.report(caller, call, f"{what} is {expected.value}, the argument is {found.value}")
+                yield f"{what} is {expected.value}, the argument is {found.value}"
         else:
             kinds = "a buffer" if isinstance(parameter, ir.BufferParameter) else "a scalar"
-            context.report(caller, call, f"an argument of '{callee.name}' is not {kinds}")
+            yield f"an argument of '{callee.name}' is not {kinds}"
 
 
-def _check_touched_by(context: Context, caller: ir.PrimFunc, call: ir.Call) -> None:
+def _touched_by_faults(context: Context, call: ir.Call) -> Iterator[str]:
     """Only opaque calls declare devices: for others they are computed from the callee."""
     if call.touched_by is None:
         return
     if len(call.touched_by) != len(call.arguments):
-        found, expected = len(call.touched_by), len(call.arguments)
-        context.report(caller, call, f"touched_by names {found} arguments of {expected}")
+        yield f"touched_by names {len(call.touched_by)} arguments of {len(call.arguments)}"
     callee = context.module.kernel(call.callee)
     if callee is not None and callee.external is None:
-        context.report(caller, call, f"touched_by is for opaque calls, and '{call.callee}' is a kernel")
+        yield f"touched_by is for opaque calls, and '{call.callee}' is a kernel"
     for device in dict.fromkeys(device for devices in call.touched_by for device in devices):
         fault = context.device_fault(device)
         if fault is not None:
-            context.report(caller, call, f"touched_by of '{call.callee}': {fault}")
+            yield f"touched_by of '{call.callee}': {fault}"
 
 
-def _callee(context: Context, caller: ir.PrimFunc, call: ir.Call) -> ir.PrimFunc | None:
-    """The function called, or None for an external one. Callees stand before callers, so nothing recurs."""
-    index = context.index
-    if call.callee in index.entries:
-        context.report(caller, call, f"entry '{call.callee}' is called")
-        return None
-    if call.callee not in index.positions:
-        return None
-    position = index.positions.get(caller.name, len(context.module.kernels))
-    if index.positions[call.callee] >= position:
-        context.report(caller, call, f"'{call.callee}' does not stand before its caller '{caller.name}'")
-        return None
-    return index.known[call.callee].function
+def _order_fault(context: Context, caller: ir.PrimFunc, call: ir.Call) -> str | None:
+    """Callees are kernels that stand before their callers, so nothing recurs."""
+    positions = context.index.positions
+    if call.callee in context.index.entries:
+        return f"entry '{call.callee}' is called"
+    if positions.get(call.callee, -1) >= positions.get(caller.name, len(context.module.kernels)):
+        return f"'{call.callee}' does not stand before its caller '{caller.name}'"
+    return None
 
 
 def _buffer_faults(
@@ -144,19 +139,19 @@ def _buffer_faults(
     is_read_only: Callable[[str], bool],
     denoted: Denoted,
     binding: Binding,
-) -> list[str]:
+) -> Iterator[str]:
     given, wanted = argument.buffer, parameter.buffer
     names = f"'{given.name}' is passed to '{wanted.name}' of '{callee.name}'"
-    faults: list[str] = []
     if given.dtype is not wanted.dtype:
-        faults.append(f"{names}: {given.dtype.value} is not {wanted.dtype.value}")
+        yield f"{names}: {given.dtype.value} is not {wanted.dtype.value}"
     for scope in denoted.scopes(given):
         if not ir.is_within(scope, wanted.scope):
-            faults.append(f"{names}: scope '{scope}' does not satisfy scope '{wanted.scope}'")
+            yield f"{names}: scope '{scope}' does not satisfy scope '{wanted.scope}'"
     if parameter.access is not ir.Access.READ and is_read_only(given.name):
-        faults.append(f"{names}, which writes it, but it is only to be read")
+        yield f"{names}, which writes it, but it is only to be read"
     fault = _size_fault(argument, bound_extents(ir.storage_shape(wanted), binding))
-    return faults if fault is None else [*faults, f"{names}: {fault}"]
+    if fault is not None:
+        yield f"{names}: {fault}"
 
 
 def _size_fault(argument: ir.Region, needed: tuple[ir.Extent, ...]) -> str | None:

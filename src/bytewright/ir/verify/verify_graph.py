@@ -44,7 +44,7 @@ def _check_types(
 
 def _check_place(context: Context, function: ir.Function, node: object, value: ir.Value) -> None:
     place = value.type.place
-    if context.devices and place.device is None:
+    if context.rules.devices and place.device is None:
         context.report(function, node, f"'{value.name}' has no device")
     device_fault = None if place.device is None else context.device_fault(place.device)
     for fault in (device_fault, context.scope_fault(place.scope, place.device)):

@@ -1,13 +1,12 @@
 """Checks PrimFuncs: names, types of expressions, buffers and their scopes, allocations at the module's stage."""
 
 import re
-from dataclasses import dataclass
-from typing import TypeVar, assert_never
+from typing import Any, TypeVar, assert_never
 
 from bytewright import ir
 from bytewright.ir.symbols import buffers_of
-from bytewright.ir.verify.verify_call import Denoted, check_call
-from bytewright.ir.verify.violation import Context
+from bytewright.ir.verify.verify_call import Denoted, call_faults
+from bytewright.ir.verify.violation import Context, word_for
 from bytewright.ir.walk import as_any, named_buffers, regions
 
 ARITHMETIC = frozenset({ir.DType.I16, ir.DType.I32, ir.DType.I64, ir.DType.F32, ir.DType.F64})
@@ -16,6 +15,7 @@ _INTEGER_ONLY = frozenset(
 )
 _INDEX_TYPES = frozenset({ir.DType.I32, ir.DType.I64})
 MAX_ALIGNMENT = 1 << 28  # of an object, in gcc and ELF
+_Value = TypeVar("_Value")
 
 
 def check_primfunc(context: Context, function: ir.PrimFunc) -> None:
@@ -26,34 +26,26 @@ def check_primfunc(context: Context, function: ir.PrimFunc) -> None:
     _Checker(context, function).run()
 
 
-@dataclass(frozen=True, slots=True)
-class _Hidden:
-    """What a name stood for before a sequence defined it; None for nothing."""
-
-    name: str
-    variable: ir.Var | None
-    buffer: ir.Buffer | None
-    read_only: bool | None
-
-
 class _Checker:
     """One function under test: what is in scope at the present statement, and which names were ever used."""
 
     def __init__(self, context: Context, function: ir.PrimFunc) -> None:
         self.context = context
         self.function = function
-        self.is_entry = any(entry is function for entry in context.module.entries)
+        self.is_entry = word_for(context.module, function) == "entry"
         self.variables: dict[str, ir.Var] = {}
         self.buffers: dict[str, ir.Buffer] = {}
         self.read_only: dict[str, bool] = {}
-        self.hidden: list[_Hidden] = []
+        # What each name stood for before the open sequences defined it anew, with the table that it stood in.
+        self.hidden: list[tuple[dict[str, Any], str, object]] = []
         self.allocated: dict[str, ir.Allocate] = {}
         self.denoted = Denoted()
         self.names: set[str] = set()
         self.node: object = function
 
-    def report(self, text: str) -> None:
-        self.context.report(self.function, self.node, text)
+    def report(self, *faults: str) -> None:
+        for fault in faults:
+            self.context.report(self.function, self.node, fault)
 
     def run(self) -> None:
         for parameter in self.function.parameters:
@@ -120,19 +112,19 @@ class _Checker:
             self.report(f"'{name}' is defined twice in '{self.function.name}'")
         self.names.add(name)
 
-    def hide(self, name: str) -> None:
-        """Remembers what a name stood for, until the sequence ends that defines it anew."""
-        self.hidden.append(
-            _Hidden(name, self.variables.get(name), self.buffers.get(name), self.read_only.get(name))
-        )
+    def put(self, table: dict[str, _Value], name: str, value: _Value) -> None:
+        """Says what a name stands for, until the sequence ends that defines it."""
+        self.hidden.append((table, name, table.get(name)))
+        table[name] = value
 
     def reveal(self, count: int) -> None:
         """Ends definitions until `count` of those that are open remain."""
         while len(self.hidden) > count:
-            before = self.hidden.pop()
-            _put(self.variables, before.name, before.variable)
-            _put(self.buffers, before.name, before.buffer)
-            _put(self.read_only, before.name, before.read_only)
+            table, name, before = self.hidden.pop()
+            if before is None:
+                del table[name]
+            else:
+                table[name] = before
 
     def buffer(self, name: str) -> ir.Buffer | None:
         """The buffer of a name: one of the function's, or a constant."""
@@ -144,14 +136,12 @@ class _Checker:
 
     def define_variable(self, variable: ir.Var) -> None:
         self.define_name(variable.name)
-        self.hide(variable.name)
-        self.variables[variable.name] = variable
+        self.put(self.variables, variable.name, variable)
 
     def define_buffer(self, buffer: ir.Buffer) -> None:
         self.define_name(buffer.name)
-        self.hide(buffer.name)
-        self.buffers[buffer.name] = buffer
-        self.read_only[buffer.name] = False
+        self.put(self.buffers, buffer.name, buffer)
+        self.put(self.read_only, buffer.name, False)
         if buffer.alignment < 1 or buffer.alignment & (buffer.alignment - 1):
             self.report(f"'{buffer.name}' has alignment {buffer.alignment}, not a power of two")
         elif buffer.alignment > MAX_ALIGNMENT:
@@ -209,7 +199,8 @@ class _Checker:
                         self.region(argument)
                     else:
                         self.expression(argument)
-                check_call(self.context, self.function, statement, self.is_read_only, self.denoted)
+                faults = call_faults(self.context, self.function, statement, self.is_read_only, self.denoted)
+                self.report(*faults)
             case _:
                 assert_never(statement)
 
@@ -246,13 +237,18 @@ class _Checker:
         keys = [key for key, _ in statement.annotations]
         if len(set(keys)) != len(keys):
             self.report(f"an annotation of '{buffer.name}' stands twice")
-        for fault in ir.misused(statement.annotations, buffer.name):
-            self.report(fault)
-        if scope in self.context.undecided and not self.is_for_the_planner(statement):
+        self.report(*ir.misused(statement.annotations, buffer.name))
+        if scope in self.context.rules.undecided and not self.is_for_the_planner(statement):
             self.report(f"storage of '{buffer.name}' is undecided: scope '{scope}'")
-        if self.context.undecided and scope == ir.STACK and not ir.has_constant_size(buffer):
+        if self.context.rules.undecided and scope == ir.STACK and not ir.has_constant_size(buffer):
             self.report(f"'{buffer.name}' is on the stack, so its size must be constant")
-        self.candidates(statement)
+        if (
+            statement.storage.candidates is not None
+            and scope is not None
+            and scope.rank is not ir.Rank.GLOBAL
+        ):
+            self.report(f"{ir.CANDIDATE_POOLS} of '{buffer.name}' needs rank 'global', not '{scope}'")
+        self.report(*self.context.candidate_faults(statement, f"'{buffer.name}'"))
         self.request(statement)
         self.offset(statement)
         self.border(statement)
@@ -261,24 +257,12 @@ class _Checker:
     def is_for_the_planner(self, statement: ir.Allocate) -> bool:
         """Whether the planner has to choose a pool for it, out of candidates."""
         has_candidates = statement.storage.candidates is not None
-        return self.is_entry and has_candidates and not self.context.offsets
-
-    def candidates(self, statement: ir.Allocate) -> None:
-        pools, name = statement.storage.candidates, statement.buffer.name
-        if pools is None:
-            return
-        scope = statement.buffer.scope
-        if scope is not None and scope.rank is not ir.Rank.GLOBAL:
-            self.report(f"{ir.CANDIDATE_POOLS} of '{name}' needs rank 'global', not '{scope}'")
-        target = self.context.target
-        for pool in pools:
-            if target is not None and target.find_pool(pool) is None:
-                self.report(f"candidate pool '{pool}' of '{name}' does not exist in target '{target.name}'")
+        return self.is_entry and has_candidates and not self.context.rules.offsets
 
     def offset(self, statement: ir.Allocate) -> None:
         offset, buffer = statement.storage.offset, statement.buffer
         pool = None if buffer.scope is None else buffer.scope.pool
-        if not self.context.offsets:
+        if not self.context.rules.offsets:
             if offset is not None:
                 self.report(f"'{buffer.name}' has a {ir.POOL_OFFSET} before planning")
             return
@@ -304,7 +288,7 @@ class _Checker:
             self.report(f"{what}, which is not allocated here")
         elif arena.storage.arena is not None or not ir.has_constant_size(arena.buffer):
             self.report(f"{what}, which is no arena of constant size")
-        elif self.context.offsets and buffer.scope != arena.buffer.scope:
+        elif self.context.rules.offsets and buffer.scope != arena.buffer.scope:
             self.report(f"{what}: scope '{buffer.scope}' is not the arena's, '{arena.buffer.scope}'")
 
     def border(self, statement: ir.Allocate) -> None:
@@ -450,16 +434,6 @@ class _Checker:
         width = 8 * node.dtype.size_bytes
         if node.operator in (ir.BinaryOperator.SHL, ir.BinaryOperator.SHR) and not 0 <= value < width:
             self.report(f"'{node.operator.value}' shifts {node.dtype.value} by {value} bits")
-
-
-_Value = TypeVar("_Value")
-
-
-def _put(values: dict[str, _Value], name: str, value: _Value | None) -> None:
-    if value is None:
-        values.pop(name, None)
-    else:
-        values[name] = value
 
 
 def _is_local(buffer: ir.Buffer) -> bool:

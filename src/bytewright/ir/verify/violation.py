@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from bytewright import ir
@@ -60,18 +60,47 @@ class ModuleIndex:
         )
 
 
+def word_for(module: ir.Module, function: ir.Function | ir.PrimFunc) -> str:
+    """What a function is to its module."""
+    if isinstance(function, ir.Function):
+        return "function"
+    return "entry" if any(entry is function for entry in module.entries) else "kernel"
+
+
+@dataclass(frozen=True, slots=True)
+class StageRules:
+    """What is legal at a stage.
+
+    Attributes:
+        graph: Graph functions may be there.
+        entries: Entries and constants for PrimFuncs may be there.
+        devices: Every value of a graph function has a device.
+        undecided: Scopes that no allocation may have any more; before planning, the entry's may if they have
+            candidate pools.
+        offsets: Constants, and allocations in pools, have offsets, unless these are requested from an arena there;
+            before, none has. Kernels allocate in no pool.
+        lowered_tags: No scope has a tag that some pass still has to lower.
+        unknown_tags: Scopes may have tags that the target does not know: storage refuses them, once it has looked
+            for options that give the target such pools.
+    """
+
+    graph: bool = False
+    entries: bool = False
+    devices: bool = False
+    undecided: tuple[ir.Scope | None, ...] = ()
+    offsets: bool = False
+    lowered_tags: bool = False
+    unknown_tags: bool = False
+
+
 @dataclass(slots=True)
 class Context:
-    """The module under test. The flags are those of `verify.StageRules`."""
+    """The module under test."""
 
     module: ir.Module
     index: ModuleIndex
     target: Target | None
-    undecided: tuple[ir.Scope | None, ...]
-    offsets: bool
-    lowered_tags: bool
-    unknown_tags: bool
-    devices: bool
+    rules: StageRules
     violations: list[Violation] = field(default_factory=list[Violation])
 
     def report(
@@ -95,9 +124,9 @@ class Context:
         if scope.tag is None or general:
             return None
         tag = self.target.scope_tag(scope.tag)
-        if tag is not None and tag.lowering_pass is not None and self.lowered_tags:
+        if tag is not None and tag.lowering_pass is not None and self.rules.lowered_tags:
             return f"scope '{scope}' was left over by pass '{tag.lowering_pass}'"
-        if tag is None and self.target.find_pool(scope.tag) is None and not self.unknown_tags:
+        if tag is None and self.target.find_pool(scope.tag) is None and not self.rules.unknown_tags:
             return f"scope '{scope}' names neither a pool nor a tag of target '{self.target.name}'"
         return None
 
@@ -106,3 +135,9 @@ class Context:
         if self.target is None or self.target.find_device(device) is not None:
             return None
         return f"target '{self.target.name}' has no device '{device}'"
+
+    def candidate_faults(self, definition: ir.Allocate | ir.ConstantBuffer, what: str) -> Iterator[str]:
+        """What the target has against the candidate pools of a definition."""
+        for pool in definition.storage.candidates or ():
+            if self.target is not None and self.target.find_pool(pool) is None:
+                yield f"candidate pool '{pool}' of {what} does not exist in target '{self.target.name}'"
