@@ -11,6 +11,7 @@ from bytewright.codegen.expressions import memory_type
 from bytewright.codegen.kernels import called
 from bytewright.codegen.statements import StatementWriter
 from bytewright.codegen.writer import Writer
+from bytewright.ir.analyses.arguments import buffer_arguments
 from bytewright.record.names import REQUEST, Names
 from bytewright.record.plan import PlaceKind, Plan
 
@@ -115,9 +116,7 @@ class StepWriter(StatementWriter):
         """`3 (CONV_2D): i8[1,25,5,64] @dtcm+8000 -> i8[1,25,5,64] @dtcm+0`."""
         reads: list[str] = []
         writes: list[str] = []
-        for argument, parameter in zip(call.arguments, self.kernels[call.callee].parameters, strict=True):
-            if not isinstance(argument, ir.Region) or not isinstance(parameter, ir.BufferParameter):
-                continue
+        for parameter, argument in buffer_arguments(self.kernels[call.callee], call):
             if parameter.role is not ir.ParameterRole.ACTIVATION:
                 continue
             buffer = argument.buffer

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from bytewright import __version__, ir
 from bytewright.frozen_mapping import FrozenMapping
+from bytewright.ir.analyses.arguments import buffer_arguments
 from bytewright.ir.analyses.clock import Step, Timeline
 from bytewright.ir.analyses.stack import StackUse
 from bytewright.ir.analyses.touch import constant_touches
@@ -292,9 +293,7 @@ def _accesses(
     reads: list[str] = []
     writes: list[str] = []
     scratch: list[str] = []
-    for argument, parameter in zip(step.call.arguments, kernel.parameters, strict=True):
-        if not isinstance(argument, ir.Region) or not isinstance(parameter, ir.BufferParameter):
-            continue
+    for parameter, argument in buffer_arguments(kernel, step.call):
         name = argument.buffer.name
         if parameter.role is ir.ParameterRole.SCRATCH:
             scratch += [name, arena_of[name]] if name in arena_of else [name]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from bytewright import ir
+from bytewright.ir.analyses.arguments import buffer_arguments
 from bytewright.ir.analyses.body_clock import BodyClock, Interval, are_apart, body_clocks
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.walk import allocations, calls
@@ -103,8 +104,6 @@ def _scratch(call: ir.Call, module: ir.Module) -> list[ir.Buffer]:
         return []
     return [
         argument.buffer
-        for parameter, argument in zip(kernel.parameters, call.arguments, strict=True)
-        if isinstance(parameter, ir.BufferParameter)
-        and parameter.role is ir.ParameterRole.SCRATCH
-        and isinstance(argument, ir.Region)
+        for parameter, argument in buffer_arguments(kernel, call)
+        if parameter.role is ir.ParameterRole.SCRATCH
     ]

@@ -10,23 +10,12 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from bytewright import ir
+from bytewright.ir.analyses.arguments import scalar_arguments
 from bytewright.ir.analyses.ranges import Range, range_of, ranges_of
 from bytewright.ir.symbols import symbols_of
 
 # Names of a callee's symbols -> extents of the caller.
 Binding = Mapping[str, ir.Extent]
-
-
-def scalar_arguments(callee: ir.PrimFunc, call: ir.Call) -> dict[str, ir.Expr]:
-    """What a call passes for each scalar parameter, by name."""
-    pairs = zip(
-        callee.parameters, call.arguments, strict=False
-    )  # numbers may differ where it is not verified
-    return {
-        parameter.variable.name: argument
-        for parameter, argument in pairs
-        if isinstance(parameter, ir.ScalarParameter) and isinstance(argument, ir.Expr)
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +41,7 @@ def binding_at(callee: Known, call: ir.Call, caller: Known) -> Binding:
     """The extents that the callee's symbols stand for at one call."""
     if not callee.symbols:
         return {}
-    arguments = scalar_arguments(callee.function, call)
+    arguments = {p.variable.name: argument for p, argument in scalar_arguments(callee.function, call)}
     binding: dict[str, ir.Extent] = {}
     for name, symbol in callee.symbols.items():
         argument = arguments.get(name)

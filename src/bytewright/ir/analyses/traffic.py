@@ -9,10 +9,12 @@ Calls of a kernel with the same scalars cost the same, so each such case is coun
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bytewright import ir
+from bytewright.ir.analyses.arguments import buffer_arguments, scalar_arguments
 from bytewright.ir.analyses.ranges import Range, range_of
 from bytewright.ir.rewrite import substitute_expression
 from bytewright.ir.symbols import symbols_of
@@ -29,13 +31,12 @@ class Traffic:
     def __add__(self, other: Traffic) -> Traffic:
         return Traffic(self.read_bytes + other.read_bytes, self.written_bytes + other.written_bytes)
 
-    def times(self, count: int) -> Traffic:
-        """The same, several times over."""
-        return Traffic(self.read_bytes * count, self.written_bytes * count)
-
 
 # Bytes by name of the buffer.
 TrafficByName = dict[str, Traffic]
+# The same while it is added up, and what a kernel's scalar parameters are at a call.
+_Bytes = Counter[tuple[str, ir.Access]]
+_Scalars = tuple[tuple[ir.Var, ir.Expr], ...]
 
 
 def entry_traffic(entry: ir.PrimFunc, kernels: Mapping[str, ir.PrimFunc]) -> TrafficByName:
@@ -43,43 +44,29 @@ def entry_traffic(entry: ir.PrimFunc, kernels: Mapping[str, ir.PrimFunc]) -> Tra
     largest: dict[ir.Var, ir.Expr] = {
         ir.Var(name, ir.DType.I32): ir.const(symbol.upper) for name, symbol in symbols_of(entry).items()
     }
-    known: _TrafficByCase = {}
+    known: dict[tuple[str, _Scalars], _Bytes] = {}
     for kernel, scalars in reversed(_cases(entry, largest, kernels)):
         known[kernel.name, scalars] = (
-            _of_statement(kernel.body, dict(scalars), {}, _Callees(kernels, known))
+            _Body(kernels, known, dict(scalars)).bytes_of(kernel.body)
             if kernel.external is None
             else _of_external(kernel)
         )
-    return _of_statement(entry.body, largest, {}, _Callees(kernels, known))
-
-
-def _of_external(kernel: ir.PrimFunc) -> TrafficByName:
-    """Of a function of the application nothing is known but what it is given: each byte of that, once."""
+    total = _Body(kernels, known, largest).bytes_of(entry.body)
     return {
-        parameter.buffer.name: Traffic(
-            0 if parameter.access is ir.Access.WRITE else ir.size_bytes(parameter.buffer),
-            0 if parameter.access is ir.Access.READ else ir.size_bytes(parameter.buffer),
-        )
-        for parameter in kernel.buffer_parameters
+        name: Traffic(total[name, ir.Access.READ], total[name, ir.Access.WRITE])
+        for name in dict.fromkeys(name for name, _ in total)
     }
 
 
-# What a kernel's scalar parameters are at a call.
-_Scalars = tuple[tuple[ir.Var, ir.Expr], ...]
-_TrafficByCase = dict[tuple[str, _Scalars], TrafficByName]
-
-
-@dataclass(frozen=True, slots=True)
-class _Callees:
-    """The kernels, and the traffic of each with the scalars that it is called with.
-
-    Attributes:
-        ranges: Of the loops around the present statement of the caller.
-    """
-
-    kernels: Mapping[str, ir.PrimFunc]
-    known: _TrafficByCase
-    ranges: dict[str, Range] = field(default_factory=dict[str, Range])
+def _of_external(kernel: ir.PrimFunc) -> _Bytes:
+    """Of a function of the application nothing is known but what it is given: each byte of that, once."""
+    total: _Bytes = Counter()
+    for parameter in kernel.buffer_parameters:
+        if parameter.access is not ir.Access.WRITE:
+            total[parameter.buffer.name, ir.Access.READ] = ir.size_bytes(parameter.buffer)
+        if parameter.access is not ir.Access.READ:
+            total[parameter.buffer.name, ir.Access.WRITE] = ir.size_bytes(parameter.buffer)
+    return total
 
 
 def _cases(
@@ -121,105 +108,78 @@ def _scalars(kernel: ir.PrimFunc, call: ir.Call, values: dict[ir.Var, ir.Expr]) 
     """Those that are numbers: of others the callee knows nothing."""
     passed = (
         (parameter.variable, substitute_expression(argument, values))
-        for parameter, argument in zip(kernel.parameters, call.arguments, strict=True)
-        if isinstance(parameter, ir.ScalarParameter) and isinstance(argument, ir.Expr)
+        for parameter, argument in scalar_arguments(kernel, call)
     )
     return tuple((variable, value) for variable, value in passed if isinstance(value, ir.Const))
 
 
-def _of_statement(
-    statement: ir.Statement,
-    values: dict[ir.Var, ir.Expr],
-    sources: dict[str, tuple[str, ...]],
-    callees: _Callees,
-) -> TrafficByName:
-    """Traffic of one statement.
+@dataclass(slots=True)
+class _Body:
+    """A function's body, and what is known at the present statement.
 
-    Args:
-        statement: The statement.
-        values: What is known of variables; `Let`s are added to it.
-        sources: What views stand for; views are added to it.
-        callees: What calls cost.
+    Attributes:
+        known: What each kernel costs with the scalars that it is called with.
+        values: Of variables.
+        ranges: Of the loops around the statement.
+        shown: What views stand for.
     """
-    total = _loads(statement, sources)
-    match statement:
-        case ir.Seq():
-            for inner in statement.statements:
-                _merge(total, _of_statement(inner, values, sources, callees))
-        case ir.For():
-            num_turns = _num_turns(statement, values, callees.ranges)
-            _merge(total, _of_statement(statement.body, values, sources, callees), num_turns)
-        case ir.If():
-            then = _of_statement(statement.then, values, sources, callees)
-            other = (
-                _of_statement(statement.otherwise, values, sources, callees) if statement.otherwise else {}
-            )
-            _merge(total, _costlier(then, other))
-        case ir.Store(buffer=buffer):
-            _merge(total, {buffer.name: Traffic(0, buffer.dtype.size_bytes)})
-        case ir.Let():
-            _learn(statement, values)
-        case ir.View():
-            regions = [statement.source, *([statement.otherwise] if statement.otherwise else [])]
-            names = [
-                name for region in regions for name in sources.get(region.buffer.name, (region.buffer.name,))
-            ]
-            # The first source is read where the view is inside its input, which is nearly always.
-            sources[statement.buffer.name] = tuple(names[:1])
-        case ir.Call():
-            _merge(total, _of_call(statement, values, callees))
-        case ir.Allocate():
-            pass
-    return total
 
+    kernels: Mapping[str, ir.PrimFunc]
+    known: Mapping[tuple[str, _Scalars], _Bytes]
+    values: dict[ir.Var, ir.Expr]
+    ranges: dict[str, Range] = field(default_factory=dict[str, Range])
+    shown: dict[str, str] = field(default_factory=dict[str, str])
 
-def _loads(statement: ir.Statement, sources: dict[str, tuple[str, ...]]) -> TrafficByName:
-    total: TrafficByName = {}
-    for buffer in loaded_buffers(statement):
-        for name in sources.get(buffer.name, (buffer.name,)):
-            _merge(total, {name: Traffic(buffer.dtype.size_bytes, 0)})
-    return total
+    def bytes_of(self, statement: ir.Statement) -> _Bytes:
+        """What a statement reads and writes."""
+        total: _Bytes = Counter()
+        for buffer in loaded_buffers(statement):
+            total[self.shown.get(buffer.name, buffer.name), ir.Access.READ] += buffer.dtype.size_bytes
+        match statement:
+            case ir.Seq():
+                for inner in statement.statements:
+                    total.update(self.bytes_of(inner))
+            case ir.For():
+                num_turns = self.num_turns(statement)
+                each = self.bytes_of(statement.body)
+                total.update({touched: num_turns * num_bytes for touched, num_bytes in each.items()})
+            case ir.If():
+                then = self.bytes_of(statement.then)
+                other = self.bytes_of(statement.otherwise) if statement.otherwise else Counter()
+                total.update(then | other)  # the costlier
+            case ir.Store(buffer=buffer):
+                total[buffer.name, ir.Access.WRITE] += buffer.dtype.size_bytes
+            case ir.Let():
+                _learn(statement, self.values)
+            case ir.View(buffer=buffer, source=source):
+                # The first source is read where the view is inside its input, which is nearly always.
+                self.shown[buffer.name] = self.shown.get(source.buffer.name, source.buffer.name)
+            case ir.Call():
+                total.update(self.bytes_of_call(statement))
+            case ir.Allocate():
+                pass
+        return total
 
+    def bytes_of_call(self, call: ir.Call) -> _Bytes:
+        """What the callee does, under the names of the arguments; of unknown functions nothing is known."""
+        total: _Bytes = Counter()
+        kernel = self.kernels.get(call.callee)
+        if kernel is None:
+            return total
+        own = self.known[kernel.name, _scalars(kernel, call, self.values)]
+        for parameter, argument in buffer_arguments(kernel, call):
+            for access in (ir.Access.READ, ir.Access.WRITE):
+                total[argument.buffer.name, access] += own[parameter.buffer.name, access]
+        return total
 
-def _of_call(call: ir.Call, values: dict[ir.Var, ir.Expr], callees: _Callees) -> TrafficByName:
-    """Traffic of the callee under the names of the arguments; of unknown functions nothing is known."""
-    kernel = callees.kernels.get(call.callee)
-    if kernel is None:
-        return {}
-    names = {
-        parameter.buffer.name: argument.buffer.name
-        for parameter, argument in zip(kernel.parameters, call.arguments, strict=True)
-        if isinstance(parameter, ir.BufferParameter) and isinstance(argument, ir.Region)
-    }
-    total: TrafficByName = {}
-    for name, traffic in callees.known[kernel.name, _scalars(kernel, call, values)].items():
-        if name in names:
-            _merge(total, {names[name]: traffic})
-    return total
-
-
-def _num_turns(loop: ir.For, values: dict[ir.Var, ir.Expr], ranges: dict[str, Range]) -> int:
-    """How often a loop turns at most; what is known of its variable is added to the ranges."""
-    begin, end = (range_of(substitute_expression(bound, values), ranges) for bound in (loop.begin, loop.end))
-    if begin is None or end is None:
-        ranges.pop(loop.variable.name, None)
-        return 1
-    ranges[loop.variable.name] = (begin[0], max(begin[0], end[1] - 1))
-    return max(0, end[1] - begin[0])
-
-
-def _merge(total: TrafficByName, other: TrafficByName, count: int = 1) -> None:
-    for name, traffic in other.items():
-        total[name] = total.get(name, Traffic()) + traffic.times(count)
-
-
-def _costlier(first: TrafficByName, second: TrafficByName) -> TrafficByName:
-    names = [*first, *(name for name in second if name not in first)]
-    nothing = Traffic()
-    return {
-        name: Traffic(
-            max(first.get(name, nothing).read_bytes, second.get(name, nothing).read_bytes),
-            max(first.get(name, nothing).written_bytes, second.get(name, nothing).written_bytes),
+    def num_turns(self, loop: ir.For) -> int:
+        """How often a loop turns at most; what is known of its variable is added to the ranges."""
+        begin, end = (
+            range_of(substitute_expression(bound, self.values), self.ranges)
+            for bound in (loop.begin, loop.end)
         )
-        for name in names
-    }
+        if begin is None or end is None:
+            self.ranges.pop(loop.variable.name, None)
+            return 1
+        self.ranges[loop.variable.name] = (begin[0], max(begin[0], end[1] - 1))
+        return max(0, end[1] - begin[0])

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from math import prod
 
 from bytewright import ir
+from bytewright.ir.analyses.arguments import scalar_arguments
 from bytewright.ir.analyses.bind_symbols import (
     Binding,
     Known,
     always_holds,
     binding_at,
     bound_extents,
-    scalar_arguments,
 )
 from bytewright.ir.analyses.ranges import range_of
 from bytewright.ir.verify.violation import Context
@@ -172,9 +172,8 @@ def _size_fault(argument: ir.Region, needed: tuple[ir.Extent, ...]) -> str | Non
 
 def _extent_faults(callee: Known, call: ir.Call, caller: Known) -> Iterator[str]:
     """What is passed for the callee's extents, against their bounds."""
-    if not callee.symbols:
-        return
-    for name, argument in scalar_arguments(callee.function, call).items():
+    for parameter, argument in scalar_arguments(callee.function, call):
+        name = parameter.variable.name
         symbol = callee.symbols.get(name)
         if symbol is None:
             continue
