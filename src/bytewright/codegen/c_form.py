@@ -9,16 +9,25 @@ scope ends: what the IR calls `lane_1`, because another loop has `lane`, is `lan
 import re
 from collections.abc import Collection
 from dataclasses import replace
+from typing import TypeVar
 
 from bytewright import ir
 from bytewright.c_names import unique_c_name, unique_names
 from bytewright.codegen.name_values import name_values
 from bytewright.ir.drop_unused import drop_unused
-from bytewright.ir.rewrite import Rewriting, expand_unrolled, rewrite_sequence, substitute
+from bytewright.ir.rewrite import (
+    Rewriting,
+    expand_unrolled,
+    rewrite_function,
+    rewrite_sequence,
+    substitute,
+    with_blocks,
+)
 from bytewright.ir.walk import blocks, names_in, regions, walk_statements
 
 # What a name ends with that another name was not free for.
 _NUMBERED = re.compile(r"(.+)_\d+")
+_Named = TypeVar("_Named", ir.Var, ir.Buffer, ir.Symbol)
 
 
 def c_form(kernel: ir.PrimFunc, taken: Collection[str] = ()) -> ir.PrimFunc:
@@ -41,30 +50,17 @@ def _unrolled(kernel: ir.PrimFunc) -> ir.PrimFunc:
     """With copies for loops that are unrolled, and without what only folded away in them: `x * turn` in turn 0."""
 
     def one_turn(statement: ir.Statement) -> tuple[ir.Statement, ...]:
-        if isinstance(statement, ir.For) and statement.end - statement.begin == ir.const(
-            1, statement.variable.dtype
-        ):
-            return (replace(statement, kind=ir.LoopKind.UNROLLED),)
-        return (statement,)
+        match statement:
+            case ir.For() if statement.end - statement.begin == ir.const(1, statement.variable.dtype):
+                return (replace(statement, kind=ir.LoopKind.UNROLLED),)
+            case _:
+                return (statement,)
 
     body = rewrite_sequence(kernel.body, Rewriting(statement=one_turn))
     if any(isinstance(s, ir.For) and s.kind is ir.LoopKind.UNROLLED for s in walk_statements(body)):
-        body = drop_unused(expand_unrolled(body, _parameter_names(kernel)))
-    opened = rewrite_sequence(body, Rewriting(statement=lambda node: (_with_open_ends(node),)))
+        body = drop_unused(expand_unrolled(body, (p.name for p in kernel.parameters)))
+    opened = rewrite_sequence(body, Rewriting(statement=lambda node: (with_blocks(node, _open_end),)))
     return replace(kernel, body=_open_end(opened))
-
-
-def _with_open_ends(node: ir.Statement) -> ir.Statement:
-    match node:
-        case ir.For():
-            return replace(node, body=_open_end(node.body))
-        case ir.If():
-            otherwise = None if node.otherwise is None else _open_end(node.otherwise)
-            return replace(node, then=_open_end(node.then), otherwise=otherwise)
-        case ir.Seq():
-            return _open_end(node)
-        case _:
-            return node
 
 
 def _open_end(sequence: ir.Seq) -> ir.Seq:
@@ -83,7 +79,7 @@ def _names_by_scope(kernel: ir.PrimFunc, known: Collection[str], taken: Collecti
         known: Names of its IR: where a number was put behind one of them, because it was taken, it goes.
         taken: Names that nothing gets.
     """
-    chosen = unique_names(_parameter_names(kernel), taken)
+    chosen = unique_names((p.name for p in kernel.parameters), taken)
 
     def define(name: str, visible: set[str]) -> None:
         stem = name
@@ -134,35 +130,18 @@ def with_variables_of_c(entry: ir.PrimFunc, taken: Collection[str], fronts: tupl
 def _renamed(kernel: ir.PrimFunc, names: dict[str, str]) -> ir.PrimFunc:
     """The kernel with other names for parameters and variables; an extent is called as the parameter of its value."""
 
+    def named(node: _Named) -> _Named:
+        return replace(node, name=names.get(node.name, node.name))
+
     def expression(node: ir.Expr) -> ir.Expr:
-        return replace(node, name=names.get(node.name, node.name)) if isinstance(node, ir.Var) else node
+        return named(node) if isinstance(node, ir.Var) else node
 
     def buffer(node: ir.Buffer) -> ir.Buffer:
-        shape = tuple(
-            replace(extent, name=names.get(extent.name, extent.name))
-            if isinstance(extent, ir.Symbol)
-            else extent
-            for extent in node.shape
-        )
-        return replace(node, name=names.get(node.name, node.name), shape=shape)
-
-    def parameter(node: ir.Parameter) -> ir.Parameter:
-        if isinstance(node, ir.BufferParameter):
-            return replace(node, buffer=buffer(node.buffer))
-        return replace(
-            node, variable=replace(node.variable, name=names.get(node.variable.name, node.variable.name))
-        )
+        shape = tuple(named(extent) if isinstance(extent, ir.Symbol) else extent for extent in node.shape)
+        return replace(named(node), shape=shape)
 
     pairs = tuple((names.get(a, a), names.get(b, b)) for a, b in kernel.noalias)
-    parameters = tuple(parameter(node) for node in kernel.parameters)
-    body = rewrite_sequence(kernel.body, Rewriting(expression, buffer))
-    return replace(kernel, parameters=parameters, body=body, noalias=pairs)
-
-
-def _parameter_names(kernel: ir.PrimFunc) -> list[str]:
-    return [
-        p.buffer.name if isinstance(p, ir.BufferParameter) else p.variable.name for p in kernel.parameters
-    ]
+    return replace(rewrite_function(kernel, Rewriting(expression, buffer)), noalias=pairs)
 
 
 def _scalars_in_memory(kernel: ir.PrimFunc) -> dict[ir.Buffer, ir.Buffer]:
@@ -189,10 +168,4 @@ def _with_an_axis(kernel: ir.PrimFunc, arrays: dict[ir.Buffer, ir.Buffer]) -> ir
         return (node,)
 
     rewriting = Rewriting(expression, lambda buffer: arrays.get(buffer, buffer), statement)
-    parameters = tuple(
-        replace(parameter, buffer=rewriting.buffer(parameter.buffer))
-        if isinstance(parameter, ir.BufferParameter)
-        else parameter
-        for parameter in kernel.parameters
-    )
-    return replace(kernel, parameters=parameters, body=rewrite_sequence(kernel.body, rewriting))
+    return rewrite_function(kernel, rewriting)

@@ -112,10 +112,7 @@ def _unused_parameters(kernel: ir.PrimFunc) -> list[str]:
     body = Writer()
     StatementWriter(body).sequence(kernel.body)
     used = set(re.findall(r"\w+", body.text()))
-    names = [
-        p.buffer.name if isinstance(p, ir.BufferParameter) else p.variable.name for p in kernel.parameters
-    ]
-    return [name for name in names if name not in used]
+    return [parameter.name for parameter in kernel.parameters if parameter.name not in used]
 
 
 def write_operator_functions(writer: Writer, functions: Iterable[ir.PrimFunc]) -> None:

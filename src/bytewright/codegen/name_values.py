@@ -8,10 +8,11 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from bytewright import ir
 from bytewright.c_names import unique_name
-from bytewright.ir.rewrite import Rewriting, rewrite_statement
+from bytewright.ir.rewrite import Rewriting, rewrite_statement, with_blocks
 from bytewright.ir.walk import operands, regions, walk_expression, walk_statements
 
 # Of one of several views in a row.
@@ -36,21 +37,13 @@ class _Names:
         statements: list[ir.Statement] = []
         for statement in self.with_positions(sequence, loop).statements:
             match statement:
-                case ir.Seq():
-                    statements.append(self.sequence(statement))
-                case ir.For():
-                    body = self.sequence(statement.body, statement.variable)
-                    statements.append(replace(statement, body=body))
-                case ir.If():
-                    otherwise = None if statement.otherwise is None else self.sequence(statement.otherwise)
-                    then = self.sequence(statement.then)
-                    statements.append(replace(statement, then=then, otherwise=otherwise))
                 case ir.View(condition=ir.Binary() as condition) if condition.operator.is_lazy:
                     number = _NUMBER.search(statement.buffer.name)
                     inside = self.fresh(f"inside{number[0] if number else ''}", condition)
                     statements += [ir.Let(inside, condition), replace(statement, condition=inside)]
                 case _:
-                    statements.append(statement)
+                    variable = statement.variable if isinstance(statement, ir.For) else None
+                    statements.append(with_blocks(statement, partial(self.sequence, loop=variable)))
         return ir.Seq(tuple(statements))
 
     def with_positions(self, sequence: ir.Seq, loop: ir.Var | None) -> ir.Seq:

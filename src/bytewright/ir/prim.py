@@ -162,12 +162,22 @@ class BufferParameter:
     access: Access
     role: ParameterRole = ParameterRole.ACTIVATION
 
+    @property
+    def name(self) -> str:
+        """What the body calls it."""
+        return self.buffer.name
+
 
 @dataclass(frozen=True, slots=True)
 class ScalarParameter:
     """A scalar that the caller passes by value."""
 
     variable: Var
+
+    @property
+    def name(self) -> str:
+        """What the body calls it."""
+        return self.variable.name
 
 
 Parameter = BufferParameter | ScalarParameter

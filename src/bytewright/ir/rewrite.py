@@ -112,6 +112,31 @@ def rewrite_sequence(sequence: Seq, rewriting: Rewriting) -> Seq:
     return Seq(tuple(statements))
 
 
+def with_blocks(statement: Statement, change: Callable[[Seq], Seq]) -> Statement:
+    """The statement with what `change` makes of the sequences directly inside it; a `Seq` is its own."""
+    match statement:
+        case Seq():
+            return change(statement)
+        case For():
+            return replace(statement, body=change(statement.body))
+        case If():
+            otherwise = None if statement.otherwise is None else change(statement.otherwise)
+            return replace(statement, then=change(statement.then), otherwise=otherwise)
+        case _:
+            return statement
+
+
+def rewrite_function(function: PrimFunc, rewriting: Rewriting) -> PrimFunc:
+    """The function with the rewriting applied to its parameters, and to every statement of its body."""
+    parameters = tuple(
+        replace(parameter, buffer=rewriting.buffer(parameter.buffer))
+        if isinstance(parameter, BufferParameter)
+        else replace(parameter, variable=_defined(parameter.variable, rewriting))
+        for parameter in function.parameters
+    )
+    return replace(function, parameters=parameters, body=rewrite_sequence(function.body, rewriting))
+
+
 def rewrite_statement(statement: Statement, rewriting: Rewriting) -> tuple[Statement, ...]:
     """The statements that replace one; branches whose condition became constant are resolved."""
     rebuilt = _rebuild(statement, rewriting)
@@ -225,13 +250,7 @@ def substitute(
 
 def substitute_in_function(function: PrimFunc, buffers: Mapping[Buffer, Buffer]) -> PrimFunc:
     """The function with buffers replaced in parameters and body."""
-    parameters = tuple(
-        replace(parameter, buffer=buffers.get(parameter.buffer, parameter.buffer))
-        if isinstance(parameter, BufferParameter)
-        else parameter
-        for parameter in function.parameters
-    )
-    return replace(function, parameters=parameters, body=substitute(function.body, {}, buffers))
+    return rewrite_function(function, _substitution({}, buffers))
 
 
 def expand_unrolled(sequence: Seq, taken: Iterable[str] = ()) -> Seq:

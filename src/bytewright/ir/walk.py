@@ -9,7 +9,6 @@ from typing import assert_never
 from bytewright.ir.expr import AnyExpr, Binary, Buffer, Cast, Const, Expr, Load, ScalarCall, Select, Var
 from bytewright.ir.prim import (
     Allocate,
-    BufferParameter,
     Call,
     For,
     If,
@@ -110,9 +109,7 @@ def calls(function: PrimFunc) -> tuple[Call, ...]:
 
 def names_in(function: PrimFunc) -> tuple[str, ...]:
     """The names that a function defines: those of its parameters, then those of its statements."""
-    names = [
-        p.buffer.name if isinstance(p, BufferParameter) else p.variable.name for p in function.parameters
-    ]
+    names = [parameter.name for parameter in function.parameters]
     for statement in walk_statements(function.body):
         names.extend(defined_names(statement))
     return tuple(names)

@@ -103,7 +103,7 @@ class Evaluator:
         function = self._functions.get(name)
         if function is None:
             raise InternalError(f"there is no function '{name}' to run")
-        unknown = [key for key in arguments if key not in _parameter_names(function)]
+        unknown = [key for key in arguments if key not in {p.name for p in function.parameters}]
         if unknown:
             raise InternalError(f"'{name}' has no parameter '{unknown[0]}'")
         values: list[object] = []
@@ -132,12 +132,6 @@ class Evaluator:
             parameter.buffer.name: _array(parameter.buffer, shape, pair, require_complete, name)
             for parameter, shape, pair in written
         }
-
-
-def _parameter_names(function: ir.PrimFunc) -> tuple[str, ...]:
-    return tuple(
-        p.buffer.name if isinstance(p, ir.BufferParameter) else p.variable.name for p in function.parameters
-    )
 
 
 def _scalar(parameter: ir.ScalarParameter, arguments: Mapping[str, Argument], name: str) -> object:
