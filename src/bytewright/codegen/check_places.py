@@ -2,7 +2,7 @@
 
 from bytewright import ir
 from bytewright.diagnostics import InternalError
-from bytewright.ir.walk import walk_statements
+from bytewright.ir.walk import allocations
 from bytewright.record.plan import Plan
 
 
@@ -12,9 +12,7 @@ def check_places(module: ir.Module, plan: Plan) -> None:
     Raises:
         InternalError: A pass of storage or the verifier behind it is wrong.
     """
-    statements = (s for entry in module.entries for s in walk_statements(entry.body))
-    allocations = [statement for statement in statements if isinstance(statement, ir.Allocate)]
-    definitions = (*allocations, *module.constant_buffers)
+    definitions = (*(a for entry in module.entries for a in allocations(entry)), *module.constant_buffers)
     for definition in definitions:
         buffer, storage = definition.buffer, definition.storage
         if storage.offset is None and storage.arena is None:

@@ -1,7 +1,6 @@
 """The checks of `<model>.c`: workspaces at set time, tensors at run time."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from bytewright import ir
 from bytewright.codegen.expressions import memory_type
@@ -18,20 +17,14 @@ from bytewright.record.names import Names
 from bytewright.record.plan import Plan, PlannedPool
 
 
-@dataclass(frozen=True, slots=True)
-class _Alias:
-    """Further addresses, `first` to `last`, of bytes that a memory has from `base` on."""
+def _aliases(plan: Plan) -> tuple[tuple[int, int, int], ...]:
+    """The aliases of all memories that the entry's device reaches: inputs and outputs may lie in any of them.
 
-    first: int
-    last: int
-    base: int
-
-
-def _aliases(plan: Plan) -> tuple[_Alias, ...]:
-    """The aliases of all memories that the entry's device reaches: inputs and outputs may lie in any of them."""
+    Of each, the first address and the last, and the memory's base, which is another address of the same first byte.
+    """
     reached = [plan.hardware.memory(name) for name in plan.device.reached_memories]
     return tuple(
-        _Alias(first, end - 1, memory.base)
+        (first, end - 1, memory.base)
         for memory in reached
         if memory.base is not None
         for first, end in memory.address_ranges()[1:]
@@ -51,11 +44,11 @@ def write_helpers(writer: Writer, plan: Plan, names: Names) -> None:
             )
         writer.line("#endif")
         writer.line()
-    if looks_for_overlaps(plan, names):
+    compared = tables(plan, names)
+    if compared:
         _write_share_bytes(writer, plan, names)
-        for table in tables(plan, names):
-            if table.has_pairs:
-                write_table(writer, names, table)
+    for table in compared:
+        write_table(writer, names, table)
 
 
 def _write_share_bytes(writer: Writer, plan: Plan, names: Names) -> None:
@@ -64,10 +57,9 @@ def _write_share_bytes(writer: Writer, plan: Plan, names: Names) -> None:
         writer.comment("The address of the same byte through the memory's base, which an alias stands for.")
         with writer.block("static uintptr_t first_address(const void *memory)"):
             writer.line(f"#if {names.check_range}")
-            for alias in _aliases(plan):
-                inside = f"lies_within(memory, 1u, 0x{alias.first:08X}u, 0x{alias.last:08X}u)"
-                with writer.block(f"if ({inside})"):
-                    writer.line(f"return (uintptr_t)memory - 0x{alias.first:08X}u + 0x{alias.base:08X}u;")
+            for first, last, base in _aliases(plan):
+                inside = f"lies_within(memory, 1u, 0x{first:08X}u, 0x{last:08X}u)"
+                writer.refuse(inside, f"(uintptr_t)memory - 0x{first:08X}u + 0x{base:08X}u")
             writer.line("#endif")
             writer.line("return (uintptr_t)memory;")
         writer.line()
@@ -88,11 +80,6 @@ def _write_share_bytes(writer: Writer, plan: Plan, names: Names) -> None:
     writer.line()
 
 
-def needs_bool(plan: Plan, names: Names) -> bool:
-    """Whether a function of the checks gives a truth value."""
-    return looks_for_overlaps(plan, names) or _compares_addresses(plan, names)
-
-
 def write_range_switch(writer: Writer, plan: Plan, names: Names) -> None:
     """The macro that turns address checks off, where there are any."""
     if _compares_addresses(plan, names):
@@ -108,16 +95,11 @@ def _compares_addresses(plan: Plan, names: Names) -> bool:
     """Whether a check knows addresses of the target: those of what is lent, or aliases."""
     lent = (*plan.caller_workspaces, *plan.caller_parameters)
     has_ranges = any(plan.hardware.memory(p.memory).address_ranges() for p in lent)
-    return has_ranges or (bool(_aliases(plan)) and looks_for_overlaps(plan, names))
-
-
-def looks_for_overlaps(plan: Plan, names: Names) -> bool:
-    """Whether a function is given memory that could meet other memory."""
-    return any(table.has_pairs for table in tables(plan, names))
+    return has_ranges or bool(_aliases(plan) and tables(plan, names))
 
 
 def tables(plan: Plan, names: Names) -> tuple[SpanTable, ...]:
-    """The tables of the functions that are given memory."""
+    """The tables of the functions that are given memory, which could meet the context at least."""
     found: list[SpanTable] = []
     if plan.caller_workspaces:
         found.append(workspace_table(plan, names))
@@ -130,9 +112,8 @@ def tables(plan: Plan, names: Names) -> tuple[SpanTable, ...]:
 
 def write_overlap_check(writer: Writer, names: Names, table: SpanTable) -> None:
     """The call of a table's check, and the end of the function if it fails."""
-    if table.has_pairs:
-        writer.line(f"const int32_t shared = {table.call};")
-        writer.refuse(f"shared != {names.ok}", "shared")
+    writer.line(f"const int32_t shared = {table.call};")
+    writer.refuse(f"shared != {names.ok}", "shared")
 
 
 def set_workspaces_head(names: Names) -> str:

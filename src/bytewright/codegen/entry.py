@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from bytewright import ir
 from bytewright.codegen.arena import write_arena_helpers, write_arena_resets
 from bytewright.codegen.checks import (
-    needs_bool,
+    tables,
     write_helpers,
     write_range_switch,
     write_run_checks,
@@ -18,10 +18,10 @@ from bytewright.codegen.ports import address_head, run_head, strict_alignments
 from bytewright.codegen.set_parameters import write_set_parameters
 from bytewright.codegen.steps import MAX_NAMED, PlannedBuffers, StepWriter, address_in_pool
 from bytewright.codegen.writer import Writer
-from bytewright.ir.walk import walk_statements
+from bytewright.ir.walk import allocations
 from bytewright.record.names import Names
 from bytewright.record.plan import Plan, PlannedPool
-from bytewright.target.model import Provider, Role
+from bytewright.target.model import Role
 
 INT_MAX = (1 << 31) - 1
 
@@ -35,7 +35,7 @@ def entry_source(module: ir.Module, plan: Plan, names: Names, contents: Mapping[
     _write_byte_order(writer)
     headers = {
         "math.h": needs_math_header(module.entries),
-        "stdbool.h": needs_bool(plan, names),
+        "stdbool.h": bool(tables(plan, names)),
         "string.h": bool(plan.set_parameters),
     }
     for header in (header for header, is_needed in headers.items() if is_needed):
@@ -48,7 +48,7 @@ def entry_source(module: ir.Module, plan: Plan, names: Names, contents: Mapping[
     write_operator_functions(writer, module.entries)
     write_range_switch(writer, plan, names)
     _write_step_macro(writer, plan, names)
-    for pool in (*plan.used_pools(Role.WORKSPACE, Provider.GENERATED), *plan.own_copies):
+    for pool in (*plan.own_workspaces, *plan.own_copies):
         array = f"{names.array(pool)}[{names.size(pool)}]"
         writer.line(f"extern uint8_t {array}; /* of no header: private, but linked */")
         writer.lines(f"{array_declaration(names, pool)};")
@@ -84,10 +84,8 @@ def _write_offsets(writer: Writer, module: ir.Module, plan: Plan, names: Names) 
     placed = [buffer for buffer in plan.buffers.values() if buffer.has_offset]
     if not placed:
         return
-    allocated = [
-        s.buffer for e in module.entries for s in walk_statements(e.body) if isinstance(s, ir.Allocate)
-    ]
-    types = {b.name: b for b in (*allocated, *(constant.buffer for constant in module.constant_buffers))}
+    definitions = (*(a for entry in module.entries for a in allocations(entry)), *module.constant_buffers)
+    types = {definition.buffer.name: definition.buffer for definition in definitions}
     lines: list[str] = []
     defined: list[str] = []
     for buffer in placed:

@@ -19,7 +19,7 @@ from bytewright.codegen.writer import Writer
 from bytewright.options import Embedding
 from bytewright.record.names import TENSOR_MACROS, VERSION_PARTS, Names
 from bytewright.record.plan import Plan, PlannedPool, PlannedTensor
-from bytewright.target.model import Provider, Role
+from bytewright.target.model import Role
 
 ERRORS = (
     ("NULL", "a pointer that must not be NULL is"),
@@ -207,10 +207,9 @@ def _write_pools(writer: Writer, plan: Plan, names: Names) -> None:
         *(f"{names.arena_type} {names.arena(pool)};" for _, pool in plan.arenas),
     )
     writer.structure(names.context_type, members)
-    arrays = plan.used_pools(Role.PARAMETERS, Provider.GENERATED)
-    if arrays:
+    if plan.own_parameters:
         writer.comment("The bytes of parameters that this code has itself.")
-        for pool in arrays:
+        for pool in plan.own_parameters:
             writer.line(f"extern const uint8_t {names.bytes_array(pool)}[{names.size(pool)}];")
         writer.line()
 
@@ -320,7 +319,7 @@ def _what_extents_mean(plan: Plan, names: Names) -> str:
 
 def _what_is_shared(plan: Plan) -> str:
     """What contexts of their own have in common nevertheless."""
-    arrays = plan.used_pools(Role.WORKSPACE, Provider.GENERATED)
+    arrays = plan.own_workspaces
     if arrays:
         one = len(arrays) == 1
         are = "is an array" if one else "are arrays"

@@ -14,7 +14,7 @@ from bytewright.codegen.statements import StatementWriter
 from bytewright.codegen.writer import Writer
 from bytewright.ir.backend import backend_functions
 from bytewright.ir.scalar_functions import SCALAR_FUNCTIONS
-from bytewright.ir.walk import expressions, walk_statements
+from bytewright.ir.walk import calls, expressions, walk_statements
 from bytewright.record.names import Names
 
 # Parameters and body of each; what is not a number is passed on where C++ does so.
@@ -73,16 +73,14 @@ def kernels_source(module: ir.Module, names: Names) -> str:
 
 def called(module: ir.Module) -> frozenset[str]:
     """The functions that kernels and the entry may call: no variable of theirs is called so."""
-    calls = (s for kernel in module.kernels for s in walk_statements(kernel.body) if isinstance(s, ir.Call))
     kernels = (kernel.name for kernel in module.kernels)
-    callees = (call.callee for call in calls)
+    callees = (call.callee for kernel in module.kernels for call in calls(kernel))
     return frozenset((*kernels, *callees, *backend_functions(module.name))) | function_names()
 
 
 def _served(module: ir.Module, kernel: ir.PrimFunc) -> str:
     """The operators that the entries call a kernel for: `operators 2, 4 (CONV_2D), 5 (ADD)`."""
-    calls = (s for entry in module.entries for s in walk_statements(entry.body) if isinstance(s, ir.Call))
-    places = [call.where for call in calls if call.callee == kernel.name]
+    places = [call.where for entry in module.entries for call in calls(entry) if call.callee == kernel.name]
     operators = tuple(dict.fromkeys(where.operator or kernel.where.operator or "" for where in places))
     shown = list(operators)
     for index, (operator, following) in enumerate(pairwise(operators)):

@@ -4,6 +4,7 @@ Each function that is given memory has its own table, with all that the memory c
 the context holds, the context, and the arrays of the generated code. The text grows with the memories, not with pairs.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -11,7 +12,6 @@ from bytewright import ir
 from bytewright.codegen.writer import Writer
 from bytewright.record.names import Names
 from bytewright.record.plan import Plan, PlannedPool, PlannedTensor
-from bytewright.target.model import Provider, Role
 
 _SPAN = "memory_span"
 
@@ -29,8 +29,8 @@ class SpanTable:
     """What one function compares: each memory of `read` and `written` with those that it may not meet.
 
     Attributes:
-        name: Of the function of the C code that a memory is looked up with.
-        parameters, arguments: What the function needs, as it declares and as its caller passes it.
+        name: What it is about, in the names of the C functions that look a memory up and that compare.
+        given: What these functions need, which their callers call so too: types, each with the `*` of a pointer.
         read: What is only read: it may not meet `written` and `changing`; nor each other, if they are `apart`.
         written: What is written: it may not meet anything else in the table.
         changing: What was compared before, of which bytes change.
@@ -38,8 +38,7 @@ class SpanTable:
     """
 
     name: str
-    parameters: tuple[str, ...]
-    arguments: tuple[str, ...]
+    given: Mapping[str, str]
     read: tuple[MemorySpan, ...]
     written: tuple[MemorySpan, ...]
     changing: tuple[MemorySpan, ...]
@@ -52,12 +51,9 @@ class SpanTable:
         return (*self.read, *self.written, *self.changing, *self.constant)
 
     @property
-    def has_pairs(self) -> bool:
-        """Whether there is anything to compare."""
-        others = len(self.changing) + len(self.written) + (len(self.read) if self.apart else 0)
-        if self.read and others > (1 if self.apart else 0):
-            return True
-        return bool(self.written) and len(self.memories) > 1
+    def parameters(self) -> list[str]:
+        """What is given, as the functions declare it."""
+        return [f"{c_type}{name}" for name, c_type in self.given.items()]
 
     @property
     def check(self) -> str:
@@ -67,7 +63,7 @@ class SpanTable:
     @property
     def call(self) -> str:
         """The call of it."""
-        return f"{self.check}({', '.join(self.arguments)})"
+        return f"{self.check}({', '.join(self.given)})"
 
 
 def workspace_table(plan: Plan, names: Names) -> SpanTable:
@@ -78,8 +74,7 @@ def workspace_table(plan: Plan, names: Names) -> SpanTable:
     )
     return SpanTable(
         "workspaces",
-        (f"const {names.context_type} *context", f"const {names.workspaces_type} *workspaces"),
-        ("context", "workspaces"),
+        {"context": f"const {names.context_type} *", "workspaces": f"const {names.workspaces_type} *"},
         read=(),
         written=lent,
         changing=(_CONTEXT, *_arrays_that_change(plan, names)),
@@ -92,8 +87,7 @@ def parameter_table(plan: Plan, names: Names) -> SpanTable:
     lent = [pool for pool in plan.caller_parameters if not pool.is_copied]
     return SpanTable(
         "parameters",
-        (f"const {names.context_type} *context", f"const {names.parameters_type} *parameters"),
-        ("context", "parameters"),
+        {"context": f"const {names.context_type} *", "parameters": f"const {names.parameters_type} *"},
         read=tuple(MemorySpan(f"parameters->{pool.c_name}", names.size(pool)) for pool in lent),
         written=tuple(
             MemorySpan(f"parameters->{pool.c_name}.to.base", f"parameters->{pool.c_name}.to.size_bytes")
@@ -123,13 +117,12 @@ def run_table(plan: Plan, names: Names) -> SpanTable:
     structures = tuple(MemorySpan(name, f"sizeof *{name}") for name in ("inputs", "outputs"))
     return SpanTable(
         "tensors",
-        (
-            f"const {names.context_type} *context",
-            f"const {names.inputs_type} *inputs",
-            f"const {names.outputs_type} *outputs",
-            *(f"int32_t {name}" for name in symbols),
-        ),
-        ("context", "inputs", "outputs", *symbols),
+        {
+            "context": f"const {names.context_type} *",
+            "inputs": f"const {names.inputs_type} *",
+            "outputs": f"const {names.outputs_type} *",
+            **dict.fromkeys(symbols, "int32_t "),
+        },
         read=(*structures, *inputs),
         written=outputs,
         changing=(
@@ -150,13 +143,12 @@ def _of_context(names: Names, pools: tuple[PlannedPool, ...]) -> list[MemorySpan
 
 
 def _arrays_that_change(plan: Plan, names: Names) -> list[MemorySpan]:
-    pools = (*plan.used_pools(Role.WORKSPACE, Provider.GENERATED), *plan.own_copies)
+    pools = (*plan.own_workspaces, *plan.own_copies)
     return [MemorySpan(names.array(pool), names.size(pool)) for pool in pools]
 
 
 def _constant_arrays(plan: Plan, names: Names) -> list[MemorySpan]:
-    pools = plan.used_pools(Role.PARAMETERS, Provider.GENERATED)
-    return [MemorySpan(names.bytes_array(pool), names.size(pool)) for pool in pools]
+    return [MemorySpan(names.bytes_array(pool), names.size(pool)) for pool in plan.own_parameters]
 
 
 def _size_of(tensor: PlannedTensor) -> str:
@@ -182,7 +174,7 @@ def write_table(writer: Writer, names: Names, table: SpanTable) -> None:
         writer.line(f"default: return ({_SPAN}){{NULL, 0}};")
     writer.line("}")
     writer.line()
-    writer.listed(f"static int32_t {table.check}", list(table.parameters), " {")
+    writer.listed(f"static int32_t {table.check}", table.parameters, " {")
     with writer.indented():
         _write_loops(writer, names, table)
     writer.line("}")
@@ -199,7 +191,7 @@ def _write_loops(writer: Writer, names: Names, table: SpanTable) -> None:
         end = end if num_changing == num_all else f"(first < {num_read}u) ? {num_changing}u : {num_all}u"
     elif num_read:
         begin, end = "first + 1u" if table.apart else f"{num_read}u", f"{num_changing}u"
-    lookup = f"{table.name}_at({', '.join(table.arguments)}, "
+    lookup = f"{table.name}_at({', '.join(table.given)}, "
     with writer.block(f"for (size_t first = 0u; first < {num_given}u; ++first)"):
         writer.line(f"const {_SPAN} memory = {lookup}first);")
         writer.line(f"const size_t begin = {begin};")

@@ -8,7 +8,7 @@ from bytewright.codegen.writer import Writer
 from bytewright.options import Embedding
 from bytewright.record.names import Names
 from bytewright.record.plan import Plan, PlannedPool
-from bytewright.target.model import Provider, Role
+from bytewright.target.model import Role
 
 BYTES_PER_LINE = 16
 _LINES_AT_ONCE = 1 << 14
@@ -52,7 +52,7 @@ def parameters_source(plan: Plan, names: Names, embedding: Embedding) -> str:
     writer = Writer()
     writer.title(f"Parameters of model '{plan.model}': weights, biases, multipliers and tables.")
     writer.line(f'#include "{names.included(names.header)}"')
-    for pool in plan.used_pools(Role.PARAMETERS, Provider.GENERATED):
+    for pool in plan.own_parameters:
         as_numbers = embedding.as_numbers(pool.used_bytes)
         file = names.included(names.embedded(pool, as_numbers=as_numbers))
         section = _load_section(plan, pool) if pool.is_copied else pool.section

@@ -349,6 +349,11 @@ class Plan:
         return self.used_pools(Role.PARAMETERS, Provider.CALLER)
 
     @property
+    def own_parameters(self) -> tuple[PlannedPool, ...]:
+        """Parameter pools that the generated code has the bytes of."""
+        return self.used_pools(Role.PARAMETERS, Provider.GENERATED)
+
+    @property
     def caller_copies(self) -> tuple[PlannedPool, ...]:
         """Parameter pools that are copied into memory of the application."""
         return tuple(pool for pool in self.caller_parameters if pool.is_copied)
@@ -361,7 +366,7 @@ class Plan:
     @property
     def own_copies(self) -> tuple[PlannedPool, ...]:
         """Parameter pools that are copied into arrays of the generated code."""
-        return tuple(pool for pool in self.used_pools(Role.PARAMETERS, Provider.GENERATED) if pool.is_copied)
+        return tuple(pool for pool in self.own_parameters if pool.is_copied)
 
     def tensors(self, border: ir.Border) -> tuple[PlannedTensor, ...]:
         """The inputs, or the outputs, in the model's order."""
