@@ -1,7 +1,6 @@
 """Expressions as C text: explicit where C would convert with a loss, silent where it promotes."""
 
 from collections.abc import Iterator
-from enum import Enum
 from typing import assert_never
 
 import numpy as np
@@ -102,54 +101,58 @@ def c_element(buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> str:
     return f"{buffer.name}[{c_expression(ir.flat_index(buffer, indices))}]"
 
 
-class Helper(Enum):
-    """Operators that C has none for: each is a function, of which there is one a type."""
-
-    CLAMP = "clamp"
-    MAX = "max"
-    MIN = "min"
-
-    def name_for(self, dtype: ir.DType) -> str:
-        """The C function for a type."""
-        return f"{self.value}_{dtype.value}"
+def _clamp(dtype: ir.DType) -> ir.ScalarFunction:
+    value, low, high, raised = (ir.Var(name, dtype) for name in ("value", "low", "high", "raised"))
+    steps = ((raised, ir.select(value < low, low, value)),)
+    result = ir.select(high < raised, high, raised)
+    return ir.ScalarFunction(f"clamp_{dtype.value}", (value, low, high), dtype, result, steps)
 
 
-def function_names() -> frozenset[str]:
-    """The C functions that expressions may call, whatever the module: no other function or variable is called so."""
-    return frozenset(
-        (*(helper.name_for(dtype) for helper in Helper for dtype in ir.DType), *SCALAR_FUNCTIONS)
-    )
+def _extreme(operator: ir.BinaryOperator, dtype: ir.DType) -> ir.ScalarFunction:
+    first, second = ir.Var("first", dtype), ir.Var("second", dtype)
+    is_second = first < second if operator is ir.BinaryOperator.MAX else second < first
+    result = ir.select(is_second, second, first)
+    return ir.ScalarFunction(f"{operator.value}_{dtype.value}", (first, second), dtype, result)
 
 
-def helped(node: ir.Expr) -> tuple[Helper, tuple[ir.Expr, ...]] | None:
-    """The function that an operation is a call of, and its operands; None for what C has an operator for."""
-    match node:
+# Operators that C has none for, as functions; what is not a number is passed on where C++ does so.
+_CLAMPS = {dtype: _clamp(dtype) for dtype in ir.DType}
+_EXTREMES = {
+    (operator, dtype): _extreme(operator, dtype)
+    for operator in (ir.BinaryOperator.MAX, ir.BinaryOperator.MIN)
+    for dtype in ir.DType
+}
+# What expressions may call, whatever the module, in the order of the text: nothing else is called so.
+FUNCTIONS = {f.name: f for f in (*_CLAMPS.values(), *_EXTREMES.values(), *SCALAR_FUNCTIONS.values())}
+
+
+def _as_call(expression: ir.Expr) -> ir.Expr:
+    """The expression, or the call that its operation is where C has no operator for it."""
+    match expression:
         case ir.Binary(
             ir.BinaryOperator.MIN,
             ir.Binary(ir.BinaryOperator.MAX, value, ir.Const() as low),
             ir.Const() as high,
         ):
-            return Helper.CLAMP, (value, low, high)
+            return _CLAMPS[expression.dtype](value, low, high)
         case ir.Binary(ir.BinaryOperator.MIN | ir.BinaryOperator.MAX as operator, left, right):
-            return Helper(operator.value), (left, right)
+            return _EXTREMES[operator, expression.dtype](left, right)
         case _:
-            return None
+            return expression
 
 
-def called_in(expression: ir.Expr) -> Iterator[tuple[Helper, ir.DType] | ir.ScalarFunction]:
+def called_in(expression: ir.Expr) -> Iterator[ir.ScalarFunction]:
     """The functions that the text of an expression calls."""
-    call = helped(expression)
-    if call is not None:
-        yield call[0], expression.dtype
-    elif isinstance(expression, ir.ScalarCall):
-        yield expression.function
-    for operand in operands(expression) if call is None else call[1]:
+    node = _as_call(expression)
+    if isinstance(node, ir.ScalarCall):
+        yield node.function
+    for operand in operands(node):
         yield from called_in(operand)
 
 
 def _text(expression: ir.Expr) -> tuple[str, int]:
     """C text and its binding strength."""
-    node = as_any(expression)
+    node = as_any(_as_call(expression))
     match node:
         case ir.Const():
             return _constant(node)
@@ -165,15 +168,8 @@ def _text(expression: ir.Expr) -> tuple[str, int]:
         case ir.Cast():
             return _cast(node)
         case ir.Select():
-            condition, chosen, other = (
-                _inside(e, strength)
-                for e, strength in zip(
-                    (node.condition, node.if_true, node.if_false),
-                    (_UNARY, _CHOICE + 1, _CHOICE + 1),
-                    strict=True,
-                )
-            )
-            return f"{condition} ? {chosen} : {other}", _CHOICE
+            chosen, other = (_inside(side, _CHOICE + 1) for side in (node.if_true, node.if_false))
+            return f"{_inside(node.condition, _UNARY)} ? {chosen} : {other}", _CHOICE
         case ir.ScalarCall():
             return f"{node.function.name}({', '.join(map(c_value, node.operands))})", _PRIMARY
         case _:
@@ -220,9 +216,6 @@ def _truth_as_number(expression: ir.Expr) -> str:
 
 
 def _binary(node: ir.Binary) -> tuple[str, int]:
-    call = helped(node)
-    if call is not None:
-        return f"{call[0].name_for(node.dtype)}({', '.join(map(c_value, call[1]))})", _PRIMARY
     strength = _STRENGTH[node.operator]
     # Parentheses spare the reader C's table of precedences, but for operands that continue a sum or a product.
     continues = strength in (_MULTIPLY, _ADD) or (

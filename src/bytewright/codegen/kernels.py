@@ -2,30 +2,19 @@
 
 import re
 from collections.abc import Iterable
-from itertools import pairwise, product
+from itertools import pairwise
 
 from bytewright import ir
 from bytewright.codegen.c_form import c_form, parameters_in_c
-from bytewright.codegen.expressions import C_TYPES, Helper, c_value, called_in, function_names
+from bytewright.codegen.expressions import C_TYPES, FUNCTIONS, c_value, called_in
 from bytewright.codegen.externals import externals, own_kernels
 from bytewright.codegen.includes import needs_bool_header, needs_math_header
 from bytewright.codegen.prototypes import write_prototype
 from bytewright.codegen.statements import StatementWriter
 from bytewright.codegen.writer import Writer
 from bytewright.ir.backend import backend_functions
-from bytewright.ir.scalar_functions import SCALAR_FUNCTIONS
 from bytewright.ir.walk import calls, expressions, walk_statements
 from bytewright.record.names import Names
-
-# Parameters and body of each; what is not a number is passed on where C++ does so.
-_HELPERS = {
-    Helper.CLAMP: (
-        ("value", "low", "high"),
-        ("{type} raised = (value < low) ? low : value;", "return (high < raised) ? high : raised;"),
-    ),
-    Helper.MAX: (("first", "second"), ("return (first < second) ? second : first;",)),
-    Helper.MIN: (("first", "second"), ("return (second < first) ? second : first;",)),
-}
 
 
 def kernels_header(module: ir.Module, names: Names) -> str:
@@ -75,7 +64,7 @@ def called(module: ir.Module) -> frozenset[str]:
     """The functions that kernels and the entry may call: no variable of theirs is called so."""
     kernels = (kernel.name for kernel in module.kernels)
     callees = (call.callee for kernel in module.kernels for call in calls(kernel))
-    return frozenset((*kernels, *callees, *backend_functions(module.name))) | function_names()
+    return frozenset((*kernels, *callees, *backend_functions(module.name), *FUNCTIONS))
 
 
 def _served(module: ir.Module, kernel: ir.PrimFunc) -> str:
@@ -117,28 +106,16 @@ def write_operator_functions(writer: Writer, functions: Iterable[ir.PrimFunc]) -
     """Writes the functions that the expressions of kernels or of the entry call, in a fixed order."""
     statements = (s for function in functions for s in walk_statements(function.body))
     used = {call for s in statements for expression in expressions(s) for call in called_in(expression)}
-    for helper, dtype in product(Helper, ir.DType):
-        if (helper, dtype) in used:
-            _write_helper(writer, helper, dtype)
-    for function in SCALAR_FUNCTIONS.values():
+    for function in FUNCTIONS.values():
         if function in used and function.result is not None:
             _write_scalar_function(writer, function, function.result)
-
-
-def _write_helper(writer: Writer, helper: Helper, dtype: ir.DType) -> None:
-    parameters, lines = _HELPERS[helper]
-    c_type = C_TYPES[dtype]
-    writer.line()
-    given = ", ".join(f"{c_type} {parameter}" for parameter in parameters)
-    with writer.block(f"static inline {c_type} {helper.name_for(dtype)}({given})"):
-        for line in lines:
-            writer.line(line.format(type=f"const {c_type}"))
 
 
 def _write_scalar_function(writer: Writer, function: ir.ScalarFunction, result: ir.Expr) -> None:
     c_type = C_TYPES[result.dtype]
     writer.line()
-    writer.comment(function.comment)
+    if function.comment:
+        writer.comment(function.comment)
     given = ", ".join(f"{C_TYPES[parameter.dtype]} {parameter.name}" for parameter in function.parameters)
     with writer.block(f"static inline {c_type} {function.name}({given})"):
         StatementWriter(writer).sequence(ir.Seq(tuple(ir.Let(*step) for step in function.steps)))

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from bytewright import ir
 from bytewright.c_names import c_name, is_c_name, model_name, unique_c_name
-from bytewright.codegen.expressions import function_names
+from bytewright.codegen.expressions import FUNCTIONS
 from bytewright.diagnostics import compile_error
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.symbols import symbols_of
@@ -111,7 +111,7 @@ def _kernel_names(module: ir.Module) -> dict[str, str]:
 def _symbols(module: ir.Module) -> set[str]:
     """What the generated C declares of its own that links, is a type, or is called in expressions."""
     ports = ([port.name for port in border] for border in (module.inputs, module.outputs))
-    return symbols_of_model(module.name, *ports) | function_names()
+    return symbols_of_model(module.name, *ports) | set(FUNCTIONS)
 
 
 def _with_kernels(module: ir.Module, names: dict[str, str]) -> ir.Module:
