@@ -19,13 +19,11 @@ _STATUS = "request_status"
 
 def _depth(plan: Plan) -> int:
     """How many requests are outstanding at once in any arena."""
-    return max(
-        Counter(
-            plan.buffers[name].place.name for name in step.touched if _is_requested(plan, name)
-        ).most_common(1)[0][1]
+    pools = (
+        Counter(plan.buffers[name].place.name for name in step.touched if _is_requested(plan, name))
         for step in plan.steps
-        if any(_is_requested(plan, name) for name in step.touched)
     )
+    return max(times for requests in pools for times in requests.values())
 
 
 def _is_requested(plan: Plan, buffer: str) -> bool:
@@ -70,13 +68,12 @@ def write_arena_prototypes(writer: Writer, plan: Plan, names: Names) -> None:
         "power of two."
     )
     writer.wrapped(f"{_alloc_head(names)};")
-    writer.comment(
+    writer.prototype(
         "Releases what was requested last from this pool and is not released yet. A run "
         "releases everything, in reverse order, also if it ends with an error.\n"
-        f"Returns {names.ok}, or the error NULL or ORDER."
+        f"Returns {names.ok}, or the error NULL or ORDER.",
+        _free_head(names),
     )
-    writer.wrapped(f"{_free_head(names)};")
-    writer.line()
 
 
 def _alloc_head(names: Names) -> str:
@@ -148,11 +145,10 @@ def _write_free(writer: Writer, names: Names) -> None:
 
 def write_arena_helpers(writer: Writer, plan: Plan, names: Names) -> None:
     """What the run function needs to end well or not."""
-    if not plan.arenas:
-        return
-    with writer.block("static int32_t first_error(int32_t first, int32_t second)"):
-        writer.line(f"return first != {names.ok} ? first : second;")
-    writer.line()
+    if plan.arenas:
+        with writer.block("static int32_t first_error(int32_t first, int32_t second)"):
+            writer.line(f"return first != {names.ok} ? first : second;")
+        writer.line()
 
 
 def write_arena_resets(writer: Writer, plan: Plan, names: Names) -> None:

@@ -83,11 +83,8 @@ def _write_share_bytes(writer: Writer, plan: Plan, names: Names) -> None:
 def write_range_switch(writer: Writer, plan: Plan, names: Names) -> None:
     """The macro that turns address checks off, where there are any."""
     if _compares_addresses(plan, names):
-        name = names.check_range
         writer.comment("The target's addresses mean nothing to a 64-bit build, such as a test on the host.")
-        writer.line(f"#ifndef {name}")
-        writer.line(f"#define {name} (UINTPTR_MAX <= 0xFFFFFFFFu)")
-        writer.line("#endif")
+        writer.default(names.check_range, "(UINTPTR_MAX <= 0xFFFFFFFFu)")
         writer.line()
 
 

@@ -11,7 +11,7 @@ from bytewright.codegen.checks import (
     write_run_checks,
     write_set_workspaces,
 )
-from bytewright.codegen.includes import needs_math_header
+from bytewright.codegen.includes import needed, needs_math_header
 from bytewright.codegen.kernels import write_operator_functions
 from bytewright.codegen.parameters import array_declaration
 from bytewright.codegen.ports import address_head, run_head, strict_alignments
@@ -33,14 +33,16 @@ def entry_source(module: ir.Module, plan: Plan, names: Names, contents: Mapping[
     writer.line(f'#include "{names.included(names.header)}"')
     writer.line()
     _write_byte_order(writer)
-    headers = {
-        "math.h": needs_math_header(module.entries),
-        "stdbool.h": bool(tables(plan, names)),
-        "string.h": bool(plan.set_parameters),
-    }
-    for header in (header for header, is_needed in headers.items() if is_needed):
+    headers = needed(
+        {
+            "math.h": needs_math_header(module.entries),
+            "stdbool.h": bool(tables(plan, names)),
+            "string.h": bool(plan.set_parameters),
+        }
+    )
+    for header in headers:
         writer.line(f"#include <{header}>")
-    if any(headers.values()):
+    if headers:
         writer.line()
     writer.line(f'#include "{names.included(names.kernels_header)}"')
     writer.line()
@@ -116,18 +118,13 @@ def _write_step_macro(writer: Writer, plan: Plan, names: Names) -> None:
         "Stands before each kernel and after the last, with the step's number and the workspaces: define it to "
         "measure, to feed a watchdog, or to watch memory."
     )
-    writer.line(f"#ifndef {names.step}")
-    writer.line(f"#define {names.step}(...) ((void)0)")
-    writer.line("#endif")
+    writer.default(names.step, "((void)0)", "(...)")
     writer.line()
     if len(workspaces) > MAX_NAMED:
         writer.comment("All of them, in this order.")
-        *others, last = workspaces
         writer.line(f"#define {names.step_workspaces} \\")
         with writer.indented():
-            for other in others:
-                writer.line(f"{other}, \\")
-            writer.line(last)
+            writer.lines(", \\\n".join(workspaces))
         writer.line()
 
 

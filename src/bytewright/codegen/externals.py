@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from bytewright import ir
 from bytewright.codegen.c_form import parameters_in_c
-from bytewright.codegen.includes import needs_bool_header
+from bytewright.codegen.includes import needed_by_prototypes
 from bytewright.codegen.prototypes import write_prototype
 from bytewright.codegen.writer import Writer
 from bytewright.record.names import Names
@@ -34,11 +34,8 @@ def externals_header(module: ir.Module, names: Names) -> str:
         f"Functions that model '{module.name}' calls and the application defines. Each touches what it is given and "
         "nothing else of the model, keeps no pointer, and is called by the thread that runs the model."
     )
-    includes = (
-        "stdint.h",
-        *(("stdbool.h",) if needs_bool_header((*module.kernels, *module.entries)) else ()),
-    )
-    with writer.guarded(names.guard(names.externals_header), includes, is_for_cpp=True):
+    headers = needed_by_prototypes(module)
+    with writer.guarded(names.guard(names.externals_header), headers, is_for_cpp=True):
         for function in externals(module):
             writer.comment("\n".join(_contract(function, names)))
             write_prototype(writer, replace(parameters_in_c(function), noalias=()), ";")

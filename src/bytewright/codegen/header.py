@@ -111,20 +111,14 @@ def _write_tensor_macros(writer: Writer, plan: Plan, names: Names) -> None:
     )
     for border in ir.Border:
         for tensor in plan.tensors(border):
-            shape, is_scaled = tensor.shape, tensor.scale is not None
-            values = {
-                "SIZE": f"{tensor.size_bytes}",
-                "ELEMENTS": f"{prod(shape)}",
-                "RANK": f"{len(shape)}",
-                "SHAPE": f"{{{', '.join(map(str, shape))}}}"
-                if shape
-                else None,  # C99 has no empty initializers
-                "SCALE": _float_literal(tensor.scale) if tensor.scale is not None else None,
-                "ZERO_POINT": f"({tensor.zero_point})" if is_scaled else None,
-            }
-            for what in TENSOR_MACROS:
-                if values[what] is not None:
-                    writer.line(f"#define {names.tensor(border, tensor, what)} {values[what]}")
+            shape = tensor.shape
+            initializer = f"{{{', '.join(map(str, shape))}}}" if shape else None  # of C99, none is empty
+            scale = None if tensor.scale is None else _float_literal(tensor.scale)
+            zero_point = None if tensor.scale is None else f"({tensor.zero_point})"
+            values = (tensor.size_bytes, prod(shape), len(shape), initializer, scale, zero_point)
+            for what, value in zip(TENSOR_MACROS, values, strict=True):
+                if value is not None:
+                    writer.line(f"#define {names.tensor(border, tensor, what)} {value}")
     writer.line()
 
 
@@ -137,12 +131,8 @@ def _float_literal(value: float) -> str:
 def _write_attributes(writer: Writer, names: Names) -> None:
     writer.heading("Compilers")
     writer.comment("How arrays are aligned and put into sections; define both for other compilers.")
-    writer.line(f"#ifndef {names.aligned}")
-    writer.line(f"#define {names.aligned}(bytes) __attribute__((aligned(bytes)))")
-    writer.line("#endif")
-    writer.line(f"#ifndef {names.section}")
-    writer.line(f"#define {names.section}(name) __attribute__((section(name)))")
-    writer.line("#endif")
+    writer.default(names.aligned, "__attribute__((aligned(bytes)))", "(bytes)")
+    writer.default(names.section, "__attribute__((section(name)))", "(name)")
     writer.line()
 
 
@@ -220,24 +210,20 @@ def _describe_pool(pool: PlannedPool) -> str:
 
 def _write_functions(writer: Writer, module: ir.Module, plan: Plan, names: Names) -> None:
     if plan.caller_workspaces:
-        writer.comment(
+        writer.prototype(
             "Lends the workspaces to the context until the next call. Refuses memory that is NULL, too small,\n"
             "misaligned, overlapping, or outside of the target's memory; then the context is as it was."
             f"{_never_shared(plan.caller_parameters, 'parameters')}\n"
-            f"{_returns(names, ('NULL', 'SIZE', 'ALIGN', 'RANGE', 'OVERLAP'))}"
+            f"{_returns(names, ('NULL', 'SIZE', 'ALIGN', 'RANGE', 'OVERLAP'))}",
+            set_workspaces_head(names),
         )
-        writer.wrapped(f"{set_workspaces_head(names)};")
-        writer.line()
     if plan.set_parameters:
-        writer.comment(_parameters_contract(plan, names))
-        writer.wrapped(f"{set_parameters_head(plan, names)};")
-        writer.line()
-        writer.comment(
+        writer.prototype(_parameters_contract(plan, names), set_parameters_head(plan, names))
+        writer.prototype(
             "Compares every byte of the parameters with its hash, where the model reads it.\n"
-            f"{_returns(names, ('NULL', 'NOT_SET', 'HASH'))}"
+            f"{_returns(names, ('NULL', 'NOT_SET', 'HASH'))}",
+            verify_parameters_head(names),
         )
-        writer.wrapped(f"{verify_parameters_head(names)};")
-        writer.line()
     if plan.io_in_workspace:
         _write_address_prototypes(writer, plan, names)
         contract = (
@@ -251,12 +237,11 @@ def _write_functions(writer: Writer, module: ir.Module, plan: Plan, names: Names
         )
         contract = f"{_what_runs(plan)}. {what}. Inputs are not changed.\n"
     write_arena_prototypes(writer, plan, names)
-    writer.comment(
+    writer.prototype(
         f"{contract}{_what_extents_mean(plan, names)}At most {names.stack_size} bytes of stack are used.\n"
-        f"{_what_is_shared(plan)}\n{_returns(names, _errors_of_a_run(module, plan))}"
+        f"{_what_is_shared(plan)}\n{_returns(names, _errors_of_a_run(module, plan))}",
+        run_head(plan, names),
     )
-    writer.wrapped(f"{run_head(plan, names)};")
-    writer.line()
 
 
 def _returns(names: Names, errors: Sequence[str]) -> str:
@@ -384,6 +369,5 @@ def _write_address_prototypes(writer: Writer, plan: Plan, names: Names) -> None:
                 else "NULL only for a context that is NULL."
             )
             described = f"Where {border.value} '{tensor.c_name}' lies: {_described(tensor)}."
-            writer.comment(f"{described}\n{contract}\nReturns its address; {set_before}")
-            writer.wrapped(f"{address_head(names, border, tensor)};")
-            writer.line()
+            returns = f"Returns its address; {set_before}"
+            writer.prototype(f"{described}\n{contract}\n{returns}", address_head(names, border, tensor))

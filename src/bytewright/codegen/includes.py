@@ -1,6 +1,6 @@
 """Which headers of the C library the statements of functions need, beyond <stdint.h>."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -34,6 +34,16 @@ def needs_bool_header(functions: Collection[ir.PrimFunc]) -> bool:
             case _:
                 pass
     return False
+
+
+def needed_by_prototypes(module: ir.Module) -> list[str]:
+    """The headers that declarations of a module's functions need."""
+    return ["stdint.h", *needed({"stdbool.h": needs_bool_header((*module.kernels, *module.entries))})]
+
+
+def needed(headers: Mapping[str, bool]) -> list[str]:
+    """Those of some headers that are needed."""
+    return [header for header, is_needed in headers.items() if is_needed]
 
 
 def _expressions(functions: Iterable[ir.PrimFunc]) -> Iterator[ir.Expr]:

@@ -8,7 +8,7 @@ from bytewright import ir
 from bytewright.codegen.c_form import c_form, parameters_in_c
 from bytewright.codegen.expressions import C_TYPES, FUNCTIONS, c_value, called_in
 from bytewright.codegen.externals import externals, own_kernels
-from bytewright.codegen.includes import needs_bool_header, needs_math_header
+from bytewright.codegen.includes import needed, needed_by_prototypes, needs_bool_header, needs_math_header
 from bytewright.codegen.prototypes import write_prototype
 from bytewright.codegen.statements import StatementWriter
 from bytewright.codegen.writer import Writer
@@ -23,11 +23,7 @@ def kernels_header(module: ir.Module, names: Names) -> str:
     writer.title(
         f"Kernels of model '{module.name}'; private, called by {names.included(names.entry_source)} only."
     )
-    includes = (
-        "stdint.h",
-        *(("stdbool.h",) if needs_bool_header((*module.kernels, *module.entries)) else ()),
-    )
-    with writer.guarded(names.guard(names.kernels_header), includes):
+    with writer.guarded(names.guard(names.kernels_header), needed_by_prototypes(module)):
         if externals(module):
             writer.line(f'#include "{names.included(names.externals_header)}"')
             writer.line()
@@ -48,10 +44,10 @@ def kernels_source(module: ir.Module, names: Names) -> str:
     writer.line(f'#include "{names.included(names.kernels_header)}"')
     taken = called(module)
     kernels = [c_form(kernel, taken) for kernel in own_kernels(module)]
-    headers = {"math.h": needs_math_header(kernels), "stdbool.h": needs_bool_header(kernels)}
-    if any(headers.values()):
+    headers = needed({"math.h": needs_math_header(kernels), "stdbool.h": needs_bool_header(kernels)})
+    if headers:
         writer.line()
-    for header in (header for header, is_needed in headers.items() if is_needed):
+    for header in headers:
         writer.line(f"#include <{header}>")
     write_operator_functions(writer, kernels)
     for kernel in kernels:

@@ -74,6 +74,16 @@ class Writer:
         self.line(f"/* {f'---- {text} '.ljust(WIDTH - 6, '-')} */")
         self.line()
 
+    def prototype(self, contract: str, head: str) -> None:
+        """A declaration under its contract."""
+        self.comment(contract)
+        self.wrapped(f"{head};")
+        self.line()
+
+    def default(self, macro: str, value: str, parameters: str = "") -> None:
+        """A macro, unless it is defined before."""
+        self.lines(f"#ifndef {macro}\n#define {macro}{parameters} {value}\n#endif")
+
     def refuse(self, condition: str, result: str) -> None:
         """Returns a result, such as an error, if a condition holds."""
         with self.block(f"if ({condition})"):
