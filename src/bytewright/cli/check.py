@@ -1,12 +1,12 @@
 """`bytewright check`: a bundle is proved again."""
 
-import json
 import shlex
 from pathlib import Path
 from typing import Any
 
 import click
 
+from bytewright.cli.option_types import PATH, echo_json, json_option
 from bytewright.execute.call_graph import compile_call_graphs, cores_of
 from bytewright.execute.description import read_bundle
 from bytewright.inspect.check import check_bundle
@@ -16,12 +16,10 @@ from bytewright.record.plan import Plan
 
 
 @click.command(short_help="Prove a bundle again.")
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("directory", metavar="DIR", type=PATH)
 @click.option("--stack", "with_stack", is_flag=True, help="Compile it, and prove the stack too.")
 @click.option("--cflags", default="-O2", show_default=True, help="How the application compiles, for --stack.")
-@click.option(
-    "--elf", type=click.Path(path_type=Path), metavar="APP", help="A linked image, which is proved too."
-)
+@click.option("--elf", type=PATH, metavar="APP", help="A linked image, which is proved too.")
 @click.option(
     "--symbol",
     "symbols",
@@ -29,7 +27,7 @@ from bytewright.record.plan import Plan
     metavar="POOL[.load]=NAME",
     help="The application's array for a pool, for --elf.  [default: <model>_<pool>_workspace]",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
+@json_option
 def check(
     directory: Path, with_stack: bool, cflags: str, elf: Path | None, symbols: tuple[str, ...], as_json: bool
 ) -> None:
@@ -61,7 +59,7 @@ def check(
             document["stack"] = _stack_document(proof)
         if image is not None:
             document["image"] = _image_document(image)
-        click.echo(json.dumps(document, indent=1))
+        echo_json(document)
         return
     click.echo(f"{plan.model}: verified, plan {plan.plan_hash[:12]}")
     click.echo(

@@ -1,13 +1,12 @@
 """`bytewright compile`: a model becomes a bundle."""
 
-import json
 from contextlib import nullcontext
 from pathlib import Path
 
 import click
 
 from bytewright.cli.model_options import ModelOptions, model_options
-from bytewright.cli.option_types import parsed_by
+from bytewright.cli.option_types import PATH, echo_json, parsed_by
 from bytewright.cli.print_after import Printer, PrintOption, parse_print_option
 from bytewright.cli.progress import shown_progress
 from bytewright.cli.summary import plan_summary
@@ -15,12 +14,12 @@ from bytewright.record.plan import Plan
 
 
 @click.command("compile", short_help="Compile a model into a folder of C.")
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=PATH)
 @click.option(
     "-o",
     "--output",
     "directory",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="DIR",
     help="The bundle's folder: new, empty, or an older bundle, which is replaced; other files in it stay.",
 )
@@ -67,7 +66,7 @@ def compile_command(
         if directory is not None:
             write_bundle(compiled.files, directory, force=force)
     if as_json:
-        click.echo(json.dumps(compiled.document, indent=1))
+        echo_json(compiled.document)
     elif directory is not None:
         click.echo(_summary(compiled.plan, directory), err=to_stdout)
 

@@ -4,12 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import wraps
-from pathlib import Path
 from typing import Any, TypeVar, assert_never, cast
 
 import click
 
-from bytewright.cli.option_types import parsed_by
+from bytewright.cli.option_types import PATH, parsed_by
 from bytewright.option import Choice, Count, Declaration, File, Size, Switch, Text, Texts
 from bytewright.options import DECLARATIONS, Options, options_of
 from bytewright.target import Target, load_target
@@ -94,7 +93,7 @@ def _option(declaration: Declaration) -> Callable[[Any], Any]:
         case Count(metavar):
             return click.option(*names, type=click.IntRange(min=1), metavar=metavar, help=shown)
         case File(metavar):
-            return click.option(*names, type=click.Path(path_type=Path), metavar=metavar, help=shown)
+            return click.option(*names, type=PATH, metavar=metavar, help=shown)
         case Switch():
             flags = f"{declaration.flag}/--no-{declaration.flag.removeprefix('--')}"
             return click.option(flags, declaration.name, default=None, help=shown)

@@ -1,6 +1,5 @@
 """`bytewright ops`: which operators models may use, and their limits."""
 
-import json
 from dataclasses import asdict
 
 import click
@@ -8,16 +7,18 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from bytewright.cli.option_types import echo_json, json_option
+
 
 @click.command(short_help="List the operators that models may use.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
+@json_option
 def ops(as_json: bool) -> None:
     """List the TFLite operators that compile, with their types and limits."""
     from bytewright.frontends.registry import FRONTENDS
 
     operators = [operator for frontend in FRONTENDS.values() for operator in frontend.operators()]
     if as_json:
-        click.echo(json.dumps([asdict(operator) for operator in operators], indent=1))
+        echo_json([asdict(operator) for operator in operators])
         return
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("operator", no_wrap=True)

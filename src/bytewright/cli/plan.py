@@ -1,17 +1,16 @@
 """`bytewright plan`: the planner by itself, on a CSV file of buffers; or on a model, whose plan is shown."""
 
-import json
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
 import click
-from rich.console import Console
 
 from bytewright.cli.model_options import ModelOptions, given_model_options, model_options
+from bytewright.cli.option_types import PATH, echo_json, json_option
 from bytewright.cli.plan_model import ModelPlanFiles, plan_model
+from bytewright.cli.progress import status_line
 from bytewright.cli.write_files import write_files
 from bytewright.diagnostics import CompileError, compile_error
 from bytewright.frontends.registry import FRONTENDS
@@ -27,7 +26,7 @@ POOL_NAME = "memory"
 
 
 @click.command(short_help="Place the buffers of a CSV file or of a model.")
-@click.argument("buffers", metavar="BUFFERS.csv|MODEL", type=click.Path(path_type=Path))
+@click.argument("buffers", metavar="BUFFERS.csv|MODEL", type=PATH)
 @click.option("--capacity", type=click.IntRange(min=0), metavar="BYTES", help="Stop at a plan of this size.")
 @click.option(
     "--budget",
@@ -35,12 +34,10 @@ POOL_NAME = "memory"
     metavar="NODES",
     help=f"How many search nodes may be visited.  [default: {DEFAULT_NODE_BUDGET}]",
 )
-@click.option(
-    "-o", "output", type=click.Path(path_type=Path), metavar="OUT.csv", help="Write the offsets here."
-)
-@click.option("--svg", type=click.Path(path_type=Path), metavar="FILE", help="Draw the plan.")
+@click.option("-o", "output", type=PATH, metavar="OUT.csv", help="Write the offsets here.")
+@click.option("--svg", type=PATH, metavar="FILE", help="Draw the plan.")
 @model_options(of_c=False)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
+@json_option
 @click.pass_context
 def plan(
     context: click.Context,
@@ -73,11 +70,12 @@ def plan(
     table = _read_table(buffers)
     problem = Problem(table.buffers, (Pool(POOL_NAME, capacity),))
     goal = Goal.MINIMISE if capacity is None else Goal.DECIDE
-    with _progress_display() as progress:
+    with status_line("planning") as show:
+        progress = None if show is None else _reporter(show)
         solution = solve(problem, options.compiling.solver, budget or DEFAULT_NODE_BUDGET, goal, progress)
     if not solution.has_plan:
         if as_json:
-            click.echo(json.dumps(_as_json(solution, capacity), indent=2))
+            echo_json(_as_json(solution, capacity))
         _refuse(solution)
     files: list[tuple[Path, str]] = []
     if output is not None:
@@ -85,9 +83,10 @@ def plan(
     if svg is not None:
         files.append((svg, draw(problem, solution)))
     write_files(files, [buffers])
-    click.echo(
-        json.dumps(_as_json(solution, capacity), indent=2) if as_json else _as_text(solution, capacity)
-    )
+    if as_json:
+        echo_json(_as_json(solution, capacity))
+    else:
+        click.echo(_as_text(solution, capacity))
 
 
 def _refuse(solution: Solution) -> NoReturn:
@@ -106,20 +105,14 @@ def _read_table(path: Path) -> BufferTable:
     return read_buffers(path)
 
 
-@contextmanager
-def _progress_display() -> Generator[Progress | None, None, None]:
-    """A line on the terminal that says how far the search is; nothing if there is no terminal."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    with console.status("planning") as status:
+def _reporter(show: Callable[[str], None]) -> Progress:
+    """Shows how far the search is."""
 
-        def show(report: Report) -> None:
-            best = "none yet" if report.best_bytes is None else f"{report.best_bytes} B"
-            status.update(f"{report.nodes} nodes, best {best}, lower bound {report.lower_bound_bytes} B")
+    def report(standing: Report) -> None:
+        best = "none yet" if standing.best_bytes is None else f"{standing.best_bytes} B"
+        show(f"{standing.nodes} nodes, best {best}, lower bound {standing.lower_bound_bytes} B")
 
-        yield show
+    return report
 
 
 def _as_json(solution: Solution, capacity: int | None) -> dict[str, object]:

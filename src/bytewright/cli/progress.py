@@ -17,11 +17,23 @@ _WHAT_STAGES_DO = {
 
 
 @contextmanager
-def shown_progress(what: str) -> Generator[Callable[[str], None], None, None]:
-    """Gives a function that says what is being done now; `what` stands before it."""
+def status_line(what: str) -> Generator[Callable[[str], None] | None, None, None]:
+    """Gives a function that changes the line, which says `what` until then; None without a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda _: None
+        yield None
         return
     with console.status(what) as status:
-        yield lambda stage: status.update(f"{what}: {_WHAT_STAGES_DO.get(stage, stage)}")
+        yield status.update
+
+
+@contextmanager
+def shown_progress(what: str) -> Generator[Callable[[str], None], None, None]:
+    """Gives a function that says which stage has begun; `what` stands before it."""
+    with status_line(what) as show:
+
+        def tell(stage: str) -> None:
+            if show is not None:
+                show(f"{what}: {_WHAT_STAGES_DO.get(stage, stage)}")
+
+        yield tell

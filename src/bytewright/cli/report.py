@@ -1,11 +1,11 @@
 """`bytewright report`: how a bundle uses its memories, and what grew from one to the next."""
 
-import json
 from pathlib import Path
 
 import click
 from rich.console import Console
 
+from bytewright.cli.option_types import PATH, echo_json, json_option
 from bytewright.inspect.check import verified_plan
 from bytewright.report.compare import compare, comparison_document
 from bytewright.report.document import report_document
@@ -13,9 +13,9 @@ from bytewright.report.tables import print_comparison, print_report
 
 
 @click.command(short_help="Show how a bundle uses its memories.")
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
-@click.argument("new", metavar="[NEW]", required=False, type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
+@click.argument("directory", metavar="DIR", type=PATH)
+@click.argument("new", metavar="[NEW]", required=False, type=PATH)
+@json_option
 def report(directory: Path, new: Path | None, as_json: bool) -> None:
     """Show pools, stack, memory over time, the largest buffers and the steps of DIR, a bundle.
 
@@ -26,10 +26,10 @@ def report(directory: Path, new: Path | None, as_json: bool) -> None:
     if new is not None:
         newer = verified_plan(new)
         if as_json:
-            click.echo(json.dumps(comparison_document(compare(plan, newer)), indent=1))
+            echo_json(comparison_document(compare(plan, newer)))
         else:
             print_comparison(plan, newer, Console(highlight=False))
     elif as_json:
-        click.echo(json.dumps(report_document(plan), indent=1))
+        echo_json(report_document(plan))
     else:
         print_report(plan, Console(highlight=False))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 
+from bytewright.cli.option_types import PATH, json_option
 from bytewright.cli.progress import shown_progress
 from bytewright.cli.write_files import write_files
 from bytewright.diagnostics import compile_error
@@ -27,11 +28,11 @@ _TARGETS = {"host": "host", "qemu": "mps3-an547"}
 
 
 @click.command(short_help="Run a bundle or a model.")
-@click.argument("source", metavar="DIR|MODEL", type=click.Path(path_type=Path))
+@click.argument("source", metavar="DIR|MODEL", type=PATH)
 @click.option(
     "--input",
     "input_files",
-    type=click.Path(path_type=Path),
+    type=PATH,
     multiple=True,
     metavar="X.npy",
     help="An input, in the model's order.",
@@ -39,7 +40,7 @@ _TARGETS = {"host": "host", "qemu": "mps3-an547"}
 @click.option(
     "--output",
     "output_files",
-    type=click.Path(path_type=Path),
+    type=PATH,
     multiple=True,
     metavar="Y.npy",
     help="Where to write an output, in the model's order.",
@@ -66,7 +67,7 @@ _TARGETS = {"host": "host", "qemu": "mps3-an547"}
 @click.option(
     "--source",
     "sources",
-    type=click.Path(path_type=Path),
+    type=PATH,
     multiple=True,
     metavar="FILE.c",
     help="C of the application, with functions that the model calls.",
@@ -76,7 +77,7 @@ _TARGETS = {"host": "host", "qemu": "mps3-an547"}
     is_flag=True,
     help="Also run it with dead bytes poisoned, and watch every byte of the workspaces.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
+@json_option
 def run(
     source: Path,
     input_files: tuple[Path, ...],

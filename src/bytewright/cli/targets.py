@@ -1,6 +1,5 @@
 """`bytewright targets`: which targets there are, what one of them looks like once resolved, and importing more."""
 
-import json
 import re
 from pathlib import Path
 
@@ -9,6 +8,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from bytewright.cli.option_types import PATH, echo_json
 from bytewright.cli.write_files import write_files
 from bytewright.target import (
     BUILTIN_TARGETS,
@@ -66,7 +66,7 @@ def _show(context: click.Context, target: str, as_json: bool) -> None:
     asked_before = context.parent is not None and bool(context.parent.params.get("as_json"))
     loaded = load_target(target)
     if as_json or asked_before:
-        click.echo(json.dumps(dump(loaded), indent=2))
+        echo_json(dump(loaded))
     else:
         click.echo(dump_toml(loaded), nl=False)
 
@@ -88,24 +88,11 @@ def _isa_name(context: click.Context, parameter: click.Parameter, value: str | N
 
 
 @targets.command("import", short_help="Make a target file from a linker script or a devicetree.")
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "output",
-    type=click.Path(path_type=Path),
-    metavar="TOML",
-    help="Write the target here, not to the terminal.",
-)
+@click.argument("file", type=PATH)
+@click.option("-o", "output", type=PATH, metavar="TOML", help="Write the target here, not to the terminal.")
 @click.option("--isa", callback=_isa_name, help="The processor, such as cortex-m7, if the file does not say.")
 @click.option("--name", help="The target's name.  [default: as the file says, else its stem]")
-@click.option(
-    "-I",
-    "--include",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Look up included files here.",
-)
+@click.option("-I", "--include", multiple=True, type=PATH, metavar="DIR", help="Look up included files here.")
 @click.option(
     "-D",
     "--define",
@@ -140,7 +127,7 @@ def _import(
 def _print_list(as_json: bool) -> None:
     builtin = [load_target(name) for name in BUILTIN_TARGETS]
     if as_json:
-        click.echo(json.dumps([dump(entry) for entry in builtin], indent=2))
+        echo_json([dump(entry) for entry in builtin])
     else:
         Console().print(_overview(builtin))
 

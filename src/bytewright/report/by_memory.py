@@ -16,7 +16,7 @@ class MemoryUse:
         stack: The sizes of the stacks in it, their allowances included, and the reserves.
     """
 
-    memory: str
+    name: str
     size_bytes: int | None
     workspace_bytes: int
     parameter_bytes: int

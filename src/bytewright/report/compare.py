@@ -1,10 +1,17 @@
 """Two bundles side by side: what grew, what shrank, what is new and what is gone."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 
 from bytewright.record.plan import Plan, PlannedBuffer
 from bytewright.report.by_memory import use_by_memory
+
+_TOTALS = {
+    "RAM": "ram_bytes",
+    "workspace": "workspace_bytes",
+    "parameters": "parameter_bytes",
+    "parameters in RAM": "ram_parameter_bytes",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,41 +54,25 @@ class Comparison:
 
 def compare(old: Plan, new: Plan) -> Comparison:
     """Compares two plans, which may be of different models or targets."""
+
+    def changes(figures: Callable[[Plan], dict[str, int]]) -> list[Change]:
+        before, after = figures(old), figures(new)
+        return [Change(name, before.get(name), after.get(name)) for name in before | after]
+
     totals = (
-        Change("RAM", old.ram_bytes, new.ram_bytes),
-        Change("workspace", old.workspace_bytes, new.workspace_bytes),
-        Change("parameters", old.parameter_bytes, new.parameter_bytes),
-        Change("parameters in RAM", old.ram_parameter_bytes, new.ram_parameter_bytes),
-        *_changes(
-            {f"stack {name}": stack.size_bytes for name, stack in old.stack.items()},
-            {f"stack {name}": stack.size_bytes for name, stack in new.stack.items()},
-        ),
+        *changes(lambda plan: {name: getattr(plan, member) for name, member in _TOTALS.items()}),
+        *changes(lambda plan: {f"stack {name}": stack.size_bytes for name, stack in plan.stack.items()}),
     )
-    pools = _changes(
-        {name: pool.used_bytes for name, pool in old.pools.items()},
-        {name: pool.used_bytes for name, pool in new.pools.items()},
-    )
-    memories = _changes(
-        {use.memory: use.used_bytes for use in use_by_memory(old)},
-        {use.memory: use.used_bytes for use in use_by_memory(new)},
-    )
-    buffers = _changes(
-        {name: buffer.size_bytes for name, buffer in old.buffers.items()},
-        {name: buffer.size_bytes for name, buffer in new.buffers.items()},
-    )
+    pools = changes(lambda plan: {name: pool.used_bytes for name, pool in plan.pools.items()})
+    memories = changes(lambda plan: {use.name: use.used_bytes for use in use_by_memory(plan)})
+    buffers = changes(lambda plan: {name: buffer.size_bytes for name, buffer in plan.buffers.items()})
     by_growth = sorted(buffers, key=lambda change: (-abs(change.growth_bytes), change.name))
-    return Comparison(
-        totals,
-        tuple(change for change in pools if change.has_changed),
-        tuple(change for change in memories if change.has_changed),
-        tuple(change for change in by_growth if change.has_changed),
-        _moved(old.buffers, new.buffers),
-    )
 
+    def different(found: list[Change]) -> tuple[Change, ...]:
+        return tuple(change for change in found if change.has_changed)
 
-def _changes(old: Mapping[str, int], new: Mapping[str, int]) -> list[Change]:
-    names = [*old, *(name for name in new if name not in old)]
-    return [Change(name, old.get(name), new.get(name)) for name in names]
+    moved = _moved(old.buffers, new.buffers)
+    return Comparison(totals, different(pools), different(memories), different(by_growth), moved)
 
 
 def _moved(
@@ -101,21 +92,13 @@ def _moved(
 def comparison_document(comparison: Comparison) -> dict[str, object]:
     """The comparison as JSON."""
 
-    def changes(items: tuple[Change, ...]) -> list[dict[str, object]]:
-        return [
-            {
-                "name": c.name,
-                "old_bytes": c.old_bytes,
-                "new_bytes": c.new_bytes,
-                "growth_bytes": c.growth_bytes,
-            }
-            for c in items
-        ]
+    def figures(changes: tuple[Change, ...]) -> list[dict[str, object]]:
+        return [{**asdict(change), "growth_bytes": change.growth_bytes} for change in changes]
 
     return {
-        "totals": changes(comparison.totals),
-        "pools": changes(comparison.pools),
-        "memories": changes(comparison.memories),
-        "buffers": changes(comparison.buffers),
+        "totals": figures(comparison.totals),
+        "pools": figures(comparison.pools),
+        "memories": figures(comparison.memories),
+        "buffers": figures(comparison.buffers),
         "moved": [{"name": name, "old": old, "new": new} for name, old, new in comparison.moved],
     }

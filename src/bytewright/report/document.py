@@ -1,5 +1,6 @@
 """The report for programs: everything that the tables show, as JSON."""
 
+from dataclasses import asdict
 from typing import Any
 
 from bytewright.record.codec import encode
@@ -11,32 +12,16 @@ from bytewright.target.model import Role
 
 def report_document(plan: Plan) -> dict[str, Any]:
     """Figures of the whole, pools with their use by step, stacks, buffers largest first, and steps."""
+    figures = ("ram_bytes", "workspace_bytes", "stack_bytes", "parameter_bytes", "ram_parameter_bytes")
     return {
-        "model": plan.model,
-        "target": plan.target,
-        "numerics": plan.numerics,
+        **{name: getattr(plan, name) for name in ("model", "target", "numerics")},
         "symbols": [encode(symbol) for symbol in plan.symbols],
-        "plan_hash": plan.plan_hash,
-        "ram_bytes": plan.ram_bytes,
-        "workspace_bytes": plan.workspace_bytes,
-        "stack_bytes": plan.stack_bytes,
-        "parameter_bytes": plan.parameter_bytes,
-        "ram_parameter_bytes": plan.ram_parameter_bytes,
+        **{name: getattr(plan, name) for name in ("plan_hash", *figures)},
         "pools": [_pool(plan, name) for name in plan.pools],
-        "memories": [
-            {
-                "name": use.memory,
-                "size_bytes": use.size_bytes,
-                "workspace_bytes": use.workspace_bytes,
-                "parameter_bytes": use.parameter_bytes,
-                "stack_bytes": use.stack_bytes,
-                "free_bytes": use.free_bytes,
-            }
-            for use in use_by_memory(plan)
-        ],
+        "memories": [{**asdict(use), "free_bytes": use.free_bytes} for use in use_by_memory(plan)],
         "stack": {context: encode(stack) for context, stack in plan.stack.items()},
         "buffers": [buffer_document(buffer) for buffer in largest_first(plan)],
-        "steps": [_facts(step, "index", "kernel", "device", "operators") for step in plan.steps],
+        "steps": [facts(step, "index", "kernel", "device", "operators") for step in plan.steps],
     }
 
 
@@ -47,10 +32,10 @@ def largest_first(plan: Plan) -> list[PlannedBuffer]:
 
 def buffer_document(buffer: PlannedBuffer) -> dict[str, Any]:
     """One buffer."""
-    return _facts(buffer, "name", "role", "size_bytes", "place", "first_step", "last_step")
+    return facts(buffer, "name", "role", "size_bytes", "place", "first_step", "last_step")
 
 
-def _facts(record: object, *names: str) -> dict[str, Any]:
+def facts(record: object, *names: str) -> dict[str, Any]:
     """Some of the members that plan.json has of a record."""
     members = encode(record)
     return {name: members[name] for name in names}
@@ -59,7 +44,7 @@ def _facts(record: object, *names: str) -> dict[str, Any]:
 def _pool(plan: Plan, name: str) -> dict[str, Any]:
     pool = plan.pools[name]
     sizes = ("capacity_bytes", "used_bytes", "lower_bound_bytes")
-    document = _facts(pool, "name", "memory", "role", "provider", *sizes)
+    document = facts(pool, "name", "memory", "role", "provider", *sizes)
     document |= {"gap_bytes": pool.used_bytes - pool.lower_bound_bytes, "optimal": pool.optimal}
     if pool.role is Role.PARAMETERS:
         document |= {"load": pool.load, "load_memory": pool.load_memory}

@@ -6,6 +6,7 @@ from typing import Any
 
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedBuffer, PlannedPool, PlannedStep
+from bytewright.report.document import facts
 from bytewright.report.memory import coexist
 from bytewright.report.tables import place_text, steps_text
 from bytewright.target.model import Role
@@ -257,17 +258,9 @@ def _indented(head: str, facts: list[str]) -> list[str]:
 
 def explanation_document(explanation: Explanation) -> dict[str, Any]:
     """The explanation for programs."""
-    buffer = explanation.buffer
+    members = ("name", "role", "size_bytes", "alignment", "place", "live", "scope", "reason", "candidates")
     return {
-        "name": buffer.name,
-        "role": buffer.role,
-        "size_bytes": buffer.size_bytes,
-        "alignment": buffer.alignment,
-        "place": {"kind": buffer.place.kind, "name": buffer.place.name, "offset": buffer.place.offset},
-        "live": None if buffer.live is None else list(buffer.live),
-        "scope": buffer.scope,
-        "reason": buffer.reason,
-        "candidates": list(buffer.candidates),
+        **facts(explanation.buffer, *members),
         "uses": [
             {"step": use.step.index, "kernel": use.step.kernel, "how": use.how} for use in explanation.uses
         ],

@@ -83,7 +83,7 @@ def memories_table(plan: Plan) -> Table:
     table = _table("Memories", "memory", ">workspace", ">parameters", ">stack", ">free")
     for use in use_by_memory(plan):
         table.add_row(
-            use.memory,
+            use.name,
             str(use.workspace_bytes),
             str(use.parameter_bytes),
             str(use.stack_bytes),

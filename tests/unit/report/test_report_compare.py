@@ -59,7 +59,7 @@ def test_equal_plans_differ_in_nothing() -> None:
 
 def test_a_memory_holds_pools_stack_and_reserve() -> None:
     plan = digits_plan()
-    uses = {use.memory: use for use in use_by_memory(plan)}
+    uses = {use.name: use for use in use_by_memory(plan)}
     context = plan.hardware.contexts[0]
     stack = plan.stack[context.name]
     in_memory = uses[context.memory]
@@ -71,7 +71,7 @@ def test_a_memory_holds_pools_stack_and_reserve() -> None:
     grown = dataclasses.replace(
         plan, stack={context.name: PlannedStack(64, stack.size_bytes + 64, None, ("main",))}
     )
-    assert {use.memory: use for use in use_by_memory(grown)}[context.memory].stack_bytes == (
+    assert {use.name: use for use in use_by_memory(grown)}[context.memory].stack_bytes == (
         in_memory.stack_bytes + 64
     )
 
