@@ -80,7 +80,7 @@ def test_a_hundred_random_inputs_in_one_image(name: str, logits: bool) -> None:
     planned, limit = stack_bytes(folder)
     assert result.stack_bytes is not None
     assert planned <= result.stack_bytes <= limit
-    available = target.default_device.available_stack_bytes
+    available = target.default_device.contexts[0].available_stack_bytes
     assert available is not None
     assert limit <= available
 

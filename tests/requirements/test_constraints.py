@@ -25,15 +25,8 @@ from bytewright.options import Options, Pin
 from bytewright.pipeline import Compiled, compile_model
 from bytewright.place.attach_candidates import attach_candidates
 from bytewright.storage.place_scratch import place_scratch
-from bytewright.target import (
-    Overrides,
-    Target,
-    apply_overrides,
-    dump,
-    load_target,
-    load_text,
-    parse_pool_option,
-)
+from bytewright.target import Overrides, Target, apply_overrides, dump, load_target, load_text
+from bytewright.target.options import parse_pool_option
 from support.hand_built import chain, reverse_kernel
 from support.ir_programs import CONSTANT, parsed, text_of
 
@@ -154,11 +147,11 @@ def test_s18_a_board_needs_no_other_option_and_prints_as_a_file(name: str, tmp_p
 
 def test_s18_the_reserve_is_subtracted_and_options_override() -> None:
     board = load_target("mps3-an547")
-    device = board.default_device
-    assert device.max_stack_size_bytes is not None
-    assert device.available_stack_bytes == device.max_stack_size_bytes - device.stack_reserve_bytes
+    stack = board.default_device.contexts[0]
+    assert stack.max_stack_size_bytes is not None
+    assert stack.available_stack_bytes == stack.max_stack_size_bytes - stack.stack_reserve_bytes
     changed = apply_overrides(board, Overrides(max_stack_size=4096))
-    assert changed.default_device.available_stack_bytes == 4096 - device.stack_reserve_bytes
+    assert changed.default_device.contexts[0].available_stack_bytes == 4096 - stack.stack_reserve_bytes
 
 
 def test_s20_one_compiled_model_runs_in_arenas_at_several_addresses(tmp_path: Path) -> None:

@@ -263,7 +263,8 @@ def test_s24_private_arrays_count_towards_the_stack() -> None:
     use = stack_uses(place_scratch(module, board), board)[0]
     assert use.planned_bytes == 100
     tight = apply_overrides(
-        board, Overrides(max_stack_size=use.size_bytes + board.default_device.stack_reserve_bytes - 1)
+        board,
+        Overrides(max_stack_size=use.size_bytes + board.default_device.contexts[0].stack_reserve_bytes - 1),
     )
     placed = place_scratch(module, tight)
     (diagnostic,) = stack_refusals(stack_uses(placed, tight), placed, tight)

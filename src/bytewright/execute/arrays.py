@@ -106,8 +106,8 @@ def blob_arrays(plan: Plan) -> list[PlannedArray]:
 
 def stack_array(plan: Plan) -> PlannedArray:
     """The model's stack."""
-    memory = plan.device.stack_memory
-    section = ".bss.harness_stack" if memory is None else _harness_section(memory, STACK_OWNER)
+    memory = plan.device.contexts[0].memory
+    section = _harness_section(memory, STACK_OWNER)
     return PlannedArray(ArrayKind.STACK, "", "harness_model_stack", section, memory=memory)
 
 

@@ -206,26 +206,6 @@ class Device:
         """Whether it can access a memory."""
         return memory_name in self.reached_memories
 
-    @property
-    def stack_memory(self) -> str | None:
-        """The memory of its first context's stack; `None` if it runs no C."""
-        return self.contexts[0].memory if self.contexts else None
-
-    @property
-    def max_stack_size_bytes(self) -> int | None:
-        """The stack size of its first context; `None` for no limit, or no stack."""
-        return self.contexts[0].max_stack_size_bytes if self.contexts else None
-
-    @property
-    def stack_reserve_bytes(self) -> int:
-        """The stack reserve of its first context."""
-        return self.contexts[0].stack_reserve_bytes if self.contexts else 0
-
-    @property
-    def available_stack_bytes(self) -> int | None:
-        """What inference may use of its first context's stack; `None` for no limit, or no stack."""
-        return self.contexts[0].available_stack_bytes if self.contexts else None
-
     def admits_stack_allocation(self, size_bytes: int) -> bool:
         """Whether a `global` allocation of this size may become a local array; a limit of N admits N."""
         if not self.runs_c or self.use_backend_alloc_workspace:

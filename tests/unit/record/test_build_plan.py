@@ -140,7 +140,7 @@ def test_the_stack() -> None:
     device = TARGET.default_device
     assert stack["planned_bytes"] == SIZE
     assert stack["size_bytes"] == SIZE + 2 * device.stack_allowance_per_call_bytes
-    assert stack["limit_bytes"] == device.available_stack_bytes
+    assert stack["limit_bytes"] == device.contexts[0].available_stack_bytes
     assert stack["path"] == ["main", "m_two"]
 
 

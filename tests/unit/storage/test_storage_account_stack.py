@@ -97,9 +97,9 @@ def limited(max_stack_bytes: int) -> Target:
 def test_the_limit_is_kept_to_the_byte_and_the_reserve_is_subtracted() -> None:
     module = with_kernel(array("a", 100))
     device = load_target("mps3-an547").default_device
-    need = 100 + 2 * device.stack_allowance_per_call_bytes + device.stack_reserve_bytes
+    need = 100 + 2 * device.stack_allowance_per_call_bytes + device.contexts[0].stack_reserve_bytes
     use = stack_uses(module, limited(need))[0]
-    assert use.size_bytes == use.limit_bytes == need - device.stack_reserve_bytes
+    assert use.size_bytes == use.limit_bytes == need - device.contexts[0].stack_reserve_bytes
     tight = limited(need - 1)
     (diagnostic,) = stack_refusals(stack_uses(module, tight), module, tight)
     assert diagnostic.code == "BW302"

@@ -79,9 +79,10 @@ def test_a_board_with_defaults_filled_in() -> None:
     assert target.name == "board"
     assert "micro" in target.tags
     cpu = target.default_device
-    assert (cpu.name, cpu.isa.name, cpu.stack_memory) == ("cpu", "cortex-m55", "dtcm")
+    (stack,) = cpu.contexts
+    assert (cpu.name, cpu.isa.name, stack.memory) == ("cpu", "cortex-m55", "dtcm")
     assert cpu.reach == (Reach("dtcm"), Reach("isram"), Reach("flash"))
-    assert (cpu.max_stack_size_bytes, cpu.stack_reserve_bytes, cpu.available_stack_bytes) == (
+    assert (stack.max_stack_size_bytes, stack.stack_reserve_bytes, stack.available_stack_bytes) == (
         8192,
         1024,
         7168,

@@ -46,7 +46,7 @@ def test_a_limit_of_n_admits_n_bytes(device: Device, size_bytes: int, admitted: 
 
 
 def test_the_reserve_is_subtracted() -> None:
-    assert _cpu(0).available_stack_bytes == 3072
+    assert _cpu(0).contexts[0].available_stack_bytes == 3072
     assert ExecutionContext("cpu", "ram", None, 1024).available_stack_bytes is None
 
 

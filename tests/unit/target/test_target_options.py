@@ -3,10 +3,10 @@ from dataclasses import replace
 import pytest
 
 from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.option import OptionSyntaxError
 from bytewright.target import (
     UNLIMITED,
     Loader,
-    OptionSyntaxError,
     Overrides,
     PoolOption,
     Provider,
@@ -19,6 +19,8 @@ from bytewright.target import (
     load_description,
     load_target,
     load_text,
+)
+from bytewright.target.options import (
     parse_max_stack_alloca_size,
     parse_max_stack_size,
     parse_pool_option,
@@ -202,13 +204,13 @@ def test_stack_limits_apply_to_devices_that_run_c() -> None:
     )
     changed = apply_overrides(TUNED, overrides)
     cpu = changed.device("cpu")
-    assert (cpu.max_stack_size_bytes, cpu.available_stack_bytes) == (2048, 1536)
+    assert (cpu.contexts[0].max_stack_size_bytes, cpu.contexts[0].available_stack_bytes) == (2048, 1536)
     assert cpu.max_stack_alloca_size_bytes is UNLIMITED
     assert cpu.use_backend_alloc_workspace
     assert changed.device("npu") == TUNED.device("npu")
     assert sizes(changed)["weights"] == (128 - 16 - 2) * 1024
     unlimited = apply_overrides(TUNED, Overrides(max_stack_size=UNLIMITED)).device("cpu")
-    assert unlimited.max_stack_size_bytes is None
+    assert unlimited.contexts[0].max_stack_size_bytes is None
 
 
 def test_a_changed_target_still_survives_a_dump() -> None:

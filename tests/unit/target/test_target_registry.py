@@ -17,7 +17,7 @@ def test_the_list_is_the_folder() -> None:
 def test_the_host_has_no_limits() -> None:
     host = load_target("host")
     assert [pool.size_bytes for pool in host.pools] == [None, None]
-    assert host.default_device.max_stack_size_bytes is None
+    assert host.default_device.contexts[0].max_stack_size_bytes is None
     assert host.default_device.max_stack_alloca_size_bytes == 1024
     assert not host.memory_of("rodata").is_writable
     assert "micro" not in host.tags
@@ -51,7 +51,7 @@ def test_microcontrollers_keep_scratch_off_the_stack(name: str) -> None:
     assert "micro" in target.tags
     assert target.default_device.max_stack_alloca_size_bytes == 0
     assert target.default_device.max_stack_alloca_size_bytes is not UNLIMITED
-    assert target.default_device.available_stack_bytes == 7168
+    assert target.default_device.contexts[0].available_stack_bytes == 7168
 
 
 def test_an_unknown_name_lists_the_names_and_close_ones() -> None:

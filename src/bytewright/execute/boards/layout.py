@@ -131,7 +131,7 @@ def lay_out(target: Target, board: Board) -> Layout:
 
 def board_table(layout: Layout, plan: Plan) -> BoardTable:
     """The board's part of the harness's table: the model's stack as the target has it, and the board's protection."""
-    limit = plan.device.max_stack_size_bytes
+    limit = plan.device.contexts[0].max_stack_size_bytes
     return BoardTable(
         stack_bytes=(DEFAULT_STACK_BYTES if limit is None else limit) // 8 * 8,
         stack_section=stack_array(plan).section or "",
