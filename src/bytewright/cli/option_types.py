@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from bytewright.target import OptionSyntaxError
+from bytewright.option import OptionSyntaxError
 
 PATH = click.Path(path_type=Path)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")

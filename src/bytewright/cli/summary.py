@@ -1,7 +1,7 @@
 """What a plan needs, in a few lines: for commands that made one."""
 
 from bytewright.record.plan import Plan
-from bytewright.target import format_size
+from bytewright.target.size import format_size
 
 
 def plan_summary(plan: Plan) -> list[str]:

@@ -18,9 +18,9 @@ from bytewright.target import (
     Target,
     dump,
     dump_toml,
-    format_size,
     load_target,
 )
+from bytewright.target.size import format_size
 
 _json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON, in the form of a target file, and nothing else."

@@ -24,20 +24,13 @@ from bytewright.target.model import (
     Unlimited,
 )
 from bytewright.target.options import (
-    OptionSyntaxError,
     Overrides,
     PoolOption,
     ProviderOption,
     ResizeOption,
     apply_overrides,
-    parse_max_stack_alloca_size,
-    parse_max_stack_size,
-    parse_pool_option,
-    parse_provider_option,
-    parse_resize_option,
 )
 from bytewright.target.registry import BUILTIN_TARGETS, load_target
-from bytewright.target.size import SizeError, format_size, parse_size
 
 __all__ = [
     "BUILTIN_TARGETS",
@@ -48,7 +41,6 @@ __all__ = [
     "Loader",
     "Memory",
     "MemoryAccess",
-    "OptionSyntaxError",
     "Overrides",
     "Pool",
     "PoolOption",
@@ -59,21 +51,13 @@ __all__ = [
     "ResizeOption",
     "Role",
     "ScopeTag",
-    "SizeError",
     "Target",
     "Unlimited",
     "apply_overrides",
     "dump",
     "dump_toml",
-    "format_size",
     "load_description",
     "load_file",
     "load_target",
     "load_text",
-    "parse_max_stack_alloca_size",
-    "parse_max_stack_size",
-    "parse_pool_option",
-    "parse_provider_option",
-    "parse_resize_option",
-    "parse_size",
 ]

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from bytewright.ir.analyses.traffic import entry_traffic
 from bytewright.pipeline import compile_model
-from bytewright.target import Overrides, apply_overrides, load_target, parse_pool_option
+from bytewright.target import Overrides, apply_overrides, load_target
+from bytewright.target.options import parse_pool_option
 
 DIGITS = Path(__file__).parents[3] / "examples" / "digits" / "digits.tflite"
 
