@@ -17,7 +17,7 @@ from bytewright.options import Pin
 from bytewright.remedy.remedy import ReachEdit, Remedy, changed, role_of_pin
 from bytewright.remedy.room import LEAST_BYTES, ROLES, missing_bytes, resized, shrunk, with_pools, with_sizes
 from bytewright.remedy.trial import Attempt, Conditions, Trial
-from bytewright.target.check import bytes_left, with_remainders
+from bytewright.target.capacity import bytes_left, with_remainders
 from bytewright.target.model import DEFAULT_PROVIDER, Memory, Pool, Role, Target
 from bytewright.target.options import Overrides, PoolOption, ResizeOption
 

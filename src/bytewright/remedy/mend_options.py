@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from bytewright.diagnostics import CompileError
 from bytewright.remedy.room import NONE_NEEDED, missing_bytes, shrunk
-from bytewright.target.check import bytes_left
+from bytewright.target.capacity import bytes_left
 from bytewright.target.model import UNLIMITED, Pool, Role, Target
 from bytewright.target.options import Overrides, PoolOption, ResizeOption, apply_overrides, with_mistakes
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from bytewright.target.check import bytes_left, room_for
+from bytewright.target.capacity import bytes_left, room_for
 from bytewright.target.model import Memory, Pool, Role, Target
 
 ROLES = (Role.WORKSPACE, Role.PARAMETERS)

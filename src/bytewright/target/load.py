@@ -12,7 +12,8 @@ from os import PathLike
 from pathlib import Path as FilePath
 
 from bytewright.diagnostics import CompileError
-from bytewright.target.check import find_problems, with_default_devices, with_remainders
+from bytewright.target.capacity import with_remainders
+from bytewright.target.check import find_problems, with_default_devices
 from bytewright.target.isa.find import find_isa, isa_help, isa_note
 from bytewright.target.isa.isa import Isa
 from bytewright.target.mistake import Mistake, closest, closest_names, in_target_file, listing, shown

@@ -12,12 +12,8 @@ from typing import Annotated
 
 from bytewright.diagnostics import Collector, CompileError, Diagnostic, compile_error
 from bytewright.option import Option, OptionSyntaxError, Size, Switch, Texts
-from bytewright.target.check import (
-    context_path,
-    find_problems,
-    with_default_devices,
-    with_remainders,
-)
+from bytewright.target.capacity import with_remainders
+from bytewright.target.check import context_path, find_problems, with_default_devices
 from bytewright.target.mistake import Mistake, closest_names, listing
 from bytewright.target.model import (
     DEFAULT_PROVIDER,

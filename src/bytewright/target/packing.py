@@ -13,10 +13,16 @@ _MOST_ODD_PARTS = 10  # of which every order is looked at
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Bytes that lie together at a multiple of the alignment, a power of two."""
+    """Bytes that lie together at a multiple of the alignment, a power of two, and what they are, for people."""
 
     size_bytes: int
     alignment: int = 1
+    what: str = ""
+
+    def __str__(self) -> str:
+        """With the alignment where it leaves a gap behind."""
+        aligned = f", aligned to {self.alignment}" if self.size_bytes % self.alignment else ""
+        return f"{self.what}: {self.size_bytes} B{aligned}"
 
 
 def packed_bytes(parts: Sequence[Part]) -> int:
