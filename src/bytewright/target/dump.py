@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from bytewright.target.model import (
+    UNLIMITED,
     Device,
     ExecutionContext,
     Memory,
@@ -34,40 +35,39 @@ _SIZE_KEYS = (
 
 def dump(target: Target) -> dict[str, object]:
     """The target as values that JSON can hold: sizes and addresses are integers."""
-    description: dict[str, object] = {"name": target.name}
-    if target.description:
-        description["description"] = target.description
-    description["tags"] = list(target.tags)
-    description["default-device"] = target.default_device_name
-    description["memory"] = {memory.name: _dump_memory(memory) for memory in target.memories}
-    description["device"] = {device.name: _dump_device(device) for device in target.devices}
-    for role in Role:
-        if pools := [pool for pool in target.pools if (Role.IO if pool.is_for_io else pool.role) is role]:
-            description[role.value] = [_dump_pool(pool) for pool in pools]
-    if target.scope_tags:
-        description["scope-tag"] = {
-            tag.name: {"lowered-by": tag.lowering_pass} if tag.lowering_pass else {}
-            for tag in target.scope_tags
-        }
-    if target.external_stacks:
-        external = {entry.symbol: entry.size_bytes for entry in target.external_stacks}
-        description["stack"] = {"external": external}
-    return description
+    pools = {
+        role: [_dump_pool(p) for p in target.pools if (Role.IO if p.is_for_io else p.role) is role]
+        for role in Role
+    }
+    external = {entry.symbol: entry.size_bytes for entry in target.external_stacks}
+    return _table(
+        name=target.name,
+        description=target.description or None,
+        tags=list(target.tags),
+        default_device=target.default_device_name,
+        memory={memory.name: _dump_memory(memory) for memory in target.memories},
+        device={device.name: _dump_device(device) for device in target.devices},
+        **{role.value: listed or None for role, listed in pools.items()},
+        scope_tag={tag.name: _table(lowered_by=tag.lowering_pass) for tag in target.scope_tags} or None,
+        stack={"external": external} if external else None,
+    )
+
+
+def _table(**values: object) -> dict[str, object]:
+    """A table of a description: its keys have dashes, and those without a value are not there."""
+    return {key.replace("_", "-"): value for key, value in values.items() if value is not None}
 
 
 def _dump_memory(memory: Memory) -> dict[str, object]:
-    values: dict[str, object] = {}
-    if memory.base is not None:
-        values["base"] = memory.base
-    if memory.aliases:
-        values["aliases"] = list(memory.aliases)
-    values["size"] = "unlimited" if memory.size_bytes is None else memory.size_bytes
-    values["access"] = memory.access.value
-    if memory.section is not None:
-        values["section"] = memory.section
-    values["read-cost"] = memory.read_cost
-    values["write-cost"] = memory.write_cost
-    return values
+    return _table(
+        base=memory.base,
+        aliases=list(memory.aliases) or None,
+        size=UNLIMITED.value if memory.size_bytes is None else memory.size_bytes,
+        access=memory.access.value,
+        section=memory.section,
+        read_cost=memory.read_cost,
+        write_cost=memory.write_cost,
+    )
 
 
 def _dump_reach(reach: Reach) -> object:
@@ -75,52 +75,44 @@ def _dump_reach(reach: Reach) -> object:
 
 
 def _dump_context(context: ExecutionContext) -> dict[str, object]:
-    values: dict[str, object] = {"stack": context.memory}
-    if context.max_stack_size_bytes is not None:
-        values["max-stack-size"] = context.max_stack_size_bytes
-    values["stack-reserve"] = context.stack_reserve_bytes
-    return values
+    return _table(
+        stack=context.memory,
+        max_stack_size=context.max_stack_size_bytes,
+        stack_reserve=context.stack_reserve_bytes,
+    )
 
 
 def _dump_device(device: Device) -> dict[str, object]:
+    """A context that is called as the device has no table of its own."""
+    contexts = {context.name: _dump_context(context) for context in device.contexts}
     limit = device.max_stack_alloca_size_bytes
-    values: dict[str, object] = {
-        "isa": device.isa.name,
-        "reach": [_dump_reach(reach) for reach in device.reach],
-    }
-    own_tables: dict[str, object] = {}
-    for context in device.contexts:
-        if context.name == device.name:
-            values |= _dump_context(context)
-        else:
-            own_tables[context.name.removeprefix(f"{device.name}.")] = _dump_context(context)
-    values["max-stack-alloca-size"] = limit.value if isinstance(limit, Unlimited) else limit
-    values["max-local-size"] = device.max_local_size_bytes
-    values["use-backend-alloc-workspace"] = device.use_backend_alloc_workspace
-    values["stack-allowance-per-call"] = device.stack_allowance_per_call_bytes
-    values["ranks"] = [rank.value for rank in device.ranks]
-    values["address-bits"] = device.address_bits
-    if own_tables:
-        values["context"] = own_tables
-    return values
+    return _table(
+        isa=device.isa.name,
+        reach=[_dump_reach(reach) for reach in device.reach],
+        **contexts.pop(device.name, {}),
+        max_stack_alloca_size=limit.value if isinstance(limit, Unlimited) else limit,
+        max_local_size=device.max_local_size_bytes,
+        use_backend_alloc_workspace=device.use_backend_alloc_workspace,
+        stack_allowance_per_call=device.stack_allowance_per_call_bytes,
+        ranks=[rank.value for rank in device.ranks],
+        address_bits=device.address_bits,
+        context={name.removeprefix(f"{device.name}."): own for name, own in contexts.items()} or None,
+    )
 
 
 def _dump_pool(pool: Pool) -> dict[str, object]:
-    values: dict[str, object] = {"name": pool.name, "memory": pool.memory}
-    if pool.size_bytes is not None:
-        values["size"] = pool.size_bytes
-    if pool.takes_remainder:
-        values["remainder"] = True
-    values["alignment"] = pool.alignment
-    values["provider"] = pool.provider.value
-    if pool.section is not None:
-        values["section"] = pool.section
-    if pool.role is Role.PARAMETERS:
-        values["load"] = pool.load.value
-    if pool.load_memory is not None:
-        values["from"] = pool.load_memory
-    values["devices"] = list(pool.devices)
-    return values
+    return _table(
+        name=pool.name,
+        memory=pool.memory,
+        size=pool.size_bytes,
+        remainder=True if pool.takes_remainder else None,
+        alignment=pool.alignment,
+        provider=pool.provider.value,
+        section=pool.section,
+        load=pool.load.value if pool.role is Role.PARAMETERS else None,
+        **{"from": pool.load_memory},
+        devices=list(pool.devices),
+    )
 
 
 def dump_toml(target: Target) -> str:
