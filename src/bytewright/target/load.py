@@ -34,7 +34,7 @@ from bytewright.target.model import (
     Target,
     Unlimited,
 )
-from bytewright.target.reader import NAME_PATTERN, SYMBOL_PATTERN, TomlTable, kind_of
+from bytewright.target.reader import NAME_PATTERN, SYMBOL_PATTERN, TomlTable
 from bytewright.target.source import Path, Source, parse_source, refuse_vast_integers
 from bytewright.target.text_file import read_text
 
@@ -206,15 +206,12 @@ def _read_reach(table: TomlTable) -> tuple[Reach, ...]:
     for value in table.array("reach"):
         if isinstance(value, str):
             reach.append(Reach(value))
-        elif isinstance(value, Mapping):
-            entry = table.nested(value, "reach")
+        elif entry := table.inner_table(value, ("reach",), "'reach' must hold memory names or tables"):
             entry.require("memory")
             memory = entry.text("memory", "", NAME_PATTERN, _A_NAME)
             reach.append(Reach(memory, entry.address("base")))
             entry.finish()
             table.has_failed |= entry.has_failed
-        else:
-            table.fail("reach", f"'reach' must hold memory names or tables, not {kind_of(value)}")
     return tuple(reach)
 
 

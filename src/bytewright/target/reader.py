@@ -17,6 +17,7 @@ from bytewright.target.size import SizeError, parse_size
 from bytewright.target.source import Path
 
 _Choice = TypeVar("_Choice", bound=Enum)
+_Value = TypeVar("_Value")
 
 NAME_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*", re.ASCII)
 SYMBOL_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -85,38 +86,43 @@ class TomlTable:
             if not self.has(key):
                 self.fail(None, f"the key {key!r} is missing")
 
+    def _typed(self, key: str, kind: type[_Value], what: str) -> _Value | None:
+        """The value of a key, where there is one of this type; a truth value is no integer."""
+        if not self.has(key):
+            return None
+        value = self._values[key]
+        if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
+            return value
+        self.fail(key, f"{key!r} must be {what}, not {kind_of(value)}")
+        return None
+
     def boolean(self, key: str, default: bool) -> bool:
         """True or false."""
-        value = self._values[key] if self.has(key) else default
-        if isinstance(value, bool):
-            return value
-        self.fail(key, f"{key!r} must be true or false, not {kind_of(value)}")
-        return default
+        value = self._typed(key, bool, "true or false")
+        return default if value is None else value
 
     def text(self, key: str, default: str, pattern: re.Pattern[str] | None, what: str) -> str:
         """A string that matches a pattern; without one, any printable text on one line."""
-        value = self._values[key] if self.has(key) else default
-        if not isinstance(value, str):
-            self.fail(key, f"{key!r} must be a string, not {kind_of(value)}")
+        value = self._typed(key, str, "a string")
+        if value is None:
             return default
-        if key in self._values and not (pattern.fullmatch(value) if pattern else value.isprintable()):
-            self.fail(key, f"{shown(value)} is not {what}")
-            return default
-        return value
+        if pattern.fullmatch(value) if pattern else value.isprintable():
+            return value
+        self.fail(key, f"{shown(value)} is not {what}")
+        return default
 
     def integer(self, key: str, default: int, smallest: int, largest: int | None = None) -> int:
         """An integer that is not too small, nor too large."""
-        value = self._values[key] if self.has(key) else default
-        if isinstance(value, bool) or not isinstance(value, int):
-            self.fail(key, f"{key!r} must be an integer, not {kind_of(value)}")
+        value = self._typed(key, int, "an integer")
+        if value is None:
             return default
         if value < smallest:
             self.fail(key, f"{key!r} is {value}, but the smallest allowed is {smallest}")
-            return default
-        if largest is not None and value > largest:
+        elif largest is not None and value > largest:
             self.fail(key, f"{key!r} is {value}, but the largest allowed is {largest}")
-            return default
-        return value
+        else:
+            return value
+        return default
 
     def address(self, key: str) -> int | None:
         """An address: an integer, or a string of hexadecimal digits because JSON has only decimal."""
@@ -150,11 +156,13 @@ class TomlTable:
 
     def limit(self, key: str, default: int | Unlimited, *, zero_allowed: bool = False) -> int | Unlimited:
         """A size in bytes, or "unlimited"."""
-        if self.has(key) and self._values[key] == UNLIMITED.value:
-            return UNLIMITED
         if not self.has(key):
             return default
-        return self.size(key, 0, zero_allowed=zero_allowed)
+        return (
+            UNLIMITED
+            if self._values[key] == UNLIMITED.value
+            else self.size(key, 0, zero_allowed=zero_allowed)
+        )
 
     def choice(self, key: str, default: _Choice) -> _Choice:
         """One of the values of an enumeration."""
@@ -169,12 +177,8 @@ class TomlTable:
 
     def array(self, key: str) -> Sequence[object]:
         """An array of anything; empty if it is missing."""
-        value = self._values[key] if self.has(key) else []
-        if isinstance(value, list):
-            values = cast("list[object]", value)
-            return values if self._has_few(key, len(values)) else []
-        self.fail(key, f"{key!r} must be an array, not {kind_of(value)}")
-        return []
+        values: list[object] = self._typed(key, list, "an array") or []
+        return values if self._has_few(key, len(values)) else []
 
     def _has_few(self, key: str, count: int) -> bool:
         if count > _MOST_ENTRIES:
@@ -193,49 +197,41 @@ class TomlTable:
                 texts.append(value)
         return tuple(texts)
 
-    def named_tables(self, key: str, pattern: re.Pattern[str] = NAME_PATTERN) -> dict[str, TomlTable]:
+    def inner_table(self, value: object, path: Path, expected: str) -> TomlTable | None:
+        """The table that a value inside of this one is; None, with what was expected, where it is none."""
+        path = (*self.path, *path)
+        if isinstance(value, Mapping):
+            return TomlTable(cast("Mapping[str, object]", value), path, self._problems)
+        self.has_failed = True
+        self._problems.append(Mistake(path, f"{expected}, not {kind_of(value)}"))
+        return None
+
+    def named_tables(self, key: str) -> dict[str, TomlTable]:
         """The tables inside a table, by name: `[memory.dtcm]`."""
         tables: dict[str, TomlTable] = {}
-        members = self.table_at(key)
-        for name, value in members.items() if self._has_few(key, len(members)) else ():
-            path = (*self.path, key, name)
-            if not pattern.fullmatch(name):
+        members = self.subtable(key)
+        for name in members.keys if self._has_few(key, len(members.keys)) else ():
+            if not NAME_PATTERN.fullmatch(name):
                 message = (
                     f"{shown(name)} is not a name; names are a letter, then letters, digits, '_' and '-'"
                 )
-                self._problems.append(Mistake(path, message))
-            elif not isinstance(value, Mapping):
-                self._problems.append(Mistake(path, f"{name!r} must be a table, not {kind_of(value)}"))
-            else:
-                tables[name] = TomlTable(cast("Mapping[str, object]", value), path, self._problems)
+                members.fail(name, message)
+            elif table := members.inner_table(members._values[name], (name,), f"{name!r} must be a table"):
+                tables[name] = table
         return tables
 
     def listed_tables(self, key: str) -> list[TomlTable]:
         """The tables of an array of tables: `[[workspace]]`."""
-        tables: list[TomlTable] = []
-        for index, value in enumerate(self.array(key)):
-            path = (*self.path, key, index)
-            if isinstance(value, Mapping):
-                tables.append(TomlTable(cast("Mapping[str, object]", value), path, self._problems))
-            else:
-                self._problems.append(Mistake(path, f"{key!r} must hold tables, not {kind_of(value)}"))
-        return tables
+        values = enumerate(self.array(key))
+        tables = (
+            self.inner_table(value, (key, index), f"{key!r} must hold tables") for index, value in values
+        )
+        return [table for table in tables if table is not None]
 
     def subtable(self, key: str) -> TomlTable:
         """The table inside this one at a key; empty if it is missing."""
-        return TomlTable(self.table_at(key), (*self.path, key), self._problems)
-
-    def table_at(self, key: str) -> Mapping[str, object]:
-        """The plain values of the table at a key; empty if it is missing."""
-        value = self._values[key] if self.has(key) else {}
-        if isinstance(value, Mapping):
-            return cast("Mapping[str, object]", value)
-        self.fail(key, f"{key!r} must be a table, not {kind_of(value)}")
-        return {}
-
-    def nested(self, value: object, key: str) -> TomlTable:
-        """A table that stands as an element of the array at a key."""
-        return TomlTable(cast("Mapping[str, object]", value), (*self.path, key), self._problems)
+        values: Mapping[str, object] = self._typed(key, Mapping, "a table") or {}
+        return TomlTable(values, (*self.path, key), self._problems)
 
     @property
     def keys(self) -> tuple[str, ...]:
