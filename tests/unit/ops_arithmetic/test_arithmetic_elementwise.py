@@ -31,7 +31,7 @@ def test_add_and_sub_on_every_pair(operator: str) -> None:
         first, second, output = random_quantizations(generator, trial)
         if trial == 4:
             first = (single(2.0**-29), first[1])
-        activation = ACTIVATIONS[trial % 4]
+        activation = tuple(ACTIVATIONS)[trial % 4]
         model = elementwise(operator, SHAPE, [first, second], output, activation=activation)
         for numerics in BOTH:
             found = meaning(numerics, model, FIRST, SECOND)
@@ -45,7 +45,7 @@ def test_mul_on_every_pair(numerics: Numerics) -> None:
         first, second, output = random_quantizations(generator, trial)
         product = first[0] * second[0]
         output = (single(product * 2.0 ** generator.uniform(-1 if trial % 4 else -6, 7)), output[1])
-        activation = ACTIVATIONS[trial % 4]
+        activation = tuple(ACTIVATIONS)[trial % 4]
         model = elementwise("MUL", SHAPE, [first, second], output, activation=activation)
         actual = run(numerics, model, FIRST, SECOND)
         np.testing.assert_array_equal(actual, meaning(numerics, model, FIRST, SECOND))

@@ -32,7 +32,7 @@ def test_pool_equals_the_references(operator: str, padding: str) -> None:
         rows = pool_extent(height, window_height, stride_height, padding)
         columns = pool_extent(width, window_width, stride_width, padding)
         scale, zero_point = single(2.0 ** generator.uniform(-7, 0)), int(generator.integers(-128, 128))
-        activation = ACTIVATIONS[trial % 4]
+        activation = tuple(ACTIVATIONS)[trial % 4]
         values = generator.integers(-128, 128, (2, height, width, channels)).astype(np.int8)
         builder = ModelBuilder()
         x = builder.tensor("x", values.shape, "int8", scale=scale, zero_point=zero_point)

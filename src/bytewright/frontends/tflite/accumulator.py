@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from bytewright import ir
 from bytewright.frontends.tflite.conversion import Affine, Conversion
 from bytewright.ops.arithmetic.multiplier import (
+    ACTIVATIONS,
     INT8_MAX,
     INT8_MIN,
     INT32_MAX,
     Multiplier,
     activation_range,
     convolution_scale,
-    float_activation_range,
     quantize_multiplier,
 )
 from bytewright.ops.arithmetic.numerics import Rounding, convolution_rounding
@@ -151,7 +151,7 @@ def clamp_float(at: Conversion, value: str, activation: str) -> str:
     The reference has no infinite bounds. That costs two comparisons a value, and no result of finite numbers that is
     not an overflow differs, so it is done where the model itself has numbers that are infinite or none.
     """
-    low, high = float_activation_range(activation)
+    low, high = ACTIVATIONS[activation]
     if at.graph.has_infinities:
         low, high = max(low, -_MAX_F32), min(high, _MAX_F32)
     elif activation == "NONE":

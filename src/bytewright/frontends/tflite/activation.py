@@ -7,7 +7,7 @@ import numpy as np
 from bytewright import ir
 from bytewright.frontends.tflite.conversion import Conversion, Operand
 from bytewright.ops.arithmetic import tables
-from bytewright.ops.arithmetic.multiplier import INT8_MAX, INT8_MIN, float_activation_range
+from bytewright.ops.arithmetic.multiplier import ACTIVATIONS, INT8_MAX, INT8_MIN
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.arithmetic.softmax import prepare_softmax, softmax_output_is_valid
 from bytewright.ops.arithmetic.tables import Int8Function, int8_table
@@ -31,7 +31,7 @@ def convert_relu(at: Conversion) -> None:
     kind = at.operator.kind
     absent = kind == "RELU_N1_TO_1" and at.numerics is Numerics.TFLM
     at.require(not absent, "TensorFlow Lite Micro does not have it, so there is nothing to be exact to")
-    convert_unary(at, Clamp(*float_activation_range(kind)), partial(tables.relu, kind))
+    convert_unary(at, Clamp(*ACTIVATIONS[kind]), partial(tables.relu, kind))
 
 
 def convert_leaky_relu(at: Conversion) -> None:

@@ -7,6 +7,7 @@ place, differently on different machines.
 
 import decimal
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -39,19 +40,14 @@ def round_to_single(value: Fraction) -> float:
     return result if value > 0 else -result
 
 
-def _exp(value: Fraction | float) -> Fraction:
-    exact = Fraction(value)
-    argument = _DIGITS.divide(decimal.Decimal(exact.numerator), decimal.Decimal(exact.denominator))
-    return Fraction(_DIGITS.exp(argument))
-
-
-def _settled(value: decimal.Decimal) -> float | None:
-    """The float32 that a quick result rounds to, unless its error could change that."""
-    double = float(value)
-    if not 2.0**-126 <= abs(double) < 2.0**127:
-        return None
-    low, high = (np.float32(double * factor) for factor in (1 - _QUICK_MARGIN, 1 + _QUICK_MARGIN))
-    return float(low) if low == high else None
+def _correctly_rounded(function: Callable[[decimal.Context], decimal.Decimal]) -> float:
+    """The float32 nearest to a value that is computed with as many digits as it takes."""
+    quick = float(function(_QUICK_DIGITS))
+    if 2.0**-126 <= abs(quick) < 2.0**127:
+        low, high = (np.float32(quick * factor) for factor in (1 - _QUICK_MARGIN, 1 + _QUICK_MARGIN))
+        if low == high:
+            return float(low)
+    return round_to_single(Fraction(function(_DIGITS)))
 
 
 def exp_single(x: float) -> float:
@@ -60,29 +56,20 @@ def exp_single(x: float) -> float:
         return math.inf
     if x < -_EXP_OVERFLOW - 20:
         return 0.0
-    quick = _settled(_QUICK_DIGITS.exp(decimal.Decimal(x)))
-    return round_to_single(_exp(x)) if quick is None else quick
+    return _correctly_rounded(lambda digits: digits.exp(decimal.Decimal(x)))
 
 
 def tanh_single(x: float) -> float:
     """The hyperbolic tangent of a float32 value, correctly rounded to float32."""
     exact = Fraction(x)
-    magnitude = abs(exact)
+    magnitude = abs(x)
     if magnitude > 20:
-        result = Fraction(1)
-    elif magnitude < _TANH_LINEAR:
-        result = magnitude - magnitude**3 / 3
-    else:
-        quick = _quick_tanh(x)
-        if quick is not None:
-            return quick
-        decay = _exp(-2 * magnitude)
-        result = (1 - decay) / (1 + decay)
-    return round_to_single(result if exact >= 0 else -result)
+        return math.copysign(1.0, x)
+    if magnitude < _TANH_LINEAR:
+        return round_to_single(exact - exact**3 / 3)
 
+    def quotient(digits: decimal.Context) -> decimal.Decimal:
+        decay = digits.exp(decimal.Decimal(-2 * magnitude))
+        return digits.divide(digits.subtract(1, decay), digits.add(1, decay))
 
-def _quick_tanh(x: float) -> float | None:
-    """The hyperbolic tangent of a value of ordinary size; None where more digits are needed."""
-    decay = _QUICK_DIGITS.exp(decimal.Decimal(-2 * abs(x)))
-    value = _QUICK_DIGITS.divide(_QUICK_DIGITS.subtract(1, decay), _QUICK_DIGITS.add(1, decay))
-    return _settled(value if x >= 0 else value.copy_negate())
+    return math.copysign(_correctly_rounded(quotient), x)

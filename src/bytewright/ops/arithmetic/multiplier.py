@@ -17,8 +17,13 @@ INT8_MAX = 127
 INT32_MIN = -(1 << 31)
 INT32_MAX = (1 << 31) - 1
 
-ACTIVATIONS = ("NONE", "RELU", "RELU_N1_TO_1", "RELU6")
-"""The fused activations with a fixed range."""
+ACTIVATIONS = {
+    "NONE": (-math.inf, math.inf),
+    "RELU": (0.0, math.inf),
+    "RELU_N1_TO_1": (-1.0, 1.0),
+    "RELU6": (0.0, 6.0),
+}
+"""The fused activations that are clamps: the least and the greatest real value of each."""
 
 
 class UnsupportedQuantizationError(ValueError):
@@ -120,32 +125,14 @@ def activation_range(activation: str, scale: float, zero_point: int) -> tuple[in
     """Smallest and largest int8 output under a fused activation (measured in both sets).
 
     A bound b becomes `zero_point + round(float32(b) / float32(scale))`, divided in float32 and rounded half away
-    from zero, within int8. Raises ValueError for an activation that is not a clamp.
+    from zero, within int8.
     """
-    if activation not in ACTIVATIONS:
-        raise ValueError(f"activation {activation!r} has no quantised range")
 
-    def bound(value: float) -> int:
-        return zero_point + round_half_away(single_quotient(value, scale))
+    def quantized(bound: float) -> int:
+        return zero_point + round_half_away(single_quotient(bound, scale))
 
-    low, high = INT8_MIN, INT8_MAX
-    if activation in ("RELU", "RELU6"):
-        low = max(low, bound(0.0))
-    if activation == "RELU_N1_TO_1":
-        low, high = max(low, bound(-1.0)), min(high, bound(1.0))
-    if activation == "RELU6":
-        high = min(high, bound(6.0))
-    return low, high
-
-
-def float_activation_range(activation: str) -> tuple[float, float]:
-    """The bounds of a fused activation on float32 values; infinite where there is none."""
-    if activation not in ACTIVATIONS:
-        raise ValueError(f"activation {activation!r} has no range")
-    ranges = {
-        "NONE": (-math.inf, math.inf),
-        "RELU": (0.0, math.inf),
-        "RELU_N1_TO_1": (-1.0, 1.0),
-        "RELU6": (0.0, 6.0),
-    }
-    return ranges[activation]
+    low, high = ACTIVATIONS[activation]
+    return (
+        max(quantized(low), INT8_MIN) if math.isfinite(low) else INT8_MIN,
+        min(quantized(high), INT8_MAX) if math.isfinite(high) else INT8_MAX,
+    )

@@ -25,7 +25,7 @@ from bytewright.ops.arithmetic.multiplier import (
     single_quotient,
 )
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.arithmetic.rescale import Int64, double_round, rounding_shift_right
+from bytewright.ops.arithmetic.rescale import Int64, double_round, real_round, rounding_shift_right
 
 Table = NDArray[np.int8]
 Quantization = tuple[float, int]
@@ -212,8 +212,7 @@ def quantize_float(values: NDArray[np.float32], scale: float, zero_point: int) -
     """
     quotient = np.asarray(values, np.float32) / np.float32(scale)
     wide = np.fmin(np.fmax(quotient.astype(np.float64), -(2.0**31)), 2.0**31)
-    rounded = np.copysign(np.floor(np.abs(wide) + 0.5), wide)
-    return np.clip(rounded + zero_point, INT8_MIN, INT8_MAX).astype(np.int8)
+    return np.clip(real_round(wide, 1.0) + zero_point, INT8_MIN, INT8_MAX).astype(np.int8)
 
 
 def dequantize(values: NDArray[np.int8], scale: float, zero_point: int) -> NDArray[np.float32]:
