@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.ops.checks import ARITHMETIC, require, require_count, require_dtype, require_rank
-from bytewright.ops.window import Padding, Pair, output_extents, pad_spatial, tap, window_shape
+from bytewright.ops.window import Padding, Pair, window_shape, windows
 
 Float64 = NDArray[np.float64]
 
@@ -34,10 +34,11 @@ class _Convolution(ir.Operation):
     padding: Padding
     dilation: Pair
     input_zero_point: int = 0
+    kernel_axis: ClassVar[int]
 
     def kernel(self, weights: tuple[int, ...]) -> Pair:
         """Height and width of the window, of the weights' shape."""
-        raise NotImplementedError
+        return weights[self.kernel_axis], weights[self.kernel_axis + 1]
 
     def channels(self, weights: tuple[int, ...]) -> tuple[int, int]:
         """Channels of the input and of the output, of the weights' shape."""
@@ -65,14 +66,13 @@ class _Convolution(ir.Operation):
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Sum over the taps, plus bias."""
         operand, weights, bias = inputs
-        padded = pad_spatial(operand.astype(np.float64) - self.input_zero_point, self.padding, 0.0)
+        centred = operand.astype(np.float64) - self.input_zero_point
         kernel = self.kernel(weights.shape)
-        outputs = output_extents(padded, kernel, self.stride, self.dilation)
+        seen = windows(centred, kernel, self.stride, self.padding, self.dilation)
         factors = weights.astype(np.float64)
-        total = np.zeros((operand.shape[0], *outputs, bias.size), dtype=np.float64)
+        total = np.zeros((*seen.shape[:3], bias.size), dtype=np.float64)
         for row, column in product(*map(range, kernel)):
-            offset = (row * self.dilation[0], column * self.dilation[1])
-            total += self.tap(tap(padded, offset, outputs, self.stride), factors, row, column)
+            total += self.tap(seen[..., row, column], factors, row, column)
         return (_finish(total, bias),)
 
     def work_per_element(self, inputs: tuple[ir.TensorType, ...]) -> int:
@@ -85,10 +85,7 @@ class Conv2d(_Convolution):
     """x [N,H,W,IC], weights [OC,KH,KW,IC], bias [OC] -> [N,OH,OW,OC]."""
 
     name: ClassVar[str] = "conv2d"
-
-    def kernel(self, weights: tuple[int, ...]) -> Pair:
-        """[OC,KH,KW,IC]."""
-        return weights[1], weights[2]
+    kernel_axis: ClassVar[int] = 1
 
     def channels(self, weights: tuple[int, ...]) -> tuple[int, int]:
         """[OC,KH,KW,IC]."""
@@ -104,10 +101,7 @@ class DepthwiseConv2d(_Convolution):
     """x [N,H,W,C], weights [KH,KW,C,M], bias [C*M] -> [N,OH,OW,C*M], where channel c*M+m reads channel c."""
 
     name: ClassVar[str] = "depthwise_conv2d"
-
-    def kernel(self, weights: tuple[int, ...]) -> Pair:
-        """[KH,KW,C,M]."""
-        return weights[0], weights[1]
+    kernel_axis: ClassVar[int] = 0
 
     def channels(self, weights: tuple[int, ...]) -> tuple[int, int]:
         """[KH,KW,C,M]."""

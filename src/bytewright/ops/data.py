@@ -29,11 +29,8 @@ class Pad(ir.Operation):
             require(low <= self.value <= high, f"padding value {self.value} leaves {operand.dtype.value}")
         shape: list[ir.Extent] = []
         for extent, before, after in zip(operand.shape, self.before, self.after, strict=True):
-            if before or after:
-                require(isinstance(extent, int), "an axis of open extent is padded")
-                shape.append(int(before) + int(after) + int(extent))  # type: ignore[arg-type]
-            else:
-                shape.append(extent)
+            require(isinstance(extent, int) or before == after == 0, "an axis of open extent is padded")
+            shape.append(before + extent + after if isinstance(extent, int) else extent)
         return (ir.TensorType(tuple(shape), operand.dtype),)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:

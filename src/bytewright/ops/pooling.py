@@ -1,7 +1,6 @@
 """Reductions over windows and axes, with TFLite's arithmetic. Fused activations are a `Clamp` after them."""
 
 from dataclasses import dataclass
-from itertools import product
 from math import prod
 from typing import ClassVar
 
@@ -12,7 +11,7 @@ from bytewright.ops.arithmetic.multiplier import Multiplier
 from bytewright.ops.arithmetic.rescale import double_round
 from bytewright.ops.checks import ARITHMETIC, only, require, require_dtype, require_rank
 from bytewright.ops.result import saturate
-from bytewright.ops.window import Padding, Pair, output_extents, pad_spatial, tap, window_shape
+from bytewright.ops.window import Padding, Pair, window_shape, windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +39,8 @@ class _Pool(ir.Operation):
 
     def windows(self, x: ir.Array, outside: float) -> ir.Array:
         """What each element of the window sees: [KH*KW, N, OH, OW, C], with `outside` in the padding."""
-        padded = pad_spatial(x, self.padding, outside)
-        outputs = output_extents(padded, self.kernel, self.stride)
-        taps = product(range(self.kernel[0]), range(self.kernel[1]))
-        return np.stack([tap(padded, offset, outputs, self.stride) for offset in taps])
+        seen = windows(x, self.kernel, self.stride, self.padding, outside=outside)
+        return np.moveaxis(seen, (4, 5), (0, 1)).reshape((-1, *seen.shape[:4]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +107,9 @@ class TflMean(ir.Operation):
             fixed,
             f"a mean over axes {self.axes} of [{ir.format_shape(operand.shape)}] is over an open extent",
         )
-        if self.keep_dims:
-            shape = tuple(1 if axis in self.axes else extent for axis, extent in enumerate(operand.shape))
-        else:
-            shape = tuple(extent for axis, extent in enumerate(operand.shape) if axis not in self.axes)
-        return (ir.TensorType(shape, operand.dtype),)
+        shape = [1 if axis in self.axes else extent for axis, extent in enumerate(operand.shape)]
+        kept = [extent for axis, extent in enumerate(shape) if self.keep_dims or axis not in self.axes]
+        return (ir.TensorType(tuple(kept), operand.dtype),)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact for i8; float64 then rounded for f32."""

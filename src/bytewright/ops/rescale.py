@@ -5,19 +5,16 @@ from typing import ClassVar
 
 import numpy as np
 
+from bytewright import ir
 from bytewright.diagnostics import InternalError
-from bytewright.ir.graph import Array, Operation
-from bytewright.ir.types import DType, TensorType, format_shape
 from bytewright.ops.arithmetic.numerics import Rounding
 from bytewright.ops.arithmetic.rescale import double_round, real_round, single_round
 from bytewright.ops.checks import require, require_count, require_dtype
 from bytewright.ops.result import saturate, shaped_like
 
-__all__ = ["Rescale", "Rounding", "TflRealRescale"]
-
 
 @dataclass(frozen=True, slots=True)
-class Rescale(Operation):
+class Rescale(ir.Operation):
     """x i8|i32, multiplier i32 [1|C], shift i8 [1|C] -> x's shape in `dtype`.
 
     y = saturate(round(((x - input_zero_point) << left_shift) * multiplier * 2^(shift - 31)) + output_zero_point),
@@ -29,24 +26,24 @@ class Rescale(Operation):
     input_zero_point: int
     output_zero_point: int
     left_shift: int
-    dtype: DType
+    dtype: ir.DType
 
-    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's shape in the attribute's type."""
         require_count(inputs, 3)
         operand, multiplier, shift = inputs
-        require_dtype(operand, (DType.I8, DType.I32), "the input")
-        require_dtype(multiplier, (DType.I32,), "the multiplier")
-        require_dtype(shift, (DType.I8,), "the shift")
+        require_dtype(operand, (ir.DType.I8, ir.DType.I32), "the input")
+        require_dtype(multiplier, (ir.DType.I32,), "the multiplier")
+        require_dtype(shift, (ir.DType.I8,), "the shift")
         _check_channels(operand, multiplier, "multiplier")
         require(shift.shape == multiplier.shape, "multiplier and shift differ in shape")
-        require(self.dtype in (DType.I8, DType.I32), f"a rescale to {self.dtype.value} is not defined")
+        require(self.dtype in (ir.DType.I8, ir.DType.I32), f"a rescale to {self.dtype.value} is not defined")
         roundings = (Rounding.DOUBLE_ROUND, Rounding.SINGLE_ROUND)
         require(self.rounding in roundings, f"{self.rounding} needs a real scale (tfl_real_rescale)")
         require(0 <= self.left_shift <= 22, f"left shift {self.left_shift} is not in 0..22")
-        return (TensorType(operand.shape, self.dtype),)
+        return (ir.TensorType(operand.shape, self.dtype),)
 
-    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact integers.
 
         Raises:
@@ -69,7 +66,7 @@ class Rescale(Operation):
 
 
 @dataclass(frozen=True, slots=True)
-class TflRealRescale(Operation):
+class TflRealRescale(ir.Operation):
     """x i32, scale f64 [1|C] -> i8: y = saturate(round_half_away(float64(x) * scale) + output_zero_point).
 
     What LiteRT's reference FULLY_CONNECTED does.
@@ -77,31 +74,31 @@ class TflRealRescale(Operation):
 
     name: ClassVar[str] = "tfl_real_rescale"
     output_zero_point: int
-    dtype: DType
+    dtype: ir.DType
 
-    def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's shape in the attribute's type."""
         require_count(inputs, 2)
         operand, scale = inputs
-        require_dtype(operand, (DType.I32,), "the input")
-        require_dtype(scale, (DType.F64,), "the scale")
+        require_dtype(operand, (ir.DType.I32,), "the input")
+        require_dtype(scale, (ir.DType.F64,), "the scale")
         _check_channels(operand, scale, "scale")
-        require(self.dtype in (DType.I8, DType.I32), f"a rescale to {self.dtype.value} is not defined")
-        return (TensorType(operand.shape, self.dtype),)
+        require(self.dtype in (ir.DType.I8, ir.DType.I32), f"a rescale to {self.dtype.value} is not defined")
+        return (ir.TensorType(operand.shape, self.dtype),)
 
-    def evaluate(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact: a float64 product and one rounding, as the reference has it."""
         operand, scale = inputs
         scaled = real_round(operand, scale)
         return shaped_like(operand, saturate(scaled + self.output_zero_point, self.dtype))
 
 
-def _check_channels(operand: TensorType, parameter: TensorType, role: str) -> None:
+def _check_channels(operand: ir.TensorType, parameter: ir.TensorType, role: str) -> None:
     """The parameter has one value, or one for each of the operand's channels."""
     channels = operand.shape[-1] if operand.shape else 1
     require(
         parameter.shape in ((1,), (channels,)),
-        f"the {role} [{format_shape(parameter.shape)}] has neither 1 nor {channels} values",
+        f"the {role} [{ir.format_shape(parameter.shape)}] has neither 1 nor {channels} values",
     )
 
 

@@ -1,4 +1,4 @@
-"""Geometry of sliding windows, shared by convolutions and pools: output extents and the view that a tap sees.
+"""Geometry of sliding windows, shared by convolutions and pools: output extents, and what a window sees.
 
 padding is (top, bottom, left, right) everywhere.
 """
@@ -39,22 +39,20 @@ def window_shape(
     return batch, extents[0], extents[1]
 
 
-def output_extents(padded: NDArray[Element], kernel: Pair, stride: Pair, dilation: Pair = (1, 1)) -> Pair:
-    """Height and width of the output over an NHWC operand that is padded already."""
-    reach = [(kernel[axis] - 1) * dilation[axis] + 1 for axis in range(2)]
-    height, width = ((padded.shape[axis + 1] - reach[axis]) // stride[axis] + 1 for axis in range(2))
-    return height, width
+def windows(
+    array: NDArray[Element],
+    kernel: Pair,
+    stride: Pair,
+    padding: Padding,
+    dilation: Pair = (1, 1),
+    outside: float = 0,
+) -> NDArray[Element]:
+    """What each element of a window sees at every output position of an NHWC array: [N,OH,OW,C,KH,KW], a view.
 
-
-def pad_spatial(array: NDArray[Element], padding: Padding, value: float) -> NDArray[Element]:
-    """The NHWC array with rows and columns of `value` around it."""
+    In the padding it sees `outside`.
+    """
     top, bottom, left, right = padding
-    return np.pad(array, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=value)
-
-
-def tap(padded: NDArray[Element], offset: Pair, outputs: Pair, stride: Pair) -> NDArray[Element]:
-    """What one window element sees at every output position: [N, OH, OW, C], a view."""
-    row, column = offset
-    last_row = row + (outputs[0] - 1) * stride[0] + 1
-    last_column = column + (outputs[1] - 1) * stride[1] + 1
-    return padded[:, row : last_row : stride[0], column : last_column : stride[1], :]
+    padded = np.pad(array, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=outside)
+    reach = [(size - 1) * step + 1 for size, step in zip(kernel, dilation, strict=True)]
+    dense = np.lib.stride_tricks.sliding_window_view(padded, reach, axis=(1, 2))
+    return dense[:, :: stride[0], :: stride[1], :, :: dilation[0], :: dilation[1]]

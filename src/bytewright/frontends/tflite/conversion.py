@@ -358,16 +358,15 @@ class Conversion:
 
     def _shape_agrees(self, tensor: TensorRecord, shape: tuple[int, ...]) -> bool:
         """True if the declared shape is the computed one, but for extents that the file leaves open."""
-        if not tensor.shape:
-            return tensor.signature is None
+        if not tensor.shape:  # of a scalar, or of what the file does not know
+            return True
         if len(tensor.shape) != len(shape):
             return False
         signature = tensor.signature or tensor.shape
-        for axis, extent in enumerate(shape):
-            is_open = signature[axis] == -1 or (axis == 0 and self.graph.has_open_batch)
-            if not is_open and tensor.shape[axis] != extent:
-                return False
-        return True
+        return all(
+            signature[axis] == -1 or (axis == 0 and self.graph.has_open_batch) or tensor.shape[axis] == extent
+            for axis, extent in enumerate(shape)
+        )
 
     def finish(self) -> None:
         """Hands nodes and constants to the graph, results named `<prefix>/out`."""

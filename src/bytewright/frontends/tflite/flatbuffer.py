@@ -91,14 +91,14 @@ class Table:
         position = self._field(slot)
         return default if position is None else self.file.number(position, form)
 
-    def boolean(self, slot: int, default: bool = False) -> bool:
+    def boolean(self, slot: int) -> bool:
         """A truth value field."""
-        return self.integer(slot, "B", int(default)) != 0
+        return self.integer(slot, "B") != 0
 
-    def real(self, slot: int, default: float = 0.0) -> float:
+    def real(self, slot: int) -> float:
         """A float32 field."""
         position = self._field(slot)
-        return default if position is None else self.file.number(position, "f")
+        return 0.0 if position is None else self.file.number(position, "f")
 
     def _target(self, slot: int) -> int | None:
         """Where an offset field points."""
@@ -126,10 +126,8 @@ class Table:
         positions = [start + 4 * index for index in range(length)]
         return [Table.at(self.file, position + self.file.number(position, "I")) for position in positions]
 
-    def numbers(self, slot: int, dtype: str) -> tuple[Any, ...] | None:
-        """A vector of scalars by numpy type (`<i4`, `<i8`, `<f4`) as Python numbers; None if absent."""
-        if self._target(slot) is None:
-            return None
+    def numbers(self, slot: int, dtype: str) -> tuple[Any, ...]:
+        """A vector of scalars by numpy type (`<i4`, `<i8`, `<f4`) as Python numbers."""
         size_bytes = np.dtype(dtype).itemsize
         start, length = self._vector(slot, size_bytes)
         self.file.charge(size_bytes * length)

@@ -21,7 +21,7 @@ from bytewright.frontends.tflite.conversion import (
 )
 from bytewright.frontends.tflite.flatbuffer import DamagedError
 from bytewright.frontends.tflite.limits import check_cost
-from bytewright.frontends.tflite.model import ABSENT, OperatorRecord, TensorRecord
+from bytewright.frontends.tflite.model import OperatorRecord, TensorRecord
 from bytewright.frontends.tflite.names import port_names
 from bytewright.frontends.tflite.reader import load_file, read_model
 from bytewright.frontends.tflite.survey import MOST_PLACES, survey
@@ -82,7 +82,7 @@ def _parameters(graph: GraphBuilder, names: tuple[str, ...]) -> tuple[ir.Value, 
     for name, index in zip(names, graph.model.inputs, strict=True):
         tensor = graph.model.tensors[index]
         shape = tensor.shape
-        if tensor.signature is not None and shape and tensor.signature[0] == -1:
+        if tensor.signature[:1] == (-1,):
             graph.has_open_batch = True
             shape = (1, *shape[1:])
         value = ir.Value(name, ir.TensorType(shape, DTYPES[tensor.element_type]), _quantization(tensor))
@@ -104,8 +104,7 @@ def _convert_operators(graph: GraphBuilder) -> None:
     """Converts operator after operator; errors of all are reported together."""
     found = Collector()
     for operator in graph.model.operators:
-        operands = [index for index in operator.inputs if index != ABSENT]
-        if any(index in graph.failed for index in operands):
+        if not graph.failed.isdisjoint(operator.operands):
             graph.failed.update(operator.outputs)
             continue
         failures = len(found.diagnostics)

@@ -5,11 +5,22 @@ left out.
 """
 
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 from bytewright.frontends.tflite.flatbuffer import File, Table
 
 ABSENT = -1
 """Index of an operand that is left out."""
+
+
+@cache
+def schema_names(enumeration: str) -> dict[int, str]:
+    """Names of a schema enumeration by number."""
+    import tflite
+
+    members: dict[str, Any] = vars(getattr(tflite, enumeration))
+    return {value: name for name, value in members.items() if isinstance(value, int)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +38,7 @@ class TensorRecord:
 
     Attributes:
         element_type: The schema's name ("INT8"), or the number where it has none.
-        signature: The shape with -1 where the extent is open; None if the file has none.
+        signature: The shape with -1 where the extent is open; empty if the file has none.
         buffer: Index of the buffer with the values; empty buffers mean that there are none.
         has_values: True for constants.
     """
@@ -35,13 +46,18 @@ class TensorRecord:
     index: int
     name: str
     shape: tuple[int, ...]
-    signature: tuple[int, ...] | None
+    signature: tuple[int, ...]
     element_type: str
     buffer: int
     has_values: bool
     quantization: QuantizationRecord
     is_variable: bool
     is_sparse: bool
+
+    @property
+    def label(self) -> str:
+        """How diagnostics name it: tensor 3 ('x')."""
+        return f"tensor {self.index} ('{self.name}')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +81,11 @@ class OperatorRecord:
     def label(self) -> str:
         """How diagnostics name it: 3 (CONV_2D)."""
         return f"{self.index} ({self.kind})"
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        """The inputs that are not left out."""
+        return tuple(index for index in self.inputs if index != ABSENT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,9 @@ from dataclasses import dataclass
 
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.flatbuffer import DamagedError
+from bytewright.frontends.tflite.model import schema_names
 
 Pair = tuple[int, int]
-
-_ACTIVATIONS = ("NONE", "RELU", "RELU_N1_TO_1", "RELU6", "TANH", "SIGN_BIT")
-_PADDINGS = ("SAME", "VALID")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +44,14 @@ def pool_options(at: Conversion) -> WindowOptions:
 
 def fused_activation(at: Conversion, slot: int) -> str:
     """What is applied to the operator's result; of those that are no clamps, none is supported."""
-    activation = _named(at, _ACTIVATIONS, slot)
+    activation = _named(at, "ActivationFunctionType", slot)
     at.require(activation not in ("TANH", "SIGN_BIT"), f"the fused activation {activation} is not supported")
     return activation
 
 
 def _window(at: Conversion) -> tuple[str, Pair]:
     """Padding and stride, which stand first in all tables of windows."""
-    return _named(at, _PADDINGS, 0), _pair(at, 1)
+    return _named(at, "Padding", 0), _pair(at, 1)
 
 
 def _pair(at: Conversion, slot: int, default: int = 0) -> Pair:
@@ -61,9 +59,10 @@ def _pair(at: Conversion, slot: int, default: int = 0) -> Pair:
     return at.options.integer(slot + 1, default=default), at.options.integer(slot, default=default)
 
 
-def _named(at: Conversion, names: tuple[str, ...], slot: int) -> str:
-    """The name of an enumeration's member."""
+def _named(at: Conversion, enumeration: str, slot: int) -> str:
+    """The name of a member of one of the schema's enumerations."""
     number = at.options.integer(slot, "b")
-    if not 0 <= number < len(names):
+    names = schema_names(enumeration)
+    if number not in names:
         raise DamagedError(f"operator {at.operator.label} has an option of the unknown value {number}")
     return names[number]

@@ -5,20 +5,18 @@ values of each constant are exactly as many bytes as its shape needs, and every 
 used, by one operator, an input or a constant. What the operators mean is checked by their converters.
 """
 
-from functools import cache
 from math import prod
 from pathlib import Path
-from typing import Any
 
 from bytewright import ir
-from bytewright.diagnostics import CompileError, Diagnostic, compile_error
+from bytewright.diagnostics import compile_error
 from bytewright.frontends.tflite.flatbuffer import DamagedError, File, Table
 from bytewright.frontends.tflite.model import (
-    ABSENT,
     ModelRecord,
     OperatorRecord,
     QuantizationRecord,
     TensorRecord,
+    schema_names,
 )
 from bytewright.frontends.tflite.other_formats import HEAD_BYTES, refuse_other_formats
 
@@ -43,8 +41,6 @@ _ELEMENT_BITS = {
     "UINT16": 16,
     "BFLOAT16": 16,
 }
-
-
 _VELA = "CUSTOM 'ethos-u'"
 
 
@@ -65,11 +61,9 @@ def load_file(path: Path) -> bytes:
             if head[4:8] != IDENTIFIER:
                 refuse_other_formats(path, head)
             content = head + stream.read()
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
+    except (OSError, ValueError) as error:
+        reason = (error.strerror or type(error).__name__) if isinstance(error, OSError) else error
         raise compile_error("BW101", f"cannot read '{path}': {reason}") from error
-    except ValueError as error:
-        raise compile_error("BW101", f"cannot read '{path}': {error}") from error
     if not content:
         raise compile_error("BW101", f"'{path}' is empty")
     return content
@@ -88,12 +82,11 @@ def read_model(content: bytes, file_name: str) -> ModelRecord:
     try:
         return _read(File.of(content))
     except DamagedError as error:
-        diagnostic = Diagnostic(
+        raise compile_error(
             "BW103",
             f"'{file_name}' is damaged: {error}",
             help="convert or copy the model again; files from Git LFS must be fetched, not just checked out",
-        )
-        raise CompileError(diagnostic) from error
+        ) from error
 
 
 def _read(file: File) -> ModelRecord:
@@ -116,21 +109,11 @@ def _read(file: File) -> ModelRecord:
     subgraph = subgraphs[0]
     tensors = tuple(_tensor(i, table, buffers) for i, table in enumerate(subgraph.tables(0)))
     operators = tuple(_operator(i, table, codes) for i, table in enumerate(subgraph.tables(3)))
-    inputs = subgraph.numbers(1, "<i4") or ()
-    outputs = subgraph.numbers(2, "<i4") or ()
+    inputs, outputs = subgraph.numbers(1, "<i4"), subgraph.numbers(2, "<i4")
     model = ModelRecord(file, len(subgraphs), tensors, operators, inputs, outputs, buffers)
     _check_references(model)
     _check_definitions(model)
     return model
-
-
-@cache
-def _names(enumeration: str) -> dict[int, str]:
-    """Names of a schema enumeration by number."""
-    import tflite
-
-    members: dict[str, Any] = vars(getattr(tflite, enumeration))
-    return {value: name for name, value in members.items() if isinstance(value, int)}
 
 
 def _operator_kind(code: Table) -> str:
@@ -139,7 +122,7 @@ def _operator_kind(code: Table) -> str:
     Old files have the code in the first field, 8 bits wide; new ones in the last; the greater one counts.
     """
     number = max(code.integer(0, "b"), code.integer(3, "i"))
-    name = _names("BuiltinOperator").get(number, f"operator {number}")
+    name = schema_names("BuiltinOperator").get(number, f"operator {number}")
     return f"CUSTOM '{code.string(1)}'" if name == "CUSTOM" else name
 
 
@@ -156,15 +139,15 @@ def _buffer(table: Table) -> memoryview:
 
 def _tensor(index: int, table: Table, buffers: tuple[memoryview, ...]) -> TensorRecord:
     """One tensor, its shape and values checked against each other."""
-    shape = table.numbers(0, "<i4") or ()
+    shape = table.numbers(0, "<i4")
     number = table.integer(1, "b")
-    element_type = _names("TensorType").get(number, f"type {number}")
+    element_type = schema_names("TensorType").get(number, f"type {number}")
     buffer = table.integer(2, "I")
     name = table.string(3)
     place = f"tensor {index} ('{name}')"
     _check_shape(shape, place)
     signature = table.numbers(7, "<i4")
-    if signature is not None and len(signature) not in (0, len(shape)):
+    if len(signature) not in (0, len(shape)):
         raise DamagedError(f"{place} has {len(shape)} axes and a signature of {len(signature)}")
     if buffer >= max(len(buffers), 1):
         raise DamagedError(f"{place} refers to buffer {buffer} of {len(buffers)}")
@@ -177,7 +160,7 @@ def _tensor(index: int, table: Table, buffers: tuple[memoryview, ...]) -> Tensor
         index=index,
         name=name,
         shape=shape,
-        signature=signature or None,
+        signature=signature,
         element_type=element_type,
         buffer=buffer,
         has_values=len(values) > 0 or (0 in shape and element_type in ("INT32", "INT64")),
@@ -201,8 +184,7 @@ def _quantization(table: Table | None, place: str) -> QuantizationRecord:
     """Scales and zero points, as many of the one as of the other."""
     if table is None:
         return QuantizationRecord()
-    scales = table.numbers(2, "<f4") or ()
-    zero_points = table.numbers(3, "<i8") or ()
+    scales, zero_points = table.numbers(2, "<f4"), table.numbers(3, "<i8")
     if zero_points and len(zero_points) != len(scales):
         raise DamagedError(f"{place} has {len(scales)} scales and {len(zero_points)} zero points")
     return QuantizationRecord(scales, zero_points or (0,) * len(scales), table.integer(6, "i"))
@@ -218,24 +200,21 @@ def _operator(index: int, table: Table, codes: list[str]) -> OperatorRecord:
     return OperatorRecord(
         index=index,
         kind=codes[code],
-        inputs=table.numbers(1, "<i4") or (),
-        outputs=table.numbers(2, "<i4") or (),
-        options_type=_names("BuiltinOptions").get(options_number) if options is not None else None,
+        inputs=table.numbers(1, "<i4"),
+        outputs=table.numbers(2, "<i4"),
+        options_type=schema_names("BuiltinOptions").get(options_number) if options is not None else None,
         options=options,
     )
 
 
 def _check_references(model: ModelRecord) -> None:
     """Every tensor index exists; only operands may be left out."""
-    for operator in model.operators:
-        operands = [index for index in operator.inputs if index != ABSENT]
-        for index in (*operands, *operator.outputs):
-            if not 0 <= index < len(model.tensors):
-                raise DamagedError(f"operator {operator.label} uses tensor {index} of {len(model.tensors)}")
-    for role, indices in (("input", model.inputs), ("output", model.outputs)):
+    uses = [(f"operator {each.label} uses", (*each.operands, *each.outputs)) for each in model.operators]
+    uses += [("an input of the model is", model.inputs), ("an output of the model is", model.outputs)]
+    for what, indices in uses:
         for index in indices:
             if not 0 <= index < len(model.tensors):
-                raise DamagedError(f"an {role} of the model is tensor {index} of {len(model.tensors)}")
+                raise DamagedError(f"{what} tensor {index} of {len(model.tensors)}")
 
 
 def _check_definitions(model: ModelRecord) -> None:
@@ -243,23 +222,19 @@ def _check_definitions(model: ModelRecord) -> None:
     defined = {tensor.index for tensor in model.tensors if tensor.has_values}
     for index in model.inputs:
         if index in defined:
-            kind = "twice" if list(model.inputs).count(index) > 1 else "and a constant"
-            raise DamagedError(f"tensor {index} ('{model.tensors[index].name}') is an input {kind}")
+            kind = "twice" if model.inputs.count(index) > 1 else "and a constant"
+            raise DamagedError(f"{model.tensors[index].label} is an input {kind}")
         defined.add(index)
     for operator in model.operators:
-        for index in operator.inputs:
-            if index != ABSENT and index not in defined and not model.tensors[index].is_variable:
-                name = model.tensors[index].name
-                raise DamagedError(
-                    f"operator {operator.label} uses tensor {index} ('{name}') before it is computed"
-                )
+        for index in operator.operands:
+            tensor = model.tensors[index]
+            if index not in defined and not tensor.is_variable:
+                raise DamagedError(f"operator {operator.label} uses {tensor.label} before it is computed")
         for index in operator.outputs:
             if index in defined:
-                name = model.tensors[index].name
-                raise DamagedError(
-                    f"operator {operator.label} computes tensor {index} ('{name}'), which has a value already"
-                )
+                what = f"{model.tensors[index].label}, which has a value already"
+                raise DamagedError(f"operator {operator.label} computes {what}")
             defined.add(index)
     for index in model.outputs:
         if index not in defined:
-            raise DamagedError(f"output tensor {index} ('{model.tensors[index].name}') is never computed")
+            raise DamagedError(f"output {model.tensors[index].label} is never computed")

@@ -62,9 +62,8 @@ def convert_reshape(at: Conversion) -> None:
         shape = at.integers_operand(1, "shape")
         at.require(len(at.operand(1, "shape").shape) <= 1, "the shape is not a list of extents")
     else:
-        stated = at.options.numbers(0, "<i4")
-        at.require(stated is not None, "there is no shape, neither as operand nor as option")
-        shape = stated or ()
+        at.require(at.options.has(0), "there is no shape, neither as operand nor as option")
+        shape = at.options.numbers(0, "<i4")
     if shape == (0,):
         shape = ()  # the form in which old converters wrote a scalar
     at.define(at.reshape(at.value_of(source), _completed(at, shape, prod(source.shape))))
@@ -103,7 +102,7 @@ def convert_squeeze(at: Conversion) -> None:
     at.require_counts((1,))
     source = at.operand(0, "input")
     rank = len(source.shape)
-    stated = at.options.numbers(0, "<i4") or ()
+    stated = at.options.numbers(0, "<i4")
     at.require(
         all(-rank <= axis < rank for axis in stated), f"axes {list(stated)} of a tensor of rank {rank}"
     )

@@ -60,8 +60,8 @@ def _check_structure(whole: _Survey) -> None:
         notes.append("it has no input")
     supported = [operator for operator in model.operators if operator.kind in OPERATORS]
     used = _used_tensors(model, supported)
-    notes.extend(f"{_name(t)} is a variable that survives between runs" for t in used if t.is_variable)
-    notes.extend(f"{_name(tensor)} is sparse" for tensor in used if tensor.is_sparse)
+    notes.extend(f"{t.label} is a variable that survives between runs" for t in used if t.is_variable)
+    notes.extend(f"{tensor.label} is sparse" for tensor in used if tensor.is_sparse)
     whole.report(
         "BW107",
         "the model's structure is not supported",
@@ -129,7 +129,7 @@ def _check_types(whole: _Survey) -> None:
         and tensor.element_type not in (tuple(DTYPES) if tensor.index in known else _RUN_TIME_TYPES)
         and not (tensor.index in hybrid and tensor.element_type in _INTEGERS)
     ]
-    notes = [f"{_name(tensor)} is {tensor.element_type}" for tensor in wrong]
+    notes = [f"{tensor.label} is {tensor.element_type}" for tensor in wrong]
     help_text = "quantise the model to int8 (per tensor or per channel), inputs and outputs too, or keep it in float32"
     if wrong and all(tensor.index in (*model.inputs, *model.outputs) for tensor in wrong):
         help_text = (
@@ -147,8 +147,7 @@ def _known_at_import(model: ModelRecord) -> frozenset[int]:
     """Constants, and what operators compute of constants alone."""
     known = {tensor.index for tensor in model.tensors if tensor.has_values}
     for operator in model.operators:
-        operands = [index for index in operator.inputs if index != ABSENT]
-        if operands and all(index in known for index in operands):
+        if operator.operands and known.issuperset(operator.operands):
             known.update(operator.outputs)
     return frozenset(known)
 
@@ -159,9 +158,8 @@ def _check_shapes(whole: _Survey) -> None:
     notes: list[str] = []
     for index in model.inputs:
         tensor = model.tensors[index]
-        signature = tensor.signature or tensor.shape
-        if any(extent == -1 for extent in signature[1:]):
-            notes.append(f"input {_name(tensor)} has the shape {list(signature)}")
+        if -1 in tensor.signature[1:]:
+            notes.append(f"input {tensor.label} has the shape {list(tensor.signature)}")
     whole.report(
         "BW106",
         "inputs have open extents other than the batch",
@@ -169,7 +167,7 @@ def _check_shapes(whole: _Survey) -> None:
         "convert the model with fixed input shapes",
     )
     empty = [
-        f"{_name(tensor)} has the shape {list(tensor.shape)}"
+        f"{tensor.label} has the shape {list(tensor.shape)}"
         for tensor in _used_tensors(model, model.operators)
         if 0 in tensor.shape and tensor.element_type in _RUN_TIME_TYPES
     ]
@@ -184,11 +182,6 @@ def _used_tensors(
     for operator in operators:
         used.update(operator.inputs, operator.outputs)
     return [tensor for tensor in model.tensors if tensor.index in used]
-
-
-def _name(tensor: TensorRecord) -> str:
-    """How notes call a tensor."""
-    return f"tensor {tensor.index} ('{tensor.name}')"
 
 
 def _result(model: ModelRecord, operator: OperatorRecord) -> str:
