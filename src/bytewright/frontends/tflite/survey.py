@@ -1,5 +1,6 @@
 """What can be said against a model before any operator is converted, gathered for the whole file at once."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from bytewright.diagnostics import Collector, Diagnostic
@@ -15,10 +16,12 @@ _INTEGERS = ("INT8", "UINT8", "INT16", "INT4", "INT2", "UINT4")
 
 @dataclass(slots=True)
 class _Survey:
-    """The file, and what was found."""
+    """The file, its operators by whether they have a converter, and what was found."""
 
     model: ModelRecord
     file_name: str
+    supported: list[OperatorRecord]
+    refused: list[OperatorRecord]
     found: Collector = field(default_factory=Collector)
 
     def report(self, code: str, message: str, notes: list[str], help: str) -> None:  # noqa: A002
@@ -39,7 +42,9 @@ def survey(model: ModelRecord, file_name: str) -> None:
     Raises:
         CompileError: BW104 to BW108, one diagnostic for each kind, with all places.
     """
-    whole = _Survey(model, file_name)
+    supported = [operator for operator in model.operators if operator.kind in OPERATORS]
+    refused = [operator for operator in model.operators if operator.kind not in OPERATORS]
+    whole = _Survey(model, file_name, supported, refused)
     _check_operators(whole)
     _check_structure(whole)
     _check_hybrid(whole)
@@ -58,8 +63,7 @@ def _check_structure(whole: _Survey) -> None:
         notes.append("it has no output")
     if not model.inputs:
         notes.append("it has no input")
-    supported = [operator for operator in model.operators if operator.kind in OPERATORS]
-    used = _used_tensors(model, supported)
+    used = _used_tensors(model, whole.supported)
     notes.extend(f"{t.label} is a variable that survives between runs" for t in used if t.is_variable)
     notes.extend(f"{tensor.label} is sparse" for tensor in used if tensor.is_sparse)
     whole.report(
@@ -72,12 +76,8 @@ def _check_structure(whole: _Survey) -> None:
 
 def _check_operators(whole: _Survey) -> None:
     """Every operator has a converter."""
-    notes = [
-        f"operator {operator.label}{_result(whole.model, operator)}"
-        for operator in whole.model.operators
-        if operator.kind not in OPERATORS
-    ]
-    kinds = sorted({o.kind for o in whole.model.operators if o.kind not in OPERATORS})
+    notes = [f"operator {operator.label}{_result(whole.model, operator)}" for operator in whole.refused]
+    kinds = sorted({operator.kind for operator in whole.refused})
     whole.report(
         "BW104",
         f"the model uses operators that are not supported: {', '.join(kinds)}",
@@ -86,21 +86,23 @@ def _check_operators(whole: _Survey) -> None:
     )
 
 
-def _has_weights(operator: OperatorRecord) -> bool:
-    """Its second operand is weights."""
-    row = OPERATORS.get(operator.kind)
-    return row is not None and row.has_weights and len(operator.inputs) >= 2
+def _hybrid_layers(model: ModelRecord) -> Iterator[tuple[OperatorRecord, TensorRecord]]:
+    """The layers that have integer weights under float activations, with these weights."""
+    for operator in model.operators:
+        row = OPERATORS.get(operator.kind)
+        first_two = operator.inputs[:2]
+        if row is not None and row.has_weights and len(first_two) == 2 and ABSENT not in first_two:
+            source, weights = (model.tensors[index] for index in first_two)
+            if source.element_type == "FLOAT32" and weights.element_type in _INTEGERS:
+                yield operator, weights
 
 
 def _check_hybrid(whole: _Survey) -> None:
     """No layer has integer weights under float activations."""
-    notes: list[str] = []
-    for operator in whole.model.operators:
-        if _has_weights(operator) and ABSENT not in operator.inputs[:2]:
-            source, weights = (whole.model.tensors[index] for index in operator.inputs[:2])
-            if source.element_type == "FLOAT32" and weights.element_type in _INTEGERS:
-                result = _result(whole.model, operator)
-                notes.append(f"operator {operator.label}{result}: weights are {weights.element_type}")
+    notes = [
+        f"operator {operator.label}{_result(whole.model, operator)}: weights are {weights.element_type}"
+        for operator, weights in _hybrid_layers(whole.model)
+    ]
     whole.report(
         "BW108",
         "the model is hybrid: integer weights with float arithmetic",
@@ -112,22 +114,14 @@ def _check_hybrid(whole: _Survey) -> None:
 def _check_types(whole: _Survey) -> None:
     """int8 and float32 at run time; constants may be int32 and int64 too."""
     model = whole.model
-    supported = [operator for operator in model.operators if operator.kind in OPERATORS]
     known = _known_at_import(model)
-    hybrid = {
-        operator.inputs[1]
-        for operator in supported
-        if _has_weights(operator) and model.tensors[operator.inputs[0]].element_type == "FLOAT32"
-    }
-    refused = {
-        index for operator in model.operators if operator.kind not in OPERATORS for index in operator.outputs
-    }
+    reported = {weights.index for _, weights in _hybrid_layers(model)}
+    reported.update(index for operator in whole.refused for index in operator.outputs)
     wrong = [
         tensor
-        for tensor in _used_tensors(model, supported)
-        if tensor.index not in refused
+        for tensor in _used_tensors(model, whole.supported)
+        if tensor.index not in reported
         and tensor.element_type not in (tuple(DTYPES) if tensor.index in known else _RUN_TIME_TYPES)
-        and not (tensor.index in hybrid and tensor.element_type in _INTEGERS)
     ]
     notes = [f"{tensor.label} is {tensor.element_type}" for tensor in wrong]
     help_text = "quantise the model to int8 (per tensor or per channel), inputs and outputs too, or keep it in float32"
@@ -135,12 +129,7 @@ def _check_types(whole: _Survey) -> None:
         help_text = (
             f"set the converter's inference_input_type and inference_output_type to int8; or {help_text}"
         )
-    whole.report(
-        "BW105",
-        "tensors have types that are not supported",
-        notes,
-        help_text,
-    )
+    whole.report("BW105", "tensors have types that are not supported", notes, help_text)
 
 
 def _known_at_import(model: ModelRecord) -> frozenset[int]:
@@ -155,11 +144,11 @@ def _known_at_import(model: ModelRecord) -> frozenset[int]:
 def _check_shapes(whole: _Survey) -> None:
     """Inputs have fixed shapes, but for the batch; nothing that is used is without elements."""
     model = whole.model
-    notes: list[str] = []
-    for index in model.inputs:
-        tensor = model.tensors[index]
-        if -1 in tensor.signature[1:]:
-            notes.append(f"input {tensor.label} has the shape {list(tensor.signature)}")
+    notes = [
+        f"input {tensor.label} has the shape {list(tensor.signature)}"
+        for tensor in (model.tensors[index] for index in model.inputs)
+        if -1 in tensor.signature[1:]
+    ]
     whole.report(
         "BW106",
         "inputs have open extents other than the batch",
@@ -174,9 +163,7 @@ def _check_shapes(whole: _Survey) -> None:
     whole.report("BW107", "tensors have no elements", empty, "convert the model with fixed input shapes")
 
 
-def _used_tensors(
-    model: ModelRecord, operators: tuple[OperatorRecord, ...] | list[OperatorRecord]
-) -> list[TensorRecord]:
+def _used_tensors(model: ModelRecord, operators: Iterable[OperatorRecord]) -> list[TensorRecord]:
     """Tensors of the model's border and of the operators, in the file's order."""
     used = {*model.inputs, *model.outputs}
     for operator in operators:
