@@ -32,10 +32,8 @@ HEADROOM = 256
 """What the output's zero point may add to a scaled accumulator without leaving 32 bits."""
 
 
-def accumulator_ranges(
-    at: Conversion, weights: NDArray[np.generic], bias: Int64, zero_point: int
-) -> tuple[Int64, Int64]:
-    """Least and greatest accumulator of each channel, over all int8 inputs; `weights` is [channels, taps].
+def accumulator_reach(at: Conversion, weights: NDArray[np.generic], bias: Int64, zero_point: int) -> Int64:
+    """The greatest magnitude of each channel's accumulator, over all int8 inputs; `weights` is [channels, taps].
 
     Raises:
         CompileError: BW110, a partial sum can leave 32 bits.
@@ -53,13 +51,14 @@ def accumulator_ranges(
             code="BW110",
             help="train or quantise the model so that bias and weights of this layer are smaller",
         )
-    return bias + positive * low + negative * high, bias + positive * high + negative * low
+    least, greatest = bias + positive * low + negative * high, bias + positive * high + negative * low
+    return np.maximum(np.abs(least), np.abs(greatest))
 
 
 def rescale_accumulator(
     at: Conversion,
     accumulator: str,
-    ranges: tuple[Int64, Int64],
+    reach: Int64,
     scales: tuple[Affine, Sequence[float], Affine],
     activation: str,
 ) -> str:
@@ -67,40 +66,25 @@ def rescale_accumulator(
     source, weight_scales, target = scales
     factors = [convolution_scale(source.scale, scale, target.scale) for scale in weight_scales]
     if convolution_rounding(at.operator.kind, at.numerics) is Rounding.REAL_ROUND:
-        reach = np.maximum(np.abs(ranges[0]), np.abs(ranges[1])) * np.array(factors)
-        if not float(reach.max()) <= INT32_MAX - HEADROOM:
+        if not float((reach * np.array(factors)).max()) <= INT32_MAX - HEADROOM:
             at.fail("a scaled accumulator can leave 32 bits", code="BW110")
         scale = at.constant("scale", np.array(factors, dtype=np.float64), ir.DType.F64)
         operation = TflRealRescale(target.zero_point, ir.DType.I8)
         rescaled = at.emit(operation, (accumulator, scale), "rescaled")
     else:
-        multipliers = per_channel_multipliers(at, factors, ranges)
+        exact = [quantize_multiplier(factor) for factor in factors]
+        reaches = reach.tolist() if len(factors) > 1 else [int(reach.max())]
+        multipliers = [checked_multiplier(at, *pair) for pair in zip(exact, reaches, strict=True)]
         rescaled = rescale(at, accumulator, multipliers, 0, target.zero_point, ir.DType.I8, "rescaled")
     return clamp_activation(at, rescaled, activation, target)
 
 
-def per_channel_multipliers(
-    at: Conversion, factors: Sequence[float], ranges: tuple[Int64, Int64]
-) -> list[Multiplier]:
-    """Integer forms of the factors, proved not to overflow in a left shift; one if the factors are one."""
-    multipliers = [quantize_multiplier(factor) for factor in factors]
-    lows, highs = ranges
-    if len(multipliers) == 1:
-        low, high = int(lows.min()), int(highs.max())
-        return [checked_multiplier(at, multipliers[0], low, high)]
-    return [
-        checked_multiplier(at, multiplier, int(low), int(high))
-        for multiplier, low, high in zip(multipliers, lows, highs, strict=True)
-    ]
-
-
-def checked_multiplier(at: Conversion, multiplier: Multiplier, low: int, high: int) -> Multiplier:
-    """The multiplier, or zero where accumulators are.
+def checked_multiplier(at: Conversion, multiplier: Multiplier, reach: int) -> Multiplier:
+    """The multiplier, for accumulators of at most the magnitude `reach`; zero where they all are.
 
     Raises:
-        CompileError: BW110, an accumulator of the range leaves 32 bits in the left shift or after it.
+        CompileError: BW110, such an accumulator leaves 32 bits in the left shift or after it.
     """
-    reach = max(abs(low), abs(high))
     if reach == 0:
         return Multiplier(0, 0)
     if multiplier.left_shift > 31 or reach << multiplier.left_shift > INT32_MAX - HEADROOM:

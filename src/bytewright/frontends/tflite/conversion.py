@@ -6,7 +6,7 @@ that only work which depends on the inputs remains.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any, NamedTuple, NoReturn
 
@@ -32,6 +32,7 @@ class GraphBuilder:
     """The graph so far.
 
     Attributes:
+        has_infinities: True if a float32 constant of the model is infinite or not a number.
         has_open_batch: True if an input's first extent is open; it is fixed to 1.
         values: Name of the value that each tensor index stands for.
         failed: Tensors whose operator could not be converted.
@@ -41,6 +42,7 @@ class GraphBuilder:
     model: ModelRecord
     file_name: str
     numerics: Numerics
+    has_infinities: bool
     has_open_batch: bool = False
     values: dict[int, str] = field(default_factory=dict[int, str])
     types: dict[str, ir.TensorType] = field(default_factory=dict[str, ir.TensorType])
@@ -49,14 +51,6 @@ class GraphBuilder:
     failed: set[int] = field(default_factory=set[int])
     buffers: dict[int, bytes] = field(default_factory=dict[int, bytes])
     folding_budget: int = FOLDING_BUDGET
-    _has_infinities: bool | None = None
-
-    @property
-    def has_infinities(self) -> bool:
-        """Whether a float32 constant of the model is infinite or not a number."""
-        if self._has_infinities is None:
-            self._has_infinities = any(_is_not_finite(self.model, tensor) for tensor in self.model.tensors)
-        return self._has_infinities
 
     def content(self, tensor: TensorRecord) -> ir.TensorData:
         """The values of a constant tensor."""
@@ -66,11 +60,12 @@ class GraphBuilder:
             self.buffers[tensor.buffer] = bytes(view)
         return ir.TensorData(tensor.shape, DTYPES[tensor.element_type], self.buffers[tensor.buffer])
 
-
-def _is_not_finite(model: ModelRecord, tensor: TensorRecord) -> bool:
-    if tensor.element_type != "FLOAT32" or not tensor.has_values:
-        return False
-    return not np.isfinite(np.frombuffer(model.buffers[tensor.buffer], "<f4")).all()
+    def name_constant(self, index: int, name: str, data: ir.TensorData) -> str:
+        """Makes a constant of the file the value of its tensor."""
+        self.constants[name] = data
+        self.types[name] = data.type
+        self.values[index] = name
+        return name
 
 
 class Affine(NamedTuple):
@@ -272,10 +267,7 @@ class Conversion:
         index = operand.tensor.index
         if index not in self.graph.values:
             assert operand.data is not None
-            name = f"{self.prefix}/{role}"
-            self.graph.constants[name] = operand.data
-            self.graph.types[name] = operand.data.type
-            self.graph.values[index] = name
+            self.graph.name_constant(index, f"{self.prefix}/{role}", operand.data)
         return self.graph.values[index]
 
     def constant(self, role: str, array: NDArray[Any], dtype: ir.DType) -> str:
@@ -377,16 +369,17 @@ class Conversion:
             final = f"{self.prefix}/out" if len(self.results) == 1 else f"{self.prefix}/out_{position}"
             if name in self.types and name not in renamed:
                 renamed[name] = final
+
+        def new_name(name: str) -> str:
+            return renamed.get(name, name)
+
         for node in self.nodes:
-            inputs = tuple(renamed.get(name, name) for name in node.inputs)
-            outputs = tuple(ir.Value(renamed.get(v.name, v.name), v.type) for v in node.outputs)
-            self.graph.nodes.append(ir.Node(node.operation, inputs, outputs, node.where))
-        for name, data in self.constants.items():
-            self.graph.constants[renamed.get(name, name)] = data
-        for name, kind in self.types.items():
-            self.graph.types[renamed.get(name, name)] = kind
+            outputs = tuple(ir.Value(new_name(value.name), value.type) for value in node.outputs)
+            self.graph.nodes.append(replace(node, inputs=tuple(map(new_name, node.inputs)), outputs=outputs))
+        self.graph.constants |= {new_name(name): data for name, data in self.constants.items()}
+        self.graph.types |= {new_name(name): kind for name, kind in self.types.items()}
         for position, name in self.results.items():
-            self.graph.values[self.operator.outputs[position]] = renamed.get(name, name)
+            self.graph.values[self.operator.outputs[position]] = new_name(name)
 
 
 def constants_in_order(constants: dict[str, ir.TensorData], used: Sequence[str]) -> tuple[ir.Constant, ...]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.frontends.tflite.accumulator import (
-    accumulator_ranges,
+    accumulator_reach,
     clamp_float,
     rescale_accumulator,
 )
@@ -198,6 +198,6 @@ def _finish(at: Conversion, layer: _Layer, accumulator: str, activation: str) ->
     if layer.source.is_float:
         return clamp_float(at, accumulator, activation)
     source, target = at.affine(layer.source.tensor), at.affine(at.output_tensor())
-    ranges = accumulator_ranges(at, layer.taps, layer.bias_values.astype(np.int64), source.zero_point)
+    reach = accumulator_reach(at, layer.taps, layer.bias_values.astype(np.int64), source.zero_point)
     scales = (source, layer.weight_scales, target)
-    return rescale_accumulator(at, accumulator, ranges, scales, activation)
+    return rescale_accumulator(at, accumulator, reach, scales, activation)

@@ -37,28 +37,20 @@ class _Form:
     role: str
 
 
-def convert_sum(at: Conversion, operation: ir.Operation) -> None:
-    """ADD or SUB, on int8 at a common scale with 20 more bits."""
-
-    def form(first: float, second: float, output: float) -> _Form:
-        *factors, factor = prepare_sum(at.operator.kind, first, second, output)
-        return _Form((factors[0], factors[1]), LEFT_SHIFT, factor, operator.add, "sum")
-
-    _convert(at, operation, form)
+def sum_form(at: Conversion, first: float, second: float, output: float) -> _Form:
+    """ADD or SUB, at a common scale with 20 more bits."""
+    *factors, factor = prepare_sum(at.operator.kind, first, second, output)
+    return _Form((factors[0], factors[1]), LEFT_SHIFT, factor, operator.add, "sum")
 
 
-def convert_product(at: Conversion, operation: ir.Operation) -> None:
-    """MUL, on int8 of both operands without their zero points."""
-
-    def form(first: float, second: float, output: float) -> _Form:
-        factor = prepare_product(first, second, output, at.numerics)
-        return _Form((_IDENTITY, _IDENTITY), 0, factor, operator.mul, "product")
-
-    _convert(at, operation, form)
+def product_form(at: Conversion, first: float, second: float, output: float) -> _Form:
+    """MUL, of both operands without their zero points."""
+    factor = prepare_product(first, second, output, at.numerics)
+    return _Form((_IDENTITY, _IDENTITY), 0, factor, operator.mul, "product")
 
 
-def _convert(
-    at: Conversion, operation: ir.Operation, form_of: Callable[[float, float, float], _Form]
+def convert_binary(
+    at: Conversion, operation: ir.Operation, int8: Callable[[Conversion, float, float, float], _Form]
 ) -> None:
     """An operator of two operands with a fused activation; its form on int8 depends on the scales."""
     at.require_counts((2,))
@@ -71,12 +63,12 @@ def _convert(
         at.define(clamp_float(at, at.emit(operation, operands, "unclamped"), activation))
         return
     one, two, target = at.affine(first.tensor), at.affine(second.tensor), at.affine(at.output_tensor())
-    form = form_of(one.scale, two.scale, target.scale)
+    form = int8(at, one.scale, two.scale, target.scale)
     left, left_reach = _widened(at, first, form.factors[0], form.left_shift, "first")
     right, right_reach = _widened(at, second, form.factors[1], form.left_shift, "second")
     result = at.emit(operation, (left, right), form.role)
     reach = form.reach(left_reach, right_reach)
-    factor = checked_multiplier(at, form.output, -reach, reach)
+    factor = checked_multiplier(at, form.output, reach)
     rescaled = rescale(at, result, [factor], 0, target.zero_point, ir.DType.I8, "rescaled")
     at.define(clamp_activation(at, rescaled, activation, target))
 

@@ -21,7 +21,7 @@ from bytewright.frontends.tflite.conversion import (
 )
 from bytewright.frontends.tflite.flatbuffer import DamagedError
 from bytewright.frontends.tflite.limits import check_cost
-from bytewright.frontends.tflite.model import OperatorRecord, TensorRecord
+from bytewright.frontends.tflite.model import ModelRecord, OperatorRecord, TensorRecord
 from bytewright.frontends.tflite.names import port_names
 from bytewright.frontends.tflite.reader import load_file, read_model
 from bytewright.frontends.tflite.survey import MOST_PLACES, survey
@@ -50,7 +50,7 @@ def import_content(
     check_cost(model, file_name)
     inputs = port_names(tuple((index, model.tensors[index].name) for index in model.inputs), "input")
     outputs = port_names(tuple((index, model.tensors[index].name) for index in model.outputs), "output")
-    graph = GraphBuilder(model, file_name, numerics)
+    graph = GraphBuilder(model, file_name, numerics, _has_infinities(model))
     parameters = _parameters(graph, inputs)
     with np.errstate(all="ignore"):
         _convert_operators(graph)
@@ -74,6 +74,12 @@ def import_content(
             }
         ),
     )
+
+
+def _has_infinities(model: ModelRecord) -> bool:
+    """Whether a float32 constant of the model is infinite or not a number."""
+    used = {t.buffer for t in model.tensors if t.element_type == "FLOAT32" and t.has_values}
+    return not all(np.isfinite(np.frombuffer(model.buffers[index], "<f4")).all() for index in used)
 
 
 def _parameters(graph: GraphBuilder, names: tuple[str, ...]) -> tuple[ir.Value, ...]:
@@ -147,19 +153,10 @@ def _convert(graph: GraphBuilder, operator: OperatorRecord) -> None:
 def _results(graph: GraphBuilder, ports: tuple[str, ...]) -> tuple[str, ...]:
     """Names of the results; one may be a parameter, a constant, or stand twice."""
     return tuple(
-        graph.values[index] if index in graph.values else _constant_result(graph, index, port)
+        graph.values.get(index)
+        or graph.name_constant(index, f"{port}/constant", graph.content(graph.model.tensors[index]))
         for port, index in zip(ports, graph.model.outputs, strict=True)
     )
-
-
-def _constant_result(graph: GraphBuilder, index: int, port: str) -> str:
-    """A constant of the file that is a result."""
-    name = f"{port}/constant"
-    data = graph.content(graph.model.tensors[index])
-    graph.constants[name] = data
-    graph.types[name] = data.type
-    graph.values[index] = name
-    return name
 
 
 def _needed(nodes: list[ir.Node], results: tuple[str, ...]) -> tuple[ir.Node, ...]:

@@ -7,7 +7,7 @@ from bytewright.frontends.tflite.conversion import Affine, Conversion, Operand
 from bytewright.frontends.tflite.options import pool_options
 from bytewright.frontends.tflite.windows import spatial_padding
 from bytewright.ops.arithmetic.factors import prepare_mean
-from bytewright.ops.arithmetic.multiplier import INT32_MAX
+from bytewright.ops.arithmetic.multiplier import INT8_MAX, INT8_MIN, INT32_MAX
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
 
@@ -72,7 +72,7 @@ def convert_mean(at: Conversion) -> None:
         at.fail(f"the sum over {count} elements can leave 32 bits", code="BW110")
     scale, zero_point = at.affine(source.tensor)
     target = at.affine(at.output_tensor())
-    low, high = (-128 - zero_point) * count, (127 - zero_point) * count
-    factor = checked_multiplier(at, prepare_mean(scale, target[0], count), low, high)
-    operation = TflMean(axes, keep, zero_point, target[1], factor.multiplier, factor.exponent)
+    reach = count * max(zero_point - INT8_MIN, INT8_MAX - zero_point)
+    factor = checked_multiplier(at, prepare_mean(scale, target.scale, count), reach)
+    operation = TflMean(axes, keep, zero_point, target.zero_point, factor.multiplier, factor.exponent)
     at.define(at.emit(operation, (at.value_of(source),), "mean"))

@@ -17,7 +17,7 @@ from bytewright.frontends.tflite.convolution import (
     convert_depthwise,
     convert_fully_connected,
 )
-from bytewright.frontends.tflite.elementwise import convert_product, convert_sum
+from bytewright.frontends.tflite.elementwise import convert_binary, product_form, sum_form
 from bytewright.frontends.tflite.pooling import convert_mean, convert_pool
 from bytewright.frontends.tflite.quantization import convert_dequantize, convert_quantize
 from bytewright.frontends.tflite.shape import (
@@ -68,7 +68,7 @@ _POOLS = f"tflm: input and output quantised alike; {_CLAMPS}"
 
 OPERATORS: dict[str, TfliteOperator] = {
     "ADD": TfliteOperator(
-        partial(convert_sum, operation=Add()),
+        partial(convert_binary, operation=Add(), int8=sum_form),
         "AddOptions",
         f"broadcasting; {_CLAMPS}",
         int8_cost_ms=1.4,
@@ -116,7 +116,7 @@ OPERATORS: dict[str, TfliteOperator] = {
     ),
     "MEAN": TfliteOperator(convert_mean, "ReducerOptions", "constant axes", cost_ms=2.0),
     "MUL": TfliteOperator(
-        partial(convert_product, operation=Mul()),
+        partial(convert_binary, operation=Mul(), int8=product_form),
         "MulOptions",
         f"broadcasting; {_CLAMPS}",
         int8_cost_ms=1.2,
@@ -148,7 +148,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         cost_ms=1.5,
     ),
     "SUB": TfliteOperator(
-        partial(convert_sum, operation=Sub()),
+        partial(convert_binary, operation=Sub(), int8=sum_form),
         "SubOptions",
         f"broadcasting; {_CLAMPS}",
         int8_cost_ms=1.4,
