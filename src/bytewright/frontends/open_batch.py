@@ -24,8 +24,9 @@ def open_batch(module: ir.Module, batch_max: int) -> ir.Module:
             input, or a tensor gets more elements than kernels can count.
     """
     function = module.graph
-    symbol = ir.Symbol(unique_name(BATCH, set(ir.value_types(module.graph, module.constants))), 1, batch_max)
-    opening = _Opening(symbol, ir.value_types(function, module.constants))
+    types = ir.value_types(function, module.constants)
+    symbol = ir.Symbol(unique_name(BATCH, set(types)), 1, batch_max)
+    opening = _Opening(symbol, types)
     collector = Collector()
     parameters: list[ir.Value] = []
     for value in function.parameters:
@@ -39,7 +40,8 @@ def open_batch(module: ir.Module, batch_max: int) -> ir.Module:
     collector.stop_if_any()
     for port, name in zip(module.outputs, function.results, strict=True):
         if symbol not in opening.types[name].shape:
-            raise _without_batch(module, port)
+            message = f"output '{port.name}' depends on no input, so it has no batch"
+            raise compile_error("BW111", message, help=WITHOUT_BATCH, where=module.name)
     _check_sizes(module, [*parameters, *(value for node in nodes for value in node.outputs)], symbol)
     opened = ir.Function(function.name, tuple(parameters), tuple(nodes), function.results)
     return replace(
@@ -47,15 +49,6 @@ def open_batch(module: ir.Module, batch_max: int) -> ir.Module:
         functions=(opened,),
         inputs=_ports(module.inputs, [value.name for value in parameters], opening.types),
         outputs=_ports(module.outputs, function.results, opening.types),
-    )
-
-
-def _without_batch(module: ir.Module, port: ir.Port) -> CompileError:
-    return compile_error(
-        "BW111",
-        f"output '{port.name}' depends on no input, so it has no batch",
-        help=WITHOUT_BATCH,
-        where=module.name,
     )
 
 
@@ -101,7 +94,7 @@ class _Opening:
     def node(self, node: ir.Node) -> ir.Node:
         """The node on operands with an open batch; one that depends on no input stays as it is."""
         operands = tuple(self.types[name] for name in node.inputs)
-        if not any(self._is_open(operand) for operand in operands):
+        if not any(self.symbol in operand.shape for operand in operands):
             return node
         wanted = tuple(self._opened(value.type) for value in node.outputs)
         operation = node.operation.with_batch(self.symbol)
@@ -121,9 +114,6 @@ class _Opening:
     def _opened(self, type_: ir.TensorType) -> ir.TensorType:
         shape: tuple[ir.Extent, ...] = (self.symbol, *type_.shape[1:])
         return replace(type_, shape=shape)
-
-    def _is_open(self, type_: ir.TensorType) -> bool:
-        return self.symbol in type_.shape
 
     def _defined(self, value: ir.Value) -> ir.Value:
         self.types[value.name] = value.type

@@ -95,9 +95,8 @@ def _faults_of_ports(module: ir.Module) -> list[tuple[object, str]]:
             continue
         for port, buffer in zip(ports, buffers, strict=True):
             if (port.type.shape, port.type.dtype) != (buffer.shape, buffer.dtype):
-                of_port = f"{border.value} '{port.name}' is {_described(port)}"
-                shape = f"{ir.format_shape(buffer.shape)}x{buffer.dtype.value}".removeprefix("x")
-                faults.append((port, f"{of_port}, '{buffer.name}' of the entry is {shape}"))
+                of_port = f"{border.value} '{port.name}' is {_described(port.type)}"
+                faults.append((port, f"{of_port}, '{buffer.name}' of the entry is {_described(buffer)}"))
     for port in (*module.inputs, *module.outputs):
         if not is_c_name(port.name):
             meant = c_name(port.name, "port")
@@ -105,5 +104,5 @@ def _faults_of_ports(module: ir.Module) -> list[tuple[object, str]]:
     return faults
 
 
-def _described(port: ir.Port) -> str:
-    return f"{ir.format_shape(port.type.shape)}x{port.type.dtype.value}".removeprefix("x")
+def _described(stated: ir.TensorType | ir.Buffer) -> str:
+    return f"{ir.format_shape(stated.shape)}x{stated.dtype.value}".removeprefix("x")

@@ -4,9 +4,7 @@ What the text leaves open is filled in: the ports of a module that states none a
 calls and operators that come from no model get the line of the text as their place.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from bytewright import ir
@@ -127,17 +125,19 @@ def _with_ports(module: ir.Module) -> ir.Module:
     if module.inputs or module.outputs:
         return module
     if module.entries:
-        ports = partial(_ports_of_entry, module.main)
-        return replace(module, inputs=ports(ir.Border.INPUT), outputs=ports(ir.Border.OUTPUT))
+        inputs, outputs = (
+            _ports_of_entry(module.main, border) for border in (ir.Border.INPUT, ir.Border.OUTPUT)
+        )
+        return replace(module, inputs=inputs, outputs=outputs)
     graph = module.graph
-    types = {value.name: value for value in graph.parameters}
-    types |= {value.name: value for node in graph.nodes for value in node.outputs}
-    port: Callable[[str], ir.Port] = lambda name: ir.Port(  # noqa: E731
-        c_name(name, "value"), types[name].type, types[name].quantization
-    )
-    inputs = tuple(port(value.name) for value in graph.parameters)
+    values = [*graph.parameters, *(value for node in graph.nodes for value in node.outputs)]
+    ports = {
+        value.name: ir.Port(c_name(value.name, "value"), value.type, value.quantization) for value in values
+    }
     return replace(
-        module, inputs=inputs, outputs=tuple(port(name) for name in graph.results if name in types)
+        module,
+        inputs=tuple(ports[value.name] for value in graph.parameters),
+        outputs=tuple(ports[name] for name in graph.results if name in ports),
     )
 
 

@@ -213,6 +213,12 @@ class Conversion:
             self.fail(f"the {role} is {operand.tensor.element_type}, not an integer", code="BW105")
         return tuple(int(number) for number in array.astype(np.int64).reshape(-1))
 
+    def axes(self, stated: Sequence[int], rank: int) -> tuple[int, ...]:
+        """Axes that may count from the end and repeat, in ascending order."""
+        fits = all(-rank <= axis < rank for axis in stated)
+        self.require(fits, f"axes {list(stated)} of a tensor of rank {rank}")
+        return tuple(sorted({axis % rank for axis in stated}))
+
     def output_tensor(self, position: int = 0) -> TensorRecord:
         """What the file says of a result."""
         return self.graph.model.tensors[self.operator.outputs[position]]
@@ -366,9 +372,9 @@ class Conversion:
             self.fail("not every result was computed")
         renamed: dict[str, str] = {}
         for position, name in sorted(self.results.items()):
-            final = f"{self.prefix}/out" if len(self.results) == 1 else f"{self.prefix}/out_{position}"
-            if name in self.types and name not in renamed:
-                renamed[name] = final
+            if name in self.types:
+                number = "" if len(self.results) == 1 else f"_{position}"
+                renamed.setdefault(name, f"{self.prefix}/out{number}")
 
         def new_name(name: str) -> str:
             return renamed.get(name, name)
@@ -380,9 +386,3 @@ class Conversion:
         self.graph.types |= {new_name(name): kind for name, kind in self.types.items()}
         for position, name in self.results.items():
             self.graph.values[self.operator.outputs[position]] = new_name(name)
-
-
-def constants_in_order(constants: dict[str, ir.TensorData], used: Sequence[str]) -> tuple[ir.Constant, ...]:
-    """The constants that are used, in the order in which the model came to them."""
-    wanted = frozenset(used)
-    return tuple(ir.Constant(name, data) for name, data in constants.items() if name in wanted)

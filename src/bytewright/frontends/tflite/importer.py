@@ -13,12 +13,7 @@ import numpy as np
 from bytewright import ir
 from bytewright.c_names import model_name
 from bytewright.diagnostics import Collector, CompileError, Diagnostic
-from bytewright.frontends.tflite.conversion import (
-    DTYPES,
-    Conversion,
-    GraphBuilder,
-    constants_in_order,
-)
+from bytewright.frontends.tflite.conversion import DTYPES, Conversion, GraphBuilder
 from bytewright.frontends.tflite.flatbuffer import DamagedError
 from bytewright.frontends.tflite.limits import check_cost
 from bytewright.frontends.tflite.model import ModelRecord, OperatorRecord, TensorRecord
@@ -56,11 +51,11 @@ def import_content(
         _convert_operators(graph)
     results = _results(graph, outputs)
     nodes = _needed(graph.nodes, results)
-    used = [*results, *(name for node in nodes for name in node.inputs)]
+    used = {*results, *(name for node in nodes for name in node.inputs)}
     return ir.Module(
         name=name or model_name(Path(file_name).stem),
         functions=(ir.Function("main", parameters, nodes, results),),
-        constants=constants_in_order(graph.constants, used),
+        constants=tuple(ir.Constant(name, data) for name, data in graph.constants.items() if name in used),
         inputs=tuple(ir.Port(value.name, value.type, value.quantization) for value in parameters),
         outputs=tuple(
             ir.Port(port, graph.types[result], _quantization(model.tensors[index]))

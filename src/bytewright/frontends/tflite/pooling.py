@@ -57,12 +57,7 @@ def convert_mean(at: Conversion) -> None:
     keep = at.options.boolean(0)
     source = at.activation_operand(0, "input")
     at.require_same_dtype(source)
-    rank = len(source.shape)
-    stated = at.integers_operand(1, "axes")
-    at.require(
-        all(-rank <= axis < rank for axis in stated), f"axes {list(stated)} of a tensor of rank {rank}"
-    )
-    axes = tuple(sorted({axis % rank for axis in stated}))
+    axes = at.axes(at.integers_operand(1, "axes"), len(source.shape))
     if source.is_float:
         at.define(at.emit(TflMean(axes, keep), (at.value_of(source),), "mean"))
         return

@@ -103,11 +103,8 @@ def convert_squeeze(at: Conversion) -> None:
     source = at.operand(0, "input")
     rank = len(source.shape)
     stated = at.options.numbers(0, "<i4")
-    at.require(
-        all(-rank <= axis < rank for axis in stated), f"axes {list(stated)} of a tensor of rank {rank}"
-    )
-    axes = {axis % rank for axis in stated} or {axis for axis in range(rank) if source.shape[axis] == 1}
-    at.require(all(source.shape[axis] == 1 for axis in axes), f"axes {sorted(axes)} are not all of extent 1")
+    axes = at.axes(stated, rank) or tuple(axis for axis in range(rank) if source.shape[axis] == 1)
+    at.require(all(source.shape[axis] == 1 for axis in axes), f"axes {list(axes)} are not all of extent 1")
     shape = tuple(extent for axis, extent in enumerate(source.shape) if axis not in axes)
     at.define(at.reshape(at.value_of(source), shape))
 

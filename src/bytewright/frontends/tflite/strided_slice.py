@@ -8,13 +8,13 @@ from bytewright.frontends.tflite.shape import emit_slice
 
 @dataclass(frozen=True, slots=True)
 class _Masks:
-    """Bit masks over the positions of begin, end and strides, as StridedSliceOptions has them."""
+    """Positions in begin, end and strides, which StridedSliceOptions has as bit masks in this order."""
 
-    begin: int
-    end: int
-    ellipsis: int
-    new_axis: int
-    shrink_axis: int
+    begin: frozenset[int]
+    end: frozenset[int]
+    ellipsis: frozenset[int]
+    new_axis: frozenset[int]
+    shrink_axis: frozenset[int]
 
 
 @dataclass(slots=True)
@@ -38,17 +38,16 @@ class _Selection:
 def convert_strided_slice(at: Conversion) -> None:
     """STRIDED_SLICE with constant begin, end and strides."""
     at.require_counts((4,))
-    masks = _Masks(*(at.options.integer(slot) for slot in range(5)))
+    stated = [at.options.integer(slot) for slot in range(5)]
     end_is_size = at.options.boolean(5)
     source = at.operand(0, "input")
     ranges = [at.integers_operand(i + 1, role) for i, role in enumerate(("begin", "end", "strides"))]
     positions = len(ranges[0])
-    at.require(
-        all(len(numbers) == positions for numbers in ranges), "begin, end and strides differ in length"
-    )
+    at.require(len(set(map(len, ranges))) == 1, "begin, end and strides differ in length")
     at.require(0 not in ranges[2], "a stride is 0")
     if end_is_size:
         ranges[1] = tuple(begin + size for begin, size in zip(ranges[0], ranges[1], strict=True))
+    masks = _Masks(*(frozenset(i for i in range(positions) if mask >> i & 1) for mask in stated))
     selection = _select(at, source.shape, masks, ranges)
     at.require(min(selection.size, default=1) >= 1, f"the slice {selection.size} has no elements")
     sliced = emit_slice(
@@ -62,18 +61,16 @@ def _select(
 ) -> _Selection:
     """Walks the positions of begin, end and strides along the input's axes."""
     begin, end, strides = ranges
-    num_new = sum(_bit(masks.new_axis, i) and not _bit(masks.ellipsis, i) for i in range(len(begin)))
-    num_ellipses = sum(_bit(masks.ellipsis, i) for i in range(len(begin)))
-    at.require(num_ellipses <= 1, "there is more than one ellipsis")
-    named = len(begin) - num_new - num_ellipses
+    at.require(len(masks.ellipsis) <= 1, "there is more than one ellipsis")
+    named = len(begin) - len(masks.new_axis | masks.ellipsis)
     at.require(named <= len(shape), f"{named} positions for {len(shape)} axes")
     selection, axis = _Selection(), 0
     for i in range(len(begin)):
-        if _bit(masks.ellipsis, i):
+        if i in masks.ellipsis:
             for extent in shape[axis : axis + len(shape) - named]:
                 selection.take(0, extent, 1)
             axis += len(shape) - named
-        elif _bit(masks.new_axis, i):
+        elif i in masks.new_axis:
             selection.shape.append(1)
         else:
             _take_range(at, selection, shape[axis], masks, i, (begin[i], end[i], strides[i]))
@@ -93,18 +90,13 @@ def _take_range(
 ) -> None:
     """One axis: begin, end and stride as Python's slices have them, or one element where the axis shrinks."""
     begin, end, stride = span
-    if _bit(masks.shrink_axis, position):
-        begin = 0 if _bit(masks.begin, position) else begin
+    if position in masks.shrink_axis:
+        begin = 0 if position in masks.begin else begin
         at.require(stride > 0, "an axis shrinks with a negative stride")
         at.require(-extent <= begin < extent, f"element {begin} of an axis of extent {extent}")
         selection.take(begin % extent, 1, 1, keep_axis=False)
         return
-    first = None if _bit(masks.begin, position) else begin
-    last = None if _bit(masks.end, position) else end
+    first = None if position in masks.begin else begin
+    last = None if position in masks.end else end
     taken = range(*slice(first, last, stride).indices(extent))
     selection.take(taken.start if taken else 0, len(taken), stride)
-
-
-def _bit(mask: int, position: int) -> bool:
-    """True if the mask has the position."""
-    return bool(mask >> position & 1)
