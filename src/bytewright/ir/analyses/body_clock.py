@@ -13,7 +13,7 @@ the module does not hold or only declares, and kernels of devices that run no C,
 promises nothing.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from bytewright import ir
@@ -21,6 +21,21 @@ from bytewright.ir.walk import loaded_buffers, regions
 from bytewright.target.model import Target
 
 Interval = tuple[int, int]  # half-open
+
+
+class Needs(dict[str, Interval]):
+    """When each buffer is needed, by name: from the first tick that touches it to the last."""
+
+    def touch(self, name: str, interval: Interval) -> None:
+        """Ticks in which the buffer is touched."""
+        known = self.get(name, interval)
+        self[name] = (min(known[0], interval[0]), max(known[1], interval[1]))
+
+    def turn(self, loop: Interval, own: Collection[str]) -> None:
+        """What a loop uses is needed for all of it, but for what each turn has for its own."""
+        for name, (_, upper) in self.items():
+            if upper > loop[0] and name not in own:
+                self.touch(name, loop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +82,7 @@ def _clock_of(kernel: ir.PrimFunc, clocks: Mapping[str, BodyClock]) -> BodyClock
     names = [parameter.buffer.name for parameter in kernel.buffer_parameters]
     reader = _BodyReader(clocks)
     reader.sequence(kernel.body)
-    num_ticks, intervals = _condensed(
-        {name: reader.intervals[name] for name in names if name in reader.intervals}
-    )
+    num_ticks, intervals = _condensed({name: reader.needs[name] for name in names if name in reader.needs})
     return BodyClock(
         num_ticks,
         tuple(
@@ -106,11 +119,10 @@ class _BodyReader:
 
     clocks: Mapping[str, BodyClock]
     tick: int = 0
-    intervals: dict[str, Interval] = field(default_factory=dict[str, Interval])
+    needs: Needs = field(default_factory=Needs)
     shown: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    private: set[str] = field(
-        default_factory=set[str]
-    )  # to loops that were read: nothing outside of them uses it
+    # To loops that were read: nothing outside of them uses it.
+    private: set[str] = field(default_factory=set[str])
 
     def sequence(self, sequence: ir.Seq) -> None:
         for statement in sequence.statements:
@@ -147,9 +159,7 @@ class _BodyReader:
         self._tick(loaded)  # in C, the end is computed again before each turn
         self.sequence(loop.body)
         self.private.update(buffer.name for buffer in loop.private)
-        for name, (lower, upper) in self.intervals.items():
-            if upper > first and name not in self.private:
-                self.intervals[name] = (min(lower, first), max(upper, self.tick))
+        self.needs.turn((first, self.tick), self.private)
 
     def _call(self, call: ir.Call) -> None:
         clock = self.clocks.get(call.callee)
@@ -170,8 +180,7 @@ class _BodyReader:
 
     def _touch(self, name: str, lower: int, upper: int) -> None:
         for root in self._roots(name):
-            known = self.intervals.get(root, (lower, upper))
-            self.intervals[root] = (min(known[0], lower), max(known[1], upper))
+            self.needs.touch(root, (lower, upper))
 
     def _roots(self, name: str) -> tuple[str, ...]:
         """What a name stands for: what a view shows, or the buffer itself."""

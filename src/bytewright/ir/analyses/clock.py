@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from bytewright import ir
 from bytewright.diagnostics import InternalError
-from bytewright.ir.analyses.body_clock import BodyClock, Interval, body_clocks
+from bytewright.ir.analyses.body_clock import BodyClock, Interval, Needs, body_clocks
 from bytewright.ir.analyses.touch import Touch, Touches, TouchTable, touch_table, united
 from bytewright.target.model import Target
 
@@ -105,20 +105,18 @@ def read_clock(module: ir.Module, target: Target, entry: ir.PrimFunc | None = No
     kernels = {kernel.name: kernel for kernel in module.kernels}
     reader = _Reader(kernels, body_clocks(module, target), entry.device, touch_table(module, target))
     reader.sequence(entry.body)
-    parameters = entry.buffer_parameters
-    allocations = {allocation.buffer.name: allocation for allocation in reader.allocations}
-    buffers = [definition.buffer for definition in (*parameters, *reader.allocations)]
-    for definition in (*parameters, *reader.allocations):
+    definitions = (*entry.buffer_parameters, *reader.allocations)
+    for definition in definitions:
         reader.extend(definition)
     live = [
         LiveBuffer(
-            buffer,
-            allocations.get(buffer.name),
-            *reader.lifetimes[buffer.name],
-            reader.touches[buffer.name],
+            definition.buffer,
+            definition if isinstance(definition, ir.Allocate) else None,
+            *reader.lifetimes[definition.buffer.name],
+            reader.touches[definition.buffer.name],
         )
-        for buffer in buffers
-        if buffer.name in reader.lifetimes
+        for definition in definitions
+        if definition.buffer.name in reader.lifetimes
     ]
     return Timeline(tuple(reader.steps), tuple(live), tuple(reader.loops))
 
@@ -134,7 +132,7 @@ class _Reader:
     loops: list[Loop] = field(default_factory=list[Loop])
     allocations: list[ir.Allocate] = field(default_factory=list[ir.Allocate])
     arena_of: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    lifetimes: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+    lifetimes: Needs = field(default_factory=Needs)
     touches: dict[str, Touches] = field(default_factory=dict[str, Touches])
 
     def sequence(self, sequence: ir.Seq) -> None:
@@ -166,20 +164,17 @@ class _Reader:
         first, num_allocations, num_steps = self.tick, len(self.allocations), len(self.steps)
         self.sequence(loop.body)
         inside = tuple(allocation.buffer.name for allocation in self.allocations[num_allocations:])
-        born_inside = set(inside)
         if len(self.steps) > num_steps:
             self.loops.append(Loop((num_steps, len(self.steps) - 1), inside))
-        if loop.kind is ir.LoopKind.PARALLEL and born_inside:
+        if loop.kind is ir.LoopKind.PARALLEL and inside:
             raise InternalError(f"buffers are allocated inside the parallel loop '{loop.variable.name}'")
-        for name, (lower, upper) in self.lifetimes.items():
-            if name not in born_inside and upper > first:
-                self.lifetimes[name] = (min(lower, first), max(upper, self.tick))
+        self.lifetimes.turn((first, self.tick), set(inside))
 
     def _call(self, call: ir.Call) -> None:
         kernel, clock = self.kernels.get(call.callee), self.clocks.get(call.callee)
         num_ticks = 1 if clock is None else clock.num_ticks
         ticks = (self.tick, self.tick + 1 + num_ticks + 1)
-        needed: dict[str, Interval] = {}
+        needed = Needs()
         for index, argument in enumerate(call.arguments):
             if not isinstance(argument, ir.Region):
                 continue
@@ -190,10 +185,10 @@ class _Reader:
             for reached in (name, *arenas):
                 if arenas:  # held throughout, whenever it is used
                     interval = (ticks[0] + 1, ticks[1] - 1)
-                needed[reached] = _hull(needed.get(reached, interval), interval)
+                needed.touch(reached, interval)
                 self.touches[reached] = united(self.touches.get(reached, ()), touches)
-        for name, (lower, upper) in needed.items():
-            self._touch(name, lower, upper)
+        for name, interval in needed.items():
+            self.lifetimes.touch(name, interval)
         device = kernel.device if kernel else self.device
         self.steps.append(Step(len(self.steps), ticks, call, device, tuple(needed.items())))
         self.tick = ticks[1]
@@ -206,20 +201,13 @@ class _Reader:
         name, border = definition.buffer.name, ir.border_of(definition)
         if border is None or (isinstance(definition, ir.BufferParameter) and name not in self.lifetimes):
             return
-        start, end = (0, 1) if border is ir.Border.INPUT else (max(self.tick - 1, 0), max(self.tick, 1))
-        self._touch(name, start, end)
+        end = max(self.tick, 1)
+        self.lifetimes.touch(name, (0, 1) if border is ir.Border.INPUT else (end - 1, end))
         own = Touch(self.device, f"the application touches it on device '{self.device}'")
         self.touches[name] = united(self.touches.get(name, ()), (own,))
-
-    def _touch(self, name: str, lower: int, upper: int) -> None:
-        self.lifetimes[name] = _hull(self.lifetimes.get(name, (lower, upper)), (lower, upper))
 
 
 def _in_call(interval: Interval | None, ticks: Interval) -> Interval:
     """When an argument is needed; what the body never touches still has an address, and bytes while it is read."""
     first = ticks[0]
     return (first, first + 1) if interval is None else (first + 1 + interval[0], first + 1 + interval[1])
-
-
-def _hull(first: Interval, second: Interval) -> Interval:
-    return min(first[0], second[0]), max(first[1], second[1])
