@@ -77,21 +77,19 @@ def _refusal(use: StackUse, module: Module, target: Target) -> Diagnostic:
 
 def stack_uses(module: Module, target: Target) -> tuple[StackUse, ...]:
     """Adds up the stack along every path, whatever the limits; the contexts of the entry's device come first."""
+    device_of = {function.name: function.device for function in (*module.kernels, *module.entries)}
     worst: dict[str, _Worst] = {}
-    kernels = {kernel.name: kernel for kernel in module.kernels}
     # Kernels stand callees first, so each function finds its callees finished; no recursion can be expressed.
     for function in (*module.kernels, *module.entries):
         if function.external is not None:
-            worst[function.name] = _Worst(
-                0, target.external_stack_bytes(function.name) or 0, (function.name,)
-            )
+            worst[function.name] = _of_external(function.name, module, target)
             continue
-        worst[function.name] = _worst_of(function, _callees(function), worst, kernels, target)
-    for entry in module.entries:
-        pair = _pair(entry, module, target)
-        if pair:
-            worst |= pair
-            worst[entry.name] = _worst_of(entry, [*_callees(entry), *pair], worst, kernels, target)
+        callees = [
+            worst[name] if name in worst else _of_external(name, module, target)
+            for name in (*_callees(function), *_requesters(function, module))
+            if device_of.get(name, function.device) == function.device  # others are on another stack
+        ]
+        worst[function.name] = _worst_of(function, callees, target)
     own = target.device(module.entries[0].device)
     uses: list[StackUse] = []
     for device in (own, *(device for device in target.devices if device is not own)):
@@ -123,14 +121,15 @@ def _first_on(device: Device, module: Module) -> list[str]:
     return list(dict.fromkeys(firsts))
 
 
-def _pair(entry: PrimFunc, module: Module, target: Target) -> dict[str, _Worst]:
-    """The functions that an entry requests memory with: the application's where it declares them, or the bundle's."""
-    if not any(allocation.storage.arena is not None for allocation in allocations(entry)):
-        return {}
-    return {
-        name: _Worst(0, _external_bytes(name, module, target), (name,))
-        for name in backend_functions(module.name)
-    }
+def _requesters(function: PrimFunc, module: Module) -> tuple[str, ...]:
+    """What an entry requests memory with: functions of the application where it declares them, or of the bundle."""
+    if all(allocation.storage.arena is None for allocation in allocations(function)):
+        return ()
+    return backend_functions(module.name)
+
+
+def _of_external(name: str, module: Module, target: Target) -> _Worst:
+    return _Worst(0, _external_bytes(name, module, target), (name,))
 
 
 def _external_bytes(name: str, module: Module, target: Target) -> int:
@@ -141,22 +140,8 @@ def _external_bytes(name: str, module: Module, target: Target) -> int:
     return declared or 0
 
 
-def _worst_of(
-    function: PrimFunc,
-    callee_names: list[str],
-    worst: dict[str, _Worst],
-    kernels: dict[str, PrimFunc],
-    target: Target,
-) -> _Worst:
+def _worst_of(function: PrimFunc, callees: list[_Worst], target: Target) -> _Worst:
     own, allowance = array_bytes(function), target.device(function.device).stack_allowance_per_call_bytes
-    callees: list[_Worst] = []
-    for name in callee_names:
-        if name in kernels and kernels[name].device != function.device:
-            continue  # on another stack
-        if name in worst:
-            callees.append(worst[name])
-        else:
-            callees.append(_Worst(0, target.external_stack_bytes(name) or 0, (name,)))
     deepest = max(callees, key=lambda callee: callee.total_bytes, default=_NOTHING)
     return _Worst(
         own + deepest.planned_bytes,
