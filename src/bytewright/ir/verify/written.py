@@ -12,8 +12,8 @@ A function that the module does not hold writes what it is given.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import assert_never
+from dataclasses import dataclass, replace
+from typing import TypeVar, assert_never
 
 import numpy as np
 
@@ -29,11 +29,12 @@ from bytewright.ir.analyses.affine import (
     num_turns,
     runs_of,
 )
-from bytewright.ir.analyses.ranges import Range
+from bytewright.ir.analyses.arguments import buffer_arguments, scalar_arguments
 from bytewright.ir.symbols import symbols_of
 from bytewright.ir.verify.violation import INVALID, UNWRITTEN, Violation
-from bytewright.ir.walk import expressions, operands, walk_expression, walk_statements
+from bytewright.ir.walk import calls, expressions, operands, walk_expression
 
+_Side = TypeVar("_Side")
 _UNKNOWN = ir.Var("", ir.DType.I32)  # an index of which nothing is known
 MAX_PLACES = 1 << 12  # that a part of a parameter is passed to from one call
 MAX_ELEMENTS = 1 << 26  # of larger buffers elements are not told apart
@@ -69,31 +70,22 @@ class _Summary:
 
 
 _NOT_YET = _Summary({}, frozenset(), {})
-_Key = tuple[
-    str, tuple[int | None, ...]
-]  # a kernel, and the values of its scalar parameters where they are known
+# A kernel, and the values of its scalar parameters where they are known.
+_Key = tuple[str, tuple[int | None, ...]]
 
 
-@dataclass(slots=True)
 class _Program:
     """The module, what its kernels do with the scalars of some call, and what is wrong."""
 
-    module: ir.Module
-    violations: list[Violation] = field(default_factory=list[Violation])  # of what is looked at
-    found: dict[_Key | None, list[Violation]] = field(default_factory=dict[_Key | None, list[Violation]])
-    summaries: dict[_Key, _Summary] = field(default_factory=dict[_Key, _Summary])
-    kernels: dict[str, ir.PrimFunc] = field(default_factory=dict[str, ir.PrimFunc])
-    budget: int = MAX_TURN_ELEMENTS
-    callers: frozenset[str] = frozenset()
-    wanted: list[_Key] = field(default_factory=list[_Key])
-
-    def __post_init__(self) -> None:
-        self.kernels = {kernel.name: kernel for kernel in self.module.kernels}
-        self.callers = frozenset(
-            kernel.name
-            for kernel in self.module.kernels
-            if any(isinstance(statement, ir.Call) for statement in walk_statements(kernel.body))
-        )
+    def __init__(self, module: ir.Module) -> None:
+        self.module = module
+        self.kernels = {kernel.name: kernel for kernel in module.kernels}
+        self.callers = {kernel.name for kernel in module.kernels if calls(kernel)}
+        self.summaries: dict[_Key, _Summary] = {}
+        self.found: dict[_Key | None, list[Violation]] = {}
+        self.violations: list[Violation] = []  # of what is looked at
+        self.wanted: list[_Key] = []
+        self.budget = MAX_TURN_ELEMENTS
 
     def settle(self) -> None:
         """Looks at the entry, and before it at all that it calls: no recursion, however deep calls go.
@@ -159,13 +151,16 @@ class _Program:
 
 def _summary_of_external(kernel: ir.PrimFunc) -> _Summary:
     """A function of the application reads and writes all elements that its prototype lets it."""
-    parameters = [p for p in kernel.buffer_parameters if p.role is not ir.ParameterRole.SCRATCH]
-    masks = {p.buffer.name: np.ones(ir.num_elements(p.buffer), dtype=np.bool_) for p in parameters}
-    read, written = (
-        {p.buffer.name: masks[p.buffer.name].copy() for p in parameters if p.access is not other}
-        for other in (ir.Access.WRITE, ir.Access.READ)
-    )
-    return _Summary(read, frozenset(read), written)
+
+    def all_but(access: ir.Access) -> dict[str, Mask]:
+        return {
+            p.buffer.name: np.ones(ir.num_elements(p.buffer), np.bool_)
+            for p in kernel.buffer_parameters
+            if p.role is not ir.ParameterRole.SCRATCH and p.access is not access
+        }
+
+    read = all_but(ir.Access.WRITE)
+    return _Summary(read, frozenset(read), all_but(ir.Access.READ))
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,37 +250,48 @@ class _Function:
                 assert_never(statement)
 
     def loop(self, loop: ir.For, ranges: Ranges) -> None:
-        turns = self.turns(loop, ranges)
-        if turns is not None and turns[1] < turns[0]:
+        every = self.every_turn(loop, ranges)
+        if every is None:
             return
         begin = self.definitions.range_of(loop.begin, ranges)
-        first = begin if begin is not None and begin[0] == begin[1] else None
+        first = {loop.variable.name: begin} if begin is not None and begin[0] == begin[1] else {}
         self.depth += 1
-        self.run(loop.body, _with(ranges, loop.variable.name, first))
+        self.run(loop.body, {**ranges, **first})
         self.depth -= 1
-        every = _with(ranges, loop.variable.name, turns)
         self.collect(loop.body, every, self.written)
         if self.depth == 0:
             self.check_inside(loop.body, every)
 
-    def turns(self, loop: ir.For, ranges: Ranges) -> Range | None:
-        """The values of a loop's variable, if they are the same in every turn of the loops around it."""
+    def every_turn(self, loop: ir.For, ranges: Ranges) -> Ranges | None:
+        """The ranges in all turns of a loop together, or None if it has no turn.
+
+        The variable is among them if its values are the same in every turn of the loops around it.
+        """
         begin, end = (self.definitions.range_of(bound, ranges) for bound in (loop.begin, loop.end))
         if begin is None or end is None or begin[0] != begin[1] or end[0] != end[1]:
-            return None
-        return begin[0], end[0] - 1
+            return ranges
+        return {**ranges, loop.variable.name: (begin[0], end[0] - 1)} if begin[0] < end[0] else None
+
+    def possible(self, condition: ir.Expr, sides: tuple[_Side, _Side], ranges: Ranges) -> tuple[_Side, ...]:
+        """Of what is where a condition holds and what is elsewhere, that which may be: both, if that is not known."""
+        truth = self.definitions.truth_of(condition, ranges)
+        return sides if truth is None else sides[:1] if truth else sides[1:]
+
+    def sides(self, statement: ir.If, ranges: Ranges) -> tuple[ir.Seq, ...]:
+        """The sides of a branch that may be taken."""
+        both = (statement.then, statement.otherwise or ir.Seq(()))
+        return self.possible(statement.condition, both, ranges)
 
     def branch(self, statement: ir.If, ranges: Ranges) -> None:
-        truth = self.definitions.truth_of(statement.condition, ranges)
-        otherwise = statement.otherwise or ir.Seq(())
-        if truth is not None:
-            self.run(statement.then if truth else otherwise, ranges)
+        sides = self.sides(statement, ranges)
+        if len(sides) == 1:
+            self.run(sides[0], ranges)
             return
         before = {name: mask.copy() for name, mask in self.written.items()}
         self.guarded += 1
-        self.run(statement.then, ranges)
+        self.run(sides[0], ranges)
         then, self.written = self.written, before
-        self.run(otherwise, ranges)
+        self.run(sides[1], ranges)
         self.guarded -= 1
         join = np.logical_and if self.depends_on_data(statement.condition) else np.logical_or
         for name, mask in self.written.items():
@@ -300,9 +306,9 @@ class _Function:
                 case ir.Seq():
                     self.collect(statement, ranges, into)
                 case ir.For():
-                    turns = self.turns(statement, ranges)
-                    if turns is None or turns[0] <= turns[1]:
-                        self.collect(statement.body, _with(ranges, statement.variable.name, turns), into)
+                    every = self.every_turn(statement, ranges)
+                    if every is not None:
+                        self.collect(statement.body, every, into)
                 case ir.If():
                     self.collect_branch(statement, ranges, into)
                 case ir.Store() | ir.Call():
@@ -313,24 +319,22 @@ class _Function:
                     assert_never(statement)
 
     def collect_branch(self, statement: ir.If, ranges: Ranges, into: dict[str, Mask]) -> None:
-        truth = self.definitions.truth_of(statement.condition, ranges)
-        otherwise = statement.otherwise or ir.Seq(())
-        if truth is not None:
-            self.collect(statement.then if truth else otherwise, ranges, into)
+        sides = self.sides(statement, ranges)
+        if len(sides) == 1:
+            self.collect(sides[0], ranges, into)
         elif not self.depends_on_data(statement.condition):
             self.collect_turns(statement, ranges, into)
         else:
-            sides = [{name: np.zeros_like(mask) for name, mask in into.items()} for _ in range(2)]
-            self.collect(statement.then, ranges, sides[0])
-            self.collect(otherwise, ranges, sides[1])
+            written = [{name: np.zeros_like(mask) for name, mask in into.items()} for _ in sides]
+            for side, masks in zip(sides, written, strict=True):
+                self.collect(side, ranges, masks)
             for name, mask in into.items():
-                np.logical_or(mask, sides[0][name] & sides[1][name], out=mask)
+                np.logical_or(mask, written[0][name] & written[1][name], out=mask)
 
     def collect_turns(self, statement: ir.If, ranges: Ranges, into: dict[str, Mask]) -> None:
         """What a branch on loop variables writes: at most what either side does, and turn by turn if that is more."""
-        sides = (statement.then, statement.otherwise or ir.Seq(()))
         most = {name: mask.copy() for name, mask in into.items()}
-        for side in sides:
+        for side in self.sides(statement, ranges):
             self.collect(side, ranges, most)
         if all(np.array_equal(mask, most[name]) for name, mask in into.items()):
             return
@@ -342,10 +346,8 @@ class _Function:
             return
         self.program.budget -= cost
         for turn in each_turn(names, ranges):
-            truth = self.definitions.truth_of(statement.condition, turn)
-            for side, when in zip(sides, (True, False), strict=True):
-                if truth in (None, when):
-                    self.collect(side, turn, into)
+            for side in self.sides(statement, turn):
+                self.collect(side, turn, into)
 
     def write(self, statement: ir.Store | ir.Call, ranges: Ranges, into: dict[str, Mask]) -> None:
         for touch in self.writes_of(statement, ranges):
@@ -357,29 +359,21 @@ class _Function:
         if isinstance(statement, ir.Store):
             yield self.element(statement.buffer, statement.indices)
             return
-        summary, callee = self.callee(statement, ranges)
-        for position, argument in enumerate(statement.arguments):
-            if not isinstance(argument, ir.Region):
-                continue
-            if summary is None or callee is None:
-                yield _Touch(argument.buffer, None, _UNKNOWN)
-                continue
-            parameter = callee.parameters[position]
-            if isinstance(parameter, ir.BufferParameter) and parameter.access is not ir.Access.READ:
-                writes = summary.writes.get(parameter.buffer.name)
-                if writes is not None:
-                    yield self.passed(argument, writes)
-
-    def callee(self, call: ir.Call, ranges: Ranges) -> tuple[_Summary | None, ir.PrimFunc | None]:
-        kernel = self.program.kernels.get(call.callee)
+        kernel = self.program.kernels.get(statement.callee)
         if kernel is None:
-            return None, None
-        scalars: list[int | None] = []
-        for parameter, argument in zip(kernel.parameters, call.arguments, strict=True):
-            if isinstance(parameter, ir.ScalarParameter) and isinstance(argument, ir.Expr):
-                known = self.definitions.range_of(argument, ranges)
-                scalars.append(known[0] if known is not None and known[0] == known[1] else None)
-        return self.program.summary(kernel, tuple(scalars)), kernel
+            regions = (argument for argument in statement.arguments if isinstance(argument, ir.Region))
+            yield from (_Touch(region.buffer, None, _UNKNOWN) for region in regions)
+            return
+        writes = self.summary(kernel, statement, ranges).writes
+        for parameter, argument in buffer_arguments(kernel, statement):
+            if parameter.access is not ir.Access.READ and parameter.buffer.name in writes:
+                yield self.passed(argument, writes[parameter.buffer.name])
+
+    def summary(self, kernel: ir.PrimFunc, call: ir.Call, ranges: Ranges) -> _Summary:
+        """What a kernel does at a call."""
+        known = (self.definitions.range_of(a, ranges) for _, a in scalar_arguments(kernel, call))
+        scalars = (r[0] if r is not None and r[0] == r[1] else None for r in known)
+        return self.program.summary(kernel, tuple(scalars))
 
     # Reads
 
@@ -391,17 +385,15 @@ class _Function:
                 case ir.Seq():
                     self.check_inside(statement, ranges)
                 case ir.For():
-                    turns = self.turns(statement, ranges)
-                    if turns is None or turns[0] <= turns[1]:
-                        self.check_inside(statement.body, _with(ranges, statement.variable.name, turns))
+                    every = self.every_turn(statement, ranges)
+                    if every is not None:
+                        self.check_inside(statement.body, every)
                 case ir.If():
-                    truth = self.definitions.truth_of(statement.condition, ranges)
-                    self.guarded += truth is None
-                    if truth is not False:
-                        self.check_inside(statement.then, ranges)
-                    if truth is not True and statement.otherwise is not None:
-                        self.check_inside(statement.otherwise, ranges)
-                    self.guarded -= truth is None
+                    sides = self.sides(statement, ranges)
+                    self.guarded += len(sides) > 1
+                    for side in sides:
+                        self.check_inside(side, ranges)
+                    self.guarded -= len(sides) > 1
                 case _:
                     pass
 
@@ -415,15 +407,11 @@ class _Function:
 
     def check_parts(self, call: ir.Call, ranges: Ranges) -> None:
         """What a call passes parts of has all elements of the parameters, whatever the callee does with them."""
-        callee = self.program.kernels.get(call.callee)
-        if callee is None:
+        kernel = self.program.kernels.get(call.callee)
+        if kernel is None:
             return
-        for parameter, argument in zip(callee.parameters, call.arguments, strict=True):
-            if (
-                isinstance(parameter, ir.BufferParameter)
-                and isinstance(argument, ir.Region)
-                and argument.indices
-            ):
+        for parameter, argument in buffer_arguments(kernel, call):
+            if argument.indices:
                 every = np.broadcast_to(np.True_, (ir.num_elements(parameter.buffer),))
                 for source in self.sources(self.passed(argument, every), ranges):
                     self.check_existence(call, source, ranges)
@@ -484,31 +472,33 @@ class _Function:
         self.report(statement, text, None, INVALID)
 
     def reads_of(self, statement: ir.Statement, ranges: Ranges) -> Iterator[_Touch]:
+        yield from self.loads_of(statement, ranges)
+        kernel = self.program.kernels.get(statement.callee) if isinstance(statement, ir.Call) else None
+        if not isinstance(statement, ir.Call) or kernel is None:
+            return
+        summary = self.summary(kernel, statement, ranges)
+        for parameter, argument in buffer_arguments(kernel, statement):
+            needs = summary.needs.get(parameter.buffer.name)
+            if needs is not None and needs.any():
+                yield self.passed(argument, needs)
+            elif parameter.buffer.name in summary.reads:
+                every = np.ones(ir.num_elements(parameter.buffer), np.bool_)
+                yield replace(self.passed(argument, every), is_certain=False)
+
+    def loads_of(self, statement: ir.Statement, ranges: Ranges) -> tuple[_Touch, ...]:
+        """What the statement's own expressions load; the same at each time, unless one of them chooses."""
         if id(statement) in self.always:
-            yield from self.always[id(statement)]
-        else:
-            found: list[_Touch] = []
-            for expression in expressions(statement):
-                for load, is_certain in self.loads(expression, ranges):
-                    touch = self.element(load.buffer, load.indices)
-                    found.append(touch if is_certain else _uncertain(touch))
-            if not any(map(_has_choice, expressions(statement))):
-                self.always[id(statement)] = tuple(found)
-            yield from found
-        if not isinstance(statement, ir.Call):
-            return
-        summary, callee = self.callee(statement, ranges)
-        if summary is None or callee is None:
-            return
-        for parameter, argument in zip(callee.parameters, statement.arguments, strict=True):
-            if isinstance(parameter, ir.BufferParameter) and isinstance(argument, ir.Region):
-                needs = summary.needs.get(parameter.buffer.name)
-                if needs is not None and needs.any():
-                    yield self.passed(argument, needs)
-                elif parameter.buffer.name in summary.reads:
-                    yield _uncertain(
-                        self.passed(argument, np.ones(ir.num_elements(parameter.buffer), np.bool_))
-                    )
+            return self.always[id(statement)]
+        found = tuple(
+            replace(self.element(load.buffer, load.indices), is_certain=is_certain)
+            for expression in expressions(statement)
+            for load, is_certain in self.loads(expression, ranges)
+        )
+        if not any(
+            _choice(node) for expression in expressions(statement) for node in walk_expression(expression)
+        ):
+            self.always[id(statement)] = found
+        return found
 
     def loads(self, expression: ir.Expr, ranges: Ranges) -> Iterator[tuple[ir.Load, bool]]:
         """Loads in an expression, each with whether it always happens."""
@@ -517,20 +507,14 @@ class _Function:
             node, is_certain = pending.pop()
             if isinstance(node, ir.Load):
                 yield node, is_certain
-            if isinstance(node, ir.Select):
-                truth = self.definitions.truth_of(node.condition, ranges)
-                pending.append((node.condition, is_certain))
-                for side, when in ((node.if_true, True), (node.if_false, False)):
-                    if truth in (None, when):
-                        pending.append((side, is_certain and truth is not None))
-            elif isinstance(node, ir.Binary) and node.operator.is_lazy:
-                decides = node.operator is ir.BinaryOperator.LOGICAL_AND
-                truth = self.definitions.truth_of(node.left, ranges)
-                pending.append((node.left, is_certain))
-                if truth in (None, decides):
-                    pending.append((node.right, is_certain and truth is not None))
-            else:
+            choice = _choice(node)
+            if choice is None:
                 pending.extend((operand, is_certain) for operand in operands(node))
+                continue
+            condition, sides = choice
+            possible = self.possible(condition, sides, ranges)
+            pending.append((condition, is_certain))
+            pending.extend((side, is_certain and len(possible) == 1) for side in possible if side is not None)
 
     # Elements
 
@@ -551,13 +535,14 @@ class _Function:
         if view is None:
             yield touch
             return
-        truth = True if view.condition is None else self.definitions.truth_of(view.condition, ranges)
-        for source, when in ((view.source, True), (view.otherwise, False)):
-            if source is None or truth not in (None, when):
+        shown = (view.source, view.otherwise)
+        possible = shown[:1] if view.condition is None else self.possible(view.condition, shown, ranges)
+        for source in possible:
+            if source is None:
                 continue
             base = self.definitions.form(ir.region_index(source))
             form = None if base is None or touch.form is None else base.plus(touch.form)
-            is_certain = touch.is_certain and truth is not None
+            is_certain = touch.is_certain and len(possible) == 1
             pattern = None if form is None else touch.pattern
             yield from self.sources(_Touch(source.buffer, form, _UNKNOWN, pattern, is_certain), ranges)
 
@@ -606,19 +591,14 @@ def _nothing(buffer: ir.Buffer) -> Mask:
     return np.zeros(ir.num_elements(buffer), np.bool_)
 
 
-def _with(ranges: Ranges, name: str, known: Range | None) -> Ranges:
-    """The ranges with that of one more variable, or without it."""
-    others = {other: value for other, value in ranges.items() if other != name}
-    return others if known is None else {**others, name: known}
-
-
-def _uncertain(touch: _Touch) -> _Touch:
-    return replace(touch, is_certain=False)
-
-
-def _has_choice(expression: ir.Expr) -> bool:
-    """Whether some of the expression's operands are evaluated only at times."""
-    return any(
-        isinstance(node, ir.Select) or (isinstance(node, ir.Binary) and node.operator.is_lazy)
-        for node in walk_expression(expression)
-    )
+def _choice(node: ir.Expr) -> tuple[ir.Expr, tuple[ir.Expr | None, ir.Expr | None]] | None:
+    """A condition, and what is evaluated only where it holds and only where it does not; None if all operands are."""
+    match node:
+        case ir.Select():
+            return node.condition, (node.if_true, node.if_false)
+        case ir.Binary(operator=ir.BinaryOperator.LOGICAL_AND):
+            return node.left, (node.right, None)
+        case ir.Binary(operator=ir.BinaryOperator.LOGICAL_OR):
+            return node.left, (None, node.right)
+        case _:
+            return None
