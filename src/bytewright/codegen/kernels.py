@@ -38,7 +38,7 @@ def kernels_source(module: ir.Module, names: Names) -> str:
     """Definitions."""
     writer = Writer()
     writer.title(
-        f"Kernels of model '{module.name}'. Sizes are constants; activations are NHWC. Right shifts of negative\n"
+        f"Kernels of model '{module.name}'. Sizes are constants; activations are NHWC. Right shifts of negative "
         "numbers are arithmetic, as on every compiler that this code is tested with."
     )
     writer.line(f'#include "{names.included(names.kernels_header)}"')
