@@ -22,7 +22,8 @@ from rich.text import Text
 
 import bytewright
 from bytewright.diagnostics import CompileError
-from bytewright.execute.run import BatchResult, run_batch
+from bytewright.execute.result import BatchResult
+from bytewright.execute.run import run_batch
 from bytewright.model import CompiledModel
 from bytewright.record.plan import Plan
 from bytewright.report.memory import use_over_time, used_workspaces

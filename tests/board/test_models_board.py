@@ -15,7 +15,8 @@ from bytewright.execute.boards.layout import board_for
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import read_bundle
 from bytewright.execute.qemu import build_image
-from bytewright.execute.run import BatchResult, run_batch
+from bytewright.execute.result import BatchResult
+from bytewright.execute.run import run_batch
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.target.model import Target
 from bytewright.target.options import (

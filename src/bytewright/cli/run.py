@@ -20,7 +20,7 @@ from bytewright.input_file import read_input
 
 if TYPE_CHECKING:
     from bytewright.execute.description import Bundle
-    from bytewright.execute.run import RunResult
+    from bytewright.execute.result import RunResult
     from bytewright.execute.tensors import Array
 
 _MOST_REPETITIONS = 1_000_000

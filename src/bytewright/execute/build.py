@@ -74,17 +74,23 @@ def write_harness(
     sources: Iterable[tuple[str, str]],
     board: BoardTable | None = None,
     watch: Watch | None = None,
-) -> None:
-    """Copies the harness's sources into a build folder and writes the table of this bundle beside them."""
-    for subfolder, name in (("harness", "harness.h"), ("harness", "adapter.c"), *sources):
+) -> list[str]:
+    """Copies the harness's sources into a build folder and writes the table of this bundle beside them.
+
+    Returns the C files.
+    """
+    copied = [("harness", "harness.h"), ("harness", "adapter.c"), *sources]
+    if watch is not None:
+        copied.append(("harness", "paranoid.c"))
+    for subfolder, name in copied:
         (folder / name).write_text(harness_source(subfolder, name), encoding="utf-8")
     (folder / "harness_model.h").write_text(model_table(bundle.plan, board, watch), encoding="utf-8")
     if watch is not None:
-        (folder / "paranoid.c").write_text(harness_source("harness", "paranoid.c"), encoding="utf-8")
         (folder / "harness_step.h").write_text(step_header(watch), encoding="utf-8")
         (folder / "harness_paranoid.h").write_text(table_header(watch), encoding="utf-8")
     for index, pool in enumerate(bundle.plan.caller_parameters):
         (folder / blob_name(index)).write_bytes(bundle.blob(pool).read_bytes())
+    return [name for _, name in copied if name.endswith(".c")]
 
 
 def staged(bundle: Bundle, folder: Path) -> Bundle:
@@ -118,19 +124,15 @@ def application_sources(bundle: Bundle, options: BuildOptions) -> list[Path]:
     return [source.resolve() for source in options.sources]
 
 
-def include_flags(bundle: Bundle, folder: Path) -> list[str]:
-    """The compiler's include folders for the bundle and its harness."""
-    return [f"-I{path}" for path in (*bundle.include_directories, folder.resolve())]
+def include_flags(bundle: Bundle, folder: Path, watch: Watch | None = None) -> list[str]:
+    """The compiler's include folders for the bundle and its harness; and the macro between the kernels for a watch."""
+    step = [] if watch is None else ["-include", str(folder.resolve() / "harness_step.h")]
+    return [*(f"-I{path}" for path in (*bundle.include_directories, folder.resolve())), *step]
 
 
 def blob_name(index: int) -> str:
     """The file of a parameter blob in the build folder."""
     return f"blob_{index}.bin"
-
-
-def watch_flags(watch: Watch | None, folder: Path) -> list[str]:
-    """What makes the bundle's own files call the watcher between kernels."""
-    return [] if watch is None else ["-include", str(folder.resolve() / "harness_step.h")]
 
 
 def model_table(plan: Plan, board: BoardTable | None = None, watch: Watch | None = None) -> str:

@@ -8,26 +8,25 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import Path
 
 import numpy as np
 
+from bytewright import ir
 from bytewright.diagnostics import CompileError, compile_error
 from bytewright.execute.build import (
     LANGUAGE_FLAGS,
     SANITIZER_FLAGS,
     BuildOptions,
     application_sources,
-    blob_name,
     include_flags,
     staged,
-    watch_flags,
     write_harness,
 )
 from bytewright.execute.description import Bundle, read_bundle
+from bytewright.execute.result import BatchResult
 from bytewright.execute.tensors import (
     Array,
     check_inputs,
@@ -37,7 +36,9 @@ from bytewright.execute.tensors import (
     unpack_outputs,
 )
 from bytewright.execute.tools import (
+    TIMEOUT_SECONDS,
     CrashError,
+    ViolationError,
     build_folder,
     compile_c,
     ending_of,
@@ -46,24 +47,14 @@ from bytewright.execute.tools import (
 )
 from bytewright.execute.watch import Watch
 from bytewright.programs import execute
+from bytewright.record.plan import Plan, PlannedPool
 
 _IO_ALIGNMENT = 16
+_EXIT_MODEL = 2
 _EXIT_VIOLATED = 3
 _FILL = 0xA5  # HARNESS_WORKSPACE_FILL
 _GUARD = 0xC3
 _GUARD_BYTES = 64
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class HostRun:
-    """What a program printed and wrote: outputs by inference, and one time for each inference and repetition.
-
-    A paranoid run that found something has a report alone.
-    """
-
-    outputs: tuple[tuple[Array, ...], ...]
-    nanoseconds: tuple[int, ...]
-    report: str
 
 
 def model_error(bundle: Bundle, status: int) -> CompileError:
@@ -89,7 +80,7 @@ def _build(
     folder: Path,
     options: BuildOptions,
     *,
-    main: str,
+    sources: Sequence[str],
     product: str,
     extra_flags: Sequence[str] = (),
     watch: Watch | None = None,
@@ -97,20 +88,17 @@ def _build(
     """Compiles bundle and harness into one file of the folder."""
     compiler = find_host_compiler(options.compiler)
     bundle = staged(bundle, folder)
-    write_harness(bundle, folder, [("harness", main)], watch=watch)
+    harness = write_harness(bundle, folder, [("harness", source) for source in sources], watch=watch)
     command = [
         *compiler,
         *LANGUAGE_FLAGS,
         *options.flags,
         *(SANITIZER_FLAGS if options.sanitize else ()),
         *extra_flags,
-        *include_flags(bundle, folder),
-        *watch_flags(watch, folder),
+        *include_flags(bundle, folder, watch),
         *(str(source) for source in bundle.sources),
         *map(str, application_sources(bundle, options)),
-        "adapter.c",
-        *(() if watch is None else ("paranoid.c",)),
-        main,
+        *harness,
         "-o",
         product,
         "-lm",
@@ -125,83 +113,89 @@ def run_program(
     *,
     repeat: int = 1,
     options: BuildOptions | None = None,
-    timeout_seconds: float = 300.0,
+    timeout_seconds: float = TIMEOUT_SECONDS,
     watch: Watch | None = None,
-) -> HostRun:
+) -> BatchResult:
     """Builds the bundle as a program and runs all inferences of a batch in one process; a watch makes it paranoid.
 
     Raises:
         CompileError: BW205 for wrong inputs, BW501/BW502 for the compiler, BW502 if the program crashes, is
             stopped by a sanitizer or by the time limit, BW402 if the model returns an error.
+        ViolationError: The watch found something.
     """
     checked = [check_inputs(bundle.plan, inputs) for inputs in batch]
+    what = f"the program of model '{bundle.plan.model}'"
     with build_folder() as folder:
+        sources = ("host_library.c", "host_main.c")
         program = _build(
-            bundle, folder, options or BuildOptions(), main="host_main.c", product="program", watch=watch
+            bundle, folder, options or BuildOptions(), sources=sources, product="program", watch=watch
         )
         (folder / "inputs.bin").write_bytes(pack(bundle.plan, checked))
-        blobs = [blob_name(index) for index in range(len(bundle.plan.caller_parameters))]
-        command = [
-            str(program),
-            "inputs.bin",
-            "outputs.bin",
-            "times.txt",
-            str(len(batch)),
-            str(repeat),
-            *blobs,
-        ]
         done = execute(
-            command,
+            [str(program), str(len(batch)), str(repeat)],
             directory=folder,
             timeout_seconds=timeout_seconds,
-            what=f"the program of model '{bundle.plan.model}'",
+            what=what,
             environment={"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"},
         )
-        if done.returncode == 2 and done.stdout.startswith("status "):
+        if done.returncode == _EXIT_MODEL and done.stdout.startswith("status "):
             raise model_error(bundle, int(done.stdout.split()[1]))
         if done.returncode == _EXIT_VIOLATED and watch is not None:
-            return HostRun((), (), done.stdout)
+            raise ViolationError(done.stdout)
         if done.returncode != 0:
-            ending = f"the program of model '{bundle.plan.model}' ended with {ending_of(done.returncode)}"
+            ending = f"{what} ended with {ending_of(done.returncode)}"
             raise CrashError(failure(ending, done.stderr).diagnostics)
         data = (folder / "outputs.bin").read_bytes()
-        times = (folder / "times.txt").read_text(encoding="utf-8").split()
+        nanoseconds = np.fromfile(folder / "times.bin", np.int64)
     if len(data) != output_size_bytes(bundle.plan) * len(batch):
-        raise failure(f"the program of model '{bundle.plan.model}' wrote {len(data)} B of outputs")
-    return HostRun(
-        unpack_outputs(bundle.plan, data, checked), tuple(int(time) for time in times), done.stdout
-    )
+        raise failure(f"{what} wrote {len(data)} B of outputs")
+    return _result(bundle.plan, unpack_outputs(bundle.plan, data, checked), nanoseconds.tolist())
+
+
+def run_library(
+    bundle: Bundle, batch: Sequence[Sequence[Array]], *, repeat: int = 1, options: BuildOptions | None = None
+) -> BatchResult:
+    """Builds the bundle as a library and runs all inferences of a batch in this process; errors as of `HostModel`."""
+    context = HostModel.build(bundle.directory, options).open()
+    runs = [context.run(inputs, repeat) for inputs in batch]
+    outputs = tuple(tuple(arrays) for arrays, _ in runs)
+    return _result(bundle.plan, outputs, (time for _, times in runs for time in times))
+
+
+def _result(plan: Plan, outputs: tuple[tuple[Array, ...], ...], nanoseconds: Iterable[int]) -> BatchResult:
+    microseconds = tuple(time / 1000 for time in nanoseconds)
+    return BatchResult(outputs, "host", plan.hardware.name, plan.workspace_bytes, microseconds=microseconds)
 
 
 class _Block:
     """Aligned memory of at most one size, with guard bytes on both sides of what is used of it."""
 
-    __slots__ = ("_storage", "address", "view")
+    __slots__ = ("_start", "_storage", "address", "name", "view")
 
-    def __init__(self, size_bytes: int, alignment: int) -> None:
+    def __init__(self, name: str, size_bytes: int, alignment: int) -> None:
         alignment = max(alignment, _IO_ALIGNMENT)
+        self.name = name
         self._storage = np.full(size_bytes + alignment + 2 * _GUARD_BYTES, _GUARD, dtype=np.uint8)
-        start = -(self._storage.ctypes.data + _GUARD_BYTES) % alignment + _GUARD_BYTES
-        self.address = self._storage.ctypes.data + start
+        self._start = -(self._storage.ctypes.data + _GUARD_BYTES) % alignment + _GUARD_BYTES
+        self.address = self._storage.ctypes.data + self._start
         self.view: Array = self._storage[:0]
         self.use(size_bytes)
         self.view.fill(_FILL)
 
     def use(self, size_bytes: int) -> None:
         """Guards all behind the first bytes; their content stays."""
-        start = self.address - self._storage.ctypes.data
-        self.view = self._storage[start : start + size_bytes]
-        self._storage[start + size_bytes :] = _GUARD
+        end = self._start + size_bytes
+        self.view = self._storage[self._start : end]
+        self._storage[end:] = _GUARD
 
     def is_intact(self) -> bool:
         """Whether the bytes next to the block still are what they were."""
-        start = self.address - self._storage.ctypes.data
-        before, after = self._storage[:start], self._storage[start + self.view.size :]
+        before, after = self._storage[: self._start], self._storage[self._start + self.view.size :]
         return bool((before == _GUARD).all() and (after == _GUARD).all())
 
 
-def _pointers(addresses: Sequence[int]) -> ctypes.Array[ctypes.c_void_p]:
-    return (ctypes.c_void_p * (len(addresses) + 1))(*addresses)
+def _pointers(blocks: Sequence[_Block]) -> ctypes.Array[ctypes.c_void_p]:
+    return (ctypes.c_void_p * (len(blocks) + 1))(*(block.address for block in blocks))
 
 
 class HostModel:
@@ -210,14 +204,8 @@ class HostModel:
     def __init__(self, bundle: Bundle, library: ctypes.CDLL) -> None:
         self.bundle = bundle
         self._library = library
-        for name in ("session_size_bytes", "workspace_size_bytes", "workspace_alignment"):
-            getattr(library, f"bytewright_{name}").restype = ctypes.c_size_t
-        library.bytewright_workspace_size_bytes.argtypes = [ctypes.c_size_t]
-        library.bytewright_workspace_alignment.argtypes = [ctypes.c_size_t]
-        library.bytewright_set_up.argtypes = [ctypes.c_void_p] * 4
-        library.bytewright_set_up.restype = ctypes.c_int32
-        library.bytewright_run.argtypes = [*[ctypes.c_void_p] * 4, ctypes.c_size_t, ctypes.c_void_p]
-        library.bytewright_run.restype = ctypes.c_int32
+        library.harness_set_up.argtypes = [ctypes.c_void_p] * 4
+        library.harness_repeat.argtypes = [*[ctypes.c_void_p] * 4, ctypes.c_size_t, ctypes.c_void_p]
         # Memory that the C itself declares serves one context at a time.
         is_shared = bundle.plan.own_workspaces or bundle.plan.own_copies
         self._lock = threading.Lock() if is_shared else None
@@ -241,7 +229,12 @@ class HostModel:
         flags = ("-shared", "-fPIC", "-fvisibility=hidden")
         with build_folder() as folder:
             path = _build(
-                bundle, folder, options, main="host_library.c", product="library.so", extra_flags=flags
+                bundle,
+                folder,
+                options,
+                sources=("host_library.c",),
+                product="library.so",
+                extra_flags=flags,
             )
             try:
                 library = ctypes.CDLL(str(path))
@@ -275,42 +268,49 @@ class HostContext:
         self._bundle = bundle
         self._library = library
         self._lock = lock or threading.Lock()
-        self._session = _Block(library.bytewright_session_size_bytes(), _IO_ALIGNMENT)
-        self._workspaces = [self._workspace(index) for index in range(len(bundle.plan.caller_workspaces))]
-        self._inputs = [
-            _Block(tensor.size_bytes, bundle.plan.caller_alignment) for tensor in bundle.plan.inputs
+        plan = bundle.plan
+        session_bytes = ctypes.c_size_t.in_dll(library, "harness_session_size_bytes").value
+        self._session = _Block("session", session_bytes, _IO_ALIGNMENT)
+        self._workspaces = self._workspace_blocks()
+        self._inputs = self._io_blocks(ir.Border.INPUT)
+        self._outputs = self._io_blocks(ir.Border.OUTPUT)
+        self._blobs = [self._blob(pool) for pool in plan.caller_parameters]
+        self._copies = [
+            _Block(f"parameters '{pool.name}'", pool.used_bytes, pool.alignment)
+            for pool in plan.caller_copies
         ]
-        self._outputs = [
-            _Block(tensor.size_bytes, bundle.plan.caller_alignment) for tensor in bundle.plan.outputs
-        ]
-        self._blobs = [self._blob(index) for index in range(len(bundle.plan.caller_parameters))]
-        self._copies = [_Block(pool.used_bytes, pool.alignment) for pool in bundle.plan.caller_copies]
         with self._lock:
-            status = library.bytewright_set_up(
-                self._session.address,
-                _pointers([block.address for block in self._workspaces]),
-                _pointers([block.address for block in self._blobs]),
-                _pointers([block.address for block in self._copies]),
+            status = library.harness_set_up(
+                self._session.address, *map(_pointers, (self._workspaces, self._blobs, self._copies))
             )
         if status < 0:
             raise model_error(bundle, status)
 
-    def _workspace(self, index: int) -> _Block:
-        pool = self._bundle.plan.caller_workspaces[index]
-        size_bytes = self._library.bytewright_workspace_size_bytes(index)
-        alignment = self._library.bytewright_workspace_alignment(index)
-        if (size_bytes, alignment) != (pool.used_bytes, pool.alignment):
-            raise compile_error(
-                "BW402",
-                f"workspace '{pool.name}' is {pool.used_bytes} B at alignment {pool.alignment} in plan.json, "
-                f"but {size_bytes} B at alignment {alignment} in the header",
-            )
-        return _Block(size_bytes, alignment)
+    def _workspace_blocks(self) -> list[_Block]:
+        pools = self._bundle.plan.caller_workspaces
+        array = ctypes.c_size_t * len(pools)
+        sizes, alignments = (
+            array.in_dll(self._library, f"harness_workspace_{what}") for what in ("size_bytes", "alignment")
+        )
+        for pool, size_bytes, alignment in zip(pools, sizes, alignments, strict=True):
+            if (size_bytes, alignment) != (pool.used_bytes, pool.alignment):
+                raise compile_error(
+                    "BW402",
+                    f"workspace '{pool.name}' is {pool.used_bytes} B at alignment {pool.alignment} in plan.json, "
+                    f"but {size_bytes} B at alignment {alignment} in the header",
+                )
+        return [_Block(f"workspace '{pool.name}'", pool.used_bytes, pool.alignment) for pool in pools]
 
-    def _blob(self, index: int) -> _Block:
-        pool = self._bundle.plan.caller_parameters[index]
+    def _io_blocks(self, border: ir.Border) -> list[_Block]:
+        plan = self._bundle.plan
+        return [
+            _Block(f"{border.value} '{tensor.name}'", tensor.size_bytes, plan.caller_alignment)
+            for tensor in plan.tensors(border)
+        ]
+
+    def _blob(self, pool: PlannedPool) -> _Block:
         data = self._bundle.blob(pool).read_bytes()
-        block = _Block(len(data), pool.alignment)
+        block = _Block(f"blob '{pool.name}'", len(data), pool.alignment)
         block.view[:] = np.frombuffer(data, dtype=np.uint8)
         return block
 
@@ -325,13 +325,9 @@ class HostContext:
                 block.view[:] = np.frombuffer(array.tobytes(), dtype=np.uint8)
             for block, tensor in zip(self._outputs, self._bundle.plan.outputs, strict=True):
                 block.use(tensor.bytes_for(checked.extents))
-            status = self._library.bytewright_run(
-                self._session.address,
-                _pointers([block.address for block in self._inputs]),
-                _pointers([block.address for block in self._outputs]),
-                extents,
-                repeat,
-                nanoseconds,
+            inputs_at, outputs_at = _pointers(self._inputs), _pointers(self._outputs)
+            status = self._library.harness_repeat(
+                self._session.address, inputs_at, outputs_at, extents, repeat, nanoseconds
             )
             if status < 0:
                 raise model_error(self._bundle, status)
@@ -343,14 +339,8 @@ class HostContext:
         return outputs, list(nanoseconds)
 
     def _check_guards(self) -> None:
-        names = [
-            *(f"workspace '{pool.name}'" for pool in self._bundle.plan.caller_workspaces),
-            *(f"parameters '{pool.name}'" for pool in self._bundle.plan.caller_copies),
-            *(f"input '{tensor.name}'" for tensor in self._bundle.plan.inputs),
-            *(f"output '{tensor.name}'" for tensor in self._bundle.plan.outputs),
-        ]
-        blocks = [*self._workspaces, *self._copies, *self._inputs, *self._outputs]
-        broken = [name for name, block in zip(names, blocks, strict=True) if not block.is_intact()]
+        blocks = (*self._workspaces, *self._copies, *self._inputs, *self._outputs)
+        broken = [block.name for block in blocks if not block.is_intact()]
         if broken:
             raise compile_error(
                 "BW402", f"model '{self._bundle.plan.model}' wrote outside of {', '.join(broken)}"

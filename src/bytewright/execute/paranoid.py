@@ -16,9 +16,10 @@ from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import Bundle, read_bundle
 from bytewright.execute.host import run_program
 from bytewright.execute.qemu import run_on_board
-from bytewright.execute.run import TIMEOUT_SECONDS, Machine, RunOptions, RunResult, run_bundle
+from bytewright.execute.result import Machine, RunResult
+from bytewright.execute.run import RunOptions, run_bundle
 from bytewright.execute.tensors import Array, random_inputs
-from bytewright.execute.tools import CrashError
+from bytewright.execute.tools import TIMEOUT_SECONDS, CrashError, ViolationError
 from bytewright.execute.watch import Finding, Watch, parse_findings, watch_plan
 from bytewright.record.plan_file import read_plan
 
@@ -59,16 +60,16 @@ def run_paranoid(
     bundle, watch = read_bundle(directory), watch_plan(read_plan(directory), GUARD_BYTES[on])
     arrays = random_inputs(bundle.plan, seed or 0) if inputs is None else inputs
     try:
-        outputs, report = _run_watched(bundle, watch, arrays, **how)
+        outputs = _run_watched(bundle, watch, arrays, **how)
+    # After either a plain run of this bundle may do anything, in this very process.
     except CrashError as error:
         notes = [line for d in error.diagnostics for line in (d.message, *d.notes)]
         raise _violation(bundle, on, notes) from error
-    notes = [_describe(watch, finding) for finding in parse_findings(watch, report)]
-    if notes:  # a plain run of this bundle may do anything, in this very process
-        raise _violation(bundle, on, notes)
+    except ViolationError as error:
+        notes = [_describe(watch, finding) for finding in parse_findings(watch, str(error))]
+        raise _violation(bundle, on, notes) from error
     result = run_bundle(directory, arrays, **how)
-    for poisoned in outputs:
-        notes += _differences(bundle, result.outputs, poisoned)
+    notes = [note for poisoned in outputs for note in _differences(bundle, result.outputs, poisoned)]
     if notes:
         raise _violation(bundle, on, notes)
     watched_bytes = sum(entry.pool.used_bytes + 2 * entry.guard_bytes for entry in watch.pools)
@@ -87,18 +88,18 @@ def _violation(bundle: Bundle, on: Machine, notes: Sequence[str]) -> CompileErro
 
 def _run_watched(
     bundle: Bundle, watch: Watch, inputs: Sequence[Array], **how: Unpack[RunOptions]
-) -> tuple[tuple[tuple[Array, ...], ...], str]:
-    """The outputs under each poison, and what the watcher reported."""
+) -> tuple[tuple[Array, ...], ...]:
+    """The outputs under each poison."""
     options, timeout_seconds = how.get("options"), how.get("timeout_seconds", TIMEOUT_SECONDS)
     watched = watch if watch.pools else None
     batch = [inputs] * NUM_POISONS
     if how.get("on") == "qemu":
-        run = run_on_board(bundle, batch, options=options, timeout_seconds=timeout_seconds, watch=watched)
-        return run.outputs, run.report
+        return run_on_board(
+            bundle, batch, options=options, timeout_seconds=timeout_seconds, watch=watched
+        ).outputs
     if bundle.plan.own_workspaces:  # no guard of the harness lies beside an array of the bundle's own
         options = replace(options or BuildOptions(), sanitize=True)
-    program = run_program(bundle, batch, options=options, timeout_seconds=timeout_seconds, watch=watched)
-    return program.outputs, program.report
+    return run_program(bundle, batch, options=options, timeout_seconds=timeout_seconds, watch=watched).outputs
 
 
 def _describe(watch: Watch, finding: Finding) -> str:

@@ -8,6 +8,7 @@ instruction to its return.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from bytewright.diagnostics import CompileError
@@ -15,7 +16,6 @@ from bytewright.execute.arrays import ArrayKind
 from bytewright.execute.boards.arrays import ImageArray, check_places, image_arrays
 from bytewright.execute.boards.counts import (
     AddressRange,
-    Counts,
     ImageSymbol,
     address_of,
     build_plugin,
@@ -47,14 +47,16 @@ from bytewright.execute.build import (
     application_sources,
     include_flags,
     staged,
-    watch_flags,
     write_harness,
 )
 from bytewright.execute.description import Bundle
 from bytewright.execute.host import model_error
+from bytewright.execute.result import BatchResult
 from bytewright.execute.tensors import Array, check_inputs, output_size_bytes, pack, unpack_outputs
 from bytewright.execute.tools import (
+    TIMEOUT_SECONDS,
     CrashError,
+    ViolationError,
     build_folder,
     compile_c,
     ending_of,
@@ -91,21 +93,6 @@ class BoardImage:
     flash_bytes: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BoardRun:
-    """One run of an image: outputs by inference, counts, the model's deepest stack, and the harness's report.
-
-    A paranoid run that found something has a report alone.
-    """
-
-    outputs: tuple[tuple[Array, ...], ...]
-    counts: Counts
-    stack_bytes: int
-    flash_bytes: int
-    board: str
-    report: str
-
-
 def run_on_board(
     bundle: Bundle,
     batch: Sequence[Sequence[Array]],
@@ -113,9 +100,9 @@ def run_on_board(
     repeat: int = 1,
     options: BuildOptions | None = None,
     measure_memory: bool = False,
-    timeout_seconds: float = 300.0,
+    timeout_seconds: float = TIMEOUT_SECONDS,
     watch: Watch | None = None,
-) -> BoardRun:
+) -> BatchResult:
     """Builds an image, runs all inferences of a batch in it, and counts each.
 
     Args:
@@ -130,6 +117,7 @@ def run_on_board(
     Raises:
         CompileError: BW204 without a board for the target, BW205 for wrong inputs, BW501/BW502 for tools, BW502
             for a fault or the time limit, BW402 if the model returns an error.
+        ViolationError: The watch found something.
     """
     checked = [check_inputs(bundle.plan, inputs) for inputs in batch]
     board = board_for(bundle.plan.hardware)
@@ -139,18 +127,7 @@ def run_on_board(
         build_plugin(folder, qemu)
         ranges = _ranges(image, bundle) if measure_memory else []
         (folder / "inputs.bin").write_bytes(pack(bundle.plan, checked))
-        is_complete = _emulate(
-            qemu,
-            image,
-            bundle,
-            num_inferences=len(batch),
-            repeat=repeat,
-            ranges=ranges,
-            timeout_seconds=timeout_seconds,
-        )
-        report = (folder / "report.txt").read_text(encoding="utf-8")
-        if not is_complete:
-            return BoardRun((), Counts((), (), ()), 0, image.flash_bytes, board.name, report)
+        facts = _emulate(qemu, image, bundle, ranges, len(batch), repeat, timeout_seconds)
         counts = parse_counts((folder / "counts.txt").read_text(encoding="utf-8"), image.symbols, ranges)
         data = (folder / "outputs.bin").read_bytes()
     if (
@@ -158,11 +135,22 @@ def run_on_board(
         or len(counts.instructions) != len(batch) * repeat
     ):
         raise failure(f"the run of model '{bundle.plan.model}' on {board.name} is not complete")
-    stack_bytes = parse_report(report)["stack"]
+    stack_bytes = facts["stack"]
     if stack_bytes > image.table.stack_bytes:
         raise stack_error(board.name, bundle.plan.model, image.table.stack_bytes)
     outputs = unpack_outputs(bundle.plan, data, checked)
-    return BoardRun(outputs, counts, stack_bytes, image.flash_bytes, board.name, report)
+    return BatchResult(
+        outputs,
+        "qemu",
+        bundle.plan.hardware.name,
+        bundle.plan.workspace_bytes,
+        board.name,
+        instructions=counts.instructions,
+        stack_bytes=stack_bytes,
+        flash_bytes=image.flash_bytes,
+        functions=counts.functions,
+        traffic=counts.traffic,
+    )
 
 
 def build_image(
@@ -179,9 +167,10 @@ def build_image(
     bundle = staged(bundle, folder)
     layout = lay_out(bundle.plan.hardware, board)
     table = board_table(layout, bundle.plan)
-    write_harness(bundle, folder, [("boards", "startup.S"), ("boards", "board_main.c")], table, watch)
+    harness_sources = [("boards", "startup.S"), ("boards", "board_main.c")]
+    harness = write_harness(bundle, folder, harness_sources, table, watch)
     common = [*compiler, *LANGUAGE_FLAGS, "-ffunction-sections", "-fdata-sections"]
-    includes = [*include_flags(bundle, folder), *watch_flags(watch, folder)]
+    includes = include_flags(bundle, folder, watch)
     objects = [f"bundle_{source.stem}.o" for source in bundle.sources]
     for source, product in zip(bundle.sources, objects, strict=True):
         command = [*common, *options.flags, *includes, "-c", str(source), "-o", product]
@@ -191,19 +180,15 @@ def build_image(
         f"-DHARNESS_RUN={bundle.names.run}",
         f"-DHARNESS_NUM_REGIONS={board.num_protected_regions}",
     ]
-    harness = ["-O2", *defines, "startup.S"]
-    compile_c([*common, *harness, "-c", "-o", "startup.o"], directory=folder, what=what)
-    sources = ["startup.o", "adapter.c", "board_main.c", *(() if watch is None else ("paranoid.c",))]
-    sources += map(str, application_sources(bundle, options))
+    startup = ["-O2", *defines, "startup.S", "-c", "-o", "startup.o"]
+    compile_c([*common, *startup], directory=folder, what=what)
+    sources = ["startup.o", *harness, *map(str, application_sources(bundle, options))]
     command = [*common, "-O2", *includes, *link, *sources, *objects, "-lm", "-o", "image.elf"]
-    linker = f"{what} (linking for {board.name})"
-    if board.num_protected_regions:
-        try:
-            symbols, arrays, regions = _link(bundle, layout, folder, command, linker, has_gaps=True)
-        except CompileError:  # a memory has no room for gaps, or the unit no regions: then do without
-            symbols, arrays, regions = _link(bundle, layout, folder, command, linker, has_gaps=False)
-    else:
-        symbols, arrays, regions = _link(bundle, layout, folder, command, linker, has_gaps=False)
+    link = partial(_link, bundle, layout, folder, command, f"{what} (linking for {board.name})")
+    try:
+        symbols, arrays, regions = link(has_gaps=board.num_protected_regions > 0)
+    except CompileError:  # a memory has no room for gaps, or the unit no regions: then do without
+        symbols, arrays, regions = link(has_gaps=False)
     return BoardImage(
         folder, board, layout, table, symbols, arrays, regions, _flash_bytes(folder, board.isa, objects)
     )
@@ -324,13 +309,12 @@ def _emulate(
     qemu: str,
     image: BoardImage,
     bundle: Bundle,
-    *,
+    ranges: Sequence[AddressRange],
     num_inferences: int,
     repeat: int,
-    ranges: Sequence[AddressRange],
     timeout_seconds: float,
-) -> bool:
-    """Runs the image to its end; False if a paranoid run found something before."""
+) -> dict[str, int]:
+    """Runs the image until it ends well; what it reported."""
     absent = [word for device in ("display", "monitor", "serial", "nic") for word in (f"-{device}", "none")]
     command = [
         *(qemu, "-M", image.board.machine, *absent, "-kernel", "image.elf"),
@@ -339,14 +323,19 @@ def _emulate(
     ]
     what = f"model '{bundle.plan.model}' on {image.board.name} (QEMU)"
     done = execute(command, directory=image.folder, timeout_seconds=timeout_seconds, what=what)
-    if done.returncode not in (0, _EXIT_VIOLATED):
-        raise _run_error(done.returncode, done.stderr, image, bundle)
-    return done.returncode == 0
+    path = image.folder / "report.txt"
+    report = path.read_text(encoding="utf-8") if path.is_file() else ""
+    if done.returncode == _EXIT_VIOLATED:
+        raise ViolationError(report)
+    facts = parse_report(report)
+    if done.returncode != 0:
+        raise _run_error(done.returncode, done.stderr, facts, image, bundle)
+    return facts
 
 
-def _run_error(returncode: int, output: str, image: BoardImage, bundle: Bundle) -> CompileError:
-    report = image.folder / "report.txt"
-    facts = parse_report(report.read_text(encoding="utf-8")) if report.is_file() else {}
+def _run_error(
+    returncode: int, output: str, facts: dict[str, int], image: BoardImage, bundle: Bundle
+) -> CompileError:
     if returncode == _EXIT_MODEL and "status" in facts:
         return model_error(bundle, -facts["status"])
     if returncode == _EXIT_FAULT and "fault_cfsr" in facts:

@@ -2,77 +2,19 @@
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Literal, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 from bytewright.diagnostics import compile_error
-from bytewright.execute.boards.counts import FunctionCount, RegionTraffic
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import Bundle, read_bundle
-from bytewright.execute.host import HostModel, run_program
+from bytewright.execute.host import run_library, run_program
 from bytewright.execute.qemu import run_on_board
+from bytewright.execute.result import BatchResult, Machine, RunResult
 from bytewright.execute.tensors import Array, random_inputs
+from bytewright.execute.tools import TIMEOUT_SECONDS
 
 MOST_REPETITIONS = 1_000_000  # each has a time, which is kept
-TIMEOUT_SECONDS = 300.0
-Machine = Literal["host", "qemu"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BatchResult:
-    """What running a batch showed.
-
-    Attributes:
-        outputs: By inference, in the model's order.
-        on: "host" or "qemu".
-        target: The target's name.
-        workspace_bytes: All workspace pools together.
-        board: The emulated board; `None` on the host.
-        microseconds: Host time of each inference and repetition; empty under QEMU.
-        instructions: Executed instructions of each inference and repetition; empty on the host.
-        stack_bytes: The deepest stack of the model's run function; `None` on the host.
-        flash_bytes: Code, constants and data of the bundle's objects on the board; `None` on the host.
-        functions: Instructions of the last inference by function, largest first.
-        traffic: Memory traffic of the last inference, if it was asked for.
-    """
-
-    outputs: tuple[tuple[Array, ...], ...]
-    on: Machine
-    target: str
-    workspace_bytes: int
-    board: str | None = None
-    microseconds: tuple[float, ...] = ()
-    instructions: tuple[int, ...] = ()
-    stack_bytes: int | None = None
-    flash_bytes: int | None = None
-    functions: tuple[FunctionCount, ...] = ()
-    traffic: tuple[RegionTraffic, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RunResult:
-    """What running one inference showed; `None` where it does not apply.
-
-    Attributes:
-        outputs: In the model's order.
-        on: "host" or "qemu".
-        target: The target's name.
-        instructions: Executed instructions of one inference (QEMU).
-        microseconds: The median time of one inference (host).
-        workspace_bytes: All workspace pools together.
-        stack_bytes: The deepest stack (QEMU).
-        details: Everything else that was measured.
-    """
-
-    outputs: tuple[Array, ...]
-    on: str
-    target: str
-    instructions: int | None
-    microseconds: float | None
-    workspace_bytes: int
-    stack_bytes: int | None
-    details: BatchResult
 
 
 class RunOptions(TypedDict, total=False):
@@ -144,9 +86,8 @@ def _run(
     if not 1 <= repeat <= MOST_REPETITIONS:
         limits = f"1 to {MOST_REPETITIONS} times"
         raise compile_error("BW204", f"an inference can run {limits}, not {repeat}")
-    nothing = BatchResult((), on, bundle.plan.hardware.name, bundle.plan.workspace_bytes)
     if on == "qemu":
-        run = run_on_board(
+        return run_on_board(
             bundle,
             batch,
             repeat=repeat,
@@ -154,22 +95,6 @@ def _run(
             measure_memory=measure_memory,
             timeout_seconds=timeout_seconds,
         )
-        return replace(
-            nothing,
-            outputs=run.outputs,
-            board=run.board,
-            instructions=run.counts.instructions,
-            stack_bytes=run.stack_bytes,
-            flash_bytes=run.flash_bytes,
-            functions=run.counts.functions,
-            traffic=run.counts.traffic,
-        )
     if options is not None and options.sanitize:
-        program = run_program(bundle, batch, repeat=repeat, options=options, timeout_seconds=timeout_seconds)
-        outputs, nanoseconds = program.outputs, program.nanoseconds
-    else:
-        context = HostModel.build(bundle.directory, options).open()
-        runs = [context.run(inputs, repeat) for inputs in batch]
-        outputs = tuple(tuple(arrays) for arrays, _ in runs)
-        nanoseconds = [time for _, times in runs for time in times]
-    return replace(nothing, outputs=outputs, microseconds=tuple(time / 1000 for time in nanoseconds))
+        return run_program(bundle, batch, repeat=repeat, options=options, timeout_seconds=timeout_seconds)
+    return run_library(bundle, batch, repeat=repeat, options=options)

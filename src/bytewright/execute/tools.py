@@ -10,7 +10,7 @@ from bytewright.programs import execute, find_program
 from bytewright.target.isa.isa import Isa
 
 _SHOWN_LINES = 12
-COMPILE_TIMEOUT_SECONDS = 300.0
+TIMEOUT_SECONDS = 300.0  # of a compiler, and of a run if nothing else is said
 
 
 def find_tool(name: str, package: str) -> str:
@@ -64,6 +64,10 @@ class CrashError(CompileError):
     """The built program itself ended badly: a signal, a fault of the board, a sanitizer's report."""
 
 
+class ViolationError(Exception):
+    """A paranoid run found that a step changed what it may not; the harness's report says what."""
+
+
 def failure(message: str, output: str = "", help_text: str | None = None) -> CompileError:
     """A BW502 with the first lines of a program's output as notes."""
     lines = [line.rstrip() for line in output.splitlines() if line.strip()]
@@ -84,7 +88,7 @@ def compile_c(command: Sequence[str], *, directory: Path, what: str) -> str:
     Raises:
         CompileError: BW502 with the first lines it printed.
     """
-    done = execute(command, directory=directory, timeout_seconds=COMPILE_TIMEOUT_SECONDS, what=what)
+    done = execute(command, directory=directory, timeout_seconds=TIMEOUT_SECONDS, what=what)
     if done.returncode != 0:
         raise failure(f"{what} failed with exit status {done.returncode}", done.stderr or done.stdout)
     return done.stdout

@@ -1,13 +1,12 @@
 from bytewright.execute.boards.counts import (
     AddressRange,
     Counts,
-    FunctionCount,
     ImageSymbol,
-    RegionTraffic,
     function_at,
     parse_counts,
 )
 from bytewright.execute.boards.fault import describe_address, fault_error, parse_report
+from bytewright.execute.result import FunctionCount, RegionTraffic
 
 SYMBOLS = (
     ImageSymbol(0x10000000, "harness_vectors", False),

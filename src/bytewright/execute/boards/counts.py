@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bytewright.diagnostics import InternalError
 from bytewright.execute.build import harness_source
+from bytewright.execute.result import FunctionCount, RegionTraffic
 from bytewright.execute.tools import compile_c, find_host_compiler
 from bytewright.programs import execute
 
@@ -31,27 +32,6 @@ class AddressRange:
     name: str
     first: int
     last: int
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionCount:
-    """Executed instructions of one function in one inference, without those of its callees."""
-
-    name: str
-    instructions: int
-
-
-@dataclass(frozen=True, slots=True)
-class RegionTraffic:
-    """Memory accesses of one inference in one range; the addresses are the outermost bytes written."""
-
-    name: str
-    loads: int
-    stores: int
-    loaded_bytes: int
-    stored_bytes: int
-    lowest_written: int | None
-    highest_written: int | None
 
 
 @dataclass(frozen=True, slots=True)

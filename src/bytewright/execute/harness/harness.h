@@ -34,19 +34,22 @@ typedef struct {
 #endif
 } harness_session;
 
+/* What Python finds in the library of the host, all else of which is hidden, so that the compiler may inline it. */
+#define HARNESS_EXPORT __attribute__((visibility("default")))
+
 /* Sizes in the order of the tables, of inputs and outputs the largest; one more element than needed, so that an empty table is no empty array. */
 extern const size_t harness_input_size_bytes[HARNESS_NUM_INPUTS + 1];
 extern const size_t harness_output_size_bytes[HARNESS_NUM_OUTPUTS + 1];
-extern const size_t harness_workspace_size_bytes[HARNESS_NUM_WORKSPACES + 1];
-extern const size_t harness_workspace_alignment[HARNESS_NUM_WORKSPACES + 1];
+HARNESS_EXPORT extern const size_t harness_workspace_size_bytes[HARNESS_NUM_WORKSPACES + 1];
+HARNESS_EXPORT extern const size_t harness_workspace_alignment[HARNESS_NUM_WORKSPACES + 1];
 extern const size_t harness_copy_size_bytes[HARNESS_NUM_COPIES + 1];
 extern const size_t harness_copy_alignment[HARNESS_NUM_COPIES + 1];
 
 /* Zeroes the context and hands over workspaces, parameter blobs, and the memory that blobs are copied to. Returns the
  * model's status.
  */
-int32_t harness_set_up(harness_session *session, void *const *workspaces, const void *const *blobs,
-                       void *const *copies);
+HARNESS_EXPORT int32_t harness_set_up(harness_session *session, void *const *workspaces, const void *const *blobs,
+                                      void *const *copies);
 
 /* The bytes of inputs and outputs in a run with these extents; one element for each tensor. */
 void harness_sizes(const int32_t *extents, size_t *input_bytes, size_t *output_bytes);
@@ -62,7 +65,12 @@ int32_t harness_run(harness_session *session, const int32_t *extents);
 /* After the last run: copies outputs that lie in the workspace to the buffers. */
 void harness_collect(const harness_session *session, void *const *outputs, const int32_t *extents);
 
-/* Of a paranoid run: how many inferences were watched, and what was found. */
+/* One inference on the host, num_repetitions times; nanoseconds has one element for each. Returns the model's status. */
+HARNESS_EXPORT extern const size_t harness_session_size_bytes;
+HARNESS_EXPORT int32_t harness_repeat(harness_session *session, void *const *inputs, void *const *outputs,
+                                      const int32_t *extents, size_t num_repetitions, int64_t *nanoseconds);
+
+/* What a paranoid run found. */
 void harness_report(void (*report)(const char *name, uint32_t value));
 
 /* Ends a paranoid run after a step that changed what it may not: nothing that follows would mean anything. */

@@ -2,7 +2,7 @@
  *
  * Every buffer is its own heap block of exactly the stated size, so that the address sanitizer sees the first
  * byte outside; inputs and outputs have the size of the inference's extents. In the files each takes the bytes of its
- * largest shape. Usage: program INPUTS OUTPUTS TIMES NUM_INFERENCES NUM_REPETITIONS [BLOB]...
+ * largest shape. Usage: program NUM_INFERENCES NUM_REPETITIONS. Reads inputs.bin; writes outputs.bin and times.bin.
  * The exit status is 0, 1 when the machine failed, 2 when the model returned an error (printed as "status N"),
  * or 3 when a paranoid run found something.
  */
@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static void stop(const char *what)
 {
@@ -89,25 +88,6 @@ static void write_output(FILE *file, const void *output, size_t size_bytes, size
     }
 }
 
-static void infer(harness_session *session, void *const *inputs, void *const *outputs, const int32_t *extents,
-                  unsigned long num_repetitions, FILE *times)
-{
-    for (unsigned long repetition = 0; repetition < num_repetitions; ++repetition) {
-        struct timespec before;
-        struct timespec after;
-        int32_t status;
-
-        harness_bind(session, inputs, outputs, extents);
-        clock_gettime(CLOCK_MONOTONIC, &before);
-        status = harness_run(session, extents);
-        clock_gettime(CLOCK_MONOTONIC, &after);
-        check(status);
-        fprintf(times, "%lld\n",
-                (long long)(after.tv_sec - before.tv_sec) * 1000000000 + (long long)(after.tv_nsec - before.tv_nsec));
-    }
-    harness_collect(session, outputs, extents);
-}
-
 #if HARNESS_PARANOID
 static void print_number(const char *name, uint32_t value)
 {
@@ -132,7 +112,7 @@ int main(int argc, char **argv)
     const void *blobs[HARNESS_NUM_BLOBS + 1];
     void *copies[HARNESS_NUM_COPIES + 1];
 
-    if (argc != 6 + HARNESS_NUM_BLOBS) {
+    if (argc != 3) {
         stop("wrong number of arguments");
     }
     for (int index = 0; index < HARNESS_NUM_WORKSPACES; ++index) {
@@ -143,17 +123,18 @@ int main(int argc, char **argv)
         memset(block, HARNESS_WORKSPACE_FILL, size_bytes + 2 * guard_bytes);
         workspaces[index] = block + guard_bytes;
     }
-#define LOAD_BLOB(index, member, path, alignment, section) blobs[index] = load_blob(argv[6 + (index)], alignment);
+#define LOAD_BLOB(index, member, path, alignment, section) blobs[index] = load_blob(path, alignment);
     HARNESS_BLOBS(LOAD_BLOB)
     for (int index = 0; index < HARNESS_NUM_COPIES; ++index) {
         copies[index] = allocate(harness_copy_size_bytes[index], harness_copy_alignment[index]);
     }
 
-    FILE *const input_file = open_file(argv[1], "rb");
-    FILE *const output_file = open_file(argv[2], "wb");
-    FILE *const times = open_file(argv[3], "w");
-    const unsigned long num_inferences = strtoul(argv[4], NULL, 10);
-    const unsigned long num_repetitions = strtoul(argv[5], NULL, 10);
+    FILE *const input_file = open_file("inputs.bin", "rb");
+    FILE *const output_file = open_file("outputs.bin", "wb");
+    FILE *const times = open_file("times.bin", "wb");
+    const unsigned long num_inferences = strtoul(argv[1], NULL, 10);
+    const size_t num_repetitions = strtoul(argv[2], NULL, 10);
+    int64_t *const nanoseconds = allocate(num_repetitions * sizeof *nanoseconds, sizeof *nanoseconds);
 
     check(harness_set_up(&session, workspaces, blobs, copies));
     for (unsigned long inference = 0; inference < num_inferences; ++inference) {
@@ -170,7 +151,10 @@ int main(int argc, char **argv)
         for (int index = 0; index < HARNESS_NUM_OUTPUTS; ++index) {
             outputs[index] = allocate(output_bytes[index], HARNESS_IO_ALIGNMENT);
         }
-        infer(&session, inputs, outputs, extents, num_repetitions, times);
+        check(harness_repeat(&session, inputs, outputs, extents, num_repetitions, nanoseconds));
+        if (fwrite(nanoseconds, sizeof *nanoseconds, num_repetitions, times) != num_repetitions) {
+            stop("cannot write the times");
+        }
         for (int index = 0; index < HARNESS_NUM_OUTPUTS; ++index) {
             write_output(output_file, outputs[index], output_bytes[index], harness_output_size_bytes[index]);
             free(outputs[index]);
@@ -182,8 +166,5 @@ int main(int argc, char **argv)
     if (fclose(output_file) != 0 || fclose(times) != 0) {
         stop("cannot write the outputs");
     }
-#if HARNESS_PARANOID
-    harness_report(print_number);
-#endif
     return 0;
 }
