@@ -352,7 +352,7 @@ def test_p12_arenas_in_a_pool_that_the_c_declares(folder: Path) -> None:
 
 def stack_proof(folder: Path, flags: tuple[str, ...] = ("-O2",)) -> StackProof:
     bundle = read_bundle(folder)
-    return check_stack(read_plan(folder), lambda more: compile_call_graphs(bundle, more).texts, flags)
+    return check_stack(read_plan(folder), lambda more: compile_call_graphs(bundle, more), flags)
 
 
 @pytest.mark.run

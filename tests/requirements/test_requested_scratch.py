@@ -165,7 +165,7 @@ def test_s11_the_bundles_pair_serves_scratch_of_constant_size(name: str, folder:
     """From a workspace that is exactly as large as stated, with its stack proved."""
     written(name, folder)
     plan, bundle = check_bundle(folder).plan, read_bundle(folder)
-    check_stack(plan, lambda flags: compile_call_graphs(bundle, flags).texts)
+    check_stack(plan, lambda flags: compile_call_graphs(bundle, flags))
     result = run_batch(folder, [[values_of(8)]], options=BUILD, repeat=2)
     assert result.outputs[0][0].tolist() == expected_of(case_of(name), 8)
     run_paranoid(folder, [values_of(8)], options=BUILD)

@@ -143,7 +143,7 @@ def proved_run(module: Module, target: Target, folder: Path) -> StackProof:
     write_bundle(files_of(module, target), folder)
     plan = check_bundle(folder).plan
     bundle = read_bundle(folder)
-    proof = check_stack(plan, lambda flags: compile_call_graphs(bundle, flags).texts)
+    proof = check_stack(plan, lambda flags: compile_call_graphs(bundle, flags))
     values = np.arange(bundle.plan.inputs[0].size_bytes).astype(np.int8)
     result = run_bundle(folder, [values])
     np.testing.assert_array_equal(result.outputs[0], values[::-1])
@@ -413,7 +413,7 @@ def compiled_folder(name: str, target: Target) -> Path:
 def proof_of(name: str, target: Target) -> StackProof:
     folder = compiled_folder(name, target)
     plan, bundle = check_bundle(folder).plan, read_bundle(folder)
-    proof = check_stack(plan, lambda flags: compile_call_graphs(bundle, flags).texts)
+    proof = check_stack(plan, lambda flags: compile_call_graphs(bundle, flags))
     header = (folder / "include" / f"{plan.model}.h").read_text(encoding="utf-8")
     assert f"#define {plan.model.upper()}_STACK_PLANNED_BYTES {proof.planned_bytes}\n" in header
     assert f"#define {plan.model.upper()}_STACK_SIZE {proof.size_bytes}\n" in header

@@ -188,7 +188,7 @@ def test_its_stack_counts_and_check_stack_proves_the_sum(tmp_path: Path):
     with_more = bundle(tmp_path, PROGRAM.replace("stack=256", "stack=9000"))
     plan = read_plan(with_more)
     assert plan.stack["cpu"].size_bytes >= 9000
-    proof = check_stack(plan, lambda flags: compile_call_graphs(read_bundle(with_more), flags).texts)
+    proof = check_stack(plan, lambda flags: compile_call_graphs(read_bundle(with_more), flags))
     assert "app_reverse 9000 B" in str(proof.measured)
 
 

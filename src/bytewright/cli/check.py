@@ -89,7 +89,7 @@ def _image_document(image: ImageVerdict) -> dict[str, Any]:
         "arrays": [
             {
                 "pool": array.pool.name,
-                "memory": array.memory,
+                "memory": array.wanted.memory,
                 "symbol": array.symbol.name,
                 "address": array.symbol.address,
                 "size_bytes": array.pool.used_bytes,
@@ -104,10 +104,8 @@ def _image_document(image: ImageVerdict) -> dict[str, Any]:
 
 def _show_image(image: ImageVerdict) -> None:
     for array in image.arrays:
-        click.echo(
-            f"  {array.symbol.name}: {array.pool.used_bytes} B at {array.symbol.address:#010x} in {array.memory}, "
-            "aligned, apart from all else"
-        )
+        place = f"{array.pool.used_bytes} B at {array.symbol.address:#010x} in {array.wanted.memory}"
+        click.echo(f"  {array.symbol.name}: {place}, aligned, apart from all else")
     for interval in image.reserved:
         click.echo(f"  {interval.name} is at {interval}")
     click.echo(f"  {image.parameter_bytes} B of parameters in the image: those of the plan")
@@ -119,7 +117,7 @@ def prove_stack(directory: Path, plan: Plan, flags: tuple[str, ...]) -> StackPro
     """The proof for the core on which the most stack is needed; the plan must hold on each that may be meant."""
     bundle = read_bundle(directory)
     proofs = [
-        check_stack(plan, lambda own, core=core: compile_call_graphs(bundle, own, core=core).texts, flags)
+        check_stack(plan, lambda own, core=core: compile_call_graphs(bundle, own, core), flags)
         for core in cores_of(bundle.plan.device.isa)
     ]
     return max(proofs, key=lambda proof: proof.measured.total_bytes)

@@ -6,9 +6,7 @@ inline across sources, and the files say what each source's functions need.
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 
 from bytewright.diagnostics import compile_error
 from bytewright.execute.build import LANGUAGE_FLAGS, include_flags, staged
@@ -26,42 +24,30 @@ from bytewright.target.isa.isa import Isa
 _GRAPH_FLAGS = ("-fno-lto", "-fstack-usage", "-fcallgraph-info=su")
 
 
-@dataclass(frozen=True, slots=True)
-class CallGraphFiles:
-    """What the compiler wrote.
-
-    Attributes:
-        command: The compiler with its flags, as a text.
-        texts: By the source's name without its suffix: a call graph in gcc's format.
-    """
-
-    command: str
-    texts: dict[str, str]
-
-
 def cores_of(isa: Isa) -> tuple[Isa, ...]:
     """The cores that code for an instruction set may run on, for each of which the compiler makes other code."""
     return tuple(require_isa(name) for name in isa.cores) or (isa,)
 
 
 def compile_call_graphs(
-    bundle: Bundle, flags: Sequence[str] = ("-O2",), compiler: str | None = None, core: Isa | None = None
-) -> CallGraphFiles:
+    bundle: Bundle, flags: Sequence[str] = ("-O2",), core: Isa | None = None
+) -> dict[str, str]:
     """Compiles every source of a bundle that has functions with the compiler and flags of its target.
 
     Args:
         bundle: The bundle; the ISA of its device chooses compiler and core.
         flags: After those that every build of a bundle has.
-        compiler: The compiler's command; `None` for the usual one.
         core: One of `cores_of`; `None` for the first.
+
+    Returns:
+        By the source's name without its suffix: a call graph in gcc's format.
 
     Raises:
         CompileError: BW204 if the ISA names no core that a compiler is known for, BW501 or BW502 for the compiler.
     """
-    core = core or cores_of(bundle.plan.device.isa)[0]
+    command = [*_compiler(core or cores_of(bundle.plan.device.isa)[0]), *LANGUAGE_FLAGS, *flags]
     texts: dict[str, str] = {}
     with build_folder() as folder:
-        command = [*_compiler(core, compiler), *LANGUAGE_FLAGS, *flags]
         bundle = staged(bundle, folder)
         includes = include_flags(bundle, folder)
         for source in bundle.sources:
@@ -70,20 +56,20 @@ def compile_call_graphs(
             product = [*_GRAPH_FLAGS, *includes, "-c", str(source), "-o", f"{source.stem}.o"]
             compile_c([*command, *product], directory=folder, what=f"'{command[0]}' ({source.name})")
             texts[source.stem] = (folder / f"{source.stem}.ci").read_text(encoding="utf-8", errors="replace")
-    return CallGraphFiles(" ".join([Path(command[0]).name, *command[1:]]), texts)
+    return texts
 
 
-def _compiler(isa: Isa, chosen: str | None) -> list[str]:
+def _compiler(isa: Isa) -> list[str]:
     """The compiler's command, with the flags that choose the core."""
     if isa.is_host:
-        return _with_whole_frames(find_host_compiler(chosen))
+        return _with_whole_frames(find_host_compiler())
     if isa.triple is None:
         raise compile_error(
             "BW204",
             f"--stack needs to know the core, and the ISA '{isa.name}' names none",
             help="set the device's isa in the target file: host, or a core such as cortex-m4",
         )
-    return find_cross_compiler(isa, chosen)
+    return find_cross_compiler(isa)
 
 
 def _with_whole_frames(compiler: list[str]) -> list[str]:

@@ -12,38 +12,35 @@ no linker sees.
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from bytewright.diagnostics import compile_error
 from bytewright.inspect.read_c import read_bytes
-from bytewright.inspect.read_elf import ElfSymbol, Image, read_image
+from bytewright.inspect.read_elf import ElfSymbol, Image, Section, read_image
 from bytewright.record.names import names_of
 from bytewright.record.plan import Plan, PlannedPool
 from bytewright.target.mistake import from_line, in_target_file, read_only_memories
-from bytewright.target.model import Loader, Memory, Role, Target
+from bytewright.target.model import Loader, Memory, Role
 
 # What linker scripts reserve, by the names of their symbols: the CMSIS templates', newlib's, picolibc's and those
-# of STM32 projects. First and end of the interval ...
-RESERVED_BETWEEN = (
-    ("stack", "__StackLimit", "__StackTop"),
-    ("stack", "__stack_limit", "__stack_top"),
-    ("stack", "_sstack", "_estack"),
-    ("heap", "__HeapBase", "__HeapLimit"),
-    ("heap", "__end__", "__HeapLimit"),
-    ("heap", "__heap_start", "__heap_end"),
-    ("heap", "_sheap", "_eheap"),
-)
-# ... or the end of a stack, which grows downwards, or the start of a heap, with a size.
-RESERVED_BELOW = (
-    ("stack", "_estack", "_Min_Stack_Size"),
-    ("stack", "__stack", "__stack_size"),
-    ("stack", "__StackTop", "__STACK_SIZE"),
-)
-RESERVED_ABOVE = (
-    ("heap", "_end", "_Min_Heap_Size"),
-    ("heap", "end", "_Min_Heap_Size"),
-    ("heap", "__HeapBase", "__HEAP_SIZE"),
+# of STM32 projects. First and end of an interval, or its size with the end of a stack, which grows downwards, or with
+# the start of a heap.
+RESERVED = (
+    ("stack", "__StackLimit", "to", "__StackTop"),
+    ("stack", "__stack_limit", "to", "__stack_top"),
+    ("stack", "_sstack", "to", "_estack"),
+    ("heap", "__HeapBase", "to", "__HeapLimit"),
+    ("heap", "__end__", "to", "__HeapLimit"),
+    ("heap", "__heap_start", "to", "__heap_end"),
+    ("heap", "_sheap", "to", "_eheap"),
+    ("stack", "_Min_Stack_Size", "below", "_estack"),
+    ("stack", "__stack_size", "below", "__stack"),
+    ("stack", "__STACK_SIZE", "below", "__StackTop"),
+    ("heap", "_Min_Heap_Size", "from", "_end"),
+    ("heap", "_Min_Heap_Size", "from", "end"),
+    ("heap", "__HEAP_SIZE", "from", "__HeapBase"),
 )
 
 
@@ -60,32 +57,16 @@ class Addresses:
 
 
 @dataclass(frozen=True, slots=True)
-class PoolArray:
-    """An array behind a pool; one that is copied has two.
+class WantedArray:
+    """An array behind a pool that the image must have, or may have; one that is copied has two.
 
     Attributes:
+        key: What --symbol calls it.
+        default_name: Its name in the image, if --symbol gives no other.
         memory: Where it must lie; None if that is not known.
         alignment: What its address must be a multiple of.
-        symbol: Its name in the image, and address and size by that.
         has_bytes: Whether the image brings its content.
     """
-
-    pool: PlannedPool
-    memory: str | None
-    alignment: int
-    symbol: ElfSymbol
-    has_bytes: bool
-
-    @property
-    def extent(self) -> Addresses:
-        """The bytes that the plan uses of it."""
-        first = self.symbol.address
-        return Addresses(f"pool '{self.pool.name}'", first, first + self.pool.used_bytes)
-
-
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """An array that the image must have, or may have."""
 
     pool: PlannedPool
     key: str
@@ -94,12 +75,38 @@ class _Wanted:
     alignment: int
     has_bytes: bool
 
-    def name(self, symbols: Mapping[str, str]) -> str:
-        return symbols.get(self.key, self.default_name)
 
-    def may_be_missing(self, symbols: Mapping[str, str]) -> bool:
-        """Parameters of the application can be flashed for themselves."""
-        return self.has_bytes and self.pool.is_caller and self.key not in symbols
+@dataclass(frozen=True, slots=True)
+class PoolArray:
+    """One that is there.
+
+    Attributes:
+        symbol: Its name in the image, and address and size by that.
+        section: The section that has all of it, if one has.
+    """
+
+    wanted: WantedArray
+    symbol: ElfSymbol
+    section: Section | None
+
+    @property
+    def pool(self) -> PlannedPool:
+        """The pool that it is behind."""
+        return self.wanted.pool
+
+    @property
+    def extent(self) -> Addresses:
+        """The bytes that the plan uses of it."""
+        first = self.symbol.address
+        return Addresses(f"pool '{self.pool.name}'", first, first + self.pool.used_bytes)
+
+    @property
+    def loaded_from(self) -> Addresses | None:
+        """Where the linker puts the bytes until they are brought to the array; None if no section has it."""
+        if self.section is None:
+            return None
+        first = self.symbol.address - self.section.address + self.section.load_address
+        return Addresses(self.pool.name, first, first + self.pool.used_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,101 +155,90 @@ def check_elf(directory: Path, plan: Plan, path: Path, symbols: Mapping[str, str
     for array in wanted:
         if not array.pool.used_bytes:
             continue
-        name = array.name(symbols)
+        name = symbols.get(array.key, array.default_name)
         matching = [symbol for symbol in image.symbols if symbol.name == name]
         if len(matching) == 1:
-            found.append(PoolArray(array.pool, array.memory, array.alignment, matching[0], array.has_bytes))
-        elif not matching and array.may_be_missing(symbols):
-            separate.append(array.pool.name)
+            section = image.section_of(matching[0], array.pool.used_bytes)
+            found.append(PoolArray(array, matching[0], section))
+        elif not matching and array.has_bytes and array.pool.is_caller and array.key not in symbols:
+            separate.append(array.pool.name)  # parameters of the application can be flashed for themselves
         else:
             faults.append(_not_found(array, name, len(matching)))
     reserved = _reserved(image)
     faults += _faults_of_stack(plan, image)
     for array in found:
-        faults += _faults_of_array(plan, image, array)
-        faults += _faults_of_neighbours(plan.hardware, image, array, found, reserved)
-        if array.has_bytes:
-            faults += _faults_of_bytes(directory, plan, image, array)
-            faults += _faults_of_load(plan.hardware, image, array)
+        checks = [_faults_of_place(plan, array), _faults_of_neighbours(plan, image, array, found, reserved)]
+        if array.wanted.has_bytes:
+            checks += [_faults_of_bytes(directory, plan, array), _faults_of_load(plan, array)]
+        faults += [f"pool '{array.pool.name}': {fault}" for fault in chain.from_iterable(checks)]
     if faults:
         message = f"the image '{path}' is not what the plan of '{plan.model}' says"
-        help_text = _load_help(plan.hardware, image, found)
-        raise compile_error("BW405", message, tuple(faults), help_text)
-    num_bytes = sum(array.pool.used_bytes for array in found if array.has_bytes)
+        raise compile_error("BW405", message, tuple(faults), _load_help(plan, found))
+    num_bytes = sum(array.pool.used_bytes for array in found if array.wanted.has_bytes)
     return ImageVerdict(tuple(found), num_bytes, tuple(reserved), tuple(separate))
 
 
-def _wanted_arrays(plan: Plan, pool: PlannedPool) -> Iterator[_Wanted]:
+def _wanted_arrays(plan: Plan, pool: PlannedPool) -> Iterator[WantedArray]:
     """The array where a pool is used, and the one from which it is copied."""
     names = names_of(plan)
     has_bytes = pool.role is Role.PARAMETERS and pool.load is not Loader.COPY
-    yield _Wanted(pool, pool.name, names.array(pool), pool.memory, pool.alignment, has_bytes)
+    yield WantedArray(pool, pool.name, names.array(pool), pool.memory, pool.alignment, has_bytes)
     if pool.load is Loader.COPY:  # with memcpy, which asks for no alignment
-        yield _Wanted(pool, f"{pool.name}.load", names.load_array(pool), pool.load_memory, 1, True)
+        yield WantedArray(pool, f"{pool.name}.load", names.load_array(pool), pool.load_memory, 1, True)
 
 
-def _not_found(array: _Wanted, name: str, count: int) -> str:
+def _not_found(array: WantedArray, name: str, count: int) -> str:
     if count:
         return f"pool '{array.pool.name}': {count} symbols are named '{name}'"
     option = f"--symbol {array.key}=NAME"
     return f"pool '{array.pool.name}': there is no symbol '{name}'; name its array with {option}"
 
 
-def _offset(target: Target, memory: Memory, address: int) -> int | None:
-    """How far into a memory an address is, as the device that runs the entry sees it or through any alias."""
-    views = [e.base for e in target.default_device.reach if e.memory == memory.name and e.base is not None]
-    for base in views:
-        if memory.size_bytes is not None and 0 <= address - base < memory.size_bytes:
-            return address - base
-    return memory.offset_of(address)
-
-
-def _locate(target: Target, interval: Addresses) -> tuple[str, int] | None:
-    """Memory and offset of an interval that lies in one memory."""
-    for memory in target.memories:
-        first = _offset(target, memory, interval.first)
-        last = _offset(target, memory, interval.end - 1)
-        if first is not None and last is not None and last - first == interval.end - 1 - interval.first:
-            return memory.name, first
+def _locate(plan: Plan, interval: Addresses) -> tuple[Memory, int] | None:
+    """Memory and offset of an interval that lies in one memory, as the device sees it or through any alias."""
+    size_bytes = interval.end - interval.first
+    for memory in plan.hardware.memories:
+        reached = [reach for reach in plan.device.reach if reach.memory == memory.name]
+        seen = [replace(memory, base=reach.base, aliases=()) for reach in reached if reach.base is not None]
+        for view in (*seen, memory):
+            offset = view.offset_of(interval.first, size_bytes)
+            if offset is not None:
+                return memory, offset
     return None
 
 
-def _faults_of_array(plan: Plan, image: Image, array: PoolArray) -> Iterator[str]:
+def _whereabouts(plan: Plan, interval: Addresses, memory: str) -> str | None:
+    """Which memory an interval is in, or that it is in none; None if it is in the one that is named."""
+    located = _locate(plan, interval)
+    if located is None:
+        return "in no memory of the target"
+    return None if located[0].name == memory else f"in memory '{located[0].name}'"
+
+
+def _faults_of_place(plan: Plan, array: PoolArray) -> Iterator[str]:
     """Memory, size and alignment."""
-    pool, symbol, extent = array.pool, array.symbol, array.extent
+    pool, wanted, symbol, extent = array.pool, array.wanted, array.symbol, array.extent
     if symbol.size_bytes and symbol.size_bytes < pool.used_bytes:
-        yield f"pool '{pool.name}': '{symbol.name}' has {symbol.size_bytes} B, the plan uses {pool.used_bytes} B"
-    if symbol.address % array.alignment:
-        yield (
-            f"pool '{pool.name}': '{symbol.name}' is at {symbol.address:#010x}, "
-            f"{symbol.address % array.alignment} B past a multiple of {array.alignment}"
-        )
-    memory = None if array.memory is None else plan.hardware.find_memory(array.memory)
+        yield f"'{symbol.name}' has {symbol.size_bytes} B, the plan uses {pool.used_bytes} B"
+    past_bytes = symbol.address % wanted.alignment
+    if past_bytes:
+        place = f"{past_bytes} B past a multiple of {wanted.alignment}"
+        yield f"'{symbol.name}' is at {symbol.address:#010x}, {place}"
+    memory = None if wanted.memory is None else plan.hardware.find_memory(wanted.memory)
     if memory is None or not memory.address_ranges():
         return  # a memory without an address is anywhere, as on the host
-    if _locate(plan.hardware, extent) != (memory.name, _offset(plan.hardware, memory, extent.first)):
-        yield (
-            f"pool '{pool.name}': '{symbol.name}' is at {extent}, {_whereabouts(plan.hardware, extent)}, "
-            f"not in '{memory.name}'"
-        )
-    if image.section_of(symbol, pool.used_bytes) is None:
-        yield f"pool '{pool.name}': no section of the image has all of '{symbol.name}' at {extent}"
-
-
-def _whereabouts(target: Target, interval: Addresses) -> str:
-    located = _locate(target, interval)
-    return "in no memory of the target" if located is None else f"in memory '{located[0]}'"
+    elsewhere = _whereabouts(plan, extent, memory.name)
+    if elsewhere is not None:
+        yield f"'{symbol.name}' is at {extent}, {elsewhere}, not in '{memory.name}'"
+    if array.section is None:
+        yield f"no section of the image has all of '{symbol.name}' at {extent}"
 
 
 def _faults_of_neighbours(
-    target: Target,
-    image: Image,
-    array: PoolArray,
-    arrays: Sequence[PoolArray],
-    reserved: Sequence[Addresses],
+    plan: Plan, image: Image, array: PoolArray, arrays: Sequence[PoolArray], reserved: Sequence[Addresses]
 ) -> Iterator[str]:
     """Whatever else has a byte of the array."""
-    pool, symbol, extent = array.pool, array.symbol, array.extent
+    symbol, extent = array.symbol, array.extent
     pools = {other.symbol for other in arrays}
     others = [other.extent for other in arrays if other is not array]
     others += [
@@ -251,24 +247,23 @@ def _faults_of_neighbours(
         if other.is_object and other.size_bytes and other not in pools
         if (other.address, other.size_bytes) != (symbol.address, symbol.size_bytes)
     ]
-    own = image.section_of(symbol, pool.used_bytes)
     others += [
         Addresses(f"section '{section.name}'", section.address, section.address + section.size_bytes)
         for section in image.sections
-        if section is not own
+        if section is not array.section
     ]
     for other in (*others, *reserved):
-        shared = _shared_bytes(target, extent, other)
+        shared = _shared_bytes(plan, extent, other)
         if shared:
-            yield f"pool '{pool.name}': '{symbol.name}' at {extent} shares {shared} B with {other.name} at {other}"
+            yield f"'{symbol.name}' at {extent} shares {shared} B with {other.name} at {other}"
 
 
-def _shared_bytes(target: Target, first: Addresses, second: Addresses) -> int:
+def _shared_bytes(plan: Plan, first: Addresses, second: Addresses) -> int:
     """How many bytes two intervals have in common, through whatever addresses."""
     raw = min(first.end, second.end) - max(first.first, second.first)
     if raw > 0:
         return raw
-    one, two = _locate(target, first), _locate(target, second)
+    one, two = _locate(plan, first), _locate(plan, second)
     if one is None or two is None or one[0] != two[0]:
         return 0
     ends = (one[1] + first.end - first.first, two[1] + second.end - second.first)
@@ -290,11 +285,8 @@ def _faults_of_stack(plan: Plan, image: Image) -> Iterator[str]:
     for what, interval in _stacks_and_heaps(image):
         size_bytes = interval.end - interval.first
         if what == "stack" and 0 <= size_bytes < needed_bytes:
-            reserve = (
-                f" and the target reserves {context.stack_reserve_bytes} B"
-                if context.stack_reserve_bytes
-                else ""
-            )
+            reserve_bytes = context.stack_reserve_bytes
+            reserve = f" and the target reserves {reserve_bytes} B" if reserve_bytes else ""
             yield (
                 f"{interval.name} has {size_bytes} B, but the model is promised {stack.size_bytes} B{reserve}: "
                 f"{needed_bytes - size_bytes} B too few"
@@ -305,89 +297,68 @@ def _stacks_and_heaps(image: Image) -> list[tuple[str, Addresses]]:
     """What each is, and its place by the symbols; sound or not."""
     addresses = {symbol.name: symbol.address for symbol in image.symbols}
     found: list[tuple[str, Addresses]] = []
-    for what, first, end in RESERVED_BETWEEN:
-        if first in addresses and end in addresses:
-            found.append(
-                (what, Addresses(f"the {what} ({first} to {end})", addresses[first], addresses[end]))
-            )
-    for what, end, size in RESERVED_BELOW:
-        if end in addresses and size in addresses:
-            top = addresses[end]
-            found.append((what, Addresses(f"the {what} ({size} below {end})", top - addresses[size], top)))
-    for what, first, size in RESERVED_ABOVE:
-        if first in addresses and size in addresses:
-            base = addresses[first]
-            found.append((what, Addresses(f"the {what} ({size} from {first})", base, base + addresses[size])))
+    for what, symbol, word, other in RESERVED:
+        if symbol in addresses and other in addresses:
+            value, end = addresses[symbol], addresses[other]
+            interval = {"to": (value, end), "below": (end - value, end), "from": (end, end + value)}[word]
+            found.append((what, Addresses(f"the {what} ({symbol} {word} {other})", *interval)))
     return found
 
 
-def _faults_of_load(target: Target, image: Image, array: PoolArray) -> Iterator[str]:
+def _faults_of_load(plan: Plan, array: PoolArray) -> Iterator[str]:
     """Whether the bytes are, until the first run, in the memory from which the target loads the pool."""
-    pool, symbol = array.pool, array.symbol
-    loaded = _loaded_from(image, array)
+    pool, symbol, loaded = array.pool, array.symbol, array.loaded_from
     if loaded is None:
-        return
-    memory = target.find_memory(pool.load_memory or "")
+        return  # said already
+    memory = plan.hardware.find_memory(pool.load_memory or "")
     if memory is not None and memory.address_ranges():
         is_said = pool.load is Loader.COPY and loaded.first == symbol.address  # of the array that is copied
-        if not is_said and _locate(target, loaded) != (memory.name, _offset(target, memory, loaded.first)):
-            place = f"{loaded}, {_whereabouts(target, loaded)}, not from '{memory.name}'"
-            yield f"pool '{pool.name}': '{symbol.name}' is loaded from {place}"
-    elif _is_lost(target, image, array):
+        elsewhere = _whereabouts(plan, loaded, memory.name)
+        if not is_said and elsewhere is not None:
+            yield f"'{symbol.name}' is loaded from {loaded}, {elsewhere}, not from '{memory.name}'"
+        return
+    lost_in = _lost_in(plan, array)
+    if lost_in is not None:
         yield (
-            f"pool '{pool.name}': '{symbol.name}' is loaded from {loaded}, {_whereabouts(target, loaded)}, which is "
-            "not read-only, so nobody knows what it holds when the power comes"
+            f"'{symbol.name}' is loaded from {loaded}, in memory '{lost_in}', which is not read-only, so nobody knows "
+            "what it holds when the power comes"
         )
 
 
-def _loaded_from(image: Image, array: PoolArray) -> Addresses | None:
-    """Where the linker puts the bytes of an array until they are brought to it."""
-    symbol = array.symbol
-    section = image.section_of(symbol, array.pool.used_bytes)
-    if section is None:
-        return None  # said already
-    first = symbol.address - section.address + section.load_address
-    return Addresses(array.pool.name, first, first + array.pool.used_bytes)
-
-
-def _is_lost(target: Target, image: Image, array: PoolArray) -> bool:
-    """Whether the bytes are loaded to memory that is empty when the power comes, and the target says nothing else.
+def _lost_in(plan: Plan, array: PoolArray) -> str | None:
+    """The memory to which the bytes are loaded if it is empty when the power comes, and the target says nothing else.
 
     Where no memory is read-only, whoever loads the program loads its parameters with it.
     """
-    loaded = _loaded_from(image, array)
-    located = None if loaded is None or array.pool.load_memory else _locate(target, loaded)
-    return (
-        located is not None
-        and target.memory(located[0]).is_writable
-        and any(not memory.is_writable for memory in target.memories)
-    )
+    loaded = array.loaded_from
+    located = None if loaded is None or array.pool.load_memory else _locate(plan, loaded)
+    is_lost = located is not None and located[0].is_writable and read_only_memories(plan.hardware)
+    return located[0].name if located is not None and is_lost else None
 
 
-def _load_help(target: Target, image: Image, arrays: Sequence[PoolArray]) -> str | None:
+def _load_help(plan: Plan, arrays: Sequence[PoolArray]) -> str | None:
     """The line of the target file that says which memory keeps the bytes of pools that would be lost."""
-    lost = [array.pool.name for array in arrays if array.has_bytes and _is_lost(target, image, array)]
+    lost = [array.pool.name for array in arrays if array.wanted.has_bytes and _lost_in(plan, array)]
     if not lost:
         return None
-    kept_in = read_only_memories(target)[0]
+    kept_in = read_only_memories(plan.hardware)[0]
     return in_target_file(*(from_line(name, kept_in) for name in dict.fromkeys(lost)))
 
 
-def _faults_of_bytes(directory: Path, plan: Plan, image: Image, array: PoolArray) -> Iterator[str]:
+def _faults_of_bytes(directory: Path, plan: Plan, array: PoolArray) -> Iterator[str]:
     """Whether the image brings the parameters of the plan."""
-    pool, symbol = array.pool, array.symbol
-    section = image.section_of(symbol, pool.used_bytes)
+    pool, symbol, section = array.pool, array.symbol, array.section
     if section is None:
         return  # said already
     if section.content is None:
-        yield f"pool '{pool.name}': section '{section.name}' of '{symbol.name}' brings no bytes into the image"
+        yield f"section '{section.name}' of '{symbol.name}' brings no bytes into the image"
         return
     start = symbol.address - section.address
     content = section.content[start : start + pool.used_bytes]
     if hashlib.sha256(content).hexdigest() == pool.sha256:
         return
     different = _difference(directory, plan, pool, content)
-    yield f"pool '{pool.name}': '{symbol.name}' holds other bytes than the plan's{different}"
+    yield f"'{symbol.name}' holds other bytes than the plan's{different}"
 
 
 def _difference(directory: Path, plan: Plan, pool: PlannedPool, content: bytes) -> str:
