@@ -7,6 +7,7 @@ title begins with its file. What no file defines is external.
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from types import MappingProxyType
 
 INDIRECT = "__indirect_call"
@@ -88,7 +89,7 @@ def _usage(title: str, label: str) -> tuple[int, bool]:
 
 
 def reachable(graph: CallGraph, roots: Iterable[str]) -> tuple[str, ...]:
-    """Every title that the roots lead to, external ones too, callers before callees where nothing recurs."""
+    """Every title that the roots lead to, external ones too, in the order of the fewest calls from a root."""
     found: dict[str, None] = {}
     waiting = list(roots)
     while waiting:
@@ -101,22 +102,13 @@ def reachable(graph: CallGraph, roots: Iterable[str]) -> tuple[str, ...]:
 
 def find_cycle(graph: CallGraph, roots: Iterable[str]) -> tuple[str, ...] | None:
     """A path that comes back to where it began; None if nothing recurs."""
-    finished: set[str] = set()
-    for root in roots:
-        path: list[str] = []
-        waiting: list[tuple[str, bool]] = [(root, False)]
-        while waiting:
-            title, leaves = waiting.pop()
-            if leaves:
-                finished.add(path.pop())
-                continue
-            if title in path:
-                return (*path[path.index(title) :], title)
-            if title in finished or title not in graph:
-                continue
-            path.append(title)
-            waiting.append((title, True))
-            waiting.extend((callee, False) for callee in reversed(graph[title].callees))
+    reached = reachable(graph, roots)
+    try:
+        _callees_first(graph, reached)
+    except CycleError as error:
+        turn: list[str] = error.args[1][:0:-1]  # there callees come first, and the first again at the end
+        start = turn.index(min(turn, key=reached.index))
+        return (*turn[start:], *turn[:start], turn[start])
     return None
 
 
@@ -129,7 +121,7 @@ def worst_path(graph: CallGraph, root: str, external_bytes: Mapping[str, int]) -
         external_bytes: Of functions that the graph does not define; what is missing counts as nothing.
     """
     worst: dict[str, WorstPath] = {}
-    for title in _callees_first(graph, root):
+    for title in _callees_first(graph, reachable(graph, [root])):
         if title not in graph:
             worst[title] = WorstPath(((title, external_bytes.get(title, 0)),))
             continue
@@ -139,14 +131,6 @@ def worst_path(graph: CallGraph, root: str, external_bytes: Mapping[str, int]) -
     return worst[root]
 
 
-def _callees_first(graph: CallGraph, root: str) -> list[str]:
-    order: dict[str, None] = {}
-    waiting: list[tuple[str, bool]] = [(root, False)]
-    while waiting:
-        title, is_ready = waiting.pop()
-        if is_ready:
-            order[title] = None
-        elif title not in order:
-            waiting.append((title, True))
-            waiting.extend((c, False) for c in (graph[title].callees if title in graph else ()))
-    return list(order)
+def _callees_first(graph: CallGraph, titles: Iterable[str]) -> list[str]:
+    callees = {title: graph[title].callees if title in graph else () for title in titles}
+    return list(TopologicalSorter(callees).static_order())

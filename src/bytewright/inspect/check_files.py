@@ -74,18 +74,22 @@ def _faults_of_digests(directory: Path, plan: Plan) -> Iterator[str]:
             yield f"{path} was changed"
 
 
-def _read(directory: Path, path: str) -> str:
-    """A text of the bundle; one that is missing is empty, because its digest has been refused already."""
+def _read(directory: Path, path: str) -> bytes:
+    """The content of a file; one that is missing is empty, because its digest has been refused already."""
     try:
-        return read_input(directory / path).decode("utf-8", "replace")
+        return read_input(directory / path)
     except OSError:
-        return ""
+        return b""
+
+
+def _read_text(directory: Path, path: str) -> str:
+    return _read(directory, path).decode("utf-8", "replace")
 
 
 def _faults_of_header(directory: Path, plan: Plan, names: Names) -> Iterator[str]:
     """Hash and sizes of the header."""
     path = names.header
-    header = _read(directory, path)
+    header = _read_text(directory, path)
     if read_hashes(header) != [plan.plan_hash]:
         yield f"{path} does not belong to this plan: it states another hash, or none"
     expected: dict[str, int] = {}
@@ -102,7 +106,7 @@ def _faults_of_header(directory: Path, plan: Plan, names: Names) -> Iterator[str
 def _faults_of_source(directory: Path, plan: Plan, names: Names) -> Iterator[str]:
     """Hash, offsets and calls of the entry."""
     path = names.entry_source
-    source = _read(directory, path)
+    source = _read_text(directory, path)
     placed = {names.argument(b): b.place.offset or 0 for b in plan.buffers.values() if b.has_offset}
     if read_hashes(source) != ([plan.plan_hash] if placed else []):
         yield f"{path} does not belong to this plan: it states another hash, or none"
@@ -193,30 +197,19 @@ def _most_bytes(size: str, upper: Mapping[str, int]) -> int | None:
 def _faults_of_parameters(directory: Path, plan: Plan, names: Names) -> Iterator[str]:
     """The bytes of each parameter pool, as numbers in C, or as they are, and as a blob."""
     for pool in plan.used_pools(Role.PARAMETERS):
-        numbers = names.embedded(pool, as_numbers=True)
+        numbers, binary = (names.embedded(pool, as_numbers=is_text) for is_text in (True, False))
         if numbers in plan.files:
-            yield from _faults_of_numbers(directory, numbers, pool)
+            try:
+                content = read_bytes(_read_text(directory, numbers))
+            except ValueError:
+                yield f"{numbers} does not hold numbers from 0 to 255"
+            else:
+                yield from _faults_of_content(numbers, content, pool)
         elif not pool.is_caller:
-            yield from _faults_of_blob(directory, names.embedded(pool, as_numbers=False), pool)
+            yield from _faults_of_content(binary, _read(directory, binary), pool)
         if pool.is_caller:
-            yield from _faults_of_blob(directory, names.blob(pool.name), pool)
-
-
-def _faults_of_numbers(directory: Path, path: str, pool: PlannedPool) -> Iterator[str]:
-    try:
-        content = read_bytes(_read(directory, path))
-    except ValueError:
-        yield f"{path} does not hold numbers from 0 to 255"
-        return
-    yield from _faults_of_content(path, content, pool)
-
-
-def _faults_of_blob(directory: Path, path: str, pool: PlannedPool) -> Iterator[str]:
-    try:
-        content = read_input(directory / path)
-    except OSError:
-        content = b""
-    yield from _faults_of_content(path, content, pool)
+            blob = names.blob(pool.name)
+            yield from _faults_of_content(blob, _read(directory, blob), pool)
 
 
 def _faults_of_content(path: str, content: bytes, pool: PlannedPool) -> Iterator[str]:

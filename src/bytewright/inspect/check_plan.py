@@ -220,38 +220,38 @@ def _faults_of_offsets(plan: Plan) -> Iterator[str]:
     """What the validator says of the workspaces, and of the parameters."""
     for role, kind in ((Role.WORKSPACE, PlaceKind.PLANNED), (Role.PARAMETERS, PlaceKind.CONSTANT)):
         pools = plan.pools_of(role)
-        placed = [buffer for buffer in plan.buffers.values() if buffer.place.kind is kind]
-        headers = [pool for pool in pools if pool.header_bytes]
-        buffers = [
-            planning.Buffer(
-                buffer.name,
-                buffer.size_bytes,
-                (buffer.live or (0, 0),),
-                buffer.alignment,
-                candidates=tuple(planning.Candidate(name) for name in buffer.candidates),
+        stated = [
+            (
+                planning.Buffer(
+                    buffer.name,
+                    buffer.size_bytes,
+                    (buffer.live or (0, 0),),
+                    buffer.alignment,
+                    candidates=tuple(planning.Candidate(name) for name in buffer.candidates),
+                ),
+                Placement(buffer.name, buffer.place.name, buffer.place.offset or 0),
             )
-            for buffer in placed
+            for buffer in plan.buffers.values()
+            if buffer.place.kind is kind
         ]
-        buffers += [
-            planning.Buffer(
-                _header_name(pool),
-                pool.header_bytes,
-                ((0, max(plan.num_ticks, 1)),),
-                fixed_offset=0,
-                candidates=(planning.Candidate(pool.name),),
-            )
-            for pool in headers
-        ]
-        placements = [Placement(b.name, b.place.name, b.place.offset or 0) for b in placed]
-        placements += [Placement(_header_name(pool), pool.name, 0) for pool in headers]
+        stated += [_header(pool, plan.num_ticks) for pool in pools if pool.header_bytes]
         try:
             problem = planning.Problem(
-                tuple(buffers), tuple(planning.Pool(pool.name, pool.capacity_bytes) for pool in pools)
+                tuple(buffer for buffer, _ in stated),
+                tuple(planning.Pool(pool.name, pool.capacity_bytes) for pool in pools),
             )
         except CompileError as error:
             yield from (diagnostic.message for diagnostic in error.diagnostics)
         else:
-            yield from (str(violation) for violation in validate(problem, placements))
+            yield from (str(violation) for violation in validate(problem, [place for _, place in stated]))
+
+
+def _header(pool: PlannedPool, num_ticks: int) -> tuple[planning.Buffer, Placement]:
+    """What comes before the constants of a pool, as a buffer with a place."""
+    name, candidates = f"header of {pool.name}", (planning.Candidate(pool.name),)
+    live = ((0, max(num_ticks, 1)),)
+    header = planning.Buffer(name, pool.header_bytes, live, fixed_offset=0, candidates=candidates)
+    return header, Placement(name, pool.name, 0)
 
 
 def _faults_of_arenas(plan: Plan) -> Iterator[str]:
@@ -282,10 +282,6 @@ def _faults_of_arena(plan: Plan, arena: PlannedBuffer, requests: set[str]) -> It
         needed_bytes = max(needed_bytes, top)
     if needed_bytes != arena.size_bytes:
         yield f"arena '{arena.name}' has {arena.size_bytes} B, its calls need {needed_bytes} B at once"
-
-
-def _header_name(pool: PlannedPool) -> str:
-    return f"header of {pool.name}"
 
 
 def _faults_of_tops(plan: Plan) -> Iterator[str]:

@@ -28,6 +28,7 @@ from bytewright.target.model import Target
 # Compiler flags -> the call graph of each source, by the source's name.
 CompileCallGraphs = Callable[[tuple[str, ...]], Mapping[str, str]]
 IN_MEMORY = ("-O0",)
+_AGAIN = "compile the model again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,20 +116,17 @@ def _refuse_unprovable(graph: CallGraph, roots: list[str], target: Target) -> No
     faults: list[Diagnostic] = []
     cycle = find_cycle(graph, roots)
     if cycle is not None:
-        message = "the generated code recurs, so its stack has no bound"
-        faults.append(Diagnostic("BW403", message, (" -> ".join(cycle),), "compile the model again"))
+        faults.append(_fault("the generated code recurs, so its stack has no bound", " -> ".join(cycle)))
     for title in reachable(graph, roots):
         callers = [name for name, frame in graph.items() if title in frame.callees]
         if title == INDIRECT:
-            message = f"'{callers[0]}' calls through a pointer, so its stack has no bound"
-            faults.append(Diagnostic("BW403", message, help="compile the model again"))
+            faults.append(_fault(f"'{callers[0]}' calls through a pointer, so its stack has no bound"))
         elif title not in graph and target.external_stack_bytes(title) is None:
             message = f"the stack of '{title}', which '{callers[0]}' calls, is not declared"
             text = f"add to the target file, under [stack.external]: {title} = BYTES"
-            faults.append(Diagnostic("BW403", message, help=text))
+            faults.append(_fault(message, help_text=text))
         elif title in graph and not graph[title].is_bounded:
-            message = f"the compiler gives no bound for the stack of '{title}'"
-            faults.append(Diagnostic("BW403", message, help="compile the model again"))
+            faults.append(_fault(f"the compiler gives no bound for the stack of '{title}'"))
     if faults:
         raise CompileError(faults)
 
@@ -136,29 +134,25 @@ def _refuse_unprovable(graph: CallGraph, roots: list[str], target: Target) -> No
 def _compare(names: Names, stack: PlannedStack, measured: WorstPath, in_memory: WorstPath | None) -> None:
     faults: list[Diagnostic] = []
     if in_memory is not None and stack.planned_bytes > in_memory.total_bytes:
-        faults.append(
-            Diagnostic(
-                "BW403",
-                f"the plan counts {stack.planned_bytes} B of arrays on the stack, the generated code has fewer: "
-                f"{in_memory.total_bytes} B with every array in memory",
-                (f"worst path: {in_memory}",),
-                "compile the model again",
-            )
+        message = (
+            f"the plan counts {stack.planned_bytes} B of arrays on the stack, the generated code has fewer: "
+            f"{in_memory.total_bytes} B with every array in memory"
         )
+        faults.append(_fault(message, f"worst path: {in_memory}"))
     if measured.total_bytes > stack.size_bytes:
         missing = measured.total_bytes - stack.size_bytes
-        faults.append(
-            Diagnostic(
-                "BW403",
-                f"the generated code needs {measured.total_bytes} B of stack, {names.stack_size} is "
-                f"{stack.size_bytes} B: {missing} B too few",
-                (f"worst path: {measured}",),
-                f"raise the device's stack-allowance-per-call in the target file by {missing} B, "
-                "and compile the model again",
-            )
+        message = (
+            f"the generated code needs {measured.total_bytes} B of stack, {names.stack_size} is "
+            f"{stack.size_bytes} B: {missing} B too few"
         )
+        text = f"raise the device's stack-allowance-per-call in the target file by {missing} B, and {_AGAIN}"
+        faults.append(_fault(message, f"worst path: {measured}", help_text=text))
     if stack.limit_bytes is not None and stack.size_bytes > stack.limit_bytes:
-        message = f"{names.stack_size} is {stack.size_bytes} B, the target admits {stack.limit_bytes} B"
-        faults.append(Diagnostic("BW403", message, help="compile the model again"))
+        limit = f"the target admits {stack.limit_bytes} B"
+        faults.append(_fault(f"{names.stack_size} is {stack.size_bytes} B, {limit}"))
     if faults:
         raise CompileError(faults)
+
+
+def _fault(message: str, *notes: str, help_text: str = _AGAIN) -> Diagnostic:
+    return Diagnostic("BW403", message, notes, help_text)
