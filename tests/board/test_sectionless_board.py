@@ -85,5 +85,7 @@ def test_sections_in_the_target_mend_it_as_the_help_says(tmp_path: Path) -> None
     """The same flag does no harm where every memory has a section."""
     folder = loaded_bundle(board_target("copy", "generated"))
     found = image(read_bundle(folder), tmp_path / "i", "-fno-data-sections")
-    assert {array.memory for array in found.arrays if array.pool is not None} == set(MEMORIES)
-    assert all(array.place.first in MEMORIES[array.memory] for array in found.arrays if array.memory)
+    assert {array.planned.memory for array in found.arrays if array.planned.pool is not None} == set(MEMORIES)
+    assert all(
+        array.place.first in MEMORIES[array.planned.memory] for array in found.arrays if array.planned.memory
+    )

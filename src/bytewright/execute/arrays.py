@@ -82,14 +82,12 @@ def planned_arrays(plan: Plan) -> list[PlannedArray]:
 
 def workspace_arrays(plan: Plan) -> list[PlannedArray]:
     """The harness's, for the pools of the caller."""
-    pools = enumerate(plan.caller_workspaces)
-    return [_own(ArrayKind.WORKSPACE, f"harness_workspace_{index}", pool) for index, pool in pools]
+    return _own(ArrayKind.WORKSPACE, "workspace", plan.caller_workspaces)
 
 
 def copy_arrays(plan: Plan) -> list[PlannedArray]:
     """The harness's, for parameters of the caller that are copied."""
-    pools = enumerate(plan.caller_copies)
-    return [_own(ArrayKind.PARAMETERS, f"harness_copy_{index}", pool) for index, pool in pools]
+    return _own(ArrayKind.PARAMETERS, "copy", plan.caller_copies)
 
 
 def blob_arrays(plan: Plan) -> list[PlannedArray]:
@@ -125,10 +123,12 @@ def _harness_section(memory_name: str, owner: str) -> str:
     return f".bss.memory.{c_identifier(memory_name)}.{owner}"
 
 
-def _own(kind: ArrayKind, symbol: str, pool: PlannedPool) -> PlannedArray:
-    return PlannedArray(
-        kind, pool.name, symbol, _harness_section(pool.memory, pool.c_name), pool, pool.memory
-    )
+def _own(kind: ArrayKind, word: str, pools: Sequence[PlannedPool]) -> list[PlannedArray]:
+    arrays: list[PlannedArray] = []
+    for index, pool in enumerate(pools):
+        section = _harness_section(pool.memory, pool.c_name)
+        arrays.append(PlannedArray(kind, pool.name, f"harness_{word}_{index}", section, pool, pool.memory))
+    return arrays
 
 
 def _tensors(kind: ArrayKind, tensors: Sequence[PlannedTensor]) -> list[PlannedArray]:

@@ -20,7 +20,7 @@ from bytewright.execute.result import Machine, RunResult
 from bytewright.execute.run import RunOptions, run_bundle
 from bytewright.execute.tensors import Array, random_inputs
 from bytewright.execute.tools import TIMEOUT_SECONDS, CrashError, ViolationError
-from bytewright.execute.watch import Finding, Watch, parse_findings, watch_plan
+from bytewright.execute.watch import Watch, WatchedRange, parse_findings, watch_plan
 from bytewright.record.plan_file import read_plan
 
 NUM_POISONS = 2
@@ -102,18 +102,16 @@ def _run_watched(
     return run_program(bundle, batch, options=options, timeout_seconds=timeout_seconds, watch=watched).outputs
 
 
-def _describe(watch: Watch, finding: Finding) -> str:
+def _describe(watch: Watch, found: WatchedRange) -> str:
     """`step 3 (kws_conv2d_2) changed ram+8000..8063 (64 B), where 'conv2d_0/out' lies`."""
-    watched = finding.watched
-    step, pool = watch.plan.steps[watched.step], watch.pools[watched.pool].pool
-    if watched.end <= 0:
-        what = f"{-finding.first} B before pool '{pool.name}' and on"
-    elif watched.first >= pool.used_bytes:
-        what = f"{finding.end - pool.used_bytes} B past pool '{pool.name}' of {pool.used_bytes} B"
+    step, pool = watch.plan.steps[found.step], watch.pools[found.pool].pool
+    if found.end <= 0:
+        what = f"{-found.first} B before pool '{pool.name}' and on"
+    elif found.first >= pool.used_bytes:
+        what = f"{found.end - pool.used_bytes} B past pool '{pool.name}' of {pool.used_bytes} B"
     else:
-        num_bytes = finding.end - finding.first
-        where = f"{pool.name}+{finding.first}..{finding.end - 1} ({num_bytes} B)"
-        lies = "which the plan calls dead" if watched.buffer is None else f"where '{watched.buffer}' lies"
+        where = f"{pool.name}+{found.first}..{found.end - 1} ({found.end - found.first} B)"
+        lies = "which the plan calls dead" if found.buffer is None else f"where '{found.buffer}' lies"
         what = f"{where}, {lies}"
     return f"step {step.index} ({step.kernel}) changed {what}"
 

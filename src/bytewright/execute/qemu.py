@@ -84,13 +84,16 @@ class BoardImage:
     """
 
     folder: Path
-    board: Board
     layout: Layout
     table: BoardTable
     symbols: tuple[ImageSymbol, ...]
     arrays: tuple[ImageArray, ...]
     regions: tuple[ProtectedRegion, ...]
-    flash_bytes: int
+
+    @property
+    def board(self) -> Board:
+        """The board that it is for."""
+        return self.layout.board
 
 
 def run_on_board(
@@ -124,6 +127,7 @@ def run_on_board(
     qemu = find_tool("qemu-system-arm", "qemu-system-arm")
     with build_folder() as folder:
         image = build_image(bundle, board, folder, options or BuildOptions(), watch)
+        flash_bytes = _flash_bytes(folder, bundle, board.isa)
         build_plugin(folder, qemu)
         ranges = _ranges(image, bundle) if measure_memory else []
         (folder / "inputs.bin").write_bytes(pack(bundle.plan, checked))
@@ -147,7 +151,7 @@ def run_on_board(
         board.name,
         instructions=counts.instructions,
         stack_bytes=stack_bytes,
-        flash_bytes=image.flash_bytes,
+        flash_bytes=flash_bytes,
         functions=counts.functions,
         traffic=counts.traffic,
     )
@@ -171,11 +175,11 @@ def build_image(
     harness = write_harness(bundle, folder, harness_sources, table, watch)
     common = [*compiler, *LANGUAGE_FLAGS, "-ffunction-sections", "-fdata-sections"]
     includes = include_flags(bundle, folder, watch)
-    objects = [f"bundle_{source.stem}.o" for source in bundle.sources]
+    objects = _objects(bundle)
     for source, product in zip(bundle.sources, objects, strict=True):
         command = [*common, *options.flags, *includes, "-c", str(source), "-o", product]
         compile_c(command, directory=folder, what=what)
-    link = ["-nostartfiles", "-Wl,--gc-sections", "-Wl,--no-warn-rwx-segments", "-T", "board.ld"]
+    linking = ["-nostartfiles", "-Wl,--gc-sections", "-Wl,--no-warn-rwx-segments", "-T", "board.ld"]
     defines = [
         f"-DHARNESS_RUN={bundle.names.run}",
         f"-DHARNESS_NUM_REGIONS={board.num_protected_regions}",
@@ -183,28 +187,38 @@ def build_image(
     startup = ["-O2", *defines, "startup.S", "-c", "-o", "startup.o"]
     compile_c([*common, *startup], directory=folder, what=what)
     sources = ["startup.o", *harness, *map(str, application_sources(bundle, options))]
-    command = [*common, "-O2", *includes, *link, *sources, *objects, "-lm", "-o", "image.elf"]
-    link = partial(_link, bundle, layout, folder, command, f"{what} (linking for {board.name})")
+    command = [*common, "-O2", *includes, *linking, *sources, *objects, "-lm", "-o", "image.elf"]
+    what = f"{what} (linking for {board.name})"
+    link = partial(_link, bundle, layout, table, folder, command, what)
     try:
-        symbols, arrays, regions = link(has_gaps=board.num_protected_regions > 0)
+        return link(has_gaps=board.num_protected_regions > 0)
     except CompileError:  # a memory has no room for gaps, or the unit no regions: then do without
-        symbols, arrays, regions = link(has_gaps=False)
-    return BoardImage(
-        folder, board, layout, table, symbols, arrays, regions, _flash_bytes(folder, board.isa, objects)
-    )
+        return link(has_gaps=False)
+
+
+def _objects(bundle: Bundle) -> list[str]:
+    """The bundle's own object files; board.ld finds its parameters by the name."""
+    return [f"bundle_{source.stem}.o" for source in bundle.sources]
 
 
 def _link(
-    bundle: Bundle, layout: Layout, folder: Path, command: Sequence[str], what: str, *, has_gaps: bool
-) -> tuple[tuple[ImageSymbol, ...], tuple[ImageArray, ...], tuple[ProtectedRegion, ...]]:
-    """Links the objects of a folder; symbols and arrays of the image, and the regions that protect it."""
+    bundle: Bundle,
+    layout: Layout,
+    table: BoardTable,
+    folder: Path,
+    command: Sequence[str],
+    what: str,
+    *,
+    has_gaps: bool,
+) -> BoardImage:
+    """Links the objects of a folder, and says what may be touched where the board protects it."""
     (folder / "board.ld").write_text(linker_script(layout, bundle.plan, has_gaps=has_gaps), encoding="utf-8")
     compile_c(command, directory=folder, what=what)
     symbols = _symbols(folder, layout.board.isa)
-    check_places(bundle.plan, symbols, _memory_ranges(layout), layout.board.name)
     arrays = image_arrays(bundle.plan, symbols)
+    check_places(bundle.plan, arrays, _memory_ranges(layout), layout.board.name)
     regions = _protect(folder, layout, bundle, symbols, arrays) if layout.board.num_protected_regions else ()
-    return symbols, arrays, regions
+    return BoardImage(folder, layout, table, symbols, arrays, regions)
 
 
 def _protect(
@@ -251,35 +265,34 @@ def _allocated_sections(folder: Path, isa: Isa) -> list[tuple[int, int]]:
 
     Nobody reads the vectors, the processor apart.
     """
-    objdump = find_cross_tool(isa, "objdump")
-    listing = compile_c([objdump, "-h", "-w", "image.elf"], directory=folder, what=objdump)
-    rows = [line.split() for line in listing.splitlines() if "ALLOC" in line]
     return [
         (int(row[3], 16), int(row[3], 16) + int(row[2], 16))
-        for row in rows
+        for row in _rows(folder, isa, "objdump", "-h", "-w", "image.elf")
+        if any(word.startswith("ALLOC") for word in row)
         if row[1] != ".vectors" and not row[1].endswith(".empty")
     ]
 
 
 def _symbols(folder: Path, isa: Isa) -> tuple[ImageSymbol, ...]:
     """The image's symbols by address."""
-    nm = find_cross_tool(isa, "nm")
-    lines = compile_c([nm, "-S", "image.elf"], directory=folder, what=nm).splitlines()
     symbols = [
-        ImageSymbol(
-            int(words[0], 16), words[-1], words[-2] in "tTwW", int(words[1], 16) if len(words) == 4 else 0
-        )
-        for words in map(str.split, lines)
-        if len(words) in (3, 4)
+        ImageSymbol(int(row[0], 16), row[-1], row[-2] in "tTwW", int(row[1], 16) if len(row) == 4 else 0)
+        for row in _rows(folder, isa, "nm", "-S", "image.elf")
+        if len(row) in (3, 4)
     ]
     return tuple(sorted(symbols, key=lambda symbol: (symbol.address, symbol.name)))
 
 
-def _flash_bytes(folder: Path, isa: Isa, objects: Sequence[str]) -> int:
+def _flash_bytes(folder: Path, bundle: Bundle, isa: Isa) -> int:
     """Code, constants and initialised data of the bundle's own objects."""
-    size = find_cross_tool(isa, "size")
-    lines = compile_c([size, *objects], directory=folder, what=size).splitlines()[1:]
-    return sum(int(words[0]) + int(words[1]) for words in map(str.split, lines))
+    _, *rows = _rows(folder, isa, "size", *_objects(bundle))
+    return sum(int(row[0]) + int(row[1]) for row in rows)
+
+
+def _rows(folder: Path, isa: Isa, name: str, *arguments: str) -> list[list[str]]:
+    """The words of each line that a tool prints."""
+    tool = find_cross_tool(isa, name)
+    return [line.split() for line in compile_c([tool, *arguments], directory=folder, what=tool).splitlines()]
 
 
 def _ranges(image: BoardImage, bundle: Bundle) -> list[AddressRange]:
@@ -287,7 +300,7 @@ def _ranges(image: BoardImage, bundle: Bundle) -> list[AddressRange]:
     kinds = [ArrayKind.WORKSPACE, ArrayKind.STACK]
     if not bundle.plan.io_in_workspace:  # else the model does not touch the harness's copies
         kinds += [ArrayKind.INPUT, ArrayKind.OUTPUT]
-    ranges = [array.place for array in image.arrays if array.kind in kinds]
+    ranges = [array.place for array in image.arrays if array.planned.kind in kinds]
     return [*ranges, *_described_memories(image.layout)]
 
 
@@ -317,7 +330,7 @@ def _emulate(
     """Runs the image until it ends well; what it reported."""
     absent = [word for device in ("display", "monitor", "serial", "nic") for word in (f"-{device}", "none")]
     command = [
-        *(qemu, "-M", image.board.machine, *absent, "-kernel", "image.elf"),
+        *(qemu, "-M", image.board.name, *absent, "-kernel", "image.elf"),
         *("-plugin", plugin_argument(image.symbols, ranges)),
         *("-semihosting-config", f"enable=on,target=native,arg={num_inferences},arg={repeat}"),
     ]

@@ -96,13 +96,10 @@ def check_inputs(plan: Plan, inputs: Sequence[ArrayLike]) -> Inputs:
 
 
 def _wanted(plan: Plan, tensor: PlannedTensor) -> str:
-    return f"must be {tensor.dtype.numpy}[{_expected(plan, tensor)}]"
-
-
-def _expected(plan: Plan, tensor: PlannedTensor) -> str:
-    """`1..4, 49, 10, 1`: the shape that an input must have, with the range of an extent that the run is given."""
+    """`must be int8[1..4, 49, 10, 1]`, with the range of an extent that the run is given."""
     ranges = {symbol.name: f"{symbol.lower}..{symbol.upper}" for symbol in plan.symbols}
-    return ", ".join(ranges[e] if isinstance(e, str) else str(e) for e in tensor.extents)
+    extents = ", ".join(ranges[e] if isinstance(e, str) else str(e) for e in tensor.extents)
+    return f"must be {tensor.dtype.numpy}[{extents}]"
 
 
 def random_inputs(plan: Plan, seed: int) -> list[Array]:

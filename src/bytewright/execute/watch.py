@@ -7,7 +7,7 @@ A buffer that dies in the middle of a step may lose its bytes there, but only to
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from bytewright.record.names import names_of
@@ -59,15 +59,6 @@ class Watch:
     still: tuple[WatchedRange, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Bytes that changed though they may not have: a part of a watched range."""
-
-    watched: WatchedRange
-    first: int
-    end: int
-
-
 def watch_plan(plan: Plan, guard_bytes: int) -> Watch:
     """The tables for a plan, with guards that are a power of two or as large as a pool's alignment."""
     pools = tuple(
@@ -78,7 +69,7 @@ def watch_plan(plan: Plan, guard_bytes: int) -> Watch:
     dead: list[WatchedRange] = []
     still: list[WatchedRange] = []
     for index, watched in enumerate(pools):
-        buffers = [b for b in plan.buffers.values() if _lies_in(b, watched.pool)]
+        buffers = [b for b in plan.buffers_in(watched.pool.name) if b.live is not None]
         boundaries = [*(step.ticks[0] for step in plan.steps), plan.num_ticks]
         # What is carried into the next turn is alive before it, too.
         again = {loop.steps[0] for loop in plan.loops}
@@ -92,10 +83,6 @@ def watch_plan(plan: Plan, guard_bytes: int) -> Watch:
         for step in plan.steps:
             still += _still(step, index, watched, buffers)
     return Watch(plan, guard_bytes, pools, tuple(dead), tuple(still))
-
-
-def _lies_in(buffer: PlannedBuffer, pool: PlannedPool) -> bool:
-    return buffer.place.name == pool.name and buffer.place.offset is not None and buffer.live is not None
 
 
 def _lower(buffer: PlannedBuffer) -> int:
@@ -186,16 +173,13 @@ def _entries(watch: Watch, ranges: Sequence[WatchedRange]) -> list[str]:
     return entries
 
 
-def parse_findings(watch: Watch, report: str) -> tuple[Finding, ...]:
-    """What paranoid.c reported: three lines for each finding."""
-    numbers = [
-        int(number)
-        for name, _, number in (line.partition(" ") for line in report.splitlines())
-        if name.startswith("finding_")
-    ]
-    findings: list[Finding] = []
+def parse_findings(watch: Watch, report: str) -> list[WatchedRange]:
+    """The parts of watched ranges that changed though they may not have; paranoid.c has three lines for each."""
+    lines = [line for line in report.splitlines() if line.startswith("finding_")]
+    numbers = [int(line.partition(" ")[2]) for line in lines]
+    findings: list[WatchedRange] = []
     for index, first, end in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True):
         watched = watch.still[index]
         guard = watch.pools[watched.pool].guard_bytes
-        findings.append(Finding(watched, first - guard, end - guard))
-    return tuple(findings)
+        findings.append(replace(watched, first=first - guard, end=end - guard))
+    return findings

@@ -2,6 +2,7 @@
 
 import bisect
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,8 +90,8 @@ def function_at(symbols: Sequence[ImageSymbol], address: int) -> str | None:
 def parse_counts(text: str, symbols: Sequence[ImageSymbol], ranges: Sequence[AddressRange]) -> Counts:
     """Reads what the plugin wrote; `symbols` are sorted by address."""
     totals: list[int] = []
-    traffic: dict[str, RegionTraffic] = {}
-    by_function: dict[str, int] = {}
+    traffic: dict[str, list[list[int]]] = {}
+    by_function: Counter[str] = Counter()
     code = [symbol for symbol in symbols if symbol.is_code]
     starts = [symbol.address & ~1 for symbol in code]
     names = [*(entry.name for entry in ranges), "elsewhere"]
@@ -101,28 +102,27 @@ def parse_counts(text: str, symbols: Sequence[ImageSymbol], ranges: Sequence[Add
             totals.append(numbers[0])
         elif kind == "block":
             index = bisect.bisect_right(starts, numbers[0])
-            name = code[index - 1].name if index else "?"
-            by_function[name] = by_function.get(name, 0) + numbers[1]
+            by_function[code[index - 1].name if index else "?"] += numbers[1]
         elif kind == "range":
-            name = names[numbers[0]]
-            traffic[name] = _add_traffic(traffic.get(name), name, numbers[1:])
+            traffic.setdefault(names[numbers[0]], []).append(numbers[1:])
     functions = sorted(by_function.items(), key=lambda entry: (-entry[1], entry[0]))
-    return Counts(tuple(totals), tuple(FunctionCount(*entry) for entry in functions), tuple(traffic.values()))
+    return Counts(
+        tuple(totals),
+        tuple(FunctionCount(*entry) for entry in functions),
+        tuple(_traffic(name, lines) for name, lines in traffic.items()),
+    )
 
 
-def _add_traffic(before: RegionTraffic | None, name: str, numbers: Sequence[int]) -> RegionTraffic:
-    """One line of the plugin, added to what ranges of the same name had before: a memory has several ranges."""
-    loads, stores, loaded_bytes, stored_bytes, lowest, highest = numbers
-    ends = [lowest, highest] if lowest != _NOTHING_WRITTEN else []
-    if before is None:
-        before = RegionTraffic(name, 0, 0, 0, 0, None, None)
-    ends += [end for end in (before.lowest_written, before.highest_written) if end is not None]
+def _traffic(name: str, lines: Sequence[Sequence[int]]) -> RegionTraffic:
+    """The plugin's lines for all ranges of one name: a memory has several."""
+    loads, stores, loaded_bytes, stored_bytes, lowest, highest = zip(*lines, strict=True)
+    written = [index for index, address in enumerate(lowest) if address != _NOTHING_WRITTEN]
     return RegionTraffic(
         name,
-        before.loads + loads,
-        before.stores + stores,
-        before.loaded_bytes + loaded_bytes,
-        before.stored_bytes + stored_bytes,
-        min(ends, default=None),
-        max(ends, default=None),
+        sum(loads),
+        sum(stores),
+        sum(loaded_bytes),
+        sum(stored_bytes),
+        min((lowest[index] for index in written), default=None),
+        max((highest[index] for index in written), default=None),
     )

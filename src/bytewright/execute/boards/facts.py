@@ -17,8 +17,7 @@ class Board:
     """What the harness must know.
 
     Attributes:
-        name: The built-in target of the same name describes the board, and uses it.
-        machine: QEMU's name for it.
+        name: QEMU's for the machine; the built-in target of the same name describes the board, and uses it.
         code_memory: Where vectors and code go: the processor fetches its vectors from the memory's start.
         code_base: The address at which code is linked, if not the memory's base. A Cortex-M55 boots Secure
             and must fetch from Secure addresses.
@@ -28,7 +27,6 @@ class Board:
     """
 
     name: str
-    machine: str
     code_memory: str
     code_base: int
     harness_memory: str
@@ -55,8 +53,8 @@ _builtin = cache(load_target)
 BOARDS: dict[str, Board] = {
     board.name: board
     for board in (
-        Board("mps3-an547", "mps3-an547", "itcm", 0x10000000, "ddr", num_protected_regions=16),
-        Board("mps2-an500", "mps2-an500", "ssram1", 0x00000000, "psram"),
-        Board("mps2-an386", "mps2-an386", "ssram1", 0x00000000, "psram"),
+        Board("mps3-an547", "itcm", 0x10000000, "ddr", num_protected_regions=16),
+        Board("mps2-an500", "ssram1", 0x00000000, "psram"),
+        Board("mps2-an386", "ssram1", 0x00000000, "psram"),
     )
 }
