@@ -19,13 +19,13 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
-from bytewright.bundle.standing import NEW, OLD, WORK_PREFIX, Standing, has_link_above, refused
-from bytewright.bundle_folder import digest_of, read_file_list
+from bytewright.bundle.standing import NEW, OLD, WORK_PREFIX, Standing, has_link_above, refused, sealed_lists
+from bytewright.bundle_folder import digest_of
 from bytewright.diagnostics import CompileError
 from bytewright.record.plan_file import PLAN_FILE
 
@@ -114,9 +114,8 @@ def _install_inside(files: Files, standing: Standing) -> None:
         raise
     gone = {path: digest for path, digest in standing.digests.items() if path not in files}
     _remove_files(directory, gone)
-    if any(
-        os.path.lexists(directory / path) for path in gone
-    ):  # the folder of work stays: its lists know them
+    if any(os.path.lexists(directory / path) for path in gone):
+        # The folder of work stays: its lists know them.
         raise _unremoved(directory, directory)
     _remove_work(work, files, standing.digests)
     for left in standing.leftovers:
@@ -171,11 +170,9 @@ def _remove_work(work: Path, files: Files, digests: Mapping[str, str]) -> None:
 def _remove_listed(left: Path) -> None:
     """Of what a killed compile left, all that its own lists name."""
     digests: dict[str, str] = {}
-    for kind in (NEW, OLD):
-        found = read_file_list(left / kind)
-        if found is not None and found.is_sealed:
-            digests |= {f"{kind}/{path}": digest for path, digest in found.digests.items()}
-            digests[f"{kind}/{PLAN_FILE}"] = found.plan_digest
+    for kind, found in sealed_lists(left):
+        digests |= {f"{kind}/{path}": digest for path, digest in found.digests.items()}
+        digests[f"{kind}/{PLAN_FILE}"] = found.plan_digest
     _remove_files(left, digests)
 
 
@@ -250,6 +247,4 @@ def _exchange(first: Path, second: Path) -> bool:
     if call is None or sys.platform not in _AT_CURRENT:
         return False
     here = _AT_CURRENT[sys.platform]
-    names: Iterable[bytes] = (os.fsencode(first), os.fsencode(second))
-    left, right = names
-    return call(here, left, here, right, ctypes.c_uint(_EXCHANGE)) == 0
+    return call(here, os.fsencode(first), here, os.fsencode(second), ctypes.c_uint(_EXCHANGE)) == 0

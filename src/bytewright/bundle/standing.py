@@ -58,13 +58,10 @@ def look_at(directory: Path, new_paths: Iterable[str], *, force: bool) -> Standi
         raise refused(directory, "is not a folder")
     leftovers = tuple(p for p in sorted(folder.glob(f"{WORK_PREFIX}*")) if p.is_dir() and not p.is_symlink())
     current = read_file_list(folder)
-    unfinished = [
-        found for left in leftovers for kind in (NEW, OLD) if (found := read_file_list(left / kind))
-    ]
-    sealed = [found for found in unfinished if found.is_sealed]
+    sealed = [found for left in leftovers for _, found in sealed_lists(left)]
     if current is None and not sealed and next(folder.iterdir(), None) is not None:
         raise refused(directory, "is not empty and holds no bundle")
-    digests, edited = _own_files(folder, [*([] if current is None else [current]), *sealed])
+    digests, edited = _own_files(folder, filter(None, (current, *sealed)))
     if edited and not force:
         raise refused(
             directory,
@@ -80,6 +77,12 @@ def look_at(directory: Path, new_paths: Iterable[str], *, force: bool) -> Standi
             "move it away, or name another folder",
         )
     return Standing(folder, digests, bool(foreign_entries(folder, digests)), leftovers)
+
+
+def sealed_lists(left: Path) -> list[tuple[str, FileList]]:
+    """What a folder of work says of the bundles in it."""
+    lists = [(kind, read_file_list(left / kind)) for kind in (NEW, OLD)]
+    return [(kind, found) for kind, found in lists if found is not None and found.is_sealed]
 
 
 def _resolved(directory: Path) -> Path:
