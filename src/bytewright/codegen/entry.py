@@ -16,7 +16,7 @@ from bytewright.codegen.kernels import write_operator_functions
 from bytewright.codegen.parameters import array_declaration
 from bytewright.codegen.ports import address_head, run_head, strict_alignments
 from bytewright.codegen.set_parameters import write_set_parameters
-from bytewright.codegen.steps import MAX_NAMED, PlannedBuffers, StepWriter, address_in_pool
+from bytewright.codegen.steps import MAX_NAMED, StepWriter, address_in_pool
 from bytewright.codegen.writer import Writer
 from bytewright.ir.walk import allocations
 from bytewright.record.names import Names
@@ -142,7 +142,7 @@ def _write_run(writer: Writer, module: ir.Module, plan: Plan, names: Names) -> N
                 writer.line(f"(void){names.base(pool)};")
         write_arena_resets(writer, plan, names)
         watched = [names.base(pool) for pool in workspaces]
-        StepWriter(writer, PlannedBuffers(plan, names), module, watched).entry(module.main)
+        StepWriter(writer, module, plan, names, watched).entry(module.main)
         writer.line(f"return {names.ok};")
 
 

@@ -9,10 +9,11 @@ from dataclasses import replace
 from bytewright import ir
 from bytewright.c_names import c_name, is_c_name, model_name, unique_c_name
 from bytewright.codegen.expressions import FUNCTIONS
+from bytewright.codegen.externals import externals, own_kernels
 from bytewright.diagnostics import compile_error
-from bytewright.ir.rewrite import Rewriting, rewrite_sequence
+from bytewright.ir.rewrite import Rewriting, rewrite_function
 from bytewright.ir.symbols import symbols_of
-from bytewright.ir.walk import walk_statements
+from bytewright.ir.walk import calls
 from bytewright.record.names import OF_POOLS, symbols_of_model
 
 # Names of the functions that an extent is an argument of.
@@ -28,11 +29,10 @@ def name_symbols(module: ir.Module) -> ir.Module:
         CompileError: BW109, two inputs or two outputs become one; BW117, the model or an extent cannot be called so.
     """
     _check_model(module)
-    ports = {border: _port_names(module, border) for border in ir.Border}
     named = replace(
         module,
-        inputs=_renamed(module.inputs, ports[ir.Border.INPUT]),
-        outputs=_renamed(module.outputs, ports[ir.Border.OUTPUT]),
+        inputs=_with_members(module.inputs, ir.Border.INPUT),
+        outputs=_with_members(module.outputs, ir.Border.OUTPUT),
     )
     _check_externals(named)
     renamed = {old: new for old, new in _kernel_names(named).items() if old != new}
@@ -45,20 +45,16 @@ def _check_model(module: ir.Module) -> None:
             f"a model cannot be called '{module.name}': files, names and macros in C are called after it"
         )
         raise compile_error("BW117", message, help=f"module {model_name(module.name)}")
-    for function in (*module.entries, *module.kernels):
-        if function in module.entries:
-            for name in symbols_of(function):
-                if not is_c_name(name) or name in _OF_ARGUMENTS:
-                    message = (
-                        f"an extent cannot be called '{name}': the run function has an argument of its name"
-                    )
-                    raise compile_error("BW117", message, help=f"call it {c_name(name, 'extent')}_extent")
+    for name in (name for entry in module.entries for name in symbols_of(entry)):
+        if not is_c_name(name) or name in _OF_ARGUMENTS:
+            message = f"an extent cannot be called '{name}': the run function has an argument of its name"
+            raise compile_error("BW117", message, help=f"call it {c_name(name, 'extent')}_extent")
 
 
 def _check_externals(module: ir.Module) -> None:
     """The application's functions are called as they are."""
     taken = _symbols(module)
-    for function in (kernel for kernel in module.kernels if kernel.external is not None):
+    for function in externals(module):
         name = function.name
         if not is_c_name(name) or name in taken:
             what = "the model has one" if name in taken else "C has another meaning for that name"
@@ -67,45 +63,32 @@ def _check_externals(module: ir.Module) -> None:
             raise compile_error("BW117", message, help=f"call it app_{name.removeprefix('_')}", where=where)
 
 
-def _port_names(module: ir.Module, border: ir.Border) -> dict[str, str]:
-    """The member of the structure for each input or output."""
-    ports = module.inputs if border is ir.Border.INPUT else module.outputs
+def _with_members(ports: tuple[ir.Port, ...], border: ir.Border) -> tuple[ir.Port, ...]:
+    """The inputs, or the outputs, called as the members of the structure are."""
     found: dict[str, str] = {}
     for position, port in enumerate(ports):
         name = port.name if is_c_name(port.name) else c_name(port.name, f"{border.value}_{position}")
-        other = next((old for old, new in found.items() if new == name), None)
-        if other is not None:
-            message = f"the {border.value}s '{other}' and '{port.name}' both become '{name}' in C"
+        if name in found:
+            message = f"the {border.value}s '{found[name]}' and '{port.name}' both become '{name}' in C"
             raise compile_error("BW109", message, help=f"rename one of the two {border.value}s in the model")
-        found[port.name] = name
-    return found
-
-
-def _renamed(ports: tuple[ir.Port, ...], names: dict[str, str]) -> tuple[ir.Port, ...]:
-    return tuple(replace(port, name=names[port.name]) for port in ports)
+        found[name] = port.name
+    return tuple(replace(port, name=name) for port, name in zip(ports, found, strict=True))
 
 
 def _kernel_names(module: ir.Module) -> dict[str, str]:
     """The C function of each kernel; functions that are called and not defined keep their names."""
-    model = module.name
-    known = {kernel.name for kernel in module.kernels if kernel.external is None}
-    functions = (*module.kernels, *module.entries)
-    calls = (s for function in functions for s in walk_statements(function.body) if isinstance(s, ir.Call))
-    taken = {call.callee for call in calls if call.callee not in known} | _symbols(module)
+    front = f"{module.name}_"
     wanted: dict[str, str] = {}
-    for name in (kernel.name for kernel in module.kernels if kernel.external is None):
-        is_own = name.startswith(f"{model}_") and is_c_name(name) and not name.endswith(OF_POOLS)
-        wanted[name] = name if is_own else f"{model}_{c_name(name.removeprefix(f'{model}_'), 'kernel')}"
+    for name in (kernel.name for kernel in own_kernels(module)):
+        is_own = name.startswith(front) and is_c_name(name) and not name.endswith(OF_POOLS)
+        wanted[name] = name if is_own else front + c_name(name.removeprefix(front), "kernel")
         if wanted[name].endswith(OF_POOLS):
             wanted[name] += "_kernel"
+    callees = {call.callee for function in (*module.kernels, *module.entries) for call in calls(function)}
+    taken = (callees - wanted.keys()) | _symbols(module)
     # Those that stay as they are come first, so that no other takes their names.
-    own = [name for name in wanted if wanted[name] == name and name not in taken]
-    others = [name for name in wanted if name not in own]
-    chosen = {name: name for name in own}
-    used = taken | set(own)
-    for name in others:
-        chosen[name] = unique_c_name(wanted[name], used)
-    return chosen
+    in_turn = sorted(wanted, key=lambda name: name != wanted[name] or name in taken)
+    return {name: unique_c_name(wanted[name], taken) for name in in_turn}
 
 
 def _symbols(module: ir.Module) -> set[str]:
@@ -120,13 +103,9 @@ def _with_kernels(module: ir.Module, names: dict[str, str]) -> ir.Module:
             replace(node, callee=names.get(node.callee, node.callee)) if isinstance(node, ir.Call) else node,
         )
 
-    rewriting = Rewriting(statement=statement)
-    kernels, entries = (
-        tuple(replace(f, body=rewrite_sequence(f.body, rewriting)) for f in functions)
-        for functions in (module.kernels, module.entries)
-    )
-    return replace(
-        module,
-        kernels=tuple(replace(kernel, name=names.get(kernel.name, kernel.name)) for kernel in kernels),
-        entries=entries,
-    )
+    def renamed(function: ir.PrimFunc) -> ir.PrimFunc:
+        name = names.get(function.name, function.name)
+        return replace(rewrite_function(function, Rewriting(statement=statement)), name=name)
+
+    kernels, entries = (tuple(map(renamed, functions)) for functions in (module.kernels, module.entries))
+    return replace(module, kernels=kernels, entries=entries)

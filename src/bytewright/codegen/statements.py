@@ -1,8 +1,8 @@
-"""Statements of kernels and of the entry as C text: one writer, which is told where the function's buffers are."""
+"""Statements of kernels and of the entry as C text: one writer, which the entry's tells where its buffers are."""
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Protocol, assert_never
+from typing import assert_never
 
 from bytewright import ir
 from bytewright.codegen.expressions import (
@@ -18,42 +18,30 @@ from bytewright.codegen.writer import Writer
 from bytewright.diagnostics import InternalError
 
 
-class Buffers(Protocol):
-    """Where the buffers of a function are."""
+class StatementWriter:
+    """Writes the statements of one function.
+
+    What is here is a kernel's: its buffers are pointers that it is given, and arrays and variables that it declares.
+    The entry has a writer of its own (`steps.py`), which says otherwise where its buffers are, and what its calls are.
+    """
+
+    def __init__(self, writer: Writer) -> None:
+        self.writer = writer
 
     def address(self, buffer: ir.Buffer, access: ir.Access) -> str:
-        """The C text of a buffer's address, typed for this access."""
-        ...
-
-    def declaration(self, buffer: ir.Buffer) -> str | None:
-        """What declares a buffer that the function allocates; None for one that is somewhere already."""
-        ...
-
-
-class OwnBuffers:
-    """Those of a kernel: pointers that it is given, and arrays and variables that it declares."""
-
-    def address(self, buffer: ir.Buffer, access: ir.Access) -> str:
-        """The name; what it points to, its declaration says."""
+        """The C text of a buffer's address, typed for this access: here the name, as its declaration has the type."""
         del access
         return buffer.name
 
-    def declaration(self, buffer: ir.Buffer) -> str | None:
-        """An array or a variable."""
-        if buffer.scope != ir.STACK and (buffer.scope is None or buffer.scope.rank is not ir.Rank.LOCAL):
-            raise InternalError(f"storage of '{buffer.name}' ({buffer.scope}) was not decided")
+    def declaration(self, allocation: ir.Allocate) -> str | None:
+        """What declares a buffer that the function allocates; None for one that is somewhere already."""
+        buffer, scope = allocation.buffer, allocation.buffer.scope
+        if scope != ir.STACK and (scope is None or scope.rank is not ir.Rank.LOCAL):
+            raise InternalError(f"storage of '{buffer.name}' ({scope}) was not decided")
         size = f"[{ir.num_elements(buffer)}]" if is_in_memory(buffer) else ""
         is_strict = size and buffer.alignment > buffer.dtype.size_bytes
         aligned = f" __attribute__((aligned({buffer.alignment})))" if is_strict else ""
         return f"{c_element_type(buffer)} {buffer.name}{size}{aligned};"
-
-
-class StatementWriter:
-    """Writes the statements of one function. The entry has a writer of its own for its calls, which are steps."""
-
-    def __init__(self, writer: Writer, buffers: Buffers | None = None) -> None:
-        self.writer = writer
-        self.buffers = buffers or OwnBuffers()
 
     def sequence(self, sequence: ir.Seq) -> None:
         """Writes statements in order."""
@@ -77,7 +65,7 @@ class StatementWriter:
             case ir.For():
                 self._loop(statement)
             case ir.Allocate():
-                declaration = self.buffers.declaration(statement.buffer)
+                declaration = self.declaration(statement)
                 if declaration is not None:
                     self.writer.line(declaration)
             case ir.View():
@@ -111,7 +99,7 @@ class StatementWriter:
 
     def region(self, region: ir.Region, access: ir.Access) -> str:
         """The address of a region's first element."""
-        address, index = self.buffers.address(region.buffer, access), ir.region_index(region)
+        address, index = self.address(region.buffer, access), ir.region_index(region)
         if isinstance(index, ir.Const) and index.value == 0:
             return address
         text = c_expression(index)
@@ -127,7 +115,7 @@ class StatementWriter:
 
     def _declares(self, statement: ir.Statement) -> bool:
         if isinstance(statement, ir.Allocate):
-            return self.buffers.declaration(statement.buffer) is not None
+            return self.declaration(statement) is not None
         return isinstance(statement, ir.Let | ir.View)
 
     def _loop(self, loop: ir.For) -> None:

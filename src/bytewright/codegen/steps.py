@@ -18,35 +18,6 @@ from bytewright.record.plan import PlaceKind, Plan
 MAX_NAMED = 8  # workspaces that each step names; more have one name together
 
 
-class PlannedBuffers:
-    """Those of the entry: members of inputs and outputs, base plus offset in a pool, or what a step requested."""
-
-    def __init__(self, plan: Plan, names: Names) -> None:
-        self.plan = plan
-        self.names = names
-
-    def address(self, buffer: ir.Buffer, access: ir.Access) -> str:
-        """The address of a buffer, typed."""
-        planned = self.plan.buffers[buffer.name]
-        text = self.names.argument(planned)
-        match planned.place.kind:
-            case PlaceKind.CALLER:
-                return text
-            case PlaceKind.ARENA:
-                return f"({memory_type(buffer.dtype)} *){text}"
-            case _:
-                base = self.names.base(self.plan.pools[planned.place.name])
-                return address_in_pool(base, text, buffer.dtype, access)
-
-    def declaration(self, buffer: ir.Buffer) -> None:
-        """The plan has given every buffer its place, or it is requested around its step."""
-
-    def place(self, buffer: ir.Buffer) -> str:
-        """`@dtcm+8000` or `@caller`, for comments."""
-        place = self.plan.buffers[buffer.name].place
-        return "@caller" if place.kind is PlaceKind.CALLER else f"@{place.name}+{place.offset}"
-
-
 def address_in_pool(base: str, offset: str, dtype: ir.DType, access: ir.Access) -> str:
     """The address of a buffer in a pool, typed, from the C text of the pool's base and of the offset."""
     constness = "const " if access is ir.Access.READ else ""
@@ -58,10 +29,10 @@ class StepWriter(StatementWriter):
     """Writes the entry's statements, its calls as steps; the macro between them is given the `watched` workspaces."""
 
     def __init__(
-        self, writer: Writer, buffers: PlannedBuffers, module: ir.Module, watched: list[str]
+        self, writer: Writer, module: ir.Module, plan: Plan, names: Names, watched: list[str]
     ) -> None:
-        super().__init__(writer, buffers)
-        self.planned = buffers
+        super().__init__(writer)
+        self.plan, self.names = plan, names
         self.kernels = {kernel.name: kernel for kernel in module.kernels}
         self.called = called(module)
         self.watched = watched
@@ -69,26 +40,40 @@ class StepWriter(StatementWriter):
 
     def entry(self, entry: ir.PrimFunc) -> None:
         """Writes all steps, and the macro after the last."""
-        taken = {*self.called, *self.planned.names.variables(self.planned.plan)}
-        fronts = (REQUEST, f"{self.planned.names.model}_", f"{self.planned.names.prefix}_")
+        taken = {*self.called, *self.names.variables(self.plan)}
+        fronts = (REQUEST, f"{self.names.model}_", f"{self.names.prefix}_")
         self.sequence(with_variables_of_c(entry, taken, fronts).body)
         self._macro()
+
+    def address(self, buffer: ir.Buffer, access: ir.Access) -> str:
+        """A member of inputs or outputs, base plus offset in a pool, or what the step requested."""
+        planned = self.plan.buffers[buffer.name]
+        text = self.names.argument(planned)
+        match planned.place.kind:
+            case PlaceKind.CALLER:
+                return text
+            case PlaceKind.ARENA:
+                return f"({memory_type(buffer.dtype)} *){text}"
+            case _:
+                base = self.names.base(self.plan.pools[planned.place.name])
+                return address_in_pool(base, text, buffer.dtype, access)
+
+    def declaration(self, allocation: ir.Allocate) -> None:
+        """The plan has given every buffer its place, or it is requested around its step."""
 
     def call(self, call: ir.Call) -> None:
         """Writes a step: the macro before it, what it is, and the call between what it requests and releases."""
         self._macro()
         self.num_written += 1
-        plan = self.planned.plan
-        requests = requests_of(call, plan)
-        self.writer.comment(f"{self._described(call)}{describe_requests(requests, plan)}")
-        with requested(self.writer, plan, self.planned.names, requests) as status:
+        requests = requests_of(call, self.plan)
+        self.writer.comment(f"{self._described(call)}{describe_requests(requests, self.plan)}")
+        with requested(self.writer, self.plan, self.names, requests) as status:
             self._call(call, status)
 
     def _macro(self) -> None:
         if self.watched:
-            names = self.planned.names
-            named = self.watched if len(self.watched) <= MAX_NAMED else [names.step_workspaces]
-            self.writer.listed(names.step, [str(self.num_written), *named], ";")
+            named = self.watched if len(self.watched) <= MAX_NAMED else [self.names.step_workspaces]
+            self.writer.listed(self.names.step, [str(self.num_written), *named], ";")
 
     def _call(self, call: ir.Call, status: str | None) -> None:
         """Args: `status` is a variable that says how the call ended; without one, an error ends the run."""
@@ -97,7 +82,7 @@ class StepWriter(StatementWriter):
             p.access if isinstance(p, ir.BufferParameter) else ir.Access.READ for p in kernel.parameters
         ]
         arguments = self.arguments(call, accesses)
-        names = self.planned.names
+        names = self.names
         can_fail = kernel.external is not None and kernel.external.returns_status
         if can_fail and status is not None:
             outcome = f" == 0 ? {names.ok} : {names.error('EXTERNAL')};"
@@ -121,7 +106,12 @@ class StepWriter(StatementWriter):
                 continue
             buffer = argument.buffer
             shape = ir.format_shape(parameter.buffer.shape).replace("x", ",")
-            text = f"{buffer.dtype.value}[{shape}] {self.planned.place(buffer)}"
+            text = f"{buffer.dtype.value}[{shape}] {self._place(buffer)}"
             (reads if parameter.access is ir.Access.READ else writes).append(text)
         operators = " + ".join(call.operators) or call.callee
         return f"{operators}: {', '.join(reads)} -> {', '.join(writes)}"
+
+    def _place(self, buffer: ir.Buffer) -> str:
+        """`@dtcm+8000` or `@caller`."""
+        place = self.plan.buffers[buffer.name].place
+        return "@caller" if place.kind is PlaceKind.CALLER else f"@{place.name}+{place.offset}"
