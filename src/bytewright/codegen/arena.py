@@ -7,9 +7,9 @@ planned buffer; what is known of its blocks stands in the context, so no byte of
 from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
-from math import prod
 
 from bytewright import ir
+from bytewright.codegen.expressions import c_num_bytes
 from bytewright.codegen.writer import Writer
 from bytewright.record.names import Names
 from bytewright.record.plan import PlaceKind, Plan
@@ -204,16 +204,10 @@ def requested(
 def _held(writer: Writer, names: Names, buffer: ir.Buffer, pool: str) -> Generator[None, None, None]:
     """One request, what is done if it is granted, and its release."""
     name = names.request(buffer.name)
-    arguments = ["context", pool, _size_text(buffer), f"{buffer.alignment}"]
+    extents = (e.name if isinstance(e, ir.Symbol) else e for e in ir.storage_shape(buffer))
+    num_bytes = c_num_bytes(extents, buffer.dtype, "uint64_t")
+    arguments = ["context", pool, num_bytes, f"{buffer.alignment}"]
     writer.listed(f"void *const {name} = {names.allocate}", arguments, ";")
     with writer.block(f"if ({name} != NULL)"):
         yield
         writer.listed(f"{_STATUS} = first_error", [_STATUS, f"{names.release}(context, {pool}, {name})"], ";")
-
-
-def _size_text(buffer: ir.Buffer) -> str:
-    """The bytes of a request as C text: the run's extents, if any, times a number, in 64 bits."""
-    shape = ir.storage_shape(buffer)
-    names = [extent.name for extent in shape if isinstance(extent, ir.Symbol)]
-    num_bytes = prod(extent for extent in shape if isinstance(extent, int)) * buffer.dtype.size_bytes
-    return " * ".join([*(f"(uint64_t){name}" for name in names), str(num_bytes)])

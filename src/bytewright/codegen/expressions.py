@@ -1,12 +1,14 @@
 """Expressions as C text: explicit where C would convert with a loss, silent where it promotes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from math import prod
 from typing import assert_never
 
 import numpy as np
 
 from bytewright import ir
 from bytewright.ir.scalar_functions import SCALAR_FUNCTIONS
+from bytewright.ir.text.print_prim import PRECEDENCE
 from bytewright.ir.walk import as_any, operands
 
 # Of a value. In memory a truth value is a byte of its own type, see `c_element_type`.
@@ -21,27 +23,11 @@ C_TYPES = {
     ir.DType.F64: "double",
 }
 _LIMITS = {ir.DType.I32: "INT32_MIN", ir.DType.I64: "INT64_MIN"}
-# Binding strength of C's operators.
-_PRIMARY, _UNARY, _MULTIPLY, _ADD, _SHIFT, _RELATION, _EQUALITY, _BIT_AND, _AND, _OR, _CHOICE = range(
-    11, 0, -1
-)
-_STRENGTH = {
-    ir.BinaryOperator.MUL: _MULTIPLY,
-    ir.BinaryOperator.DIV: _MULTIPLY,
-    ir.BinaryOperator.MOD: _MULTIPLY,
-    ir.BinaryOperator.ADD: _ADD,
-    ir.BinaryOperator.SUB: _ADD,
-    ir.BinaryOperator.SHL: _SHIFT,
-    ir.BinaryOperator.SHR: _SHIFT,
-    ir.BinaryOperator.LT: _RELATION,
-    ir.BinaryOperator.LE: _RELATION,
-    ir.BinaryOperator.GT: _RELATION,
-    ir.BinaryOperator.GE: _RELATION,
-    ir.BinaryOperator.EQ: _EQUALITY,
-    ir.BinaryOperator.AND: _BIT_AND,
-    ir.BinaryOperator.LOGICAL_AND: _AND,
-    ir.BinaryOperator.LOGICAL_OR: _OR,
-}
+# Binding strength: of operators between their operands as in the text of the IR. C differs in `&`, which binds looser
+# than comparisons there; but operands of neither stand without parentheses.
+_SUM, _PRODUCT = PRECEDENCE[ir.BinaryOperator.ADD], PRECEDENCE[ir.BinaryOperator.MUL]
+_EQUALITY = PRECEDENCE[ir.BinaryOperator.EQ]
+_CHOICE, _UNARY, _PRIMARY = 0, _PRODUCT + 1, _PRODUCT + 2
 _NARROW = (ir.DType.I8, ir.DType.U8, ir.DType.I16)
 _PROMOTED = (ir.DType.BOOL, *_NARROW)
 
@@ -92,6 +78,14 @@ def c_element_type(buffer: ir.Buffer) -> str:
 def memory_type(dtype: ir.DType) -> str:
     """The C type of an element in memory. A truth value is a byte, 0 or 1: what C makes of `bool` is its own affair."""
     return "uint8_t" if dtype is ir.DType.BOOL else C_TYPES[dtype]
+
+
+def c_num_bytes(extents: Iterable[int | str], dtype: ir.DType, c_type: str) -> str:
+    """The bytes of an array: a number, times each extent that the run is given, in the arithmetic of a C type."""
+    shape = tuple(extents)
+    num_bytes = prod(extent for extent in shape if isinstance(extent, int)) * dtype.size_bytes
+    given = (f"({c_type}){extent}" for extent in shape if isinstance(extent, str))
+    return " * ".join([*given, str(num_bytes)])
 
 
 def c_element(buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> str:
@@ -216,16 +210,16 @@ def _truth_as_number(expression: ir.Expr) -> str:
 
 
 def _binary(node: ir.Binary) -> tuple[str, int]:
-    strength = _STRENGTH[node.operator]
+    strength = PRECEDENCE[node.operator]
     # Parentheses spare the reader C's table of precedences, but for operands that continue a sum or a product.
-    continues = strength in (_MULTIPLY, _ADD) or (
-        strength in (_AND, _OR) and isinstance(node.left, ir.Binary) and node.left.operator is node.operator
+    continues = strength in (_SUM, _PRODUCT) or (
+        node.operator.is_lazy and isinstance(node.left, ir.Binary) and node.left.operator is node.operator
     )
     left_text, left_strength = _text(node.left)
     if left_strength < _UNARY and not (continues and left_strength == strength):
         left_text = f"({left_text})"
     right = node.right
-    if strength == _SHIFT and isinstance(right, ir.Const):
+    if node.operator in (ir.BinaryOperator.SHL, ir.BinaryOperator.SHR) and isinstance(right, ir.Const):
         right = ir.Const(right.value, ir.DType.I32)
     return f"{left_text} {node.operator.value} {_inside(right, _UNARY)}", strength
 
@@ -234,7 +228,7 @@ def _cast(node: ir.Cast) -> tuple[str, int]:
     if node.dtype is node.operand.dtype is ir.DType.BOOL:
         return _text(node.operand)
     if node.dtype is ir.DType.BOOL:
-        return f"{_inside(node.operand, _ADD)} != 0", _EQUALITY
+        return f"{_inside(node.operand, _SUM)} != 0", _EQUALITY
     if node.operand.dtype in _PROMOTED and node.dtype is ir.DType.I32:
         return _text(node.operand)
     return f"({C_TYPES[node.dtype]}){_inside(node.operand, _UNARY)}", _UNARY

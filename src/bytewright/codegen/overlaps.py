@@ -6,12 +6,12 @@ the context holds, the context, and the arrays of the generated code. The text g
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
 
 from bytewright import ir
+from bytewright.codegen.expressions import c_num_bytes
 from bytewright.codegen.writer import Writer
 from bytewright.record.names import Names
-from bytewright.record.plan import Plan, PlannedPool, PlannedTensor
+from bytewright.record.plan import Plan, PlannedPool
 
 _SPAN = "memory_span"
 
@@ -111,7 +111,10 @@ def run_table(plan: Plan, names: Names) -> SpanTable:
     extents = [extent for tensor in (*plan.inputs, *plan.outputs) for extent in tensor.extents]
     symbols = [symbol.name for symbol in plan.symbols if symbol.name in extents]
     inputs, outputs = (
-        tuple(MemorySpan(names.member(border, t.c_name), _size_of(t)) for t in plan.tensors(border))
+        tuple(
+            MemorySpan(names.member(border, t.c_name), c_num_bytes(t.extents, t.dtype, "size_t"))
+            for t in plan.tensors(border)
+        )
         for border in ir.Border
     )
     structures = tuple(MemorySpan(name, f"sizeof *{name}") for name in ("inputs", "outputs"))
@@ -149,13 +152,6 @@ def _arrays_that_change(plan: Plan, names: Names) -> list[MemorySpan]:
 
 def _constant_arrays(plan: Plan, names: Names) -> list[MemorySpan]:
     return [MemorySpan(names.bytes_array(pool), names.size(pool)) for pool in plan.own_parameters]
-
-
-def _size_of(tensor: PlannedTensor) -> str:
-    """The bytes of an input or output as C text: a number, times each extent that the run is given."""
-    extents = [extent for extent in tensor.extents if isinstance(extent, str)]
-    fixed = prod(extent for extent in tensor.extents if isinstance(extent, int)) * tensor.dtype.size_bytes
-    return " * ".join([*(f"(size_t){name}" for name in extents), str(fixed)])
 
 
 def write_span_type(writer: Writer) -> None:

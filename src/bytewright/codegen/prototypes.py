@@ -15,21 +15,18 @@ def write_prototype(writer: Writer, kernel: ir.PrimFunc, tail: str) -> None:
 
 def _parameter(kernel: ir.PrimFunc, parameter: ir.Parameter) -> str:
     if not isinstance(parameter, ir.BufferParameter):
-        return f"{C_TYPES[parameter.variable.dtype]} {parameter.variable.name}"
+        return f"{C_TYPES[parameter.variable.dtype]} {parameter.name}"
     constness = "const " if parameter.access is ir.Access.READ else ""
     restrict = "restrict " if _is_restrict(kernel, parameter) else ""
-    return f"{constness}{memory_type(parameter.buffer.dtype)} *{restrict}{parameter.buffer.name}"
+    return f"{constness}{memory_type(parameter.buffer.dtype)} *{restrict}{parameter.name}"
 
 
 def _is_restrict(kernel: ir.PrimFunc, parameter: ir.BufferParameter) -> bool:
     """Disjoint from every other parameter; two that are only read may share bytes."""
-    name = parameter.buffer.name
-    apart = {
-        second if first == name else first for first, second in kernel.noalias if name in (first, second)
-    }
+    apart = set(map(frozenset, kernel.noalias))
     return all(
-        other.buffer.name in apart
+        {parameter.access, other.access} == {ir.Access.READ}
+        or frozenset((parameter.name, other.name)) in apart
         for other in kernel.buffer_parameters
-        if other.buffer.name != name
-        and not (parameter.access is ir.Access.READ and other.access is ir.Access.READ)
+        if other.name != parameter.name
     )
