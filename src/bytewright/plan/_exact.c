@@ -12,6 +12,7 @@
 enum { TABLE_BITS = 16, TABLE_SIZE = 1 << TABLE_BITS };
 enum { RELEASES_PER_BUFFER = 64 };
 enum { FIRST_LIMIT = 8 }; /* nodes per buffer in the first round */
+enum { MAX_BLOCKS = 32 }; /* of memory that a search takes */
 enum { UNDO_MINIMUM, UNDO_LATE, UNDO_RELEASE, UNDO_PLACE };
 
 static const int64_t FAR = INT64_MAX;
@@ -47,8 +48,9 @@ typedef struct {
     uint64_t *salt;
     int32_t *first_section, *last_section;
     int32_t *items;      /* buffers; the unplaced ones of a part are a contiguous stretch */
-    int32_t *scratch;    /* [num_buffers + 1] */
-    int32_t *bucket;     /* [num_sections + 1] */
+    int32_t *scratch;    /* as long, for sorting */
+    int32_t *bucket;     /* by section, for sorting */
+    int64_t *heaviest;   /* by buffer: the largest weight of its sections */
     int64_t *mark;       /* by buffer, for contracts */
     int64_t mark_stamp;
     /* By section. Members are the unplaced buffers, in no order that matters. */
@@ -66,6 +68,8 @@ typedef struct {
     int64_t trail_length;
     int64_t num_releases, max_releases;
     table_entry *table;
+    void *blocks[MAX_BLOCKS]; /* what all of these lie in */
+    int num_blocks, is_short;
 } search;
 
 static int64_t align_up(const search *s, int32_t buffer, int64_t offset)
@@ -74,9 +78,20 @@ static int64_t align_up(const search *s, int32_t buffer, int64_t offset)
     return ((offset + s->in->base + low_bits) & ~low_bits) - s->in->base;
 }
 
-static void undo_to(search *s, int64_t length)
+static void join_sections(search *s, int32_t b)
 {
     const exact_instance *in = s->in;
+    for (int64_t k = in->section_row[b]; k < in->section_row[b + 1]; k++) {
+        int64_t t = in->section[k];
+        s->member[s->member_row[t] + s->num_members[t]++] = b;
+        s->load[t] += in->room[b];
+    }
+    for (int32_t t = s->first_section[b] + 1; t <= s->last_section[b]; t++)
+        s->cut[t]++;
+}
+
+static void undo_to(search *s, int64_t length)
+{
     while (s->trail_length > length) {
         undo_entry *entry = &s->trail[--s->trail_length];
         int32_t b = entry->buffer;
@@ -89,13 +104,7 @@ static void undo_to(search *s, int64_t length)
             s->num_releases--;
         } else {
             s->placed[b] = 0;
-            for (int64_t k = in->section_row[b]; k < in->section_row[b + 1]; k++) {
-                int64_t t = in->section[k];
-                s->member[s->member_row[t] + s->num_members[t]++] = b;
-                s->load[t] += in->room[b];
-            }
-            for (int32_t t = s->first_section[b] + 1; t <= s->last_section[b]; t++)
-                s->cut[t]++;
+            join_sections(s, b);
         }
     }
 }
@@ -493,41 +502,34 @@ static int solve_part(search *s, int32_t begin, int32_t end, int64_t frontier, i
     return EXACT_INFEASIBLE;
 }
 
-static void set_order(search *s, const int32_t *order)
-{
-    for (int32_t i = 0; i < s->in->num_buffers; i++) {
-        int32_t b = order[i];
-        s->items[i] = b;
-        s->index[b] = i;
-        s->salt[b] = mix(((uint64_t)(uint32_t)b << 32) + (uint64_t)(uint32_t)i + 1);
-    }
-}
-
-/* Sorts by the largest weight of a buffer's sections, descending, equals as they stand: a stable merge sort. */
-static void order_by_weight(search *s, int32_t *order, int32_t *other, int64_t *key)
+/* Sorts `items` by weight, descending, equals as they stand: a stable merge sort. */
+static void order_by_weight(search *s)
 {
     const exact_instance *in = s->in;
-    int32_t n = in->num_buffers;
-    for (int32_t i = 0; i < n; i++) {
-        int32_t b = order[i];
-        key[b] = 0;
+    int32_t n = in->num_buffers, *items = s->items;
+    int64_t *heaviest = s->heaviest;
+    for (int32_t b = 0; b < n; b++) {
+        heaviest[b] = 0;
         for (int64_t k = in->section_row[b]; k < in->section_row[b + 1]; k++)
-            if (s->weight[in->section[k]] > key[b])
-                key[b] = s->weight[in->section[k]];
+            if (s->weight[in->section[k]] > heaviest[b])
+                heaviest[b] = s->weight[in->section[k]];
     }
     for (int32_t width = 1; width < n; width = width > n / 2 ? n : 2 * width) {
         for (int32_t low = 0; low < n;) {
             int32_t middle = n - low > width ? low + width : n;
             int32_t high = n - middle > width ? middle + width : n;
             int32_t i = low, j = middle;
-            for (int32_t k = low; k < high; k++)
-                other[k] = i < middle && (j >= high || key[order[i]] >= key[order[j]]) ? order[i++] : order[j++];
+            for (int32_t k = low; k < high; k++) {
+                int first_half = i < middle && (j >= high || heaviest[items[i]] >= heaviest[items[j]]);
+                s->scratch[k] = first_half ? items[i++] : items[j++];
+            }
             low = high;
         }
-        memcpy(order, other, (size_t)n * sizeof *order);
+        memcpy(items, s->scratch, (size_t)n * sizeof *items);
     }
 }
 
+/* Makes every buffer unplaced, with `items` as the order. */
 static void start(search *s)
 {
     const exact_instance *in = s->in;
@@ -536,17 +538,16 @@ static void start(search *s)
     memset(s->num_members, 0, (size_t)in->num_sections * sizeof *s->num_members);
     memset(s->load, 0, (size_t)in->num_sections * sizeof *s->load);
     memset(s->cut, 0, (size_t)in->num_sections * sizeof *s->cut);
+    for (int32_t i = 0; i < in->num_buffers; i++) {
+        int32_t b = s->items[i];
+        s->index[b] = i;
+        s->salt[b] = mix(((uint64_t)(uint32_t)b << 32) + (uint64_t)(uint32_t)i + 1);
+    }
     for (int32_t b = 0; b < in->num_buffers; b++) {
         s->placed[b] = 0;
         s->minimum[b] = s->late[b] = in->fixed[b] >= 0 ? in->fixed[b] : align_up(s, b, 0);
         s->release[b] = -1;
-        for (int64_t k = in->section_row[b]; k < in->section_row[b + 1]; k++) {
-            int64_t t = in->section[k];
-            s->member[s->member_row[t] + s->num_members[t]++] = b;
-            s->load[t] += in->room[b];
-        }
-        for (int32_t t = s->first_section[b] + 1; t <= s->last_section[b]; t++)
-            s->cut[t]++;
+        join_sections(s, b);
     }
     s->work += in->num_buffers + in->section_row[in->num_buffers];
 }
@@ -571,16 +572,15 @@ static void prepare(search *s)
 
 /* Runs each order as it is and then behind the weights learned so far, every run under a limit that doubles from
  * round to round. */
-static int run_portfolio(search *s, int32_t *order, int32_t *other, int64_t *key)
+static int run_portfolio(search *s)
 {
     const exact_instance *in = s->in;
     int32_t n = in->num_buffers;
     for (int64_t limit = FIRST_LIMIT * (int64_t)n;; limit *= 2) {
         for (int32_t run = 0; run < 2 * in->num_orders; run++) {
-            memcpy(order, in->orders + (int64_t)(run / 2) * n, (size_t)n * sizeof *order);
+            memcpy(s->items, in->orders + (int64_t)(run / 2) * n, (size_t)n * sizeof *s->items);
             if (run % 2 == 1)
-                order_by_weight(s, order, other, key);
-            set_order(s, order);
+                order_by_weight(s);
             start(s);
             int64_t left = s->node_budget - s->num_nodes;
             s->node_limit = s->num_nodes + (left < limit ? left : limit);
@@ -591,66 +591,64 @@ static int run_portfolio(search *s, int32_t *order, int32_t *other, int64_t *key
     }
 }
 
+/* Zeroed memory; `is_short` says if there was too little. */
+static void *take(search *s, int64_t count, size_t size)
+{
+    void *block = calloc((size_t)count, size);
+    s->is_short |= block == NULL;
+    s->blocks[s->num_blocks++] = block;
+    return block;
+}
+
 int exact_search(const exact_instance *in, int64_t capacity, int64_t node_budget, int64_t work_budget, exact_poll poll,
                  void *context, int64_t *offsets, int64_t *num_nodes, int64_t *work)
 {
-    search s;
-    memset(&s, 0, sizeof s);
     *num_nodes = *work = 0;
     if (in->num_buffers == 0)
         return EXACT_SOLVED;
-    size_t n = (size_t)in->num_buffers, m = (size_t)in->num_sections;
-    int64_t pairs = in->neighbour_row[in->num_buffers];
-    int64_t members = in->section_row[in->num_buffers];
-    s.in = in;
-    s.poll = poll;
-    s.poll_context = context;
-    s.capacity = capacity;
-    s.node_budget = node_budget;
-    s.work_budget = work_budget;
-    s.max_releases = pairs + RELEASES_PER_BUFFER * (int64_t)n;
-    size_t trail = (size_t)(s.max_releases + (in->has_contracts ? 2 * pairs : pairs)) + n;
-    s.minimum = malloc(n * sizeof *s.minimum);
-    s.late = malloc(n * sizeof *s.late);
-    s.release = malloc(n * sizeof *s.release);
-    s.offset = malloc(n * sizeof *s.offset);
-    s.reach = malloc(n * sizeof *s.reach);
-    s.index = malloc(n * sizeof *s.index);
-    s.placed = malloc(n);
-    s.salt = malloc(n * sizeof *s.salt);
-    s.first_section = malloc(n * sizeof *s.first_section);
-    s.last_section = malloc(n * sizeof *s.last_section);
-    s.items = malloc(n * sizeof *s.items);
-    s.scratch = malloc(n * sizeof *s.scratch);
-    s.bucket = malloc((m + 1) * sizeof *s.bucket);
-    s.mark = calloc(n, sizeof *s.mark);
-    s.member_row = calloc(m + 1, sizeof *s.member_row);
-    s.member = malloc((size_t)members * sizeof *s.member);
-    s.num_members = malloc((m + 1) * sizeof *s.num_members);
-    s.load = malloc((m + 1) * sizeof *s.load);
-    s.cut = malloc((m + 1) * sizeof *s.cut);
-    s.weight = calloc(m + 1, sizeof *s.weight);
-    s.dirty = malloc((m + 1) * sizeof *s.dirty);
-    s.dirty_stamp = calloc(m + 1, sizeof *s.dirty_stamp);
-    s.trail = malloc(trail * sizeof *s.trail);
-    s.table = calloc(TABLE_SIZE, sizeof *s.table);
-    int32_t *order = malloc(n * sizeof *order);
-    int32_t *other = malloc(n * sizeof *other);
-    int64_t *key = malloc(n * sizeof *key);
+    search s = {.in = in,
+                .poll = poll,
+                .poll_context = context,
+                .capacity = capacity,
+                .node_budget = node_budget,
+                .work_budget = work_budget};
+    int64_t n = in->num_buffers, m = in->num_sections + 1, pairs = in->neighbour_row[n];
+    s.max_releases = pairs + RELEASES_PER_BUFFER * n;
+    s.minimum = take(&s, n, sizeof *s.minimum);
+    s.late = take(&s, n, sizeof *s.late);
+    s.release = take(&s, n, sizeof *s.release);
+    s.offset = take(&s, n, sizeof *s.offset);
+    s.reach = take(&s, n, sizeof *s.reach);
+    s.index = take(&s, n, sizeof *s.index);
+    s.placed = take(&s, n, sizeof *s.placed);
+    s.salt = take(&s, n, sizeof *s.salt);
+    s.first_section = take(&s, n, sizeof *s.first_section);
+    s.last_section = take(&s, n, sizeof *s.last_section);
+    s.items = take(&s, n, sizeof *s.items);
+    s.scratch = take(&s, n, sizeof *s.scratch);
+    s.bucket = take(&s, m, sizeof *s.bucket);
+    s.heaviest = take(&s, n, sizeof *s.heaviest);
+    s.mark = take(&s, n, sizeof *s.mark);
+    s.member_row = take(&s, m, sizeof *s.member_row);
+    s.member = take(&s, in->section_row[n], sizeof *s.member);
+    s.num_members = take(&s, m, sizeof *s.num_members);
+    s.load = take(&s, m, sizeof *s.load);
+    s.cut = take(&s, m, sizeof *s.cut);
+    s.weight = take(&s, m, sizeof *s.weight);
+    s.dirty = take(&s, m, sizeof *s.dirty);
+    s.dirty_stamp = take(&s, m, sizeof *s.dirty_stamp);
+    s.trail = take(&s, s.max_releases + (in->has_contracts ? 2 * pairs : pairs) + n, sizeof *s.trail);
+    s.table = take(&s, TABLE_SIZE, sizeof *s.table);
     int result = EXACT_NO_MEMORY;
-    if (s.minimum && s.late && s.release && s.offset && s.reach && s.index && s.placed && s.salt && s.first_section &&
-        s.last_section && s.items && s.scratch && s.bucket && s.mark && s.member_row && s.member && s.num_members &&
-        s.load && s.cut && s.weight && s.dirty && s.dirty_stamp && s.trail && s.table && order && other && key) {
+    if (!s.is_short) {
         prepare(&s);
-        result = run_portfolio(&s, order, other, key);
-        if (result == EXACT_SOLVED)
-            memcpy(offsets, s.offset, n * sizeof *offsets);
+        result = run_portfolio(&s);
         *num_nodes = s.num_nodes;
         *work = s.work;
     }
-    free(s.minimum), free(s.late), free(s.release), free(s.offset), free(s.reach), free(s.index), free(s.placed);
-    free(s.salt), free(s.first_section), free(s.last_section), free(s.items), free(s.scratch), free(s.bucket);
-    free(s.mark), free(s.member_row), free(s.member), free(s.num_members), free(s.load), free(s.cut), free(s.weight);
-    free(s.dirty), free(s.dirty_stamp), free(s.trail), free(s.table), free(order), free(other), free(key);
+    if (result == EXACT_SOLVED)
+        memcpy(offsets, s.offset, (size_t)n * sizeof *offsets);
+    while (s.num_blocks > 0)
+        free(s.blocks[--s.num_blocks]);
     return result;
 }
