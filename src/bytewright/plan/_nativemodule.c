@@ -6,36 +6,21 @@
 #include "_exact.h"
 #include "_first_fit.h"
 
-enum { MAX_VIEWS = 16 };
-
-typedef struct {
-    Py_buffer view[MAX_VIEWS];
-    int count;
-} views;
-
-static void release_views(views *v)
+/* Room for so many numbers of a size, as bytes. */
+static PyObject *new_cells(int32_t count, size_t size)
 {
-    while (v->count > 0)
-        PyBuffer_Release(&v->view[--v->count]);
+    return PyBytes_FromStringAndSize(NULL, count * (Py_ssize_t)size);
 }
 
-/* Opens `count` contiguous buffers from a tuple. Returns 0, or -1 with an exception set and nothing held. */
-static int open_views(PyObject *arrays, int count, views *v)
+static void *cells_of(PyObject *bytes)
 {
-    v->count = 0;
-    if (PyTuple_Size(arrays) != count) {
-        if (!PyErr_Occurred())
-            PyErr_Format(PyExc_ValueError, "expected %d arrays", count);
-        return -1;
-    }
-    while (v->count < count) {
-        if (PyObject_GetBuffer(PyTuple_GetItem(arrays, v->count), &v->view[v->count], PyBUF_SIMPLE) < 0) {
-            release_views(v);
-            return -1;
-        }
-        v->count++;
-    }
-    return 0;
+    return PyBytes_AS_STRING(bytes);
+}
+
+static void release(Py_buffer *views, int count)
+{
+    while (count > 0)
+        PyBuffer_Release(&views[--count]);
 }
 
 typedef struct {
@@ -64,58 +49,49 @@ static int poll_python(void *context, int64_t num_nodes)
 static PyObject *native_search(PyObject *self, PyObject *args)
 {
     (void)self;
-    PyObject *arrays, *progress;
+    PyObject *progress, *arrays;
     int num_buffers, num_sections, num_orders, has_contracts;
     long long base, capacity, node_budget, work_budget;
+    Py_buffer v[13];
     if (!PyArg_ParseTuple(args, "iiipLLLLOO!", &num_buffers, &num_sections, &num_orders, &has_contracts, &base,
-                          &capacity, &node_budget, &work_budget, &progress, &PyTuple_Type, &arrays))
+                          &capacity, &node_budget, &work_budget, &progress, &PyTuple_Type, &arrays) ||
+        !PyArg_ParseTuple(arrays, "y*y*y*y*y*y*y*y*y*y*y*y*y*", &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6], &v[7],
+                          &v[8], &v[9], &v[10], &v[11], &v[12]))
         return NULL;
-    views v;
-    if (open_views(arrays, 13, &v) < 0)
-        return NULL;
-    Py_ssize_t num_levels = v.view[12].len / (Py_ssize_t)sizeof(int64_t);
-    if (num_levels > EXACT_MAX_LEVELS) {
-        release_views(&v);
-        PyErr_SetString(PyExc_ValueError, "too many levels");
-        return NULL;
-    }
     exact_instance in = {.num_buffers = num_buffers,
                          .num_sections = num_sections,
                          .num_orders = num_orders,
                          .has_contracts = has_contracts,
-                         .num_levels = (int32_t)num_levels,
-                         .size = v.view[0].buf,
-                         .alignment = v.view[1].buf,
-                         .fixed = v.view[2].buf,
-                         .neighbour_row = v.view[3].buf,
-                         .neighbour = v.view[4].buf,
-                         .gap_above = v.view[5].buf,
-                         .gap_below = v.view[6].buf,
-                         .shared = v.view[7].buf,
-                         .section_row = v.view[8].buf,
-                         .section = v.view[9].buf,
-                         .orders = v.view[10].buf,
-                         .room = v.view[11].buf,
-                         .level = v.view[12].buf,
+                         .num_levels = (int32_t)(v[12].len / (Py_ssize_t)sizeof(int64_t)),
+                         .size = v[0].buf,
+                         .alignment = v[1].buf,
+                         .fixed = v[2].buf,
+                         .neighbour_row = v[3].buf,
+                         .neighbour = v[4].buf,
+                         .gap_above = v[5].buf,
+                         .gap_below = v[6].buf,
+                         .shared = v[7].buf,
+                         .section_row = v[8].buf,
+                         .section = v[9].buf,
+                         .orders = v[10].buf,
+                         .room = v[11].buf,
+                         .level = v[12].buf,
                          .base = base};
-    PyObject *offsets = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)num_buffers * (Py_ssize_t)sizeof(int64_t));
-    if (offsets == NULL) {
-        release_views(&v);
-        return NULL;
+    PyObject *offsets = new_cells(num_buffers, sizeof(int64_t)), *answer = NULL;
+    if (offsets != NULL) {
+        int64_t num_nodes, work;
+        poll_state state = {progress, PyEval_SaveThread(), 0};
+        int result = exact_search(&in, capacity, node_budget, work_budget, poll_python, &state, cells_of(offsets),
+                                  &num_nodes, &work);
+        PyEval_RestoreThread(state.thread);
+        if (result == EXACT_NO_MEMORY)
+            PyErr_NoMemory();
+        else if (!state.failed)
+            answer = Py_BuildValue("iOLL", result, result == EXACT_SOLVED ? offsets : Py_None, (long long)num_nodes,
+                                   (long long)work);
     }
-    int64_t num_nodes = 0, work = 0;
-    poll_state state = {progress, PyEval_SaveThread(), 0};
-    int result = exact_search(&in, capacity, node_budget, work_budget, poll_python, &state,
-                              (int64_t *)(void *)PyBytes_AS_STRING(offsets), &num_nodes, &work);
-    PyEval_RestoreThread(state.thread);
-    release_views(&v);
-    if (state.failed || result == EXACT_NO_MEMORY) {
-        Py_DECREF(offsets);
-        return state.failed ? NULL : PyErr_NoMemory();
-    }
-    PyObject *answer = Py_BuildValue("iOLL", result, result == EXACT_SOLVED ? offsets : Py_None, (long long)num_nodes,
-                                     (long long)work);
-    Py_DECREF(offsets);
+    Py_XDECREF(offsets);
+    release(v, 13);
     return answer;
 }
 
@@ -148,65 +124,45 @@ static PyObject *find_pairs(const first_fit_problem *problem)
     return capsule;
 }
 
-/* Places in one order: (pools, offsets) as bytes. */
-static PyObject *place_order(const first_fit_problem *problem, const first_fit_pairs *pairs, const int32_t *order)
-{
-    Py_ssize_t n = problem->num_buffers;
-    PyObject *pools = PyBytes_FromStringAndSize(NULL, n * (Py_ssize_t)sizeof(int32_t));
-    PyObject *offsets = PyBytes_FromStringAndSize(NULL, n * (Py_ssize_t)sizeof(int64_t));
-    PyObject *answer = NULL;
-    if (pools != NULL && offsets != NULL) {
-        int32_t *pool_cells = (int32_t *)(void *)PyBytes_AS_STRING(pools);
-        int64_t *offset_cells = (int64_t *)(void *)PyBytes_AS_STRING(offsets);
-        PyThreadState *thread = PyEval_SaveThread();
-        int failed = first_fit_place(problem, pairs, order, pool_cells, offset_cells);
-        PyEval_RestoreThread(thread);
-        answer = failed ? PyErr_NoMemory() : PyTuple_Pack(2, pools, offsets);
-    }
-    Py_XDECREF(pools);
-    Py_XDECREF(offsets);
-    return answer;
-}
-
 static PyObject *native_first_fit(PyObject *self, PyObject *args)
 {
     (void)self;
-    PyObject *arrays, *capsule;
+    PyObject *capsule, *arrays;
     int num_buffers, num_pools;
-    if (!PyArg_ParseTuple(args, "iiOO!", &num_buffers, &num_pools, &capsule, &PyTuple_Type, &arrays))
-        return NULL;
-    views v;
-    if (open_views(arrays, 14, &v) < 0)
+    Py_buffer v[14];
+    if (!PyArg_ParseTuple(args, "iiOO!", &num_buffers, &num_pools, &capsule, &PyTuple_Type, &arrays) ||
+        !PyArg_ParseTuple(arrays, "y*y*y*y*y*y*y*y*y*y*y*y*y*y*", &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6],
+                          &v[7], &v[8], &v[9], &v[10], &v[11], &v[12], &v[13]))
         return NULL;
     first_fit_problem problem = {.num_buffers = num_buffers,
                                  .num_pools = num_pools,
-                                 .size = v.view[0].buf,
-                                 .fixed = v.view[1].buf,
-                                 .lifetime_row = v.view[2].buf,
-                                 .lifetime = v.view[3].buf,
-                                 .choice_row = v.view[4].buf,
-                                 .choice_pool = v.view[5].buf,
-                                 .choice_alignment = v.view[6].buf,
-                                 .capacity = v.view[7].buf,
-                                 .base = v.view[8].buf,
-                                 .contract_row = v.view[9].buf,
-                                 .contract_other = v.view[10].buf,
-                                 .contract_above = v.view[11].buf,
-                                 .contract_below = v.view[12].buf};
-    PyObject *answer = NULL;
-    if (capsule == Py_None)
-        capsule = find_pairs(&problem);
-    else
-        Py_INCREF(capsule);
+                                 .size = v[0].buf,
+                                 .fixed = v[1].buf,
+                                 .lifetime_row = v[2].buf,
+                                 .lifetime = v[3].buf,
+                                 .choice_row = v[4].buf,
+                                 .choice_pool = v[5].buf,
+                                 .choice_alignment = v[6].buf,
+                                 .capacity = v[7].buf,
+                                 .base = v[8].buf,
+                                 .contract_row = v[9].buf,
+                                 .contract_other = v[10].buf,
+                                 .contract_above = v[11].buf,
+                                 .contract_below = v[12].buf};
+    capsule = capsule == Py_None ? find_pairs(&problem) : Py_NewRef(capsule);
     const first_fit_pairs *pairs = capsule == NULL ? NULL : PyCapsule_GetPointer(capsule, PAIRS_NAME);
-    if (pairs != NULL) {
-        PyObject *placed = place_order(&problem, pairs, v.view[13].buf);
-        if (placed != NULL)
-            answer = Py_BuildValue("OOO", capsule, PyTuple_GET_ITEM(placed, 0), PyTuple_GET_ITEM(placed, 1));
-        Py_XDECREF(placed);
+    PyObject *pools = new_cells(num_buffers, sizeof(int32_t)), *offsets = new_cells(num_buffers, sizeof(int64_t));
+    PyObject *answer = NULL;
+    if (pairs != NULL && pools != NULL && offsets != NULL) {
+        PyThreadState *thread = PyEval_SaveThread();
+        int failed = first_fit_place(&problem, pairs, v[13].buf, cells_of(pools), cells_of(offsets));
+        PyEval_RestoreThread(thread);
+        answer = failed ? PyErr_NoMemory() : PyTuple_Pack(3, capsule, pools, offsets);
     }
     Py_XDECREF(capsule);
-    release_views(&v);
+    Py_XDECREF(pools);
+    Py_XDECREF(offsets);
+    release(v, 14);
     return answer;
 }
 

@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
 
 from bytewright.plan import search as python_search
@@ -47,9 +48,6 @@ def _search_natively(
     work_budget: int,
     poll: Callable[[int], None] | None,
 ) -> Answer:
-    orders = array("i")
-    for order in instance.orders:
-        orders.extend(order)
     arrays = (
         instance.sizes,
         instance.alignments,
@@ -61,7 +59,7 @@ def _search_natively(
         instance.shared,
         instance.section_rows,
         instance.sections,
-        orders,
+        array("i", chain.from_iterable(instance.orders)),
         instance.rooms,
         instance.levels,
     )
