@@ -8,95 +8,86 @@ option helps because a device does not reach a memory, a line for the target fil
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 from bytewright import ir
-from bytewright.diagnostics import CompileError
 from bytewright.options import Pin
-from bytewright.remedy.remedy import ReachEdit, Remedy, changed, role_of_pin
+from bytewright.place.check_scopes import undeclared_tags
+from bytewright.remedy.remedy import ReachEdit, Remedy, role_of_pin
 from bytewright.remedy.room import LEAST_BYTES, ROLES, missing_bytes, resized, shrunk, with_pools, with_sizes
 from bytewright.remedy.trial import Attempt, Conditions, Trial
+from bytewright.remedy.tries import Tries
 from bytewright.target.capacity import bytes_left, with_remainders
-from bytewright.target.model import DEFAULT_PROVIDER, Memory, Pool, Role, Target
+from bytewright.target.model import DEFAULT_PROVIDER, Device, Memory, Pool, Role, Target
 from bytewright.target.options import Overrides, PoolOption, ResizeOption
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """What is changed beside sizes; pools are added with hardly any room."""
-
-    pools: tuple[Pool, ...] = ()
-    pins: tuple[Pin, ...] = ()
-    io: ir.Io | None = None
-    without: tuple[Pin, ...] = ()
-
-    def apply(self, conditions: Conditions) -> Conditions:
-        pools = [
-            pool
-            for role in Role
-            for pool in (*conditions.target.pools_of(role), *(p for p in self.pools if p.role is role))
-        ]
-        target = replace(conditions.target, pools=tuple(pools))
-        return changed(replace(conditions, target=target), self.pins, self.io, self.without)
-
-
-def find_remedy(conditions: Conditions, tags: tuple[str, ...], attempt: Attempt) -> Remedy | None:
+def find_remedy(module: ir.Module, conditions: Conditions, attempt: Attempt) -> Remedy | None:
     """The least change of options that works, or a line for the target file; None if neither is found.
 
     Args:
+        module: What is stored.
         conditions: Those of a compile that failed.
-        tags: What scopes of the program name and the target does not have; pools of these names would do.
         attempt: Stores the module under conditions.
     """
-    search = _Search(conditions, attempt)
-    generous = tuple(_most_generous(conditions))
-    changes: Iterator[_Change] = _named_pools(conditions.target, tags) if tags else iter([_Change()])
-    remedy = search.first(changes)
+    devices = devices_at_work(module, conditions.target)
+    search = _Search(conditions, devices, attempt)
+    # Pools with the names of scopes that the target does not have would do.
+    tags = tuple(undeclared_tags(module, conditions.target))
+    remedy = search.first(_named_pools(conditions.target, devices, tags) if tags else [Remedy()])
+    generous = tuple(_most_generous(conditions, devices))
     if remedy is None and any(search.has_room(change) for change in generous):
-        remedy = search.first((*_changes(conditions), *generous))
+        remedy = search.first((*_changes(conditions, devices), *generous))
     return remedy or search.with_an_edit()
 
 
-def _named_pools(target: Target, tags: tuple[str, ...]) -> Iterator[_Change]:
+def devices_at_work(module: ir.Module, target: Target) -> tuple[Device, ...]:
+    """The devices that run some function of the program."""
+    names = {function.device for function in (*module.entries, *module.kernels)}
+    return tuple(device for device in target.devices if device.name in names)
+
+
+def _named_pools(target: Target, devices: tuple[Device, ...], tags: tuple[str, ...]) -> Iterator[Remedy]:
     for role, memory in product(ROLES, target.memories):
-        if target.default_device.reaches(memory.name) and (memory.is_writable or role is Role.PARAMETERS):
-            yield _Change(tuple(_new_pool(target, tag, memory, role) for tag in tags))
+        is_reached = any(device.reaches(memory.name) for device in devices)
+        if is_reached and (memory.is_writable or role is Role.PARAMETERS):
+            yield Remedy(pools=tuple(_new_pool(target, tag, memory, role) for tag in tags))
 
 
-def _changes(conditions: Conditions) -> Iterator[_Change]:
+def _changes(conditions: Conditions, devices: tuple[Device, ...]) -> Iterator[Remedy]:
     """From little to much."""
     target = conditions.target
     for roles in ((Role.WORKSPACE,), (Role.PARAMETERS,), ROLES):
         for memory in target.memories:
-            pools = _addable(target, roles, memory)
+            pools = _addable(target, devices, roles, memory)
             if len(pools) == len(roles):
-                yield _Change(pools)
+                yield Remedy(pools=pools)
     for pin in reversed(conditions.options.pins):
         for pool in target.pools_of(role_of_pin(pin, target)):
             if pool.name != pin.pool:
-                yield _Change(pins=(pin.moved_to(pool.name),))
+                yield Remedy(pins=(pin.moved_to(pool.name),))
     for pool in target.pools if conditions.options.pins else ():
-        yield _Change(pins=_all_pinned(conditions, pool))
+        yield Remedy(pins=_all_pinned(conditions, pool))
     for pin in reversed(conditions.options.pins):
-        yield _Change(without=(pin,))
+        yield Remedy(without=(pin,))
     if conditions.options.pins:
-        yield _Change(without=conditions.options.pins)
+        yield Remedy(without=conditions.options.pins)
     if conditions.options.io is ir.Io.WORKSPACE:
-        yield _Change(io=ir.Io.CALLER)
-    yield _Change(io=ir.Io.WORKSPACE)
+        yield Remedy(io=ir.Io.CALLER)
+    yield Remedy(io=ir.Io.WORKSPACE)
 
 
-def _most_generous(conditions: Conditions) -> Iterator[_Change]:
+def _most_generous(conditions: Conditions, devices: tuple[Device, ...]) -> Iterator[Remedy]:
     """Every memory that is not used yet, and pins out of the way."""
     target = conditions.target
-    pools = tuple(pool for memory in target.memories for pool in _addable(target, ROLES, memory))
+    pools = tuple(pool for memory in target.memories for pool in _addable(target, devices, ROLES, memory))
     for io in (None, ir.Io.CALLER if conditions.options.io is ir.Io.WORKSPACE else ir.Io.WORKSPACE):
-        yield _Change(pools, io=io)
+        yield Remedy(pools=pools, io=io)
         if conditions.options.pins:
             for pool in (*target.pools, *pools):
-                yield _Change(pools, _all_pinned(conditions, pool), io)
-            yield _Change(pools, io=io, without=conditions.options.pins)
+                yield Remedy(pools=pools, pins=_all_pinned(conditions, pool), io=io)
+            yield Remedy(pools=pools, io=io, without=conditions.options.pins)
 
 
 def _all_pinned(conditions: Conditions, pool: Pool) -> tuple[Pin, ...]:
@@ -105,13 +96,16 @@ def _all_pinned(conditions: Conditions, pool: Pool) -> tuple[Pin, ...]:
     return tuple(pin.moved_to(pool.name) for pin in pins)
 
 
-def _addable(target: Target, roles: tuple[Role, ...], memory: Memory) -> tuple[Pool, ...]:
-    """A pool for each role that the default device would find nothing else for in the memory."""
-    device = target.default_device
+def _addable(
+    target: Target, devices: tuple[Device, ...], roles: tuple[Role, ...], memory: Memory
+) -> tuple[Pool, ...]:
+    """A pool for each role that some device would find nothing else for in the memory."""
+    reaching = [device.name for device in devices if device.reaches(memory.name)]
     pools: list[Pool] = []
     for role in roles:
-        known = [p for p in target.pools_for(device.name, role) if p.memory == memory.name]
-        if known or not device.reaches(memory.name) or (role is Role.WORKSPACE and not memory.is_writable):
+        known = [pool for pool in target.pools_in(memory.name) if pool.role is role]
+        is_served = all(any(name in pool.devices for pool in known) for name in reaching)
+        if is_served or (role is Role.WORKSPACE and not memory.is_writable):
             continue
         taken = {*(p.name for p in (*target.pools, *pools)), *(tag.name for tag in target.scope_tags)}
         name = memory.name if memory.name not in taken else f"{memory.name}_{role.value}"
@@ -127,72 +121,50 @@ def _new_pool(target: Target, name: str, memory: Memory, role: Role) -> Pool:
 class _Search:
     """Tries remedies for one failure."""
 
-    def __init__(self, conditions: Conditions, attempt: Attempt) -> None:
+    def __init__(self, conditions: Conditions, devices: tuple[Device, ...], attempt: Attempt) -> None:
         self.conditions = conditions
-        self.attempt = attempt
-        self.known: dict[Conditions, Trial | None] = {}
+        self.devices = devices
+        self.tries = Tries(attempt, lambda trial: trial.fits)
 
-    def first(self, changes: Iterable[_Change]) -> Remedy | None:
+    def first(self, changes: Iterable[Remedy]) -> Remedy | None:
         """The first change that makes it fit, with sizes."""
-        return next((remedy for change in changes if (remedy := self.with_sizes(change)) is not None), None)
+        return self._first_of(remedy for change in changes for remedy in self._with_sizes(change))
 
-    def with_sizes(self, change: _Change) -> Remedy | None:
-        """The change together with sizes of pools and stacks that make it fit."""
+    def with_an_edit(self) -> Remedy | None:
+        """A device that reaches one memory more."""
+        target = self.conditions.target
+        return self._first_of(
+            Remedy(edits=(ReachEdit(device.name, memory.name),))
+            for device, memory in product(target.devices, target.memories)
+            if not device.reaches(memory.name)
+        )
+
+    def _first_of(self, remedies: Iterable[Remedy]) -> Remedy | None:
+        return self.tries.first(remedies, lambda remedy: remedy.apply(self.conditions))
+
+    def _with_sizes(self, change: Remedy) -> Iterator[Remedy]:
+        """The change with sizes of pools and stacks that it needs, those that ask for the fewest bytes more first."""
         base, added = change.apply(self.conditions), {pool.name for pool in change.pools}
-        first = self._tried(base)
+        first = self.tries.outcome(base)
         if first is None:
-            return None
+            return
         for stack_bytes in dict.fromkeys(
             (_least_stack(first) if _exceeds(first) else None, _least_stack(first))
         ):
             limited = _with_stack(base, stack_bytes)
             wide = self._widened(limited, first, added)
-            if wide is None:
-                continue
-            remedies = [
-                remedy
-                for trial in (*self._relaxed(limited, first), wide)
-                if (remedy := _sized(change, limited.target, trial, stack_bytes)) is not None
-            ]
-            for remedy, _ in sorted(remedies, key=lambda pair: pair[1]):
-                if self._works(remedy):
-                    return remedy
-        return None
+            if wide is not None:
+                trials = (*self._relaxed(limited, first), wide)
+                sized = (_sized(change, limited.target, trial, stack_bytes) for trial in trials)
+                yield from (remedy for remedy, _ in sorted(filter(None, sized), key=lambda pair: pair[1]))
 
-    def has_room(self, change: _Change) -> bool:
+    def has_room(self, change: Remedy) -> bool:
         """Whether all the bytes that memories have would do."""
         base, added = change.apply(self.conditions), {pool.name for pool in change.pools}
-        first = self._tried(base)
+        first = self.tries.outcome(base)
         if first is None:
             return False
         return self._widened(_with_stack(base, _least_stack(first)), first, added) is not None
-
-    def with_an_edit(self) -> Remedy | None:
-        """A device that reaches one memory more."""
-        target = self.conditions.target
-        for device, memory in product(target.devices, target.memories):
-            if not device.reaches(memory.name):
-                remedy = Remedy(edits=(ReachEdit(device.name, memory.name),))
-                if self._works(remedy):
-                    return remedy
-        return None
-
-    def _works(self, remedy: Remedy) -> bool:
-        try:
-            changed = remedy.apply(self.conditions)
-        except CompileError:
-            return False
-        trial = self._tried(changed)
-        return trial is not None and trial.fits
-
-    def _tried(self, conditions: Conditions) -> Trial | None:
-        """The trial; None if no size could mend what is wrong."""
-        if conditions not in self.known:
-            try:
-                self.known[conditions] = self.attempt(conditions)
-            except CompileError:
-                self.known[conditions] = None
-        return self.known[conditions]
 
     def _widened(self, base: Conditions, first: Trial, added: set[str]) -> Trial | None:
         """With all that the memories have for the pools that are too small; None if it does not fit even then.
@@ -211,12 +183,13 @@ class _Search:
     ) -> Trial | None:
         trial = first
         for index, role in enumerate(roles):
-            base = replace(base, target=_with_all_room(base.target, role, roles[index:], trial, added))
-            tried = self._tried(base)
+            wide = _with_all_room(base.target, self.devices, role, roles[index:], trial, added)
+            base = replace(base, target=wide)
+            tried = self.tries.outcome(base)
             if tried is None or role in tried.failing_roles:
                 return None
             trial = tried
-        tried = self._tried(base)
+        tried = self.tries.outcome(base)
         return tried if tried is not None and tried.fits else None
 
     def _relaxed(self, base: Conditions, first: Trial) -> Iterator[Trial]:
@@ -224,7 +197,7 @@ class _Search:
         choices = [base.target.pools_of(role) for role in first.failing_roles]
         for pools in product(*choices):
             unlimited = with_sizes(base.target, {pool.name: None for pool in pools})
-            trial = self._tried(replace(base, target=unlimited))
+            trial = self.tries.outcome(replace(base, target=unlimited))
             if trial is not None and trial.fits:
                 yield trial
 
@@ -259,22 +232,26 @@ def _short_roles(target: Target, trial: Trial) -> tuple[Role, ...]:
 
 
 def _with_all_room(
-    target: Target, role: Role, roles: tuple[Role, ...], trial: Trial, added: set[str]
+    target: Target,
+    devices: tuple[Device, ...],
+    role: Role,
+    roles: tuple[Role, ...],
+    trial: Trial,
+    added: set[str],
 ) -> Target:
     """In each memory one pool of the role with all that others leave it.
 
-    It is one that is added, or else the first that the default device may use.
+    It is one that is added, or else the first that a device of the program may use.
     """
+    names = {device.name for device in devices}
     widened: dict[str, Pool] = {}
     for memory in target.memories:
         pools = [p for p in target.pools_in(memory.name) if p.role is role and not p.is_for_io]
         if not pools:
             continue
-        chosen = min(pools, key=lambda p: (p.name not in added, target.default_device_name not in p.devices))
+        chosen = min(pools, key=lambda pool: (pool.name not in added, names.isdisjoint(pool.devices)))
         least = {
-            pool.name: trial.tops.get(pool.name, 0)
-            if pool.name in added
-            else _least_bytes(pool, role, roles, trial)
+            pool.name: _least_bytes(pool, role, roles, trial, added)
             for pool in target.pools
             if pool.role in ROLES
         }
@@ -288,22 +265,25 @@ def _with_all_room(
     return with_pools(target, widened)
 
 
-def _least_bytes(pool: Pool, role: Role, roles: tuple[Role, ...], trial: Trial) -> int:
+def _least_bytes(pool: Pool, role: Role, roles: tuple[Role, ...], trial: Trial, added: set[str]) -> int:
     """What a pool keeps when one of `role` in its memory is widened; `roles` are those that are to be widened yet."""
+    top_bytes = trial.tops.get(pool.name, 0)
+    if pool.name in added:
+        return top_bytes
     if pool.role not in roles:
-        return max(trial.tops.get(pool.name, 0), LEAST_BYTES)
+        return max(top_bytes, LEAST_BYTES)
     if pool.role is not role or pool.takes_remainder or pool.size_bytes is None:
         return LEAST_BYTES
     return pool.size_bytes
 
 
 def _sized(
-    change: _Change, target: Target, trial: Trial, stack_bytes: int | None
+    change: Remedy, target: Target, trial: Trial, stack_bytes: int | None
 ) -> tuple[Remedy, tuple[int, int]] | None:
     """The remedy with the sizes that a trial needs, and how much it asks for; None if a memory lacks them.
 
     Args:
-        change: What is changed beside sizes.
+        change: The remedy without sizes.
         target: With the change and the stack.
         trial: Of this target, with some pools larger.
         stack_bytes: Of every stack, if that changes too.
@@ -327,7 +307,7 @@ def _sized(
         resize=tuple(ResizeOption(name, size) for name, size in sizes.items() if name not in added),
         max_stack_size=stack_bytes,
     )
-    return Remedy(overrides, change.pins, change.io, without=change.without), (grown_bytes, len(sizes))
+    return replace(change, overrides=overrides, pools=()), (grown_bytes, len(sizes))
 
 
 def _pool_list(target: Target, role: Role, added: set[str], sizes: dict[str, int]) -> tuple[PoolOption, ...]:

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from bytewright.diagnostics import CompileError
-from bytewright.remedy.room import NONE_NEEDED, missing_bytes, shrunk
+from bytewright.remedy.room import missing_bytes, shrunk
+from bytewright.remedy.tries import Tries
 from bytewright.target.capacity import bytes_left
 from bytewright.target.model import UNLIMITED, Pool, Role, Target
 from bytewright.target.options import Overrides, PoolOption, ResizeOption, apply_overrides, with_mistakes
@@ -31,27 +33,19 @@ def require_hardware(target: Target, overrides: Overrides) -> Target:
 
 def _mended(target: Target, overrides: Overrides) -> Overrides | None:
     """All the options, one of them changed so that the hardware can give what they ask for; None if none will do."""
+    tries = Tries(partial(with_mistakes, target), lambda found: not found[2])
+    return tries.first(_alternatives(target, overrides), lambda others: others)
+
+
+def _alternatives(target: Target, overrides: Overrides) -> Iterator[Overrides]:
+    """One option at a time: a smaller size, the target's own stack, another memory."""
     try:
         changed, _, _ = with_mistakes(target, overrides)
     except CompileError:  # they name what does not exist, and say so
-        return None
-    return next(
-        (others for others in _alternatives(target, overrides, changed) if _works(target, others)), None
-    )
-
-
-def _works(target: Target, overrides: Overrides) -> bool:
-    try:
-        return not with_mistakes(target, overrides)[2]
-    except CompileError:
-        return False
-
-
-def _alternatives(target: Target, overrides: Overrides, changed: Target) -> Iterator[Overrides]:
-    """One option at a time: a smaller size, the target's own stack, another memory."""
+        return
     overrides = _with_names_of_their_own(changed, overrides)
     yield from dict.fromkeys((overrides, _fitted(target, overrides)))
-    changed = with_mistakes(target, overrides)[0]
+    changed, _, _ = with_mistakes(target, overrides)
     for memory in changed.memories:
         left_bytes = bytes_left(changed, memory)
         for pool in changed.pools_in(memory.name):
@@ -98,7 +92,7 @@ def _fitted(target: Target, overrides: Overrides) -> Overrides:
     changed = with_mistakes(target, overrides)[0]
     for context in changed.contexts:
         limit = context.max_stack_size_bytes
-        missing = missing_bytes(changed, changed.memory(context.memory), NONE_NEEDED)
+        missing = missing_bytes(changed, changed.memory(context.memory))
         if limit is not None and 0 < missing < limit:
             overrides = replace(overrides, max_stack_size=limit - missing)
     return overrides

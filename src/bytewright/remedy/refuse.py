@@ -13,10 +13,9 @@ from bytewright.ir.analyses.clock import Timeline
 from bytewright.ir.analyses.stack import stack_refusals
 from bytewright.ir.symbols import scalar_symbols
 from bytewright.options import parse_pin_option
-from bytewright.place.check_scopes import undeclared_tags
 from bytewright.plan.problem import Buffer, Problem
 from bytewright.plan.solution import Shortage, Solution, Status
-from bytewright.remedy.find_remedy import find_remedy
+from bytewright.remedy.find_remedy import devices_at_work, find_remedy
 from bytewright.remedy.shortfall import Shortfall, largest_shortfall
 from bytewright.remedy.trial import Attempt, Conditions, Trial
 from bytewright.target.model import Target
@@ -54,11 +53,11 @@ def require_fit(module: ir.Module, conditions: Conditions, attempt: Attempt, qui
     meant = _meant(conditions, diagnostics, quick_attempt)
     if meant is not None:
         raise CompileError(replace(diagnostic, help=meant) for diagnostic in diagnostics)
-    remedy = find_remedy(conditions, tuple(undeclared_tags(module, conditions.target)), quick_attempt)
+    remedy = find_remedy(module, conditions, quick_attempt)
     text = otherwise if remedy is None else remedy.text(conditions.target)
-    if remedy is None or remedy.without:  # what was meant is better than nothing, where each error can say it
-        is_said = all(diagnostic.help not in (None, _PLAN_IO) for diagnostic in diagnostics)
-        raise CompileError(d if is_said else replace(d, help=text) for d in diagnostics)
+    is_said = all(diagnostic.help not in (None, _PLAN_IO) for diagnostic in diagnostics)
+    if is_said and (remedy is None or remedy.without):
+        raise CompileError(diagnostics)  # what was meant is better than nothing, where each error can say it
     raise CompileError(replace(diagnostic, help=text) for diagnostic in diagnostics)
 
 
@@ -93,9 +92,11 @@ _NO_PLACE = "no option helps: the program asks for a place that the target does 
 
 
 def _no_room(target: Target, module: ir.Module) -> str:
-    device = target.default_device
+    devices = devices_at_work(module, target)
+    who = " or ".join(f"device '{device.name}'" for device in devices)
+    memories = ", ".join(dict.fromkeys(name for device in devices for name in device.reached_memories))
     return (
-        f"no option helps: all that device '{device.name}' reaches ({', '.join(device.reached_memories)}) was tried; "
+        f"no option helps: all that {who} reaches ({memories}) was tried; "
         f"take a smaller {'batch or ' if scalar_symbols(module.main) else ''}model, or a target with more memory"
     )
 
@@ -135,8 +136,7 @@ def _without_plan(problem: Problem, solution: Solution, timeline: Timeline | Non
 
 def _headline(whole: Shortfall, timeline: Timeline | None) -> str:
     """Need, capacity and difference of the whole pool, or of several."""
-    step = _step_at(timeline, whole.tick, [])
-    when = "" if step is None else f" at step {step}"
+    when = _when(timeline, whole.tick, [])
     names = ", ".join(f"'{name}'" for name in whole.pools)
     has = f"pool {names} has {whole.capacity_bytes} B"
     if len(whole.pools) > 1:
@@ -155,16 +155,16 @@ def _described(buffer: Buffer, timeline: Timeline | None) -> str:
 
 def _pool_note(shortage: Shortage, timeline: Timeline | None, conflict: list[Buffer]) -> str:
     missing = shortage.needed_bytes - shortage.capacity_bytes
-    step = _step_at(timeline, shortage.tick, conflict)
-    when = "" if step is None else f" at step {step}"
+    when = _when(timeline, shortage.tick, conflict)
     text = f"{shortage.pool}  {format_size(shortage.capacity_bytes)}, {shortage.needed_bytes} B needed{when}"
     return f"{text}: {missing} B too few" if missing > 0 else text
 
 
-def _step_at(timeline: Timeline | None, tick: int | None, conflict: list[Buffer]) -> int | None:
-    """The step of a tick; where one buffer alone is too large, the first that it lives in."""
-    if timeline is None:
-        return None
-    if tick is None:
-        return timeline.steps_alive(conflict[0].name)[0] if len(conflict) == 1 else None
-    return next((step.index for step in timeline.steps if step.ticks[0] <= tick < step.ticks[1]), None)
+def _when(timeline: Timeline | None, tick: int | None, conflict: list[Buffer]) -> str:
+    """` at step 3`, that of a tick; where one buffer alone is too large, the first that it lives in."""
+    steps: list[int] = []
+    if timeline is not None and tick is not None:
+        steps = [step.index for step in timeline.steps if step.ticks[0] <= tick < step.ticks[1]]
+    elif timeline is not None and len(conflict) == 1:
+        steps = [timeline.steps_alive(conflict[0].name)[0]]
+    return f" at step {steps[0]}" if steps else ""

@@ -56,6 +56,7 @@ class Remedy:
         io: Where inputs and outputs are, if elsewhere.
         edits: Lines of the target file.
         without: Pins that go.
+        pools: That are added while their sizes are looked for; then they are in the lists of the overrides.
     """
 
     overrides: Overrides = field(default_factory=Overrides)
@@ -63,6 +64,7 @@ class Remedy:
     io: ir.Io | None = None
     edits: tuple[ReachEdit, ...] = ()
     without: tuple[Pin, ...] = ()
+    pools: tuple[Pool, ...] = ()
 
     def apply(self, conditions: Conditions) -> Conditions:
         """The conditions with the remedy.
@@ -73,8 +75,11 @@ class Remedy:
         target = conditions.target
         for edit in self.edits:
             target = edit.apply(target)
-        target = apply_overrides(target, self.overrides)
-        return changed(Conditions(target, conditions.options), self.pins, self.io, self.without)
+        pools = sorted((*target.pools, *self.pools), key=lambda pool: tuple(Role).index(pool.role))
+        target = apply_overrides(replace(target, pools=tuple(pools)), self.overrides)
+        options, patterns = conditions.options, {pin.pattern for pin in self.pins}
+        kept = (pin for pin in options.pins if pin.pattern not in patterns and pin not in self.without)
+        return Conditions(target, replace(options, pins=(*kept, *self.pins), io=self.io or options.io))
 
     def text(self, target: Target) -> str:
         """As a help line: options, or else what to write into the target file."""
@@ -90,15 +95,6 @@ class Remedy:
             return options
         gone = " ".join(f"--pin {shlex.quote(str(pin))}" for pin in dict.fromkeys(self.without))
         return f"leave out {gone}, and add {options}" if options else f"leave out {gone}"
-
-
-def changed(
-    conditions: Conditions, pins: tuple[Pin, ...], io: ir.Io | None, without: tuple[Pin, ...]
-) -> Conditions:
-    """The conditions with other pins, which take the place of those with the same pattern, and without some."""
-    options, patterns = conditions.options, {pin.pattern for pin in pins}
-    kept = (pin for pin in options.pins if pin.pattern not in patterns and pin not in without)
-    return Conditions(conditions.target, replace(options, pins=(*kept, *pins), io=io or options.io))
 
 
 def role_of_pin(pin: Pin, target: Target) -> Role:

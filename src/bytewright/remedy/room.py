@@ -68,7 +68,7 @@ def shrunk(
     return sizes
 
 
-def missing_bytes(target: Target, memory: Memory, tops: Mapping[str, int]) -> int:
+def missing_bytes(target: Target, memory: Memory, tops: Mapping[str, int] = NONE_NEEDED) -> int:
     """What a memory has too little, where pools that take what is left of it need no more than this."""
     open_pools = (pool.name for pool in target.pools_in(memory.name) if pool.takes_remainder)
     fixed = {name: max(tops.get(name, 0), LEAST_BYTES) for name in open_pools}

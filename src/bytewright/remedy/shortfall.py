@@ -34,16 +34,16 @@ class Shortfall:
 
 def largest_shortfall(problem: Problem) -> Shortfall | None:
     """The one with the most bytes missing, in the fewest pools; None if there is none."""
-    worst: Shortfall | None = None
-    for pools in _choices(problem.pools):
-        names = {pool.name for pool in pools}
-        confined = [b for b in problem.buffers if all(name in names for name in _candidates(b, problem))]
-        needed_bytes, tick = _peak(confined)
-        capacity_bytes = sum(pool.capacity_bytes or 0 for pool in pools)
-        found = Shortfall(tuple(pool.name for pool in pools), capacity_bytes, needed_bytes, tick)
-        if found.missing_bytes > (0 if worst is None else worst.missing_bytes):
-            worst = found
-    return worst
+    found = [_shortfall(problem, pools) for pools in _choices(problem.pools)]
+    worst = max(found, key=lambda shortfall: shortfall.missing_bytes, default=None)
+    return worst if worst is not None and worst.missing_bytes > 0 else None
+
+
+def _shortfall(problem: Problem, pools: Sequence[Pool]) -> Shortfall:
+    names = tuple(pool.name for pool in pools)
+    confined = [b for b in problem.buffers if all(c.pool in names for c in problem.candidates_of(b))]
+    needed_bytes, tick = _peak(confined)
+    return Shortfall(names, sum(pool.capacity_bytes or 0 for pool in pools), needed_bytes, tick)
 
 
 def _choices(pools: Sequence[Pool]) -> Iterator[tuple[Pool, ...]]:
@@ -51,10 +51,6 @@ def _choices(pools: Sequence[Pool]) -> Iterator[tuple[Pool, ...]]:
     sizes = range(1, len(limited) + 1) if len(limited) <= _MOST_POOLS else (1, len(limited))
     for size in sizes:
         yield from combinations(limited, size)
-
-
-def _candidates(buffer: Buffer, problem: Problem) -> list[str]:
-    return [c.pool for c in buffer.candidates] or [pool.name for pool in problem.pools]
 
 
 def _peak(buffers: Sequence[Buffer]) -> tuple[int, int]:
