@@ -10,8 +10,9 @@ search ends within the budget, what it found is optimal; if not, the best plan s
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from bytewright.plan.bounds import pool_bound, sections_of, union_of
+from bytewright.plan.bounds import lowest_top, sections_of, union_of
 from bytewright.plan.conflict import shrink
 from bytewright.plan.first_fit import first_fit
 from bytewright.plan.flat import Choice, FlatProblem
@@ -29,7 +30,7 @@ DECISION_NODES = 16
 DECISION_STEPS = 200
 IMPOSSIBLE = 1 << 80  # a cost beyond any
 SHRINK_NODES = 2000
-# Lists by pool and section, and members of remembered leaves, that the search may keep.
+# Loads and members by pool and section, and members of remembered leaves, that the search may keep.
 MAX_CELLS = 1 << 22
 MAX_REMEMBERED = 1 << 20
 
@@ -61,6 +62,27 @@ def place_in_pools(
     return search.run()
 
 
+# A decision that can be taken back: the buffer, its pool, the loads of its sections and every pool's highest before.
+_Undo = tuple[int, int, list[int], list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A buffer in its turn, behind the decisions about those before it.
+
+    Attributes:
+        choices: Those that are left to try, the next one last.
+        cost: Of what is decided, with every other buffer at its cheapest.
+        lower_bound: On the cost of every completion.
+        undo: Takes the last decision back; None at the root.
+    """
+
+    choices: list[Choice]
+    cost: int
+    lower_bound: int
+    undo: _Undo | None = None
+
+
 class _Assign:
     """The state of the depth-first search."""
 
@@ -69,13 +91,12 @@ class _Assign:
         self.meter = meter
         self.goal = goal
         self.members = list(members)
-        self.sections = [alive for _, alive in sections_of(flat, self.members)]
+        self.sections = list(sections_of(flat, self.members))
         self.sections_of_buffer: dict[int, list[int]] = {i: [] for i in self.members}
         for number, alive in enumerate(self.sections):
             for index in alive:
                 self.sections_of_buffer[index].append(number)
         num_pools = len(flat.capacity)
-        self.in_section: list[list[list[int]]] = [[[] for _ in self.sections] for _ in range(num_pools)]
         self.load = [[0] * len(self.sections) for _ in range(num_pools)]
         self.highest = [0] * num_pools  # bound on each pool's top from loads of what is assigned so far
         self.assigned: list[set[int]] = [set() for _ in range(num_pools)]
@@ -119,9 +140,8 @@ class _Assign:
         return twins
 
     def run(self) -> Outcome:
-        if any(not self.flat.choices[i] for i in self.members) or self.total_bound > self._room():
-            return Outcome(None, is_impossible=True)
-        if self.root_cost >= IMPOSSIBLE:
+        is_without_choice = any(not self.flat.choices[i] for i in self.members)
+        if is_without_choice or self.total_bound > self._room() or self.root_cost >= IMPOSSIBLE:
             return Outcome(None, is_impossible=True)
         if not self._good_enough():
             self._descend()
@@ -149,44 +169,38 @@ class _Assign:
     # The search: iterative, so that thousands of buffers do not exhaust Python's stack.
 
     def _descend(self) -> None:
-        cost = self.least_cost
-        lower = [self.root_cost]  # bound on the cost, by depth
-        path: list[tuple[int, Choice, tuple[list[int], list[int]]]] = []  # position, choice, what to restore
-        pending: list[list[Choice]] = [self._choices_at(0)]
-        while pending:
+        stack = [_Step(self._choices_at(0), self.least_cost, self.root_cost)]
+        while stack:
             if self.meter.left <= 0:
                 self.complete = False
                 return
-            position = len(pending) - 1
+            step, position = stack[-1], len(stack) - 1
             if position == len(self.order):
-                self._leaf(cost)
+                self._leaf(step.cost)
                 if self._good_enough():
                     return
-            if position == len(self.order) or not pending[-1]:
-                pending.pop()
-                lower.pop()
-                if path:
-                    cost -= self._undo(*path.pop())
+            if not step.choices:
+                stack.pop()
+                if step.undo is not None:
+                    self._take_back(step.undo)
                 continue
-            choice = pending[-1].pop()
+            choice = step.choices.pop()
             index = self.order[position]
-            extra = choice.cost - self.flat.choices[index][0].cost
+            cost = step.cost + choice.cost - self.flat.choices[index][0].cost
             self.meter.spend(min(DECISION_NODES, self.meter.left))
             self.num_steps += DECISION_STEPS
             self._charge_steps()
-            if self.best is not None and cost + extra > self.best.cost:
+            if self.best is not None and cost > self.best.cost:
                 continue
-            saved = self._assign(index, choice)
-            if saved is None:
+            undo = self._assign(index, choice)
+            if undo is None:
                 continue
-            raised = max(lower[-1], self._raised(cost + extra, position + 1, self.sections_of_buffer[index]))
-            if self._hopeless(raised):
-                self._undo(position, choice, saved)
-                continue
-            lower.append(raised)
-            path.append((position, choice, saved))
-            cost += extra
-            pending.append(self._choices_at(position + 1))
+            raised = self._raised(cost, position + 1, self.sections_of_buffer[index])
+            lower_bound = max(step.lower_bound, raised)
+            if self._hopeless(lower_bound):
+                self._take_back(undo)
+            else:
+                stack.append(_Step(self._choices_at(position + 1), cost, lower_bound, undo))
 
     def _charge_steps(self) -> None:
         """Takes what was done since the last time off the budget."""
@@ -220,52 +234,42 @@ class _Assign:
             return cost
         return IMPOSSIBLE if moves is None else cost + moves
 
-    def _assign(self, index: int, choice: Choice) -> tuple[list[int], list[int]] | None:
+    def _assign(self, index: int, choice: Choice) -> _Undo | None:
         """Puts the buffer into the pool; None, and nothing done, if that pool cannot hold it."""
-        pool = choice.pool
+        pool, sections = choice.pool, self.sections_of_buffer[index]
         self.assigned[pool].add(index)
-        self.num_steps += (
-            len(self.nogoods[pool]) + 2 * len(self.sections_of_buffer[index]) + len(self.highest)
-        )
+        self.num_steps += len(self.nogoods[pool]) + 2 * len(sections) + len(self.highest)
         for nogood in self.nogoods[pool]:
             if index in nogood and nogood <= self.assigned[pool]:
                 self.assigned[pool].discard(index)
                 return None
-        sections = self.sections_of_buffer[index]
         loads = self.load[pool]
-        saved = ([loads[t] for t in sections], list(self.highest))
-        highest = self.highest[pool]
+        undo = (index, pool, [loads[t] for t in sections], list(self.highest))
+        highest = max(self.highest[pool], lowest_top(self.flat, pool, index))
         for t in sections:
-            self.in_section[pool][t].append(index)
             if self.flat.contract_gaps:
-                self.num_steps += 4 * len(self.in_section[pool][t])
-                loads[t] = union_of(self.flat, self.in_section[pool][t])
+                together = self.assigned[pool].intersection(self.sections[t])
+                self.num_steps += 4 * len(together)
+                loads[t] = union_of(self.flat, together)
             else:
                 loads[t] += self.flat.size_bytes[index]
             highest = max(highest, loads[t])
         self.chosen[index] = choice
         if self.relaxation is not None:
             self.relaxation.decide(index, sections)
-        alone = pool_bound(self.flat, pool, [index]).lower_bound_bytes
-        self.highest[pool] = max(highest, alone)
-        if self.highest[pool] > self.flat.capacity[pool]:
-            self._undo_state(index, pool, saved)
+        self.highest[pool] = highest
+        if highest > self.flat.capacity[pool]:
+            self._take_back(undo)
             return None
-        return saved
+        return undo
 
-    def _undo(self, position: int, choice: Choice, saved: tuple[list[int], list[int]]) -> int:
-        index = self.order[position]
-        self._undo_state(index, choice.pool, saved)
-        return choice.cost - self.flat.choices[index][0].cost
-
-    def _undo_state(self, index: int, pool: int, saved: tuple[list[int], list[int]]) -> None:
+    def _take_back(self, undo: _Undo) -> None:
+        index, pool, loads, self.highest = undo
         self.assigned[pool].discard(index)
         if self.relaxation is not None:
             self.relaxation.reopen(index, self.sections_of_buffer[index])
-        for t, load in zip(self.sections_of_buffer[index], saved[0], strict=True):
-            self.in_section[pool][t].remove(index)
+        for t, load in zip(self.sections_of_buffer[index], loads, strict=True):
             self.load[pool][t] = load
-        self.highest = saved[1]
 
     def _hopeless(self, cost: int) -> bool:
         """Whether no completion beats the best plan; `cost` is a bound on that of any."""

@@ -58,20 +58,18 @@ def union_of(flat: FlatProblem, alive: Iterable[int]) -> int:
     return total - sum(sum(row.values()) for row in shared.values()) // 2
 
 
-def sections_of(flat: FlatProblem, members: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
-    """(tick, buffers alive) for each time at which a birth is followed by a death.
+def sections_of(flat: FlatProblem, members: Sequence[int]) -> Iterator[list[int]]:
+    """The buffers alive at each time at which a birth is followed by a death, ascending.
 
     No other time has buffers alive together that are not together in one of these, so every pair of the
     members that coexists is in at least one section. Buffers of no bytes are in none.
     """
-    alive: dict[int, None] = {}
+    alive: set[int] = set()
     for moment in moments(flat, members):
-        for index in moment.deaths:
-            del alive[index]
-        for index in moment.births:
-            alive[index] = None
+        alive.difference_update(moment.deaths)
+        alive.update(moment.births)
         if moment.is_section:
-            yield moment.tick, sorted(alive)
+            yield sorted(alive)
 
 
 def lowest_top(flat: FlatProblem, pool: int, index: int) -> int:
@@ -101,7 +99,7 @@ class _Load:
         self.flat = flat
         self.alignment = {i: flat.alignment_in(i, pool) for i in members}
         self.alone_bytes = 0  # of buffers that share bytes with nobody
-        self.sharers: dict[int, None] = {}
+        self.sharers: set[int] = set()
         self.num_judged = 0
         levels = levels_of_loss(
             (flat.size_bytes[i], self.alignment[i])
@@ -123,17 +121,11 @@ class _Load:
         size, alignment = self.flat.size_bytes[index], self.alignment[index]
         self.most_bytes += sign * (size + (-size & (alignment - 1)))
         if index in self.flat.sharing:
-            if sign > 0:
-                self.sharers[index] = None
-            else:
-                del self.sharers[index]
+            self.sharers ^= {index}  # comes or goes
             return
         self.alone_bytes += sign * size
         for waste in self.wastes:
-            if sign > 0:
-                waste.enter(size, alignment)
-            else:
-                waste.leave(size, alignment)
+            waste.change(size, alignment, sign)
 
     def least_bytes(self) -> int:
         """A bound on the top at this moment."""

@@ -49,9 +49,8 @@ def standard_orders(flat: FlatProblem) -> list[list[int]]:
         lambda i: (-ends[i], -sizes[i]),
     ]
     orders = (tuple(sorted(range(flat.num_buffers), key=key)) for key in keys)
-    return [
-        list(order) for order in dict.fromkeys(orders)
-    ]  # of buffers that live equally long, some are the same
+    # Of buffers that live equally long, some are the same.
+    return [list(order) for order in dict.fromkeys(orders)]
 
 
 def place_in_order(flat: FlatProblem, order: Sequence[int]) -> Draft:

@@ -6,7 +6,6 @@ coexist is computed once. Memory is proportional to the number of pairs whose li
 
 from __future__ import annotations
 
-from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,13 +14,6 @@ from bytewright.plan.problem import Buffer, Problem, coexist, required_alignment
 from bytewright.plan.solution import Placement
 
 NO_LIMIT = 1 << 62
-
-
-def largest_shared(size_first: int, size_second: int, below: int, above: int) -> int:
-    """How many bytes two buffers under a contract can have in common at most."""
-    second_above = min(size_first - above, size_second)
-    second_below = min(size_second - below, size_first)
-    return max(second_above, second_below, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,33 +67,26 @@ class FlatProblem:
     def neighbours(self) -> tuple[tuple[int, ...], ...]:
         """By buffer: the buffers that coexist with it, ascending."""
         buffers = self.buffers
-        order = sorted(range(len(buffers)), key=lambda i: (buffers[i].first_tick, i))
         lists: list[list[int]] = [[] for _ in buffers]
-        alive: list[tuple[int, int]] = []  # (end, buffer), ascending
-        for index in order:
-            start = buffers[index].first_tick
-            expired = 0
-            while expired < len(alive) and alive[expired][0] <= start:
-                expired += 1
-            del alive[:expired]
-            for _, other in alive:
+        alive: list[int] = []
+        for index in sorted(range(len(buffers)), key=lambda i: self.first_tick[i]):
+            alive = [other for other in alive if self.last_tick[other] > self.first_tick[index]]
+            for other in alive:
                 if coexist(buffers[index], buffers[other]):
                     lists[index].append(other)
                     lists[other].append(index)
-            insort(alive, (buffers[index].last_tick, index))
+            alive.append(index)
         return tuple(tuple(sorted(row)) for row in lists)
 
     @cached_property
     def contract_gaps(self) -> dict[tuple[int, int], int]:
         """(lower, upper) -> least offset difference, for pairs with a contract only, both directions."""
         index_of = {buffer.name: index for index, buffer in enumerate(self.buffers)}
-        gaps: dict[tuple[int, int], int] = {}
-        for contract in self.problem.contracts:
-            if contract.first in index_of and contract.second in index_of:
-                first, second = index_of[contract.first], index_of[contract.second]
-                gaps[first, second] = contract.above_bytes
-                gaps[second, first] = contract.below_bytes
-        return gaps
+        return {
+            (index_of[lower], index_of[upper]): gap
+            for (lower, upper), gap in self.problem.contract_gaps.items()
+            if lower in index_of and upper in index_of
+        }
 
     @cached_property
     def sharing(self) -> dict[int, dict[int, int]]:
@@ -109,17 +94,15 @@ class FlatProblem:
         gaps = self.contract_gaps
         sharing: dict[int, dict[int, int]] = {}
         for (first, second), above in gaps.items():
-            sizes = self.size_bytes[first], self.size_bytes[second]
-            amount = largest_shared(*sizes, gaps[second, first], above)
-            if amount:
+            size, other_size, below = self.size_bytes[first], self.size_bytes[second], gaps[second, first]
+            amount = max(min(size - above, other_size), min(other_size - below, size))
+            if amount > 0:
                 sharing.setdefault(first, {})[second] = amount
         return sharing
 
     def separation(self, lower: int, upper: int) -> int:
         """The least offset difference if buffer `upper` is to lie above buffer `lower`."""
-        if self.contract_gaps:
-            return self.contract_gaps.get((lower, upper), self.size_bytes[lower])
-        return self.size_bytes[lower]
+        return self.contract_gaps.get((lower, upper), self.size_bytes[lower])
 
     def restricted(self, pool: int, members: Sequence[int]) -> FlatProblem:
         """These buffers and this pool alone, without its capacity; buffers keep their relative positions."""

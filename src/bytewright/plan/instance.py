@@ -67,7 +67,7 @@ def build_instance(flat: FlatProblem, pool: int, members: Sequence[int]) -> Inst
     )
     sections = list(sections_of(flat, real))
     rows: list[list[int]] = [[] for _ in real]
-    for number, (_, alive) in enumerate(sections):
+    for number, alive in enumerate(sections):
         for index in alive:
             rows[local[index]].append(number)
     pairs = [[j for j in flat.neighbours[i] if j in local] for i in real]
@@ -87,7 +87,7 @@ def build_instance(flat: FlatProblem, pool: int, members: Sequence[int]) -> Inst
     # What alignment wastes is known of buffers that share no bytes.
     levels = () if has_contracts else levels_of_loss(zip(sizes, alignments, strict=True))
     rooms = [size + (-size & (a - 1)) if levels else size for size, a in zip(sizes, alignments, strict=True)]
-    loads = [sum(flat.size_bytes[i] for i in alive) for _, alive in sections]
+    loads = [sum(flat.size_bytes[i] for i in alive) for alive in sections]
     return Instance(
         members=tuple(real),
         empty=empty,
@@ -147,14 +147,8 @@ def row_starts(rows: Sequence[Sequence[object]]) -> array[int]:
 
 def _step(sizes: array[int], alignments: array[int], fixed: array[int], gaps: array[int], base: int) -> int:
     """Positions are sums of sizes and gaps, rounded up to alignments above 1, or fixed."""
-    step = base
-    for value in (*sizes, *gaps):
-        step = gcd(step, value)
-    for value in alignments:
-        step = gcd(step, value) if value > 1 else step
-    for value in fixed:
-        step = gcd(step, value) if value >= 0 else step
-    return max(step, 1)
+    rounding = (value for value in alignments if value > 1)
+    return max(gcd(base, *sizes, *gaps, *rounding, *(value for value in fixed if value >= 0)), 1)
 
 
 def _orders(

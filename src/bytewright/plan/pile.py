@@ -14,7 +14,6 @@ def is_pile(flat: FlatProblem) -> bool:
     return (
         len(flat.capacity) == 1
         and flat.num_buffers > 0
-        and not flat.sharing
         and not flat.contract_gaps
         and all(fixed < 0 for fixed in flat.fixed)
         and all(size > 0 for size in flat.size_bytes)

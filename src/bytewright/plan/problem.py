@@ -153,8 +153,13 @@ class Problem:
         return {pool.name: pool for pool in self.pools}
 
     @cached_property
-    def _contract_of_pair(self) -> dict[tuple[str, str], Contract]:
-        return {(contract.first, contract.second): contract for contract in self.contracts}
+    def contract_gaps(self) -> dict[tuple[str, str], int]:
+        """(lower, upper) -> least offset difference, for pairs with a contract only, both directions."""
+        gaps: dict[tuple[str, str], int] = {}
+        for contract in self.contracts:
+            gaps[contract.first, contract.second] = contract.above_bytes
+            gaps[contract.second, contract.first] = contract.below_bytes
+        return gaps
 
     def candidates_of(self, buffer: Buffer) -> tuple[Candidate, ...]:
         """The buffer's candidates, with every cost filled in, preferred first."""
@@ -166,13 +171,7 @@ class Problem:
 
     def separation(self, lower: Buffer, upper: Buffer) -> int:
         """The least `offset(upper) - offset(lower)` if `upper` is to lie above `lower`, both in one pool."""
-        contract = self._contract_of_pair.get((lower.name, upper.name))
-        if contract is not None:
-            return contract.above_bytes
-        contract = self._contract_of_pair.get((upper.name, lower.name))
-        if contract is not None:
-            return contract.below_bytes
-        return lower.size_bytes
+        return self.contract_gaps.get((lower.name, upper.name), lower.size_bytes)
 
 
 def _invalid(message: str, help_text: str | None = None) -> Diagnostic:

@@ -42,15 +42,15 @@ class Relaxation:
 
     def decide(self, index: int, sections: Sequence[int]) -> None:
         """A buffer has got a pool."""
-        self._count(index, sections, -self.flat.size_bytes[index])
-        self.is_open[index] = False
+        self._set_open(index, sections, False)
 
     def reopen(self, index: int, sections: Sequence[int]) -> None:
         """It has none any more."""
-        self._count(index, sections, self.flat.size_bytes[index])
-        self.is_open[index] = True
+        self._set_open(index, sections, True)
 
-    def _count(self, index: int, sections: Sequence[int], num_bytes: int) -> None:
+    def _set_open(self, index: int, sections: Sequence[int], is_open: bool) -> None:
+        self.is_open[index] = is_open
+        num_bytes = self.flat.size_bytes[index] if is_open else -self.flat.size_bytes[index]
         for level, open_bytes in zip(self.levels, self.open_bytes, strict=True):
             if index in level.step:
                 self.num_steps += len(sections)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 
@@ -79,17 +80,13 @@ class Meter:
         """Items that may still be looked at."""
         return max(self._max_work - self.work, 0)
 
-    def part(self, num_nodes: int, least_work: int = 0) -> Meter:
-        """A meter of its own for one question; what it counts is to be spent here afterwards.
-
-        Args:
-            num_nodes: What the question may cost, if that much is left.
-            least_work: What it may look at even if nothing is left.
-        """
-        num_nodes = min(num_nodes, self.left)
-        part = Meter(num_nodes, self.goal, None, self.native)
-        part._max_work = max(min(work_budget(num_nodes), self.work_left), least_work)
-        return part
+    @contextmanager
+    def part(self, num_nodes: int) -> Generator[Meter, None, None]:
+        """A meter of its own for one question, that may cost so many nodes; what it counts is spent here afterwards."""
+        part = Meter(min(num_nodes, self.left), self.goal, None, self.native)
+        part._max_work = min(part._max_work, self.work_left)
+        yield part
+        self.spend(part.num_nodes, part.work)
 
     def spend(self, num_nodes: int, work: int = 0) -> None:
         """Takes nodes, and the items that they looked at, off the budget."""

@@ -149,7 +149,7 @@ class Solution:
 
     def diagnose(self) -> Diagnostic:
         """Why there is no plan, as a BW301 diagnostic."""
-        notes = [f"{_shortage_text(shortage)}" for shortage in self.shortages]
+        notes = [_shortage_text(shortage) for shortage in self.shortages]
         if self.status is Status.UNKNOWN:
             return Diagnostic(
                 "BW301",

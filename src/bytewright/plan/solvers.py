@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bytewright.plan.assign import is_assignable, place_in_pools
-from bytewright.plan.bounds import pool_bound
-from bytewright.plan.conflict import NO_CONFLICT, Conflict, shrink
+from bytewright.plan.bounds import lowest_top, pool_bound
+from bytewright.plan.conflict import NO_CONFLICT, Conflict, Fits, shrink
 from bytewright.plan.first_fit import first_fit
 from bytewright.plan.flat import FlatProblem
 from bytewright.plan.hill_climb import hill_climb
@@ -14,10 +14,10 @@ from bytewright.plan.minimise import is_searchable, question_steps
 from bytewright.plan.outcome import Draft, Outcome
 from bytewright.plan.request import Goal, Meter
 
-# What one question on the way to a small conflicting set may cost at most, and what all of them may look at even if the
-# budget is used up: the set is evidence about a problem that is settled already.
+# What one question on the way to a small conflicting set may cost at most, and how many steps of Python all of them may
+# take even if the budget is used up: the set is evidence about a problem that is settled already.
 CONFLICT_NODES = 20_000
-CONFLICT_WORK = 1_000_000_000
+CONFLICT_STEPS = 15_625_000
 # Larger problems get no conflicting set by search, only one from a bound.
 MAX_CONFLICT_BUFFERS = 600
 
@@ -56,16 +56,18 @@ def _solve_exactly(flat: FlatProblem, meter: Meter, start_with_first_fit: bool) 
 
 def _conflict_of_bounds(flat: FlatProblem) -> Conflict:
     """A conflicting set of a problem with one pool, if its load alone shows one."""
-    everything = range(flat.num_buffers)
-    alone = [i for i in everything if not _has_room(flat, i)]
-    if alone:
-        return Conflict((alone[0],), True)
-    if len(flat.capacity) > 1 or not _is_too_much(flat, everything):
-        return NO_CONFLICT
-    peak = _largest_at_peak(flat)
-    if len(peak) > MAX_CONFLICT_BUFFERS:
-        return Conflict(tuple(sorted(peak)), False)
-    return shrink(peak, lambda members: False if _is_too_much(flat, members) else None)
+    suspects = _largest_at_peak(flat)
+    return _shrunk(flat, suspects, lambda members: False if _is_too_much(flat, members) else None)
+
+
+def _shrunk(flat: FlatProblem, suspects: Sequence[int], fits: Fits) -> Conflict:
+    """A buffer that fits none of its pools by itself, or else what is left of suspects that together do not fit."""
+    alone = next((i for i in range(flat.num_buffers) if not _has_room(flat, i)), None)
+    if alone is not None:
+        return Conflict((alone,), True)
+    if len(suspects) > MAX_CONFLICT_BUFFERS:
+        return Conflict(tuple(sorted(suspects)), False)
+    return shrink(suspects, fits) if suspects else NO_CONFLICT
 
 
 def _is_too_much(flat: FlatProblem, members: Sequence[int]) -> bool:
@@ -75,17 +77,16 @@ def _is_too_much(flat: FlatProblem, members: Sequence[int]) -> bool:
 
 def _has_room(flat: FlatProblem, index: int) -> bool:
     """Whether the buffer fits at least one of its pools by itself."""
-    return any(
-        pool_bound(flat, c.pool, [index]).lower_bound_bytes <= flat.capacity[c.pool]
-        for c in flat.choices[index]
-    )
+    return any(lowest_top(flat, c.pool, index) <= flat.capacity[c.pool] for c in flat.choices[index])
 
 
 def _largest_at_peak(flat: FlatProblem) -> list[int]:
     """As few as possible of the largest buffers alive when the only pool's load is highest, still too many for it.
 
-    Their load must be too much as a whole.
+    None where there are several pools, or the load is not too much.
     """
+    if len(flat.capacity) > 1 or not _is_too_much(flat, range(flat.num_buffers)):
+        return []
     tick = pool_bound(flat, 0, range(flat.num_buffers)).tick
     peak = [
         i
@@ -101,23 +102,16 @@ def _largest_at_peak(flat: FlatProblem) -> list[int]:
 
 def _find_conflict(flat: FlatProblem, meter: Meter) -> Conflict:
     """An irreducible conflicting set of a problem that is proved to have no plan, as far as the budget tells."""
-    alone = [i for i in range(flat.num_buffers) if not _has_room(flat, i)]
-    if alone:
-        return Conflict((alone[0],), True)
-    everything = list(range(flat.num_buffers))
-    if len(flat.capacity) == 1 and _is_too_much(flat, everything):
-        everything = _largest_at_peak(flat)
-    extra = Meter(0, Goal.DECIDE).part(0, CONFLICT_WORK)
+    suspects = sorted(_largest_at_peak(flat)) or list(range(flat.num_buffers))
+    steps_left = CONFLICT_STEPS
 
     def fits(members: Sequence[int]) -> bool | None:
-        if not extra.work_left:
+        nonlocal steps_left
+        if steps_left <= 0:
             return None
-        part = meter.part(CONFLICT_NODES)
-        outcome = place_in_pools(flat, members, part, Goal.DECIDE)
-        meter.spend(part.num_nodes, part.work)
-        extra.charge(question_steps(flat, members))
+        with meter.part(CONFLICT_NODES) as part:
+            outcome = place_in_pools(flat, members, part, Goal.DECIDE)
+        steps_left -= question_steps(flat, members)
         return outcome.fits
 
-    if len(everything) > MAX_CONFLICT_BUFFERS:
-        return Conflict(tuple(sorted(everything)), False)
-    return shrink(sorted(everything), fits)
+    return _shrunk(flat, suspects, fits)

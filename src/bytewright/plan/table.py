@@ -6,7 +6,7 @@ Everything that is wrong with a file is found in one reading, each with its line
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 
@@ -62,8 +62,12 @@ def read_buffers(path: str | PathLike[str]) -> BufferTable:
         raise compile_error("BW602", str(error), where=f"{path}:{reader.line_num}") from error
     if not lines:
         raise compile_error("BW602", "the file is empty", help=_columns_help(), where=str(path))
-    columns = _read_header(path, lines[0])
-    return _read_rows(path, columns, lines[1:])
+    columns, rows = _read_header(path, lines[0]), lines[1:]
+    buffers: list[Buffer] = []
+    diagnostics = first_of(_faults_of_rows(path, columns, rows, buffers))
+    if diagnostics:
+        raise CompileError(diagnostics)
+    return BufferTable(columns, tuple(tuple(row) for _, row in rows), tuple(buffers))
 
 
 def write_buffers(table: BufferTable, solution: Solution) -> str:
@@ -96,26 +100,12 @@ def _read_header(path: Path, line: tuple[int, list[str]]) -> tuple[str, ...]:
             diagnostics.append(cell.error(f"column '{name}' appears twice"))
     for name in REQUIRED:
         if name not in columns:
-            where = f"{path}:{number}, column {len(columns) + 1}"
-            diagnostics.append(Diagnostic("BW602", f"column '{name}' is missing", where=where))
+            behind = _Cell(path, number, len(columns) + 1, name, "")
+            diagnostics.append(behind.error(f"column '{name}' is missing"))
     if diagnostics:
-        shown = first_of(diagnostics)
-        raise CompileError([*shown[:-1], _with_help(shown[-1])])
+        *shown, last = first_of(diagnostics)
+        raise CompileError([*shown, replace(last, help=_columns_help())])
     return columns
-
-
-def _with_help(diagnostic: Diagnostic) -> Diagnostic:
-    return Diagnostic(
-        diagnostic.code, diagnostic.message, diagnostic.notes, _columns_help(), diagnostic.where
-    )
-
-
-def _read_rows(path: Path, columns: tuple[str, ...], lines: Sequence[tuple[int, list[str]]]) -> BufferTable:
-    buffers: list[Buffer] = []
-    diagnostics = first_of(_faults_of_rows(path, columns, lines, buffers))
-    if diagnostics:
-        raise CompileError(diagnostics)
-    return BufferTable(columns, tuple(tuple(row) for _, row in lines), tuple(buffers))
 
 
 def _faults_of_rows(

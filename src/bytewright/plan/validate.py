@@ -9,6 +9,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import islice
 
 from bytewright.plan.problem import Buffer, Pool, Problem
 from bytewright.plan.solution import Placement
@@ -67,11 +68,7 @@ def validate(problem: Problem, placements: Sequence[Placement]) -> tuple[Fault, 
             violations.extend(Fault(reason, (buffer.name,)) for reason in reasons)
         else:
             violations.append(Fault(Reason.MISSING, (buffer.name,)))
-    for count, violation in enumerate(_faults_of_pairs(problem, place_of)):
-        if count == MAX_PAIRS:
-            break
-        violations.append(violation)
-    return tuple(violations)
+    return (*violations, *islice(_faults_of_pairs(problem, place_of), MAX_PAIRS))
 
 
 def _faults_alone(pool: Pool | None, buffer: Buffer, offset: int) -> Iterator[Reason]:

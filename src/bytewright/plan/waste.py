@@ -69,20 +69,14 @@ class SlidingWaste(Waste):
         self._times: Counter[int] = Counter()
         self._heap: list[int] = []  # losses, negated; those that are gone leave when they come to the front
 
-    def enter(self, size: int, alignment: int) -> None:
-        """Adds a buffer."""
-        self._count(size, alignment, 1)
+    def change(self, size: int, alignment: int, times: int) -> None:
+        """Adds a buffer (`times` is 1), or takes one out that was added (-1)."""
+        self._count(size, alignment, times)
         if alignment >= self.level:
             loss = -size & (self.level - 1)
-            self._times[loss] += 1
-            if self._times[loss] == 1:
+            self._times[loss] += times
+            if times > 0 and self._times[loss] == 1:
                 heappush(self._heap, -loss)
-
-    def leave(self, size: int, alignment: int) -> None:
-        """Takes a buffer out that was added."""
-        self._count(size, alignment, -1)
-        if alignment >= self.level:
-            self._times[-size & (self.level - 1)] -= 1
 
     def wasted(self) -> int:
         """The least number of bytes wasted; negative if nothing is known."""

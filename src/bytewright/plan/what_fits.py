@@ -37,9 +37,8 @@ def sizes_that_fit(flat: FlatProblem, solver: str, meter: Meter) -> dict[int, in
         enough = None if draft.num_unplaced else draft.tops[pool]
         sizes = [] if enough is None else [enough]
         if len(flat.capacity) == 1 and solver in _BY_SEARCH and is_searchable(flat, range(flat.num_buffers)):
-            part = meter.part(ADVICE_NODES)
-            best = solve_pool(roomy, 0, range(flat.num_buffers), part, Goal.MINIMISE).best
-            meter.spend(part.num_nodes, part.work)
+            with meter.part(ADVICE_NODES) as part:
+                best = solve_pool(roomy, 0, range(flat.num_buffers), part, Goal.MINIMISE).best
             if best is not None and best.tops[0] != enough:
                 sizes.insert(0, best.tops[0])
         for size in sizes:
@@ -56,7 +55,6 @@ def _with_capacity(flat: FlatProblem, pool: int, capacity: int) -> FlatProblem:
 def _is_found(flat: FlatProblem, pool: int, capacity: int, solver: str, meter: Meter) -> bool:
     """Whether the solver finds a plan with that capacity, as it would be asked for it."""
     tight = _with_capacity(flat, pool, capacity)
-    part = meter.part(ADVICE_NODES)
-    outcome = place_in_pools(tight, range(flat.num_buffers), part, meter.goal, solver in _WITH_FIRST_FIT)
-    meter.spend(part.num_nodes, part.work)
+    with meter.part(ADVICE_NODES) as part:
+        outcome = place_in_pools(tight, range(flat.num_buffers), part, meter.goal, solver in _WITH_FIRST_FIT)
     return outcome.best is not None
