@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.diagnostics import InternalError
-from bytewright.ir.evaluate.runtime import Pair, Pools, allocate, given, namespace, recast
+from bytewright.ir.evaluate.runtime import Pair, Pools, given, namespace, recast, rt_allocate
 from bytewright.ir.evaluate.source import (
     FORMATS,
     function_name,
@@ -169,7 +169,7 @@ def _memory(
     if buffer.name not in arguments:
         if parameter.access is not ir.Access.WRITE and parameter.role is not ir.ParameterRole.SCRATCH:
             raise InternalError(f"'{name}' needs an array for '{buffer.name}'")
-        return allocate(int(np.prod(shape, dtype=np.int64)), kind)
+        return rt_allocate(int(np.prod(shape, dtype=np.int64)), kind)
     array = np.asarray(arguments[buffer.name])
     if array.shape != shape or array.dtype != buffer.dtype.numpy:
         raise InternalError(

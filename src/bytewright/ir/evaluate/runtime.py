@@ -8,7 +8,6 @@ another one left is found, also where both are alive in one call.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -109,7 +108,7 @@ def rt_unknown(function: str, callee: str) -> NoReturn:
     raise InternalError(f"'{function}' calls '{callee}', which is not a function of the module")
 
 
-def allocate(num_elements: int, kind: str) -> Pair:
+def rt_allocate(num_elements: int, kind: str) -> Pair:
     """Memory that nothing has written yet."""
     size = np.dtype(kind).itemsize
     data = bytearray(_GARBAGE * (num_elements * size))
@@ -163,16 +162,6 @@ def rt_region(
     return (passed.toreadonly() if readonly else passed), written, mark
 
 
-def _round(value: float) -> float:
-    if not math.isfinite(value):
-        return value
-    return math.copysign(math.floor(abs(value) + 0.5), value)
-
-
-def _floor(value: float) -> float:
-    return float(math.floor(value)) if math.isfinite(value) else value
-
-
 def _exp(value: float) -> float:
     try:
         return math.exp(value)
@@ -180,12 +169,29 @@ def _exp(value: float) -> float:
         return math.inf
 
 
-def _square_root(value: float) -> float:
-    return math.sqrt(value) if value >= 0 else math.nan
+def rt_expf(value: float) -> float:
+    """C's `expf`; this and the next two are computed in double and rounded once."""
+    return rt_f32(_exp(value))
 
 
-def _rounded(function: Callable[[float], float]) -> Callable[[float], float]:
-    return lambda value: rt_f32(function(value))
+def rt_tanhf(value: float) -> float:
+    """C's `tanhf`."""
+    return rt_f32(math.tanh(value))
+
+
+def rt_sqrtf(value: float) -> float:
+    """C's `sqrtf`."""
+    return rt_f32(math.sqrt(value)) if value >= 0 else math.nan
+
+
+def rt_roundf(value: float) -> float:
+    """C's `roundf`."""
+    return math.copysign(math.floor(abs(value) + 0.5), value) if math.isfinite(value) else value
+
+
+def rt_floorf(value: float) -> float:
+    """C's `floorf`."""
+    return float(math.floor(value)) if math.isfinite(value) else value
 
 
 class Pools:
@@ -211,27 +217,6 @@ class Pools:
 
 
 def namespace(pools: Pools) -> dict[str, object]:
-    """The global names of translated functions."""
-    return {
-        "rt_f32": rt_f32,
-        "rt_f32_of_i64": rt_f32_of_i64,
-        "rt_divide": rt_divide,
-        "rt_divide_float": rt_divide_float,
-        "rt_remainder": rt_remainder,
-        "rt_shift": rt_shift,
-        "rt_truncate": rt_truncate,
-        "rt_overflow": rt_overflow,
-        "rt_outside": rt_outside,
-        "rt_unset": rt_unset,
-        "rt_forget": rt_forget,
-        "rt_unknown": rt_unknown,
-        "rt_allocate": allocate,
-        "rt_pool": pools.place,
-        "rt_view": rt_view,
-        "rt_region": rt_region,
-        "rt_expf": _rounded(_exp),
-        "rt_tanhf": _rounded(math.tanh),
-        "rt_sqrtf": _rounded(_square_root),
-        "rt_roundf": _round,
-        "rt_floorf": _floor,
-    }
+    """The global names of translated functions: those of this module that begin so, and the pools."""
+    helpers = {name: value for name, value in globals().items() if name.startswith("rt_")}
+    return {**helpers, "rt_pool": pools.place}
