@@ -12,10 +12,9 @@ from typing import assert_never
 
 from bytewright import ir
 from bytewright.diagnostics import InternalError
-from bytewright.ir.analyses.ranges import combined_range
+from bytewright.ir.analyses.ranges import Range
+from bytewright.ir.evaluate.intervals import Intervals, lies_in
 from bytewright.ir.walk import as_any, regions, walk_statements
-
-Interval = tuple[int, int]
 
 FORMATS = {
     ir.DType.BOOL: "?",
@@ -30,19 +29,8 @@ FORMATS = {
 _NUM_MARKS = 255  # a mark is a byte that is not 0, repeated; planned buffers take them in turn
 ARITHMETIC = frozenset({ir.DType.I16, ir.DType.I32, ir.DType.I64, ir.DType.F32, ir.DType.F64})
 _LONG_TEXT = 600  # Python's parser allows 200 nested parentheses; long operands become statements
-_PYTHON_OPERATORS = {
-    ir.BinaryOperator.ADD: "+",
-    ir.BinaryOperator.SUB: "-",
-    ir.BinaryOperator.MUL: "*",
-    ir.BinaryOperator.AND: "&",
-    ir.BinaryOperator.LT: "<",
-    ir.BinaryOperator.LE: "<=",
-    ir.BinaryOperator.GT: ">",
-    ir.BinaryOperator.GE: ">=",
-    ir.BinaryOperator.EQ: "==",
-    ir.BinaryOperator.LOGICAL_AND: "and",
-    ir.BinaryOperator.LOGICAL_OR: "or",
-}
+# Operators that Python spells otherwise than the IR.
+_PYTHON_OPERATORS = {ir.BinaryOperator.LOGICAL_AND: "and", ir.BinaryOperator.LOGICAL_OR: "or"}
 
 
 def written_mark(dtype: ir.DType, number: int = 0) -> int:
@@ -95,8 +83,7 @@ class _Translator:
         self.num_temporaries = 0
         self.num_planned = 0
         self.variables: dict[str, str] = {}
-        self.intervals: dict[str, Interval] = {}
-        self.known: dict[int, Interval | None] = {}  # by identity of nodes, until a variable is defined
+        self.intervals = Intervals()
         self.buffers: dict[str, str] = {name: python for name, (_, python) in constants.items()}
         self.scalars = _plain_scalars(function.body)
 
@@ -126,13 +113,9 @@ class _Translator:
         self.num_temporaries += 1
         return f"t{self.num_temporaries}"
 
-    def define(self, variable: ir.Var, interval: Interval | None = None) -> str:
+    def define(self, variable: ir.Var, interval: Range | None = None) -> str:
         python = self.variables[variable.name] = f"v{len(self.variables)}"
-        self.known.clear()
-        if interval is not None:
-            self.intervals[variable.name] = interval
-        else:
-            self.intervals.pop(variable.name, None)
+        self.intervals.define(variable, interval)
         return python
 
     def buffer(self, buffer: ir.Buffer) -> str:
@@ -169,7 +152,7 @@ class _Translator:
                     self.indented(statement.otherwise)
             case ir.Let():
                 text = self.value(statement.value)
-                interval = self.interval(statement.value)
+                interval = self.intervals.of(statement.value)
                 self.line(f"{self.define(statement.variable, interval)} = {text}")
             case ir.Allocate():
                 self.allocate(statement)
@@ -184,7 +167,7 @@ class _Translator:
 
     def loop(self, loop: ir.For) -> None:
         begin, end = self.value(loop.begin), self.value(loop.end)
-        low, high = self.interval(loop.begin), self.interval(loop.end)
+        low, high = self.intervals.of(loop.begin), self.intervals.of(loop.end)
         interval = (low[0], high[1] - 1) if low is not None and high is not None else None
         self.line(f"for {self.define(loop.variable, interval)} in range({begin}, {end}):")
         for buffer in loop.private:
@@ -300,11 +283,8 @@ class _Translator:
         checks: list[str] = []
         texts: list[str] = []
         for axis, (index, extent) in enumerate(self.along_axes(buffer, indices)):
-            text, interval = self.value(index, strict=False), self.interval(index)
-            proved = (
-                interval is not None and isinstance(extent, int) and interval[0] >= 0 and interval[1] < extent
-            )
-            if not proved:
+            text, interval = self.value(index, strict=False), self.intervals.of(index)
+            if not (isinstance(extent, int) and lies_in(interval, 0, extent - 1)):
                 name, bound = self.temporary(), self.extent(extent)
                 outside = f"rt_outside({self.place(buffer.name, axis)}, {name}, {bound})"
                 checks.append(f"(0 <= ({name} := {text}) < {bound} or {outside})")
@@ -399,7 +379,7 @@ class _Translator:
                 sign = ">" if operator is ir.BinaryOperator.MIN else "<"
                 return f"({second} if ({first} := {left}) {sign} ({second} := {right}) else {first})"
             case _ if operator.is_comparison:
-                return f"({left} {_PYTHON_OPERATORS[operator]} {right})"
+                return f"({left} {operator.value} {right})"
             case _ if not dtype.is_integer:
                 return self.float_arithmetic(operator, left, right, dtype)
             case ir.BinaryOperator.DIV | ir.BinaryOperator.MOD:
@@ -409,10 +389,10 @@ class _Translator:
                 amount = self.shift_amount(node.right, right, dtype)
                 text = f"({left} {operator.value} {amount})"
             case _:
-                text = f"({left} {_PYTHON_OPERATORS[operator]} {right})"
-        if self.fits(node, dtype):
-            return text
+                text = f"({left} {operator.value} {right})"
         low, high = dtype.bounds
+        if lies_in(self.intervals.exact(node), low, high):
+            return text
         name = self.temporary()
         overflow = f"rt_overflow({self.place(operator.value, dtype.value)}, {name})"
         return f"({name} if {low} <= ({name} := {text}) <= {high} else {overflow})"
@@ -421,15 +401,14 @@ class _Translator:
         if operator is ir.BinaryOperator.DIV:
             text = f"rt_divide_float({left}, {right})"
         elif operator in (ir.BinaryOperator.ADD, ir.BinaryOperator.SUB, ir.BinaryOperator.MUL):
-            text = f"({left} {_PYTHON_OPERATORS[operator]} {right})"
+            text = f"({left} {operator.value} {right})"
         else:
             raise InternalError(f"'{self.function.name}': '{operator.value}' is not defined on {dtype.value}")
         return f"rt_f32({text})" if dtype is ir.DType.F32 else text
 
     def shift_amount(self, amount: ir.Expr, text: str, dtype: ir.DType) -> str:
         width = 8 * dtype.size_bytes
-        interval = self.interval(amount)
-        if interval is not None and interval[0] >= 0 and interval[1] < width:
+        if lies_in(self.intervals.of(amount), 0, width - 1):
             return text
         return f"rt_shift({text}, {width}, {self.place()})"
 
@@ -449,60 +428,10 @@ class _Translator:
         low, high = target.bounds
         if not source.is_integer:
             return f"rt_truncate({text}, {low}, {high}, {self.place(target.value)})"
-        if self.within(self.interval(node.operand), target):
+        if lies_in(self.intervals.of(node.operand), low, high):
             return text
         mask = high - low
         return f"({text} & {mask})" if low == 0 else f"(({text} + {-low} & {mask}) + {low})"
-
-    # Intervals
-
-    def fits(self, node: ir.Binary, dtype: ir.DType) -> bool:
-        """True if the exact result of integer arithmetic is proved to be of its type."""
-        return self.within(self.exact(node), dtype)
-
-    @staticmethod
-    def within(interval: Interval | None, dtype: ir.DType) -> bool:
-        return interval is not None and dtype.bounds[0] <= interval[0] and interval[1] <= dtype.bounds[1]
-
-    def interval(self, expression: ir.Expr) -> Interval | None:
-        """Bounds of an integer value (after its checks), or None for other types."""
-        if id(expression) not in self.known:
-            self.known[id(expression)] = self.find_interval(expression)
-        return self.known[id(expression)]
-
-    def find_interval(self, expression: ir.Expr) -> Interval | None:
-        if not expression.dtype.is_integer:
-            return None
-        bounds = expression.dtype.bounds
-        node = as_any(expression)
-        found: Interval | None = bounds
-        match node:
-            case ir.Const():
-                return int(node.value), int(node.value)
-            case ir.Var():
-                found = self.intervals.get(node.name, bounds)
-            case ir.Binary():
-                found = self.exact(node)
-            case ir.Cast():
-                inner = self.interval(node.operand)
-                found = inner if self.within(inner, node.dtype) else bounds
-            case ir.Select():
-                found = _hull(self.interval(node.if_true), self.interval(node.if_false))
-            case ir.Load() | ir.ScalarCall():
-                pass
-            case _:
-                assert_never(node)
-        if found is None:
-            return bounds
-        return max(found[0], bounds[0]), min(found[1], bounds[1])
-
-    def exact(self, node: ir.Binary) -> Interval | None:
-        """Bounds of the mathematical result, which may exceed the type."""
-        left, right = self.interval(node.left), self.interval(node.right)
-        if left is None or right is None or left[0] > left[1] or right[0] > right[1]:
-            return None
-        found = combined_range(node.operator, left, right)
-        return node.left.dtype.bounds if node.operator is ir.BinaryOperator.AND and found is None else found
 
 
 def _plain_scalars(body: ir.Seq) -> frozenset[str]:
@@ -523,9 +452,3 @@ def _constant(node: ir.Const) -> str:
         return f"({node.value})" if node.value < 0 else str(node.value)
     rounded = "rt_f32" if node.dtype is ir.DType.F32 else ""
     return f"{rounded}(float({str(float(node.value))!r}))"
-
-
-def _hull(first: Interval | None, second: Interval | None) -> Interval | None:
-    if first is None or second is None:
-        return None
-    return min(first[0], second[0]), max(first[1], second[1])

@@ -216,8 +216,8 @@ class _Function:
         if ir.num_elements(buffer) <= MAX_ELEMENTS:
             self.written[buffer.name] = _nothing(buffer)
 
-    def report(self, node: object, text: str, help_text: str | None = None, code: str = UNWRITTEN) -> None:
-        self.program.violations.append(Violation(self.function, node, text, help_text, code))
+    def report(self, node: object, text: str, code: str = UNWRITTEN) -> None:
+        self.program.violations.append(Violation(self.function, node, text, code=code))
 
     # In order, every loop in its first turn, then what all of its turns write
 
@@ -469,7 +469,7 @@ class _Function:
 
     def report_missing(self, statement: ir.Statement, buffer: ir.Buffer, element: int) -> None:
         text = f"element {element} of '{buffer.name}' does not exist; it has {ir.num_elements(buffer)}"
-        self.report(statement, text, None, INVALID)
+        self.report(statement, text, INVALID)
 
     def reads_of(self, statement: ir.Statement, ranges: Ranges) -> Iterator[_Touch]:
         yield from self.loads_of(statement, ranges)
