@@ -16,9 +16,11 @@ def require_count(inputs: tuple[ir.TensorType, ...], count: int) -> None:
     require(len(inputs) == count, f"{len(inputs)} operands where {count} are needed")
 
 
-def only(inputs: tuple[ir.TensorType, ...]) -> ir.TensorType:
-    """The operand of an operator that takes one."""
+def only(inputs: tuple[ir.TensorType, ...], *allowed: ir.DType) -> ir.TensorType:
+    """The operand of an operator that takes one, of one of the element types if any are given."""
     require_count(inputs, 1)
+    if allowed:
+        require_dtype(inputs[0], allowed, "the input")
     return inputs[0]
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.ops.checks import ARITHMETIC, require, require_count, require_dtype, require_rank
+from bytewright.ops.result import in_32_bits
 from bytewright.ops.window import Padding, Pair, window_shape, windows
 
 Float64 = NDArray[np.float64]
@@ -126,18 +127,11 @@ def _check_operands(inputs: tuple[ir.TensorType, ...]) -> ir.DType:
 
 
 def _finish(total: Float64, bias: ir.Array) -> ir.Array:
-    """Adds the bias and converts to the result's type.
-
-    Raises:
-        OverflowError: An accumulator does not fit 32 bits; importing proves that this cannot happen.
-    """
+    """Adds the bias and converts to the result's type."""
     total = total + bias.astype(np.float64)
     if bias.dtype != np.int32:
         return total.astype(np.float32)
-    bounds = np.iinfo(np.int32)
-    if total.size and (total.min() < bounds.min or total.max() > bounds.max):
-        raise OverflowError("an accumulator of a convolution does not fit 32 bits")
-    return total.astype(np.int32)
+    return in_32_bits(total, "an accumulator of a convolution does not fit 32 bits")
 
 
 OPERATIONS = (Conv2d, DepthwiseConv2d)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bytewright import ir
 from bytewright.ops.arithmetic.tables import dequantize, quantize_float
 from bytewright.ops.checks import broadcast, only, require, require_count, require_dtype
-from bytewright.ops.result import shaped_like
+from bytewright.ops.result import in_32_bits, shaped_like
 
 _SUMS = (ir.DType.I32, ir.DType.F32)
 
@@ -27,8 +27,7 @@ class Clamp(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's type."""
-        operand = only(inputs)
-        require_dtype(operand, (ir.DType.I8, ir.DType.I32, ir.DType.F32), "the input")
+        operand = only(inputs, ir.DType.I8, ir.DType.I32, ir.DType.F32)
         require(self.minimum <= self.maximum, f"the range {self.minimum}..{self.maximum} is empty")
         if operand.dtype.is_integer:
             low, high = operand.dtype.bounds
@@ -57,20 +56,13 @@ class _OfTwo(ir.Operation):
         return (ir.TensorType(broadcast(first.shape, second.shape), first.dtype),)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
-        """Exact for i32; one float32 rounding.
-
-        Raises:
-            OverflowError: An integer does not fit 32 bits; importing proves that this cannot happen.
-        """
+        """Exact for i32; one float32 rounding."""
         first, second = inputs
         if first.dtype == np.float32:
             return (np.asarray(self.function(first, second), np.float32),)
         # In 64 bits, so that an overflow shows; numpy makes a scalar of what has no axes.
         result = np.asarray(self.function(first.astype(np.int64), second.astype(np.int64)))
-        bounds = np.iinfo(np.int32)
-        if result.size and (result.min() < bounds.min or result.max() > bounds.max):
-            raise OverflowError("a sum or product does not fit 32 bits")
-        return (result.astype(np.int32),)
+        return (in_32_bits(result, "a sum or product does not fit 32 bits"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +116,7 @@ class _OfFloat(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's type."""
-        return _infer_unary(inputs, ir.DType.F32, ir.DType.F32)
+        return (ir.TensorType(only(inputs, ir.DType.F32).shape, ir.DType.F32),)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """In float64, then rounded."""
@@ -192,7 +184,7 @@ class TflQuantize(ir.Operation):
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's shape in i8."""
         require(self.scale > 0, f"scale {self.scale} is not positive")
-        return _infer_unary(inputs, ir.DType.F32, ir.DType.I8)
+        return (ir.TensorType(only(inputs, ir.DType.F32).shape, ir.DType.I8),)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact: a float32 quotient, then one rounding."""
@@ -211,21 +203,12 @@ class TflDequantize(ir.Operation):
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's shape in f32."""
         require(self.scale > 0, f"scale {self.scale} is not positive")
-        return _infer_unary(inputs, ir.DType.I8, ir.DType.F32)
+        return (ir.TensorType(only(inputs, ir.DType.I8).shape, ir.DType.F32),)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """One float32 product."""
         (x,) = inputs
         return shaped_like(x, dequantize(x.astype(np.int8), self.scale, self.zero_point))
-
-
-def _infer_unary(
-    inputs: tuple[ir.TensorType, ...], source: ir.DType, result: ir.DType
-) -> tuple[ir.TensorType, ...]:
-    """The shape of the one operand, which has one type, in another."""
-    operand = only(inputs)
-    require_dtype(operand, (source,), "the input")
-    return (ir.TensorType(operand.shape, result),)
 
 
 OPERATIONS = (

@@ -97,8 +97,7 @@ class TflMean(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The shape without the reduced axes, or with extents 1 there."""
-        operand = only(inputs)
-        require_dtype(operand, ARITHMETIC, "the input")
+        operand = only(inputs, *ARITHMETIC)
         rank = len(operand.shape)
         ascending = all(0 <= axis < rank for axis in self.axes) and list(self.axes) == sorted(set(self.axes))
         require(ascending, f"axes {self.axes} are not ascending axes of a tensor of rank {rank}")

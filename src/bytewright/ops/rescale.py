@@ -10,7 +10,7 @@ from bytewright.diagnostics import InternalError
 from bytewright.ops.arithmetic.numerics import Rounding
 from bytewright.ops.arithmetic.rescale import double_round, real_round, single_round
 from bytewright.ops.checks import require, require_count, require_dtype
-from bytewright.ops.result import saturate, shaped_like
+from bytewright.ops.result import in_32_bits, saturate, shaped_like
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +44,14 @@ class Rescale(ir.Operation):
         return (ir.TensorType(operand.shape, self.dtype),)
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
-        """Exact integers.
-
-        Raises:
-            OverflowError: A left shift leaves 32 bits; importing proves that this cannot happen.
-        """
+        """Exact integers."""
         operand, multiplier, shift = inputs
         x = (operand.astype(np.int64) - self.input_zero_point) << self.left_shift
         exponent = shift.astype(np.int64)
         match self.rounding:
             case Rounding.DOUBLE_ROUND:
                 shifted = x << np.maximum(exponent, 0)
-                if shifted.size and (shifted.max() >= 1 << 31 or shifted.min() < -(1 << 31)):
-                    raise OverflowError("the left shift of a rescale leaves 32 bits")
+                shifted = in_32_bits(shifted, "the left shift of a rescale leaves 32 bits")
                 scaled = double_round(shifted, multiplier, 0, np.maximum(-exponent, 0))
             case Rounding.SINGLE_ROUND:
                 scaled = single_round(x, multiplier, 31 - exponent)

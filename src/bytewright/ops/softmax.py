@@ -7,7 +7,7 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.ops.arithmetic.softmax import MAXIMUM_DEPTH, softmax_int8
-from bytewright.ops.checks import ARITHMETIC, only, require, require_dtype
+from bytewright.ops.checks import ARITHMETIC, only, require
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,7 @@ class TflSoftmax(ir.Operation):
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's type."""
-        operand = only(inputs)
-        require_dtype(operand, ARITHMETIC, "the input")
+        operand = only(inputs, *ARITHMETIC)
         require(len(operand.shape) >= 1, "the input is a scalar")
         require(isinstance(operand.shape[-1], int), "the last axis is of open extent")
         depth = operand.fixed_shape[-1]

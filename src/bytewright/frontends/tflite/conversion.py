@@ -223,13 +223,10 @@ class Conversion:
         """What the file says of a result."""
         return self.graph.model.tensors[self.operator.outputs[position]]
 
-    def output_dtype(self, position: int = 0) -> ir.DType:
-        """The declared element type of a result, int8 or float32."""
-        tensor = self.output_tensor(position)
-        dtype = DTYPES.get(tensor.element_type)
-        if dtype is None:
-            self.fail(f"the result is {tensor.element_type}", code="BW105", tensor=tensor)
-        return dtype
+    def require_result(self, element_type: str) -> None:
+        """The result has this element type."""
+        found = self.output_tensor().element_type
+        self.require(found == element_type, f"the result is {found}, not {element_type}")
 
     def require_same_dtype(self, *operands: Operand) -> None:
         """Operands and first result have one element type."""

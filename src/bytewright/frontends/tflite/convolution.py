@@ -58,11 +58,8 @@ def convert_conv2d(at: Conversion) -> None:
         f"{source.shape[3]} input channels for weights of {depth}: grouped convolutions are not supported",
     )
     layer = _layer(at, source, weights, array, array.reshape(channels, -1), axis=0)
-    padding = _padding(at, options, source.shape, weights.shape[1:3])
-    zero_point = _input_zero_point(at, source)
-    operation = Conv2d(options.stride, padding, options.dilation, zero_point)
-    accumulator = at.emit(operation, (at.value_of(source), layer.weights, layer.bias), "accumulator")
-    at.define(_finish(at, layer, accumulator, options.activation))
+    operation = _sliding(at, Conv2d, options, source, weights.shape[1:3])
+    at.define(_computed(at, layer, at.value_of(source), operation, options.activation))
 
 
 def convert_depthwise(at: Conversion) -> None:
@@ -78,10 +75,8 @@ def convert_depthwise(at: Conversion) -> None:
     at.require(stated in (0, multiplier), f"depth multiplier {stated} is stated, shapes give {multiplier}")
     taps = array.reshape(-1, channels).T
     layer = _layer(at, source, weights, array.reshape(height, width, depth, multiplier), taps, axis=3)
-    padding = _padding(at, options, source.shape, (height, width))
-    operation = DepthwiseConv2d(options.stride, padding, options.dilation, _input_zero_point(at, source))
-    accumulator = at.emit(operation, (at.value_of(source), layer.weights, layer.bias), "accumulator")
-    at.define(_finish(at, layer, accumulator, options.activation))
+    operation = _sliding(at, DepthwiseConv2d, options, source, (height, width))
+    at.define(_computed(at, layer, at.value_of(source), operation, options.activation))
 
 
 def convert_fully_connected(at: Conversion) -> None:
@@ -102,9 +97,7 @@ def convert_fully_connected(at: Conversion) -> None:
     layer = _layer(at, source, weights, array.reshape(channels, 1, 1, depth), array, axis=0)
     image = at.reshape(at.value_of(source), (1, rows, 1, depth), "rows")
     operation = Conv2d((1, 1), (0, 0, 0, 0), (1, 1), _input_zero_point(at, source))
-    accumulator = at.emit(operation, (image, layer.weights, layer.bias), "accumulator")
-    result = _finish(at, layer, accumulator, activation)
-    at.define(at.reshape(result, result_shape))
+    at.define(at.reshape(_computed(at, layer, image, operation, activation), result_shape))
 
 
 def _operands(at: Conversion) -> tuple[Operand, Operand, NDArray[Any]]:
@@ -120,17 +113,22 @@ def _image_operands(at: Conversion) -> tuple[Operand, Operand, NDArray[Any]]:
     return source, weights, array
 
 
-def _padding(
-    at: Conversion, options: WindowOptions, shape: tuple[int, ...], kernel: tuple[int, ...]
-) -> tuple[int, int, int, int]:
-    """Padding around the input for the option's scheme."""
+def _sliding(
+    at: Conversion,
+    kind: type[Conv2d | DepthwiseConv2d],
+    options: WindowOptions,
+    source: Operand,
+    kernel: tuple[int, ...],
+) -> Conv2d | DepthwiseConv2d:
+    """The operation, with padding around the input for the option's scheme."""
     at.require(min(options.stride) >= 1, f"stride {options.stride} is not positive")
     at.require(min(options.dilation) >= 1, f"dilation {options.dilation} is not positive")
     steps = (*options.stride, *options.dilation)
     at.require(
         max(steps) <= MAX_STEP, f"a stride or dilation is {max(steps)}, the references take {MAX_STEP}"
     )
-    return spatial_padding(options, shape, (kernel[0], kernel[1]))
+    padding = spatial_padding(options, source.shape, (kernel[0], kernel[1]))
+    return kind(options.stride, padding, options.dilation, _input_zero_point(at, source))
 
 
 def _input_zero_point(at: Conversion, source: Operand) -> int:
@@ -193,8 +191,11 @@ def _check_bias_scale(at: Conversion, source: Operand, scales: Sequence[float], 
     at.require(difference <= 0.02, f"the bias has scale {stated[0]}, input times weights is {expected}")
 
 
-def _finish(at: Conversion, layer: _Layer, accumulator: str, activation: str) -> str:
-    """From accumulator to result."""
+def _computed(
+    at: Conversion, layer: _Layer, image: str, operation: Conv2d | DepthwiseConv2d, activation: str
+) -> str:
+    """The operation on an image, from accumulator to result."""
+    accumulator = at.emit(operation, (image, layer.weights, layer.bias), "accumulator")
     if layer.source.is_float:
         return clamp_float(at, accumulator, activation)
     source, target = at.affine(layer.source.tensor), at.affine(at.output_tensor())

@@ -13,7 +13,7 @@ def convert_quantize(at: Conversion) -> None:
     """QUANTIZE of float32 or int8 to int8."""
     at.require_counts((1,))
     source = at.activation_operand(0, "input")
-    at.require(at.output_dtype() is ir.DType.I8, f"the result is {at.output_tensor().element_type}, not INT8")
+    at.require_result("INT8")
     if source.is_float:
         operation = TflQuantize(*at.affine(at.output_tensor()))
         at.define(at.emit(operation, (at.value_of(source),), "result"))
@@ -26,9 +26,7 @@ def convert_dequantize(at: Conversion) -> None:
     at.require_counts((1,))
     source = at.activation_operand(0, "input")
     at.require(source.dtype is ir.DType.I8, "the input is float32 already")
-    at.require(
-        at.output_dtype() is ir.DType.F32, f"the result is {at.output_tensor().element_type}, not FLOAT32"
-    )
+    at.require_result("FLOAT32")
     if len(source.tensor.quantization.scales) > 1:
         at.define(_dequantized_channels(at))
         return
@@ -44,8 +42,7 @@ def _dequantized_channels(at: Conversion) -> str:
     at.require(fits, f"{len(record.scales)} scales along axis {record.axis} of {list(operand.shape)}")
     along = tuple(-1 if axis == record.axis else 1 for axis in range(rank))
     scales = np.array(record.scales, dtype=np.float32).reshape(along)
-    zero_points = np.array(record.zero_points, dtype=np.float32).reshape(
-        along
-    )  # as exact as integers, and shorter
+    # As exact as integers, and shorter.
+    zero_points = np.array(record.zero_points, dtype=np.float32).reshape(along)
     real = (values.astype(np.float32) - zero_points) * scales
     return at.constant("result", real, ir.DType.F32)

@@ -24,22 +24,12 @@ IDENTIFIER = b"TFL3"
 SCHEMA_VERSION = 3
 MAX_RANK = 8
 
-_ELEMENT_BITS = {
-    "FLOAT32": 32,
-    "FLOAT16": 16,
-    "INT32": 32,
-    "UINT8": 8,
-    "INT64": 64,
-    "BOOL": 8,
-    "INT16": 16,
-    "COMPLEX64": 64,
-    "INT8": 8,
-    "FLOAT64": 64,
-    "COMPLEX128": 128,
-    "UINT64": 64,
-    "UINT32": 32,
-    "UINT16": 16,
-    "BFLOAT16": 16,
+_ELEMENT_BYTES = {
+    **dict.fromkeys(("BOOL", "INT8", "UINT8"), 1),
+    **dict.fromkeys(("BFLOAT16", "FLOAT16", "INT16", "UINT16"), 2),
+    **dict.fromkeys(("FLOAT32", "INT32", "UINT32"), 4),
+    **dict.fromkeys(("COMPLEX64", "FLOAT64", "INT64", "UINT64"), 8),
+    "COMPLEX128": 16,
 }
 _VELA = "CUSTOM 'ethos-u'"
 
@@ -152,8 +142,8 @@ def _tensor(index: int, table: Table, buffers: tuple[memoryview, ...]) -> Tensor
     if buffer >= max(len(buffers), 1):
         raise DamagedError(f"{place} refers to buffer {buffer} of {len(buffers)}")
     values = buffers[buffer] if buffers else memoryview(b"")
-    if len(values) and element_type in _ELEMENT_BITS:
-        needed_bytes = prod(shape) * _ELEMENT_BITS[element_type] // 8
+    if len(values) and element_type in _ELEMENT_BYTES:
+        needed_bytes = prod(shape) * _ELEMENT_BYTES[element_type]
         if len(values) != needed_bytes:
             raise DamagedError(f"{place} needs {needed_bytes} bytes of values, its buffer has {len(values)}")
     return TensorRecord(

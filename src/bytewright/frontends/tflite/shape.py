@@ -73,28 +73,25 @@ def _completed(at: Conversion, shape: tuple[int, ...], elements: int) -> tuple[i
     """The shape with its -1 inferred.
 
     A model with an open batch may have been written for another batch than the one that is compiled: where the
-    shape does not fit, its first extent gives way.
+    shape does not fit, its first extent gives way, to the compiled batch, 1, or to what fits.
     """
     at.require(min(shape, default=0) >= -1 and shape.count(-1) <= 1, f"the shape {list(shape)} is not valid")
-    rest = prod(extent for extent in shape if extent != -1)
-    if -1 in shape and rest > 0 and elements % rest == 0:
-        return tuple(elements // rest if extent == -1 else extent for extent in shape)
-    if -1 not in shape and rest == elements:
-        return shape
-    freed = _completed_with_free_batch(shape, elements) if at.graph.has_open_batch else None
-    if freed is None:
+    fitted = _fitted(shape, elements)
+    if fitted is None and at.graph.has_open_batch and shape and shape[0] != -1:
+        fitted = _fitted((1 if -1 in shape else -1, *shape[1:]), elements)
+    if fitted is None:
         at.fail(f"{elements} elements cannot take the shape {list(shape)}")
-    return freed
+    return fitted
 
 
-def _completed_with_free_batch(shape: tuple[int, ...], elements: int) -> tuple[int, ...] | None:
-    """The shape with its first extent set to the compiled batch, 1, or to what fits."""
-    rest = prod(extent for extent in shape[1:] if extent != -1)
-    if not shape or shape[0] == -1 or rest == 0 or elements % rest:
+def _fitted(shape: tuple[int, ...], elements: int) -> tuple[int, ...] | None:
+    """The shape with its -1 inferred; None if it cannot hold the elements."""
+    rest = prod(extent for extent in shape if extent != -1)
+    if -1 not in shape:
+        return shape if rest == elements else None
+    if rest == 0 or elements % rest:
         return None
-    if -1 in shape:
-        return (1, *(elements // rest if extent == -1 else extent for extent in shape[1:]))
-    return (elements // rest, *shape[1:])
+    return tuple(elements // rest if extent == -1 else extent for extent in shape)
 
 
 def convert_squeeze(at: Conversion) -> None:

@@ -34,12 +34,10 @@ class LinearRescale:
 
 @dataclass(frozen=True, slots=True)
 class _Conditions:
-    """The line is at least `low_values` at `low_points`, and below `high_values` at `high_points`."""
+    """Rows of points and values: the line is at least the values of `low` at its points, and below those of `high`."""
 
-    low_points: Int64
-    low_values: Int64
-    high_points: Int64
-    high_values: Int64
+    low: Int64
+    high: Int64
 
 
 def fit_linear(
@@ -82,20 +80,12 @@ def _conditions(
         return first
     levels = np.arange(first + 1, last + 1, dtype=np.int64)
     steps = _steps(staircase, accumulators, levels)
-    low_points, low_values = [steps], [levels]
-    high_points, high_values = [steps - 1], [levels]
+    low, high = np.stack((steps, levels)), np.stack((steps - 1, levels))
     if first > outputs[0]:
-        low_points.append(np.array([accumulators[0]], np.int64))
-        low_values.append(np.array([first], np.int64))
+        low = np.append(low, [[accumulators[0]], [first]], axis=1)
     if last < outputs[1]:
-        high_points.append(np.array([accumulators[1]], np.int64))
-        high_values.append(np.array([last + 1], np.int64))
-    return _Conditions(
-        np.concatenate(low_points),
-        np.concatenate(low_values),
-        np.concatenate(high_points),
-        np.concatenate(high_values),
-    )
+        high = np.append(high, [[accumulators[1]], [last + 1]], axis=1)
+    return _Conditions(low, high)
 
 
 def _steps(staircase: Staircase, accumulators: tuple[int, int], levels: Int64) -> Int64:
@@ -112,8 +102,7 @@ def _steps(staircase: Staircase, accumulators: tuple[int, int], levels: Int64) -
 
 def _slope(conditions: _Conditions) -> float | None:
     """The middle of the slopes that meet every pair of conditions; None if there are none."""
-    distance = conditions.low_points[:, None] - conditions.high_points[None, :]
-    rise = conditions.low_values[:, None] - conditions.high_values[None, :]
+    distance, rise = conditions.low[:, :, None] - conditions.high[:, None, :]
     ahead, behind = distance > 0, distance < 0
     lower = max(0.0, float(np.max(rise[ahead] / distance[ahead], initial=0.0)))
     if not np.any(behind):
@@ -124,12 +113,6 @@ def _slope(conditions: _Conditions) -> float | None:
 
 def _addend(conditions: _Conditions, multiplier: int, shift: int) -> int | None:
     """An addend that meets all conditions for this multiplier, checked in exact integers."""
-    lowest = max(
-        (value << shift) - multiplier * point
-        for point, value in zip(conditions.low_points.tolist(), conditions.low_values.tolist(), strict=True)
-    )
-    highest = min(
-        (value << shift) - multiplier * point - 1
-        for point, value in zip(conditions.high_points.tolist(), conditions.high_values.tolist(), strict=True)
-    )
+    lowest = max((value << shift) - multiplier * point for point, value in conditions.low.T.tolist())
+    highest = min((value << shift) - multiplier * point for point, value in conditions.high.T.tolist()) - 1
     return (lowest + highest) // 2 if lowest <= highest else None
