@@ -19,6 +19,7 @@ from bytewright.inspect.check import check_bundle
 from bytewright.ir.builder import BodyBuilder, region
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.scope import WORKSPACE, pool_scope
+from bytewright.ir.storage import Storage
 from bytewright.ir.text.print_module import print_module
 from bytewright.ir.types import DType, Symbol
 from bytewright.pipeline import compile_model
@@ -57,7 +58,7 @@ def test_p7_constant_sizes_become_offsets_and_open_sizes_requests() -> None:
     opened = open_kernel("mixed_o", [Scratch(), WIDE])
     eight = Symbol("rows", 8, 8)  # so that the tensors fit both kernels
     body = BodyBuilder(("x", "y", "rows"))
-    middle = body.allocate(rows_of("t/out", eight, WORKSPACE))
+    middle = body.allocate(rows_of("t/out", eight), Storage(WORKSPACE))
     body.call("mixed_c", region(rows_of("x", eight)), region(middle), operators=("0",))
     body.call("mixed_o", region(middle), region(rows_of("y", eight)), value_of(eight), operators=("1",))
     scalars = [value_of(eight)]

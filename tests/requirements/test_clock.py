@@ -13,7 +13,8 @@ from bytewright.execute.run import run_batch
 from bytewright.ir.analyses.clock import read_clock
 from bytewright.ir.builder import BodyBuilder, region
 from bytewright.ir.module import Module
-from bytewright.ir.scope import GLOBAL, WORKSPACE
+from bytewright.ir.scope import WORKSPACE
+from bytewright.ir.storage import Storage
 from bytewright.pipeline import compile_model
 from bytewright.plan.solve import solve
 from bytewright.storage.build_problem import build_workspace_problem
@@ -59,8 +60,8 @@ def test_u1_a_kernel_shared_by_calls_has_scratch_at_an_offset_for_each() -> None
     """Sizes that make one offset for all calls impossible without waste."""
     kernel = reverse_kernel("m_k", SIZE)
     body = BodyBuilder(("x", "y"))
-    first, last = tensor("x", SIZE, GLOBAL), tensor("y", SIZE, GLOBAL)
-    a, b, c = (body.allocate(tensor(f"{name}/out", SIZE)) for name in "abc")
+    first, last = tensor("x", SIZE), tensor("y", SIZE)
+    a, b, c = (body.allocate(tensor(f"{name}/out", SIZE), Storage(WORKSPACE)) for name in "abc")
     for source, result in ((first, a), (a, b), (b, c), (c, last)):
         body.call("m_k", region(source), region(result), where=WHERE)
     result = planned(module_of("m", [kernel], body.finish(), first, last), no_stack())
@@ -87,11 +88,14 @@ def looped() -> Module:
     """`held` is read at the start of each turn and written at its end; `passing` is used between the two."""
     kernel = reverse_kernel("m_k", SIZE, num_scratch=0)
     body = BodyBuilder(("x", "y"))
-    first, last = tensor("x", SIZE, GLOBAL), tensor("y", SIZE, GLOBAL)
-    held, passing = body.allocate(tensor("held", SIZE)), body.allocate(tensor("passing", SIZE))
+    first, last = tensor("x", SIZE), tensor("y", SIZE)
+    held, passing = (
+        body.allocate(tensor("held", SIZE), Storage(WORKSPACE)),
+        body.allocate(tensor("passing", SIZE), Storage(WORKSPACE)),
+    )
     body.call("m_k", region(first), region(held), where=WHERE)
     with body.for_("turn", 0, 3):
-        inner = body.allocate(tensor("inner", SIZE))
+        inner = body.allocate(tensor("inner", SIZE), Storage(WORKSPACE))
         body.call("m_k", region(held), region(inner), where=WHERE)
         body.call("m_k", region(inner), region(passing), where=WHERE)
         body.call("m_k", region(passing), region(held), where=WHERE)

@@ -119,9 +119,9 @@ def test_s15_what_another_device_touches_goes_where_both_reach() -> None:
     allocations = {s.buffer.name: s for s in walk_statements(module.main.body) if isinstance(s, Allocate)}
     handed_over = [allocations["t0/out"], allocations["t1/out"]]
     assert [s.storage.candidates for s in handed_over] == [("shared",), ("shared",)]
-    assert all(str(s.buffer.scope) == "global.shared" for s in handed_over)
+    assert all(str(s.scope) == "global.shared" for s in handed_over)
     assert all("touched by cpu, dsp" in s.storage.provenance[-1] for s in handed_over)
-    assert not any(s.buffer.scope == STACK for s in allocations.values())
+    assert not any(s.scope == STACK for s in allocations.values())
 
 
 def test_s15_devices_without_a_common_memory_are_named() -> None:
@@ -223,8 +223,8 @@ def test_p3_the_final_pool_is_in_the_ir_and_in_the_plan() -> None:
     compiled = compile_model(DIGITS, _pools("dtcm=2KiB", "isram"))
     places = _places(compiled)
     for name, allocation in _allocations(compiled).items():
-        assert allocation.buffer.scope is not None
-        assert allocation.buffer.scope.pool == places[name]
+        assert allocation.scope is not None
+        assert allocation.scope.pool == places[name]
     assert {"dtcm", "isram"} <= set(places.values())
 
 

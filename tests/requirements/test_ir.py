@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -16,7 +17,9 @@ from bytewright.ir.graph import Constant, Function, Node, Value
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Access, BufferParameter, PrimFunc, Seq
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
+from bytewright.ir.storage import Storage
 from bytewright.ir.text.print_module import module_data, print_module
+from bytewright.ir.text.reader import ParseError
 from bytewright.ir.types import DType, Symbol, TensorType, VirtualDevice
 from bytewright.ir.verify.stages import Stage, find_violations, verify
 from bytewright.ir.where import Where
@@ -46,17 +49,21 @@ def stages_of(model: str) -> list[Module]:
     return modules
 
 
-def copy_kernel(source: Buffer, target: Buffer) -> PrimFunc:
+def copy_kernel(of_source: Scope | None = GLOBAL, of_target: Scope | None = GLOBAL) -> PrimFunc:
+    source, target = (Buffer(name, (8,), I8) for name in ("source", "target"))
     b = BodyBuilder((source.name, target.name))
     with b.for_("i", 0, 8) as i:
         b.store(target, i, load(source, i))
-    parameters = (BufferParameter(source, Access.READ), BufferParameter(target, Access.WRITE))
+    parameters = (
+        BufferParameter(source, Access.READ, scope=of_source),
+        BufferParameter(target, Access.WRITE, scope=of_target),
+    )
     return PrimFunc("copy", parameters, b.finish())
 
 
-def entry_with(buffer: Buffer, name: str = "main") -> PrimFunc:
+def entry_with(buffer: Buffer, scope: Scope | None, name: str = "main") -> PrimFunc:
     b = BodyBuilder()
-    b.allocate(buffer)
+    b.allocate(buffer, Storage(scope))
     return PrimFunc(name, (), b.finish())
 
 
@@ -73,7 +80,7 @@ def test_d11_modules_print_and_parse_after_every_pass(model: str):
 
 
 def test_d11_graph_functions_and_primfuncs_mix():
-    kernel = copy_kernel(Buffer("source", (8,), I8, GLOBAL), Buffer("target", (8,), I8, GLOBAL))
+    kernel = copy_kernel()
     weights = TensorData.from_array(np.arange(8), I8)
     node = Node(
         Identity(), ("weights",), (Value("w", TensorType((8,), I8)),), Where("m.tflite", "0 (X)", "w")
@@ -108,7 +115,7 @@ def test_d11_names_survive_lowering():
 
 
 def test_d11_a_name_used_twice_is_refused():
-    module = Module("m", entries=(entry_with(Buffer("b", (1,), I8, STACK), "same"),))
+    module = Module("m", entries=(entry_with(Buffer("b", (1,), I8), STACK, "same"),))
     twice = Module("m", kernels=(PrimFunc("same", (), Seq(())),), entries=module.entries)
     verify(module, Stage.STORED)
     with pytest.raises(InternalError, match="function 'same' exists 2 times"):
@@ -136,7 +143,7 @@ def test_d11_a_name_used_twice_is_refused():
     ],
 )
 def test_s16_a_pass_that_widens_a_scope_is_named(before: Scope | None, after: Scope | None, widens: bool):
-    old, new = (Module("m", entries=(entry_with(Buffer("b", (4,), I8, s)),)) for s in (before, after))
+    old, new = (Module("m", entries=(entry_with(Buffer("b", (4,), I8), s),)) for s in (before, after))
     if not widens:
         verify(new, Stage.LOWERED, previous=old, pass_name="careless")
         return
@@ -156,13 +163,13 @@ def test_s16_values_of_the_graph_are_held_to_it():
 
 
 def test_s16_a_new_buffer_starts_a_chain_of_its_own():
-    old = Module("m", entries=(entry_with(Buffer("b", (4,), I8, SRAM)),))
+    old = Module("m", entries=(entry_with(Buffer("b", (4,), I8), SRAM),))
     b = BodyBuilder()
-    b.allocate(Buffer("b", (4,), I8, SRAM))
-    b.allocate(Buffer("b_copy", (4,), I8, GLOBAL))
+    b.allocate(Buffer("b", (4,), I8), Storage(SRAM))
+    b.allocate(Buffer("b_copy", (4,), I8), Storage(GLOBAL))
     new = Module("m", entries=(PrimFunc("main", (), b.finish()),))
     verify(new, Stage.LOWERED, previous=old, pass_name="copies")
-    widened = Module("m", entries=(entry_with(Buffer("b", (4,), I8, GLOBAL)),))
+    widened = Module("m", entries=(entry_with(Buffer("b", (4,), I8), GLOBAL),))
     with pytest.raises(InternalError, match="widened the scope of 'b'"):
         verify(widened, Stage.LOWERED, previous=old, pass_name="the same name, no new buffer")
 
@@ -173,14 +180,14 @@ def test_s16_a_new_buffer_starts_a_chain_of_its_own():
 @pytest.mark.parametrize("scope", [None, GLOBAL, WORKSPACE])
 @pytest.mark.parametrize("stage", [Stage.STORED, Stage.PLANNED])
 def test_s17_no_allocation_reaches_emission_undecided(scope: Scope | None, stage: Stage):
-    undecided = entry_with(Buffer("b", (4,), I8, scope))
+    undecided = entry_with(Buffer("b", (4,), I8), scope)
     for module in (Module("m", entries=(undecided,)), Module("m", kernels=(undecided,))):
         with pytest.raises(InternalError, match="storage of 'b' is undecided"):
             verify(module, stage)
 
 
 def test_s17_no_buffer_in_a_pool_reaches_emission_without_its_offset():
-    module = Module("m", entries=(entry_with(Buffer("b", (4,), I8, SRAM)),))
+    module = Module("m", entries=(entry_with(Buffer("b", (4,), I8), SRAM),))
     verify(module, Stage.STORED)
     with pytest.raises(InternalError, match="'b' in pool 'sram' has no pool_offset"):
         verify(module, Stage.PLANNED)
@@ -206,10 +213,10 @@ def test_s17_no_buffer_in_a_pool_reaches_emission_without_its_offset():
 def test_s19_argument_and_parameter_scopes_are_compared_at_every_call(
     argument: Scope, parameter: Scope | None, satisfies: bool
 ):
-    kernel = copy_kernel(Buffer("source", (8,), I8, parameter), Buffer("target", (8,), I8, GLOBAL))
+    kernel = copy_kernel(parameter)
     b = BodyBuilder()
-    x = b.allocate(Buffer("x", (8,), I8, argument))
-    y = b.allocate(Buffer("y", (8,), I8, WORKSPACE))
+    x = b.allocate(Buffer("x", (8,), I8), Storage(argument))
+    y = b.allocate(Buffer("y", (8,), I8), Storage(WORKSPACE))
     b.call("copy", region(x), region(y))
     module = Module("m", kernels=(kernel,), entries=(PrimFunc("main", (), b.finish()),))
     if satisfies:
@@ -222,13 +229,13 @@ def test_s19_argument_and_parameter_scopes_are_compared_at_every_call(
 
 def passes_on(buffer: Buffer, parameter: Scope | None, *, allocates: bool) -> Module:
     """A kernel that passes a buffer, its own or one that it was given, on to `copy`."""
-    kernel = copy_kernel(Buffer("source", (8,), I8, parameter), Buffer("target", (8,), I8, GLOBAL))
+    kernel = copy_kernel(parameter)
     b = BodyBuilder(("given", "y"))
     passed = b.allocate(buffer) if allocates else buffer
-    b.call("copy", region(b.view("v", region(passed), I8, 8)), region(Buffer("y", (8,), I8, GLOBAL)))
+    b.call("copy", region(b.view("v", region(passed), I8, 8)), region(Buffer("y", (8,), I8)))
     parameters = (
         *(() if allocates else (BufferParameter(buffer, Access.READ),)),
-        BufferParameter(Buffer("y", (8,), I8, GLOBAL), Access.WRITE),
+        BufferParameter(Buffer("y", (8,), I8), Access.WRITE, scope=GLOBAL),
     )
     return Module("m", kernels=(kernel, PrimFunc("k", parameters, b.finish())))
 
@@ -249,10 +256,10 @@ def test_s22_scratch_without_a_scope_is_global_where_it_is_passed():
 )
 def test_s19_what_a_view_may_show_is_compared_too(scope: Scope, is_passed: bool, satisfies: bool):
     """A view has the scope of its first source; unless its condition holds it shows the other one."""
-    kernel = copy_kernel(Buffer("source", (8,), I8, WORKSPACE), Buffer("target", (8,), I8, GLOBAL))
+    kernel = copy_kernel(WORKSPACE)
     b = BodyBuilder()
-    first, y = (b.allocate(Buffer(name, (8,), I8, WORKSPACE)) for name in ("first", "y"))
-    second = b.allocate(Buffer("second", (8,), I8, scope))
+    first, y = (b.allocate(Buffer(name, (8,), I8), Storage(WORKSPACE)) for name in ("first", "y"))
+    second = b.allocate(Buffer("second", (8,), I8), Storage(scope))
     turn = b.let("turn", const(1))
     b.call("copy", region(b.view("v", region(first), I8, 8, turn < 2, region(second))), region(y))
     module = Module("m", kernels=(kernel,), entries=(PrimFunc("main", (), b.finish()),))
@@ -265,9 +272,9 @@ def test_s19_what_a_view_may_show_is_compared_too(scope: Scope, is_passed: bool,
 
 
 def test_s15_only_opaque_calls_declare_devices_and_those_exist():
-    kernel = copy_kernel(Buffer("source", (8,), I8, None), Buffer("target", (8,), I8, None))
+    kernel = copy_kernel()
     b = BodyBuilder()
-    x, y = (b.allocate(Buffer(name, (8,), I8, WORKSPACE)) for name in ("x", "y"))
+    x, y = (b.allocate(Buffer(name, (8,), I8), Storage(WORKSPACE)) for name in ("x", "y"))
     b.call("copy", region(x), region(y), touched_by=(("cpu",), ("cpu",)))
     b.call("external", region(x), region(y), touched_by=(("cpu",), ("gpu", "gpu")))
     module = Module("m", kernels=(kernel,), entries=(PrimFunc("main", (), b.finish()),))
@@ -279,16 +286,16 @@ def test_s15_only_opaque_calls_declare_devices_and_those_exist():
 
 
 def test_s19_a_buffer_has_one_scope_wherever_it_is_named():
+    """Its definition has it: uses name the buffer alone, and a view whose text says another scope is refused."""
     b = BodyBuilder()
-    x = b.allocate(Buffer("x", (8,), I8, SRAM))
-    elsewhere = Buffer(x.name, x.shape, x.dtype, WORKSPACE)
-    view = b.view("v", region(x), I8, 8)
-    assert view.scope == SRAM
-    b.call("external", region(elsewhere))
-    found = find_violations(Module("m", entries=(PrimFunc("main", (), b.finish()),)), Stage.LOWERED)
-    assert [violation.text for violation in found] == [
-        "buffer 'x' is not as it was defined: scope global.sram, used with global.workspace"
-    ]
+    x = b.allocate(Buffer("x", (8,), I8), Storage(SRAM))
+    b.call("external", region(b.view("v", region(x), I8, 8)))
+    assert "scope" not in {field.name for field in fields(Buffer)}
+    text = print_module(Module("m", entries=(PrimFunc("main", (), b.finish()),)))
+    view = 'view v : buffer<8xi8, "global.sram"'
+    assert view in text
+    with pytest.raises(ParseError, match=r"scope of view 'v' 'global.workspace' is not 'global.sram' of 'x'"):
+        parse_module(text.replace(view, view.replace("sram", "workspace")), {}, OPERATIONS)
 
 
 # S24
@@ -296,10 +303,10 @@ def test_s19_a_buffer_has_one_scope_wherever_it_is_named():
 
 @pytest.mark.parametrize("callee", ["copy", "external"])
 def test_s24_local_memory_is_passed_to_no_function(callee: str):
-    kernel = copy_kernel(Buffer("source", (8,), I8), Buffer("target", (8,), I8, GLOBAL))
+    kernel = copy_kernel()
     b = BodyBuilder()
-    private = b.allocate(Buffer("private", (8,), I8, LOCAL))
-    y = b.allocate(Buffer("y", (8,), I8, WORKSPACE))
+    private = b.allocate(Buffer("private", (8,), I8), Storage(LOCAL))
+    y = b.allocate(Buffer("y", (8,), I8), Storage(WORKSPACE))
     b.call(callee, region(private), region(y))
     module = Module("m", kernels=(kernel,), entries=(PrimFunc("main", (), b.finish()),))
     with pytest.raises(InternalError, match=f"'private' is local and cannot be passed to '{callee}'"):
@@ -308,17 +315,17 @@ def test_s24_local_memory_is_passed_to_no_function(callee: str):
 
 def test_s24_a_view_of_local_memory_is_local_too():
     b = BodyBuilder()
-    private = b.allocate(Buffer("private", (8,), I8, LOCAL))
+    private = b.allocate(Buffer("private", (8,), I8), Storage(LOCAL))
     b.call("external", region(b.view("v", region(private), I8, 4)))
     with pytest.raises(InternalError, match="'v' is local and cannot be passed to 'external'"):
         verify(Module("m", entries=(PrimFunc("main", (), b.finish()),)), Stage.LOWERED)
 
 
 def test_s24_local_memory_is_no_parameter_and_has_constant_size():
-    private = Buffer("private", (8,), I8, LOCAL)
-    function = PrimFunc("k", (BufferParameter(private, Access.READ),), Seq(()))
+    private = Buffer("private", (8,), I8)
+    function = PrimFunc("k", (BufferParameter(private, Access.READ, scope=LOCAL),), Seq(()))
     with pytest.raises(InternalError, match="'private' is local, so it cannot be a parameter"):
         verify(Module("m", kernels=(function,)), Stage.LOWERED)
-    dynamic = Buffer("private", (Symbol("N", 1, 8),), I8, LOCAL)
+    dynamic = Buffer("private", (Symbol("N", 1, 8),), I8)
     with pytest.raises(InternalError, match="'private' is local, so its size must be constant"):
-        verify(Module("m", kernels=(entry_with(dynamic, "k"),)), Stage.LOWERED)
+        verify(Module("m", kernels=(entry_with(dynamic, LOCAL, "k"),)), Stage.LOWERED)

@@ -28,6 +28,7 @@ from bytewright.ir.expr import Buffer, cast
 from bytewright.ir.module import ConstantBuffer, Module, Port
 from bytewright.ir.prim import Access, Allocate, BufferParameter, ParameterRole, PrimFunc
 from bytewright.ir.scope import GLOBAL, WORKSPACE
+from bytewright.ir.storage import Storage
 from bytewright.ir.types import DType, TensorType
 from bytewright.ir.verify.stages import Stage, verify
 from bytewright.ir.walk import walk_statements
@@ -82,8 +83,8 @@ def workspaces(*capacities: int, constants: str = "") -> Target:
 # --- Modules
 
 
-def buffer(name: str, size: int, alignment: int = 1, dtype: DType = I8, *, port: bool = False) -> Buffer:
-    return Buffer(name, (size,), dtype, GLOBAL if port else WORKSPACE, alignment)
+def buffer(name: str, size: int, alignment: int = 1, dtype: DType = I8) -> Buffer:
+    return Buffer(name, (size,), dtype, alignment)
 
 
 def spread(name: str, source: Buffer, result: Buffer) -> PrimFunc:
@@ -91,12 +92,15 @@ def spread(name: str, source: Buffer, result: Buffer) -> PrimFunc:
     (from_size,), (to_size,) = source.shape, result.shape
     assert isinstance(from_size, int)
     assert isinstance(to_size, int)
-    given = Buffer("given", source.shape, source.dtype, GLOBAL, source.dtype.size_bytes)
-    made = Buffer("made", result.shape, result.dtype, GLOBAL, result.dtype.size_bytes)
+    given = Buffer("given", source.shape, source.dtype, source.dtype.size_bytes)
+    made = Buffer("made", result.shape, result.dtype, result.dtype.size_bytes)
     body = BodyBuilder(("given", "made"))
     with body.for_("i", 0, to_size) as i:
         body.store(made, i, cast(load(given, (to_size - 1 - i) % from_size), result.dtype))
-    parameters = (BufferParameter(given, Access.READ), BufferParameter(made, Access.WRITE))
+    parameters = (
+        BufferParameter(given, Access.READ, scope=GLOBAL),
+        BufferParameter(made, Access.WRITE, scope=GLOBAL),
+    )
     return PrimFunc(name, parameters, body.finish(), where=WHERE)
 
 
@@ -106,14 +110,14 @@ def spread_by_numpy(source: Array, size: int) -> Array:
 
 def halves(name: str, size: int, role: ParameterRole = ParameterRole.ACTIVATION) -> PrimFunc:
     """Adds the halves of two inputs, rounded down."""
-    first, second, made = (Buffer(each, (size,), I8, GLOBAL, 1) for each in ("first", "second", "made"))
+    first, second, made = (Buffer(each, (size,), I8, 1) for each in ("first", "second", "made"))
     body = BodyBuilder(("first", "second", "made"))
     with body.for_("i", 0, size) as i:
         body.store(made, i, cast((cast(load(first, i), I32) >> 1) + (cast(load(second, i), I32) >> 1), I8))
     parameters = (
-        BufferParameter(first, Access.READ),
-        BufferParameter(second, Access.READ, role),
-        BufferParameter(made, Access.WRITE),
+        BufferParameter(first, Access.READ, scope=GLOBAL),
+        BufferParameter(second, Access.READ, role, scope=GLOBAL),
+        BufferParameter(made, Access.WRITE, scope=GLOBAL),
     )
     return PrimFunc(name, parameters, body.finish(), where=WHERE)
 
@@ -127,7 +131,7 @@ class Steps:
         self.kernels: list[PrimFunc] = []
         self.constants: list[ConstantBuffer] = []
         for each in inside:
-            self.body.allocate(each)
+            self.body.allocate(each, Storage(WORKSPACE))
 
     def step(self, kernel: PrimFunc, *arguments: Buffer) -> None:
         regions = (region(argument) for argument in arguments)
@@ -140,8 +144,8 @@ class Steps:
 
     def module(self) -> Module:
         parameters = (
-            *(BufferParameter(each, Access.READ) for each in self.inputs),
-            *(BufferParameter(each, Access.WRITE) for each in self.outputs),
+            *(BufferParameter(each, Access.READ, scope=GLOBAL) for each in self.inputs),
+            *(BufferParameter(each, Access.WRITE, scope=GLOBAL) for each in self.outputs),
         )
         inputs, outputs = (
             tuple(Port(each.name, TensorType(each.shape, each.dtype)) for each in side)
@@ -258,9 +262,9 @@ TICKS = {0: 1, 2: 4, 3: 7, 5: 11, 6: 13, 7: 17, 8: 20, 12: 23}
 def four_buffers() -> Module:
     """Each buffer is born in a step that fills it, and dies in the step that makes an output from it."""
     sizes = {name: size for name, (_, _, size) in ROWS.items()}
-    x = buffer("x", 57, port=True)
+    x = buffer("x", 57)
     inside = {name: buffer(name, size) for name, size in sizes.items()}
-    outputs = {name: buffer(f"y{name[1]}", size, port=True) for name, size in sizes.items()}
+    outputs = {name: buffer(f"y{name[1]}", size) for name, size in sizes.items()}
     steps = Steps([x], list(inside.values()), list(outputs.values()))
     steps.spread(x, inside["b3"])
     steps.spread(x, inside["b2"])
@@ -356,9 +360,9 @@ def test_u4_a_full_pool_does_not_come_back_with_an_overlap(
 
 def neighbours(names: Sequence[str], x_alignment: int, y_alignment: int) -> Module:
     """x of 10 B and y of 8 B live at once; y has words, so that the sanitizers see it misaligned."""
-    given = buffer("given", 10, port=True)
+    given = buffer("given", 10)
     inside = {"x": buffer("x", 10, x_alignment), "y": buffer("y", 2, y_alignment, I32)}
-    outputs = [buffer("from_x", 10, port=True), buffer("from_y", 2, dtype=I32, port=True, alignment=4)]
+    outputs = [buffer("from_x", 10), buffer("from_y", 2, dtype=I32, alignment=4)]
     steps = Steps([given], [inside[name] for name in names], outputs)
     for name in names:
         steps.spread(given, inside[name])
@@ -404,9 +408,9 @@ def test_u4_alignment_is_the_placed_buffers_own_and_not_its_neighbours(
 def read_late(num_steps: int) -> Module:
     """`first` is read in the first step, `second` in the last; in between a chain of their size."""
     size = 16
-    first, second = buffer("first", size, port=True), buffer("second", size, port=True)
+    first, second = buffer("first", size), buffer("second", size)
     inside = [buffer(f"t{index}", size) for index in range(num_steps - 1)]
-    y = buffer("y", size, port=True)
+    y = buffer("y", size)
     steps = Steps([first, second], inside, [y])
     for source, result in zip((first, *inside), inside, strict=False):
         steps.spread(source, result)
@@ -441,14 +445,14 @@ def test_p8_two_inputs_of_which_one_is_read_late_have_two_addresses(
 
 def below(small_alignment: int) -> Module:
     """`long` lives throughout, above or below `early` and then `late`, which never meet."""
-    x = buffer("x", 32, port=True)
+    x = buffer("x", 32)
     long, early, late = (
         buffer("long", 8),
         buffer("early", 32, small_alignment),
         buffer("late", 32, small_alignment),
     )
-    between = buffer("y_early", 32, port=True)
-    ends = [buffer("y_late", 32, port=True), buffer("y_long", 8, port=True)]
+    between = buffer("y_early", 32)
+    ends = [buffer("y_late", 32), buffer("y_long", 8)]
     steps = Steps([x], [long, early, late], [between, *ends])
     steps.spread(x, long)
     steps.spread(x, early)
@@ -509,7 +513,7 @@ def test_u4_the_space_between_a_pools_header_and_its_first_constant_is_found(
     target = workspaces(128, constants='provider = "caller"\nsize = 128\n')
     wide, narrow = constant("wide", range(64)), constant("narrow", range(-16, 16))
     wide = replace(wide, buffer=replace(wide.buffer, alignment=64))
-    x, middle, y = buffer("x", 64, port=True), buffer("middle", 32), buffer("y", 32, port=True)
+    x, middle, y = buffer("x", 64), buffer("middle", 32), buffer("y", 32)
     steps = Steps([x], [buffer("sum", 64), middle], [y])
     steps.constants = [wide, narrow]
     added = buffer("sum", 64)

@@ -205,7 +205,7 @@ def test_s11_the_attribute_is_the_devices_that_runs_the_kernel() -> None:
     found = {
         a.buffer.name: a for function in (*module.kernels, module.main) for a in allocations(function.body)
     }
-    assert found["scratch0"].buffer.scope == STACK  # of m_cpu
+    assert found["scratch0"].scope == STACK  # of m_cpu
     assert (found["y/scratch0"].storage.arena, found["t0/out"].storage.arena) == ("arena", None)
 
 

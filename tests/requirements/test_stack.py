@@ -44,6 +44,7 @@ from bytewright.ir.prim import (
 )
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
+from bytewright.ir.storage import Storage
 from bytewright.ir.text.print_module import print_module
 from bytewright.ir.types import DType, Symbol
 from bytewright.ir.verify.stages import Stage, find_violations
@@ -92,13 +93,16 @@ def target_of(
 
 def outer_kernel(callee: str, size_bytes: int, scope: Scope | None, device: str = "cpu") -> PrimFunc:
     """Copies its input to scratch, and lets the callee write its result from there."""
-    source, result = (Buffer(name, (size_bytes,), DType.I8, GLOBAL, 1) for name in ("source", "result"))
+    source, result = (Buffer(name, (size_bytes,), DType.I8, 1) for name in ("source", "result"))
     body = BodyBuilder(("source", "result"))
-    scratch = body.allocate(Buffer("scratch0", (size_bytes,), DType.I8, scope, 1))
+    scratch = body.allocate(Buffer("scratch0", (size_bytes,), DType.I8, 1), Storage(scope))
     with body.for_("i", 0, size_bytes) as i:
         body.store(scratch, i, load(source, i))
     body.call(callee, region(scratch), region(result), where=WHERE)
-    parameters = (BufferParameter(source, Access.READ), BufferParameter(result, Access.WRITE))
+    parameters = (
+        BufferParameter(source, Access.READ, scope=GLOBAL),
+        BufferParameter(result, Access.WRITE, scope=GLOBAL),
+    )
     return PrimFunc("m_outer", parameters, body.finish(), device=device, where=WHERE)
 
 
@@ -108,7 +112,7 @@ def three_deep(size_bytes: int, outer: Scope | None, inner: Scope | None) -> Mod
         reverse_kernel("m_inner", size_bytes, inner),
         outer_kernel("m_inner", size_bytes, outer),
     ]
-    first, last = tensor("x", size_bytes, GLOBAL), tensor("y", size_bytes, GLOBAL)
+    first, last = tensor("x", size_bytes), tensor("y", size_bytes)
     body = BodyBuilder(("x", "y"))
     body.call("m_outer", region(first), region(last), operators=("0 (REVERSE)",), where=WHERE)
     return module_of("m", kernels, body.finish(), first, last)
@@ -119,7 +123,7 @@ def places(module: Module, target: Target) -> Places:
     result = planned(module, target).module
     bodies = {**{kernel.name: kernel.body for kernel in result.kernels}, "main": result.main.body}
     return {
-        f"{name}:{allocation.buffer.name}": allocation.buffer.scope
+        f"{name}:{allocation.buffer.name}": allocation.scope
         for name, body in bodies.items()
         for allocation in allocations(body)
     }
@@ -293,21 +297,21 @@ def test_s5_what_does_not_fit_there_fails_by_how_many_bytes(size_bytes: int, mis
 
 def dynamic(scope: Scope | None) -> Module:
     """A kernel whose scratch has as many elements, up to 8, as its scalar parameter says."""
-    source, result = (Buffer(name, (8,), DType.I8, GLOBAL, 1) for name in ("source", "result"))
+    source, result = (Buffer(name, (8,), DType.I8, 1) for name in ("source", "result"))
     rows = Symbol("rows", 1, 8)
     body = BodyBuilder(("source", "result", "rows"))
-    scratch = body.allocate(Buffer("scratch0", (rows,), DType.I8, scope, 1))
+    scratch = body.allocate(Buffer("scratch0", (rows,), DType.I8, 1), Storage(scope))
     with body.for_("i", 0, Var("rows", DType.I32)) as i:
         body.store(scratch, i, load(source, i))
         body.store(result, i, load(scratch, i))
     parameters = (
-        BufferParameter(source, Access.READ),
-        BufferParameter(result, Access.WRITE),
+        BufferParameter(source, Access.READ, scope=GLOBAL),
+        BufferParameter(result, Access.WRITE, scope=GLOBAL),
         ScalarParameter(Var("rows", DType.I32)),
     )
     kernel = PrimFunc("m_dynamic", parameters, body.finish(), where=WHERE)
     entry = BodyBuilder(("x", "y"))
-    first, last = tensor("x", 8, GLOBAL), tensor("y", 8, GLOBAL)
+    first, last = tensor("x", 8), tensor("y", 8)
     entry.call("m_dynamic", region(first), region(last), 8, where=WHERE)
     return module_of("m", [kernel], entry.finish(), first, last)
 
@@ -316,18 +320,18 @@ def dynamic(scope: Scope | None) -> Module:
 def test_s8_a_size_known_at_run_time_goes_to_the_workspace(limit: int | Unlimited) -> None:
     module = place_scratch(dynamic(GLOBAL), target_of(limit))
     assert allocations(module.kernels[0].body) == []
-    assert [a.buffer.scope for a in allocations(module.main.body)] == [WORKSPACE]
+    assert [a.scope for a in allocations(module.main.body)] == [WORKSPACE]
 
 
 def test_s8_sizes_are_counted_in_64_bits() -> None:
     kernel = reverse_kernel("m_r", 8, LOCAL)
-    matrix = Allocate(Buffer("huge", (70_000, 70_000), DType.I8, GLOBAL, 1))  # more than 2^32 bytes
+    matrix = Allocate(Buffer("huge", (70_000, 70_000), DType.I8, 1), Storage(GLOBAL))  # more than 2^32 bytes
     module = chain("m", [replace(kernel, body=Seq((matrix, *kernel.body.statements)))], 8)
     placed = stored(module, target_of())
     problem = build_workspace_problem(placed, read_clock(placed, target_of()), target_of())
     assert [buffer.size_bytes for buffer in problem.buffers] == [4_900_000_000]
     bounded = target_of(UNLIMITED, max_stack=1 << 20)
-    assert [a.buffer.scope for a in allocations(place_scratch(module, bounded).main.body)] == [WORKSPACE]
+    assert [a.scope for a in allocations(place_scratch(module, bounded).main.body)] == [WORKSPACE]
     unlimited = target_of(UNLIMITED)
     assert stack_uses(place_scratch(module, unlimited), unlimited)[0].planned_bytes == 4_900_000_008
 
@@ -514,7 +518,7 @@ def on_two_devices(
         reverse_kernel("m_inner", size_bytes, inner, device="dsp"),
         outer_kernel("m_inner", size_bytes, outer),
     ]
-    first, last = tensor("x", size_bytes, GLOBAL), tensor("y", size_bytes, GLOBAL)
+    first, last = tensor("x", size_bytes), tensor("y", size_bytes)
     body = BodyBuilder(("x", "y"))
     body.call("m_outer", region(first), region(last), where=WHERE)
     return module_of("m", kernels, body.finish(), first, last)
@@ -548,9 +552,9 @@ def test_s13_what_another_device_touches_is_not_on_the_stack() -> None:
     target = load_text(TWO_DEVICES, "gateway.toml")
     placed = place_scratch(on_two_devices(8), target)
     (moved,) = [a for a in allocations(placed.main.body) if a.buffer.name == "y/scratch0"]
-    assert moved.buffer.scope == WORKSPACE
+    assert moved.scope == WORKSPACE
     assert any("device 'dsp' touches it" in line for line in moved.storage.provenance)
-    assert [a.buffer.scope for a in allocations(placed.kernels[0].body)] == [STACK]
+    assert [a.scope for a in allocations(placed.kernels[0].body)] == [STACK]
 
 
 # --- S22: kernels and scopes
@@ -587,12 +591,12 @@ def test_s22_a_kernel_need_name_no_scope() -> None:
 
 def test_s22_scratch_that_threads_would_share_is_refused() -> None:
     kernel = reverse_kernel("m_r", 8, STACK)
-    scratch = Buffer("own", (4,), DType.I8, WORKSPACE, 1)
+    scratch = Buffer("own", (4,), DType.I8, 1)
     loop = For(
         Var("t", DType.I32),
         Var("n", DType.I32),
         Var("n", DType.I32),
-        Seq((Allocate(scratch),)),
+        Seq((Allocate(scratch, Storage(WORKSPACE)),)),
         LoopKind.PARALLEL,
     )
     threaded = replace(kernel, body=Seq((*kernel.body.statements, loop)))
@@ -626,11 +630,12 @@ def tagged(where: str) -> Module:
 
 
 def retagged(body: Seq, name: str, before: Scope, after: Scope) -> Seq:
-    def change(buffer: Buffer) -> Buffer:
-        is_it = buffer.name == name and buffer.scope == before
-        return replace(buffer, scope=after) if is_it else buffer
+    def change(statement: Statement) -> tuple[Statement, ...]:
+        if isinstance(statement, Allocate) and (statement.buffer.name, statement.scope) == (name, before):
+            statement = replace(statement, storage=replace(statement.storage, scope=after))
+        return (statement,)
 
-    return rewrite_sequence(body, Rewriting(buffer=change))
+    return rewrite_sequence(body, Rewriting(statement=change))
 
 
 def find_allocation(module: Module, where: str) -> Allocate:
@@ -682,14 +687,17 @@ def test_a_callee_is_restrict_only_where_its_callers_know() -> None:
     """`m_inner` gets an array of its caller's and a parameter, then two views of one array."""
     result = planned(three_deep(N, STACK, GLOBAL), target_of()).module
     assert ("source", "result") in result.kernels[0].noalias
-    source, result_buffer = (Buffer(name, (8,), DType.I8, GLOBAL, 1) for name in ("source", "result"))
+    source, result_buffer = (Buffer(name, (8,), DType.I8, 1) for name in ("source", "result"))
     body = BodyBuilder(("source", "result"))
     with body.for_("i", 0, 8) as i:
         body.store(result_buffer, i, load(source, i))
     body.call("m_inner", Region(result_buffer), Region(result_buffer), where=WHERE)
-    parameters = (BufferParameter(source, Access.READ), BufferParameter(result_buffer, Access.READ_WRITE))
+    parameters = (
+        BufferParameter(source, Access.READ, scope=GLOBAL),
+        BufferParameter(result_buffer, Access.READ_WRITE, scope=GLOBAL),
+    )
     both = PrimFunc("m_outer", parameters, body.finish(), where=WHERE)
-    first, last = tensor("x", 8, GLOBAL), tensor("y", 8, GLOBAL)
+    first, last = tensor("x", 8), tensor("y", 8)
     entry = BodyBuilder(("x", "y"))
     entry.call("m_outer", region(first), region(last), where=WHERE)
     aliased = module_of("m", [reverse_kernel("m_inner", 8, STACK), both], entry.finish(), first, last)

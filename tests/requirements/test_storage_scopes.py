@@ -19,7 +19,6 @@ from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_batch
 from bytewright.frontends.tflite import import_tflite
 from bytewright.ir.analyses.stack import stack_refusals, stack_uses
-from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Allocate
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
@@ -68,8 +67,8 @@ def run(module: Module, target: Target, folder: Path, size_bytes: int) -> np.nda
 def test_s1_lowering_names_constraints_and_no_mechanism(target: str) -> None:
     """Before the storage stage no allocation has been given a place."""
     module = lowered(DIGITS, load_target(target))
-    scopes = {a.buffer.scope for a in allocations(module.main.body)}
-    scopes |= {a.buffer.scope for kernel in module.kernels for a in allocations(kernel.body)}
+    scopes = {a.scope for a in allocations(module.main.body)}
+    scopes |= {a.scope for kernel in module.kernels for a in allocations(kernel.body)}
     assert scopes <= {GLOBAL, WORKSPACE, LOCAL, None}
     assert WORKSPACE in scopes
     assert all(a.storage.offset is None for a in allocations(module.main.body))
@@ -198,13 +197,13 @@ def test_s17_emission_refuses_a_tensor_without_offset_or_pool() -> None:
     with pytest.raises(InternalError, match="has no offset"):
         emit(without_offset)
 
-    def widen(buffer: Buffer) -> Buffer:
-        return replace(buffer, scope=WORKSPACE) if buffer.name.startswith("t") else buffer
+    def widen(allocation: Allocate) -> Allocate:
+        is_tensor = allocation.buffer.name.startswith("t")
+        storage = replace(allocation.storage, scope=WORKSPACE)
+        return replace(allocation, storage=storage) if is_tensor else allocation
 
-    entry = module.main
-    widened = replace(entry, body=rewrite_sequence(entry.body, Rewriting(buffer=widen)))
     with pytest.raises(InternalError, match="was not decided"):
-        emit(replace(module, entries=(widened,)))
+        emit(with_entry_allocations(module, widen))
 
 
 def test_s17_emission_refuses_a_constant_without_offset() -> None:
@@ -218,7 +217,7 @@ def test_s21_intermediate_tensors_start_in_the_workspace(target: str) -> None:
     entry = lowered(DIGITS, load_target(target)).main
     found = allocations(entry.body)
     assert len(found) > 2
-    assert {a.buffer.scope for a in found} == {WORKSPACE}
+    assert {a.scope for a in found} == {WORKSPACE}
 
 
 def test_s21_no_tensor_becomes_a_local_array_whatever_the_limit() -> None:
@@ -243,7 +242,7 @@ def test_s21_a_tensor_keeps_the_pool_that_placement_gave_it() -> None:
     placed = replace(module, functions=(replace(plan_devices(module, target).graph, nodes=tuple(nodes)),))
     found = allocations(lower_graph(fold_pad(placed), target).main.body)
     assert len(found) > 2
-    assert {a.buffer.scope for a in found} == {pool_scope("isram")}
+    assert {a.scope for a in found} == {pool_scope("isram")}
     pools = planned(lower_graph(fold_pad(placed), target), target).trial.workspace.pools
     assert {use.pool: use.top_bytes > 0 for use in pools} == {"dtcm": False, "isram": True}
 

@@ -13,6 +13,7 @@ from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Access, Allocate, BufferParameter, PrimFunc
 from bytewright.ir.scope import GLOBAL, STACK, WORKSPACE, Scope, pool_scope
+from bytewright.ir.storage import Storage
 from bytewright.ir.text.print_module import module_data, print_module
 from bytewright.ir.types import DType
 from bytewright.ir.walk import walk_statements
@@ -96,9 +97,7 @@ def places(module: Module) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for name, allocation in allocations(module).items():
         pools = allocation.storage.candidates
-        found[name] = (
-            ("stack",) if allocation.buffer.scope == STACK else pools if isinstance(pools, tuple) else ()
-        )
+        found[name] = ("stack",) if allocation.scope == STACK else pools if isinstance(pools, tuple) else ()
     return found
 
 
@@ -111,23 +110,26 @@ def handing(
     view: bool = False,
 ) -> PrimFunc:
     """Copies its input to scratch, which the callee makes the result from."""
-    source, result = (Buffer(each, (SIZE,), DType.I8, GLOBAL, 1) for each in ("source", "result"))
+    source, result = (Buffer(each, (SIZE,), DType.I8, 1) for each in ("source", "result"))
     body = BodyBuilder(("source", "result"))
-    handed = body.allocate(Buffer("handed", (SIZE,), DType.I8, scope, 1))
+    handed = body.allocate(Buffer("handed", (SIZE,), DType.I8, 1), Storage(scope))
     with body.for_("i", 0, SIZE) as i:
         body.store(handed, i, load(source, i))
     passed = body.view("seen", region(handed), DType.I8, SIZE) if view else handed
     body.call(callee, region(passed), region(result), touched_by=touched_by, where=WHERE)
-    parameters = (BufferParameter(source, Access.READ), BufferParameter(result, Access.WRITE))
+    parameters = (
+        BufferParameter(source, Access.READ, scope=GLOBAL),
+        BufferParameter(result, Access.WRITE, scope=GLOBAL),
+    )
     return PrimFunc(name, parameters, body.finish(), where=WHERE)
 
 
 def between_cpu(*kernels: PrimFunc) -> Module:
     """The last kernel, with a step of the CPU before and after it, so that inputs and outputs are the CPU's alone."""
     own = reverse_kernel("m_own", SIZE, num_scratch=0)
-    first, last = tensor("x", SIZE, GLOBAL), tensor("y", SIZE, GLOBAL)
+    first, last = tensor("x", SIZE), tensor("y", SIZE)
     body = BodyBuilder(("x", "y"))
-    a, b = (body.allocate(tensor(name, SIZE)) for name in ("a", "b"))
+    a, b = (body.allocate(tensor(name, SIZE), Storage(WORKSPACE)) for name in ("a", "b"))
     for callee, source, result in (("m_own", first, a), (kernels[-1].name, a, b), ("m_own", b, last)):
         body.call(callee, region(source), region(result), operators=(f"0 ({callee})",), where=WHERE)
     return module_of("m", [own, *kernels], body.finish(), first, last)
@@ -169,7 +171,7 @@ def test_s15_the_narrowing_and_its_reason_stand_in_the_ir_before_storage_is_deci
     module = stored(opaque_entry(None), target())
     for name in ("a", "b"):
         allocation = allocations(module)[name]
-        assert allocation.buffer.scope == pool_scope("shared")
+        assert allocation.scope == pool_scope("shared")
         assert allocation.storage.provenance == (
             f"attach_candidates: {EVERY}",
             "attach_candidates: global.workspace, touched by cpu, npu: {shared}",
@@ -232,7 +234,7 @@ def test_s15_kernels_of_another_device_count_however_deep_they_are_called(depth:
 def test_s15_no_scope_but_the_stacks_own_brings_shared_scratch_to_a_stack(scope: Scope | None) -> None:
     module = stored(between_cpu(handing("hands", "driver", scope=scope)), target())
     assert places(module)["b/handed"] == ("shared",)
-    assert STACK not in {allocation.buffer.scope for allocation in allocations(module).values()}
+    assert STACK not in {allocation.scope for allocation in allocations(module).values()}
     with pytest.raises(CompileError, match="BW302") as caught:
         stored(between_cpu(handing("hands", "driver", scope=STACK)), target())
     assert EVERY in str(caught.value)
@@ -270,7 +272,7 @@ def test_s15_inputs_and_outputs_of_the_caller_are_refused_where_a_device_might_n
     touched_by: tuple[tuple[str, ...], ...], message: str | None
 ) -> None:
     """With the option that the refusal names they lie where all devices reach."""
-    first, last = tensor("x", SIZE, GLOBAL), tensor("y", SIZE, GLOBAL)
+    first, last = tensor("x", SIZE), tensor("y", SIZE)
     body = BodyBuilder(("x", "y"))
     body.call("driver", region(first), region(last), touched_by=touched_by, where=WHERE)
     module = module_of("m", [], body.finish(), first, last)
@@ -294,12 +296,12 @@ def with_constants(devices: tuple[str, ...]) -> Module:
     constants = [constant(f"w_{device}", range(SIZE)) for device in devices]
     kernels = [replace(add_kernel(f"m_adds_{device}", SIZE), device=device) for device in devices]
     own = reverse_kernel("m_own", SIZE, num_scratch=0)
-    first, last = tensor("x", SIZE, GLOBAL), tensor("y", SIZE, GLOBAL)
+    first, last = tensor("x", SIZE), tensor("y", SIZE)
     body = BodyBuilder(("x", "y"))
-    before = body.allocate(tensor("begun", SIZE))
+    before = body.allocate(tensor("begun", SIZE), Storage(WORKSPACE))
     body.call("m_own", region(first), region(before), operators=("0 (REVERSE)",), where=WHERE)
     for index, (kernel, item) in enumerate(zip(kernels, constants, strict=True)):
-        after = body.allocate(tensor(f"t{index}", SIZE))
+        after = body.allocate(tensor(f"t{index}", SIZE), Storage(WORKSPACE))
         operators = (f"{index + 1} (ADD)",)
         body.call(
             kernel.name, region(before), region(item.buffer), region(after), operators=operators, where=WHERE
@@ -312,7 +314,7 @@ def with_constants(devices: tuple[str, ...]) -> Module:
 def test_s15_constants_go_to_pools_that_the_devices_that_read_them_reach() -> None:
     """The first parameter pool has room for all; only the CPU's constant may go there."""
     module = stored(with_constants(("cpu", "npu")), target())
-    found = {c.buffer.name: (c.storage.candidates, c.buffer.scope) for c in module.constant_buffers}
+    found = {c.buffer.name: (c.storage.candidates, c.scope) for c in module.constant_buffers}
     assert found == {
         "w_cpu": (("flash", "common"), GLOBAL),
         "w_npu": (("common",), pool_scope("common")),

@@ -23,6 +23,7 @@ from bytewright.ir.prim import (
     Statement,
 )
 from bytewright.ir.scope import GLOBAL, WORKSPACE, Scope
+from bytewright.ir.storage import Storage
 from bytewright.ir.types import DType, TensorType
 from bytewright.ir.verify.stages import Stage, verify
 from bytewright.ir.walk import walk_statements
@@ -35,9 +36,9 @@ from bytewright.target.model import Target
 WHERE = Where("hand_built.tflite")
 
 
-def tensor(name: str, size_bytes: int, scope: Scope | None = WORKSPACE) -> Buffer:
+def tensor(name: str, size_bytes: int) -> Buffer:
     """An int8 tensor of the entry."""
-    return Buffer(name, (size_bytes,), DType.I8, scope, 16)
+    return Buffer(name, (size_bytes,), DType.I8, 16)
 
 
 def reverse_kernel(
@@ -48,26 +49,29 @@ def reverse_kernel(
     device: str = "cpu",
 ) -> PrimFunc:
     """Writes its input backwards, by way of `num_scratch` scratch arrays of the same size, all of one scope."""
-    source = Buffer("source", (size_bytes,), DType.I8, GLOBAL, 1)
-    result = Buffer("result", (size_bytes,), DType.I8, GLOBAL, 1)
+    source = Buffer("source", (size_bytes,), DType.I8, 1)
+    result = Buffer("result", (size_bytes,), DType.I8, 1)
     body = BodyBuilder(("source", "result"))
     stages = [source]
     for index in range(num_scratch):
-        stages.append(body.allocate(Buffer(f"scratch{index}", (size_bytes,), DType.I8, scope, 1)))
+        stages.append(body.allocate(Buffer(f"scratch{index}", (size_bytes,), DType.I8, 1), Storage(scope)))
     for before, after in pairwise(stages):
         with body.for_("i", 0, size_bytes) as i:
             body.store(after, i, load(before, i))
     with body.for_("i", 0, size_bytes) as i:
         body.store(result, i, load(stages[-1], size_bytes - 1 - i))
-    parameters = (BufferParameter(source, Access.READ), BufferParameter(result, Access.WRITE))
+    parameters = (
+        BufferParameter(source, Access.READ, scope=GLOBAL),
+        BufferParameter(result, Access.WRITE, scope=GLOBAL),
+    )
     return PrimFunc(name, parameters, body.finish(), device=device, where=WHERE)
 
 
 def add_kernel(name: str, size_bytes: int) -> PrimFunc:
     """Averages its input with constants: half of each, rounded down, added."""
-    source = Buffer("source", (size_bytes,), DType.I8, GLOBAL, 1)
-    addend = Buffer("addend", (size_bytes,), DType.I8, GLOBAL, 1)
-    result = Buffer("result", (size_bytes,), DType.I8, GLOBAL, 1)
+    source = Buffer("source", (size_bytes,), DType.I8, 1)
+    addend = Buffer("addend", (size_bytes,), DType.I8, 1)
+    result = Buffer("result", (size_bytes,), DType.I8, 1)
     body = BodyBuilder(("source", "addend", "result"))
     with body.for_("i", 0, size_bytes) as i:
         halves = (cast(load(source, i), DType.I32) >> 1) + (cast(load(addend, i), DType.I32) >> 1)
@@ -75,9 +79,9 @@ def add_kernel(name: str, size_bytes: int) -> PrimFunc:
     return PrimFunc(
         name,
         (
-            BufferParameter(source, Access.READ),
-            BufferParameter(addend, Access.READ, ParameterRole.PARAMETER),
-            BufferParameter(result, Access.WRITE),
+            BufferParameter(source, Access.READ, scope=GLOBAL),
+            BufferParameter(addend, Access.READ, ParameterRole.PARAMETER, scope=GLOBAL),
+            BufferParameter(result, Access.WRITE, scope=GLOBAL),
         ),
         body.finish(),
         where=WHERE,
@@ -93,11 +97,15 @@ def chain(
 ) -> Module:
     """An entry that calls kernels of one input and one output in order, with a tensor between each two."""
     names = tuple(tensor_names) or tuple(f"t{index}/out" for index in range(len(kernels) - 1))
-    first, last = tensor("x", size_bytes, GLOBAL), tensor("y", size_bytes, GLOBAL)
+    first, last = tensor("x", size_bytes), tensor("y", size_bytes)
     body = BodyBuilder(("x", "y"))
     before = first
     for index, kernel in enumerate(kernels):
-        after = last if index + 1 == len(kernels) else body.allocate(tensor(names[index], size_bytes, scope))
+        after = (
+            last
+            if index + 1 == len(kernels)
+            else body.allocate(tensor(names[index], size_bytes), Storage(scope))
+        )
         body.call(kernel.name, region(before), region(after), operators=(f"{index} (REVERSE)",), where=WHERE)
         before = after
     return module_of(name, kernels, body.finish(), first, last)
@@ -114,8 +122,8 @@ def module_of(
 ) -> Module:
     """A lowered module of one input and one output, and scalars that the run is given."""
     parameters = (
-        BufferParameter(first, Access.READ),
-        BufferParameter(last, Access.WRITE),
+        BufferParameter(first, Access.READ, scope=GLOBAL),
+        BufferParameter(last, Access.WRITE, scope=GLOBAL),
         *(ScalarParameter(variable) for variable in scalars),
     )
     distinct = {kernel.name: kernel for kernel in kernels}
@@ -132,7 +140,7 @@ def module_of(
 def constant(name: str, values: Sequence[int]) -> ConstantBuffer:
     """Int8 constants for a kernel."""
     data = TensorData.from_array(np.array(values, np.int8), DType.I8)
-    return ConstantBuffer(Buffer(name, (len(values),), DType.I8, GLOBAL, 1), data)
+    return ConstantBuffer(Buffer(name, (len(values),), DType.I8, 1), data, Storage(GLOBAL))
 
 
 def stored(module: Module, target: Target) -> Module:

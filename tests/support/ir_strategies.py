@@ -157,7 +157,7 @@ def buffers(draw: st.DrawFn, name: str) -> Buffer:
     rows = None
     if shape and draw(st.booleans()):
         rows = RingRows(draw(st.integers(0, len(shape) - 1)), draw(st.integers(1, 4)))
-    return Buffer(name, shape, draw(dtypes), draw(scopes), draw(st.sampled_from([1, 4, 16])), rows)
+    return Buffer(name, shape, draw(dtypes), draw(st.sampled_from([1, 4, 16])), rows)
 
 
 @st.composite
@@ -238,7 +238,7 @@ class _Scope:
 
 _words = st.lists(names, max_size=2).map(tuple)
 _touched = st.one_of(st.none(), st.lists(_words, max_size=2).map(tuple))
-_owned = {key for key, _ in to_annotations(Storage((), 0, 0, "", "", Border.INPUT, ("",)))}
+_owned = {key for key, _ in to_annotations(Storage(None, (), 0, 0, "", "", Border.INPUT, ("",)))}
 _annotations = st.dictionaries(
     names.filter(lambda name: name not in _owned),
     st.one_of(st.integers(), st.text(max_size=3), _words),
@@ -247,6 +247,7 @@ _annotations = st.dictionaries(
 offsets = st.one_of(st.none(), st.integers(0, 4096))
 storages = st.builds(
     Storage,
+    scope=scopes,
     candidates=st.one_of(st.none(), _words),
     offset=offsets,
     pinned_offset=offsets,
@@ -323,7 +324,7 @@ def primfuncs(draw: st.DrawFn, known: tuple[Buffer, ...] = ()) -> PrimFunc:
             buffer = draw(buffers(name))
             scope.known += (buffer,)
             access, role = draw(st.sampled_from(Access)), draw(st.sampled_from(ParameterRole))
-            parameters.append(BufferParameter(buffer, access, role))
+            parameters.append(BufferParameter(buffer, access, role, draw(scopes)))
     noalias = draw(st.lists(st.tuples(names, names), max_size=2).map(tuple))
     body = _sequence(draw, scope, 2)
     return PrimFunc(draw(names), tuple(parameters), body, noalias, draw(names), draw(wheres))

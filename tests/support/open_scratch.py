@@ -16,6 +16,7 @@ from bytewright.ir.expr import Buffer, Var, cast
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Access, BufferParameter, PrimFunc, ScalarParameter
 from bytewright.ir.scope import GLOBAL, WORKSPACE, Scope
+from bytewright.ir.storage import Storage
 from bytewright.ir.types import DType, Symbol
 from support.hand_built import WHERE, module_of
 
@@ -36,9 +37,9 @@ class Scratch:
         return rows * self.width * self.dtype.size_bytes
 
 
-def rows_of(name: str, rows: Symbol = ROWS, scope: Scope | None = GLOBAL) -> Buffer:
+def rows_of(name: str, rows: Symbol = ROWS) -> Buffer:
     """A tensor."""
-    return Buffer(name, (rows,), DType.I8, scope, 1)
+    return Buffer(name, (rows,), DType.I8, 1)
 
 
 def value_of(rows: Symbol) -> Var:
@@ -53,7 +54,7 @@ def open_kernel(
     source, result, num_rows = rows_of("source", rows), rows_of("result", rows), value_of(rows)
     body = BodyBuilder(("source", "result", rows.name))
     arrays = [
-        body.allocate(Buffer(f"scratch{index}", (rows, s.width), s.dtype, s.scope, s.alignment))
+        body.allocate(Buffer(f"scratch{index}", (rows, s.width), s.dtype, s.alignment), Storage(s.scope))
         for index, s in enumerate(scratch)
     ]
     for index, array in enumerate(arrays):
@@ -75,8 +76,8 @@ def open_kernel(
                 body.add_to(total, (), cast(load(array, i, j), DType.I32))
         body.store(result, num_rows - 1 - i, cast(load(total), DType.I8))
     parameters = (
-        BufferParameter(source, Access.READ),
-        BufferParameter(result, Access.WRITE),
+        BufferParameter(source, Access.READ, scope=GLOBAL),
+        BufferParameter(result, Access.WRITE, scope=GLOBAL),
         ScalarParameter(num_rows),
     )
     return PrimFunc(name, parameters, body.finish(), device=device, where=WHERE)
@@ -91,12 +92,12 @@ def outer_kernel(
     before = source
     for index, callee in enumerate(callees):
         is_last = index + 1 == len(callees)
-        after = result if is_last else body.allocate(rows_of(f"between{index}", rows, between))
+        after = result if is_last else body.allocate(rows_of(f"between{index}", rows), Storage(between))
         body.call(callee.name, region(before), region(after), value_of(rows))
         before = after
     parameters = (
-        BufferParameter(source, Access.READ),
-        BufferParameter(result, Access.WRITE),
+        BufferParameter(source, Access.READ, scope=GLOBAL),
+        BufferParameter(result, Access.WRITE, scope=GLOBAL),
         ScalarParameter(value_of(rows)),
     )
     return PrimFunc(name, parameters, body.finish(), where=WHERE)
@@ -118,7 +119,7 @@ def open_chain(
     before = first
     for index, kernel in enumerate(called):
         is_last = index + 1 == len(called)
-        after = last if is_last else body.allocate(rows_of(f"t{index}/out", rows, WORKSPACE))
+        after = last if is_last else body.allocate(rows_of(f"t{index}/out", rows), Storage(WORKSPACE))
         operators = (f"{index} (OPEN)",)
         extent = value_of(rows) if passed is None else passed
         body.call(kernel.name, region(before), region(after), extent, operators=operators)

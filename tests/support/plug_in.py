@@ -10,26 +10,24 @@ import pytest
 LOWERS_BANKS = """
 from dataclasses import replace
 
-from bytewright.ir.prim import Allocate
-from bytewright.ir.rewrite import Rewriting, rewrite_sequence
+from bytewright.ir.rewrite import substitute_in_function
+from bytewright.ir.definitions import redefined
 from bytewright.ir.scope import Scope, WORKSPACE
+from bytewright.ir.walk import allocations
 
 
 def lower(module, target):
-    def bank(buffer):
-        if str(buffer.scope) != "global.bank":
-            return buffer
-        return replace(buffer, scope=WORKSPACE, alignment=32)
-
-    def explain(statement):
-        if isinstance(statement, Allocate) and statement.buffer.alignment == 32:
-            storage = statement.storage.narrowed("lower_banks: banks are workspace, aligned to 32")
-            statement = replace(statement, storage=storage)
-        return (statement,)
-
     def function(primfunc):
-        body = rewrite_sequence(primfunc.body, Rewriting(buffer=bank, statement=explain))
-        return replace(primfunc, body=body)
+        found = [a for a in allocations(primfunc) if str(a.scope) == "global.bank"]
+        aligned = {a.buffer: replace(a.buffer, alignment=32) for a in found}
+        decided = {
+            a.buffer.name: replace(a, buffer=aligned[a.buffer], storage=workspace(a.storage)) for a in found
+        }
+        return redefined(substitute_in_function(primfunc, aligned), decided)
+
+    def workspace(storage):
+        lowered = replace(storage, scope=WORKSPACE)
+        return lowered.narrowed("lower_banks: banks are workspace, aligned to 32")
 
     return replace(module, kernels=tuple(map(function, module.kernels)))
 """

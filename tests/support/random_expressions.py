@@ -21,7 +21,6 @@ from bytewright.ir.expr import (
     cast,
 )
 from bytewright.ir.scalar_functions import FLOOR, SQRT
-from bytewright.ir.scope import GLOBAL
 from bytewright.ir.types import DType
 
 BOOL, I16, I32, I64, F32, F64 = DType.BOOL, DType.I16, DType.I32, DType.I64, DType.F32, DType.F64
@@ -74,7 +73,7 @@ class Expressions:
 
     def buffer(self, dtype: DType) -> Buffer:
         """The buffer of a type, a matrix, so that its index is computed."""
-        return Buffer(f"of_{dtype.value}", (4, NUM_ELEMENTS // 4), dtype, GLOBAL, dtype.size_bytes)
+        return Buffer(f"of_{dtype.value}", (4, NUM_ELEMENTS // 4), dtype, dtype.size_bytes)
 
     def draw(self, dtype: DType, depth: int) -> Valued:
         """An expression of a type, nested at most so deep."""

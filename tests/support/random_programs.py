@@ -99,6 +99,7 @@ class RandomProgram:
         self.name = name or f"p{seed}"
         self.kernels: list[PrimFunc] = []
         self.constants: list[ConstantBuffer] = []
+        self.scopes: dict[str, Scope | None] = {}
         self.num_names = 0
 
     # Choices
@@ -122,7 +123,13 @@ class RandomProgram:
     def buffer(self, stem: str, scope: Scope | None = GLOBAL, shape: tuple[int, ...] | None = None) -> Buffer:
         dtype = self.pick(_TYPES)
         alignment = max(dtype.size_bytes, self.pick((1, 1, 1, 2, 8, 16, 64)))
-        return Buffer(self.fresh(stem), self.shape() if shape is None else shape, dtype, scope, alignment)
+        buffer = Buffer(self.fresh(stem), self.shape() if shape is None else shape, dtype, alignment)
+        self.scopes[buffer.name] = scope
+        return buffer
+
+    def given(self, buffer: Buffer, access: Access) -> BufferParameter:
+        self.scopes[buffer.name] = GLOBAL
+        return BufferParameter(buffer, access, scope=GLOBAL)
 
     # Expressions
 
@@ -325,10 +332,10 @@ class RandomProgram:
         scope = self.pick(_SCOPES)
         small = (self.random.randint(1, 4),) if scope == LOCAL else None
         buffer = self.buffer("s", scope, small)
-        storage = Storage()
+        storage = Storage(scope)
         if scope in (None, GLOBAL, WORKSPACE) and self.pools and self.chance(20):
             chosen = self.random.sample(self.pools, self.random.randint(1, len(self.pools)))
-            storage = Storage(candidates=tuple(chosen))
+            storage = Storage(scope, tuple(chosen))
         statements = [Allocate(buffer, storage), *self.filled(body, buffer)]
         body.readable.append(buffer)
         return statements
@@ -338,11 +345,12 @@ class RandomProgram:
         source = self.pick(body.readable)
         region, room = self.part(source)
         length = self.random.randint(1, room)
-        shown = Buffer(self.fresh("v"), (length,), source.dtype, source.scope, 1)
+        shown = Buffer(self.fresh("v"), (length,), source.dtype, 1)
+        scope = self.scopes[shown.name] = self.scopes[source.name]
         others = [
             b
             for b in body.readable
-            if b.dtype is source.dtype and b.scope == source.scope and _size(b) >= length
+            if b.dtype is source.dtype and self.scopes[b.name] == scope and _size(b) >= length
         ]
         body.readable.append(shown)
         if others and self.chance(50):
@@ -369,11 +377,11 @@ class RandomProgram:
         body = _Body()
         for buffer in inputs:
             own = self.parameter(buffer)
-            parameters.append(BufferParameter(own, Access.READ))
+            parameters.append(self.given(own, Access.READ))
             body.readable.append(own)
-        result = replace(output, name=self.fresh("out"), scope=GLOBAL, alignment=output.dtype.size_bytes)
+        result = replace(output, name=self.fresh("out"), alignment=output.dtype.size_bytes)
         access = Access.READ_WRITE if self.chance(20) else Access.WRITE
-        parameters.append(BufferParameter(result, access))
+        parameters.append(self.given(result, access))
         for _ in range(self.below(3)):
             scalar = Var(self.fresh("n"), self.pick(_SCALARS))
             parameters.append(ScalarParameter(scalar))
@@ -395,7 +403,7 @@ class RandomProgram:
         """A kernel's view of an argument: flat, or of the same shape."""
         name, alignment = self.fresh("in"), buffer.dtype.size_bytes
         shape = (self.random.randint(1, _size(buffer)),) if self.chance(30) else buffer.shape
-        return Buffer(name, shape, buffer.dtype, GLOBAL, alignment)
+        return Buffer(name, shape, buffer.dtype, alignment)
 
     def constant(self) -> ConstantBuffer:
         buffer = self.buffer("w")
@@ -406,7 +414,7 @@ class RandomProgram:
             low, high = _BOUNDS.get(buffer.dtype, (-LIMIT, LIMIT))
             values = [self.random.randint(low, high) for _ in range(count)]
         array = np.array(values).astype(buffer.dtype.numpy).reshape(buffer.shape)  # type: ignore[arg-type]
-        found = ConstantBuffer(buffer, TensorData.from_array(array, buffer.dtype))
+        found = ConstantBuffer(buffer, TensorData.from_array(array, buffer.dtype), Storage(GLOBAL))
         self.constants.append(found)
         return found
 
@@ -437,7 +445,8 @@ class RandomProgram:
 
     def turning(self, body: _Body, depth: int) -> list[Statement]:
         """A loop with scratch of its own, into an accumulator."""
-        total = Buffer(self.fresh("s"), (), DType.I32, self.pick((LOCAL, GLOBAL)), 4)
+        total = Buffer(self.fresh("s"), (), DType.I32, 4)
+        scope = self.scopes[total.name] = self.pick((LOCAL, GLOBAL))
         variable = Var(self.fresh("i"), DType.I32)
         count = self.random.randint(1, 3)
         inner = body.inner()
@@ -449,21 +458,21 @@ class RandomProgram:
         statements.append(Store(total, (), sum_of))
         body.readable.append(total)
         return [
-            Allocate(total),
+            Allocate(total, Storage(scope)),
             Store(total, (), const(0)),
             For(variable, const(0), const(count), Seq(tuple(statements))),
         ]
 
     def inner_call(self, body: _Body) -> list[Statement]:
         """A call of a kernel by a kernel, into scratch."""
-        passable = [b for b in body.readable if b.scope != LOCAL]
+        passable = [b for b in body.readable if self.scopes[b.name] != LOCAL]
         if not passable or len(self.kernels) > 6:
             return []
         chosen = [self.pick(passable) for _ in range(self.random.randint(1, 2))]
         result = self.buffer("s", self.pick((None, GLOBAL, WORKSPACE, STACK)))
         statement = self.call(chosen, result)
         body.readable.append(result)
-        return [Allocate(result), statement]
+        return [Allocate(result, Storage(self.scopes[result.name])), statement]
 
     def call(
         self, inputs: Sequence[Buffer], output: Buffer, where: Callable[[Buffer], Region] = Region
@@ -516,8 +525,8 @@ class RandomProgram:
         for output in outputs:
             statements += self.ending(tensors, output)
         parameters = (
-            *(BufferParameter(buffer, Access.READ) for buffer in inputs),
-            *(BufferParameter(buffer, Access.WRITE) for buffer in outputs),
+            *(self.given(buffer, Access.READ) for buffer in inputs),
+            *(self.given(buffer, Access.WRITE) for buffer in outputs),
         )
         return Module(
             self.name,
@@ -529,11 +538,12 @@ class RandomProgram:
         )
 
     def tensor(self, shape: tuple[int, ...] | None = None) -> Allocate:
-        buffer = self.buffer("t", self.pick((None, GLOBAL, WORKSPACE, WORKSPACE)), shape)
+        scope = self.pick((None, GLOBAL, WORKSPACE, WORKSPACE))
+        buffer = self.buffer("t", scope, shape)
         if self.pools and self.chance(25):
             chosen = self.random.sample(self.pools, self.random.randint(1, len(self.pools)))
-            return Allocate(buffer, Storage(candidates=tuple(chosen)))
-        return Allocate(buffer)
+            return Allocate(buffer, Storage(scope, tuple(chosen)))
+        return Allocate(buffer, Storage(scope))
 
     def chosen(self, tensors: Sequence[Buffer]) -> list[Buffer]:
         return [self.pick(tensors) for _ in range(self.random.randint(1, 2))]

@@ -104,19 +104,22 @@ def calls_in_calls(count: int) -> Module:
     """Kernels of which each calls the one before, and an entry that calls the last."""
     kernels: list[PrimFunc] = []
     for number in range(count):
-        source, result = (Buffer(name, (8,), DType.I32, GLOBAL, 4) for name in ("source", "result"))
+        source, result = (Buffer(name, (8,), DType.I32, 4) for name in ("source", "result"))
         body = BodyBuilder(("source", "result"))
         if number:
             body.call(f"m_{number - 1}", region(source), region(result))
         else:
             with body.for_("i", 0, 8) as i:
                 body.store(result, i, load(source, i) + 1)
-        parameters = (BufferParameter(source, Access.READ), BufferParameter(result, Access.WRITE))
+        parameters = (
+            BufferParameter(source, Access.READ, scope=GLOBAL),
+            BufferParameter(result, Access.WRITE, scope=GLOBAL),
+        )
         kernels.append(PrimFunc(f"m_{number}", parameters, body.finish()))
-    x, y = (Buffer(name, (8,), DType.I32, GLOBAL, 4) for name in "xy")
+    x, y = (Buffer(name, (8,), DType.I32, 4) for name in "xy")
     body = BodyBuilder("xy")
     body.call(kernels[-1].name, region(x), region(y))
-    ports = (BufferParameter(x, Access.READ), BufferParameter(y, Access.WRITE))
+    ports = (BufferParameter(x, Access.READ, scope=GLOBAL), BufferParameter(y, Access.WRITE, scope=GLOBAL))
     entry = PrimFunc("main", ports, body.finish())
     type_ = TensorType((8,), DType.I32)
     return Module(

@@ -10,7 +10,7 @@ from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module, Port
 from bytewright.ir.prim import Access, Allocate, BufferParameter, PrimFunc
 from bytewright.ir.storage import Border
-from bytewright.ir.walk import allocations
+from bytewright.ir.walk import definitions
 
 
 class Io(StrEnum):
@@ -34,8 +34,7 @@ def allocates_border(entry: PrimFunc) -> bool:
 
 def border_buffers(entry: PrimFunc, border: Border) -> tuple[Buffer, ...]:
     """The entry's buffers on one side, in the model's order."""
-    definitions = (*entry.buffer_parameters, *allocations(entry))
-    return tuple(definition.buffer for definition in definitions if border_of(definition) is border)
+    return tuple(definition.buffer for definition in definitions(entry) if border_of(definition) is border)
 
 
 def border_ports(module: Module) -> dict[str, tuple[Border, Port]]:

@@ -147,8 +147,7 @@ class BodyBuilder:
 
     def scalar(self, name: str, dtype: DType, init: Expr | int | float | None = None) -> Buffer:
         """A mutable scalar: a `local` buffer without axes, a plain variable in C. Read it with `load(buffer)`."""
-        buffer = Buffer(self.unique_name(name), (), dtype, LOCAL, dtype.size_bytes)
-        self.emit(Allocate(buffer))
+        buffer = self.allocate(Buffer(name, (), dtype, dtype.size_bytes), Storage(LOCAL))
         if init is not None:
             self.store(buffer, (), init)
         return buffer
@@ -181,14 +180,11 @@ class BodyBuilder:
         condition: Expr | None = None,
         otherwise: Region | None = None,
     ) -> Buffer:
-        """Another name for `length` elements from `source` on (or from `otherwise` on), to be read only.
-
-        The view's scope is its source's, because it is the same memory.
-        """
+        """Another name for `length` elements from `source` on (or from `otherwise` on), to be read only."""
         if (condition is None) != (otherwise is None):
             raise InternalError(f"view '{name}' needs a condition and an alternative, or neither")
         unique = self.unique_name(f"{name}{self._suffix}")
-        buffer = Buffer(unique, (length,), dtype, source.buffer.scope, dtype.size_bytes)
+        buffer = Buffer(unique, (length,), dtype, dtype.size_bytes)
         folded = isinstance(condition, Const)
         if folded and otherwise is not None:
             self.emit(View(buffer, source if condition.value else otherwise))

@@ -1,54 +1,57 @@
 """Where buffers are defined, and the one way to put another definition in the place of one.
 
-A buffer is defined once, by an allocation or as a constant, and named wherever it is used. What a pass decides of it
-it decides there: uses, and views of it, follow.
+A buffer is defined once, as a parameter, by an allocation or as a constant, and named wherever it is used. What a pass
+decides of it, it decides there (`Storage.narrowed`).
 """
 
+from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TypeVar
 
-from bytewright.diagnostics import InternalError
-from bytewright.ir.expr import Buffer
-from bytewright.ir.module import ConstantBuffer
+from bytewright.ir.module import ConstantBuffer, Module
 from bytewright.ir.prim import Allocate, PrimFunc, Statement, View
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
-from bytewright.ir.scope import Scope, is_within
-from bytewright.ir.storage import Storage
+from bytewright.ir.scope import Scope
 from bytewright.ir.walk import walk_statements
 
 Definition = Allocate | ConstantBuffer
-_Kind = TypeVar("_Kind", bound=Definition)
+# The scopes of what is defined at a point of a function, by name; inner blocks have a map of their own.
+Scopes = ChainMap[str, Scope | None]
 
 
-def decided(definition: _Kind, scope: Scope | None, storage: Storage) -> _Kind:
-    """The definition with what a pass decided of it.
-
-    Raises:
-        InternalError: The scope would have a place that it has ruled out.
-    """
-    buffer = definition.buffer
-    if not is_within(scope, buffer.scope):
-        raise InternalError(
-            f"'{buffer.name}' of scope '{buffer.scope}' cannot get '{scope}': a pass may only narrow"
-        )
-    return replace(definition, buffer=replace(buffer, scope=scope), storage=storage)
+def scopes_of_constants(module: Module) -> dict[str, Scope | None]:
+    """The scopes of a module's constants, by name."""
+    return {constant.buffer.name: constant.scope for constant in module.constant_buffers}
 
 
-def redefined(function: PrimFunc, definitions: Mapping[str, Definition]) -> PrimFunc:
-    """The function with these definitions in the place of its own, and of constants, of the same names."""
-    parameters = {parameter.buffer.name for parameter in function.buffer_parameters}
-    buffers = {name: d.buffer for name, d in definitions.items() if name not in parameters}
+def given_scopes(function: PrimFunc, constants: dict[str, Scope | None]) -> Scopes:
+    """The scopes of a function's parameters, which may have names of constants, and of all other constants."""
+    given = {parameter.buffer.name: parameter.scope for parameter in function.buffer_parameters}
+    return ChainMap(given, constants)
+
+
+def define_scope(scopes: Scopes, statement: Statement) -> None:
+    """Adds the scope of what the statement itself defines: a view is where its source is."""
+    if isinstance(statement, Allocate):
+        scopes[statement.buffer.name] = statement.scope
+    elif isinstance(statement, View):
+        scopes[statement.buffer.name] = scopes.get(statement.source.buffer.name)
+
+
+def buffer_scopes(function: PrimFunc, constants: dict[str, Scope | None]) -> Scopes:
+    """The scopes of all that a function may name."""
+    scopes = given_scopes(function, constants)
     for statement in walk_statements(function.body):
-        if isinstance(statement, View) and statement.source.buffer.name in buffers:
-            scope = buffers[statement.source.buffer.name].scope
-            buffers[statement.buffer.name] = replace(statement.buffer, scope=scope)
+        define_scope(scopes, statement)
+    return scopes
 
-    def follow(buffer: Buffer) -> Buffer:
-        return buffers.get(buffer.name, buffer)
+
+def redefined(function: PrimFunc, allocations: Mapping[str, Allocate]) -> PrimFunc:
+    """The function with these allocations in the place of its own of the same names."""
 
     def define(statement: Statement) -> tuple[Statement, ...]:
-        known = definitions.get(statement.buffer.name) if isinstance(statement, Allocate) else None
-        return (known if isinstance(known, Allocate) else statement,)
+        if isinstance(statement, Allocate):
+            return (allocations.get(statement.buffer.name, statement),)
+        return (statement,)
 
-    return replace(function, body=rewrite_sequence(function.body, Rewriting(buffer=follow, statement=define)))
+    return replace(function, body=rewrite_sequence(function.body, Rewriting(statement=define)))

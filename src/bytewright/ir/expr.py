@@ -16,7 +16,6 @@ from enum import Enum
 from operator import add, and_, eq, floordiv, ge, gt, le, lshift, lt, mod, mul, rshift, sub
 
 from bytewright.diagnostics import InternalError
-from bytewright.ir.scope import Scope
 from bytewright.ir.types import DType, Extent
 
 
@@ -35,7 +34,7 @@ class RingRows:
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Memory that PrimFuncs read and write: shape, element type, and the scope, which stands nowhere else.
+    """Memory that PrimFuncs read and write, as its uses name it. Where it lies is for its definition to say.
 
     Attributes:
         rows: None for plain row-major storage, or the ring that holds the rows.
@@ -44,7 +43,6 @@ class Buffer:
     name: str
     shape: tuple[Extent, ...]
     dtype: DType
-    scope: Scope | None = None
     alignment: int = 1
     rows: RingRows | None = None
 

@@ -9,6 +9,7 @@ from bytewright.ir.data import TensorData
 from bytewright.ir.expr import Buffer
 from bytewright.ir.graph import Constant, Function, Quantization
 from bytewright.ir.prim import PrimFunc
+from bytewright.ir.scope import Scope
 from bytewright.ir.storage import UNDECIDED, Annotations, Storage
 from bytewright.ir.types import TensorType
 
@@ -30,6 +31,11 @@ class ConstantBuffer:
     data: TensorData
     storage: Storage = UNDECIDED
     annotations: Annotations = ()
+
+    @property
+    def scope(self) -> Scope | None:
+        """The places that it may still choose from."""
+        return self.storage.scope
 
 
 @dataclass(frozen=True, slots=True)

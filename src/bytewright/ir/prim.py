@@ -1,6 +1,7 @@
 """PrimFuncs: loops and arithmetic over buffers, in the manner of TVM's TensorIR.
 
-A kernel is a PrimFunc, and so is the entry `main`. The scope is part of a buffer's type and stands nowhere else.
+A kernel is a PrimFunc, and so is the entry `main`. Where a buffer lies stands on its definition and nowhere else: on a
+parameter or an allocation; a view is where its source is.
 Statements are flat: `Allocate`, `View` and `Let` hold to the end of the `Seq` that they stand in.
 """
 
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from bytewright.ir.expr import Buffer, Expr, Var
+from bytewright.ir.scope import Scope
 from bytewright.ir.storage import UNDECIDED, Annotations, Storage
 from bytewright.ir.where import NOWHERE, Where
 
@@ -69,6 +71,11 @@ class Allocate:
     buffer: Buffer
     storage: Storage = UNDECIDED
     annotations: Annotations = ()
+
+    @property
+    def scope(self) -> Scope | None:
+        """The places that it may still choose from."""
+        return self.storage.scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +163,16 @@ class ParameterRole(Enum):
 
 @dataclass(frozen=True, slots=True)
 class BufferParameter:
-    """A buffer that the caller passes by address."""
+    """A buffer that the caller passes by address.
+
+    Attributes:
+        scope: The places that the kernel is compiled for: what is passed lies in one of them.
+    """
 
     buffer: Buffer
     access: Access
     role: ParameterRole = ParameterRole.ACTIVATION
+    scope: Scope | None = None
 
     @property
     def name(self) -> str:

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any
 
 from bytewright.diagnostics import InternalError
+from bytewright.ir.scope import Scope, is_within
 
 AnnotationValue = int | str | tuple[str, ...]
 Annotations = tuple[tuple[str, AnnotationValue], ...]
@@ -29,6 +30,7 @@ class Storage:
     """Where a buffer may lie, and why.
 
     Attributes:
+        scope: The places that it may still choose from; None while nothing constrains it.
         candidates: The pools that it may end in, in order of preference; None while that is open.
         offset: In its pool, once planned.
         pinned_offset: The offset that the user wants it at.
@@ -38,6 +40,7 @@ class Storage:
         provenance: Why it may be where it may be, one narrowing a line: the pass, and its reason.
     """
 
+    scope: Scope | None = None
     candidates: tuple[str, ...] | None = None
     offset: int | None = None
     pinned_offset: int | None = None
@@ -49,6 +52,7 @@ class Storage:
     def narrowed(
         self,
         *reasons: str,
+        scope: Scope | None = None,
         candidates: tuple[str, ...] | None = None,
         offset: int | None = None,
         pinned_offset: int | None = None,
@@ -62,6 +66,7 @@ class Storage:
             InternalError: It would allow what the record rules out.
         """
         given = {
+            "scope": scope,
             "candidates": candidates,
             "offset": offset,
             "pinned_offset": pinned_offset,
@@ -72,10 +77,16 @@ class Storage:
         decided: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
         for field, value in decided.items():
             before = getattr(self, field)
-            is_less = field == "candidates" and before is not None and set(value) <= set(before)
-            if not (is_less or before in (None, value)):
-                raise InternalError(f"{field} {before!r} cannot become {value!r}: a pass may only narrow")
+            if before not in (None, value) and not _is_less(field, value, before):
+                raise InternalError(f"{field} '{before}' cannot become '{value}': a pass may only narrow")
         return replace(self, **decided, provenance=(*self.provenance, *reasons))
+
+
+def _is_less(field: str, value: Any, before: Any) -> bool:
+    """Whether a value allows no more than the one before it, of a field whose values allow several places."""
+    if field == "scope":
+        return is_within(value, before)
+    return field == "candidates" and set(value) <= set(before)
 
 
 UNDECIDED = Storage()
@@ -83,6 +94,7 @@ UNDECIDED = Storage()
 CANDIDATE_POOLS = "candidate_memory_pools"
 POOL_OFFSET = "pool_offset"
 # The keys of the record in the text of the IR, in their order: the field, its type, and what a value is that has none.
+# The scope has none: it stands among what else the text says of a buffer where that is defined.
 _KEYS: Mapping[str, tuple[str, type, str]] = {
     "io": ("border", Border, "{!r}, not one of input, output"),
     "on_request": ("on_request", str, "not a name"),

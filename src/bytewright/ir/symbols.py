@@ -6,12 +6,12 @@ from bytewright.ir.expr import Buffer
 from bytewright.ir.prim import PrimFunc, ScalarParameter
 from bytewright.ir.remember import remembered
 from bytewright.ir.types import Symbol
-from bytewright.ir.walk import allocations
+from bytewright.ir.walk import definitions
 
 
 def buffers_of(function: PrimFunc) -> tuple[Buffer, ...]:
     """The buffers that a function is given, and those that it allocates."""
-    return tuple(d.buffer for d in (*function.buffer_parameters, *allocations(function)))
+    return tuple(definition.buffer for definition in definitions(function))
 
 
 @remembered

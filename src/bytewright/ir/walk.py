@@ -9,6 +9,7 @@ from typing import assert_never
 from bytewright.ir.expr import AnyExpr, Binary, Buffer, Cast, Const, Expr, Load, ScalarCall, Select, Var
 from bytewright.ir.prim import (
     Allocate,
+    BufferParameter,
     Call,
     For,
     If,
@@ -100,6 +101,11 @@ def walk_statements(statement: Statement) -> Iterator[Statement]:
 def allocations(function: PrimFunc) -> tuple[Allocate, ...]:
     """What a function allocates, in the order of the text."""
     return tuple(s for s in walk_statements(function.body) if isinstance(s, Allocate))
+
+
+def definitions(function: PrimFunc) -> tuple[BufferParameter | Allocate, ...]:
+    """What a function is given, and what it allocates, in the order of the text."""
+    return (*function.buffer_parameters, *allocations(function))
 
 
 def calls(function: PrimFunc) -> tuple[Call, ...]:

@@ -89,15 +89,15 @@ class KernelBuilder:
         for parameter, argument in self._inputs:
             if argument == TensorArgument(name) and parameter.buffer.shape == type_.shape:
                 return parameter.buffer
-        buffer = self._buffer("input", type_.shape, type_.dtype)
-        self._inputs.append((ir.BufferParameter(buffer, ir.Access.READ), TensorArgument(name)))
-        return buffer
+        parameter = self._parameter("input", type_.shape, type_.dtype, ir.Access.READ)
+        self._inputs.append((parameter, TensorArgument(name)))
+        return parameter.buffer
 
     def output(self, name: str, type_: ir.TensorType) -> ir.Buffer:
         """The parameter through which the kernel writes its result."""
-        buffer = self._buffer("output", type_.shape, type_.dtype)
-        self._outputs.append((ir.BufferParameter(buffer, ir.Access.WRITE), TensorArgument(name)))
-        return buffer
+        parameter = self._parameter("output", type_.shape, type_.dtype, ir.Access.WRITE)
+        self._outputs.append((parameter, TensorArgument(name)))
+        return parameter.buffer
 
     def constant(self, hint: str, values: NDArray[np.generic], dtype: ir.DType) -> ir.Buffer:
         """A parameter for an array that is known at compile time; equal arrays share one parameter."""
@@ -106,20 +106,15 @@ class KernelBuilder:
         for parameter, argument in self._constants:
             if argument.data == data:
                 return parameter.buffer
-        buffer = self._buffer(hint, data.shape, dtype)
-        self._constants.append(
-            (
-                ir.BufferParameter(buffer, ir.Access.READ, ir.ParameterRole.PARAMETER),
-                ConstantArgument(data, hint),
-            )
-        )
-        return buffer
+        parameter = self._parameter(hint, data.shape, dtype, ir.Access.READ, ir.ParameterRole.PARAMETER)
+        self._constants.append((parameter, ConstantArgument(data, hint)))
+        return parameter.buffer
 
     def scratch(self, hint: str, shape: tuple[int, ...], dtype: ir.DType) -> ir.Buffer:
         """Scratch for the innermost open block: small arrays are `local`, others `global`, placed by storage."""
         size_bytes = int(np.prod(shape)) * dtype.size_bytes
         scope = ir.LOCAL if size_bytes <= MAX_LOCAL_SCRATCH_BYTES else ir.GLOBAL
-        return self.body.allocate(ir.Buffer(hint, shape, dtype, scope, dtype.size_bytes))
+        return self.body.allocate(ir.Buffer(hint, shape, dtype, dtype.size_bytes), ir.Storage(scope))
 
     @contextmanager
     def rows(
@@ -149,8 +144,16 @@ class KernelBuilder:
             ]
         return first, last
 
-    def _buffer(self, hint: str, shape: tuple[ir.Extent, ...], dtype: ir.DType) -> ir.Buffer:
-        return ir.Buffer(self.body.unique_name(hint), shape, dtype, ir.GLOBAL, dtype.size_bytes)
+    def _parameter(
+        self,
+        hint: str,
+        shape: tuple[ir.Extent, ...],
+        dtype: ir.DType,
+        access: ir.Access,
+        role: ir.ParameterRole = ir.ParameterRole.ACTIVATION,
+    ) -> ir.BufferParameter:
+        buffer = ir.Buffer(self.body.unique_name(hint), shape, dtype, dtype.size_bytes)
+        return ir.BufferParameter(buffer, access, role, ir.GLOBAL)
 
     def finish(self) -> LoweredKernel:
         """The kernel with the arguments of its call; operands that have no effect are not passed."""

@@ -30,7 +30,7 @@ from bytewright.ops.data import Identity, Reshape
 from bytewright.target.model import Target
 
 TENSOR_ALIGNMENT = 16
-_ORIGIN = ir.Storage(provenance=("lower_graph: a tensor of the entry starts as global.workspace",))
+_ORIGIN = "lower_graph: a tensor of the entry starts as global.workspace"
 
 
 def lower_graph(module: ir.Module, target: Target) -> ir.Module:
@@ -129,11 +129,10 @@ class _Lowering:
 
     def _entry(self, lowered: list[tuple[Group, LoweredKernel]]) -> ir.PrimFunc:
         inputs = tuple(
-            ir.BufferParameter(_caller_buffer(value.name, value.type), ir.Access.READ)
-            for value in self.function.parameters
+            _parameter(value.name, value.type, ir.Access.READ) for value in self.function.parameters
         )
         outputs = tuple(
-            ir.BufferParameter(_caller_buffer(self.fused.root(name), self.types[name]), ir.Access.WRITE)
+            _parameter(self.fused.root(name), self.types[name], ir.Access.WRITE)
             for name in self.function.results
         )
         scalars = tuple(ir.ScalarParameter(ir.Var(symbol.name, ir.DType.I32)) for symbol in self.symbols)
@@ -142,7 +141,9 @@ class _Lowering:
         for group, kernel in lowered:
             name = group.output.name
             if name not in buffers:
-                buffers[name] = body.allocate(_workspace_buffer(name, group.output.type), _ORIGIN)
+                type_ = group.output.type
+                buffer = ir.Buffer(name, type_.shape, type_.dtype, TENSOR_ALIGNMENT)
+                buffers[name] = body.allocate(buffer, _in_workspace(type_))
             arguments = [self._argument(argument, buffers, kernel) for argument in kernel.arguments]
             body.call(
                 kernel.function.name,
@@ -179,17 +180,17 @@ class _Lowering:
     def _constant(self, data: ir.TensorData, name: str) -> ir.ConstantBuffer:
         if data not in self.constant_buffers:
             unique = unique_name(name, self.constant_names)
-            buffer = ir.Buffer(unique, data.shape, data.dtype, ir.GLOBAL, data.dtype.size_bytes)
-            self.constant_buffers[data] = ir.ConstantBuffer(buffer, data)
+            buffer = ir.Buffer(unique, data.shape, data.dtype, data.dtype.size_bytes)
+            self.constant_buffers[data] = ir.ConstantBuffer(buffer, data, ir.Storage(ir.GLOBAL))
         return self.constant_buffers[data]
 
 
-def _caller_buffer(name: str, type_: ir.TensorType) -> ir.Buffer:
-    scope = ir.join_scopes(ir.GLOBAL, type_.place.scope)
-    return ir.Buffer(name, type_.shape, type_.dtype, scope, type_.dtype.size_bytes)
+def _parameter(name: str, type_: ir.TensorType, access: ir.Access) -> ir.BufferParameter:
+    """An input or output, which the caller provides."""
+    buffer = ir.Buffer(name, type_.shape, type_.dtype, type_.dtype.size_bytes)
+    return ir.BufferParameter(buffer, access, scope=ir.join_scopes(ir.GLOBAL, type_.place.scope))
 
 
-def _workspace_buffer(name: str, type_: ir.TensorType) -> ir.Buffer:
+def _in_workspace(type_: ir.TensorType) -> ir.Storage:
     """An intermediate tensor: it starts as `global.workspace`, joined with the scope that placement gave it."""
-    scope = ir.join_scopes(ir.WORKSPACE, type_.place.scope)
-    return ir.Buffer(name, type_.shape, type_.dtype, scope, TENSOR_ALIGNMENT)
+    return ir.Storage(ir.join_scopes(ir.WORKSPACE, type_.place.scope), provenance=(_ORIGIN,))

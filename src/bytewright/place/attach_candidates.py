@@ -14,7 +14,7 @@ from bytewright import ir
 from bytewright.diagnostics import Collector
 from bytewright.ir.analyses.clock import read_clock
 from bytewright.ir.analyses.touch import Touches, constant_touches, reasons_beside
-from bytewright.ir.definitions import Definition, decided, redefined
+from bytewright.ir.definitions import Definition, redefined
 from bytewright.place.candidates import Wanted, candidate_pools, check_memory_of_caller
 from bytewright.target.model import Role, Target
 
@@ -41,18 +41,16 @@ def attach_candidates(module: ir.Module, target: Target) -> ir.Module:
     collector.stop_if_any()
     return replace(
         module,
-        entries=tuple(
-            redefined(e, constants | own) for e, own in zip(module.entries, allocated, strict=True)
-        ),
+        entries=tuple(redefined(e, own) for e, own in zip(module.entries, allocated, strict=True)),
         constant_buffers=tuple(constants.values()),
     )
 
 
 def _of_entry(
     entry: ir.PrimFunc, module: ir.Module, target: Target, collector: Collector
-) -> dict[str, Definition]:
+) -> dict[str, ir.Allocate]:
     """The entry's allocations with their candidates, by name."""
-    found: dict[str, Definition] = {}
+    found: dict[str, ir.Allocate] = {}
     given = {parameter.buffer.name: parameter for parameter in entry.buffer_parameters}
     for live in read_clock(module, target, entry).buffers:
         name = live.buffer.name
@@ -66,7 +64,7 @@ def _of_entry(
 
 def _attached(definition: _Kind, touches: Touches, device: str, target: Target) -> _Kind:
     """The definition with its candidates, and why they are these; unchanged where nothing was narrowed."""
-    before = definition.buffer.scope
+    before = definition.scope
     if ir.lowering_pass(before, target) is not None:
         return definition
     wanted = Wanted(definition, touches)
@@ -83,4 +81,4 @@ def _attached(definition: _Kind, touches: Touches, device: str, target: Target) 
         f"{wanted.scope}, touched by {', '.join(wanted.devices)}: {{{', '.join(pools)}}}",
     )
     lines = (f"attach_candidates: {reason}" for reason in reasons)
-    return decided(definition, scope, definition.storage.narrowed(*lines, candidates=pools))
+    return replace(definition, storage=definition.storage.narrowed(*lines, scope=scope, candidates=pools))

@@ -34,7 +34,7 @@ class Wanted:
     @property
     def scope(self) -> ir.Scope:
         """Its scope; unconstrained, it is the widest that pools of the role are in."""
-        return self.definition.buffer.scope or (ir.WORKSPACE if self.role is Role.WORKSPACE else ir.GLOBAL)
+        return self.definition.scope or (ir.WORKSPACE if self.role is Role.WORKSPACE else ir.GLOBAL)
 
     @property
     def devices(self) -> tuple[str, ...]:

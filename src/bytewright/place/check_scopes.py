@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from bytewright import ir
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.ir.symbols import buffers_of
+from bytewright.ir.definitions import Definition
+from bytewright.ir.walk import definitions
 from bytewright.target.mistake import closest, listing
 from bytewright.target.model import Role, Target
 
@@ -38,8 +39,8 @@ def check_scopes(module: ir.Module, target: Target) -> None:
 def undeclared_tags(module: ir.Module, target: Target) -> dict[str, tuple[str, ...]]:
     """Tags of rank global that the target does not know -> the buffers that carry them, each with its function."""
     found: dict[str, tuple[str, ...]] = {}
-    for place, buffer in placed_buffers(module):
-        scope = buffer.scope
+    for place, definition in placed_definitions(module):
+        scope = definition.scope
         if (
             scope is None
             or scope.rank is not ir.Rank.GLOBAL
@@ -47,14 +48,14 @@ def undeclared_tags(module: ir.Module, target: Target) -> dict[str, tuple[str, .
         ):
             continue
         if target.find_pool(scope.tag) is None and target.scope_tag(scope.tag) is None:
-            names = (*found.get(scope.tag, ()), f"'{buffer.name}' {place}")
+            names = (*found.get(scope.tag, ()), f"'{definition.buffer.name}' {place}")
             found[scope.tag] = tuple(dict.fromkeys(names))
     return found
 
 
-def placed_buffers(module: ir.Module) -> Iterator[tuple[str, ir.Buffer]]:
-    """Every buffer that the module defines or is given, with where that is, in words."""
+def placed_definitions(module: ir.Module) -> Iterator[tuple[str, ir.BufferParameter | Definition]]:
+    """Where the module's buffers are defined, and in words where that is."""
     for function in (*module.kernels, *module.entries):
         place = "of the entry" if function in module.entries else f"of kernel '{function.name}'"
-        yield from ((place, buffer) for buffer in buffers_of(function))
-    yield from (("among the constants", constant.buffer) for constant in module.constant_buffers)
+        yield from ((place, definition) for definition in definitions(function))
+    yield from (("among the constants", constant) for constant in module.constant_buffers)

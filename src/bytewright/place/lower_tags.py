@@ -9,19 +9,19 @@ Bytewright's own; but what is wrong with it is the plug-in's fault, and says so.
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import Any, TypeVar
 
 from bytewright import ir
 from bytewright.diagnostics import CompileError, compile_error
-from bytewright.ir.rewrite import substitute_in_function
-from bytewright.ir.symbols import buffers_of
+from bytewright.ir.definitions import Definition, redefined
 from bytewright.ir.verify.stages import Stage, find_violations
-from bytewright.ir.walk import walk_statements
-from bytewright.place.check_scopes import placed_buffers, undeclared_tags
+from bytewright.ir.walk import allocations
+from bytewright.place.check_scopes import placed_definitions, undeclared_tags
 from bytewright.target.model import Target
 
 GROUP = "bytewright.passes"
 _MOST_NOTES = 10
+_Kind = TypeVar("_Kind", bound=Definition)
 
 
 def lower_tags(module: ir.Module, target: Target) -> ir.Module:
@@ -39,9 +39,9 @@ def lower_tags(module: ir.Module, target: Target) -> ir.Module:
 
 def _tagged(module: ir.Module, target: Target, name: str) -> Iterator[str]:
     """The buffers that a pass has to lower, each with its function."""
-    for place, buffer in placed_buffers(module):
-        if ir.lowering_pass(buffer.scope, target) == name:
-            yield f"'{buffer.name}' {place} has the scope {buffer.scope}"
+    for place, definition in placed_definitions(module):
+        if ir.lowering_pass(definition.scope, target) == name:
+            yield f"'{definition.buffer.name}' {place} has the scope {definition.scope}"
 
 
 def _run(name: str, module: ir.Module, target: Target, tagged: tuple[str, ...]) -> ir.Module:
@@ -132,16 +132,23 @@ def _differs(first: ir.Module, second: ir.Module, what: str) -> bool:
 def _without_tags(module: ir.Module, target: Target, name: str) -> ir.Module:
     """The module as it was, but a pass may give any global scope to what has its tag: it knows what that means."""
 
-    def widen(buffer: ir.Buffer) -> ir.Buffer:
-        return replace(buffer, scope=ir.GLOBAL) if ir.lowering_pass(buffer.scope, target) == name else buffer
+    def widen(scope: ir.Scope | None) -> ir.Scope | None:
+        return ir.GLOBAL if ir.lowering_pass(scope, target) == name else scope
+
+    def widened(definition: _Kind) -> _Kind:
+        return replace(definition, storage=replace(definition.storage, scope=widen(definition.scope)))
 
     def function(primfunc: ir.PrimFunc) -> ir.PrimFunc:
-        views = (s.buffer for s in walk_statements(primfunc.body) if isinstance(s, ir.View))
-        return substitute_in_function(primfunc, {b: widen(b) for b in (*buffers_of(primfunc), *views)})
+        parameters = tuple(
+            replace(p, scope=widen(p.scope)) if isinstance(p, ir.BufferParameter) else p
+            for p in primfunc.parameters
+        )
+        own = {allocation.buffer.name: widened(allocation) for allocation in allocations(primfunc)}
+        return redefined(replace(primfunc, parameters=parameters), own)
 
     return replace(
         module,
         kernels=tuple(map(function, module.kernels)),
         entries=tuple(map(function, module.entries)),
-        constant_buffers=tuple(replace(c, buffer=widen(c.buffer)) for c in module.constant_buffers),
+        constant_buffers=tuple(map(widened, module.constant_buffers)),
     )

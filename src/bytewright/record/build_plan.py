@@ -158,6 +158,7 @@ def _entry_buffers(
     module: ir.Module, timeline: Timeline, steps: tuple[PlannedStep, ...]
 ) -> Iterable[PlannedBuffer]:
     """What the entry allocates or is given, as far as it is used."""
+    given = {parameter.buffer.name: parameter for parameter in module.main.buffer_parameters}
     allocations = {s.buffer.name: s for s in walk_statements(module.main.body) if isinstance(s, ir.Allocate)}
     ports = ir.border_ports(module)
     arenas = set(_arena_of(timeline).values())
@@ -174,9 +175,9 @@ def _entry_buffers(
             role = BufferRole.SCRATCH if name in scratch else BufferRole.TENSOR
         if live.allocation is None:
             place, candidates = Place(PlaceKind.CALLER, ports[name][1].name, None), ()
-            reason, scope = "input or output of the model: the caller provides it", live.buffer.scope
+            reason, scope = "input or output of the model: the caller provides it", given[name].scope
         else:
-            scope, offset = allocations[name].buffer.scope, allocations[name].storage.offset
+            scope, offset = allocations[name].scope, allocations[name].storage.offset
             pool = (scope.pool if scope else None) or ""
             kind = PlaceKind.PLANNED if live.allocation.storage.arena is None else PlaceKind.ARENA
             place = Place(kind, pool, offset)
@@ -230,7 +231,7 @@ def _kernel_buffers(module: ir.Module, target: Target, taken: set[str]) -> Itera
                     live=None,
                     first_step=None,
                     last_step=None,
-                    scope=str(buffer.scope),
+                    scope=str(statement.scope),
                     candidates=(),
                     devices=(kernel.device,),
                     reason="; ".join(statement.storage.provenance),
@@ -244,7 +245,7 @@ def _constants(module: ir.Module, target: Target, timeline: Timeline) -> Iterabl
     for constant in module.constant_buffers:
         buffer = constant.buffer
         first, last = steps[buffer.name]
-        pool = (buffer.scope.pool if buffer.scope else None) or ""
+        pool = (constant.scope.pool if constant.scope else None) or ""
         planned = PlannedBuffer(
             buffer.name,
             BufferRole.PARAMETER,
@@ -254,7 +255,7 @@ def _constants(module: ir.Module, target: Target, timeline: Timeline) -> Iterabl
             (0, timeline.num_ticks),
             first,
             last,
-            str(buffer.scope),
+            str(constant.scope),
             constant.storage.candidates or (),
             tuple(sorted(touch.device for touch in touches[buffer.name])),
             "; ".join(("constant of the model", *constant.storage.provenance)),

@@ -27,8 +27,8 @@ def _content(module: ir.Module, pool: Pool, used_bytes: int) -> bytes:
     placed = [
         (constant.storage.offset, constant.data.content)
         for constant in module.constant_buffers
-        if constant.buffer.scope is not None
-        and constant.buffer.scope.pool == pool.name
+        if constant.scope is not None
+        and constant.scope.pool == pool.name
         and constant.storage.offset is not None
     ]
     has_header = pool.provider is Provider.CALLER

@@ -7,15 +7,14 @@ With the offsets known, each kernel also learns which of its parameters never ov
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TypeVar
 
 from bytewright import ir
-from bytewright.ir.definitions import Definition, decided, redefined
+from bytewright.ir.definitions import Definition, redefined
 from bytewright.ir.walk import allocations, calls
 from bytewright.plan.solution import Placement, Solution
 
 Argument = ir.Region | ir.Expr
-_Kind = TypeVar("_Kind", bound=Definition)
+Planned = Mapping[str, tuple[ir.Scope | None, int, int]]
 
 
 def apply_solution(module: ir.Module, workspace: Solution, parameters: Solution) -> ir.Module:
@@ -23,11 +22,16 @@ def apply_solution(module: ir.Module, workspace: Solution, parameters: Solution)
 
     What the problems did not hold stays as it is: the verifier and code generation refuse it.
     """
-    constants = tuple(_placed(c, parameters.placement_of) for c in module.constant_buffers)
-    placed = {constant.buffer.name: constant for constant in constants}
+    constants = tuple(
+        replace(c, storage=_placed(c, parameters.placement_of)) for c in module.constant_buffers
+    )
     entries = tuple(
         redefined(
-            entry, placed | {a.buffer.name: _placed(a, workspace.placement_of) for a in allocations(entry)}
+            entry,
+            {
+                a.buffer.name: replace(a, storage=_placed(a, workspace.placement_of))
+                for a in allocations(entry)
+            },
         )
         for entry in module.entries
     )
@@ -35,14 +39,13 @@ def apply_solution(module: ir.Module, workspace: Solution, parameters: Solution)
     return replace(module, kernels=kernels, entries=entries, constant_buffers=constants)
 
 
-def _placed(definition: _Kind, placement_of: dict[str, Placement]) -> _Kind:
+def _placed(definition: Definition, placement_of: dict[str, Placement]) -> ir.Storage:
     storage = definition.storage
     placement = placement_of.get(storage.arena or definition.buffer.name)
     if placement is None:
-        return definition
-    if storage.arena is None:
-        storage = storage.narrowed(offset=placement.offset)
-    return decided(definition, ir.pool_scope(placement.pool), storage)
+        return storage
+    offset = placement.offset if storage.arena is None else None
+    return storage.narrowed(scope=ir.pool_scope(placement.pool), offset=offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +53,14 @@ class _Caller:
     """Who calls, with what tells two arguments of its calls apart.
 
     Attributes:
-        offsets: Of an entry's allocations that have one.
+        planned: Where an entry's allocations lie that have an offset, by name: scope, begin and end.
         own: Names of a kernel's arrays.
         parameters: Names of a kernel's buffer parameters.
         noalias: Pairs of them that never overlap.
     """
 
     is_entry: bool
-    offsets: Mapping[str, int]
+    planned: Planned
     own: frozenset[str] = frozenset()
     parameters: frozenset[str] = frozenset()
     noalias: frozenset[frozenset[str]] = frozenset()
@@ -65,7 +68,7 @@ class _Caller:
     def tells_apart(self, first: Argument, second: Argument) -> bool:
         """Whether two arguments never overlap."""
         if self.is_entry:
-            return _disjoint(first, second, self.offsets)
+            return _disjoint(first, second, self.planned)
         return _disjoint_in_kernel(first, second, self)
 
 
@@ -75,7 +78,7 @@ def _with_noalias(
     """The kernels with pairs of parameters of which one at least is written, and which are disjoint at every call."""
     found: dict[str, list[tuple[_Caller, ir.Call]]] = {}
     for entry in entries:
-        _collect_calls(entry, _Caller(True, _offsets(entry)), found)
+        _collect_calls(entry, _Caller(True, _planned(entry)), found)
     known: list[ir.PrimFunc] = []
     for kernel in reversed(kernels):  # callers first: what they know of their parameters goes down
         pairs = _disjoint_pairs(kernel, found.get(kernel.name, []))
@@ -91,8 +94,12 @@ def _collect_calls(
         found.setdefault(call.callee, []).append((caller, call))
 
 
-def _offsets(entry: ir.PrimFunc) -> dict[str, int]:
-    return {a.buffer.name: a.storage.offset for a in allocations(entry) if a.storage.offset is not None}
+def _planned(entry: ir.PrimFunc) -> Planned:
+    return {
+        a.buffer.name: (a.scope, a.storage.offset, a.storage.offset + ir.size_bytes(a.buffer))
+        for a in allocations(entry)
+        if a.storage.offset is not None
+    }
 
 
 def _calling_kernel(kernel: ir.PrimFunc) -> _Caller:
@@ -113,23 +120,18 @@ def _disjoint_pairs(kernel: ir.PrimFunc, calls: list[tuple[_Caller, ir.Call]]) -
     return tuple(pairs)
 
 
-def _disjoint(first: Argument, second: Argument, offset_of: Mapping[str, int]) -> bool:
+def _disjoint(first: Argument, second: Argument, planned: Planned) -> bool:
     if not isinstance(first, ir.Region) or not isinstance(second, ir.Region):
         return True
     if first.buffer.name == second.buffer.name:
         return False
-    if first.buffer.scope != second.buffer.scope:
-        return True
     names = (first.buffer.name, second.buffer.name)
-    if not all(name in offset_of for name in names):
+    if not all(name in planned for name in names):
         # Different tensors of the caller: the interface asks for disjoint ones, and checks it. Or what is requested at
         # run time: from an arena that lives during the call and hands out no byte twice, or from whoever stands in.
         return True
-    first_begin, second_begin = (offset_of[name] for name in names)
-    return (
-        first_begin + ir.size_bytes(first.buffer) <= second_begin
-        or second_begin + ir.size_bytes(second.buffer) <= first_begin
-    )
+    (pool, begin, end), (other_pool, other_begin, other_end) = (planned[name] for name in names)
+    return pool != other_pool or end <= other_begin or other_end <= begin
 
 
 def _disjoint_in_kernel(first: Argument, second: Argument, caller: _Caller) -> bool:

@@ -33,7 +33,7 @@ def build_workspace_problem(module: ir.Module, timeline: Timeline, target: Targe
         for live in timeline.buffers
         if live.allocation is not None
         and live.allocation.storage.arena is None
-        and ir.lowering_pass(live.buffer.scope, target) is None
+        and ir.lowering_pass(live.allocation.scope, target) is None
     )
     return _problem(buffers, target.workspace_pools, target)
 
@@ -97,7 +97,7 @@ def build_parameter_problem(module: ir.Module, target: Target) -> plan.Problem:
     buffers = tuple(
         _buffer(constant, len(constant.data.content), (0, 1), traffic, target)
         for constant in module.constant_buffers
-        if ir.lowering_pass(constant.buffer.scope, target) is None
+        if ir.lowering_pass(constant.scope, target) is None
     )
     return _problem((*headers, *buffers), target.parameter_pools, target)
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from bytewright.c_names import unique_name
 from bytewright.ir.address import has_constant_size, size_bytes
-from bytewright.ir.definitions import decided, redefined
+from bytewright.ir.definitions import redefined
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Allocate, PrimFunc, Seq
@@ -59,21 +59,21 @@ class _Arena:
         names = [request.buffer.name for request in self.requests]
         listed = ", ".join(names[:_MOST_NAMES])
         more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-        buffer = Buffer(self.name, (num_bytes,), DType.I8, self.scope, alignment)
+        buffer = Buffer(self.name, (num_bytes,), DType.I8, alignment)
         reason = (
             f"make_arenas: holds what is requested at run time: {listed}{more}, at most {num_bytes} B at once"
         )
-        return Allocate(buffer, UNDECIDED.narrowed(reason, candidates=self.pools))
+        return Allocate(buffer, UNDECIDED.narrowed(reason, scope=self.scope, candidates=self.pools))
 
     def serve(self, request: Allocate) -> Allocate:
         """A request that knows its arena and may go nowhere else."""
-        scope = join_scopes(request.buffer.scope, self.scope)
+        scope = join_scopes(request.scope, self.scope)
         why = request.storage.on_request
         cause = f", as {why} asks" if why is not None and has_constant_size(request.buffer) else ""
         others = "" if request.storage.candidates == self.pools else f": {{{', '.join(self.pools)}}}"
         reason = f"make_arenas: requested from '{self.name}' around its call{cause}{others}"
-        storage = request.storage.narrowed(reason, candidates=self.pools, arena=self.name)
-        return decided(request, scope, storage)
+        storage = request.storage.narrowed(reason, scope=scope, candidates=self.pools, arena=self.name)
+        return replace(request, storage=storage)
 
 
 def make_arenas(module: Module, target: Target) -> Module:

@@ -17,15 +17,16 @@ Named = Mapping[str, tuple[ir.Buffer, ...]]
 
 def pass_constants(module: ir.Module) -> ir.Module:
     """Returns the module in which no kernel names a constant that it is not given."""
-    constants = {constant.buffer for constant in module.constant_buffers}
+    scope_of = {constant.buffer: constant.scope for constant in module.constant_buffers}
     named: dict[str, tuple[ir.Buffer, ...]] = {}
     kernels: list[ir.PrimFunc] = []
     for kernel in module.kernels:
         body = _with_arguments(kernel.body, named)
         given = {parameter.buffer for parameter in kernel.buffer_parameters}
-        found = tuple(buffer for buffer in free_buffers(body) if buffer in constants and buffer not in given)
+        found = tuple(buffer for buffer in free_buffers(body) if buffer in scope_of and buffer not in given)
         parameters = tuple(
-            ir.BufferParameter(buffer, ir.Access.READ, ir.ParameterRole.PARAMETER) for buffer in found
+            ir.BufferParameter(buffer, ir.Access.READ, ir.ParameterRole.PARAMETER, scope_of[buffer])
+            for buffer in found
         )
         kernels.append(replace(kernel, parameters=(*kernel.parameters, *parameters), body=body))
         if found:

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 
 from bytewright import ir
 from bytewright.diagnostics import Collector, CompileError, compile_error
-from bytewright.ir.definitions import Definition, decided, redefined
+from bytewright.ir.definitions import Definition, redefined
 from bytewright.ir.walk import allocations
 from bytewright.options import Pin
 from bytewright.target.mistake import closest_names
@@ -59,7 +59,7 @@ def pin_buffers(module: ir.Module, target: Target, pins: tuple[Pin, ...]) -> ir.
     return replace(
         module,
         entries=tuple(
-            redefined(entry, {pinned.name: pinned.definition for pinned in (*constants, *own)})
+            redefined(entry, {p.name: p.definition for p in own if isinstance(p.definition, ir.Allocate)})
             for entry, own in zip(module.entries, allocated, strict=True)
         ),
         constant_buffers=changed,
@@ -69,9 +69,9 @@ def pin_buffers(module: ir.Module, target: Target, pins: tuple[Pin, ...]) -> ir.
 def _narrow(pinned: _Pinned, pin: Pin) -> None:
     """Joins one pin with what is known of a buffer: who pins asks for a static plan."""
     buffer, storage, name = pinned.definition.buffer, pinned.definition.storage, pinned.name
-    within = [pool for pool in pin.pools if _join(buffer.scope, pool) is not None]
+    within = [pool for pool in pin.pools if _join(storage.scope, pool) is not None]
     if not within:
-        raise _refused(pin, f"contradicts {pinned.by}: '{name}' has the scope {buffer.scope} already")
+        raise _refused(pin, f"contradicts {pinned.by}: '{name}' has the scope {storage.scope} already")
     _check_candidates(pin, within, pinned)
     left = tuple(pool for pool in within if storage.candidates is None or pool in storage.candidates)
     is_list = len(pin.pools) > 1 or storage.candidates is not None
@@ -86,10 +86,12 @@ def _narrow(pinned: _Pinned, pin: Pin) -> None:
             raise _refused(pin, what, f"--pin '{replace(pin, offset=nearest)}'")
     pinned.by = f"--pin '{pin}'"
     planned = replace(storage, on_request=None).narrowed(
-        f"pin_buffers: {pinned.by}", candidates=left if is_list else None, pinned_offset=pin.offset
+        f"pin_buffers: {pinned.by}",
+        scope=_join(storage.scope, left[0]) if len(left) == 1 else None,
+        candidates=left if is_list else None,
+        pinned_offset=pin.offset,
     )
-    scope = _join(buffer.scope, left[0]) if len(left) == 1 else buffer.scope
-    pinned.definition = decided(pinned.definition, scope, planned)
+    pinned.definition = replace(pinned.definition, storage=planned)
 
 
 def _join(scope: ir.Scope | None, pool: str) -> ir.Scope | None:

@@ -19,20 +19,20 @@ def place_io(module: ir.Module) -> ir.Module:
 
 
 def _allocate_border(entry: ir.PrimFunc) -> ir.PrimFunc:
-    moved = {parameter.buffer: _in_workspace(parameter.buffer) for parameter in entry.buffer_parameters}
+    moved = {parameter.buffer: _aligned(parameter.buffer) for parameter in entry.buffer_parameters}
     renamed = substitute_in_function(entry, moved)
     allocations = tuple(_allocation(parameter) for parameter in renamed.buffer_parameters)
     others = tuple(p for p in renamed.parameters if not isinstance(p, ir.BufferParameter))
     return replace(renamed, parameters=others, body=ir.Seq((*allocations, *renamed.body.statements)))
 
 
-def _in_workspace(buffer: ir.Buffer) -> ir.Buffer:
-    scope = ir.join_scopes(ir.WORKSPACE, buffer.scope)
-    return replace(buffer, scope=scope, alignment=max(IO_ALIGNMENT, buffer.alignment))
+def _aligned(buffer: ir.Buffer) -> ir.Buffer:
+    return replace(buffer, alignment=max(IO_ALIGNMENT, buffer.alignment))
 
 
 def _allocation(parameter: ir.BufferParameter) -> ir.Allocate:
     border = ir.border_of(parameter)
     assert border is not None, "a parameter of the entry is an input or an output"
-    reason = f"place_io: {parameter.buffer.scope}, because inputs and outputs are wanted in the workspace"
-    return ir.Allocate(parameter.buffer, ir.UNDECIDED.narrowed(reason, border=border))
+    scope = ir.join_scopes(ir.WORKSPACE, parameter.scope)
+    reason = f"place_io: {scope}, because inputs and outputs are wanted in the workspace"
+    return ir.Allocate(parameter.buffer, ir.UNDECIDED.narrowed(reason, scope=scope, border=border))

@@ -25,7 +25,7 @@ from bytewright.ir.analyses.bind_symbols import Binding, Known, binding_at, boun
 from bytewright.ir.analyses.body_clock import BodyClock, body_clock
 from bytewright.ir.analyses.stack import StackUse, stack_uses, worst_arrays
 from bytewright.ir.analyses.touch import Touch, Touches, TouchTable
-from bytewright.ir.definitions import decided, redefined
+from bytewright.ir.definitions import redefined
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.walk import allocations, blocks, names_in, walk_statements
 from bytewright.storage.choose_moves import Array, Demand, choose_moves
@@ -73,7 +73,7 @@ def _demand(module: ir.Module, whole: ir.Module, use: StackUse, moved: Collectio
         movable = _movable(before)
         for allocation in worst_arrays(kernel, {array for owner, array in moved if owner == name}):
             array = (name, allocation.buffer.name)
-            if array[1] in movable and allocation.buffer.scope == ir.STACK:
+            if array[1] in movable and allocation.scope == ir.STACK:
                 arrays[array] = ir.size_bytes(allocation.buffer)
             if array in moved:
                 back_bytes += ir.size_bytes(allocation.buffer)
@@ -88,7 +88,7 @@ def _demand(module: ir.Module, whole: ir.Module, use: StackUse, moved: Collectio
 def _movable(kernel: ir.PrimFunc) -> set[str]:
     """Arrays of a kernel that no scope asked to have on the stack, and that are not one for each thread."""
     per_thread = {allocation.buffer.name for allocation in _in_parallel_loops(kernel, ir.Allocate)}
-    return {a.buffer.name for a in allocations(kernel) if a.buffer.scope in (None, ir.GLOBAL)} - per_thread
+    return {a.buffer.name for a in allocations(kernel) if a.scope in (None, ir.GLOBAL)} - per_thread
 
 
 def _reasons(chosen: Sequence[Array], demands: Sequence[Demand]) -> dict[Array, str]:
@@ -175,7 +175,7 @@ def _hoist(
     placed: dict[str, ir.Allocate] = {}
     for allocation in allocations(kernel):
         buffer, storage = allocation.buffer, allocation.storage
-        if ir.lowering_pass(buffer.scope, target) is not None:
+        if ir.lowering_pass(storage.scope, target) is not None:
             continue
         other = next((t for t in touched.get(buffer.name, ()) if t.device != kernel.device), None)
         scope, reason = _decide(allocation, device, kernel, moved.get((kernel.name, buffer.name)), other)
@@ -187,15 +187,15 @@ def _hoist(
                 storage = storage.narrowed(on_request=_USE_BACKEND)
         elif buffer.shape:
             storage = storage.narrowed(f"place_scratch: {reason}")
-        placed[buffer.name] = decided(allocation, scope, storage)
+        placed[buffer.name] = replace(allocation, storage=storage.narrowed(scope=scope))
     kernel = redefined(kernel, placed)
-    scratch = tuple(a for a in placed.values() if not _is_on_stack(a.buffer.scope))
-    return (_given(kernel, [a.buffer for a in scratch]), scratch) if scratch else (kernel, scratch)
+    scratch = tuple(a for a in placed.values() if not _is_on_stack(a.scope))
+    return (_given(kernel, scratch), scratch) if scratch else (kernel, scratch)
 
 
-def _given(kernel: ir.PrimFunc, scratch: Sequence[ir.Buffer]) -> ir.PrimFunc:
+def _given(kernel: ir.PrimFunc, scratch: Sequence[ir.Allocate]) -> ir.PrimFunc:
     """The kernel that is given what it allocated; loops say what of it carries nothing from turn to turn."""
-    given, private = set(scratch), dict[str, list[ir.Buffer]]()
+    given, private = {a.buffer for a in scratch}, dict[str, list[ir.Buffer]]()
     for buffer, loop in _innermost_loops(kernel.body):
         if buffer in given:
             private.setdefault(loop, []).append(buffer)
@@ -207,7 +207,7 @@ def _given(kernel: ir.PrimFunc, scratch: Sequence[ir.Buffer]) -> ir.PrimFunc:
         return () if isinstance(statement, ir.Allocate) and statement.buffer in given else (statement,)
 
     parameters = (
-        ir.BufferParameter(buffer, ir.Access.READ_WRITE, ir.ParameterRole.SCRATCH) for buffer in scratch
+        ir.BufferParameter(a.buffer, ir.Access.READ_WRITE, ir.ParameterRole.SCRATCH, a.scope) for a in scratch
     )
     body = rewrite_sequence(kernel.body, Rewriting(statement=drop))
     return replace(kernel, parameters=(*kernel.parameters, *parameters), body=body)
@@ -251,7 +251,7 @@ def _shared_by_threads(buffer: ir.Buffer, kernel: ir.PrimFunc, reason: str) -> C
 
 def _is_requested(asked: ir.Allocate, device: Device) -> bool:
     """Whether scratch that goes to the workspace is requested at run time: no scope and no list names a pool."""
-    is_plain = asked.buffer.scope in (None, ir.GLOBAL) and asked.storage.candidates is None
+    is_plain = asked.scope in (None, ir.GLOBAL) and asked.storage.candidates is None
     return is_plain and device.use_backend_alloc_workspace
 
 
@@ -263,7 +263,7 @@ def _decide(
     allocation: ir.Allocate, device: Device, kernel: ir.PrimFunc, why_moved: str | None, other: Touch | None
 ) -> tuple[ir.Scope, str]:
     """The scope that says where the buffer goes, and why; `other` is another device that touches it, if any."""
-    buffer, scope = allocation.buffer, allocation.buffer.scope or ir.GLOBAL
+    buffer, scope = allocation.buffer, allocation.scope or ir.GLOBAL
     pools = allocation.storage.candidates
     if scope.rank is ir.Rank.LOCAL:
         return scope, "private to the kernel"
@@ -301,7 +301,7 @@ def _check_locals(module: ir.Module, target: Target) -> None:
         (kernel, allocation.buffer)
         for kernel in module.kernels
         for allocation in allocations(kernel)
-        if allocation.buffer.scope is not None and allocation.buffer.scope.rank is ir.Rank.LOCAL
+        if allocation.scope is not None and allocation.scope.rank is ir.Rank.LOCAL
     ]
     largest: dict[str, int] = {}
     for kernel, buffer in private:
@@ -350,7 +350,7 @@ def _check_stack(
 def _check_entry(entry: ir.PrimFunc) -> None:
     """The entry has no arrays of its own: what it allocates, the planner places in pools."""
     for allocation in allocations(entry):
-        if allocation.buffer.scope == ir.STACK:
+        if allocation.scope == ir.STACK:
             raise _refused(
                 entry,
                 f"'{allocation.buffer.name}' of the entry asks for global.stack, but what the entry allocates is "

@@ -76,7 +76,7 @@ def _in_turn(
 
 def _ask_for_the_same(first: ir.Allocate, second: ir.Allocate) -> bool:
     are_alike = replace(first.buffer, name="") == replace(second.buffer, name="")
-    return are_alike and first.storage.candidates == second.storage.candidates
+    return are_alike and first.scope == second.scope and first.storage.candidates == second.storage.candidates
 
 
 def requests_by_call(entry: ir.PrimFunc, module: ir.Module) -> Iterator[tuple[ir.Call, list[ir.Allocate]]]:

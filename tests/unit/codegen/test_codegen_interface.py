@@ -13,7 +13,7 @@ from bytewright.ir.border import Io
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Allocate, PrimFunc, Seq
-from bytewright.ir.scope import GLOBAL, LOCAL, WORKSPACE, pool_scope
+from bytewright.ir.scope import GLOBAL, LOCAL, WORKSPACE, Scope, pool_scope
 from bytewright.ir.storage import Storage
 from bytewright.ir.types import DType
 from bytewright.options import Options
@@ -48,15 +48,15 @@ def test_an_input_that_is_called_like_a_tensor_of_the_graph(tmp_path: Path) -> N
     assert len({Names("net").offset("ram", name) for name in placed}) == len(placed)
 
 
-def with_allocation(buffer: Buffer) -> Module:
-    return Module("m", entries=(PrimFunc("main", (), Seq((Allocate(buffer),))),))
+def with_allocation(storage: Storage) -> Module:
+    buffer = Buffer("tensor", (4,), DType.I8, 1)
+    return Module("m", entries=(PrimFunc("main", (), Seq((Allocate(buffer, storage),))),))
 
 
 @pytest.mark.parametrize("scope", [None, GLOBAL, WORKSPACE, LOCAL, pool_scope("ram")], ids=str)
-def test_an_allocation_of_the_entry_without_an_offset_is_refused(scope: object) -> None:
-    buffer = Buffer("tensor", (4,), DType.I8, scope, 1)  # type: ignore[arg-type]
+def test_an_allocation_of_the_entry_without_an_offset_is_refused(scope: Scope | None) -> None:
     with pytest.raises(InternalError, match="'tensor' has no offset"):
-        check_places(with_allocation(buffer), PLAN)
+        check_places(with_allocation(Storage(scope)), PLAN)
 
 
 def test_constants_without_an_offset_are_refused(tmp_path: Path) -> None:
@@ -73,8 +73,5 @@ def test_constants_without_an_offset_are_refused(tmp_path: Path) -> None:
 
 def test_storage_that_is_not_the_plans_is_refused() -> None:
     """S17: what the C says of a place is the plan's; a module that says something else is a bug."""
-    storage = Storage(offset=0)
-    buffer = Buffer("tensor", (4,), DType.I8, pool_scope("ram"), 1)
-    module = Module("m", entries=(PrimFunc("main", (), Seq((Allocate(buffer, storage),))),))
     with pytest.raises(InternalError, match=r"storage of 'tensor' .* was not decided"):
-        check_places(module, PLAN)
+        check_places(with_allocation(Storage(pool_scope("ram"), offset=0)), PLAN)

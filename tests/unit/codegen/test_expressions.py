@@ -29,7 +29,7 @@ from bytewright.ir.expr import (
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Access, BufferParameter, PrimFunc, ScalarParameter, Seq, Store
 from bytewright.ir.scalar_functions import EXP
-from bytewright.ir.scope import GLOBAL, LOCAL
+from bytewright.ir.scope import GLOBAL
 from bytewright.ir.types import DType
 from bytewright.record.names import Names
 from support.evaluation import run_primfunc
@@ -42,7 +42,7 @@ NUM_EXPRESSIONS = 250
 
 
 def target(dtype: DType, count: int) -> Buffer:
-    return Buffer(f"to_{dtype.value}", (count,), dtype, GLOBAL, dtype.size_bytes)
+    return Buffer(f"to_{dtype.value}", (count,), dtype, dtype.size_bytes)
 
 
 def function_of(source: Expressions, drawn: dict[DType, list[Valued]]) -> PrimFunc:
@@ -52,8 +52,10 @@ def function_of(source: Expressions, drawn: dict[DType, list[Valued]]) -> PrimFu
         for dtype, values in drawn.items()
         for number, valued in enumerate(values)
     )
-    reads = tuple(BufferParameter(source.buffer(dtype), Access.READ) for dtype in STORED)
-    writes = tuple(BufferParameter(target(dtype, len(drawn[dtype])), Access.WRITE) for dtype in RESULTS)
+    reads = tuple(BufferParameter(source.buffer(dtype), Access.READ, scope=GLOBAL) for dtype in STORED)
+    writes = tuple(
+        BufferParameter(target(dtype, len(drawn[dtype])), Access.WRITE, scope=GLOBAL) for dtype in RESULTS
+    )
     scalars = tuple(ScalarParameter(Var(name, I32)) for name in source.variables)
     return PrimFunc("m_f", (*reads, *writes, *scalars), Seq(stores))
 
@@ -165,18 +167,18 @@ def test_floats_round_trip() -> None:
 
 
 def test_elements() -> None:
-    matrix = Buffer("m", (3, 4), I8, GLOBAL, 1)
-    ring = Buffer("r", (1, 9, 4), I8, GLOBAL, 1, RingRows(1, 3))
-    scalar = Buffer("s", (), I8, LOCAL, 1)
+    matrix = Buffer("m", (3, 4), I8, 1)
+    ring = Buffer("r", (1, 9, 4), I8, 1, RingRows(1, 3))
+    scalar = Buffer("s", (), I8, 1)
     assert c_element(matrix, (X, Y)) == "m[(x * 4) + y]"
     assert c_element(matrix, (const(2), const(1))) == "m[9]"
     assert c_element(ring, (const(0), X, Y)) == "r[(x % 3 * 4) + y]"
     assert c_element(scalar, ()) == "s"
-    assert c_element(Buffer("p", (1,), I8, GLOBAL, 1), (const(0),)) == "p[0]"
+    assert c_element(Buffer("p", (1,), I8, 1), (const(0),)) == "p[0]"
 
 
 def test_truth_values() -> None:
-    in_memory, variable = Buffer("m", (3,), DType.BOOL, GLOBAL, 1), Buffer("v", (), DType.BOOL, LOCAL, 1)
+    in_memory, variable = Buffer("m", (3,), DType.BOOL, 1), Buffer("v", (), DType.BOOL, 1)
     assert c_expression(Load(in_memory, (X,))) == "m[x] != 0"
     assert c_expression(Load(variable, ())) == "v"
     assert c_stored(in_memory, X < Y) == "(uint8_t)((x < y) ? 1 : 0)"

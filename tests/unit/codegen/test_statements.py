@@ -11,11 +11,12 @@ from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.expr import Buffer, RingRows, cast
 from bytewright.ir.prim import Access, CallKind, Seq
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
+from bytewright.ir.storage import Storage
 from bytewright.ir.types import DType
 
 I8, I16, I32 = DType.I8, DType.I16, DType.I32
-SOURCE = Buffer("source", (4, 8), I8, GLOBAL, 1)
-TARGET = Buffer("target", (4, 8), I32, GLOBAL, 4)
+SOURCE = Buffer("source", (4, 8), I8, 1)
+TARGET = Buffer("target", (4, 8), I32, 4)
 
 
 def text(b: BodyBuilder) -> list[str]:
@@ -81,14 +82,14 @@ def test_views_and_blocks() -> None:
 
 def test_arrays_and_calls() -> None:
     b = BodyBuilder()
-    patch = b.allocate(Buffer("patch", (3, 2), I16, LOCAL, 2))
-    stack = b.allocate(Buffer("rows", (4,), I8, STACK, 1))
+    patch = b.allocate(Buffer("patch", (3, 2), I16, 2), Storage(LOCAL))
+    stack = b.allocate(Buffer("rows", (4,), I8, 1), Storage(STACK))
     b.call("m_f", region(patch), region(stack, 2), region(SOURCE, 1, 1), 9)
     assert text(b) == ["int16_t patch[6];", "int8_t rows[4];", "m_f(patch, rows + 2, source + 9, 9);"]
 
 
 def test_regions() -> None:
-    ring = Buffer("ring", (9, 4), I8, GLOBAL, 1, RingRows(0, 3))
+    ring = Buffer("ring", (9, 4), I8, 1, RingRows(0, 3))
     statements = StatementWriter(Writer())
     assert statements.region(region(SOURCE), Access.READ) == "source"
     assert statements.region(region(ring, 7, 2), Access.READ) == "ring + 6"
@@ -102,7 +103,7 @@ def test_regions() -> None:
 def test_storage_that_nobody_decided_has_no_text(scope: Scope | None) -> None:
     """S17: an allocation inside a kernel that is neither private nor on the stack never reaches C."""
     b = BodyBuilder()
-    b.allocate(Buffer("scratch", (16,), I8, scope, 1))
+    b.allocate(Buffer("scratch", (16,), I8, 1), Storage(scope))
     with pytest.raises(InternalError, match=r"storage of 'scratch' .* was not decided"):
         text(b)
 

@@ -18,10 +18,12 @@ from bytewright.ir.types import DType, Extent, Symbol
 
 ROWS = Symbol("rows", 1, 8)
 MINE = Symbol("mine", 2, 6)
-DATA = Buffer("data", (ROWS, 3), DType.I8, GLOBAL, 1)
+DATA = Buffer("data", (ROWS, 3), DType.I8, 1)
 ROWS_V, MINE_V, OTHER_V = (Var(name, DType.I32) for name in ("rows", "mine", "other"))
-CALLEE = PrimFunc("k", (ScalarParameter(ROWS_V), BufferParameter(DATA, Access.READ)), BodyBuilder().finish())
-GIVEN = Buffer("given", (MINE, 3), DType.I8, GLOBAL, 1)
+CALLEE = PrimFunc(
+    "k", (ScalarParameter(ROWS_V), BufferParameter(DATA, Access.READ, scope=GLOBAL)), BodyBuilder().finish()
+)
+GIVEN = Buffer("given", (MINE, 3), DType.I8, 1)
 
 
 def caller(argument: Expr) -> tuple[PrimFunc, Call]:
@@ -29,7 +31,11 @@ def caller(argument: Expr) -> tuple[PrimFunc, Call]:
     body = BodyBuilder()
     with body.for_("i", 2, 5):
         body.emit(call)
-    parameters = (BufferParameter(GIVEN, Access.READ), ScalarParameter(MINE_V), ScalarParameter(OTHER_V))
+    parameters = (
+        BufferParameter(GIVEN, Access.READ, scope=GLOBAL),
+        ScalarParameter(MINE_V),
+        ScalarParameter(OTHER_V),
+    )
     return PrimFunc("main", parameters, body.finish()), call
 
 

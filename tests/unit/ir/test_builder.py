@@ -14,7 +14,7 @@ from bytewright.ir.scope import LOCAL, WORKSPACE
 from bytewright.ir.storage import Storage
 from bytewright.ir.types import DType
 
-A = Buffer("a", (4, 8), DType.I32, WORKSPACE, 4)
+A = Buffer("a", (4, 8), DType.I32, 4)
 
 
 def test_loop_with_store_becomes_for():
@@ -64,9 +64,9 @@ def test_scalar_is_a_local_buffer_without_axes():
     b = BodyBuilder()
     accumulator = b.scalar("acc", DType.I64, init=7)
     b.add_to(accumulator, (), 5)
-    assert accumulator == Buffer("acc", (), DType.I64, LOCAL, 8)
+    assert accumulator == Buffer("acc", (), DType.I64, 8)
     assert b.finish().statements == (
-        Allocate(accumulator),
+        Allocate(accumulator, Storage(LOCAL)),
         Store(accumulator, (), Const(7, DType.I64)),
         Store(accumulator, (), Load(accumulator, ()) + 5),
     )
@@ -74,20 +74,19 @@ def test_scalar_is_a_local_buffer_without_axes():
 
 def test_allocate_renames_and_keeps_what_is_decided():
     b = BodyBuilder(reserved=("a",))
-    got = b.allocate(A, Storage(candidates=("sram",), offset=16))
+    got = b.allocate(A, Storage(WORKSPACE, candidates=("sram",), offset=16))
     assert got == replace(A, name="a_1")
-    assert b.finish().statements == (Allocate(got, Storage(candidates=("sram",), offset=16)),)
+    assert b.finish().statements == (Allocate(got, Storage(WORKSPACE, candidates=("sram",), offset=16)),)
 
 
-def test_view_takes_scope_of_source_and_folds_its_condition():
+def test_view_folds_its_condition():
     b = BodyBuilder()
-    other = Buffer("zeros", (8,), DType.I32, WORKSPACE, 4)
+    other = Buffer("zeros", (8,), DType.I32, 4)
     row = b.view("row", region(A, 2, 0), DType.I32, 8)
     folded = b.view("tap", region(A, 2, 0), DType.I32, 8, FALSE, region(other))
     x = b.let("x", 3)
     chosen = b.view("tap", region(A, 2, 0), DType.I32, 8, x < 4, region(other))
     source = Region(A, (const(2), const(0)))
-    assert row.scope == WORKSPACE
     assert b.finish().statements == (
         View(row, source),
         View(folded, Region(other)),

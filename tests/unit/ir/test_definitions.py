@@ -1,4 +1,4 @@
-"""Other definitions in the place of those there are: uses and views follow, and no scope gets wider."""
+"""Other definitions in the place of those there are: uses and views name them, and no scope gets wider."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from dataclasses import replace
 import pytest
 
 from bytewright.diagnostics import InternalError
-from bytewright.ir.definitions import decided, redefined
+from bytewright.ir.definitions import redefined
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
-from bytewright.ir.storage import UNDECIDED
+from bytewright.ir.storage import Storage
 from bytewright.ir.text.print_prim import print_primfunc
 from bytewright.ir.walk import allocations
-from support.ir_programs import CONSTANT, parsed, text_of
 from support.parsing import parse_primfunc
 
 KERNEL = """kernel k(
@@ -29,31 +28,20 @@ KERNEL = """kernel k(
 }"""
 
 
-def test_uses_and_views_have_what_the_definition_says() -> None:
+def test_views_are_where_the_definition_says() -> None:
     kernel = parse_primfunc(KERNEL.replace("SCOPE", "global"))
     (a,) = allocations(kernel)
-    narrowed = decided(a, WORKSPACE, a.storage)
+    narrowed = replace(a, storage=a.storage.narrowed(scope=WORKSPACE))
     after = redefined(kernel, {"a": narrowed, "x": narrowed})
     assert print_primfunc(after) == KERNEL.replace("SCOPE", "global.workspace")
     assert redefined(kernel, {}) == kernel
 
 
-def test_uses_of_constants_follow_too() -> None:
-    module = parsed(text_of("call_extern m_halve(&w, &y)", constants=CONSTANT))
-    (constant,) = module.constant_buffers
-    placed = decided(constant, pool_scope("flash"), constant.storage.narrowed("why", offset=8))
-    (call,) = redefined(module.main, {"w": placed}).body.statements
-    assert placed.storage.offset == 8
-    assert call == replace(
-        call, arguments=(replace(call.arguments[0], buffer=placed.buffer), call.arguments[1])
-    )
-
-
-@pytest.mark.parametrize("scope", [None, GLOBAL, WORKSPACE, STACK, LOCAL, pool_scope("other")])
-def test_no_scope_gets_wider(scope: Scope | None) -> None:
-    (a,) = allocations(parse_primfunc(KERNEL.replace("SCOPE", "global.ram")))
+@pytest.mark.parametrize("scope", [GLOBAL, WORKSPACE, STACK, LOCAL, pool_scope("other")])
+def test_no_scope_gets_wider(scope: Scope) -> None:
+    ram = Storage(pool_scope("ram"))
     with pytest.raises(
-        InternalError, match=r"'a' of scope 'global.ram' cannot get .*: a pass may only narrow"
+        InternalError, match=f"scope 'global.ram' cannot become '{scope}': a pass may only narrow"
     ):
-        decided(a, scope, UNDECIDED)
-    assert decided(a, pool_scope("ram"), a.storage) == a
+        ram.narrowed(scope=scope)
+    assert ram.narrowed(scope=pool_scope("ram")) == ram

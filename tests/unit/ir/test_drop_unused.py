@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
+
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.drop_unused import drop_unused
 from bytewright.ir.expr import Buffer
 from bytewright.ir.prim import Seq
-from bytewright.ir.scope import GLOBAL
 from bytewright.ir.text.print_prim import format_statement
 from bytewright.ir.types import DType
 from bytewright.ir.walk import walk_statements
 
 I32 = DType.I32
-SOURCE = Buffer("source", (4,), I32, GLOBAL, 4)
-TARGET = Buffer("target", (4,), I32, GLOBAL, 4)
+SOURCE = Buffer("source", (4,), I32, 4)
+TARGET = Buffer("target", (4,), I32, 4)
 
 
 def kept(b: BodyBuilder) -> list[str]:
     """What stands in the body afterwards, one line a statement."""
     body = drop_unused(b.finish())
     assert drop_unused(body) == body
-    return [format_statement(s) for s in walk_statements(body) if not isinstance(s, Seq)]
+    return [format_statement(s, ChainMap()) for s in walk_statements(body) if not isinstance(s, Seq)]
 
 
 def test_a_sum_that_nobody_reads_goes_with_its_loop_and_its_names() -> None:

@@ -74,9 +74,9 @@ I8_SPACE = [(DType.I8, low) for low in range(-128, 128)]
 
 def conv_3x3(unrolled: bool) -> PrimFunc:
     """A padded 3x3 convolution, int8 to int32, with the accumulators in scalars."""
-    source = Buffer("source", (8, 8, 8), DType.I8, WORKSPACE)
+    source = Buffer("source", (8, 8, 8), DType.I8)
     weights = Buffer("weights", (8, 3, 3, 8), DType.I8)
-    target = Buffer("target", (8, 8, 8), DType.I32, WORKSPACE, 4)
+    target = Buffer("target", (8, 8, 8), DType.I32, 4)
     kind = LoopKind.UNROLLED if unrolled else LoopKind.SERIAL
     b = BodyBuilder()
     with b.for_("y", 0, 8) as y, b.for_("x", 0, 8) as x, b.for_("o", 0, 8) as o:
@@ -93,9 +93,9 @@ def conv_3x3(unrolled: bool) -> PrimFunc:
     return PrimFunc(
         "conv",
         (
-            BufferParameter(source, Access.READ),
+            BufferParameter(source, Access.READ, scope=WORKSPACE),
             BufferParameter(weights, Access.READ, ParameterRole.PARAMETER),
-            BufferParameter(target, Access.WRITE),
+            BufferParameter(target, Access.WRITE, scope=WORKSPACE),
         ),
         expand_unrolled(b.finish()),
     )
@@ -290,7 +290,7 @@ def test_index_outside_its_axis_is_refused_even_inside_the_buffer(index: tuple[i
 def test_read_of_memory_that_nothing_wrote_is_refused(shape: tuple[int, ...]):
     out = Buffer("out", (1,), DType.I32)
     b = BodyBuilder()
-    scratch = b.allocate(Buffer("scratch", shape, DType.I32, LOCAL))
+    scratch = b.allocate(Buffer("scratch", shape, DType.I32), Storage(LOCAL))
     indices = tuple(1 for _ in shape)
     b.store(out, 0, load(scratch, *indices) if shape else Load(scratch, ()))
     with pytest.raises(InternalError, match="of 'scratch' is read before it is written"):
@@ -301,7 +301,7 @@ def test_allocation_in_a_loop_starts_unwritten_each_time():
     out = Buffer("out", (2,), DType.I32)
     b = BodyBuilder()
     with b.for_("i", 0, 2) as i:
-        scratch = b.allocate(Buffer("scratch", (1,), DType.I32, LOCAL))
+        scratch = b.allocate(Buffer("scratch", (1,), DType.I32), Storage(LOCAL))
         with b.if_(i < 1):
             b.store(scratch, 0, 7)
         b.store(out, i, load(scratch, 0))
@@ -351,12 +351,17 @@ def add_rows() -> PrimFunc:
 
 
 def test_calls_pass_regions_as_pointers():
-    source, target = Buffer("x", (3, 4), DType.I32, WORKSPACE), Buffer("y", (3, 4), DType.I32, WORKSPACE)
+    source, target = Buffer("x", (3, 4), DType.I32), Buffer("y", (3, 4), DType.I32)
     b = BodyBuilder()
     with b.for_("r", 0, 3) as r:
         b.call("add", region(source, r, 0), r * 100, region(target, 2 - r, 0))
     main = PrimFunc(
-        "main", (BufferParameter(source, Access.READ), BufferParameter(target, Access.WRITE)), b.finish()
+        "main",
+        (
+            BufferParameter(source, Access.READ, scope=WORKSPACE),
+            BufferParameter(target, Access.WRITE, scope=WORKSPACE),
+        ),
+        b.finish(),
     )
     evaluator = Evaluator(Module("m", kernels=(add_rows(),), entries=(main,)))
     x = np.arange(12, dtype=np.int32).reshape(3, 4)
@@ -434,9 +439,9 @@ def test_what_another_buffer_wrote_over_is_not_read():
 
     def run(second_offset: int) -> list[int]:
         b = BodyBuilder()
-        first = b.allocate(Buffer("first", (2,), DType.I32, pool_scope("sram")), Storage(offset=0))
+        first = b.allocate(Buffer("first", (2,), DType.I32), Storage(pool_scope("sram"), offset=0))
         second = b.allocate(
-            Buffer("second", (2,), DType.I32, pool_scope("sram")), Storage(offset=second_offset)
+            Buffer("second", (2,), DType.I32), Storage(pool_scope("sram"), offset=second_offset)
         )
         for index in range(2):
             b.store(first, index, 5)

@@ -51,7 +51,7 @@ def test_the_page_names_nothing_that_does_not_exist():
 
 
 def test_every_key_of_storage_stands_on_the_page():
-    full = storage.Storage((), 0, 0, "", "", storage.Border.INPUT, ("",))
+    full = storage.Storage(None, (), 0, 0, "", "", storage.Border.INPUT, ("",))
     keys = re.findall(r"^- `(\w+)`", PAGE.partition("`Storage`")[2].partition("`Const`")[0], re.MULTILINE)
     assert sorted(keys) == sorted(key for key, _ in storage.to_annotations(full))
 

@@ -25,7 +25,7 @@ from bytewright.ir.prim import (
     Seq,
     Store,
 )
-from bytewright.ir.scope import GLOBAL, WORKSPACE, pool_scope
+from bytewright.ir.scope import GLOBAL, pool_scope
 from bytewright.ir.storage import Storage
 from bytewright.ir.text.notation import format_value, wrapped
 from bytewright.ir.text.print_graph import print_function
@@ -38,7 +38,7 @@ from support.ir_strategies import OPERATIONS, Plain, expressions, modules, primf
 from support.parsing import parse_expression, parse_module, parse_primfunc
 
 X, Y, B = Var("x", DType.I32), Var("y", DType.I32), Var("b", DType.BOOL)
-A = Buffer("a", (4, 8), DType.I8, WORKSPACE)
+A = Buffer("a", (4, 8), DType.I8)
 relaxed = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -104,7 +104,7 @@ def mixed_module() -> Module:
     node = Node(Plain(), ("x", "weights"), (Value("conv_1", placed),), where)
     quantized = Value("x", TensorType((1, 8), DType.I8), Quantization(0.5, -3))
     function = Function("graph", (quantized,), (node,), ("conv_1",))
-    source, target = Buffer("source", (8,), DType.I8, GLOBAL), Buffer("target", (8,), DType.I8, GLOBAL, 4)
+    source, target = Buffer("source", (8,), DType.I8), Buffer("target", (8,), DType.I8, 4)
     rows = Var("rows", DType.I32)
     b = BodyBuilder(("source", "target", "rows"))
     with b.for_("i", 0, rows, LoopKind.UNROLLED) as i:
@@ -116,17 +116,17 @@ def mixed_module() -> Module:
     kernel = PrimFunc(
         "copy",
         (
-            BufferParameter(source, Access.READ, ParameterRole.PARAMETER),
+            BufferParameter(source, Access.READ, ParameterRole.PARAMETER, scope=GLOBAL),
             ScalarParameter(rows),
-            BufferParameter(target, Access.WRITE),
+            BufferParameter(target, Access.WRITE, scope=GLOBAL),
         ),
         b.finish(),
         noalias=(("source", "target"),),
         where=where,
     )
-    table = Buffer("conv/weights", (8,), DType.I8, pool_scope("flash"))
+    table = Buffer("conv/weights", (8,), DType.I8)
     b = BodyBuilder()
-    result = b.allocate(Buffer("conv_1", (8,), DType.I8, pool_scope("sram"), 16), Storage(offset=64))
+    result = b.allocate(Buffer("conv_1", (8,), DType.I8, 16), Storage(pool_scope("sram"), offset=64))
     b.call("copy", region(table), 8, region(result), operators=("3 (CONV_2D)",), where=where)
     return Module(
         "m",
@@ -134,7 +134,7 @@ def mixed_module() -> Module:
         constants=(Constant("weights", weights),),
         kernels=(kernel,),
         entries=(PrimFunc("main", (), b.finish()),),
-        constant_buffers=(ConstantBuffer(table, weights),),
+        constant_buffers=(ConstantBuffer(table, weights, Storage(pool_scope("flash"))),),
         inputs=(Port("x", TensorType((1, 8), DType.I8), Quantization(0.5, -3)),),
     )
 
@@ -271,11 +271,14 @@ def test_attributes_of_unknown_kinds_are_refused():
 
 def test_a_block_after_a_statement_is_not_taken_for_its_attributes():
     """Braces follow a call or an allocation in both cases."""
-    inner = Buffer("s", (2,), DType.I8, GLOBAL)
-    stores = (Store(inner, (const(0),), const(1, DType.I8)), Allocate(Buffer("t", (2,), DType.I8, GLOBAL)))
+    inner = Buffer("s", (2,), DType.I8)
+    stores = (
+        Store(inner, (const(0),), const(1, DType.I8)),
+        Allocate(Buffer("t", (2,), DType.I8), Storage(GLOBAL)),
+    )
     blocks = [Seq(()), Seq((Seq(()),)), *(Seq((store,)) for store in stores), Seq((Call("f", ()),))]
     for block in blocks:
         for before in (Call("g", ()), Call("g", (), operators=("0 (ADD)",))):
-            body = Seq((Allocate(inner), block, before, block, before))
+            body = Seq((Allocate(inner, Storage(GLOBAL)), block, before, block, before))
             module = Module("m", kernels=(PrimFunc("k", (), body),))
             assert parse_module(print_module(module), {}, {}) == module

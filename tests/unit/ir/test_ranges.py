@@ -16,7 +16,7 @@ from bytewright.ir.scope import GLOBAL
 from bytewright.ir.types import DType, Symbol
 
 N, M = Var("n", DType.I32), Var("m", DType.I32)
-DATA = Buffer("data", (Symbol("n", 2, 5),), DType.I32, GLOBAL, 4)
+DATA = Buffer("data", (Symbol("n", 2, 5),), DType.I32, 4)
 
 
 def test_symbols_loops_and_names_have_ranges_and_other_parameters_none() -> None:
@@ -29,7 +29,7 @@ def test_symbols_loops_and_names_have_ranges_and_other_parameters_none() -> None
         pass
     function = PrimFunc(
         "k",
-        (BufferParameter(DATA, Access.READ), ScalarParameter(N), ScalarParameter(M)),
+        (BufferParameter(DATA, Access.READ, scope=GLOBAL), ScalarParameter(N), ScalarParameter(M)),
         body.finish(),
     )
     assert ranges_of(function) == {"n": (2, 5), "i": (1, 4), "next": (2, 5)}

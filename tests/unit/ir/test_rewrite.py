@@ -42,12 +42,12 @@ from bytewright.ir.rewrite import (
     substitute_in_function,
 )
 from bytewright.ir.scalar_functions import EXP
-from bytewright.ir.scope import LOCAL, WORKSPACE
+from bytewright.ir.scope import WORKSPACE
 from bytewright.ir.types import DType
 from bytewright.ir.walk import walk_statements
 
-A = Buffer("a", (4, 8), DType.I32, WORKSPACE, 4)
-B = Buffer("b", (4, 8), DType.I32, WORKSPACE, 4)
+A = Buffer("a", (4, 8), DType.I32, 4)
+B = Buffer("b", (4, 8), DType.I32, 4)
 X = Var("x", DType.I32)
 Y = Var("y", DType.I32)
 
@@ -94,7 +94,7 @@ def test_constant_conditions_resolve():
     with b.else_():
         b.store(A, (0, 0), 2)
     b.view("v", region(A, X, 0), DType.I32, 8, X < 2, region(B))
-    view = Buffer("v", (8,), DType.I32, WORKSPACE, 4)
+    view = Buffer("v", (8,), DType.I32, 4)
     zero = const(0)
     assert substitute(b.finish(), {X: const(3)}).statements == (
         Seq((Store(A, (zero, zero), const(2)),)),
@@ -118,8 +118,12 @@ def test_statement_rewriting_can_remove_and_multiply():
 
 
 def test_substitute_in_function_reaches_parameters():
-    function = PrimFunc("f", (BufferParameter(A, Access.WRITE),), Seq((Store(A, (X, X), X),)))
-    expected = PrimFunc("f", (BufferParameter(B, Access.WRITE),), Seq((Store(B, (X, X), X),)))
+    function = PrimFunc(
+        "f", (BufferParameter(A, Access.WRITE, scope=WORKSPACE),), Seq((Store(A, (X, X), X),))
+    )
+    expected = PrimFunc(
+        "f", (BufferParameter(B, Access.WRITE, scope=WORKSPACE),), Seq((Store(B, (X, X), X),))
+    )
     assert substitute_in_function(function, {A: B}) == expected
 
 
@@ -148,7 +152,7 @@ def test_unrolled_definitions_get_names_of_their_own_in_blocks_of_their_own():
         if isinstance(s, Let | Allocate)
     ]
     assert names == ["t_0", "t_0_1", "s_0", "t_1", "s_1_1"]
-    renamed = Buffer("s_1_1", (), DType.I32, LOCAL, 4)
+    renamed = Buffer("s_1_1", (), DType.I32, 4)
     assert second.statements[-1] == Store(renamed, (), Var("t_1", DType.I32))
 
 

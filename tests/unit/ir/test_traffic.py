@@ -13,22 +13,24 @@ I32 = DType.I32
 
 
 def _entry(kernel: PrimFunc, *arguments: object) -> dict[str, Traffic]:
-    x, y = Buffer("x", (8, 4), I32, GLOBAL), Buffer("y", (8, 4), I32, GLOBAL)
+    x, y = Buffer("x", (8, 4), I32), Buffer("y", (8, 4), I32)
     body = BodyBuilder(("x", "y"))
     body.call(kernel.name, region(x), region(y), *arguments)
     main = PrimFunc(
-        "main", (BufferParameter(x, Access.READ), BufferParameter(y, Access.WRITE)), body.finish()
+        "main",
+        (BufferParameter(x, Access.READ, scope=GLOBAL), BufferParameter(y, Access.WRITE, scope=GLOBAL)),
+        body.finish(),
     )
     return entry_traffic(main, {kernel.name: kernel})
 
 
 def _kernel(write, *scalars: Var) -> PrimFunc:
-    source, result = Buffer("source", (8, 4), I32, GLOBAL), Buffer("result", (8, 4), I32, GLOBAL)
+    source, result = Buffer("source", (8, 4), I32), Buffer("result", (8, 4), I32)
     body = BodyBuilder(("source", "result", *(scalar.name for scalar in scalars)))
     write(body, source, result)
     parameters = (
-        BufferParameter(source, Access.READ),
-        BufferParameter(result, Access.WRITE),
+        BufferParameter(source, Access.READ, scope=GLOBAL),
+        BufferParameter(result, Access.WRITE, scope=GLOBAL),
         *(ScalarParameter(scalar) for scalar in scalars),
     )
     return PrimFunc("kernel", parameters, body.finish())

@@ -81,7 +81,7 @@ lowered-by = "lower_texture"
 SRAM, FLASH = pool_scope("sram"), pool_scope("flash")
 TYPE = TensorType((1, 8), I8)
 ON_CPU = TensorType((1, 8), I8, VirtualDevice("cpu"))
-A = Buffer("a", (4, 8), I32, GLOBAL, 4)
+A = Buffer("a", (4, 8), I32, 4)
 N = Var("n", I32)
 
 
@@ -91,7 +91,7 @@ def texts(module: Module, stage: Stage = Stage.LOWERED, **options: object) -> li
 
 def kernel(*statements: Statement, parameters: tuple[BufferParameter | ScalarParameter, ...] = ()) -> Module:
     """A kernel over `a` (read and written) and `n`."""
-    given = (BufferParameter(A, Access.READ_WRITE), ScalarParameter(N), *parameters)
+    given = (BufferParameter(A, Access.READ_WRITE, scope=GLOBAL), ScalarParameter(N), *parameters)
     return Module("m", kernels=(PrimFunc("k", given, Seq(statements)),))
 
 
@@ -124,25 +124,30 @@ def store(value_: Expr | int = 1, buffer: Buffer = A) -> Store:
 
 def planned_module() -> Module:
     """An entry that calls a kernel, with everything decided."""
-    source, target = Buffer("source", (8,), I8, GLOBAL), Buffer("target", (8,), I8, WORKSPACE)
+    source, target = Buffer("source", (8,), I8), Buffer("target", (8,), I8)
     b = BodyBuilder(("source", "target"))
     with b.for_("i", 0, 8) as i:
         b.store(target, i, load(source, i))
     copy = PrimFunc(
-        "copy", (BufferParameter(source, Access.READ), BufferParameter(target, Access.WRITE)), b.finish()
+        "copy",
+        (
+            BufferParameter(source, Access.READ, scope=GLOBAL),
+            BufferParameter(target, Access.WRITE, scope=WORKSPACE),
+        ),
+        b.finish(),
     )
     data = TensorData.from_array(np.arange(8), I8)
-    table = Buffer("table", (8,), I8, FLASH, 4)
+    table = Buffer("table", (8,), I8, 4)
     b = BodyBuilder()
-    x = b.allocate(Buffer("x", (1, 8), I8, SRAM, 16), Storage(offset=32))
-    b.allocate(Buffer("small", (4,), I32, STACK, 4))
+    x = b.allocate(Buffer("x", (1, 8), I8, 16), Storage(SRAM, offset=32))
+    b.allocate(Buffer("small", (4,), I32, 4), Storage(STACK))
     b.call("copy", region(table), region(x))
     main = PrimFunc("main", (), b.finish())
     return Module(
         "m",
         kernels=(copy,),
         entries=(main,),
-        constant_buffers=(ConstantBuffer(table, data, Storage(offset=8)),),
+        constant_buffers=(ConstantBuffer(table, data, Storage(FLASH, offset=8)),),
     )
 
 
@@ -180,7 +185,7 @@ def test_every_value_has_a_device_once_placed():
 @pytest.mark.parametrize("scope", [None, GLOBAL, WORKSPACE])
 @pytest.mark.parametrize("make", [entry, kernel])
 def test_storage_is_decided_once_stored(scope: Scope | None, make: Callable[..., Module]):
-    module = make(Allocate(Buffer("b", (4,), I8, scope)))
+    module = make(Allocate(Buffer("b", (4,), I8), Storage(scope)))
     assert texts(module, Stage.LOWERED) == []
     for stage in (Stage.STORED, Stage.PLANNED):
         assert f"storage of 'b' is undecided: scope '{scope}'" in texts(module, stage)
@@ -188,7 +193,7 @@ def test_storage_is_decided_once_stored(scope: Scope | None, make: Callable[...,
 
 @pytest.mark.parametrize("scope", [None, GLOBAL, WORKSPACE])
 def test_the_planner_chooses_for_the_entry_alone_and_among_candidates(scope: Scope | None):
-    allocation = Allocate(Buffer("b", (4,), I8, scope), Storage(candidates=("sram",)))
+    allocation = Allocate(Buffer("b", (4,), I8), Storage(scope, candidates=("sram",)))
     undecided = f"storage of 'b' is undecided: scope '{scope}'"
     assert texts(entry(allocation), Stage.STORED) == []
     assert texts(kernel(allocation), Stage.STORED) == [undecided]
@@ -197,11 +202,11 @@ def test_the_planner_chooses_for_the_entry_alone_and_among_candidates(scope: Sco
 
 def request(arena: str, offset: int | None = None) -> Allocate:
     """Scratch of up to four bytes that is requested at run time."""
-    return Allocate(Buffer("b", (Symbol("n", 1, 4),), I8, SRAM), Storage(arena=arena, offset=offset))
+    return Allocate(Buffer("b", (Symbol("n", 1, 4),), I8), Storage(SRAM, arena=arena, offset=offset))
 
 
 def arena(scope: Scope | None = SRAM, shape: tuple[Extent, ...] = (4,)) -> Allocate:
-    return Allocate(Buffer("heap", shape, I8, scope), Storage(offset=0))
+    return Allocate(Buffer("heap", shape, I8), Storage(scope, offset=0))
 
 
 def test_requests_have_no_offset_once_planned_but_an_arena_in_their_pool():
@@ -242,8 +247,8 @@ def test_kernels_request_nothing():
 
 def test_symbols_are_parameters_of_i32_with_bounds_that_agree():
     def found(*symbols: Symbol) -> list[str]:
-        buffers = [Buffer(f"b{i}", (symbol,), I8, WORKSPACE) for i, symbol in enumerate(symbols)]
-        return texts(kernel(*(Allocate(buffer) for buffer in buffers)))
+        buffers = [Buffer(f"b{i}", (symbol,), I8) for i, symbol in enumerate(symbols)]
+        return texts(kernel(*(Allocate(buffer, Storage(WORKSPACE)) for buffer in buffers)))
 
     assert found(Symbol("n", 1, 4), Symbol("n", 1, 4)) == []
     assert found(Symbol("n", 1, 4), Symbol("n", 1, 5)) == [
@@ -257,44 +262,44 @@ def test_symbols_are_parameters_of_i32_with_bounds_that_agree():
 
 @pytest.mark.parametrize("scope", [SRAM, STACK, LOCAL])
 def test_decided_scopes_pass_once_stored(scope: Scope):
-    assert texts(entry(Allocate(Buffer("b", (4,), I8, scope))), Stage.STORED) == []
+    assert texts(entry(Allocate(Buffer("b", (4,), I8), Storage(scope))), Stage.STORED) == []
 
 
 def test_stack_slots_have_constant_size_once_stored():
-    module = entry(Allocate(Buffer("b", (Symbol("n", 1, 4),), I8, STACK)))
+    module = entry(Allocate(Buffer("b", (Symbol("n", 1, 4),), I8), Storage(STACK)))
     assert texts(module, Stage.STORED) == ["'b' is on the stack, so its size must be constant"]
 
 
 def test_allocations_in_pools_have_offsets_once_planned():
-    missing = entry(Allocate(Buffer("b", (4,), I8, SRAM)))
+    missing = entry(Allocate(Buffer("b", (4,), I8), Storage(SRAM)))
     assert texts(missing, Stage.PLANNED) == ["'b' in pool 'sram' has no pool_offset"]
-    negative = entry(Allocate(Buffer("b", (4,), I8, SRAM), Storage(offset=-4)))
+    negative = entry(Allocate(Buffer("b", (4,), I8), Storage(SRAM, offset=-4)))
     assert texts(negative, Stage.PLANNED) == ["'b' in pool 'sram' has no pool_offset"]
-    dynamic = entry(Allocate(Buffer("b", (Symbol("n", 1, 4),), I8, SRAM)))
+    dynamic = entry(Allocate(Buffer("b", (Symbol("n", 1, 4),), I8), Storage(SRAM)))
     assert texts(dynamic, Stage.PLANNED) == ["'b' in pool 'sram' has no pool_offset"]
 
 
 def test_offsets_are_aligned_and_only_where_they_mean_something():
-    odd = entry(Allocate(Buffer("b", (4,), I8, SRAM, 16), Storage(offset=8)))
+    odd = entry(Allocate(Buffer("b", (4,), I8, 16), Storage(SRAM, offset=8)))
     assert texts(odd, Stage.PLANNED) == ["offset 8 of 'b' is not a multiple of 16"]
-    stack = entry(Allocate(Buffer("b", (4,), I8, STACK), Storage(offset=8)))
+    stack = entry(Allocate(Buffer("b", (4,), I8), Storage(STACK, offset=8)))
     assert texts(stack, Stage.PLANNED) == ["'b' has a pool_offset without being planned in a pool"]
-    early = entry(Allocate(Buffer("b", (4,), I8, SRAM), Storage(offset=8)))
+    early = entry(Allocate(Buffer("b", (4,), I8), Storage(SRAM, offset=8)))
     assert texts(early, Stage.STORED) == ["'b' has a pool_offset before planning"]
 
 
 def test_inputs_and_outputs_are_marked_in_entries_alone():
-    right = Allocate(Buffer("b", (4,), I8, WORKSPACE), Storage(border=Border.OUTPUT))
+    right = Allocate(Buffer("b", (4,), I8), Storage(WORKSPACE, border=Border.OUTPUT))
     assert texts(entry(right), Stage.LOWERED) == []
     assert texts(kernel(right), Stage.LOWERED) == [
         "'b' is an input or output of the model, allocated by a kernel"
     ]
-    wrong = Allocate(Buffer("b", (4,), I8, WORKSPACE), annotations=(("io", "both"),))
+    wrong = Allocate(Buffer("b", (4,), I8), Storage(WORKSPACE), annotations=(("io", "both"),))
     assert texts(entry(wrong), Stage.LOWERED) == ["io of 'b' is 'both', not one of input, output"]
 
 
 def test_kernels_allocate_in_no_pool_once_planned():
-    module = kernel(Allocate(Buffer("b", (4,), I8, SRAM), Storage(offset=0)))
+    module = kernel(Allocate(Buffer("b", (4,), I8), Storage(SRAM, offset=0)))
     assert texts(module, Stage.PLANNED) == [
         "'b' is allocated in pool 'sram' by a kernel; it must be a parameter"
     ]
@@ -304,11 +309,11 @@ def test_constants_have_offsets_exactly_once_planned():
     right = planned_module()
     (constant,) = right.constant_buffers
     assert texts(right, Stage.STORED)[0] == "constant buffer 'table' has an offset before planning"
-    missing = replace(right, constant_buffers=(replace(constant, storage=Storage()),))
+    missing = replace(right, constant_buffers=(replace(constant, storage=Storage(FLASH)),))
     assert "constant buffer 'table' has no offset in a pool: scope 'global.flash', None" in texts(
         missing, Stage.PLANNED
     )
-    odd = replace(right, constant_buffers=(replace(constant, storage=Storage(offset=6)),))
+    odd = replace(right, constant_buffers=(replace(constant, storage=Storage(FLASH, offset=6)),))
     assert texts(odd, Stage.PLANNED) == ["constant buffer 'table': offset 6 is not a multiple of 4"]
 
 
@@ -340,7 +345,7 @@ def test_constant_buffer_names_are_unique_and_not_empty():
     [
         Let(Var("a", I32), const(1)),
         For(Var("n", I32), const(0), const(1), Seq(())),
-        Allocate(Buffer("a", (1,), I8, LOCAL)),
+        Allocate(Buffer("a", (1,), I8), Storage(LOCAL)),
     ],
 )
 def test_names_of_a_function_are_defined_once(second: Statement):
@@ -415,9 +420,8 @@ BAD_EXPRESSIONS: list[tuple[Expr, str]] = [
     (Load(A, (N, const(1.0, F32))), "an index of 'a' is f32"),
     (Load(Buffer("ghost", (), I32), ()), "buffer 'ghost' is not defined here"),
     (
-        Load(replace(A, shape=(8, 8), scope=SRAM, alignment=1), (N, N)),
-        "buffer 'a' is not as it was defined: shape (4, 8), used with (8, 8), "
-        "scope global, used with global.sram, alignment 4, used with 1",
+        Load(replace(A, shape=(8, 8), alignment=1), (N, N)),
+        "buffer 'a' is not as it was defined: shape (4, 8), used with (8, 8), alignment 4, used with 1",
     ),
 ]
 
@@ -462,44 +466,43 @@ BAD_STATEMENTS: list[tuple[Statement, str]] = [
         For(Var("i", I32), const(0), N, Seq(()), LoopKind.UNROLLED),
         "unrolled loop over 'i' has a bound that is not constant",
     ),
-    (Allocate(Buffer("b", (1,), I8, LOCAL, 3)), "'b' has alignment 3, not a power of two"),
-    (Allocate(Buffer("b", (4, 0), I8, LOCAL, 1)), "'b' has no elements: its shape is 4x0"),
+    (Allocate(Buffer("b", (1,), I8, 3), Storage(LOCAL)), "'b' has alignment 3, not a power of two"),
+    (Allocate(Buffer("b", (4, 0), I8, 1), Storage(LOCAL)), "'b' has no elements: its shape is 4x0"),
     (
-        Allocate(Buffer("b", (4,), I8, GLOBAL, 1, RingRows(1, 2))),
+        Allocate(Buffer("b", (4,), I8, 1, RingRows(1, 2)), Storage(GLOBAL)),
         "'b' has a ring of 2 rows on axis 1",
     ),
     (
-        Allocate(Buffer("b", (4,), I8, GLOBAL), annotations=(("x", 1), ("x", 2))),
+        Allocate(Buffer("b", (4,), I8), Storage(GLOBAL), annotations=(("x", 1), ("x", 2))),
         "an annotation of 'b' stands twice",
     ),
     (
-        Allocate(Buffer("b", (4,), I8, LOCAL), Storage(candidates=("sram",))),
+        Allocate(Buffer("b", (4,), I8), Storage(LOCAL, candidates=("sram",))),
         "candidate_memory_pools of 'b' needs rank 'global', not 'local'",
     ),
     (
-        Allocate(Buffer("b", (4,), I8, GLOBAL), annotations=(("candidate_memory_pools", "sram"),)),
+        Allocate(Buffer("b", (4,), I8), Storage(GLOBAL), annotations=(("candidate_memory_pools", "sram"),)),
         "candidate_memory_pools of 'b' is not a list of pools",
     ),
     (
-        Allocate(Buffer("b", (4,), I8, GLOBAL), annotations=(("arena", 3),)),
+        Allocate(Buffer("b", (4,), I8), Storage(GLOBAL), annotations=(("arena", 3),)),
         "arena of 'b' is not a name",
     ),
     (
-        Allocate(Buffer("b", (4,), I8, GLOBAL), annotations=(("pool_offset", "here"),)),
+        Allocate(Buffer("b", (4,), I8), Storage(GLOBAL), annotations=(("pool_offset", "here"),)),
         "pool_offset of 'b' is not a whole number",
     ),
     (
-        Allocate(Buffer("b", (4,), I8, GLOBAL), Storage(candidates=("lake",))),
+        Allocate(Buffer("b", (4,), I8), Storage(GLOBAL, candidates=("lake",))),
         "candidate pool 'lake' of 'b' does not exist in target 'board'",
     ),
     (
-        View(Buffer("v", (4,), I8, GLOBAL), Region(A)),
+        View(Buffer("v", (4,), I8), Region(A)),
         "view 'v' of i8 shows 'a' of i32",
     ),
-    (View(Buffer("v", (33,), I32, GLOBAL), Region(A)), "view 'v' is larger than 'a'"),
-    (View(Buffer("v", (4,), I32, SRAM), Region(A)), "scope of view 'v' 'global.sram' is not 'global' of 'a'"),
+    (View(Buffer("v", (33,), I32), Region(A)), "view 'v' is larger than 'a'"),
     (
-        View(Buffer("v", (4,), I32, GLOBAL), Region(A), N < 1),
+        View(Buffer("v", (4,), I32), Region(A), N < 1),
         "view 'v' needs a condition and an alternative, or neither",
     ),
 ]
@@ -511,16 +514,18 @@ def test_statements_are_consistent(statement: Statement, message: str):
 
 
 def test_views_and_read_parameters_and_constants_are_not_stored_to():
-    view = Buffer("v", (4, 8), I32, GLOBAL)
+    view = Buffer("v", (4, 8), I32)
     assert texts(kernel(View(view, Region(A)), store(buffer=view))) == [
         "'v' is stored to, but only to be read"
     ]
-    read = Buffer("r", (4, 8), I32, GLOBAL)
-    assert texts(kernel(store(buffer=read), parameters=(BufferParameter(read, Access.READ),))) == [
-        "'r' is stored to, but only to be read"
-    ]
+    read = Buffer("r", (4, 8), I32)
+    assert texts(
+        kernel(store(buffer=read), parameters=(BufferParameter(read, Access.READ, scope=GLOBAL),))
+    ) == ["'r' is stored to, but only to be read"]
     data = TensorData.from_array(np.zeros((4, 8)), I32)
-    module = replace(kernel(store(buffer=read)), constant_buffers=(ConstantBuffer(read, data),))
+    module = replace(
+        kernel(store(buffer=read)), constant_buffers=(ConstantBuffer(read, data, Storage(GLOBAL)),)
+    )
     assert texts(module) == ["'r' is stored to, but only to be read"]
 
 
@@ -543,9 +548,9 @@ def test_constants_fill_their_buffers():
 
 
 def test_scopes_and_devices_exist_in_the_target():
-    shared = kernel(Allocate(Buffer("b", (1,), I8, Scope(Rank.SHARED))))
+    shared = kernel(Allocate(Buffer("b", (1,), I8), Storage(Scope(Rank.SHARED))))
     assert texts(shared, target=TARGET) == ["'b': rank 'shared' does not exist on device 'cpu'"]
-    unknown = kernel(Allocate(Buffer("b", (1,), I8, pool_scope("lake"))))
+    unknown = kernel(Allocate(Buffer("b", (1,), I8), Storage(pool_scope("lake"))))
     assert texts(unknown, target=TARGET) == []  # storage refuses it, with help
     assert texts(unknown, Stage.STORED, target=TARGET) == [
         "'b': scope 'global.lake' names neither a pool nor a tag of target 'board'"
@@ -555,7 +560,7 @@ def test_scopes_and_devices_exist_in_the_target():
 
 
 def test_tags_that_a_pass_lowers_are_gone_once_planned():
-    module = kernel(Allocate(Buffer("b", (Symbol("n", 1, 2),), I8, pool_scope("texture"))))
+    module = kernel(Allocate(Buffer("b", (Symbol("n", 1, 2),), I8), Storage(pool_scope("texture"))))
     assert texts(module, Stage.STORED, target=TARGET) == []
     assert "'b': scope 'global.texture' was left over by pass 'lower_texture'" in texts(
         module, Stage.PLANNED, target=TARGET
@@ -566,11 +571,11 @@ def test_tags_that_a_pass_lowers_are_gone_once_planned():
 
 
 def test_local_memory_is_no_parameter_and_has_constant_size():
-    buffer = Buffer("b", (4,), I8, LOCAL)
-    assert texts(kernel(parameters=(BufferParameter(buffer, Access.READ),))) == [
+    buffer = Buffer("b", (4,), I8)
+    assert texts(kernel(parameters=(BufferParameter(buffer, Access.READ, scope=LOCAL),))) == [
         "'b' is local, so it cannot be a parameter"
     ]
-    assert texts(kernel(Allocate(Buffer("b", (Symbol("n", 1, 4),), I8, LOCAL)))) == [
+    assert texts(kernel(Allocate(Buffer("b", (Symbol("n", 1, 4),), I8), Storage(LOCAL)))) == [
         "'b' is local, so its size must be constant"
     ]
 
@@ -580,21 +585,22 @@ def test_local_memory_is_no_parameter_and_has_constant_size():
 CALLEE = PrimFunc(
     "callee",
     (
-        BufferParameter(Buffer("source", (8,), I8, GLOBAL), Access.READ),
+        BufferParameter(Buffer("source", (8,), I8), Access.READ, scope=GLOBAL),
         ScalarParameter(Var("count", I32)),
-        BufferParameter(Buffer("target", (8,), I8, WORKSPACE), Access.WRITE),
+        BufferParameter(Buffer("target", (8,), I8), Access.WRITE, scope=WORKSPACE),
     ),
     Seq(()),
 )
-X, Y = Buffer("x", (2, 8), I8, WORKSPACE), Buffer("y", (8,), I8, SRAM)
+X, Y = Buffer("x", (2, 8), I8), Buffer("y", (8,), I8)
 
 
 def calling(*arguments: Region | Expr, callee: str = "callee") -> list[str]:
-    local = Buffer("private", (8,), I8, LOCAL)
-    words = Buffer("words", (8,), I32, SRAM)
-    anywhere = Buffer("anywhere", (8,), I8, GLOBAL)
-    allocations = tuple(Allocate(buffer) for buffer in (X, Y, local, words, anywhere))
-    view = View(Buffer("row", (8,), I8, WORKSPACE), Region(X, (const(1), const(0))))
+    local = Buffer("private", (8,), I8)
+    words = Buffer("words", (8,), I32)
+    anywhere = Buffer("anywhere", (8,), I8)
+    scopes = {X: WORKSPACE, Y: SRAM, local: LOCAL, words: SRAM, anywhere: GLOBAL}
+    allocations = tuple(Allocate(buffer, Storage(scope)) for buffer, scope in scopes.items())
+    view = View(Buffer("row", (8,), I8), Region(X, (const(1), const(0))))
     call = Call(callee, arguments)
     return texts(entry(*allocations, view, call, kernels=(CALLEE,)))
 
@@ -609,7 +615,7 @@ BAD_CALLS: list[tuple[tuple[Region | Expr, ...], str]] = [
     ((const(1), const(3), Region(Y)), "an argument of 'callee' is not a buffer"),
     ((Region(X), const(3, DType.I64), Region(Y)), "'count' of 'callee' is i32, the argument is i64"),
     (
-        (Region(Buffer("words", (8,), I32, SRAM)), const(3), Region(Y)),
+        (Region(Buffer("words", (8,), I32)), const(3), Region(Y)),
         "'words' is passed to 'source' of 'callee': i32 is not i8",
     ),
     (
@@ -617,12 +623,12 @@ BAD_CALLS: list[tuple[tuple[Region | Expr, ...], str]] = [
         "'x' is passed to 'source' of 'callee': 7 elements, 8 expected",
     ),
     (
-        (Region(X), const(3), Region(Buffer("anywhere", (8,), I8, GLOBAL))),
+        (Region(X), const(3), Region(Buffer("anywhere", (8,), I8))),
         "'anywhere' is passed to 'target' of 'callee': "
         "scope 'global' does not satisfy scope 'global.workspace'",
     ),
     (
-        (Region(X), const(3), Region(Buffer("row", (8,), I8, WORKSPACE))),
+        (Region(X), const(3), Region(Buffer("row", (8,), I8))),
         "'row' is passed to 'target' of 'callee', which writes it, but it is only to be read",
     ),
 ]
@@ -634,16 +640,18 @@ def test_arguments_match_parameters(arguments: tuple[Region | Expr, ...], messag
 
 
 def test_local_memory_is_passed_to_nothing():
-    local = Region(Buffer("private", (8,), I8, LOCAL))
+    local = Region(Buffer("private", (8,), I8))
     assert calling(local, callee="external") == ["'private' is local and cannot be passed to 'external'"]
     assert "'private' is local and cannot be passed to 'callee'" in calling(local, const(3), Region(Y))
 
 
 def test_constants_go_to_what_only_reads():
-    table = Buffer("table", (8,), I8, SRAM)
+    table = Buffer("table", (8,), I8)
     data = TensorData.from_array(np.zeros(8), I8)
     call = Call("callee", (Region(table), const(1), Region(table)))
-    module = replace(entry(call, kernels=(CALLEE,)), constant_buffers=(ConstantBuffer(table, data),))
+    module = replace(
+        entry(call, kernels=(CALLEE,)), constant_buffers=(ConstantBuffer(table, data, Storage(SRAM)),)
+    )
     assert texts(module) == [
         "'table' is passed to 'target' of 'callee', which writes it, but it is only to be read"
     ]
@@ -651,11 +659,11 @@ def test_constants_go_to_what_only_reads():
 
 def stretching(argument: Expr, shape: tuple[Extent, ...] = (4,)) -> list[str]:
     """What is wrong with a call that passes an extent of 2 to 4, from an entry whose `n` is 1 to 4."""
-    rows = Buffer("rows", (Symbol("count", 2, 4),), I8, GLOBAL)
-    parameters = (BufferParameter(rows, Access.READ), ScalarParameter(Var("count", I32)))
+    rows = Buffer("rows", (Symbol("count", 2, 4),), I8)
+    parameters = (BufferParameter(rows, Access.READ, scope=GLOBAL), ScalarParameter(Var("count", I32)))
     stretched = PrimFunc("stretched", parameters, Seq(()))
-    given = Allocate(Buffer("x", shape, I8, WORKSPACE))
-    open_one = Allocate(Buffer("y", (Symbol("n", 1, 4),), I8, WORKSPACE))
+    given = Allocate(Buffer("x", shape, I8), Storage(WORKSPACE))
+    open_one = Allocate(Buffer("y", (Symbol("n", 1, 4),), I8), Storage(WORKSPACE))
     call = Call("stretched", (Region(given.buffer), argument))
     loop = For(Var("i", I32), const(2), const(5), Seq((call,)))
     return texts(entry(open_one, given, loop, kernels=(stretched,)))
@@ -706,25 +714,22 @@ def changed(before: Module, after: Module, stage: Stage = Stage.LOWERED) -> list
 
 
 def test_scopes_of_buffers_only_shrink():
-    narrow, wide = (entry(Allocate(Buffer("b", (4,), I8, scope))) for scope in (SRAM, WORKSPACE))
+    narrow, wide = (entry(Allocate(Buffer("b", (4,), I8), Storage(scope))) for scope in (SRAM, WORKSPACE))
     assert changed(wide, narrow) == []
     assert changed(narrow, wide) == [
         "pass 'wide' widened the scope of 'b' from 'global.sram' to 'global.workspace'"
     ]
 
 
-def test_scopes_of_parameters_views_and_constants_only_shrink():
+def test_scopes_of_parameters_and_constants_only_shrink():
     def module(scope: Scope) -> Module:
-        a = replace(A, scope=scope)
-        view = View(Buffer("v", (4,), I32, scope), Region(a))
-        f = PrimFunc("k", (BufferParameter(a, Access.READ),), Seq((view,)))
-        table = ConstantBuffer(Buffer("t", (1,), I8, scope), TensorData.from_array(np.zeros(1), I8))
+        f = PrimFunc("k", (BufferParameter(A, Access.READ, scope=scope),), Seq(()))
+        table = ConstantBuffer(Buffer("t", (1,), I8), TensorData.from_array(np.zeros(1), I8), Storage(scope))
         return Module("m", kernels=(f,), constant_buffers=(table,))
 
     assert changed(module(GLOBAL), module(SRAM)) == []
     assert changed(module(SRAM), module(GLOBAL)) == [
-        f"pass 'wide' widened the scope of '{name}' from 'global.sram' to 'global'"
-        for name in ("a", "v", "t")
+        f"pass 'wide' widened the scope of '{name}' from 'global.sram' to 'global'" for name in ("a", "t")
     ]
 
 
@@ -752,7 +757,7 @@ def test_functions_stay_on_their_device():
 
 def test_candidate_pools_only_shrink():
     def module(*pools: str) -> Module:
-        return entry(Allocate(Buffer("b", (4,), I8, GLOBAL), Storage(candidates=pools)))
+        return entry(Allocate(Buffer("b", (4,), I8), Storage(GLOBAL, candidates=pools)))
 
     assert changed(module("sram", "dram"), module("dram")) == []
     assert changed(module("dram"), module("sram", "dram")) == ["pass 'wide' added pool sram to 'b'"]
@@ -761,8 +766,8 @@ def test_candidate_pools_only_shrink():
 def test_lowering_keeps_the_scope_of_a_value():
     placed = replace(TYPE, place=VirtualDevice("cpu", None, SRAM))
     before = graph(node(("x",), Value("y", placed)), type_=placed)
-    assert changed(before, entry(Allocate(Buffer("y", (1, 8), I8, SRAM)))) == []
-    assert changed(before, entry(Allocate(Buffer("y", (1, 8), I8, WORKSPACE)))) == [
+    assert changed(before, entry(Allocate(Buffer("y", (1, 8), I8), Storage(SRAM)))) == []
+    assert changed(before, entry(Allocate(Buffer("y", (1, 8), I8), Storage(WORKSPACE)))) == [
         "pass 'wide' widened the scope of 'y' from 'global.sram' to 'global.workspace'"
     ]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bytewright.ir.builder import BodyBuilder, load
 from bytewright.ir.expr import Binary, Buffer, Const, Load, Var
 from bytewright.ir.prim import For, If, Seq, Store
-from bytewright.ir.scope import WORKSPACE
 from bytewright.ir.types import DType
 from bytewright.ir.walk import (
     free_buffers,
@@ -14,7 +13,7 @@ from bytewright.ir.walk import (
     walk_statements,
 )
 
-A, B, C = (Buffer(name, (4, 8), DType.I32, WORKSPACE, 4) for name in "abc")
+A, B, C = (Buffer(name, (4, 8), DType.I32, 4) for name in "abc")
 N = Var("n", DType.I32)
 
 

@@ -61,7 +61,7 @@ def test_the_entry_calls_kernels_in_order_on_workspace_buffers() -> None:
     assert isinstance(allocation, Allocate)
     assert isinstance(first, Call)
     assert isinstance(second, Call)
-    assert (allocation.buffer.name, allocation.buffer.scope, allocation.buffer.alignment) == (
+    assert (allocation.buffer.name, allocation.scope, allocation.buffer.alignment) == (
         "a/out",
         WORKSPACE,
         16,

@@ -37,13 +37,16 @@ def operands(multiplier: int, shift: int, left: int = 0) -> ScaleOperands:
 
 def evaluated(form, values: np.ndarray, bounds: tuple[int, int], scale: ScaleOperands):
     """The form applied to every value by the evaluator, which refuses overflow; and the result's bounds."""
-    source = Buffer("source", values.shape, I32, GLOBAL, 4)
-    target = Buffer("target", values.shape, I32, GLOBAL, 4)
+    source = Buffer("source", values.shape, I32, 4)
+    target = Buffer("target", values.shape, I32, 4)
     b = BodyBuilder()
     with b.for_("i", 0, len(values)) as i:
         result = form(Scalar(load(source, i), *bounds), scale, WHERE)
         b.store(target, i, result.expr)
-    parameters = (BufferParameter(source, Access.READ), BufferParameter(target, Access.WRITE))
+    parameters = (
+        BufferParameter(source, Access.READ, scope=GLOBAL),
+        BufferParameter(target, Access.WRITE, scope=GLOBAL),
+    )
     function = PrimFunc("f", parameters, b.finish())
     found = run_primfunc(function, {"source": values.astype(np.int32)})["target"]
     assert result.low <= found.min()

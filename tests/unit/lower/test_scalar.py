@@ -19,8 +19,8 @@ from bytewright.lower.scalar import Scalar, clamped, element, require_i32
 from support.evaluation import run_primfunc
 
 I8, I32 = DType.I8, DType.I32
-SOURCE = Buffer("source", (256,), I8, GLOBAL, 1)
-TARGET = Buffer("target", (256,), I32, GLOBAL, 4)
+SOURCE = Buffer("source", (256,), I8, 1)
+TARGET = Buffer("target", (256,), I32, 4)
 
 
 def on_all_bytes(steps: list[tuple[int, int, int]]) -> tuple[np.ndarray, Scalar]:
@@ -32,7 +32,10 @@ def on_all_bytes(steps: list[tuple[int, int, int]]) -> tuple[np.ndarray, Scalar]
             shifted = Scalar(value.expr + addend, value.low + addend, value.high + addend)
             value = clamped(shifted, low, high)
         b.store(TARGET, i, value.expr)
-    parameters = (BufferParameter(SOURCE, Access.READ), BufferParameter(TARGET, Access.WRITE))
+    parameters = (
+        BufferParameter(SOURCE, Access.READ, scope=GLOBAL),
+        BufferParameter(TARGET, Access.WRITE, scope=GLOBAL),
+    )
     function = PrimFunc("f", parameters, b.finish())
     return run_primfunc(function, {"source": np.arange(-128, 128, dtype=np.int8)})["target"], value
 

@@ -11,6 +11,7 @@ from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Allocate, Seq
 from bytewright.ir.scope import GLOBAL
+from bytewright.ir.storage import Storage
 from bytewright.ir.types import DType
 from bytewright.place.check_addresses import LARGEST_INDEX, check_addresses
 from bytewright.target.model import Target
@@ -25,7 +26,7 @@ def _of_width(bits: int) -> Target:
 
 def _with_scratch(num_elements: int, dtype: DType = DType.I8) -> Module:
     kernel = reverse_kernel("k", 8)
-    wide = Allocate(Buffer("wide", (num_elements,), dtype, GLOBAL, 16))
+    wide = Allocate(Buffer("wide", (num_elements,), dtype, 16), Storage(GLOBAL))
     return chain("m", [replace(kernel, body=Seq((wide, *kernel.body.statements)))], 8)
 
 

@@ -8,7 +8,8 @@ from typing import Any
 from bytewright.ir.builder import BodyBuilder, region
 from bytewright.ir.module import Module
 from bytewright.ir.prim import PrimFunc
-from bytewright.ir.scope import GLOBAL, LOCAL
+from bytewright.ir.scope import LOCAL, WORKSPACE
+from bytewright.ir.storage import Storage
 from bytewright.record.plan_file import document_of, hash_document
 from bytewright.target.load import load_description
 from bytewright.target.options import Overrides, apply_overrides, parse_pool_option
@@ -27,8 +28,11 @@ def hand_built() -> Module:
     kernels = [reverse_kernel("m_one", SIZE), reverse_kernel("m_two", SIZE, LOCAL), add_kernel("m_add", SIZE)]
     item = constant("three/addend", range(SIZE))
     body = BodyBuilder(("x", "y"))
-    first, last = tensor("x", SIZE, GLOBAL), tensor("y", SIZE, GLOBAL)
-    a, b = body.allocate(tensor("one/out", SIZE)), body.allocate(tensor("two/out", SIZE))
+    first, last = tensor("x", SIZE), tensor("y", SIZE)
+    a, b = (
+        body.allocate(tensor("one/out", SIZE), Storage(WORKSPACE)),
+        body.allocate(tensor("two/out", SIZE), Storage(WORKSPACE)),
+    )
     body.call("m_one", region(first), region(a), operators=("0 (REVERSE)",), where=WHERE)
     body.call("m_two", region(a), region(b), operators=("1 (REVERSE)", "2 (RELU)"), where=WHERE)
     body.call("m_add", region(b), region(item.buffer), region(last), operators=("3 (ADD)",), where=WHERE)
@@ -168,8 +172,8 @@ def test_an_array_of_a_kernel_never_has_the_name_of_a_tensor() -> None:
 def chain_document(kernels: list[PrimFunc], name: str) -> list[dict[str, Any]]:
     """The buffers of x -> m_one -> the named tensor -> m_two -> y."""
     body = BodyBuilder(("x", "y"))
-    first, last = tensor("x", SIZE, GLOBAL), tensor("y", SIZE, GLOBAL)
-    between = body.allocate(tensor(name, SIZE))
+    first, last = tensor("x", SIZE), tensor("y", SIZE)
+    between = body.allocate(tensor(name, SIZE), Storage(WORKSPACE))
     body.call("m_one", region(first), region(between), operators=("0",), where=WHERE)
     body.call("m_two", region(between), region(last), operators=("1",), where=WHERE)
     module = module_of("m", kernels, body.finish(), first, last, [])

@@ -8,6 +8,7 @@ from bytewright.ir.expr import Buffer, Var
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Access, Allocate, BufferParameter, For, If, PrimFunc, Seq
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope
+from bytewright.ir.storage import Storage
 from bytewright.ir.types import DType
 from bytewright.target.model import Target
 from bytewright.target.options import Overrides, apply_overrides
@@ -19,14 +20,14 @@ ALLOWANCE = HOST.default_device.stack_allowance_per_call_bytes
 
 
 def array(name: str, size_bytes: int, scope: Scope = LOCAL) -> Allocate:
-    return Allocate(Buffer(name, (size_bytes,), DType.I8, scope, 1))
+    return Allocate(Buffer(name, (size_bytes,), DType.I8, 1), Storage(scope))
 
 
 def with_kernel(*statements: Allocate | Seq | If | For) -> Module:
     """An entry that calls one kernel with these statements."""
     parameters = (
-        BufferParameter(Buffer("source", (8,), DType.I8, GLOBAL), Access.READ),
-        BufferParameter(Buffer("result", (8,), DType.I8, GLOBAL), Access.WRITE),
+        BufferParameter(Buffer("source", (8,), DType.I8), Access.READ, scope=GLOBAL),
+        BufferParameter(Buffer("result", (8,), DType.I8), Access.WRITE, scope=GLOBAL),
     )
     kernel = PrimFunc("k", parameters, Seq(tuple(statements)), where=WHERE)
     return entry_calling(kernel)
@@ -34,7 +35,7 @@ def with_kernel(*statements: Allocate | Seq | If | For) -> Module:
 
 def entry_calling(*kernels: PrimFunc, called: tuple[str, ...] = ()) -> Module:
     body = BodyBuilder(("x", "y"))
-    first, last = tensor("x", 8, GLOBAL), tensor("y", 8, GLOBAL)
+    first, last = tensor("x", 8), tensor("y", 8)
     for name in called or tuple(kernel.name for kernel in kernels):
         body.call(name, region(first), region(last), where=WHERE)
     return module_of("m", kernels, body.finish(), first, last)
@@ -61,12 +62,12 @@ def test_branches_take_turns_and_loops_count_once() -> None:
 
 
 def test_scalars_and_workspace_do_not_count() -> None:
-    scalar = Allocate(Buffer("s", (), DType.I64, LOCAL))
+    scalar = Allocate(Buffer("s", (), DType.I64), Storage(LOCAL))
     assert planned_bytes(scalar, array("a", 10, WORKSPACE)) == 0
 
 
 def test_element_types_count_their_size() -> None:
-    assert planned_bytes(Allocate(Buffer("a", (3, 5), DType.I32, LOCAL))) == 60
+    assert planned_bytes(Allocate(Buffer("a", (3, 5), DType.I32), Storage(LOCAL))) == 60
 
 
 def test_the_worst_path_is_named_with_an_allowance_for_each_level() -> None:
@@ -79,11 +80,14 @@ def test_the_worst_path_is_named_with_an_allowance_for_each_level() -> None:
 
 def test_kernels_that_call_kernels_are_followed() -> None:
     inner = reverse_kernel("inner", 40, STACK)
-    source, result = (Buffer(name, (40,), DType.I8, GLOBAL) for name in ("source", "result"))
+    source, result = (Buffer(name, (40,), DType.I8) for name in ("source", "result"))
     body = BodyBuilder(("source", "result"))
-    body.allocate(Buffer("own", (7,), DType.I8, STACK))
+    body.allocate(Buffer("own", (7,), DType.I8), Storage(STACK))
     body.call("inner", region(source), region(result), where=WHERE)
-    parameters = (BufferParameter(source, Access.READ), BufferParameter(result, Access.WRITE))
+    parameters = (
+        BufferParameter(source, Access.READ, scope=GLOBAL),
+        BufferParameter(result, Access.WRITE, scope=GLOBAL),
+    )
     outer = PrimFunc("outer", parameters, body.finish(), where=WHERE)
     use = stack_uses(entry_calling(inner, outer, called=("outer",)), HOST)[0]
     assert use.path == ("main", "outer", "inner")

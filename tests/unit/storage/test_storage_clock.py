@@ -13,6 +13,7 @@ from bytewright.ir.expr import const
 from bytewright.ir.module import Module
 from bytewright.ir.prim import LoopKind
 from bytewright.ir.scope import WORKSPACE
+from bytewright.ir.storage import Storage
 from bytewright.storage.place_scratch import place_scratch
 from bytewright.target.registry import load_target
 from support.hand_built import WHERE, chain, module_of, reverse_kernel, tensor
@@ -49,7 +50,10 @@ def test_scratch_lives_in_the_body_alone() -> None:
 
 def test_a_buffer_lives_from_its_first_to_its_last_call() -> None:
     body = BodyBuilder(("x", "y"))
-    early, late = body.allocate(tensor("early", SIZE)), body.allocate(tensor("late", SIZE))
+    early, late = (
+        body.allocate(tensor("early", SIZE), Storage(WORKSPACE)),
+        body.allocate(tensor("late", SIZE), Storage(WORKSPACE)),
+    )
     first, last = tensor("x", SIZE), tensor("y", SIZE)
     for source, result in ((first, early), (early, late), (late, last), (early, last)):
         body.call("k", region(source), region(result), where=WHERE)
@@ -60,7 +64,10 @@ def test_a_buffer_lives_from_its_first_to_its_last_call() -> None:
 
 def test_outputs_live_to_the_end_and_inputs_from_the_start() -> None:
     body = BodyBuilder(("x", "y"))
-    a, b = body.allocate(tensor("a", SIZE)), body.allocate(tensor("b", SIZE))
+    a, b = (
+        body.allocate(tensor("a", SIZE), Storage(WORKSPACE)),
+        body.allocate(tensor("b", SIZE), Storage(WORKSPACE)),
+    )
     first, last = tensor("x", SIZE), tensor("y", SIZE)
     for source, result in ((a, b), (first, last), (a, b)):
         body.call("k", region(source), region(result), where=WHERE)
@@ -72,10 +79,12 @@ def looped(kind: LoopKind = LoopKind.SERIAL, inside: bool = True) -> Module:
     """A call before, a loop of two calls, a call after; `outer` is used in the loop, `inner` born in it."""
     body = BodyBuilder(("x", "y"))
     first, last = tensor("x", SIZE), tensor("y", SIZE)
-    outer, before, after = (body.allocate(tensor(name, SIZE)) for name in ("outer", "before", "after"))
+    outer, before, after = (
+        body.allocate(tensor(name, SIZE), Storage(WORKSPACE)) for name in ("outer", "before", "after")
+    )
     body.call("k", region(first), region(before), where=WHERE)
     with body.for_("turn", 0, 4, kind):
-        inner = body.allocate(tensor("inner", SIZE)) if inside else before
+        inner = body.allocate(tensor("inner", SIZE), Storage(WORKSPACE)) if inside else before
         body.call("k", region(before), region(inner), where=WHERE)
         body.call("k", region(inner), region(outer), where=WHERE)
     body.call("k", region(before), region(after), where=WHERE)
@@ -94,7 +103,7 @@ def test_what_a_loop_uses_lives_for_the_whole_loop() -> None:
 def test_what_a_loop_does_not_touch_is_not_widened() -> None:
     body = BodyBuilder(("x", "y"))
     first, last = tensor("x", SIZE), tensor("y", SIZE)
-    early = body.allocate(tensor("early", SIZE))
+    early = body.allocate(tensor("early", SIZE), Storage(WORKSPACE))
     body.call("k", region(first), region(early), where=WHERE)
     with body.for_("turn", 0, 4):
         body.call("k", region(first), region(last), where=WHERE)
@@ -106,7 +115,7 @@ def test_what_a_loop_does_not_touch_is_not_widened() -> None:
 def test_nested_loops_widen_to_the_outermost() -> None:
     body = BodyBuilder(("x", "y"))
     first, last = tensor("x", SIZE), tensor("y", SIZE)
-    held = body.allocate(tensor("held", SIZE))
+    held = body.allocate(tensor("held", SIZE), Storage(WORKSPACE))
     with body.for_("slow", 0, 2):
         body.call("k", region(first), region(last), where=WHERE)
         with body.for_("quick", 0, 2):
@@ -125,7 +134,10 @@ def test_allocations_in_a_parallel_loop_are_refused() -> None:
 def test_both_branches_of_a_condition_take_time() -> None:
     body = BodyBuilder(("x", "y"))
     first, last = tensor("x", SIZE), tensor("y", SIZE)
-    a, b = body.allocate(tensor("a", SIZE)), body.allocate(tensor("b", SIZE))
+    a, b = (
+        body.allocate(tensor("a", SIZE), Storage(WORKSPACE)),
+        body.allocate(tensor("b", SIZE), Storage(WORKSPACE)),
+    )
     with body.for_("turn", 0, 2) as turn:
         with body.if_(turn < 1):
             body.call("k", region(first), region(a), where=WHERE)
@@ -139,7 +151,7 @@ def test_both_branches_of_a_condition_take_time() -> None:
 def test_arguments_of_an_unknown_function_live_throughout_the_call() -> None:
     body = BodyBuilder(("x", "y"))
     first, last = tensor("x", SIZE), tensor("y", SIZE)
-    held = body.allocate(tensor("held", SIZE))
+    held = body.allocate(tensor("held", SIZE), Storage(WORKSPACE))
     body.call("k", region(first), region(held), where=WHERE)
     body.call("elsewhere", region(held), region(last), where=WHERE)
     timeline = read_clock(module_of("m", [KERNEL], body.finish(), first, last), HOST)
@@ -168,7 +180,7 @@ def test_a_kernel_touches_its_arguments_on_its_own_device() -> None:
 def test_an_allocation_that_nothing_uses_has_no_lifetime() -> None:
     body = BodyBuilder(("x", "y"))
     first, last = tensor("x", SIZE), tensor("y", SIZE)
-    body.allocate(tensor("unused", SIZE))
+    body.allocate(tensor("unused", SIZE), Storage(WORKSPACE))
     body.call("k", region(first), region(last), where=WHERE)
     assert "unused" not in lifetimes(read_clock(module_of("m", [KERNEL], body.finish(), first, last), HOST))
 

@@ -19,7 +19,7 @@ def test_the_constants_read_most_per_byte_get_the_preferred_pool() -> None:
     module = compiled.module
     traffic = entry_traffic(module.main, {kernel.name: kernel for kernel in module.kernels})
     items = [
-        (traffic[c.buffer.name].read_bytes, len(c.data.content), str(c.buffer.scope))
+        (traffic[c.buffer.name].read_bytes, len(c.data.content), str(c.scope))
         for c in module.constant_buffers
         if c.buffer.name in traffic
     ]
@@ -39,4 +39,4 @@ def test_the_constants_read_most_per_byte_get_the_preferred_pool() -> None:
 def test_the_order_of_preference_holds_where_all_fits() -> None:
     overrides = Overrides(parameters=(parse_pool_option("ddr=64KiB"), parse_pool_option("flash")))
     compiled = compile_model(DIGITS, apply_overrides(load_target("mps3-an547"), overrides))
-    assert {str(c.buffer.scope) for c in compiled.module.constant_buffers} == {"global.ddr"}
+    assert {str(c.scope) for c in compiled.module.constant_buffers} == {"global.ddr"}

@@ -45,9 +45,9 @@ def test_buffers_of_one_name_are_decided_in_each_entry() -> None:
     found = [allocations(entry)[0].storage.candidates for entry in module.entries]
     assert found == [("ram", "other"), ("other", "ram")]
     pinned = make_arenas(pin_buffers(module, target, (Pin("t", "other"), Pin("w", "rodata"))), target)
-    assert [allocations(entry)[0].buffer.scope for entry in pinned.entries] == [pool_scope("other")] * 2
+    assert [allocations(entry)[0].scope for entry in pinned.entries] == [pool_scope("other")] * 2
     (constant,) = pinned.constant_buffers
-    assert constant.buffer.scope == pool_scope("rodata")
+    assert constant.scope == pool_scope("rodata")
     passed = pinned.entries[1].body.statements[1].arguments[0].buffer  # type: ignore[union-attr]
     assert passed == constant.buffer
 

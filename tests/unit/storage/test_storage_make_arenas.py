@@ -15,7 +15,8 @@ from bytewright.ir.builder import BodyBuilder, region
 from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Allocate
-from bytewright.ir.scope import GLOBAL, WORKSPACE, pool_scope
+from bytewright.ir.scope import WORKSPACE, pool_scope
+from bytewright.ir.storage import Storage
 from bytewright.ir.types import DType, Symbol
 from bytewright.ir.verify.stages import Stage, find_violations, verify
 from bytewright.ir.walk import walk_statements
@@ -133,7 +134,7 @@ def test_the_upper_bounds_are_the_worst_case(shapes: list[tuple[int, int]], rows
     """Sizes and padding grow with the extents, so no run needs more than one of the largest extents."""
 
     def top(extent: int | Symbol) -> int:
-        return top_bytes(tuple(Buffer("b", (extent, w), DType.I8, None, a) for w, a in shapes))
+        return top_bytes(tuple(Buffer("b", (extent, w), DType.I8, a) for w, a in shapes))
 
     assert top(rows) <= top(9) == top(Symbol("rows", 1, 9))
 
@@ -141,7 +142,7 @@ def test_the_upper_bounds_are_the_worst_case(shapes: list[tuple[int, int]], rows
 def test_names_of_the_model_are_not_taken() -> None:
     module = open_chain("m", [open_kernel("k", [SMALL])] * 2)
     body = BodyBuilder(("x", "y", "rows"))
-    middle = body.allocate(rows_of("arena", scope=WORKSPACE))
+    middle = body.allocate(rows_of("arena"), Storage(WORKSPACE))
     body.call("k", region(rows_of("x")), region(middle), value_of(ROWS))
     body.call("k", region(middle), region(rows_of("y")), value_of(ROWS))
     entry = replace(module.main, body=body.finish())
@@ -149,7 +150,7 @@ def test_names_of_the_model_are_not_taken() -> None:
 
 
 def test_a_call_with_a_constant_extent_has_scratch_of_constant_size() -> None:
-    source, result = (Buffer(name, (8,), DType.I8, GLOBAL, 16) for name in ("x", "y"))
+    source, result = (Buffer(name, (8,), DType.I8, 16) for name in ("x", "y"))
     body = BodyBuilder(("x", "y"))
     body.call("k", region(source), region(result), 5, where=WHERE)
     module = module_of("m", [open_kernel("k", [WIDE])], body.finish(), source, result)
@@ -202,8 +203,8 @@ def test_scratch_that_several_calls_use_is_no_request() -> None:
     """It has to hold its bytes, or may, from one call to the next."""
     kernel = stored(open_chain("m", [open_kernel("k", [SMALL])]), HOST).kernels[0]
     body = BodyBuilder(("x", "y", "rows"))
-    shared = body.allocate(Buffer("shared", (ROWS, 1), DType.I8, WORKSPACE, 16))
-    middle = body.allocate(rows_of("t", scope=WORKSPACE))
+    shared = body.allocate(Buffer("shared", (ROWS, 1), DType.I8, 16), Storage(WORKSPACE))
+    middle = body.allocate(rows_of("t"), Storage(WORKSPACE))
     body.call("k", region(rows_of("x")), region(middle), value_of(ROWS), region(shared))
     body.call("k", region(middle), region(rows_of("y")), value_of(ROWS), region(shared))
     scalars = [value_of(ROWS)]
@@ -243,7 +244,7 @@ def test_requests_that_could_meet_in_a_pool_share_an_arena(
     for request in found.values():
         if request.storage.arena is not None:
             assert request.storage.candidates == found[request.storage.arena].storage.candidates
-            assert request.buffer.scope == found[request.storage.arena].buffer.scope
+            assert request.scope == found[request.storage.arena].scope
 
 
 def test_a_request_says_why_it_may_not_go_where_it_could() -> None:
@@ -256,11 +257,11 @@ def test_a_request_says_why_it_may_not_go_where_it_could() -> None:
 def test_an_arena_is_touched_by_whoever_touches_what_it_serves() -> None:
     target = three_memories()
     body = BodyBuilder(("x", "y", "rows"))
-    middle = body.allocate(rows_of("t", scope=WORKSPACE))
-    body.call("k", region(rows_of("x", scope=WORKSPACE)), region(middle), value_of(ROWS))
-    body.call("n", region(middle), region(rows_of("y", scope=WORKSPACE)), value_of(ROWS))
+    middle = body.allocate(rows_of("t"), Storage(WORKSPACE))
+    body.call("k", region(rows_of("x")), region(middle), value_of(ROWS))
+    body.call("n", region(middle), region(rows_of("y")), value_of(ROWS))
     kernels = [open_kernel("k", [SMALL]), open_kernel("n", [SMALL], device="npu")]
-    first, last = (rows_of(name, scope=WORKSPACE) for name in ("x", "y"))
+    first, last = (rows_of(name) for name in ("x", "y"))
     module = module_of("m", kernels, body.finish(), first, last, scalars=[value_of(ROWS)])
     made = with_arenas(place_io(module), target)
     live = {b.buffer.name: b for b in read_clock(made, target).buffers}
@@ -331,9 +332,7 @@ def test_a_large_request_is_not_forced_into_a_small_pool_that_another_one_names(
     kernels = [open_kernel("k", [small]), open_kernel("l", [large])]
     planned = plan_model(open_chain("m", kernels if small_first else kernels[::-1]), few)
     found = allocations(planned.module)
-    pools = {
-        found[name].buffer.scope: num_bytes for name, (num_bytes, _, _) in arenas(planned.module).items()
-    }
+    pools = {found[name].scope: num_bytes for name, (num_bytes, _, _) in arenas(planned.module).items()}
     assert pools == {pool_scope("a"): 8, pool_scope("b"): 160}
     assert find_violations(planned.module, Stage.PLANNED, few) == ()
 
@@ -354,6 +353,6 @@ def test_requests_are_pinned_by_name_and_take_the_arena_with_them() -> None:
     target = three_memories()
     planned = plan_model(three_pools(None, None), target, Options(pins=(Pin("y/scratch1", "c"),)))
     found = allocations(planned.module)
-    assert {a.buffer.scope for a in found.values()} == {pool_scope("c")}
+    assert {a.scope for a in found.values()} == {pool_scope("c")}
     assert found["arena"].storage.offset == 0
     assert found["y/scratch0"].storage.offset is None

@@ -13,6 +13,7 @@ from bytewright.ir.builder import BodyBuilder, region
 from bytewright.ir.module import Module, Port
 from bytewright.ir.prim import Access, Allocate, BufferParameter
 from bytewright.ir.scope import GLOBAL, WORKSPACE, pool_scope
+from bytewright.ir.storage import Storage
 from bytewright.ir.text.print_module import print_module
 from bytewright.ir.types import DType, TensorType
 from bytewright.ir.verify.stages import Stage, verify
@@ -35,7 +36,7 @@ def allocations(module: Module) -> list[Allocate]:
 def with_unread(module: Module, name: str) -> Module:
     """The module with a further input that no step touches."""
     first, *rest = module.main.parameters
-    unread = BufferParameter(tensor(name, SIZE, GLOBAL), Access.READ)
+    unread = BufferParameter(tensor(name, SIZE), Access.READ, scope=GLOBAL)
     entry = replace(module.main, parameters=(first, unread, *rest))
     port = Port(name, TensorType((SIZE,), DType.I8))
     return replace(module, entries=(entry,), inputs=(*module.inputs, port))
@@ -53,7 +54,7 @@ def test_parameters_become_marked_allocations_in_the_models_order() -> None:
         ("y", Border.OUTPUT),
         ("t0/out", None),
     ]
-    assert [s.buffer.scope for s in allocations(after)[:3]] == [WORKSPACE] * 3
+    assert [s.scope for s in allocations(after)[:3]] == [WORKSPACE] * 3
     assert all(s.storage.provenance[0].startswith("place_io: ") for s in allocations(after)[:3])
     assert parse_module(print_module(after), {}, {}) == after
 
@@ -66,12 +67,13 @@ def test_it_changes_nothing_the_second_time() -> None:
 def test_a_scope_that_placement_gave_stays() -> None:
     module = chain("m", [KERNEL], SIZE)
     source, result = module.main.buffer_parameters
-    pinned = replace(source.buffer, scope=pool_scope("dtcm"), alignment=32)
+    pinned = replace(source.buffer, alignment=32)
     body = BodyBuilder(("x", "y"))
     body.call("k", region(pinned), region(result.buffer))
-    entry = replace(module.main, parameters=(replace(source, buffer=pinned), result), body=body.finish())
+    parameters = (replace(source, buffer=pinned, scope=pool_scope("dtcm")), result)
+    entry = replace(module.main, parameters=parameters, body=body.finish())
     after = place_io(replace(module, entries=(entry,)))
-    assert [(s.buffer.scope, s.buffer.alignment) for s in allocations(after)] == [
+    assert [(s.scope, s.buffer.alignment) for s in allocations(after)] == [
         (pool_scope("dtcm"), 32),
         (WORKSPACE, 16),
     ]
@@ -79,18 +81,18 @@ def test_a_scope_that_placement_gave_stays() -> None:
 
 def test_inputs_live_from_the_start_and_outputs_to_the_end() -> None:
     """`late` is read by the last call; `early` is written by the first, and read no more."""
-    late, early, middle = (tensor(name, SIZE, GLOBAL) for name in ("late", "early", "middle"))
+    late, early, middle = (tensor(name, SIZE) for name in ("late", "early", "middle"))
     module = chain("m", [KERNEL] * 3, SIZE)
     source, result = module.main.buffer_parameters
     body = BodyBuilder(("x", "late", "early", "y"))
     body.call("k", region(source.buffer), region(early))
-    inner = body.allocate(replace(middle, scope=WORKSPACE))
+    inner = body.allocate(middle, Storage(WORKSPACE))
     body.call("k", region(source.buffer), region(inner))
     body.call("k", region(late), region(result.buffer))
     parameters = (
         source,
-        BufferParameter(late, Access.READ),
-        BufferParameter(early, Access.WRITE),
+        BufferParameter(late, Access.READ, scope=GLOBAL),
+        BufferParameter(early, Access.WRITE, scope=GLOBAL),
         result,
     )
     entry = replace(module.main, parameters=parameters, body=body.finish())

@@ -9,6 +9,7 @@ import pytest
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ir.analyses.stack import stack_uses
 from bytewright.ir.builder import BodyBuilder, load, region
+from bytewright.ir.definitions import buffer_scopes
 from bytewright.ir.expr import Buffer, Var
 from bytewright.ir.module import Module
 from bytewright.ir.prim import (
@@ -20,13 +21,11 @@ from bytewright.ir.prim import (
     PrimFunc,
     ScalarParameter,
     Statement,
-    View,
 )
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
 from bytewright.ir.storage import Storage
 from bytewright.ir.types import DType, Symbol
-from bytewright.ir.walk import walk_statements
 from bytewright.pipeline import plan_model
 from bytewright.storage.place_scratch import place_scratch
 from bytewright.target.model import UNLIMITED, Target, Unlimited
@@ -50,8 +49,8 @@ def decided(module: Module, target: Target) -> dict[str, Scope | None]:
     """Scope of every scratch buffer: those of the kernels, and those that moved to the entry."""
     placed = place_scratch(module, target)
     bodies = [*(kernel.body for kernel in placed.kernels), placed.main.body]
-    found = [a.buffer for body in bodies for a in allocations(body)]
-    return {buffer.name: buffer.scope for buffer in found if "scratch" in buffer.name}
+    found = [a for body in bodies for a in allocations(body)]
+    return {a.buffer.name: a.scope for a in found if "scratch" in a.buffer.name}
 
 
 def one(size_bytes: int, scope: Scope | None) -> Module:
@@ -154,21 +153,21 @@ def test_private_storage_that_is_too_large_is_refused() -> None:
 
 def dynamic(scope: Scope) -> Module:
     """A kernel whose scratch has as many elements as its scalar parameter says."""
-    source, result = (Buffer(name, (8,), DType.I8, GLOBAL, 1) for name in ("source", "result"))
+    source, result = (Buffer(name, (8,), DType.I8, 1) for name in ("source", "result"))
     rows = Symbol("rows", 1, 8)
     body = BodyBuilder(("source", "result", "rows"))
-    scratch = body.allocate(Buffer("scratch0", (rows,), DType.I8, scope, 1))
+    scratch = body.allocate(Buffer("scratch0", (rows,), DType.I8, 1), Storage(scope))
     with body.for_("i", 0, Var("rows", DType.I32)) as i:
         body.store(scratch, i, load(source, i))
         body.store(result, i, load(scratch, i))
     parameters = (
-        BufferParameter(source, Access.READ),
-        BufferParameter(result, Access.WRITE),
+        BufferParameter(source, Access.READ, scope=GLOBAL),
+        BufferParameter(result, Access.WRITE, scope=GLOBAL),
         ScalarParameter(Var("rows", DType.I32)),
     )
     kernel = PrimFunc("k", parameters, body.finish(), where=WHERE)
     entry = BodyBuilder(("x", "y"))
-    first, last = tensor("x", 8, GLOBAL), tensor("y", 8, GLOBAL)
+    first, last = tensor("x", 8), tensor("y", 8)
     entry.call("k", region(first), region(last), 4, where=WHERE)
     return module_of("m", [kernel], entry.finish(), first, last)
 
@@ -199,7 +198,7 @@ def test_what_may_move_makes_room_on_the_stack() -> None:
     """Two calls deep: beside their allowance 100 B are left for arrays."""
     kernels = [reverse_kernel("small", 60), reverse_kernel("large", 64, num_scratch=2)]
     body = BodyBuilder(("x", "y"))
-    first, last = tensor("x", 64, GLOBAL), tensor("y", 64, GLOBAL)
+    first, last = tensor("x", 64), tensor("y", 64)
     body.call("small", region(first), region(last), where=WHERE)
     body.call("large", region(first), region(last), where=WHERE)
     module = module_of("m", kernels, body.finish(), first, last)
@@ -210,22 +209,25 @@ def test_what_may_move_makes_room_on_the_stack() -> None:
     use = stack_uses(placed, tight)[0]
     assert use.excess_bytes == 0
     assert use.planned_bytes == 64
-    moved = [a.buffer for a in allocations(placed.main.body)]
-    assert [buffer.shape for buffer in moved] == [(64,)]
+    moved = allocations(placed.main.body)
+    assert [a.buffer.shape for a in moved] == [(64,)]
     assert moved[0].scope == WORKSPACE
 
 
 def with_arrays(*sizes: int) -> Module:
     """One call of a kernel with local arrays of these sizes."""
-    source, result = (Buffer(name, (8,), DType.I8, GLOBAL, 1) for name in ("source", "result"))
+    source, result = (Buffer(name, (8,), DType.I8, 1) for name in ("source", "result"))
     body = BodyBuilder(("source", "result"))
     with body.for_("i", 0, 8) as i:
         body.store(result, i, 0)
     for index, size in enumerate(sizes):
-        array = body.allocate(Buffer(f"a{index}", (size,), DType.I8, GLOBAL, 1))
+        array = body.allocate(Buffer(f"a{index}", (size,), DType.I8, 1), Storage(GLOBAL))
         body.store(array, 0, load(source, 0))
         body.store(result, index, load(array, 0))
-    parameters = (BufferParameter(source, Access.READ), BufferParameter(result, Access.WRITE))
+    parameters = (
+        BufferParameter(source, Access.READ, scope=GLOBAL),
+        BufferParameter(result, Access.WRITE, scope=GLOBAL),
+    )
     return chain("m", [PrimFunc("k", parameters, body.finish(), where=WHERE)], 8)
 
 
@@ -246,15 +248,18 @@ def test_as_few_bytes_move_as_suffice() -> None:
 
 
 def test_an_array_of_each_thread_does_not_move_where_another_one_suffices() -> None:
-    source, result = (Buffer(name, (8,), DType.I8, GLOBAL, 1) for name in ("source", "result"))
+    source, result = (Buffer(name, (8,), DType.I8, 1) for name in ("source", "result"))
     body = BodyBuilder(("source", "result"))
-    array = body.allocate(Buffer("outside", (80,), DType.I8, GLOBAL, 1))
+    array = body.allocate(Buffer("outside", (80,), DType.I8, 1), Storage(GLOBAL))
     body.store(array, 0, load(source, 0))
     with body.for_("i", 0, 8, LoopKind.PARALLEL) as i:
-        inner = body.allocate(Buffer("inner", (60,), DType.I8, GLOBAL, 1))
+        inner = body.allocate(Buffer("inner", (60,), DType.I8, 1), Storage(GLOBAL))
         body.store(inner, 0, load(array, 0))
         body.store(result, i, load(inner, 0))
-    parameters = (BufferParameter(source, Access.READ), BufferParameter(result, Access.WRITE))
+    parameters = (
+        BufferParameter(source, Access.READ, scope=GLOBAL),
+        BufferParameter(result, Access.WRITE, scope=GLOBAL),
+    )
     module = chain("m", [PrimFunc("k", parameters, body.finish(), where=WHERE)], 8)
     tight = target_of(max_stack=2 * target_of().default_device.stack_allowance_per_call_bytes + 100)
     assert [a.buffer.name for a in allocations(place_scratch(module, tight).main.body)] == ["y/outside"]
@@ -262,20 +267,23 @@ def test_an_array_of_each_thread_does_not_move_where_another_one_suffices() -> N
 
 @pytest.mark.parametrize(("limit", "expected"), [(LIMIT, STACK), (0, WORKSPACE)])
 def test_a_view_of_scratch_has_the_scope_that_the_scratch_gets(limit: int, expected: Scope) -> None:
-    source, result = (Buffer(name, (8,), DType.I8, GLOBAL, 1) for name in ("source", "result"))
+    source, result = (Buffer(name, (8,), DType.I8, 1) for name in ("source", "result"))
     body = BodyBuilder(("source", "result"))
-    scratch = body.allocate(Buffer("scratch0", (8,), DType.I8, GLOBAL, 1))
+    scratch = body.allocate(Buffer("scratch0", (8,), DType.I8, 1), Storage(GLOBAL))
     with body.for_("i", 0, 8) as i:
         body.store(scratch, i, load(source, i))
     whole = body.view("whole", region(scratch), DType.I8, 8)
     half = body.view("half", region(whole, 4), DType.I8, 4)
     with body.for_("j", 0, 4) as j:
         body.store(result, j, load(half, j))
-    parameters = (BufferParameter(source, Access.READ), BufferParameter(result, Access.WRITE))
+    parameters = (
+        BufferParameter(source, Access.READ, scope=GLOBAL),
+        BufferParameter(result, Access.WRITE, scope=GLOBAL),
+    )
     kernel = PrimFunc("k", parameters, body.finish(), where=WHERE)
     (placed,) = stored(chain("m", [kernel], 8), target_of(limit)).kernels
-    views = [s.buffer.scope for s in walk_statements(placed.body) if isinstance(s, View)]
-    assert views == [expected, expected]
+    scopes = buffer_scopes(placed, {})
+    assert [scopes[name] for name in ("whole", "half")] == [expected, expected]
 
 
 def with_candidates(scope: Scope | None) -> Module:
@@ -284,7 +292,7 @@ def with_candidates(scope: Scope | None) -> Module:
 
     def annotate(statement: Statement) -> tuple[Statement, ...]:
         if isinstance(statement, Allocate):
-            statement = replace(statement, storage=Storage(candidates=("ram",)))
+            statement = replace(statement, storage=Storage(scope, candidates=("ram",)))
         return (statement,)
 
     body = rewrite_sequence(kernel.body, Rewriting(statement=annotate))
@@ -296,7 +304,7 @@ def test_a_list_of_pools_leaves_no_stack(scope: Scope | None) -> None:
     """Although the array is within every limit of the stack."""
     placed = place_scratch(with_candidates(scope), target_of())
     (moved,) = allocations(placed.main.body)
-    assert moved.buffer.scope == WORKSPACE
+    assert moved.scope == WORKSPACE
     assert moved.storage.candidates == ("ram",)
     reason = "place_scratch: its candidate pools are ram, and no stack is one"
     assert (reason in moved.storage.provenance) is (scope != WORKSPACE)

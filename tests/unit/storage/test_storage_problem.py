@@ -94,8 +94,8 @@ def annotated(pools: tuple[str, ...], scope: Scope = WORKSPACE, device: str = "c
     ]
     body = BodyBuilder(("x", "y"))
     first, last = tensor("x", SIZE), tensor("y", SIZE)
-    between = body.allocate(tensor("t", SIZE, scope), Storage(candidates=pools or None))
-    after = body.allocate(tensor("u", SIZE))
+    between = body.allocate(tensor("t", SIZE), Storage(scope, candidates=pools or None))
+    after = body.allocate(tensor("u", SIZE), Storage(WORKSPACE))
     body.call("a", region(first), region(between), where=WHERE)
     body.call("b", region(between), region(after), where=WHERE)
     body.call("a", region(after), region(last), where=WHERE)
@@ -125,7 +125,7 @@ def test_touch_narrows_to_what_every_device_reaches() -> None:
 def test_a_scope_narrows_to_its_pool_and_one_candidate_becomes_the_scope() -> None:
     assert candidates_of(annotated((), pool_scope("slow"))) == {"t": ("slow",)}
     allocation, _ = allocations(stored(annotated(("slow",)), target()).main.body)
-    assert allocation.buffer.scope == pool_scope("slow")
+    assert allocation.scope == pool_scope("slow")
     assert any("attach_candidates" in reason for reason in allocation.storage.provenance)
 
 
@@ -223,7 +223,7 @@ def test_offsets_and_pools_are_written_into_the_program() -> None:
     for allocation in found:
         placement = placements[allocation.buffer.name]
         assert allocation.storage.offset == placement.offset
-        assert allocation.buffer.scope == pool_scope(placement.pool)
+        assert allocation.scope == pool_scope(placement.pool)
         assert allocation.storage.candidates == ("fast", "slow", "shared")
 
 
@@ -231,7 +231,7 @@ def test_constants_get_their_pool_and_offset_wherever_they_are_named() -> None:
     result = planned(with_constants(64, 64, 32), target())
     for item in result.module.constant_buffers:
         placement = result.trial.parameters.placement_of[item.buffer.name]
-        assert (item.buffer.scope, item.storage.offset) == (pool_scope(placement.pool), placement.offset)
+        assert (item.scope, item.storage.offset) == (pool_scope(placement.pool), placement.offset)
 
 
 def noalias(kernel: PrimFunc) -> set[frozenset[str]]:
@@ -253,7 +253,7 @@ def test_parameters_that_never_overlap_are_noalias() -> None:
 def test_a_kernel_that_is_called_in_place_once_loses_restrict_for_all() -> None:
     body = BodyBuilder(("x", "y"))
     first, last = tensor("x", SIZE), tensor("y", SIZE)
-    between = body.allocate(tensor("t", SIZE))
+    between = body.allocate(tensor("t", SIZE), Storage(WORKSPACE))
     kernel = reverse_kernel("k", SIZE, num_scratch=0)
     in_place = tuple(replace(p, access=p.access) for p in kernel.parameters)
     body.call("k", region(first), region(between), where=WHERE)

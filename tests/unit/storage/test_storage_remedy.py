@@ -79,7 +79,7 @@ def reversing(scope: Scope | None, size_bytes: int = SIZE, device: str = "cpu", 
 
 
 def pool_of(result: Planned, name: str) -> str | None:
-    found = [a.buffer.scope for a in allocations(result.module.main.body) if a.buffer.name == name]
+    found = [a.scope for a in allocations(result.module.main.body) if a.buffer.name == name]
     return None if found[0] is None else found[0].pool
 
 

@@ -17,7 +17,7 @@ from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.expr import Buffer, Var, const
 from bytewright.ir.prim import Access, BufferParameter, Call, PrimFunc, ScalarParameter, Seq, Statement
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
-from bytewright.ir.scope import GLOBAL, WORKSPACE
+from bytewright.ir.scope import GLOBAL
 from bytewright.ir.types import DType
 from bytewright.target.load import load_text
 from bytewright.target.model import Target
@@ -69,20 +69,23 @@ def caller(
     through_views: int = 0,
 ) -> PrimFunc:
     """Passes its first parameter on, under another name if there are views, and leaves its second one alone."""
-    first, second = (Buffer(each, (SIZE,), DType.I8, GLOBAL, 1) for each in ("first", "second"))
+    first, second = (Buffer(each, (SIZE,), DType.I8, 1) for each in ("first", "second"))
     body = BodyBuilder(("first", "second"))
     passed = first
     for index in range(through_views):
         passed = body.view(f"v{index}", region(passed), DType.I8, SIZE)
     body.call(callee, region(passed), touched_by=touched_by)
-    parameters = (BufferParameter(first, Access.READ), BufferParameter(second, Access.WRITE))
+    parameters = (
+        BufferParameter(first, Access.READ, scope=GLOBAL),
+        BufferParameter(second, Access.WRITE, scope=GLOBAL),
+    )
     return PrimFunc(name, parameters, body.finish(), device=device)
 
 
 def leaf(name: str, device: str) -> PrimFunc:
     return PrimFunc(
         name,
-        (BufferParameter(Buffer("p", (SIZE,), DType.I8, GLOBAL, 1), Access.READ),),
+        (BufferParameter(Buffer("p", (SIZE,), DType.I8, 1), Access.READ, scope=GLOBAL),),
         Seq(()),
         device=device,
     )
@@ -124,11 +127,14 @@ def test_views_of_views_are_looked_through() -> None:
 
 
 def test_a_view_with_a_condition_shows_either() -> None:
-    first, second = (Buffer(each, (SIZE,), DType.I8, GLOBAL, 1) for each in ("first", "second"))
+    first, second = (Buffer(each, (SIZE,), DType.I8, 1) for each in ("first", "second"))
     body = BodyBuilder(("first", "second", "n"))
     view = body.view("v", region(first), DType.I8, SIZE, Var("n", DType.I32) < 2, region(second))
     body.call("inner", region(view))
-    parameters = (BufferParameter(first, Access.READ), BufferParameter(second, Access.READ))
+    parameters = (
+        BufferParameter(first, Access.READ, scope=GLOBAL),
+        BufferParameter(second, Access.READ, scope=GLOBAL),
+    )
     kernel = PrimFunc("k", (*parameters, ScalarParameter(Var("n", DType.I32))), body.finish())
     found = table_of(leaf("inner", "npu")).of_buffers(kernel)
     assert {name: devices(touches) for name, touches in found.items()} == {
@@ -165,15 +171,18 @@ def test_the_first_reason_is_kept() -> None:
 def test_constants_are_touched_where_they_are_passed_and_where_a_kernel_names_them() -> None:
     passed, named, unread = (constant(name, range(SIZE)) for name in ("passed", "named", "unread"))
     names_it = BodyBuilder(("source", "result"))
-    source, result = (Buffer(each, (SIZE,), DType.I8, GLOBAL, 1) for each in ("source", "result"))
+    source, result = (Buffer(each, (SIZE,), DType.I8, 1) for each in ("source", "result"))
     with names_it.for_("i", 0, SIZE) as i:
         names_it.store(result, i, load(named.buffer, i))
-    parameters = (BufferParameter(source, Access.READ), BufferParameter(result, Access.WRITE))
+    parameters = (
+        BufferParameter(source, Access.READ, scope=GLOBAL),
+        BufferParameter(result, Access.WRITE, scope=GLOBAL),
+    )
     kernels = (
         replace(add_kernel("adds", SIZE), device="npu"),
         PrimFunc("names_it", parameters, names_it.finish(), device="dma"),
     )
-    first, last, between = tensor("x", SIZE), tensor("y", SIZE), tensor("t", SIZE, WORKSPACE)
+    first, last, between = tensor("x", SIZE), tensor("y", SIZE), tensor("t", SIZE)
     body = BodyBuilder(("x", "y"))
     body.allocate(between)
     body.call("adds", region(first), region(passed.buffer), region(between))

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from bytewright.diagnostics import Diagnostic
 from bytewright.ir.address import size_bytes
 from bytewright.ir.backend import backend_functions
-from bytewright.ir.expr import Buffer
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Allocate, PrimFunc, Seq, Statement
 from bytewright.ir.scope import STACK, Rank
@@ -173,7 +172,7 @@ def worst_arrays(function: PrimFunc, moved: Collection[str] = ()) -> tuple[Alloc
 def _worst_arrays(statement: Statement, moved: Collection[str]) -> tuple[int, tuple[Allocate, ...]]:
     """Those of a sequence together, those of separate blocks in turn; with the bytes that count."""
     if isinstance(statement, Allocate):
-        if not _is_array_on_stack(statement.buffer):
+        if not _is_array_on_stack(statement):
             return 0, ()
         return 0 if statement.buffer.name in moved else size_bytes(statement.buffer), (statement,)
     inside = [_worst_of_sequence(block, moved) for block in blocks(statement)]
@@ -187,6 +186,8 @@ def _worst_of_sequence(sequence: Seq, moved: Collection[str]) -> tuple[int, tupl
     return sum(num for num, _ in together), tuple(array for _, arrays in together for array in arrays)
 
 
-def _is_array_on_stack(buffer: Buffer) -> bool:
-    scope = buffer.scope
-    return bool(buffer.shape) and scope is not None and (scope == STACK or scope.rank is Rank.LOCAL)
+def _is_array_on_stack(allocation: Allocate) -> bool:
+    scope = allocation.scope
+    return (
+        bool(allocation.buffer.shape) and scope is not None and (scope == STACK or scope.rank is Rank.LOCAL)
+    )

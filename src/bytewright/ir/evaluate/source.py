@@ -182,7 +182,7 @@ class _Translator:
             self.line(f"{python} = None")
             return
         offset = statement.storage.offset
-        pool = None if buffer.scope is None else buffer.scope.pool
+        pool = None if statement.scope is None else statement.scope.pool
         kind = FORMATS[buffer.dtype]
         if offset is None or pool is None:
             self.line(f"{python}, {python}_s = rt_allocate({self.length(buffer)}, {kind!r})")
@@ -439,7 +439,7 @@ def _plain_scalars(body: ir.Seq) -> frozenset[str]:
     found = {
         s.buffer.name
         for s in walk_statements(body)
-        if isinstance(s, ir.Allocate) and not s.buffer.shape and s.buffer.scope == ir.LOCAL
+        if isinstance(s, ir.Allocate) and not s.buffer.shape and s.scope == ir.LOCAL
     }
     pointed = {region.buffer.name for s in walk_statements(body) for region in regions(s)}
     return frozenset(found - pointed)

@@ -4,7 +4,7 @@ Weights are not in the text, so the constants come beside it, by digest (`print_
 from a table, because the graph knows them by contract only.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bytewright import ir
@@ -54,9 +54,9 @@ def _read_module(reader: Reader, operations: Mapping[str, type[ir.Operation]]) -
             reader.expect("=")
             constants.append(ir.Constant(constant_name, reader.tensor_data()))
         else:
-            buffer = read_buffer(reader)
+            buffer, scope = read_buffer(reader)
             offset = reader.integer() if reader.accept("at") else None
-            storage, annotations = read_storage(reader)
+            storage, annotations = read_storage(reader, scope)
             if offset is not None:
                 storage = replace(storage, offset=offset)
             reader.expect("=")
@@ -65,8 +65,7 @@ def _read_module(reader: Reader, operations: Mapping[str, type[ir.Operation]]) -
     functions: list[ir.Function] = []
     while reader.accept("func"):
         functions.append(read_function(reader, operations))
-    named = {constant.buffer.name: constant.buffer for constant in buffers}
-    kernels, entries = (_read_primfuncs(reader, word, named) for word in ("kernel", "entry"))
+    kernels, entries = (_read_primfuncs(reader, word, buffers) for word in ("kernel", "entry"))
     if not reader.at_end:
         reader.fail("ports, constants, functions, kernels and entries, in this order, or the end")
     return ir.Module(
@@ -100,7 +99,9 @@ def _read_ports(reader: Reader, word: str) -> tuple[ir.Port, ...]:
     return tuple(ports)
 
 
-def _read_primfuncs(reader: Reader, word: str, constants: dict[str, ir.Buffer]) -> tuple[ir.PrimFunc, ...]:
+def _read_primfuncs(
+    reader: Reader, word: str, constants: Sequence[ir.ConstantBuffer]
+) -> tuple[ir.PrimFunc, ...]:
     found: list[ir.PrimFunc] = []
     while (is_external := word == "kernel" and reader.accept("extern")) or reader.accept(word):
         found.append(read_primfunc(reader, constants, is_external))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import cast
 
@@ -25,14 +25,19 @@ _CALL_WORD = re.compile(r"([a-z][a-z0-9_]*)\(")
 
 @dataclass(slots=True)
 class Defined:
-    """What is defined at a point of a function."""
+    """What is defined at a point of a function; buffers with their scopes, by the same names."""
 
     variables: dict[str, ir.Var] = field(default_factory=dict[str, ir.Var])
     buffers: dict[str, ir.Buffer] = field(default_factory=dict[str, ir.Buffer])
+    scopes: dict[str, ir.Scope | None] = field(default_factory=dict[str, ir.Scope | None])
 
     def inner(self) -> Defined:
         """The same, for a block: what it defines stays in it."""
-        return Defined(dict(self.variables), dict(self.buffers))
+        return Defined(dict(self.variables), dict(self.buffers), dict(self.scopes))
+
+    def define(self, buffer: ir.Buffer, scope: ir.Scope | None) -> None:
+        """Adds a buffer."""
+        self.buffers[buffer.name], self.scopes[buffer.name] = buffer, scope
 
 
 def read_expression(reader: Reader, names: Defined, binding: int = 0) -> ir.Expr:
@@ -154,8 +159,8 @@ def _read_variable(reader: Reader) -> ir.Var:
     return ir.Var(name, reader.dtype())
 
 
-def read_buffer(reader: Reader) -> ir.Buffer:
-    """`name : buffer<...>`; without `align=` it is aligned to its elements."""
+def read_buffer(reader: Reader) -> tuple[ir.Buffer, ir.Scope | None]:
+    """`name : buffer<...>`, with the scope that stands in it; without `align=` it is aligned to its elements."""
     name = reader.prim_name()
     reader.expect(":")
     reader.expect("buffer<")
@@ -173,7 +178,7 @@ def read_buffer(reader: Reader) -> ir.Buffer:
         else:
             reader.fail("a scope in quotes, 'align=' or 'ring='")
     reader.expect(">")
-    return ir.Buffer(name, shape, dtype, scope, alignment, rows)
+    return ir.Buffer(name, shape, dtype, alignment, rows), scope
 
 
 def read_block(reader: Reader, names: Defined) -> ir.Seq:
@@ -258,9 +263,9 @@ def _read_let(reader: Reader, names: Defined) -> ir.Let:
 
 
 def _read_allocate(reader: Reader, names: Defined) -> ir.Allocate:
-    buffer = read_buffer(reader)
-    names.buffers[buffer.name] = buffer
-    return ir.Allocate(buffer, *read_storage(reader))
+    buffer, scope = read_buffer(reader)
+    names.define(buffer, scope)
+    return ir.Allocate(buffer, *read_storage(reader, scope))
 
 
 def _accepts_attributes(reader: Reader) -> bool:
@@ -268,16 +273,17 @@ def _accepts_attributes(reader: Reader) -> bool:
     return not reader.sees_match(_BLOCK) and reader.accept("{")
 
 
-def read_storage(reader: Reader) -> tuple[ir.Storage, ir.Annotations]:
-    """`{key=value, ...}`, or nothing."""
+def read_storage(reader: Reader, scope: ir.Scope | None) -> tuple[ir.Storage, ir.Annotations]:
+    """`{key=value, ...}`, or nothing, of a buffer with a scope."""
     if not _accepts_attributes(reader):
-        return ir.Storage(), ()
+        return ir.Storage(scope), ()
     start = reader.position
     found = reader.keywords("}", {})
     for name, value in found.items():
         if not (type(value) in (int, str) or _is_texts(value)):
             reader.refuse(f"annotation '{name}' is a whole number, a text, or a tuple of texts", start)
-    return ir.from_annotations(tuple(found.items()))
+    storage, others = ir.from_annotations(tuple(found.items()))
+    return replace(storage, scope=scope), others
 
 
 def _is_texts(value: object) -> bool:
@@ -287,12 +293,17 @@ def _is_texts(value: object) -> bool:
 
 
 def _read_view(reader: Reader, names: Defined) -> ir.View:
-    buffer = read_buffer(reader)
+    start = reader.position
+    buffer, scope = read_buffer(reader)
     reader.expect("=")
     source = _read_region(reader, names)
+    of_source = names.scopes[source.buffer.name]
+    if scope != of_source:
+        what = f"scope of view '{buffer.name}' '{scope}' is not '{of_source}' of '{source.buffer.name}'"
+        reader.refuse(what, start)
     condition = read_expression(reader, names) if reader.accept("if") else None
     otherwise = _read_region(reader, names) if reader.accept("else") else None
-    names.buffers[buffer.name] = buffer
+    names.define(buffer, scope)
     return ir.View(buffer, source, condition, otherwise)
 
 
@@ -341,20 +352,24 @@ def _read_parameter(reader: Reader, names: Defined) -> ir.Parameter:
         names.variables[name] = variable
         return reader.mark(start, ir.ScalarParameter(variable))
     reader.position = start
-    buffer = read_buffer(reader)
-    names.buffers[buffer.name] = buffer
+    buffer, scope = read_buffer(reader)
+    names.define(buffer, scope)
     access = next((access for access in ir.Access if reader.accept(access.value)), None)
     if access is None:
         reader.fail(f"an access ({', '.join(access.value for access in ir.Access)})")
     role = next((role for role in ir.ParameterRole if reader.accept(role.value)), ir.ParameterRole.ACTIVATION)
-    return reader.mark(start, ir.BufferParameter(buffer, access, role))
+    return reader.mark(start, ir.BufferParameter(buffer, access, role, scope))
 
 
-def read_primfunc(reader: Reader, constants: dict[str, ir.Buffer], is_external: bool = False) -> ir.PrimFunc:
+def read_primfunc(
+    reader: Reader, constants: Sequence[ir.ConstantBuffer], is_external: bool = False
+) -> ir.PrimFunc:
     """A function, after the word `kernel`, `extern` or `entry`."""
     start = reader.position
     name = reader.prim_name()
-    names = Defined(buffers=dict(constants))
+    names = Defined()
+    for constant in constants:
+        names.define(constant.buffer, constant.scope)
     reader.expect("(")
     parameters = reader.items(")", lambda: _read_parameter(reader, names))
     reader.expect("on")

@@ -7,6 +7,7 @@ passes differ only in what changed.
 from dataclasses import fields, is_dataclass, replace
 
 from bytewright import ir
+from bytewright.ir.definitions import scopes_of_constants
 from bytewright.ir.text.notation import format_data, prim_name, wrapped
 from bytewright.ir.text.print_graph import format_typed, print_constants, print_function
 from bytewright.ir.text.print_prim import (
@@ -21,6 +22,7 @@ def print_module(module: ir.Module) -> str:
     """The module's text, which `parse_text` reads back given the constants."""
     ports = (("input", module.inputs), ("output", module.outputs), ("state", module.state))
     border = [line for word, group in ports for port in group for line in _port(word, port)]
+    constants = scopes_of_constants(module)
     buffers = [line for constant in module.constant_buffers for line in _constant_buffer(constant)]
     sections = [
         f"module {prim_name(module.name)}{format_annotations(_attributes(module))}",
@@ -28,8 +30,8 @@ def print_module(module: ir.Module) -> str:
         print_constants(module.constants),
         "\n".join(buffers),
         *(print_function(function) for function in module.functions),
-        *(print_primfunc(kernel) for kernel in module.kernels),
-        *(print_primfunc(entry, "entry") for entry in module.entries),
+        *(print_primfunc(kernel, constants=constants) for kernel in module.kernels),
+        *(print_primfunc(entry, "entry", constants=constants) for entry in module.entries),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
 
@@ -69,7 +71,7 @@ def _port(word: str, port: ir.Port) -> list[str]:
 
 
 def _constant_buffer(constant: ir.ConstantBuffer) -> list[str]:
-    name, type_ = prim_name(constant.buffer.name), format_buffer_type(constant.buffer)
+    name, type_ = prim_name(constant.buffer.name), format_buffer_type(constant.buffer, constant.scope)
     offset = "" if constant.storage.offset is None else f" at {constant.storage.offset}"
     annotations = format_storage(replace(constant, storage=replace(constant.storage, offset=None)))
     return wrapped(f"constant {name} : {type_}{offset}{annotations} = {format_data(constant.data)}", "")

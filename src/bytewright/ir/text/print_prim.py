@@ -3,6 +3,7 @@
 from typing import assert_never
 
 from bytewright import ir
+from bytewright.ir.definitions import Scopes, define_scope, given_scopes
 from bytewright.ir.text.notation import (
     INDENT,
     Notes,
@@ -39,12 +40,12 @@ _TIGHTEST = max(PRECEDENCE.values()) + 1
 _PARENTHESISED = frozenset({ir.BinaryOperator.SHL, ir.BinaryOperator.SHR, ir.BinaryOperator.AND})
 
 
-def format_buffer_type(buffer: ir.Buffer) -> str:
+def format_buffer_type(buffer: ir.Buffer, scope: ir.Scope | None) -> str:
     """`buffer<1x64xi8, "global.sram", align=16, ring=1:3>`: everything but the name."""
     shape = ir.format_shape(buffer.shape) + "x" if buffer.shape else ""
     parts = [f"{shape}{buffer.dtype.value}"]
-    if buffer.scope is not None:
-        parts.append(f'"{buffer.scope}"')
+    if scope is not None:
+        parts.append(f'"{scope}"')
     parts.append(f"align={buffer.alignment}")
     if buffer.rows is not None:
         parts.append(f"ring={buffer.rows.axis}:{buffer.rows.num_rows}")
@@ -102,8 +103,13 @@ def format_region(region: ir.Region) -> str:
     return f"&{element if region.indices else prim_name(region.buffer.name)}"
 
 
-def format_statement(statement: ir.Statement) -> str:
-    """The statement's own line, before wrapping; blocks end with their opening brace."""
+def format_statement(statement: ir.Statement, scopes: Scopes) -> str:
+    """The statement's own line, before wrapping; blocks end with their opening brace.
+
+    Args:
+        statement: The statement.
+        scopes: Those of the buffers that are defined there, by name: a view has its source's.
+    """
     match statement:
         case ir.Seq():
             return "{"
@@ -119,9 +125,9 @@ def format_statement(statement: ir.Statement) -> str:
         case ir.Let():
             return f"let {_variable(statement.variable)} = {format_expression(statement.value)}"
         case ir.Allocate():
-            return f"allocate {_buffer(statement.buffer)}{format_storage(statement)}"
+            return f"allocate {_buffer(statement.buffer, statement.scope)}{format_storage(statement)}"
         case ir.View():
-            return _format_view(statement)
+            return _format_view(statement, scopes)
         case ir.Store():
             value = format_expression(statement.value)
             return f"{_element(statement.buffer, statement.indices)} = {value}"
@@ -142,8 +148,9 @@ def format_annotations(annotations: ir.Annotations) -> str:
     return f" {{{pairs}}}" if pairs else ""
 
 
-def _format_view(view: ir.View) -> str:
-    text = f"view {_buffer(view.buffer)} = {format_region(view.source)}"
+def _format_view(view: ir.View, scopes: Scopes) -> str:
+    scope = scopes.get(view.source.buffer.name)
+    text = f"view {_buffer(view.buffer, scope)} = {format_region(view.source)}"
     if view.condition is not None:
         text += f" if {format_expression(view.condition)}"
     if view.otherwise is not None:
@@ -169,38 +176,40 @@ def _variable(variable: ir.Var) -> str:
     return f"{prim_name(variable.name)} : {variable.dtype.value}"
 
 
-def _buffer(buffer: ir.Buffer) -> str:
-    return f"{prim_name(buffer.name)} : {format_buffer_type(buffer)}"
+def _buffer(buffer: ir.Buffer, scope: ir.Scope | None) -> str:
+    return f"{prim_name(buffer.name)} : {format_buffer_type(buffer, scope)}"
 
 
 def format_parameter(parameter: ir.Parameter) -> str:
     """`input : buffer<...> r activation`, or `rows : i32`."""
     match parameter:
         case ir.BufferParameter():
-            return f"{_buffer(parameter.buffer)} {parameter.access.value} {parameter.role.value}"
+            buffer = _buffer(parameter.buffer, parameter.scope)
+            return f"{buffer} {parameter.access.value} {parameter.role.value}"
         case ir.ScalarParameter():
             return _variable(parameter.variable)
         case _:
             assert_never(parameter)
 
 
-def print_sequence(sequence: ir.Seq, indent: str = "", notes: Notes | None = None) -> list[str]:
-    """The lines of the statements of a sequence."""
-    remarks = notes or {}
+def _print_sequence(sequence: ir.Seq, indent: str, remarks: Notes, outside: Scopes) -> list[str]:
+    """The lines of the statements of a sequence, with the scopes of what is defined outside of it."""
     lines: list[str] = []
+    scopes = outside.new_child()
     for statement in sequence.statements:
-        lines.extend(wrapped(format_statement(statement), indent))
+        lines.extend(wrapped(format_statement(statement, scopes), indent))
         lines.extend(note_lines(statement, remarks, indent))
+        define_scope(scopes, statement)
         match statement:
             case ir.Seq():
-                lines.extend(print_sequence(statement, indent + INDENT, remarks))
+                lines.extend(_print_sequence(statement, indent + INDENT, remarks, scopes))
             case ir.For():
-                lines.extend(print_sequence(statement.body, indent + INDENT, remarks))
+                lines.extend(_print_sequence(statement.body, indent + INDENT, remarks, scopes))
             case ir.If():
-                lines.extend(print_sequence(statement.then, indent + INDENT, remarks))
+                lines.extend(_print_sequence(statement.then, indent + INDENT, remarks, scopes))
                 if statement.otherwise is not None:
                     lines.append(f"{indent}}} else {{")
-                    lines.extend(print_sequence(statement.otherwise, indent + INDENT, remarks))
+                    lines.extend(_print_sequence(statement.otherwise, indent + INDENT, remarks, scopes))
             case _:
                 continue
         lines.append(f"{indent}}}")
@@ -214,8 +223,20 @@ def _format_external(external: ir.External | None) -> str:
     return f"{stack}{' status' if external.returns_status else ''}"
 
 
-def print_primfunc(function: ir.PrimFunc, word: str = "kernel", notes: Notes | None = None) -> str:
-    """The function's text, with remarks under the lines that they concern; `word` is `kernel` or `entry`."""
+def print_primfunc(
+    function: ir.PrimFunc,
+    word: str = "kernel",
+    notes: Notes | None = None,
+    constants: dict[str, ir.Scope | None] | None = None,
+) -> str:
+    """The function's text, with remarks under the lines that they concern.
+
+    Args:
+        function: The function.
+        word: `kernel` or `entry`.
+        notes: The remarks.
+        constants: The scopes of those that it may name.
+    """
     remarks = notes or {}
     if function.external is not None:
         word = "extern"
@@ -233,6 +254,6 @@ def print_primfunc(function: ir.PrimFunc, word: str = "kernel", notes: Notes | N
             lines.extend(note_lines(parameter, remarks, 2 * INDENT))
         lines.extend(wrapped(tail, ""))
     lines.extend(note_lines(function, remarks, ""))
-    lines.extend(print_sequence(function.body, INDENT, remarks))
+    lines.extend(_print_sequence(function.body, INDENT, remarks, given_scopes(function, constants or {})))
     lines.append("}")
     return "\n".join(lines)

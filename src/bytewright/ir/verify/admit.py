@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from bytewright import ir
 from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.ir.definitions import buffer_scopes, scopes_of_constants
 from bytewright.ir.text.print_prim import format_parameter, format_statement
 from bytewright.ir.verify.stages import Stage, find_violations
 from bytewright.ir.verify.verify_program import missing_text, program_violations
@@ -77,6 +78,7 @@ def place_in(module: ir.Module, violation: Violation) -> str:
         case ir.PrimFunc() | ir.Function() | ir.Module():
             pass
         case _:
-            if isinstance(node, ir.Statement):
-                parts.append(format_statement(node).removesuffix(" {"))
+            if isinstance(node, ir.Statement) and isinstance(function, ir.PrimFunc):
+                scopes = buffer_scopes(function, scopes_of_constants(module))
+                parts.append(format_statement(node, scopes).removesuffix(" {"))
     return ", ".join(parts)

@@ -9,6 +9,7 @@ from enum import Enum
 from bytewright import ir
 from bytewright.diagnostics import InternalError
 from bytewright.ir.analyses.depth import MAX_DEPTH, depth_of
+from bytewright.ir.definitions import scopes_of_constants
 from bytewright.ir.remember import Remembered, remembered
 from bytewright.ir.text.print_graph import print_function
 from bytewright.ir.text.print_prim import print_primfunc
@@ -123,7 +124,7 @@ def _surroundings(context: Context, function: ir.PrimFunc) -> tuple[object, ...]
         context.rules,
         context.target,
         word_for(context.module, function),
-        *(index.constants.get(name) for name in buffers),
+        *((c.buffer, c.scope) for c in map(index.constants.get, buffers) if c is not None),
         *(
             (index.known[name].function, name in index.entries, index.positions.get(name, -1) < position)
             for name in callees
@@ -156,5 +157,7 @@ def _message(
         if isinstance(function, ir.Function):
             parts.append(print_function(function, notes))
         else:
-            parts.append(print_primfunc(function, word_for(module, function), notes))
+            parts.append(
+                print_primfunc(function, word_for(module, function), notes, scopes_of_constants(module))
+            )
     return "\n".join(parts)

@@ -7,7 +7,6 @@ arguments have enough elements for every value that it may take.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from math import prod
 
 from bytewright import ir
@@ -22,34 +21,8 @@ from bytewright.ir.analyses.bind_symbols import (
 from bytewright.ir.analyses.ranges import range_of
 from bytewright.ir.verify.violation import Context
 
-
-@dataclass(slots=True)
-class Denoted:
-    """What the names of buffers stand for in a function.
-
-    Attributes:
-        unmarked: Names of buffers that it allocates without a scope.
-        shown: What each view may show, other views followed to what they show.
-    """
-
-    unmarked: set[str] = field(default_factory=set[str])
-    shown: dict[str, tuple[ir.Buffer, ...]] = field(default_factory=dict[str, tuple[ir.Buffer, ...]])
-
-    def view(self, buffer: ir.Buffer, sources: tuple[ir.Buffer, ...]) -> None:
-        """Learns of a view."""
-        self.shown[buffer.name] = tuple(root for source in sources for root in self.roots(source))
-
-    def roots(self, buffer: ir.Buffer) -> tuple[ir.Buffer, ...]:
-        """What a name may denote: the buffer itself, or what the view of that name shows."""
-        return self.shown.get(buffer.name, (buffer,))
-
-    def scopes(self, buffer: ir.Buffer) -> tuple[ir.Scope | None, ...]:
-        """The scopes of what a name may denote, each once."""
-        found = (
-            ir.GLOBAL if root.scope is None and root.name in self.unmarked else root.scope
-            for root in self.roots(buffer)
-        )
-        return tuple(dict.fromkeys(found))
+# The scopes of what the name of a buffer may denote in a function.
+ScopesOf = Callable[[str], tuple[ir.Scope | None, ...]]
 
 
 def call_faults(
@@ -57,7 +30,7 @@ def call_faults(
     caller: ir.PrimFunc,
     call: ir.Call,
     is_read_only: Callable[[str], bool],
-    denoted: Denoted,
+    denoted: ScopesOf,
 ) -> Iterator[str]:
     """What is wrong with a call.
 
@@ -66,10 +39,10 @@ def call_faults(
         caller: The function that the call stands in.
         call: The call.
         is_read_only: Whether the caller may not have the buffer of a name written.
-        denoted: What names stand for in the caller.
+        denoted: The scopes of what names stand for in the caller.
     """
     for argument in call.arguments:
-        scopes = denoted.scopes(argument.buffer) if isinstance(argument, ir.Region) else ()
+        scopes = denoted(argument.buffer.name) if isinstance(argument, ir.Region) else ()
         if isinstance(argument, ir.Region) and any(s is not None and s.rank is ir.Rank.LOCAL for s in scopes):
             yield f"'{argument.buffer.name}' is local and cannot be passed to '{call.callee}'"
     yield from _touched_by_faults(context, call)
@@ -137,16 +110,16 @@ def _buffer_faults(
     parameter: ir.BufferParameter,
     argument: ir.Region,
     is_read_only: Callable[[str], bool],
-    denoted: Denoted,
+    denoted: ScopesOf,
     binding: Binding,
 ) -> Iterator[str]:
     given, wanted = argument.buffer, parameter.buffer
     names = f"'{given.name}' is passed to '{wanted.name}' of '{callee.name}'"
     if given.dtype is not wanted.dtype:
         yield f"{names}: {given.dtype.value} is not {wanted.dtype.value}"
-    for scope in denoted.scopes(given):
-        if not ir.is_within(scope, wanted.scope):
-            yield f"{names}: scope '{scope}' does not satisfy scope '{wanted.scope}'"
+    for scope in denoted(given.name):
+        if not ir.is_within(scope, parameter.scope):
+            yield f"{names}: scope '{scope}' does not satisfy scope '{parameter.scope}'"
     if parameter.access is not ir.Access.READ and is_read_only(given.name):
         yield f"{names}, which writes it, but it is only to be read"
     fault = _size_fault(argument, bound_extents(ir.storage_shape(wanted), binding))

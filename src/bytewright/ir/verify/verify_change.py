@@ -6,8 +6,9 @@ Names survive passes, so they say what is the same. What is new starts a chain o
 from dataclasses import dataclass
 
 from bytewright import ir
+from bytewright.ir.definitions import Definition
 from bytewright.ir.verify.violation import Context
-from bytewright.ir.walk import walk_statements
+from bytewright.ir.walk import definitions, walk_statements
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +40,9 @@ def check_changes(context: Context, previous: ir.Module, pass_name: str) -> None
             _check_narrowing(context, None, name, _known(constant), old_constants[name], pass_name)
 
 
-def _known(constant: ir.ConstantBuffer) -> _Known:
-    return _Known(constant.buffer.scope, constant.storage.candidates, constant)
+def _known(definition: ir.BufferParameter | Definition) -> _Known:
+    given = isinstance(definition, ir.BufferParameter)
+    return _Known(definition.scope, None if given else definition.storage.candidates, definition)
 
 
 def _check_narrowing(
@@ -83,17 +85,7 @@ def _check_values(context: Context, previous: ir.Module, pass_name: str) -> None
 
 
 def _buffers(function: ir.PrimFunc) -> dict[str, _Known]:
-    found: dict[str, _Known] = {}
-    for parameter in function.parameters:
-        if isinstance(parameter, ir.BufferParameter):
-            found[parameter.buffer.name] = _Known(parameter.buffer.scope, None, parameter)
-    for statement in walk_statements(function.body):
-        if isinstance(statement, ir.Allocate):
-            candidates = statement.storage.candidates
-            found[statement.buffer.name] = _Known(statement.buffer.scope, candidates, statement)
-        elif isinstance(statement, ir.View):
-            found[statement.buffer.name] = _Known(statement.buffer.scope, None, statement)
-    return found
+    return {definition.buffer.name: _known(definition) for definition in definitions(function)}
 
 
 def _check_buffers(context: Context, function: ir.PrimFunc, before: ir.PrimFunc, pass_name: str) -> None:
@@ -112,6 +104,6 @@ def _check_lowered(
     """A graph value that became an allocation of a new entry keeps the scope that placement gave it."""
     for statement in walk_statements(entry.body):
         if isinstance(statement, ir.Allocate) and statement.buffer.name in values:
-            name, scope = statement.buffer.name, statement.buffer.scope
+            name, scope = statement.buffer.name, statement.scope
             if not ir.is_within(scope, values[name].scope):
                 context.report(entry, statement, _widened(pass_name, name, values[name].scope, scope))

@@ -34,18 +34,18 @@ def _constant_faults(context: Context, constant: ir.ConstantBuffer) -> Iterator[
         yield f"{what} holds {found}, not {ir.num_elements(buffer)} of {buffer.dtype.value}"
     if ir.num_elements(buffer) < 1:
         yield f"{what} has no elements"
-    fault = context.scope_fault(buffer.scope, None)
+    fault = context.scope_fault(constant.scope, None)
     if fault is not None:
         yield f"{what}: {fault}"
 
 
 def _offset_faults(context: Context, constant: ir.ConstantBuffer, what: str) -> Iterator[str]:
-    buffer, offset = constant.buffer, constant.storage.offset
+    buffer, scope, offset = constant.buffer, constant.scope, constant.storage.offset
     if not context.rules.offsets:
         if offset is not None:
             yield f"{what} has an offset before planning"
-    elif buffer.scope is None or buffer.scope.pool is None or offset is None or offset < 0:
-        yield f"{what} has no offset in a pool: scope '{buffer.scope}', {offset}"
+    elif scope is None or scope.pool is None or offset is None or offset < 0:
+        yield f"{what} has no offset in a pool: scope '{scope}', {offset}"
     elif offset % buffer.alignment:
         yield f"{what}: offset {offset} is not a multiple of {buffer.alignment}"
 

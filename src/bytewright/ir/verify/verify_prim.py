@@ -1,11 +1,12 @@
 """Checks PrimFuncs: names, types of expressions, buffers and their scopes, allocations at the module's stage."""
 
 import re
+from dataclasses import dataclass
 from typing import Any, TypeVar, assert_never
 
 from bytewright import ir
 from bytewright.ir.symbols import buffers_of
-from bytewright.ir.verify.verify_call import Denoted, call_faults
+from bytewright.ir.verify.verify_call import call_faults
 from bytewright.ir.verify.violation import Context, word_for
 from bytewright.ir.walk import as_any, named_buffers, regions
 
@@ -26,6 +27,24 @@ def check_primfunc(context: Context, function: ir.PrimFunc) -> None:
     _Checker(context, function).run()
 
 
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """What the name of a buffer stands for.
+
+    Attributes:
+        buffer: As it was defined.
+        scope: As it was defined; of a view, its source's.
+        denoted: The scopes of what it may denote: its own, or those of all that a view may show. What a function
+            allocates without a scope is `global`.
+        is_read_only: Whether the function may not write it.
+    """
+
+    buffer: ir.Buffer
+    scope: ir.Scope | None
+    denoted: tuple[ir.Scope | None, ...]
+    is_read_only: bool = False
+
+
 class _Checker:
     """One function under test: what is in scope at the present statement, and which names were ever used."""
 
@@ -34,12 +53,10 @@ class _Checker:
         self.function = function
         self.is_entry = word_for(context.module, function) == "entry"
         self.variables: dict[str, ir.Var] = {}
-        self.buffers: dict[str, ir.Buffer] = {}
-        self.read_only: dict[str, bool] = {}
+        self.memories: dict[str, _Memory] = {}
         # What each name stood for before the open sequences defined it anew, with the table that it stood in.
         self.hidden: list[tuple[dict[str, Any], str, object]] = []
         self.allocated: dict[str, ir.Allocate] = {}
-        self.denoted = Denoted()
         self.names: set[str] = set()
         self.node: object = function
 
@@ -54,10 +71,9 @@ class _Checker:
                 case ir.ScalarParameter():
                     self.define_variable(parameter.variable)
                 case ir.BufferParameter():
-                    self.define_buffer(parameter.buffer)
-                    if parameter.access is ir.Access.READ:
-                        self.read_only[parameter.buffer.name] = True
-                    if _is_local(parameter.buffer):
+                    scope, is_read = parameter.scope, parameter.access is ir.Access.READ
+                    self.define_buffer(_Memory(parameter.buffer, scope, (scope,), is_read))
+                    if _is_local(scope):
                         self.report(f"'{parameter.buffer.name}' is local, so it cannot be a parameter")
                 case _:
                     assert_never(parameter)
@@ -83,8 +99,8 @@ class _Checker:
             self.node = statement
             if not isinstance(statement, ir.Allocate):
                 self.report(f"'{function.name}' is the application's: its body can only allocate scratch")
-            elif statement.buffer.scope == ir.STACK or _is_local(statement.buffer):
-                scope = f"has scope '{statement.buffer.scope}', but is passed to the application's function"
+            elif statement.scope == ir.STACK or _is_local(statement.scope):
+                scope = f"has scope '{statement.scope}', but is passed to the application's function"
                 self.report(f"'{statement.buffer.name}' {scope}")
         self.node = function
 
@@ -126,22 +142,31 @@ class _Checker:
             else:
                 table[name] = before
 
-    def buffer(self, name: str) -> ir.Buffer | None:
-        """The buffer of a name: one of the function's, or a constant."""
-        return self.buffers.get(name) or self.context.index.constants.get(name)
+    def memory(self, name: str) -> _Memory | None:
+        """What a name stands for: a buffer of the function, or a constant."""
+        if name in self.memories:
+            return self.memories[name]
+        constant = self.context.index.constants.get(name)
+        return constant and _Memory(constant.buffer, constant.scope, (constant.scope,), is_read_only=True)
 
     def is_read_only(self, name: str) -> bool:
         """Whether the function may not write the buffer of a name."""
-        return self.read_only.get(name, name in self.context.index.constants)
+        known = self.memory(name)
+        return known is not None and known.is_read_only
+
+    def denoted(self, name: str) -> tuple[ir.Scope | None, ...]:
+        """The scopes of what the name of a buffer may denote; none if it is not defined."""
+        known = self.memory(name)
+        return () if known is None else known.denoted
 
     def define_variable(self, variable: ir.Var) -> None:
         self.define_name(variable.name)
         self.put(self.variables, variable.name, variable)
 
-    def define_buffer(self, buffer: ir.Buffer) -> None:
+    def define_buffer(self, memory: _Memory) -> None:
+        buffer = memory.buffer
         self.define_name(buffer.name)
-        self.put(self.buffers, buffer.name, buffer)
-        self.put(self.read_only, buffer.name, False)
+        self.put(self.memories, buffer.name, memory)
         if buffer.alignment < 1 or buffer.alignment & (buffer.alignment - 1):
             self.report(f"'{buffer.name}' has alignment {buffer.alignment}, not a power of two")
         elif buffer.alignment > MAX_ALIGNMENT:
@@ -153,9 +178,9 @@ class _Checker:
         ring = buffer.rows
         if ring is not None and (not 0 <= ring.axis < len(buffer.shape) or ring.num_rows < 1):
             self.report(f"'{buffer.name}' has a ring of {ring.num_rows} rows on axis {ring.axis}")
-        elif _is_local(buffer) and not ir.has_constant_size(buffer):
+        elif _is_local(memory.scope) and not ir.has_constant_size(buffer):
             self.report(f"'{buffer.name}' is local, so its size must be constant")
-        fault = self.context.scope_fault(buffer.scope, self.function.device)
+        fault = self.context.scope_fault(memory.scope, self.function.device)
         if fault is not None:
             self.report(f"'{buffer.name}': {fault}")
 
@@ -185,9 +210,8 @@ class _Checker:
                 self.same_type(statement.variable.dtype, statement.value, f"'{statement.variable.name}'")
                 self.define_variable(statement.variable)
             case ir.Allocate():
-                self.define_buffer(statement.buffer)
-                if statement.buffer.scope is None:
-                    self.denoted.unmarked.add(statement.buffer.name)
+                denoted = (ir.GLOBAL if statement.scope is None else statement.scope,)
+                self.define_buffer(_Memory(statement.buffer, statement.scope, denoted))
                 self.allocation(statement)
             case ir.View():
                 self.view(statement)
@@ -233,7 +257,7 @@ class _Checker:
             self.report(f"{what}, but used outside of it")
 
     def allocation(self, statement: ir.Allocate) -> None:
-        buffer, scope = statement.buffer, statement.buffer.scope
+        buffer, scope = statement.buffer, statement.scope
         keys = [key for key, _ in statement.annotations]
         if len(set(keys)) != len(keys):
             self.report(f"an annotation of '{buffer.name}' stands twice")
@@ -261,7 +285,7 @@ class _Checker:
 
     def offset(self, statement: ir.Allocate) -> None:
         offset, buffer = statement.storage.offset, statement.buffer
-        pool = None if buffer.scope is None else buffer.scope.pool
+        pool = None if statement.scope is None else statement.scope.pool
         if not self.context.rules.offsets:
             if offset is not None:
                 self.report(f"'{buffer.name}' has a {ir.POOL_OFFSET} before planning")
@@ -284,12 +308,12 @@ class _Checker:
         arena, what = self.allocated.get(name), f"'{buffer.name}' is requested from '{name}'"
         if not self.is_entry:
             self.report(f"{what} by a kernel; the entry requests what kernels need")
-        if arena is None or arena.buffer.name not in self.buffers:
+        if arena is None or arena.buffer.name not in self.memories:
             self.report(f"{what}, which is not allocated here")
         elif arena.storage.arena is not None or not ir.has_constant_size(arena.buffer):
             self.report(f"{what}, which is no arena of constant size")
-        elif self.context.rules.offsets and buffer.scope != arena.buffer.scope:
-            self.report(f"{what}: scope '{buffer.scope}' is not the arena's, '{arena.buffer.scope}'")
+        elif self.context.rules.offsets and statement.scope != arena.scope:
+            self.report(f"{what}: scope '{statement.scope}' is not the arena's, '{arena.scope}'")
 
     def border(self, statement: ir.Allocate) -> None:
         border, name = statement.storage.border, statement.buffer.name
@@ -323,12 +347,10 @@ class _Checker:
                 self.report(f"view '{buffer.name}' of {found} shows '{source.buffer.name}' of {expected}")
             if ir.num_elements(buffer) > ir.num_elements(source.buffer):
                 self.report(f"view '{buffer.name}' is larger than '{source.buffer.name}'")
-        if buffer.scope != statement.source.buffer.scope:
-            scopes = f"'{buffer.scope}' is not '{statement.source.buffer.scope}'"
-            self.report(f"scope of view '{buffer.name}' {scopes} of '{statement.source.buffer.name}'")
-        self.define_buffer(buffer)
-        self.read_only[buffer.name] = True
-        self.denoted.view(buffer, tuple(region.buffer for region in regions(statement)))
+        source = self.memory(statement.source.buffer.name)
+        denoted = (scope for region in regions(statement) for scope in self.denoted(region.buffer.name))
+        scope = None if source is None else source.scope
+        self.define_buffer(_Memory(buffer, scope, tuple(dict.fromkeys(denoted)), is_read_only=True))
 
     def store(self, statement: ir.Store) -> None:
         self.element(statement.buffer, statement.indices)
@@ -355,11 +377,12 @@ class _Checker:
             self.defined(region.buffer)
 
     def defined(self, buffer: ir.Buffer) -> None:
-        known = self.buffer(buffer.name)
+        known = self.memory(buffer.name)
         if known is None:
             self.report(f"buffer '{buffer.name}' is not defined here")
-        elif known != buffer:
-            self.report(f"buffer '{buffer.name}' is not as it was defined: {_difference(known, buffer)}")
+        elif known.buffer != buffer:
+            difference = _difference(known.buffer, buffer)
+            self.report(f"buffer '{buffer.name}' is not as it was defined: {difference}")
 
     # Expressions
 
@@ -436,15 +459,14 @@ class _Checker:
             self.report(f"'{node.operator.value}' shifts {node.dtype.value} by {value} bits")
 
 
-def _is_local(buffer: ir.Buffer) -> bool:
-    return buffer.scope is not None and buffer.scope.rank is ir.Rank.LOCAL
+def _is_local(scope: ir.Scope | None) -> bool:
+    return scope is not None and scope.rank is ir.Rank.LOCAL
 
 
 def _difference(defined: ir.Buffer, used: ir.Buffer) -> str:
     pairs = (
         ("shape", defined.shape, used.shape),
         ("type", defined.dtype.value, used.dtype.value),
-        ("scope", str(defined.scope), str(used.scope)),
         ("alignment", defined.alignment, used.alignment),
         ("ring", defined.rows, used.rows),
     )

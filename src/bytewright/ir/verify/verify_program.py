@@ -37,7 +37,7 @@ def _of_module(module: ir.Module, target: Target) -> Iterator[Violation]:
         yield Violation(None, module, f"state '{port.name}': state that survives runs is not supported yet")
     defined = {buffer.name for buffer in buffers_of(module.main)}
     for constant in module.constant_buffers:
-        name, scope = constant.buffer.name, constant.buffer.scope
+        name, scope = constant.buffer.name, constant.scope
         if name in defined:
             text = f"constant '{name}' has the name of a buffer of the entry"
             yield Violation(None, constant, text, "rename one of them")
@@ -111,8 +111,8 @@ def _of_entry_statement(module: ir.Module, statement: ir.Statement) -> Iterator[
                 yield Violation(
                     entry, statement, text, "leave it out, or print the module after attach_candidates"
                 )
-            if buffer.scope is not None and buffer.scope.rank is not ir.Rank.GLOBAL:
-                text = f"'{buffer.name}' of the entry has scope '{buffer.scope}', but is passed to kernels"
+            if statement.scope is not None and statement.scope.rank is not ir.Rank.GLOBAL:
+                text = f"'{buffer.name}' of the entry has scope '{statement.scope}', but is passed to kernels"
                 yield Violation(
                     entry, statement, text, "the scope global.workspace, or allocate it in the kernel"
                 )

@@ -40,13 +40,13 @@ class ModuleIndex:
         known: Kernels and entries by name, with what is known of their scalars.
         positions: Where among the kernels each name stands, last; entries are not there.
         entries: Names of the entries.
-        constants: Buffers of constants by name.
+        constants: Constants by name.
     """
 
     known: Mapping[str, Known]
     positions: Mapping[str, int]
     entries: frozenset[str]
-    constants: Mapping[str, ir.Buffer]
+    constants: Mapping[str, ir.ConstantBuffer]
 
     @staticmethod
     def of(module: ir.Module) -> ModuleIndex:
@@ -56,7 +56,7 @@ class ModuleIndex:
             {function.name: known_of(function) for function in functions},
             {kernel.name: position for position, kernel in enumerate(module.kernels)},
             frozenset(entry.name for entry in module.entries),
-            {constant.buffer.name: constant.buffer for constant in module.constant_buffers},
+            {constant.buffer.name: constant for constant in module.constant_buffers},
         )
 
 
