@@ -9,7 +9,7 @@ are tried for long.
 from collections.abc import Mapping, Sequence
 
 from bytewright.plan import native
-from bytewright.plan.bounds import lowest_top, pool_bound
+from bytewright.plan.bounds import pool_bound
 from bytewright.plan.first_fit import first_fit
 from bytewright.plan.flat import NO_LIMIT, FlatProblem
 from bytewright.plan.instance import Instance, build_instance
@@ -110,7 +110,7 @@ class _Job:
         self.offsets: dict[int, int] | None = None
         self.upper = -1
         step = self.instance.step
-        self.floor = max((lowest_top(flat, pool, i) for i, _ in self.instance.empty), default=0)
+        self.floor = max((offset for _, offset in self.instance.empty), default=0)
         bound = pool_bound(flat, pool, self.instance.members).lower_bound_bytes
         self.lower = max(-(-bound // step), self.floor // step) * step
 

@@ -151,9 +151,8 @@ def _with_plan(flat: FlatProblem, outcome: Outcome, best: Draft, statistics: Sta
     tops_bound = outcome.tops_lower_bound
     if len(uses) == 1:
         tops_bound = max(tops_bound, uses[0].lower_bound_bytes)
-    _refuse_less_than_the_bounds(uses, best.cost, cost_bound, tops_bound, statistics)
     optimal = best.worth == (cost_bound, tops_bound)
-    return Solution(
+    solution = Solution(
         status=Status.OPTIMAL if optimal else Status.GAP,
         placements=placements,
         pools=uses,
@@ -162,24 +161,26 @@ def _with_plan(flat: FlatProblem, outcome: Outcome, best: Draft, statistics: Sta
         tops_lower_bound_bytes=tops_bound,
         statistics=statistics,
     )
+    _refuse_less_than_the_bounds(solution)
+    return solution
 
 
-def _refuse_less_than_the_bounds(
-    uses: Sequence[PoolUse], cost: int, cost_bound: int, tops_bound: int, statistics: Statistics
-) -> None:
+def _refuse_less_than_the_bounds(solution: Solution) -> None:
     """A plan better than what is proved to be the best is no plan, or the proof is none: a bug in either case."""
     faults = [
         f"pool '{use.pool}' ends at {use.top_bytes} B, below its bound of {use.lower_bound_bytes} B"
-        for use in uses
+        for use in solution.pools
         if use.top_bytes < use.lower_bound_bytes
     ]
-    if cost < cost_bound:
-        faults.append(f"the cost {cost} is below its bound of {cost_bound}")
-    tops = sum(use.top_bytes for use in uses)
-    if cost == cost_bound and tops < tops_bound:
+    cost, bound = solution.cost, solution.cost_lower_bound
+    if cost < bound:
+        faults.append(f"the cost {cost} is below its bound of {bound}")
+    tops, tops_bound = sum(use.top_bytes for use in solution.pools), solution.tops_lower_bound_bytes
+    if cost == bound and tops < tops_bound:
         faults.append(f"the tops sum to {tops} B, below their bound of {tops_bound} B")
     if faults:
-        raise InternalError("; ".join((f"the plan of solver '{statistics.solver}' is impossible", *faults)))
+        solver = solution.statistics.solver
+        raise InternalError("; ".join((f"the plan of solver '{solver}' is impossible", *faults)))
 
 
 def _use(flat: FlatProblem, index: int, best: Draft, outcome: Outcome) -> PoolUse:
