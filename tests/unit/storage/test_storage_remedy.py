@@ -179,6 +179,23 @@ def test_a_scope_that_names_no_pool_gets_one() -> None:
     assert pool_of(result, "y/scratch0") == "tcm"
 
 
+def test_a_scope_of_another_device_gets_a_pool_where_that_device_reaches() -> None:
+    """What the kernel's device reaches counts, and not what that of the entry does."""
+    file = (
+        TWO_DEVICES.replace("[[parameters]]", COMMON)
+        .replace('[memory.shared]\nsize = "64KiB"', '[memory.shared]\nsize = "2KiB"')
+        .replace("[memory.rom]", '[memory.near]\nsize = "2KiB"\n[memory.rom]')
+        .replace('reach = ["rom", {', 'reach = ["rom", "near", {')
+    )
+    module = reversing(pool_scope("tcm"), device="npu", calls=2)
+    options = ("--io", "workspace")
+    error = refusal(module, file, options)
+    assert help_lines(str(error)) == [
+        "--workspace own=16KiB --workspace common@shared --workspace tcm=1000B@near"
+    ]
+    assert pool_of(planned(module, file, with_help(options, str(error))), "t0/scratch0") == "tcm"
+
+
 def test_an_unknown_scope_hides_no_other_mistake() -> None:
     """What comes before storage takes the tag for one that exists, and looks at the rest."""
     module = reversing(pool_scope("tcm"), 64, device="nowhere")
