@@ -13,7 +13,7 @@ import pytest
 
 from bytewright.diagnostics import CompileError
 from bytewright.target import dump, dump_toml, load_description, load_file, load_target, load_text
-from bytewright.target.importers import ImportOptions, import_target, limits, programs
+from bytewright.target.importers import ImportOptions, import_target, limits
 
 ACCEPTED_SECONDS = 10  # for a megabyte of input: what the project promises
 MEMORY = '[memory.ram]\nsize = "64KiB"\n[device.cpu]\nisa = "cortex-m4"\nreach = ["ram"]\nstack = "ram"\n'
@@ -170,7 +170,7 @@ def test_programs_of_importers_have_limits(
     tool = tmp_path / "tool.py"
     tool.write_text(body)
     monkeypatch.setattr(limits, "TIMEOUT_SECONDS", 2.0)
-    error = refused(lambda: programs.run_program([sys.executable, str(tool)], "the linker"))
+    error = refused(lambda: limits.run_program([sys.executable, str(tool)], "the linker"))
     assert error.diagnostics[0].code == "BW502"
     assert said in str(error)
 
@@ -178,7 +178,7 @@ def test_programs_of_importers_have_limits(
 def test_programs_of_importers_get_no_more_memory_than_they_may_have(tmp_path: Path) -> None:
     tool = tmp_path / "tool.py"
     tool.write_text("x = bytearray(8 << 30)")
-    done = programs.run_program([sys.executable, str(tool)], "the linker")
+    done = limits.run_program([sys.executable, str(tool)], "the linker")
     assert done.returncode == 1
     assert "MemoryError" in done.stderr
 

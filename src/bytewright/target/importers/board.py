@@ -1,7 +1,9 @@
 """What an importer found on a board, before pools and stacks are decided."""
 
+import re
 from dataclasses import dataclass
 
+from bytewright.c_names import unique_name
 from bytewright.diagnostics import CompileError, compile_error
 from bytewright.target.model import MemoryAccess
 
@@ -46,7 +48,7 @@ class FoundBoard:
     """A board as the source describes it.
 
     Attributes:
-        name: For the target, unless the user gives another.
+        name: As the source has it, for the target, unless the user gives another.
         description: One line for people; may be empty.
         isa: The processor's instruction set, if the source says.
         memories: In the source's order.
@@ -67,3 +69,10 @@ class FoundBoard:
 def refusal(message: str, where: str, *notes: str, help_text: str | None = None) -> CompileError:
     """BW202: the source is not valid, or says nothing that a target can be made of."""
     return compile_error("BW202", message, notes, help_text, where)
+
+
+def memory_name(foreign: str, taken: set[str]) -> str:
+    """A lower-case name of a memory, a C identifier, different from those taken, to which it is added."""
+    text = re.sub(r"[^a-z0-9_]", "_", foreign.lower())
+    text = text if re.match("[a-z]", text) else f"m_{text.lstrip('_')}"
+    return unique_name(text, taken, first=2)

@@ -10,13 +10,13 @@ gap, and each stands in the file with a comment, for the user to change:
 - Of memories that overlap, which are views or parts of one another, only the preferred or first one is kept.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bytewright.c_names import is_reserved
 from bytewright.target.check import FORBIDDEN_POOL_NAMES
 from bytewright.target.importers.board import FoundBoard, FoundMemory, refusal
-from bytewright.target.importers.names import target_name
 from bytewright.target.isa.find import ASSUMED_ISA, find_isa, isa_note
 from bytewright.target.isa.isa import Isa
 from bytewright.target.mistake import shown
@@ -71,7 +71,7 @@ def compose(board: FoundBoard, source: str, isa: str | None, name: str | None) -
         f"# Imported from {_one_line(source)}. Addresses, sizes and access were read there; stack and pools are",
         "# defaults: the program and its data need their part of each memory too, so give `size` its limits.",
         *(f"# {_one_line(remark)}" for remark in remarks),
-        f'name = "{target_name(name or board.name)}"',
+        f'name = "{_target_name(name or board.name)}"',
     ]
     if board.description:
         lines.append(f"description = {_quoted(board.description)}")
@@ -210,6 +210,11 @@ def _pool_lines(role: str, pool: _Pool) -> list[str]:
     if 0 < base_alignment < _POOL_ALIGNMENT:
         lines.append(_commented(f"alignment = {base_alignment}", f"as {pool.memory.name} is"))
     return lines
+
+
+def _target_name(foreign: str) -> str:
+    """A name of a target: letters, digits, `_`, `.` and `-`, a letter or digit first."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "-", foreign).lstrip("_.-") or "board"
 
 
 def _commented(line: str, comment: str) -> str:

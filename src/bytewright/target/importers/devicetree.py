@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from bytewright.diagnostics import CompileError, compile_error
-from bytewright.target.importers.board import FoundBoard, FoundMemory, refusal
+from bytewright.target.importers.board import FoundBoard, FoundMemory, memory_name, refusal
 from bytewright.target.importers.limits import LimitError, run_limited
-from bytewright.target.importers.names import memory_name, target_name
 from bytewright.target.importers.preprocess import preprocess
 from bytewright.target.importers.source_map import SourceMap
 from bytewright.target.isa.find import devicetree_isa
@@ -142,7 +141,7 @@ class _Tree:
         description = next(iter(self._texts(self._tree.root, "model")), "")
         stack = next((m.name for m in memories if m.is_preferred and m.is_writable), None)
         return FoundBoard(
-            target_name(name),
+            name,
             description,
             self._isa(),
             tuple(memories),

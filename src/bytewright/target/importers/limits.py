@@ -1,4 +1,4 @@
-"""Limits for what evaluates other people's files: programs, and a parser that computes whatever it is told to.
+"""What evaluates other people's files, under limits: programs, and a parser that computes whatever it is told to.
 
 A linker script, a macro or an expression in a devicetree can ask for any amount of time and memory. What it may have
 is far more than any real file needs.
@@ -8,11 +8,15 @@ import os
 import pickle
 import select
 import signal
+import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
+
+from bytewright.diagnostics import compile_error
+from bytewright.programs import execute
 
 _Result = TypeVar("_Result")
 
@@ -40,6 +44,27 @@ def limit_this_process(memory_bytes: int) -> None:
         hard = resource.getrlimit(kind)[1]
         with suppress(ValueError, OSError):  # a system that does not take it
             resource.setrlimit(kind, (limit if hard < 0 else min(limit, hard), hard))
+
+
+def run_program(command: Sequence[str], what: str) -> subprocess.CompletedProcess[str]:
+    """Runs a program to its end, whatever its exit status; its messages are in English.
+
+    Raises:
+        CompileError: BW502 if it cannot be started, does not end in time, writes without end, or dies of a signal.
+    """
+    done = execute(
+        command,
+        what=what,
+        timeout_seconds=TIMEOUT_SECONDS,
+        environment={"LC_ALL": "C"},
+        limit=lambda: limit_this_process(MEMORY_BYTES),
+    )
+    if max(len(text.encode()) for text in (done.stdout, done.stderr)) >= OUTPUT_BYTES:
+        raise compile_error("BW502", f"{what} wrote {OUTPUT_BYTES >> 20} MiB of output and was stopped")
+    if done.returncode < 0:
+        message = f"{what} was ended by signal {-done.returncode}"
+        raise compile_error("BW502", message, tuple(done.stderr.splitlines()[:4]))
+    return done
 
 
 def run_limited(function: Callable[[], _Result]) -> _Result:

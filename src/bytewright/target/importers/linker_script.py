@@ -20,10 +20,9 @@ from pathlib import Path
 
 from bytewright.diagnostics import CompileError, Diagnostic, compile_error
 from bytewright.programs import find_program
-from bytewright.target.importers.board import FoundBoard, FoundMemory, refusal
-from bytewright.target.importers.names import memory_name, target_name
+from bytewright.target.importers.board import FoundBoard, FoundMemory, memory_name, refusal
+from bytewright.target.importers.limits import run_program
 from bytewright.target.importers.preprocess import first_directive
-from bytewright.target.importers.programs import run_program
 from bytewright.target.importers.script_text import ScriptText
 from bytewright.target.isa.find import TRIPLES
 from bytewright.target.model import MemoryAccess
@@ -301,9 +300,7 @@ def _board(
             "the script describes no memory: there is no MEMORY block with regions in it", script.file
         )
     stack = _stack_memory(map_text, memories)
-    return FoundBoard(
-        target_name(path.stem), "", None, tuple(memories), stack, tuple(remarks), _stack_bytes(map_text)
-    )
+    return FoundBoard(path.stem, "", None, tuple(memories), stack, tuple(remarks), _stack_bytes(map_text))
 
 
 def _access(region: _Region) -> tuple[MemoryAccess, str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bytewright.diagnostics import CompileError, Diagnostic, compile_error
 from bytewright.programs import find_program
-from bytewright.target.importers.programs import run_program
+from bytewright.target.importers.limits import run_program
 from bytewright.target.isa.find import TRIPLES
 
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(?:include|define|undef|ifn?def|if|else|elif|endif)\b", re.MULTILINE)
