@@ -92,13 +92,8 @@ def compose(board: FoundBoard, source: str, isa: str | None, name: str | None) -
 def _within_reach(memories: Sequence[FoundMemory], isa: Isa) -> tuple[list[FoundMemory], list[str]]:
     """The memories whose every byte the processor can address."""
     kept = [memory for memory in memories if memory.end <= 1 << isa.address_bits]
-    remarks = [
-        f"{memory.name} ({memory.base:#010x}, {memory.size_bytes} B, {memory.where}) is left out: it ends behind the "
-        f"last {isa.address_bits}-bit address"
-        for memory in memories
-        if memory not in kept
-    ]
-    return kept, remarks
+    why = f"it ends behind the last {isa.address_bits}-bit address"
+    return kept, [_left_out(memory, why) for memory in memories if memory not in kept]
 
 
 def _without_overlaps(memories: Sequence[FoundMemory]) -> tuple[list[FoundMemory], list[str]]:
@@ -110,11 +105,12 @@ def _without_overlaps(memories: Sequence[FoundMemory]) -> tuple[list[FoundMemory
             kept.append(memory)
             continue
         shared_bytes = min(memory.end, other.end) - max(memory.base, other.base)
-        remarks.append(
-            f"{memory.name} ({memory.base:#010x}, {memory.size_bytes} B, {memory.where}) is left out: it shares "
-            f"{shared_bytes} B with {other.name}"
-        )
+        remarks.append(_left_out(memory, f"it shares {shared_bytes} B with {other.name}"))
     return [memory for memory in memories if memory in kept], remarks
+
+
+def _left_out(memory: FoundMemory, why: str) -> str:
+    return f"{memory.name} ({memory.base:#010x}, {memory.size_bytes} B, {memory.where}) is left out: {why}"
 
 
 def _choose_stack(board: FoundBoard, memories: Sequence[FoundMemory], source: str) -> _Stack:

@@ -7,6 +7,7 @@ nodes are memories at all, `reg` and `ranges` where they are. Nodes that are not
 
 from __future__ import annotations
 
+import io
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -264,15 +265,11 @@ class _Tree:
                 f"{' + '.join(map(str, cells))} cells of {_CELL_BYTES} B, by #address-cells and #size-cells"
             )
             raise refusal(message, self._place(node, name), note)
-        rows: list[list[int]] = []
-        for first in range(0, len(value), row_bytes):
-            row: list[int] = []
-            position = first
-            for width in cells:
-                row.append(int.from_bytes(value[position : position + _CELL_BYTES * width], "big"))
-                position += _CELL_BYTES * width
-            rows.append(row)
-        return rows
+        cell_bytes = io.BytesIO(value)
+        return [
+            [int.from_bytes(cell_bytes.read(_CELL_BYTES * width), "big") for width in cells]
+            for _ in range(len(value) // row_bytes)
+        ]
 
     def _translated(self, address: int, node: Node) -> int:
         """An address on a node's bus as the root sees it; without `ranges` it counts as it stands."""

@@ -195,7 +195,9 @@ def _refuse_errors(link: _Link, script: ScriptText) -> None:
         if bad:
             where = script.region(bad.group(1))
             why = f"{message.text}: it is not a number before anything is linked"
-            refusals.append(Diagnostic("BW202", why, where=where, help=_help_for_symbols(link)))
+            definitions = _definitions(link.guessed_symbols or ("NAME",))
+            help_text = f"give the symbols that the build defines with {definitions}"
+            refusals.append(Diagnostic("BW202", why, where=where, help=help_text))
         elif dubious:
             # The linker reads on before it misses a region, and is past the line.
             is_missing = message.text.endswith("not declared")
@@ -222,9 +224,8 @@ def _replaced(message: _Message) -> bool:
     )
 
 
-def _help_for_symbols(link: _Link) -> str:
-    names = " ".join(f"--define {symbol}=VALUE" for symbol in link.guessed_symbols) or "--define NAME=VALUE"
-    return f"give the symbols that the build defines with {names}"
+def _definitions(symbols: Sequence[str]) -> str:
+    return " ".join(f"--define {symbol}=VALUE" for symbol in symbols)
 
 
 def _place(message: _Message, script: ScriptText) -> str | None:
@@ -265,7 +266,7 @@ def _refuse_dependence(
             raise refusal(
                 f"memory region {region.name} depends on symbols that are not defined here: {names}",
                 script.region(region.name),
-                help_text=" ".join(f"--define {symbol}=VALUE" for symbol in symbols),
+                help_text=_definitions(symbols),
             )
 
 
