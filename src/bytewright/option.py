@@ -4,7 +4,7 @@ The command line and the Python interface are both made from these declarations.
 which `parse` reads; the second also takes the values that each kind of option may have.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
 from os import PathLike
@@ -160,6 +160,22 @@ class Declaration:
             return None
         return self.option.kind.read(self.name, given)
 
+    def words(self, given: object) -> Iterator[str]:
+        """A value as it is written, one word for each of several; none where it is the default.
+
+        Of a path the file's name.
+        """
+        if given == self.default:
+            return
+        if isinstance(given, bool):
+            yield self.flag if given else f"--no-{self.flag.removeprefix('--')}"
+            return
+        for value in given if isinstance(given, tuple) else (given,):
+            text = (
+                value.value if isinstance(value, Enum) else value.name if isinstance(value, Path) else value
+            )
+            yield f"{self.flag} {text}"
+
 
 def declarations(owner: Any) -> tuple[Declaration, ...]:
     """The options among a dataclass's fields, in their order."""
@@ -170,6 +186,12 @@ def declarations(owner: Any) -> tuple[Declaration, ...]:
         for option in getattr(hints[known.name], "__metadata__", ())
         if isinstance(option, Option)
     )
+
+
+def words(options: object) -> tuple[str, ...]:
+    """The options of a dataclass as they are written, one each, those that are not as by default."""
+    given = ((declaration, getattr(options, declaration.name)) for declaration in declarations(type(options)))
+    return tuple(word for declaration, value in given for word in declaration.words(value))
 
 
 def checked(name: str, given: object, kinds: tuple[type, ...], what: str) -> Any:

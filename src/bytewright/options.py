@@ -25,6 +25,7 @@ from bytewright.option import (
     Texts,
     chosen,
     declarations,
+    words,
 )
 from bytewright.target.options import Overrides
 from bytewright.target.size import SizeError, parse_size
@@ -155,17 +156,7 @@ NOTHING_ASKED = Options()
 
 def options_text(options: Options) -> tuple[str, ...]:
     """The options as they are written, one each, those that are not as by default; of a path the file's name."""
-    return (*options.overrides.words, *(word for d in declarations(Options) for word in _words(d, options)))
-
-
-def _words(declaration: Declaration, options: Options) -> Iterable[str]:
-    given = getattr(options, declaration.name)
-    if given != declaration.default:
-        for value in given if isinstance(given, tuple) else (given,):
-            text = (
-                value.value if isinstance(value, Enum) else value.name if isinstance(value, Path) else value
-            )
-            yield f"{declaration.flag} {text}"
+    return (*words(options.overrides), *words(options))
 
 
 class Arguments(TypedDict, total=False):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from bytewright.diagnostics import Collector, CompileError, Diagnostic, compile_error
-from bytewright.option import Option, OptionSyntaxError, Size, Switch, Texts
+from bytewright.option import Option, OptionSyntaxError, Size, Switch, Texts, words
 from bytewright.target.capacity import with_remainders
 from bytewright.target.check import context_path, find_problems, with_default_devices
 from bytewright.target.mistake import Mistake, closest_names, listing
@@ -56,7 +56,7 @@ class ResizeOption:
     size_bytes: int
 
     def __str__(self) -> str:
-        return f"--resize {self.pool}={format_size(self.size_bytes)}"
+        return f"{self.pool}={self.size_bytes}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class ProviderOption:
     provider: Provider
 
     def __str__(self) -> str:
-        return f"--provider {self.pool}={self.provider.value}"
+        return f"{self.pool}={self.provider.value}"
 
 
 def parse_pool_option(text: str) -> PoolOption:
@@ -172,25 +172,7 @@ class Overrides:
     ] = None
 
     def __str__(self) -> str:
-        return " ".join(self.words)
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The options as they are written, one each."""
-        words = [f"--workspace {option}" for option in self.workspace]
-        words += [f"--parameters {option}" for option in self.parameters]
-        words += [f"--resize {option.pool}={option.size_bytes}" for option in self.resize]
-        words += [str(option) for option in self.provider]
-        for name, limit in (
-            ("--max-stack-size", self.max_stack_size),
-            ("--max-stack-alloca-size", self.max_stack_alloca_size),
-        ):
-            if limit is not None:
-                words.append(f"{name} {limit.value if isinstance(limit, Unlimited) else limit}")
-        if self.use_backend_alloc_workspace is not None:
-            no = "" if self.use_backend_alloc_workspace else "no-"
-            words.append(f"--{no}use-backend-alloc-workspace")
-        return tuple(words)
+        return " ".join(words(self))
 
 
 def apply_overrides(target: Target, overrides: Overrides) -> Target:
@@ -249,13 +231,13 @@ def _apply_pools(target: Target, overrides: Overrides, collector: Collector) -> 
         with collector.catch():
             index = _index_of(pools, resize)
             pools[index] = replace(pools[index], size_bytes=resize.size_bytes, takes_remainder=False)
-            origins[index] = (str(resize),)
+            origins[index] = (_shown(resize),)
     for choice in overrides.provider:
         with collector.catch():
             index = _index_of(pools, choice)
             pools[index] = replace(pools[index], provider=choice.provider)
-            if not str(origins[index][0]).startswith("--"):
-                origins[index] = (str(choice),)
+            if _option_of(origins[index]) is None:
+                origins[index] = (_shown(choice),)
     return pools, origins
 
 
@@ -267,17 +249,13 @@ def _replacement(target: Target, role: Role, option: PoolOption, given: tuple[Po
     to another such memory in the same way.
     """
     existing = target.find_pool(option.name)
-    memory_name = option.memory
-    if memory_name is None:
-        if target.find_memory(option.name) is not None:
-            memory_name = option.name
-        elif existing is not None:
-            memory_name = existing.memory
     names = [memory.name for memory in target.memories]
-    if memory_name is None or memory_name not in names:
-        unknown = option.name if memory_name is None else memory_name
-        message = f"there is no memory {unknown!r} for pool {option.name!r}"
-        meant = closest_names(unknown, [m.name for m in target.memories if _suits(m, role)])
+    memory_name = option.memory or option.name
+    if option.memory is None and option.name not in names and existing is not None:
+        memory_name = existing.memory
+    if memory_name not in names:
+        message = f"there is no memory {memory_name!r} for pool {option.name!r}"
+        meant = closest_names(memory_name, [m.name for m in target.memories if _suits(m, role)])
         if meant and option.memory is None:
             other = replace(option, name=meant[0])
         else:
@@ -285,29 +263,19 @@ def _replacement(target: Target, role: Role, option: PoolOption, given: tuple[Po
         suggestion = " ".join(f"--{role.value} {other if o == option else o}" for o in given)
         note = listing("memories", names)
         raise compile_error("BW204", message, (note,), suggestion, f"--{role.value} {option}")
-    size_bytes, takes_remainder = option.size_bytes, option.size_bytes is None
-    if existing is not None and existing.role is role and existing.memory == memory_name:
-        return replace(existing, size_bytes=size_bytes, takes_remainder=takes_remainder)
-    is_loaded = existing is not None and (existing.load is Loader.COPY or existing.load_memory is not None)
-    if (
-        existing is not None
-        and is_loaded
-        and role is Role.PARAMETERS
-        and target.memory(memory_name).is_writable
-    ):
-        return replace(
-            existing,
-            memory=memory_name,
-            size_bytes=size_bytes,
-            takes_remainder=takes_remainder,
-            section=None,
-            devices=(),
-        )
+    takes_remainder = option.size_bytes is None
+    if existing is not None and existing.role is role:
+        sized = replace(existing, size_bytes=option.size_bytes, takes_remainder=takes_remainder)
+        if existing.memory == memory_name:
+            return sized
+        is_loaded = existing.load is Loader.COPY or existing.load_memory is not None
+        if is_loaded and target.memory(memory_name).is_writable:
+            return replace(sized, memory=memory_name, section=None, devices=())
     return Pool(
         name=option.name,
         memory=memory_name,
         role=role,
-        size_bytes=size_bytes,
+        size_bytes=option.size_bytes,
         provider=DEFAULT_PROVIDER[role],
         takes_remainder=takes_remainder,
     )
@@ -323,14 +291,21 @@ def _suitable_memory(target: Target, role: Role) -> str:
     return pools[0].memory if pools else target.contexts[0].memory
 
 
+def _shown(option: ResizeOption | ProviderOption) -> str:
+    """An option with its flag, and a size that people can read."""
+    if isinstance(option, ResizeOption):
+        return f"--resize {option.pool}={format_size(option.size_bytes)}"
+    return f"--provider {option}"
+
+
 def _index_of(pools: Sequence[Pool], option: ResizeOption | ProviderOption) -> int:
     names = [pool.name for pool in pools]
     if option.pool in names:
         return names.index(option.pool)
     meant = closest_names(option.pool, names)
-    help_text = str(replace(option, pool=meant[0])) if meant else None
+    help_text = _shown(replace(option, pool=meant[0])) if meant else None
     message, note = f"there is no pool {option.pool!r}", listing("pools", names)
-    raise compile_error("BW204", message, (note,), help_text, str(option))
+    raise compile_error("BW204", message, (note,), help_text, _shown(option))
 
 
 def _refuse_repetitions(
@@ -339,9 +314,9 @@ def _refuse_repetitions(
     names = [option.pool for option in options]
     for position, option in enumerate(options):
         if option.pool in names[:position]:
-            name = str(option).partition(" ")[0]
+            name = _shown(option).partition(" ")[0]
             message = f"{name} is given twice for pool {option.pool!r}"
-            collector.add(Diagnostic("BW204", message, help=str(option), where=name))
+            collector.add(Diagnostic("BW204", message, help=_shown(option), where=name))
 
 
 def _override_device(device: Device, overrides: Overrides) -> Device:
@@ -360,14 +335,13 @@ def _override_device(device: Device, overrides: Overrides) -> Device:
 
 def _where(target: Target, origins: Sequence[Path], problem: Mistake, overrides: Overrides) -> str:
     """The options that are to blame, or else the key of the target that they came into conflict with."""
-    first = problem.path[0]
-    if isinstance(first, str) and first.startswith("--"):
-        return first
+    if option := _option_of(problem.path):
+        return option
     guilty: list[str] = []
     for pool, origin in zip(target.pools, origins, strict=True):
         is_concerned = any(problem.path[:2] == ("memory", name) for name in (pool.memory, pool.load_memory))
-        if is_concerned and str(origin[0]).startswith("--"):
-            guilty.append(str(origin[0]))
+        if is_concerned and (option := _option_of(origin)):
+            guilty.append(option)
     if isinstance(overrides.max_stack_size, int):
         for device in target.devices:
             for context in device.contexts:
@@ -377,3 +351,9 @@ def _where(target: Target, origins: Sequence[Path], problem: Mistake, overrides:
     if guilty:
         return " ".join(dict.fromkeys(guilty))
     return f"target {target.name!r} with the options given, key {format_path(problem.path)}"
+
+
+def _option_of(path: Path) -> str | None:
+    """The option that a path begins with, where it is none of the target's keys."""
+    first = str(path[0])
+    return first if first.startswith("--") else None
