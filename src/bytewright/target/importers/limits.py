@@ -5,14 +5,12 @@ is far more than any real file needs.
 """
 
 import os
-import pickle
-import select
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from multiprocessing.connection import Connection, Pipe
 from typing import Any, TypeVar
 
 from bytewright.diagnostics import compile_error
@@ -77,43 +75,41 @@ def run_limited(function: Callable[[], _Result]) -> _Result:
     """
     if not hasattr(os, "fork"):
         return function()
-    reading, writing = os.pipe()
+    receiving, sending = Pipe(duplex=False)
     process = os.fork()
     if process == 0:
-        os.close(reading)
-        _answer(function, writing)
-    os.close(writing)
+        receiving.close()
+        _answer(function, sending)
+    sending.close()
     try:
-        answer = _read_to_end(reading)
+        if not receiving.poll(TIMEOUT_SECONDS):
+            raise LimitError(f"it did not end within {TIMEOUT_SECONDS:g} s")
+        has_failed, value = receiving.recv()  # written by this very program
+    except (EOFError, OSError):
+        raise LimitError(
+            f"it needs more than {MEMORY_BYTES >> 20} MiB of memory, or more than {TIMEOUT_SECONDS:g} s"
+        ) from None
     finally:
-        os.close(reading)
+        receiving.close()
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
         os.waitpid(process, 0)
-    if answer is None:
-        raise LimitError(f"it did not end within {TIMEOUT_SECONDS:g} s")
-    if not answer:
-        raise LimitError(
-            f"it needs more than {MEMORY_BYTES >> 20} MiB of memory, or more than {TIMEOUT_SECONDS:g} s"
-        )
-    has_failed, value = pickle.loads(answer)  # written by this very program
     if has_failed:
         raise value
     return value
 
 
-def _answer(function: Callable[[], Any], writing: int) -> None:
+def _answer(function: Callable[[], Any], sending: Connection) -> None:
     """The child's part: never returns, and never reaches what the parent would do at its end."""
     try:
         limit_this_process(_own_memory_bytes() + MEMORY_BYTES)
         try:
-            answer = pickle.dumps((False, function()))
+            answer = (False, function())
         except MemoryError:
-            answer = b""
+            return  # without an answer: the end of the pipe says it
         except Exception as error:
-            answer = pickle.dumps((True, error))
-        with os.fdopen(writing, "wb") as pipe:
-            pipe.write(answer)
+            answer = (True, error)
+        sending.send(answer)
     finally:
         os._exit(0)
 
@@ -125,17 +121,3 @@ def _own_memory_bytes() -> int:
             return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return 1 << 30
-
-
-def _read_to_end(reading: int) -> bytes | None:
-    """All that is written to a pipe; None if that takes too long."""
-    end = time.monotonic() + TIMEOUT_SECONDS
-    chunks: list[bytes] = []
-    while True:
-        ready, _, _ = select.select([reading], [], [], max(end - time.monotonic(), 0))
-        if not ready:
-            return None
-        chunk = os.read(reading, 1 << 16)
-        if not chunk:
-            return b"".join(chunks)
-        chunks.append(chunk)
