@@ -131,16 +131,9 @@ def _check_name(name: str, text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """All options that change a target.
+    """All options that change a target; those of single pools come after the lists of pools that replace the target's.
 
-    Attributes:
-        workspace: If any, these replace all workspace pools, in preference order.
-        parameters: If any, these replace all parameter pools, in preference order.
-        resize: New sizes of single pools, after the replacements.
-        provider: New providers of single pools, after the replacements.
-        max_stack_size: Of every stack; `None` leaves them as they are.
-        max_stack_alloca_size: Of every device that runs C; `None` leaves it as it is.
-        use_backend_alloc_workspace: Of every device that runs C; `None` leaves it as it is.
+    Those of stacks hold for every device that runs C; what is None stays as the target has it.
     """
 
     workspace: Annotated[
