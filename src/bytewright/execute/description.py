@@ -15,15 +15,13 @@ from bytewright.record.names import Names, names_of
 from bytewright.record.plan import Plan, PlannedPool
 from bytewright.record.plan_file import PLAN_FILE, not_a_bundle, read_plan
 
-_RUNTIME = "runtime"
-
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
     """A bundle folder.
 
     Attributes:
-        files: What plan.json lists and is there, as paths in the folder; nothing else of it is built.
+        files: What plan.json lists and is there, as sorted paths in the folder; nothing else of it is built.
         error_names: Of the codes that the C returns.
     """
 
@@ -34,15 +32,14 @@ class Bundle:
 
     @property
     def sources(self) -> tuple[Path, ...]:
-        """The C files: those of the model, then those of the runtime."""
-        sources = [path for path in self.files if path.endswith(".c")]
-        return tuple(self.directory / path for path in sorted(sources, key=lambda p: (_is_runtime(p), p)))
+        """The C files."""
+        return tuple(self.directory / path for path in self.files if path.endswith(".c"))
 
     @property
     def include_directories(self) -> tuple[Path, ...]:
         """Where the C files look for what they include."""
         folders = {path.partition("/")[0] for path in self.files if "/" in path}
-        return tuple(self.directory / name for name in ("include", "src", _RUNTIME) if name in folders)
+        return tuple(self.directory / name for name in ("include", "src") if name in folders)
 
     @property
     def names(self) -> Names:
@@ -59,10 +56,6 @@ class Bundle:
         return f"{name} ({status})" if name else str(status)
 
 
-def _is_runtime(path: str) -> bool:
-    return path.startswith(f"{_RUNTIME}/")
-
-
 def read_bundle(directory: str | PathLike[str]) -> Bundle:
     """Reads a bundle folder.
 
@@ -77,11 +70,10 @@ def read_bundle(directory: str | PathLike[str]) -> Bundle:
         raise not_a_bundle(directory, f"{PLAN_FILE} cannot be understood: {fault}")
     names = names_of(plan)
     for path in (names.header, *(names.blob(pool.name) for pool in plan.caller_parameters)):
-        if path not in plan.files or not (directory / path).is_file():
-            is_there = (directory / path).is_file()
-            raise not_a_bundle(
-                directory, f"{PLAN_FILE} does not list {path}" if is_there else f"{path} is missing"
-            )
+        if not (directory / path).is_file():
+            raise not_a_bundle(directory, f"{path} is missing")
+        if path not in plan.files:
+            raise not_a_bundle(directory, f"{PLAN_FILE} does not list {path}")
     files = tuple(path for path in sorted(plan.files) if (directory / path).is_file())
     bundle = Bundle(directory, plan, files, _error_names(directory / names.header, names.error("")))
     if not bundle.sources:
