@@ -188,12 +188,16 @@ def _faults_of_lifetimes(plan: Plan) -> Iterator[str]:
     for tensor in plan.outputs:
         if tensor.buffer not in writing:
             yield f"output '{tensor.name}' is written by no step"
+    end = plan.num_ticks
     for buffer in plan.buffers.values():
-        if buffer.live is not None and not 0 <= buffer.live[0] <= buffer.live[1] <= plan.num_ticks:
-            yield f"'{buffer.name}' lives from {buffer.live[0]} to {buffer.live[1]}, the clock ends at {plan.num_ticks}"
-        if buffer.role is BufferRole.INPUT and buffer.live is not None and buffer.live[0] > 0:
+        if buffer.live is None:
+            continue
+        lower, upper = buffer.live
+        if not 0 <= lower <= upper <= end:
+            yield f"'{buffer.name}' lives from {lower} to {upper}, the clock ends at {end}"
+        if buffer.role is BufferRole.INPUT and lower > 0:
             yield f"input '{buffer.name}' does not live from the start"
-        if buffer.role is BufferRole.OUTPUT and buffer.live is not None and buffer.live[1] < plan.num_ticks:
+        if buffer.role is BufferRole.OUTPUT and upper < end:
             yield f"output '{buffer.name}' does not live to the end"
 
 

@@ -108,12 +108,8 @@ def read_addresses(source: str, names: Names) -> dict[str, tuple[str, str]]:
         re.MULTILINE | re.DOTALL,
     )
     address = re.compile(rf"\((context->\w+|\w+) \+ ({names.offset_front}\w+)\);$", re.MULTILINE)
-    found: dict[str, tuple[str, str]] = {}
-    for name, body in function.findall(source):
-        returned = address.findall(body)
-        if len(returned) == 1:
-            found[name] = returned[0]
-    return found
+    returned = {name: address.findall(body) for name, body in function.findall(source)}
+    return {name: found[0] for name, found in returned.items() if len(found) == 1}
 
 
 def read_bytes(initialiser: str) -> bytes:
