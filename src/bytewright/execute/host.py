@@ -18,6 +18,7 @@ from bytewright import ir
 from bytewright.diagnostics import CompileError, compile_error
 from bytewright.execute.build import (
     LANGUAGE_FLAGS,
+    LIBRARY_FLAGS,
     SANITIZER_FLAGS,
     BuildOptions,
     application_sources,
@@ -80,31 +81,29 @@ def _build(
     folder: Path,
     options: BuildOptions,
     *,
-    sources: Sequence[str],
-    product: str,
-    extra_flags: Sequence[str] = (),
+    is_library: bool = False,
     watch: Watch | None = None,
 ) -> Path:
-    """Compiles bundle and harness into one file of the folder."""
+    """Compiles bundle and harness into one file of the folder: a library, or a program that has it inside."""
     compiler = find_host_compiler(options.compiler)
     bundle = staged(bundle, folder)
-    harness = write_harness(bundle, folder, [("harness", source) for source in sources], watch=watch)
+    own = ["host_library.c"] if is_library else ["host_library.c", "host_main.c"]
+    harness = write_harness(bundle, folder, [("harness", name) for name in own], watch=watch)
+    product = folder / ("library.so" if is_library else "program")
     command = [
         *compiler,
         *LANGUAGE_FLAGS,
         *options.flags,
         *(SANITIZER_FLAGS if options.sanitize else ()),
-        *extra_flags,
+        *(LIBRARY_FLAGS if is_library else ()),
         *include_flags(bundle, folder, watch),
         *(str(source) for source in bundle.sources),
         *map(str, application_sources(bundle, options)),
         *harness,
-        "-o",
-        product,
-        "-lm",
+        *("-o", str(product), "-lm"),
     ]
     compile_c(command, directory=folder, what=f"the C compiler '{Path(compiler[0]).name}'")
-    return folder / product
+    return product
 
 
 def run_program(
@@ -126,10 +125,7 @@ def run_program(
     checked = [check_inputs(bundle.plan, inputs) for inputs in batch]
     what = f"the program of model '{bundle.plan.model}'"
     with build_folder() as folder:
-        sources = ("host_library.c", "host_main.c")
-        program = _build(
-            bundle, folder, options or BuildOptions(), sources=sources, product="program", watch=watch
-        )
+        program = _build(bundle, folder, options or BuildOptions(), watch=watch)
         (folder / "inputs.bin").write_bytes(pack(bundle.plan, checked))
         done = execute(
             [str(program), str(len(batch)), str(repeat)],
@@ -225,17 +221,9 @@ class HostModel:
             raise compile_error(
                 "BW204", "a sanitized build is a program of its own and cannot be a shared library"
             )
-        # The file may go once it is loaded: the mapping stays. Hidden symbols let the compiler inline.
-        flags = ("-shared", "-fPIC", "-fvisibility=hidden")
         with build_folder() as folder:
-            path = _build(
-                bundle,
-                folder,
-                options,
-                sources=("host_library.c",),
-                product="library.so",
-                extra_flags=flags,
-            )
+            # The file may go once it is loaded: the mapping stays.
+            path = _build(bundle, folder, options, is_library=True)
             try:
                 library = ctypes.CDLL(str(path))
             except OSError as error:

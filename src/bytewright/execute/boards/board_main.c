@@ -76,6 +76,19 @@ HARNESS_COPIES(DECLARE_COPY)
     extern const unsigned char harness_blob_##index[];
 HARNESS_BLOBS(DECLARE_BLOB)
 
+/* The same in order; one element more than needed, so that an empty table is no empty array. */
+#define AT_INPUT(index, member, size_bytes) harness_input_##index,
+static void *const inputs[] = {HARNESS_INPUTS(AT_INPUT) NULL};
+#define AT_OUTPUT(index, member, size_bytes) harness_output_##index,
+static void *const outputs[] = {HARNESS_OUTPUTS(AT_OUTPUT) NULL};
+#define AT_WORKSPACE(index, member, size_bytes, alignment, name) \
+    harness_workspace_##index + HARNESS_GUARD_BYTES(alignment),
+static void *const workspaces[] = {HARNESS_WORKSPACES(AT_WORKSPACE) NULL};
+#define AT_BLOB(index, member, path, alignment, name) harness_blob_##index,
+static const void *const blobs[] = {HARNESS_BLOBS(AT_BLOB) NULL};
+#define AT_COPY(index, member, size_bytes, alignment, name) harness_copy_##index,
+static void *const copies[] = {HARNESS_COPIES(AT_COPY) NULL};
+
 static int report_file = -1;
 
 static int semihosting(int operation, const void *block)
@@ -297,11 +310,6 @@ int main(void)
     uint32_t command_block[2] = {(uint32_t)(uintptr_t)command_line, sizeof command_line - 1};
     uint32_t stack_bytes = 0;
     const char *text = command_line;
-    void *inputs[HARNESS_NUM_INPUTS + 1];
-    void *outputs[HARNESS_NUM_OUTPUTS + 1];
-    void *workspaces[HARNESS_NUM_WORKSPACES + 1];
-    const void *blobs[HARNESS_NUM_BLOBS + 1];
-    void *copies[HARNESS_NUM_COPIES + 1];
 
     report_file = open_file("report.txt", MODE_WRITE_BINARY);
     semihosting(SYS_GET_CMDLINE, command_block);
@@ -311,22 +319,9 @@ int main(void)
     const int output_file = open_file("outputs.bin", MODE_WRITE_BINARY);
 
     protect_set_up();
-    (void)blobs;
-    (void)copies;
-#define POINT_AT_INPUT(index, member, size_bytes) inputs[index] = harness_input_##index;
-    HARNESS_INPUTS(POINT_AT_INPUT)
-#define POINT_AT_OUTPUT(index, member, size_bytes) outputs[index] = harness_output_##index;
-    HARNESS_OUTPUTS(POINT_AT_OUTPUT)
-#define POINT_AT_WORKSPACE(index, member, size_bytes, alignment, name) \
-    workspaces[index] = harness_workspace_##index + HARNESS_GUARD_BYTES(alignment);
-    HARNESS_WORKSPACES(POINT_AT_WORKSPACE)
     for (int index = 0; index < HARNESS_NUM_WORKSPACES; ++index) {
         memset(workspaces[index], HARNESS_WORKSPACE_FILL, harness_workspace_size_bytes[index]);
     }
-#define POINT_AT_BLOB(index, member, path, alignment, name) blobs[index] = harness_blob_##index;
-    HARNESS_BLOBS(POINT_AT_BLOB)
-#define POINT_AT_COPY(index, member, size_bytes, alignment, name) copies[index] = harness_copy_##index;
-    HARNESS_COPIES(POINT_AT_COPY)
 
     check(harness_set_up(&harness_model_session, workspaces, blobs, copies));
     harness_model_context = harness_model_session.context;

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from bytewright.target.isa.isa import Isa
-from bytewright.target.model import Memory, Target
+from bytewright.target.model import Target
 from bytewright.target.registry import load_target
 
 
@@ -41,11 +41,6 @@ class Board:
     def isa(self) -> Isa:
         """Of its core; targets of another name may use the board if it is theirs and their memories fit."""
         return self.target.default_device.isa
-
-    @property
-    def memories(self) -> tuple[Memory, ...]:
-        """All of them, with bases."""
-        return self.target.memories
 
 
 _builtin = cache(load_target)

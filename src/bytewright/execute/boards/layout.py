@@ -52,16 +52,14 @@ def board_for(target: Target) -> Board:
     Raises:
         CompileError: BW204 if there is none, with the reason for each board.
     """
-    named = BOARDS.get(target.name)
-    if named is not None and _obstacle(target, named) is None:
-        return named
-    for board in BOARDS.values():
-        if _obstacle(target, board) is None:
-            return board
+    obstacles = {board.name: _obstacle(target, board) for board in BOARDS.values()}
+    suited = [name for name, obstacle in obstacles.items() if obstacle is None]
+    if suited:
+        return BOARDS[target.name if target.name in suited else suited[0]]
     raise compile_error(
         "BW204",
         f"no board that QEMU emulates can run a bundle for target '{target.name}'",
-        notes=tuple(f"{board.name}: {_obstacle(target, board)}" for board in BOARDS.values()),
+        notes=tuple(f"{name}: {obstacle}" for name, obstacle in obstacles.items()),
         help=f"compile for one of them: --target {' | '.join(BOARDS)}",
     )
 
@@ -82,7 +80,7 @@ def _obstacle(target: Target, board: Board) -> str | None:
 def _place(board: Board, memory: Memory) -> tuple[str, int] | None:
     """The board's memory and the offset in it where a memory of the target begins."""
     base, size_bytes = _interval(memory)
-    for whole in board.memories:
+    for whole in board.target.memories:
         offset = whole.offset_of(base, size_bytes)
         if offset is not None:
             return whole.name, offset

@@ -26,10 +26,7 @@ harness_vectors:
 #else
     .word harness_fault_entry
 #endif
-    .rept 4                         /* debug monitor .. SysTick: nothing here uses them */
-    .word harness_fault_entry
-    .endr
-    .rept 96                        /* no interrupt is ever enabled */
+    .rept 100                       /* debug monitor .. SysTick, which nothing here uses; no interrupt is ever enabled */
     .word harness_fault_entry
     .endr
 
