@@ -8,16 +8,14 @@ from pathlib import Path
 from bytewright.bundle.install import install
 from bytewright.bundle.standing import look_at, refused
 from bytewright.codegen.writer import OWNERSHIP
-from bytewright.record.names import CMAKE_FILE, Names, names_of
+from bytewright.record.names import CMAKE_FILE, names_of
 from bytewright.record.plan import Plan
 from bytewright.record.plan_file import PLAN_FILE, document_of, with_files
 
 
 def bundle_files(c_files: dict[str, bytes], plan: Plan, uses_math: bool) -> tuple[Plan, dict[str, bytes]]:
     """The plan with the digests of its files, and path -> content of everything in the bundle, in the paths' order."""
-    files, names = dict(c_files), names_of(plan)
-    sources = [path for path in c_files if path.endswith(".c")]
-    files[CMAKE_FILE] = _cmake(plan, names, sources, _included(files), uses_math).encode()
+    files = {**c_files, CMAKE_FILE: _cmake(plan, c_files, uses_math).encode()}
     plan = with_files(plan, files)
     files[PLAN_FILE] = (json.dumps(document_of(plan), indent=1) + "\n").encode()
     return plan, dict(sorted(files.items()))
@@ -44,13 +42,10 @@ def write_bundle(files: Mapping[str, bytes], directory: str | PathLike[str], *, 
         raise refused(directory, f"cannot be written: {error.strerror or error}") from error
 
 
-def _included(files: Mapping[str, bytes]) -> list[str]:
-    """Files that the assembler includes."""
-    return sorted(path for path in files if path.startswith("include/") and path.endswith(".bin"))
-
-
-def _cmake(plan: Plan, names: Names, sources: list[str], included: list[str], uses_math: bool) -> str:
-    model = plan.model
+def _cmake(plan: Plan, c_files: Mapping[str, bytes], uses_math: bool) -> str:
+    model, names = plan.model, names_of(plan)
+    sources = [path for path in c_files if path.endswith(".c")]
+    included = sorted(path for path in c_files if path.startswith("include/") and path.endswith(".bin"))
     depends = " ".join(f"${{CMAKE_CURRENT_SOURCE_DIR}}/{path}" for path in included)
     binaries = (
         "# The assembler includes files, for which link-time optimisation would look in vain.\n"

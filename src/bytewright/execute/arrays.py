@@ -105,12 +105,8 @@ def blob_arrays(plan: Plan) -> list[PlannedArray]:
 def stack_array(plan: Plan) -> PlannedArray:
     """The model's stack."""
     memory = plan.device.contexts[0].memory
-    section = _harness_section(memory, STACK_OWNER)
+    section = _harness_section(memory, "stack")  # which no pool may be called
     return PlannedArray(ArrayKind.STACK, "", "harness_model_stack", section, memory=memory)
-
-
-STACK_OWNER = "stack"
-"""What the model's stack is called among the pools, none of which may have this name."""
 
 
 def blob_section(memory_name: str) -> str:

@@ -60,10 +60,6 @@ class BoardTable:
     num_protected_regions: int
 
 
-WRITABLE_SECTION = ".bss.harness_writable"
-"""For what a run may write of the harness's own on a board; board.ld knows it."""
-
-
 def harness_source(*parts: str) -> str:
     """The text of one of the stage's own C, assembly or linker files."""
     return files("bytewright.execute").joinpath(*parts).read_text(encoding="utf-8")
@@ -173,7 +169,8 @@ def model_table(plan: Plan, board: BoardTable | None = None, watch: Watch | None
             f"#define HARNESS_NUM_REGIONS {board.num_protected_regions}",
             f"#define HARNESS_STACK_BYTES {board.stack_bytes}",
             f'#define HARNESS_STACK_SECTION "{board.stack_section}"',
-            f'#define HARNESS_WRITABLE __attribute__((section("{WRITABLE_SECTION}")))',
+            # What a run may write of the harness's own; board.ld knows the section.
+            '#define HARNESS_WRITABLE __attribute__((section(".bss.harness_writable")))',
         ]
     return "\n".join(lines) + "\n"
 

@@ -63,8 +63,7 @@ def watch_plan(plan: Plan, guard_bytes: int) -> Watch:
     """The tables for a plan, with guards that are a power of two or as large as a pool's alignment."""
     pools = tuple(
         WatchedPool(pool, max(guard_bytes, pool.alignment) if pool.is_caller else 0)
-        for pool in plan.pools.values()
-        if pool.role is Role.WORKSPACE and pool.used_bytes
+        for pool in plan.used_pools(Role.WORKSPACE)
     )
     dead: list[WatchedRange] = []
     still: list[WatchedRange] = []
