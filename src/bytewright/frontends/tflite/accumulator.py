@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytewright import ir
-from bytewright.frontends.tflite.conversion import Affine, Conversion
+from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.ops.arithmetic.multiplier import (
     ACTIVATIONS,
     INT8_MAX,
     INT8_MIN,
     INT32_MAX,
+    Affine,
     Multiplier,
     activation_range,
     convolution_scale,

@@ -1,6 +1,7 @@
 """Unary operators and SOFTMAX. On int8 a unary operator is a table of 256 values, or a clamp where it is one."""
 
 from functools import partial
+from math import isfinite
 
 import numpy as np
 
@@ -37,7 +38,7 @@ def convert_relu(at: Conversion) -> None:
 def convert_leaky_relu(at: Conversion) -> None:
     """LEAKY_RELU."""
     alpha = at.options.real(0)
-    at.require(bool(np.isfinite(alpha)), f"the slope {alpha} is not a number")
+    at.require(isfinite(alpha), f"the slope {alpha} is not a number")
     convert_unary(at, TflLeakyRelu(alpha), partial(tables.leaky_relu, alpha))
 
 
@@ -58,7 +59,7 @@ def convert_softmax(at: Conversion) -> None:
     beta = at.options.real(0)
     source = at.activation_operand(0, "input")
     at.require_same_dtype(source)
-    at.require(bool(np.isfinite(beta)), f"beta {beta} is not a number")
+    at.require(isfinite(beta), f"beta {beta} is not a number")
     if source.is_float:
         at.define(at.emit(TflSoftmax(beta), (at.value_of(source),), "result"))
         return

@@ -8,7 +8,7 @@ that only work which depends on the inputs remains.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from bytewright.frontends.tflite.flatbuffer import DamagedError, File, Table
 from bytewright.frontends.tflite.model import ABSENT, ModelRecord, OperatorRecord, TensorRecord
 from bytewright.frontends.tflite.names import operator_prefix
 from bytewright.ir.where import Where
+from bytewright.ops.arithmetic.multiplier import Affine
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.data import Reshape
 
@@ -35,7 +36,6 @@ class GraphBuilder:
         has_infinities: True if a float32 constant of the model is infinite or not a number.
         has_open_batch: True if an input's first extent is open; it is fixed to 1.
         values: Name of the value that each tensor index stands for.
-        failed: Tensors whose operator could not be converted.
         buffers: Bytes of the file's buffers that were taken, so that tensors share them.
     """
 
@@ -48,7 +48,6 @@ class GraphBuilder:
     types: dict[str, ir.TensorType] = field(default_factory=dict[str, ir.TensorType])
     constants: dict[str, ir.TensorData] = field(default_factory=dict[str, ir.TensorData])
     nodes: list[ir.Node] = field(default_factory=list[ir.Node])
-    failed: set[int] = field(default_factory=set[int])
     buffers: dict[int, bytes] = field(default_factory=dict[int, bytes])
     folding_budget: int = FOLDING_BUDGET
 
@@ -66,13 +65,6 @@ class GraphBuilder:
         self.types[name] = data.type
         self.values[index] = name
         return name
-
-
-class Affine(NamedTuple):
-    """Scale and zero point of an int8 tensor."""
-
-    scale: float
-    zero_point: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,7 @@ def _sliding(
 
 def _input_zero_point(at: Conversion, source: Operand) -> int:
     """What padded taps see; 0 for float32."""
-    return 0 if source.is_float else at.affine(source.tensor)[1]
+    return 0 if source.is_float else at.affine(source.tensor).zero_point
 
 
 def _layer(
@@ -182,12 +182,11 @@ def _check_bias_scale(at: Conversion, source: Operand, scales: Sequence[float], 
     Other operators, and files without a bias scale, take the bias as it is.
     """
     stated = bias.tensor.quantization.scales
-    if at.operator.kind != "FULLY_CONNECTED" or at.numerics is not Numerics.LITERT_REF or len(scales) != 1:
+    looks = at.operator.kind == "FULLY_CONNECTED" and at.numerics is Numerics.LITERT_REF
+    if not looks or len(scales) != 1 or len(stated) != 1:
         return
-    if len(stated) != 1:
-        return
-    expected = at.affine(source.tensor)[0] * scales[0]
-    difference = abs(expected - stated[0]) / at.affine(at.output_tensor())[0]
+    expected = at.affine(source.tensor).scale * scales[0]
+    difference = abs(expected - stated[0]) / at.affine(at.output_tensor()).scale
     at.require(difference <= 0.02, f"the bias has scale {stated[0]}, input times weights is {expected}")
 
 

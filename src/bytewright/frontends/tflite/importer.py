@@ -104,15 +104,14 @@ def _quantization(tensor: TensorRecord) -> ir.Quantization | None:
 def _convert_operators(graph: GraphBuilder) -> None:
     """Converts operator after operator; errors of all are reported together."""
     found = Collector()
+    failed: set[int] = set()
     for operator in graph.model.operators:
-        if not graph.failed.isdisjoint(operator.operands):
-            graph.failed.update(operator.outputs)
-            continue
-        failures = len(found.diagnostics)
-        with found.catch():
-            _convert(graph, operator)
-        if len(found.diagnostics) > failures:
-            graph.failed.update(operator.outputs)
+        if failed.isdisjoint(operator.operands):
+            with found.catch():
+                _convert(graph, operator)
+                continue
+        # It could not be converted, or an operand is of one that could not.
+        failed.update(operator.outputs)
     if found.diagnostics:
         raise CompileError(_first_of_each(found.diagnostics))
 

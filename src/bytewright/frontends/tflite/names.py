@@ -14,7 +14,7 @@ def port_names(tensors: tuple[tuple[int, str], ...], role: str) -> tuple[str, ..
     Raises:
         CompileError: BW109, two tensors become the same identifier.
     """
-    owners: dict[str, tuple[int, str]] = {}
+    owners: dict[str, str] = {}
     times_stated: dict[int, int] = {}
     for position, (index, tensor_name) in enumerate(tensors):
         stem = c_name(tensor_name.lower(), f"{role}_{position}")
@@ -25,10 +25,10 @@ def port_names(tensors: tuple[tuple[int, str], ...], role: str) -> tuple[str, ..
         if name in owners:
             raise compile_error(
                 "BW109",
-                f"the {role}s '{owners[name][1]}' and '{tensor_name}' both become '{name}' in C",
+                f"the {role}s '{owners[name]}' and '{tensor_name}' both become '{name}' in C",
                 help=f"rename one of the two {role} tensors in the model",
             )
-        owners[name] = (index, tensor_name)
+        owners[name] = tensor_name
     return tuple(owners)
 
 

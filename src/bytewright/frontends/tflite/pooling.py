@@ -3,11 +3,11 @@
 from math import prod
 
 from bytewright.frontends.tflite.accumulator import checked_multiplier, clamp_activation, clamp_float
-from bytewright.frontends.tflite.conversion import Affine, Conversion, Operand
+from bytewright.frontends.tflite.conversion import Conversion, Operand
 from bytewright.frontends.tflite.options import pool_options
 from bytewright.frontends.tflite.windows import spatial_padding
 from bytewright.ops.arithmetic.factors import prepare_mean
-from bytewright.ops.arithmetic.multiplier import INT8_MAX, INT8_MIN, INT32_MAX
+from bytewright.ops.arithmetic.multiplier import INT8_MAX, INT8_MIN, INT32_MAX, Affine
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
 

@@ -39,7 +39,7 @@ def _pad(at: Conversion, value_of: Callable[[Conversion, Operand], int | float])
 
 def _neutral_value(at: Conversion, source: Operand) -> int | float:
     """What PAD fills with: real zero."""
-    return 0.0 if source.is_float else at.affine(at.output_tensor())[1]
+    return 0.0 if source.is_float else at.affine(at.output_tensor()).zero_point
 
 
 def _padding_value(at: Conversion, source: Operand) -> int | float:

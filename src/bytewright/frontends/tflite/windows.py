@@ -11,16 +11,13 @@ def spatial_padding(
     options: WindowOptions, shape: tuple[int, ...], kernel: Pair
 ) -> tuple[int, int, int, int]:
     """(top, bottom, left, right) of an NHWC input; SAME gives the odd row to the bottom, the column to the right."""
-    for size, dilation in zip(kernel, options.dilation, strict=True):
-        window_reach(size, dilation)
+    reach = [_reach(size, dilation) for size, dilation in zip(kernel, options.dilation, strict=True)]
     if options.padding == "VALID":
         return 0, 0, 0, 0
-    top, bottom = _same(shape[1], kernel[0], options.stride[0], options.dilation[0])
-    left, right = _same(shape[2], kernel[1], options.stride[1], options.dilation[1])
-    return top, bottom, left, right
+    return *_same(shape[1], reach[0], options.stride[0]), *_same(shape[2], reach[1], options.stride[1])
 
 
-def window_reach(kernel: int, dilation: int) -> int:
+def _reach(kernel: int, dilation: int) -> int:
     """The elements from a window's first tap to its last.
 
     Raises:
@@ -32,9 +29,8 @@ def window_reach(kernel: int, dilation: int) -> int:
     return reach
 
 
-def _same(extent: int, kernel: int, stride: int, dilation: int) -> tuple[int, int]:
+def _same(extent: int, reach: int, stride: int) -> tuple[int, int]:
     """Padding before and after, so that there are ceil(extent / stride) windows."""
     windows = -(-extent // stride)
-    reach = window_reach(kernel, dilation)
     total = max((windows - 1) * stride + reach - extent, 0)
     return total // 2, total - total // 2

@@ -9,6 +9,7 @@ operations without transcendental functions, so results are the same on every ma
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,6 +29,13 @@ ACTIVATIONS = {
 
 class UnsupportedQuantizationError(ValueError):
     """The reference refuses the operator with these scales and zero points, or its result is undefined."""
+
+
+class Affine(NamedTuple):
+    """Scale and zero point of an int8 tensor."""
+
+    scale: float
+    zero_point: int
 
 
 @dataclass(frozen=True, slots=True)

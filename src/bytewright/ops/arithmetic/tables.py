@@ -15,6 +15,7 @@ from bytewright.ops.arithmetic.exact import exp_single, tanh_single
 from bytewright.ops.arithmetic.multiplier import (
     INT8_MAX,
     INT8_MIN,
+    Affine,
     Multiplier,
     UnsupportedQuantizationError,
     activation_range,
@@ -28,25 +29,21 @@ from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.arithmetic.rescale import Int64, double_round, real_round, rounding_shift_right
 
 Table = NDArray[np.int8]
-Quantization = tuple[float, int]
-"""Scale and zero point of a per-tensor quantised tensor."""
-
 _INPUTS: Int64 = np.arange(INT8_MIN, INT8_MAX + 1, dtype=np.int64)
 
 
-Int8Function = Callable[[Quantization, Quantization, Numerics], Int64]
+Int8Function = Callable[[Affine, Affine, Numerics], Int64]
 """The outputs of all inputs before they are limited to int8, from the quantisations of input and output."""
 
 
-def int8_table(
-    function: Int8Function, source: Quantization, target: Quantization, numerics: Numerics
-) -> Table:
+def int8_table(function: Int8Function, source: Affine, target: Affine, numerics: Numerics) -> Table:
     """The table of a unary int8 operator, which is one of the functions below.
 
     Raises:
         UnsupportedQuantizationError: The reference would refuse the model.
     """
-    values = function((single(source[0]), source[1]), (single(target[0]), target[1]), numerics)
+    source, target = (Affine(single(scale), zero_point) for scale, zero_point in (source, target))
+    values = function(source, target, numerics)
     return np.clip(values, INT8_MIN, INT8_MAX).astype(np.int8)
 
 
@@ -71,13 +68,13 @@ def _factor(numerics: Numerics, source_scale: float, target_scale: float) -> Mul
     return quantize_multiplier(source_scale / target_scale)
 
 
-def _float_table(function: Callable[[float], float], source: Quantization, target: Quantization) -> Int64:
+def _float_table(function: Callable[[float], float], source: Affine, target: Affine) -> Int64:
     """LiteRT's float32 table: `round(f(s_in*(x - zero)) * (1/s_out)) + zero`, each operation in float32."""
-    inverse = single_quotient(1.0, target[0])
+    inverse = single_quotient(1.0, target.scale)
     values: list[int] = []
     for value in range(INT8_MIN, INT8_MAX + 1):
-        result = function(single_product(source[0], float(value - source[1])))
-        values.append(round_half_away(single_product(result, inverse)) + target[1])
+        result = function(single_product(source.scale, float(value - source.zero_point)))
+        values.append(round_half_away(single_product(result, inverse)) + target.zero_point)
     return np.array(values, np.int64)
 
 
@@ -87,14 +84,14 @@ def _logistic_single(x: float) -> float:
     return 0.0 if math.isinf(denominator) else single_quotient(1.0, denominator)
 
 
-def _fixed_point_table(function: Callable[[Int64], Int64], source: Quantization, shift: int) -> Int64:
+def _fixed_point_table(function: Callable[[Int64], Int64], source: Affine, shift: int) -> Int64:
     """TensorFlow Lite Micro's logistic and tanh: inputs to Q4.27, saturated outside the radius, Q0.31 out.
 
     Inputs whose magnitude reaches the radius give -128 or 127.
     """
-    factor = quantize_multiplier(source[0] * (1 << 27))
+    factor = quantize_multiplier(source.scale * (1 << 27))
     radius = math.floor(15 * (1 << 27) / 2.0**factor.exponent)
-    centred = _INPUTS - source[1]
+    centred = _INPUTS - source.zero_point
     inside = np.abs(centred) < radius
     scaled = double_round(
         np.where(inside, centred, 0), factor.multiplier, factor.left_shift, factor.right_shift
@@ -103,48 +100,53 @@ def _fixed_point_table(function: Callable[[Int64], Int64], source: Quantization,
     return np.where(inside, result, np.where(centred > 0, 1 << 20, -(1 << 20)))
 
 
-def logistic(source: Quantization, target: Quantization, numerics: Numerics) -> Int64:
+def logistic(source: Affine, target: Affine, numerics: Numerics) -> Int64:
     """LOGISTIC.
 
     LiteRT wants the output scale 1/256; TensorFlow Lite Micro wants zero point -128, and ignores the scale.
     """
     if numerics is Numerics.LITERT_REF:
-        if target[0] != 1.0 / 256:
-            raise UnsupportedQuantizationError(f"LOGISTIC's int8 output has scale 1/256, not {target[0]}")
+        if target.scale != 1.0 / 256:
+            raise UnsupportedQuantizationError(f"LOGISTIC's int8 output has scale 1/256, not {target.scale}")
         return _float_table(_logistic_single, source, target)
-    if target[1] != INT8_MIN:
-        raise UnsupportedQuantizationError(f"LOGISTIC's int8 output has zero point -128, not {target[1]}")
+    if target.zero_point != INT8_MIN:
+        raise UnsupportedQuantizationError(
+            f"LOGISTIC's int8 output has zero point -128, not {target.zero_point}"
+        )
     return _fixed_point_table(fixedpoint.logistic, source, 23) + INT8_MIN
 
 
-def tanh(source: Quantization, target: Quantization, numerics: Numerics) -> Int64:
+def tanh(source: Affine, target: Affine, numerics: Numerics) -> Int64:
     """TANH. TensorFlow Lite Micro takes scale 1/128 and zero point 0 for granted, whatever the file says."""
     if numerics is Numerics.LITERT_REF:
         return _float_table(tanh_single, source, target)
     return _fixed_point_table(fixedpoint.tanh, source, 24)
 
 
-def leaky_relu(alpha: float, source: Quantization, target: Quantization, numerics: Numerics) -> Int64:
+def leaky_relu(alpha: float, source: Affine, target: Affine, numerics: Numerics) -> Int64:
     """LEAKY_RELU: one factor for x >= zero point and another, with alpha, below; both DOUBLE_ROUND."""
     alpha = single(alpha)
-    centred = _INPUTS - source[1]
+    centred = _INPUTS - source.zero_point
     if numerics is Numerics.LITERT_REF:
-        slope = single_quotient(single_product(source[0], alpha), target[0])
+        slope = single_quotient(single_product(source.scale, alpha), target.scale)
     else:
-        slope = source[0] * alpha / target[0]
-    above = _rescale(np.maximum(centred, 0), _factor(numerics, source[0], target[0]))
+        slope = source.scale * alpha / target.scale
+    above = _rescale(np.maximum(centred, 0), _factor(numerics, source.scale, target.scale))
     below = _rescale(np.minimum(centred, 0), quantize_multiplier(slope))
-    return np.where(centred >= 0, above, below) + target[1]
+    return np.where(centred >= 0, above, below) + target.zero_point
 
 
-def relu(operator: str, source: Quantization, target: Quantization, numerics: Numerics) -> Int64:
+def relu(operator: str, source: Affine, target: Affine, numerics: Numerics) -> Int64:
     """RELU, RELU6, RELU_N1_TO_1: a rescale and a clamp.
 
     RELU6 of `tflm` clamps the raw input and takes no notice of the output's scale.
     """
     if operator == "RELU6" and numerics is Numerics.TFLM:
         return np.clip(_INPUTS, *activation_range("RELU6", *source))
-    scaled = _rescale(_INPUTS - source[1], _factor(numerics, source[0], target[0])) + target[1]
+    scaled = (
+        _rescale(_INPUTS - source.zero_point, _factor(numerics, source.scale, target.scale))
+        + target.zero_point
+    )
     return np.clip(scaled, *activation_range(operator, *target))
 
 
@@ -172,19 +174,19 @@ def _shift_right_16(values: Int64, shift: int) -> Int64:
     return np.where(values >= 0, 1, -1)
 
 
-def hard_swish(source: Quantization, target: Quantization, numerics: Numerics) -> Int64:
+def hard_swish(source: Affine, target: Affine, numerics: Numerics) -> Int64:
     """HARD_SWISH: `x * relu6(x + 3) / 6` in 16-bit fixed point; the two numerics sets agree.
 
     The input gains 7 bits; one branch scales it for the output, the other to 3/2**15, where the shifted and
     halved value is the gate in [0, 1]; their product is truncated, then rounded to the output.
     """
     del numerics
-    fine_scale = single_product(single_quotient(1.0, 128.0), source[0])
-    output = quantize_multiplier(single_quotient(fine_scale, target[0]))
+    fine_scale = single_product(single_quotient(1.0, 128.0), source.scale)
+    output = quantize_multiplier(single_quotient(fine_scale, target.scale))
     gate = quantize_multiplier(single_quotient(fine_scale, single_quotient(3.0, 32768.0)))
     if output.exponent > 0:
         raise UnsupportedQuantizationError("HARD_SWISH's input scale is more than 128 times its output scale")
-    fine = (_INPUTS - source[1]) << 7
+    fine = (_INPUTS - source.zero_point) << 7
     scaled = _high_multiply_16(fine, _to_int16(output.multiplier))
     opening = fine
     if gate.exponent > 0:
@@ -195,13 +197,16 @@ def hard_swish(source: Quantization, target: Quantization, numerics: Numerics) -
     opening = _shift_right_16(opening, gate.right_shift)
     product = ((opening + (1 << 15)) >> 1) * scaled
     truncated = np.where(product >= 0, product >> 15, -(-product >> 15))
-    return _shift_right_16(truncated, output.right_shift) + target[1]
+    return _shift_right_16(truncated, output.right_shift) + target.zero_point
 
 
-def quantize(source: Quantization, target: Quantization, numerics: Numerics) -> Int64:
+def quantize(source: Affine, target: Affine, numerics: Numerics) -> Int64:
     """QUANTIZE int8 to int8: a rescale by a factor in double; the two numerics sets agree."""
     del numerics
-    return _rescale(_INPUTS - source[1], quantize_multiplier(source[0] / target[0])) + target[1]
+    return (
+        _rescale(_INPUTS - source.zero_point, quantize_multiplier(source.scale / target.scale))
+        + target.zero_point
+    )
 
 
 def quantize_float(values: NDArray[np.float32], scale: float, zero_point: int) -> NDArray[np.int8]:
