@@ -1,11 +1,11 @@
 """Names for what makes lines of C hard to read: conditions of views, and the positions that elements have in common.
 
 In a loop over `x`, `output[(((y * 5) + x) * 64) + channel]` becomes `output[pixel + channel]`. A name stands where the
-last variable of its value does, but only what is evaluated there in any case gets one.
+last variable of its value does, but only what is evaluated there in any case gets one. Where that is so in a branch
+alone, the name stands there, before the first statement that needs it.
 """
 
 import re
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,7 +13,7 @@ from functools import partial
 from bytewright import ir
 from bytewright.c_names import unique_name
 from bytewright.ir.rewrite import Rewriting, rewrite_statement, with_blocks
-from bytewright.ir.walk import operands, regions, walk_expression, walk_statements
+from bytewright.ir.walk import blocks, operands, regions, walk_expression, walk_statements
 
 # Of one of several views in a row.
 _NUMBER = re.compile(r"(?<![_\d])\d+$")
@@ -32,10 +32,10 @@ class _Names:
     def fresh(self, name: str, like: ir.Expr) -> ir.Var:
         return ir.Var(unique_name(name, self.used), like.dtype)
 
-    def sequence(self, sequence: ir.Seq, loop: ir.Var | None = None) -> ir.Seq:
-        """A sequence, which may be the body of a loop, and what is inside it."""
+    def sequence(self, sequence: ir.Seq, loop: ir.Var | None = None, *, in_branch: bool = False) -> ir.Seq:
+        """A sequence, which may be the body of a loop or in a side of a branch, and what is inside it."""
         statements: list[ir.Statement] = []
-        for statement in self.with_positions(sequence, loop).statements:
+        for statement in self.with_positions(sequence, loop, in_branch).statements:
             match statement:
                 case ir.View(condition=ir.Binary() as condition) if condition.operator.is_lazy:
                     number = _NUMBER.search(statement.buffer.name)
@@ -43,11 +43,16 @@ class _Names:
                     statements += [ir.Let(inside, condition), replace(statement, condition=inside)]
                 case _:
                     variable = statement.variable if isinstance(statement, ir.For) else None
-                    statements.append(with_blocks(statement, partial(self.sequence, loop=variable)))
+                    is_in = in_branch or isinstance(statement, ir.If)
+                    block = partial(self.sequence, loop=variable, in_branch=is_in)
+                    statements.append(with_blocks(statement, block))
         return ir.Seq(tuple(statements))
 
-    def with_positions(self, sequence: ir.Seq, loop: ir.Var | None) -> ir.Seq:
-        """Statements with names for positions of which this sequence defines the last variable."""
+    def with_positions(self, sequence: ir.Seq, loop: ir.Var | None, in_branch: bool) -> ir.Seq:
+        """Statements with names for positions of which this sequence defines the last variable.
+
+        In a branch also for others, which have none yet, unless it is a block inside the sequence that needs them.
+        """
         defined = {} if loop is None else {loop: 0}
         for place, statement in enumerate(sequence.statements):
             if isinstance(statement, ir.Let):
@@ -55,19 +60,23 @@ class _Names:
         inner = {
             s.variable for s in walk_statements(sequence) if isinstance(s, ir.For | ir.Let)
         } - defined.keys()
-        uses: Counter[ir.Expr] = Counter()
+        users: dict[ir.Expr, list[int]] = {}  # by number, as often as they count
         hints: dict[ir.Expr, str] = {}
-        for buffer, indices, times in _accesses(sequence, 1):
-            position, _ = _parts(buffer, indices)
-            if position is not None:
-                uses[position] += times
-                hints.setdefault(position, "pixel" if len(indices) > 2 else "offset")
+        for place, statement in enumerate(sequence.statements):
+            for buffer, indices, times in _accesses(ir.Seq((statement,)), 1):
+                position, _ = _parts(buffer, indices)
+                if position is not None:
+                    users.setdefault(position, []).extend([place] * times)
+                    hints.setdefault(position, "pixel" if len(indices) > 2 else "offset")
         names: dict[ir.Expr, ir.Var] = {}
         after: dict[int, list[ir.Statement]] = {}
-        for position in (position for position, times in uses.items() if times > 1):
+        for position, of_position in users.items():
             variables = {node for node in walk_expression(position) if isinstance(node, ir.Var)}
             places = [defined[variable] for variable in variables if variable in defined]
-            if places and not variables & inner:
+            first, last = of_position[0], of_position[-1]
+            if in_branch and not places and (first < last or not blocks(sequence.statements[first])):
+                places = [first]
+            if len(of_position) > 1 and places and not variables & inner:
                 names[position] = self.fresh(hints[position], position)
                 after.setdefault(max(places), []).append(ir.Let(names[position], position))
         if not names:

@@ -50,9 +50,8 @@ class StatementWriter:
             if isinstance(statement, ir.Allocate) and isinstance(following, ir.Store):
                 buffer = statement.buffer
                 if following.buffer == buffer and not is_in_memory(buffer):  # a variable, and its first value
-                    self.writer.wrapped(
-                        f"{c_element_type(buffer)} {buffer.name} = {c_value(following.value)};"
-                    )
+                    target = f"{c_element_type(buffer)} {buffer.name}"
+                    self.writer.assigned(target, c_value(following.value))
                     next(statements)
                     continue
             self.statement(statement)
@@ -76,8 +75,8 @@ class StatementWriter:
                 self._if(statement)
             case ir.Let():
                 variable = statement.variable
-                value = c_value(statement.value)
-                self.writer.wrapped(f"const {C_TYPES[variable.dtype]} {variable.name} = {value};")
+                target = f"const {C_TYPES[variable.dtype]} {variable.name}"
+                self.writer.assigned(target, c_value(statement.value))
             case ir.Call():
                 self.call(statement)
             case _:
@@ -133,15 +132,15 @@ class StatementWriter:
             condition = c_expression(view.condition)
             condition = condition if isinstance(view.condition, ir.Var) else f"({condition})"
             source = f"{condition} ? {source} : {otherwise}"
-        self.writer.wrapped(f"const {c_element_type(view.buffer)} *const {view.buffer.name} = {source};")
+        self.writer.assigned(f"const {c_element_type(view.buffer)} *const {view.buffer.name}", source)
 
     def _store(self, store: ir.Store) -> None:
         target = c_element(store.buffer, store.indices)
         increment = _increment(store)
         if increment is not None:
-            self.writer.wrapped(f"{target} += {c_expression(increment)};")
+            self.writer.assigned(target, c_expression(increment), "+=")
         else:
-            self.writer.wrapped(f"{target} = {c_stored(store.buffer, store.value)};")
+            self.writer.assigned(target, c_stored(store.buffer, store.value))
 
     def _if(self, statement: ir.If) -> None:
         head = f"if ({c_expression(statement.condition)})"

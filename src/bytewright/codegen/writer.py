@@ -40,6 +40,15 @@ class Writer:
         for piece in pieces:
             self.line(piece.replace(_JOINED, " "))
 
+    def assigned(self, target: str, value: str, operator: str = "=") -> None:
+        """A statement that gives a value, which has a line of its own where one does not hold both."""
+        width = WIDTH - len(INDENT) * self._depth
+        statement = f"{target} {operator} {value};"
+        if len(statement) > width >= len(f"{INDENT}{value};"):
+            self.lines(f"{target} {operator}\n{INDENT}{value};")
+        else:
+            self.wrapped(statement)
+
     def listed(self, head: str, items: list[str], tail: str) -> None:
         """`head(items)tail`, one item a line where one line does not hold them."""
         line = f"{head}({', '.join(items)}){tail}"

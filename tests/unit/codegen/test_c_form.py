@@ -74,6 +74,18 @@ def test_positions_and_conditions_have_names() -> None:
     assert "y[pixel + k] = tap[k];" in text
 
 
+def test_what_only_a_branch_needs_has_its_name_there() -> None:
+    """Not before the block that alone needs it: a compiler would have to keep it while the block is carried out."""
+    text = text_of(
+        "for r : i32 in 0 .. n { for c : i32 in 0 .. 5 { if r < 2 {\n"
+        "for k : i32 in 0 .. 4 { y[r, c, k * 2] = n\ny[r, c, k] = 1 }\n} else {\n"
+        "y[0, 0, 0] = n\ny[r, c, 0] = 2\ny[r, c, 1] = 3 } } }"
+    )
+    pixel = "const int32_t pixel = ((r * 5) + c) * 8; "
+    assert f"k < 4; ++k) {{ {pixel}y[pixel + (k * 2)] = n; y[pixel + k] = 1; }}" in text
+    assert f"else {{ y[0] = n; {pixel}y[pixel] = 2; y[pixel + 1] = 3; }}" in text
+
+
 def test_what_a_condition_guards_is_not_computed_before_it() -> None:
     text = text_of(
         "for r : i32 in 0 .. n { for c : i32 in 0 .. 5 {\n"

@@ -30,6 +30,17 @@ def test_a_long_statement_is_broken_at_spaces() -> None:
     assert " ".join(line.strip() for line in lines).count("a_long_name_") == 20
 
 
+def test_a_value_has_a_line_of_its_own_where_one_does_not_hold_it() -> None:
+    writer = Writer()
+    target, value = "a" * 60, f"f({'b' * 30}, {'c' * 30})"
+    for operator, each in (("=", value), ("+=", value), ("=", "0"), ("=", " + ".join([value] * 2))):
+        writer.assigned(target, each, operator)
+    lines = writer.text().splitlines()
+    assert lines[:5] == [f"{target} =", f"    {value};", f"{target} +=", f"    {value};", f"{target} = 0;"]
+    assert len(lines) > 6
+    assert all(len(line) <= WIDTH for line in lines)
+
+
 def test_a_type_and_its_name_stay_together() -> None:
     writer = Writer()
     name = "a_long_name_of_a_model"
