@@ -11,7 +11,7 @@ from bytewright.ir.analyses.clock import Step, Timeline
 from bytewright.ir.analyses.stack import StackUse
 from bytewright.ir.analyses.touch import constant_touches
 from bytewright.ir.symbols import scalar_symbols
-from bytewright.ir.walk import walk_statements
+from bytewright.ir.walk import allocations
 from bytewright.options import Options, options_text
 from bytewright.plan.solution import Solution
 from bytewright.record.plan import (
@@ -159,7 +159,7 @@ def _entry_buffers(
 ) -> Iterable[PlannedBuffer]:
     """What the entry allocates or is given, as far as it is used."""
     given = {parameter.buffer.name: parameter for parameter in module.main.buffer_parameters}
-    allocations = {s.buffer.name: s for s in walk_statements(module.main.body) if isinstance(s, ir.Allocate)}
+    allocated = {allocation.buffer.name: allocation for allocation in allocations(module.main)}
     ports = ir.border_ports(module)
     arenas = set(_arena_of(timeline).values())
     others = {name for step in steps for name in (*step.reads, *step.writes)}
@@ -177,7 +177,7 @@ def _entry_buffers(
             place, candidates = Place(PlaceKind.CALLER, ports[name][1].name, None), ()
             reason, scope = "input or output of the model: the caller provides it", given[name].scope
         else:
-            scope, offset = allocations[name].scope, allocations[name].storage.offset
+            scope, offset = allocated[name].scope, allocated[name].storage.offset
             pool = (scope.pool if scope else None) or ""
             kind = PlaceKind.PLANNED if live.allocation.storage.arena is None else PlaceKind.ARENA
             place = Place(kind, pool, offset)
@@ -215,9 +215,9 @@ def _kernel_buffers(module: ir.Module, target: Target, taken: set[str]) -> Itera
     for kernel in module.kernels:
         contexts = target.device(kernel.device).contexts
         context = contexts[0].name if contexts else kernel.device
-        for statement in walk_statements(kernel.body):
-            if isinstance(statement, ir.Allocate) and statement.buffer.shape:
-                buffer = statement.buffer
+        for allocation in allocations(kernel):
+            buffer = allocation.buffer
+            if buffer.shape:
                 name = f"{kernel.name}/{buffer.name}"
                 while name in taken:
                     name += "_"
@@ -231,10 +231,10 @@ def _kernel_buffers(module: ir.Module, target: Target, taken: set[str]) -> Itera
                     live=None,
                     first_step=None,
                     last_step=None,
-                    scope=str(statement.scope),
+                    scope=str(allocation.scope),
                     candidates=(),
                     devices=(kernel.device,),
-                    reason="; ".join(statement.storage.provenance),
+                    reason="; ".join(allocation.storage.provenance),
                 )
                 yield _described(planned, buffer, None)
 
