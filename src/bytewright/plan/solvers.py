@@ -34,24 +34,20 @@ def by_hill_climb(flat: FlatProblem, meter: Meter) -> Outcome:
 
 def exact(flat: FlatProblem, meter: Meter) -> Outcome:
     """The exact search with the whole budget, from nothing; first fit where that cannot be."""
-    return _solve_exactly(flat, meter, start_with_first_fit=False)
+    return auto(flat, meter, start_with_first_fit=False)
 
 
-def auto(flat: FlatProblem, meter: Meter) -> Outcome:
+def auto(flat: FlatProblem, meter: Meter, start_with_first_fit: bool = True) -> Outcome:
     """Bound, first fit, then the exact search as far as the budget goes; first fit alone for huge problems."""
-    return _solve_exactly(flat, meter, start_with_first_fit=True)
-
-
-def _unproved(flat: FlatProblem, draft: Draft) -> Outcome:
-    return Outcome(None, conflict=_conflict_of_bounds(flat)) if draft.num_unplaced else Outcome(draft)
-
-
-def _solve_exactly(flat: FlatProblem, meter: Meter, start_with_first_fit: bool) -> Outcome:
     everything = range(flat.num_buffers)
     if not is_searchable(flat, everything) or not is_assignable(flat):
         return by_first_fit(flat, meter)
     outcome = place_in_pools(flat, everything, meter, meter.goal, start_with_first_fit)
     return replace(outcome, conflict=_find_conflict(flat, meter)) if outcome.is_impossible else outcome
+
+
+def _unproved(flat: FlatProblem, draft: Draft) -> Outcome:
+    return Outcome(None, conflict=_conflict_of_bounds(flat)) if draft.num_unplaced else Outcome(draft)
 
 
 def _conflict_of_bounds(flat: FlatProblem) -> Conflict:

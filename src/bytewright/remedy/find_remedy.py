@@ -172,11 +172,9 @@ class _Search:
         Where parameters and workspace are short of the same memory, each of them is served first in turn.
         """
         roles = _short_roles(base.target, first)
-        for order in dict.fromkeys((roles[::-1], roles)):
-            trial = self._served(base, first, order, added)
-            if trial is not None:
-                return trial
-        return None
+        orders = dict.fromkeys((roles[::-1], roles))
+        trials = (self._served(base, first, order, added) for order in orders)
+        return next((trial for trial in trials if trial is not None), None)
 
     def _served(
         self, base: Conditions, first: Trial, roles: tuple[Role, ...], added: set[str]
