@@ -65,7 +65,9 @@ def parse_source(text: str, file: str) -> Source:
     """
     try:
         if text.lstrip().startswith("{"):
-            values: dict[str, object] = json.loads(text, object_pairs_hook=_refuse_repeated_keys)
+            values: dict[str, object] = json.loads(
+                text, object_pairs_hook=lambda pairs: _without_repetitions(pairs, file)
+            )
             return Source(file, values, _LineWalk(text).json_document())
         if _LONG_KEY.search(_STRING_OR_COMMENT.sub("s", text)):
             raise _malformed(file, None, f"a key has more than {_MOST_KEY_PARTS} parts")
@@ -76,8 +78,6 @@ def parse_source(text: str, file: str) -> Source:
     except tomllib.TOMLDecodeError as error:
         message, line = _split_position(str(error), text)
         raise _malformed(file, line, f"not valid TOML: {message}") from None
-    except _RepeatedKeyError as error:
-        raise _malformed(file, None, f"not valid JSON: the key {error.args[0]!r} stands twice") from None
     except ValueError as error:
         if "integer string conversion" not in str(error):
             raise
@@ -109,15 +109,11 @@ def refuse_vast_integers(source: Source) -> None:
         waiting.extend(((*path, key), member) for key, member in reversed([*members]))
 
 
-class _RepeatedKeyError(Exception):
-    pass
-
-
-def _refuse_repeated_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _without_repetitions(pairs: list[tuple[str, object]], file: str) -> dict[str, object]:
     values: dict[str, object] = {}
     for key, value in pairs:
         if key in values:
-            raise _RepeatedKeyError(key)
+            raise _malformed(file, None, f"not valid JSON: the key {key!r} stands twice")
         values[key] = value
     return values
 
