@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import TypeVar, cast
 
+from bytewright.target.addresses import END_OF_ADDRESSES
 from bytewright.target.mistake import Mistake, closest, listing, shown
 from bytewright.target.model import UNLIMITED, Unlimited
 from bytewright.target.size import SizeError, parse_size
@@ -22,7 +23,6 @@ _Value = TypeVar("_Value")
 NAME_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*", re.ASCII)
 SYMBOL_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _HEXADECIMAL = re.compile(r"0x[0-9A-Fa-f]{1,16}", re.ASCII)
-_END_OF_ADDRESSES = 1 << 64
 _MOST_ENTRIES = 256  # of memories, devices, pools and every array: no machine has as many
 _MOST_UNKNOWN_KEYS = 20
 
@@ -138,7 +138,7 @@ class TomlTable:
             value = int(value, 16)
         if isinstance(value, bool) or not isinstance(value, int):
             self.fail(key, f"{key!r} must hold addresses such as 0x20000000, not {kind_of(value)}")
-        elif not 0 <= value < _END_OF_ADDRESSES:
+        elif not 0 <= value < END_OF_ADDRESSES:
             self.fail(key, f"{value} is not an address: it is negative or needs more than 64 bits")
         else:
             return value

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from bytewright.diagnostics import CompileError, compile_error
+from bytewright.target.addresses import END_OF_ADDRESSES
 from bytewright.target.importers.board import FoundBoard, FoundMemory, memory_name, refusal
 from bytewright.target.importers.limits import LimitError, run_limited
 from bytewright.target.importers.preprocess import preprocess
@@ -30,7 +31,6 @@ _Value = TypeVar("_Value")
 
 _CELL_BYTES = 4
 _DEFAULT_ADDRESS_CELLS, _DEFAULT_SIZE_CELLS = 2, 1  # the specification's, where the parent says nothing
-_LAST_ADDRESS = (1 << 64) - 1
 _DATA, _PROGRAM = "zephyr,sram", "zephyr,flash"
 # Properties of /chosen that name memories -> the section that Zephyr's linker script has for variables there.
 # Data and program need none: what has no section of its own goes there.
@@ -249,7 +249,7 @@ class _Tree:
         ranges: list[tuple[int, int]] = []
         for address, size_bytes in self._rows(node, "reg", (address_cells, size_cells)):
             base = self._translated(address, node)
-            if base + size_bytes - 1 > _LAST_ADDRESS:
+            if base + size_bytes > END_OF_ADDRESSES:
                 message = f"memory {node.path} at {base:#x} would end behind the last 64-bit address"
                 raise refusal(message, self._place(node, "reg"))
             ranges.append((base, size_bytes))
