@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bytewright import ir
-from bytewright.ir.text.parse_graph import read_function, read_typed
+from bytewright.ir.text.graphs import read_function, read_typed
 from bytewright.ir.text.parse_prim import read_buffer, read_primfunc, read_storage
 from bytewright.ir.text.reader import Constants, Position, Reader
 

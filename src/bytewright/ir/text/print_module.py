@@ -8,8 +8,8 @@ from dataclasses import fields, is_dataclass, replace
 
 from bytewright import ir
 from bytewright.ir.definitions import scopes_of_constants
-from bytewright.ir.text.notation import format_data, prim_name, wrapped
-from bytewright.ir.text.print_graph import format_typed, print_constants, print_function
+from bytewright.ir.text.graphs import format_typed, print_function
+from bytewright.ir.text.notation import format_data, graph_name, prim_name, wrapped
 from bytewright.ir.text.print_prim import (
     format_annotations,
     format_buffer_type,
@@ -21,17 +21,19 @@ from bytewright.ir.text.print_prim import (
 def print_module(module: ir.Module) -> str:
     """The module's text, which `parse_text` reads back given the constants."""
     ports = (("input", module.inputs), ("output", module.outputs), ("state", module.state))
-    border = [line for word, group in ports for port in group for line in _port(word, port)]
-    constants = scopes_of_constants(module)
-    buffers = [line for constant in module.constant_buffers for line in _constant_buffer(constant)]
+    scopes = scopes_of_constants(module)
+    border = [f"{word} {format_typed(port)}" for word, group in ports for port in group]
+    constants = [f"constant {graph_name(c.name)} = {format_data(c.data)}" for c in module.constants]
+    buffers = [_constant_buffer(constant) for constant in module.constant_buffers]
     sections = [
         f"module {prim_name(module.name)}{format_annotations(_attributes(module))}",
-        "\n".join(border),
-        print_constants(module.constants),
-        "\n".join(buffers),
+        *(
+            "\n".join(line for text in texts for line in wrapped(text, ""))
+            for texts in (border, constants, buffers)
+        ),
         *(print_function(function) for function in module.functions),
-        *(print_primfunc(kernel, constants=constants) for kernel in module.kernels),
-        *(print_primfunc(entry, "entry", constants=constants) for entry in module.entries),
+        *(print_primfunc(kernel, constants=scopes) for kernel in module.kernels),
+        *(print_primfunc(entry, "entry", constants=scopes) for entry in module.entries),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
 
@@ -66,12 +68,8 @@ def _attributes(module: ir.Module) -> ir.Annotations:
     return () if module.numerics is None else (("numerics", module.numerics),)
 
 
-def _port(word: str, port: ir.Port) -> list[str]:
-    return wrapped(f"{word} {format_typed(port.name, port.type, port.quantization)}", "")
-
-
-def _constant_buffer(constant: ir.ConstantBuffer) -> list[str]:
+def _constant_buffer(constant: ir.ConstantBuffer) -> str:
     name, type_ = prim_name(constant.buffer.name), format_buffer_type(constant.buffer, constant.scope)
     offset = "" if constant.storage.offset is None else f" at {constant.storage.offset}"
     annotations = format_storage(replace(constant, storage=replace(constant.storage, offset=None)))
-    return wrapped(f"constant {name} : {type_}{offset}{annotations} = {format_data(constant.data)}", "")
+    return f"constant {name} : {type_}{offset}{annotations} = {format_data(constant.data)}"

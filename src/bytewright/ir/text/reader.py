@@ -121,18 +121,13 @@ class Reader:
         raise ParseError(self.place(self.position if start is None else start), reason, help_text)
 
     @contextmanager
-    def nested(self, levels: int = 1) -> Generator[None, None, None]:
-        """What is read inside is deeper by some levels."""
-        self._depth += levels
+    def nested(self) -> Generator[None, None, None]:
+        """What is read inside is one level deeper."""
+        self._depth += 1
         if self._depth > MAX_DEPTH:
             self.refuse(f"this is more than {MAX_DEPTH} levels deep")
         yield
-        self._depth -= levels
-
-    @property
-    def depth(self) -> int:
-        """How deep the present position is."""
-        return self._depth
+        self._depth -= 1
 
     @property
     def at_end(self) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bytewright import ir
 from bytewright.ir.definitions import Definition
-from bytewright.ir.verify.violation import Context
+from bytewright.ir.verify.violation import Context, graph_values
 from bytewright.ir.walk import definitions, walk_statements
 
 
@@ -63,25 +63,19 @@ def _widened(pass_name: str, name: str, before: ir.Scope | None, after: ir.Scope
 
 
 def _places(module: ir.Module) -> dict[str, ir.VirtualDevice]:
-    values = [value for function in module.functions for value in function.parameters]
-    values.extend(value for function in module.functions for node in function.nodes for value in node.outputs)
-    return {value.name: value.type.place for value in values}
+    return {value.name: value.type.place for _, _, value in graph_values(module)}
 
 
 def _check_values(context: Context, previous: ir.Module, pass_name: str) -> None:
     old = _places(previous)
-    for function in context.module.functions:
-        nodes: list[tuple[object, str, ir.VirtualDevice]] = [
-            (function, value.name, value.type.place) for value in function.parameters
-        ]
-        nodes.extend((n, value.name, value.type.place) for n in function.nodes for value in n.outputs)
-        for node, name, place in nodes:
-            before = old.get(name, ir.VirtualDevice())
-            if before.device is not None and place.device != before.device:
-                moved = f"from device '{before.device}' to '{place.device}'"
-                context.report(function, node, f"pass '{pass_name}' moved '{name}' {moved}")
-            if not ir.is_within(place.scope, before.scope):
-                context.report(function, node, _widened(pass_name, name, before.scope, place.scope))
+    for function, node, value in graph_values(context.module):
+        name, place = value.name, value.type.place
+        before = old.get(name, ir.VirtualDevice())
+        if before.device is not None and place.device != before.device:
+            moved = f"from device '{before.device}' to '{place.device}'"
+            context.report(function, node, f"pass '{pass_name}' moved '{name}' {moved}")
+        if not ir.is_within(place.scope, before.scope):
+            context.report(function, node, _widened(pass_name, name, before.scope, place.scope))
 
 
 def _buffers(function: ir.PrimFunc) -> dict[str, _Known]:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from bytewright import ir
-from bytewright.ir.verify.violation import Context
+from bytewright.ir.verify.violation import Context, graph_values
 
 
 def check_module(context: Context) -> None:
@@ -14,9 +14,7 @@ def check_module(context: Context) -> None:
     _unique(context, "function", (function.name for function in functions))
     _unique(context, "constant buffer", (constant.buffer.name for constant in module.constant_buffers))
     values = [constant.name for constant in module.constants]
-    for function in module.functions:
-        values.extend(value.name for value in function.parameters)
-        values.extend(value.name for node in function.nodes for value in node.outputs)
+    values.extend(value.name for _, _, value in graph_values(module))
     _unique(context, "value", values)
     for constant in module.constant_buffers:
         for fault in _constant_faults(context, constant):

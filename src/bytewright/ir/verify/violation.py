@@ -60,6 +60,13 @@ class ModuleIndex:
         )
 
 
+def graph_values(module: ir.Module) -> Iterator[tuple[ir.Function, object, ir.Value]]:
+    """Each value of the graph, with its function and what the remarks on it stand under."""
+    for function in module.functions:
+        yield from ((function, function, value) for value in function.parameters)
+        yield from ((function, node, value) for node in function.nodes for value in node.outputs)
+
+
 def word_for(module: ir.Module, function: ir.Function | ir.PrimFunc) -> str:
     """What a function is to its module."""
     if isinstance(function, ir.Function):

@@ -1,15 +1,35 @@
-"""Reads printed graph functions; operators and their attributes' classes come from the caller's table."""
+"""The text of graph functions, printed and read: one line an operator, types and attributes in full.
+
+Of weights only digests are printed. Operators and their attributes' classes come from the reader's caller.
+"""
 
 from collections.abc import Mapping
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 
 from bytewright import ir
 from bytewright.ir.text.attribute_types import classes_in_fields
+from bytewright.ir.text.notation import (
+    INDENT,
+    Notes,
+    format_fields,
+    graph_name,
+    note_lines,
+    prim_name,
+    where_suffix,
+    wrapped,
+)
 from bytewright.ir.text.reader import Reader
 
 
-def read_typed(reader: Reader) -> ir.Value:
+def format_typed(value: ir.Value | ir.Port) -> str:
     """`%name : tensor<...> quant(scale, zero point)`."""
+    known = value.quantization
+    quantization = "" if known is None else f" quant({known.scale!r}, {known.zero_point})"
+    return f"{graph_name(value.name)} : {value.type}{quantization}"
+
+
+def read_typed(reader: Reader) -> ir.Value:
+    """The same."""
     name = reader.graph_name()
     reader.expect(":")
     type_ = reader.tensor_type()
@@ -20,6 +40,16 @@ def read_typed(reader: Reader) -> ir.Value:
         quantization = ir.Quantization(scale, reader.integer())
         reader.expect(")")
     return ir.Value(name, type_, quantization)
+
+
+def _format_node(node: ir.Node) -> str:
+    """`%results = operator(%operands) {attributes} @ "place"`."""
+    outputs = ", ".join(map(format_typed, node.outputs)) or "()"
+    inputs = ", ".join(map(graph_name, node.inputs))
+    operation = node.operation
+    attributes = format_fields(operation) if is_dataclass(operation) and fields(operation) else ""
+    braces = f" {{{attributes}}}" if attributes else ""
+    return f"{outputs} = {operation.name}({inputs}){braces}{where_suffix(node.where)}"
 
 
 def _read_node(reader: Reader, operations: Mapping[str, type[ir.Operation]]) -> ir.Node:
@@ -41,6 +71,20 @@ def _read_node(reader: Reader, operations: Mapping[str, type[ir.Operation]]) -> 
     attributes = reader.keywords("}", classes) if reader.accept("{") else {}
     operation = reader.build(cls, attributes, place)
     return reader.mark(start, ir.Node(operation, inputs, tuple(outputs), reader.where()))
+
+
+def print_function(function: ir.Function, notes: Notes | None = None) -> str:
+    """The function's text, with remarks under the lines that they concern."""
+    remarks = notes or {}
+    parameters = ", ".join(map(format_typed, function.parameters))
+    results = ", ".join(map(graph_name, function.results))
+    head = f"func {prim_name(function.name)}({parameters}) -> ({results}) {{"
+    lines = [*wrapped(head, ""), *note_lines(function, remarks, "")]
+    for node in function.nodes:
+        lines.extend(wrapped(_format_node(node), INDENT))
+        lines.extend(note_lines(node, remarks, INDENT))
+    lines.append("}")
+    return "\n".join(lines)
 
 
 def read_function(reader: Reader, operations: Mapping[str, type[ir.Operation]]) -> ir.Function:
