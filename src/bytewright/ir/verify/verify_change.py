@@ -3,21 +3,12 @@
 Names survive passes, so they say what is the same. What is new starts a chain of its own.
 """
 
-from dataclasses import dataclass
-
 from bytewright import ir
 from bytewright.ir.definitions import Definition
 from bytewright.ir.verify.violation import Context, graph_values
 from bytewright.ir.walk import definitions, walk_statements
 
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What a buffer was, and where it stands now."""
-
-    scope: ir.Scope | None
-    candidates: tuple[str, ...] | None
-    node: object
+_AnyDefinition = ir.BufferParameter | Definition
 
 
 def check_changes(context: Context, previous: ir.Module, pass_name: str) -> None:
@@ -33,29 +24,28 @@ def check_changes(context: Context, previous: ir.Module, pass_name: str) -> None
             _check_buffers(context, function, before, pass_name)
         elif function in context.module.entries:
             _check_lowered(context, function, old_values, pass_name)
-    old_constants = {constant.buffer.name: _known(constant) for constant in previous.constant_buffers}
+    old_constants = {constant.buffer.name: constant for constant in previous.constant_buffers}
     for constant in context.module.constant_buffers:
-        name = constant.buffer.name
-        if name in old_constants:
-            _check_narrowing(context, None, name, _known(constant), old_constants[name], pass_name)
-
-
-def _known(definition: ir.BufferParameter | Definition) -> _Known:
-    given = isinstance(definition, ir.BufferParameter)
-    return _Known(definition.scope, None if given else definition.storage.candidates, definition)
+        if constant.buffer.name in old_constants:
+            _check_narrowing(context, None, constant, old_constants[constant.buffer.name], pass_name)
 
 
 def _check_narrowing(
-    context: Context, function: ir.PrimFunc | None, name: str, now: _Known, before: _Known, pass_name: str
+    context: Context,
+    function: ir.PrimFunc | None,
+    now: _AnyDefinition,
+    before: _AnyDefinition,
+    pass_name: str,
 ) -> None:
+    name = now.buffer.name
     if not ir.is_within(now.scope, before.scope):
-        context.report(function, now.node, _widened(pass_name, name, before.scope, now.scope))
-    if before.candidates is not None and now.candidates is not None:
-        added = [pool for pool in now.candidates if pool not in before.candidates]
-        if added:
-            context.report(
-                function, now.node, f"pass '{pass_name}' added pool {', '.join(added)} to '{name}'"
-            )
+        context.report(function, now, _widened(pass_name, name, before.scope, now.scope))
+    if isinstance(now, ir.BufferParameter) or isinstance(before, ir.BufferParameter):
+        return
+    allowed = before.storage.candidates
+    added = [pool for pool in now.storage.candidates or () if allowed is not None and pool not in allowed]
+    if added:
+        context.report(function, now, f"pass '{pass_name}' added pool {', '.join(added)} to '{name}'")
 
 
 def _widened(pass_name: str, name: str, before: ir.Scope | None, after: ir.Scope | None) -> str:
@@ -78,18 +68,14 @@ def _check_values(context: Context, previous: ir.Module, pass_name: str) -> None
             context.report(function, node, _widened(pass_name, name, before.scope, place.scope))
 
 
-def _buffers(function: ir.PrimFunc) -> dict[str, _Known]:
-    return {definition.buffer.name: _known(definition) for definition in definitions(function)}
-
-
 def _check_buffers(context: Context, function: ir.PrimFunc, before: ir.PrimFunc, pass_name: str) -> None:
     if function.device != before.device:
         moved = f"from device '{before.device}' to '{function.device}'"
         context.report(function, function, f"pass '{pass_name}' moved '{function.name}' {moved}")
-    old = _buffers(before)
-    for name, known in _buffers(function).items():
-        if name in old:
-            _check_narrowing(context, function, name, known, old[name], pass_name)
+    old = {definition.buffer.name: definition for definition in definitions(before)}
+    for definition in definitions(function):
+        if definition.buffer.name in old:
+            _check_narrowing(context, function, definition, old[definition.buffer.name], pass_name)
 
 
 def _check_lowered(
