@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
 
-from bytewright.plan.bounds import lowest_top, sections_of
-from bytewright.plan.flat import FlatProblem
+from bytewright.plan.bounds import sections_of
+from bytewright.plan.flat import FlatProblem, align_up
 from bytewright.plan.waste import levels_of_loss
 
 
@@ -60,7 +60,11 @@ def build_instance(flat: FlatProblem, pool: int, members: Sequence[int]) -> Inst
     real = [i for i in sorted(members) if flat.size_bytes[i]]
     local = {index: position for position, index in enumerate(real)}
     base = flat.base[pool] % max((alignment_of[i] for i in members), default=1)
-    empty = tuple((i, lowest_top(flat, pool, i)) for i in sorted(members) if not flat.size_bytes[i])
+    empty = tuple(
+        (i, flat.fixed[i] if flat.fixed[i] >= 0 else align_up(0, alignment_of[i], base))
+        for i in sorted(members)
+        if not flat.size_bytes[i]
+    )
     sections = list(sections_of(flat, real))
     rows: list[list[int]] = [[] for _ in real]
     for number, alive in enumerate(sections):
