@@ -165,9 +165,7 @@ def emit_slice(
     at: Conversion, name: str, start: tuple[int, ...], size: tuple[int, ...], stride: tuple[int, ...]
 ) -> str:
     """A slice; the value itself where all of it is taken in order."""
-    shape = at.type_of(name).fixed_shape
-    everything = size == shape and not any(start) and all(step == 1 for step in stride)
-    if everything:
+    if size == at.type_of(name).fixed_shape and not any(start) and all(step == 1 for step in stride):
         return name
     at.require(min(size, default=1) >= 1, f"the slice {list(size)} has no elements")
     return at.emit(Slice(start, size, stride), (name,), "sliced")
