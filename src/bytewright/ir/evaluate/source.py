@@ -3,7 +3,7 @@
 A buffer becomes three Python names: a memoryview of its elements, one of the same shape that says which buffer wrote
 each element, and the mark of this buffer there; an element with another mark counts as not written. Checks that
 interval arithmetic proves needless (the index of a loop within its extent, the product of two bytes) are left out,
-which is what makes the evaluator quick enough for tests. Helpers named `rt_` stand in `evaluate_runtime`.
+which is what makes the evaluator quick enough for tests. Helpers named `rt_` stand in `runtime`.
 """
 
 import re
