@@ -20,7 +20,7 @@ def check_places(module: ir.Module, plan: Plan) -> None:
             raise InternalError(f"{what}'{buffer.name}' has no offset")
         planned = plan.buffers.get(buffer.name)
         place = None if planned is None else (planned.place.name, planned.place.offset)
-        if storage.scope is None or place != (storage.scope.pool, storage.offset):
+        if place != (storage.pool, storage.offset):
             raise InternalError(f"storage of '{buffer.name}' ({storage.scope}) was not decided")
     defined = {definition.buffer.name for definition in definitions}
     for planned in plan.buffers.values():

@@ -36,7 +36,7 @@ class StatementWriter:
     def declaration(self, allocation: ir.Allocate) -> str | None:
         """What declares a buffer that the function allocates; None for one that is somewhere already."""
         buffer, scope = allocation.buffer, allocation.scope
-        if scope != ir.STACK and (scope is None or scope.rank is not ir.Rank.LOCAL):
+        if not ir.is_on_stack(scope):
             raise InternalError(f"storage of '{buffer.name}' ({scope}) was not decided")
         size = f"[{ir.num_elements(buffer)}]" if is_in_memory(buffer) else ""
         is_strict = size and buffer.alignment > buffer.dtype.size_bytes

@@ -69,6 +69,8 @@ from bytewright.ir.scope import (
     WORKSPACE_TAG,
     Rank,
     Scope,
+    is_local,
+    is_on_stack,
     is_within,
     join_scopes,
     lowering_pass,

@@ -319,16 +319,11 @@ def _fold(operator: BinaryOperator, left: Expr, right: Expr) -> Expr | None:
     """The simpler form of an integer operation, or None."""
     if isinstance(left, Const) and isinstance(right, Const):
         return _fold_constants(operator, int(left.value), int(right.value), left.dtype)
-    if operator is BinaryOperator.LOGICAL_AND:
-        if isinstance(left, Const):
-            return right if left.value else FALSE
-        if isinstance(right, Const):
-            return left if right.value else FALSE
-    if operator is BinaryOperator.LOGICAL_OR:
-        if isinstance(left, Const):
-            return TRUE if left.value else right
-        if isinstance(right, Const):
-            return TRUE if right.value else left
+    if operator.is_lazy:
+        for known, other in ((left, right), (right, left)):
+            if isinstance(known, Const):
+                decides = bool(known.value) is (operator is BinaryOperator.LOGICAL_OR)
+                return known if decides else other
     if isinstance(right, Const) and left.dtype is not DType.BOOL:
         return _fold_right(operator, left, right)
     if isinstance(left, Const) and operator in (BinaryOperator.ADD, BinaryOperator.MUL):
@@ -361,8 +356,6 @@ def _fold_right(operator: BinaryOperator, left: Expr, right: Const) -> Expr | No
             elif left.operator is BinaryOperator.SUB:
                 inner, total = left.left, total - int(left.right.value)
         low, high = left.dtype.bounds
-        if inner is left and total >= 0 and operator is BinaryOperator.ADD:
-            return None
         if not low < total <= high:
             return None
         if total == 0:

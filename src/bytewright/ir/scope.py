@@ -72,6 +72,16 @@ def parse_scope(text: str, declared: frozenset[str] | None = None) -> Scope:
     return Scope(rank, tag)
 
 
+def is_local(scope: Scope | None) -> bool:
+    """Whether it is private to one call of a kernel."""
+    return scope is not None and scope.rank is Rank.LOCAL
+
+
+def is_on_stack(scope: Scope | None) -> bool:
+    """Whether a kernel declares what has it: an array on the stack, or a variable."""
+    return scope == STACK or is_local(scope)
+
+
 def lowering_pass(scope: Scope | None, target: Target) -> str | None:
     """The pass that lowers the scope's tag, where the target names one: no other pass decides about such a buffer."""
     tag = target.scope_tag(scope.tag) if scope is not None and scope.tag else None

@@ -49,6 +49,11 @@ class Storage:
     border: Border | None = None
     provenance: tuple[str, ...] = ()
 
+    @property
+    def pool(self) -> str | None:
+        """The pool that its scope names; None while it names none."""
+        return None if self.scope is None else self.scope.pool
+
     def narrowed(
         self,
         *reasons: str,

@@ -40,16 +40,10 @@ def undeclared_tags(module: ir.Module, target: Target) -> dict[str, tuple[str, .
     """Tags of rank global that the target does not know -> the buffers that carry them, each with its function."""
     found: dict[str, tuple[str, ...]] = {}
     for place, definition in placed_definitions(module):
-        scope = definition.scope
-        if (
-            scope is None
-            or scope.rank is not ir.Rank.GLOBAL
-            or scope.tag in (None, ir.WORKSPACE_TAG, ir.STACK_TAG)
-        ):
-            continue
-        if target.find_pool(scope.tag) is None and target.scope_tag(scope.tag) is None:
-            names = (*found.get(scope.tag, ()), f"'{definition.buffer.name}' {place}")
-            found[scope.tag] = tuple(dict.fromkeys(names))
+        tag = None if definition.scope is None else definition.scope.pool
+        if tag is not None and target.find_pool(tag) is None and target.scope_tag(tag) is None:
+            names = (*found.get(tag, ()), f"'{definition.buffer.name}' {place}")
+            found[tag] = tuple(dict.fromkeys(names))
     return found
 
 

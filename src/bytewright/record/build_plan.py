@@ -178,7 +178,7 @@ def _entry_buffers(
             reason, scope = "input or output of the model: the caller provides it", given[name].scope
         else:
             scope, offset = allocated[name].scope, allocated[name].storage.offset
-            pool = (scope.pool if scope else None) or ""
+            pool = allocated[name].storage.pool or ""
             kind = PlaceKind.PLANNED if live.allocation.storage.arena is None else PlaceKind.ARENA
             place = Place(kind, pool, offset)
             candidates = live.allocation.storage.candidates or ()
@@ -245,7 +245,7 @@ def _constants(module: ir.Module, target: Target, timeline: Timeline) -> Iterabl
     for constant in module.constant_buffers:
         buffer = constant.buffer
         first, last = steps[buffer.name]
-        pool = (constant.scope.pool if constant.scope else None) or ""
+        pool = constant.storage.pool or ""
         planned = PlannedBuffer(
             buffer.name,
             BufferRole.PARAMETER,

@@ -27,9 +27,7 @@ def _content(module: ir.Module, pool: Pool, used_bytes: int) -> bytes:
     placed = [
         (constant.storage.offset, constant.data.content)
         for constant in module.constant_buffers
-        if constant.scope is not None
-        and constant.scope.pool == pool.name
-        and constant.storage.offset is not None
+        if constant.storage.pool == pool.name and constant.storage.offset is not None
     ]
     has_header = pool.provider is Provider.CALLER
     top = PARAMETER_HEADER_BYTES if has_header else 0

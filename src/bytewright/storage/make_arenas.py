@@ -16,15 +16,9 @@ tensors are not nested, so no arena could serve them.
 
 from dataclasses import dataclass, replace
 
+from bytewright import ir
 from bytewright.c_names import unique_name
-from bytewright.ir.address import has_constant_size, size_bytes
 from bytewright.ir.definitions import redefined
-from bytewright.ir.expr import Buffer
-from bytewright.ir.module import Module
-from bytewright.ir.prim import Allocate, PrimFunc, Seq
-from bytewright.ir.scope import WORKSPACE, Scope, join_scopes, pool_scope
-from bytewright.ir.storage import UNDECIDED
-from bytewright.ir.types import DType
 from bytewright.ir.walk import names_in
 from bytewright.storage.share_requests import requests_by_call, share_requests
 from bytewright.target.model import Target
@@ -38,72 +32,72 @@ class _Arena:
 
     name: str
     pools: tuple[str, ...]
-    calls: list[list[Allocate]]
+    calls: list[list[ir.Allocate]]
 
     def admit(self, pools: tuple[str, ...]) -> None:
         """Takes requests that may go to some of its pools; the others are out."""
         self.pools = tuple(pool for pool in self.pools if pool in pools)
 
     @property
-    def scope(self) -> Scope:
-        return pool_scope(self.pools[0]) if len(self.pools) == 1 else WORKSPACE
+    def scope(self) -> ir.Scope:
+        return ir.pool_scope(self.pools[0]) if len(self.pools) == 1 else ir.WORKSPACE
 
     @property
-    def requests(self) -> tuple[Allocate, ...]:
+    def requests(self) -> tuple[ir.Allocate, ...]:
         return tuple(request for requests in self.calls for request in requests)
 
-    def allocation(self) -> Allocate:
+    def allocation(self) -> ir.Allocate:
         """The arena itself, large enough for each call."""
         num_bytes = max(top_bytes(tuple(request.buffer for request in requests)) for requests in self.calls)
         alignment = max(request.buffer.alignment for request in self.requests)
         names = [request.buffer.name for request in self.requests]
         listed = ", ".join(names[:_MOST_NAMES])
         more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-        buffer = Buffer(self.name, (num_bytes,), DType.I8, alignment)
+        buffer = ir.Buffer(self.name, (num_bytes,), ir.DType.I8, alignment)
         reason = (
             f"make_arenas: holds what is requested at run time: {listed}{more}, at most {num_bytes} B at once"
         )
-        return Allocate(buffer, UNDECIDED.narrowed(reason, scope=self.scope, candidates=self.pools))
+        return ir.Allocate(buffer, ir.UNDECIDED.narrowed(reason, scope=self.scope, candidates=self.pools))
 
-    def serve(self, request: Allocate) -> Allocate:
+    def serve(self, request: ir.Allocate) -> ir.Allocate:
         """A request that knows its arena and may go nowhere else."""
-        scope = join_scopes(request.scope, self.scope)
+        scope = ir.join_scopes(request.scope, self.scope)
         why = request.storage.on_request
-        cause = f", as {why} asks" if why is not None and has_constant_size(request.buffer) else ""
+        cause = f", as {why} asks" if why is not None and ir.has_constant_size(request.buffer) else ""
         others = "" if request.storage.candidates == self.pools else f": {{{', '.join(self.pools)}}}"
         reason = f"make_arenas: requested from '{self.name}' around its call{cause}{others}"
         storage = request.storage.narrowed(reason, scope=scope, candidates=self.pools, arena=self.name)
         return replace(request, storage=storage)
 
 
-def make_arenas(module: Module, target: Target) -> Module:
+def make_arenas(module: ir.Module, target: Target) -> ir.Module:
     """Returns the module whose entry has arenas, and an arena for each request."""
     shared = share_requests(module, target)
     return replace(shared, entries=tuple(_with_arenas(entry, shared, target) for entry in shared.entries))
 
 
-def top_bytes(requests: tuple[Buffer, ...]) -> int:
+def top_bytes(requests: tuple[ir.Buffer, ...]) -> int:
     """Where requests that follow each other end at most, from a base that is aligned for each of them."""
     top = 0
     for buffer in requests:
-        top = -(-top // buffer.alignment) * buffer.alignment + size_bytes(buffer)
+        top = -(-top // buffer.alignment) * buffer.alignment + ir.size_bytes(buffer)
     return top
 
 
-def _with_arenas(entry: PrimFunc, module: Module, target: Target) -> PrimFunc:
+def _with_arenas(entry: ir.PrimFunc, module: ir.Module, target: Target) -> ir.PrimFunc:
     arenas = _arenas(entry, module, target)
     if not arenas:
         return entry
     served = {r.buffer.name: arena.serve(r) for arena in arenas for r in arena.requests}
     body = redefined(entry, served).body
-    return replace(entry, body=Seq((*(arena.allocation() for arena in arenas), *body.statements)))
+    return replace(entry, body=ir.Seq((*(arena.allocation() for arena in arenas), *body.statements)))
 
 
-def _arenas(entry: PrimFunc, module: Module, target: Target) -> list[_Arena]:
+def _arenas(entry: ir.PrimFunc, module: ir.Module, target: Target) -> list[_Arena]:
     calls = [requests for _, requests in requests_by_call(entry, module)]
     arenas: list[_Arena] = []
     taken = {*names_in(entry), *(constant.buffer.name for constant in module.constant_buffers)}
-    arena_of: dict[Buffer, _Arena] = {}
+    arena_of: dict[ir.Buffer, _Arena] = {}
     by_freedom = sorted(
         ((request, requests) for requests in calls for request in requests),
         key=lambda pair: len(_pools(pair[0])),
@@ -124,7 +118,7 @@ def _arenas(entry: PrimFunc, module: Module, target: Target) -> list[_Arena]:
 
 
 def _joined(
-    request: Allocate, requests: list[Allocate], arenas: list[_Arena], target: Target
+    request: ir.Allocate, requests: list[ir.Allocate], arenas: list[_Arena], target: Target
 ) -> _Arena | None:
     """The arena that a request shares with others; None where it needs one of its own."""
     pools = _pools(request)
@@ -142,13 +136,13 @@ def _holds(target: Target, pool: str, num_bytes: int) -> bool:
     return size_bytes is None or size_bytes >= num_bytes
 
 
-def _left_to(request: Allocate, arenas: list[_Arena]) -> tuple[str, ...]:
+def _left_to(request: ir.Allocate, arenas: list[_Arena]) -> tuple[str, ...]:
     """The pools that a request may go to and that no arena may end in."""
     reserved = {pool for arena in arenas for pool in arena.pools}
     return tuple(pool for pool in _pools(request) if pool not in reserved)
 
 
-def _pools(request: Allocate) -> tuple[str, ...]:
+def _pools(request: ir.Allocate) -> tuple[str, ...]:
     pools = request.storage.candidates
     assert pools is not None, "attach_candidates has been here"
     return pools

@@ -179,7 +179,7 @@ def _hoist(
             continue
         other = next((t for t in touched.get(buffer.name, ()) if t.device != kernel.device), None)
         scope, reason = _decide(allocation, device, kernel, moved.get((kernel.name, buffer.name)), other)
-        if not _is_on_stack(scope):
+        if not ir.is_on_stack(scope):
             if buffer.name in per_thread:
                 raise _shared_by_threads(buffer, kernel, reason)
             storage = _with_reason(storage, reason)
@@ -189,7 +189,7 @@ def _hoist(
             storage = storage.narrowed(f"place_scratch: {reason}")
         placed[buffer.name] = replace(allocation, storage=storage.narrowed(scope=scope))
     kernel = redefined(kernel, placed)
-    scratch = tuple(a for a in placed.values() if not _is_on_stack(a.scope))
+    scratch = tuple(a for a in placed.values() if not ir.is_on_stack(a.scope))
     return (_given(kernel, scratch), scratch) if scratch else (kernel, scratch)
 
 
@@ -255,17 +255,13 @@ def _is_requested(asked: ir.Allocate, device: Device) -> bool:
     return is_plain and device.use_backend_alloc_workspace
 
 
-def _is_on_stack(scope: ir.Scope | None) -> bool:
-    return scope is not None and (scope == ir.STACK or scope.rank is ir.Rank.LOCAL)
-
-
 def _decide(
     allocation: ir.Allocate, device: Device, kernel: ir.PrimFunc, why_moved: str | None, other: Touch | None
 ) -> tuple[ir.Scope, str]:
     """The scope that says where the buffer goes, and why; `other` is another device that touches it, if any."""
     buffer, scope = allocation.buffer, allocation.scope or ir.GLOBAL
     pools = allocation.storage.candidates
-    if scope.rank is ir.Rank.LOCAL:
+    if ir.is_local(scope):
         return scope, "private to the kernel"
     if scope == ir.STACK:
         _check_stack(buffer, device, kernel, other, pools)
@@ -301,7 +297,7 @@ def _check_locals(module: ir.Module, target: Target) -> None:
         (kernel, allocation.buffer)
         for kernel in module.kernels
         for allocation in allocations(kernel)
-        if allocation.scope is not None and allocation.scope.rank is ir.Rank.LOCAL
+        if ir.is_local(allocation.scope)
     ]
     largest: dict[str, int] = {}
     for kernel, buffer in private:

@@ -13,7 +13,7 @@ from bytewright.ir.address import size_bytes
 from bytewright.ir.backend import backend_functions
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Allocate, PrimFunc, Seq, Statement
-from bytewright.ir.scope import STACK, Rank
+from bytewright.ir.scope import is_on_stack
 from bytewright.ir.walk import allocations, blocks, calls
 from bytewright.target.model import Device, ExecutionContext, Target
 
@@ -187,7 +187,4 @@ def _worst_of_sequence(sequence: Seq, moved: Collection[str]) -> tuple[int, tupl
 
 
 def _is_array_on_stack(allocation: Allocate) -> bool:
-    scope = allocation.scope
-    return (
-        bool(allocation.buffer.shape) and scope is not None and (scope == STACK or scope.rank is Rank.LOCAL)
-    )
+    return bool(allocation.buffer.shape) and is_on_stack(allocation.scope)

@@ -78,8 +78,8 @@ class Evaluator:
 
     def _reserve_pools(self, body: ir.Seq) -> None:
         for statement in walk_statements(body):
-            if isinstance(statement, ir.Allocate) and statement.scope is not None:
-                offset, pool = statement.storage.offset, statement.scope.pool
+            if isinstance(statement, ir.Allocate):
+                offset, pool = statement.storage.offset, statement.storage.pool
                 if offset is not None and pool is not None:
                     self._pools.reserve(pool, offset + ir.size_bytes(statement.buffer))
 

@@ -181,8 +181,7 @@ class _Translator:
         if buffer.name in self.scalars:
             self.line(f"{python} = None")
             return
-        offset = statement.storage.offset
-        pool = None if statement.scope is None else statement.scope.pool
+        offset, pool = statement.storage.offset, statement.storage.pool
         kind = FORMATS[buffer.dtype]
         if offset is None or pool is None:
             self.line(f"{python}, {python}_s = rt_allocate({self.length(buffer)}, {kind!r})")

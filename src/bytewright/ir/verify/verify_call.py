@@ -43,7 +43,7 @@ def call_faults(
     """
     for argument in call.arguments:
         scopes = denoted(argument.buffer.name) if isinstance(argument, ir.Region) else ()
-        if isinstance(argument, ir.Region) and any(s is not None and s.rank is ir.Rank.LOCAL for s in scopes):
+        if isinstance(argument, ir.Region) and any(map(ir.is_local, scopes)):
             yield f"'{argument.buffer.name}' is local and cannot be passed to '{call.callee}'"
     yield from _touched_by_faults(context, call)
     known = context.index.known

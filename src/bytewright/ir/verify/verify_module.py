@@ -38,12 +38,12 @@ def _constant_faults(context: Context, constant: ir.ConstantBuffer) -> Iterator[
 
 
 def _offset_faults(context: Context, constant: ir.ConstantBuffer, what: str) -> Iterator[str]:
-    buffer, scope, offset = constant.buffer, constant.scope, constant.storage.offset
+    buffer, offset = constant.buffer, constant.storage.offset
     if not context.rules.offsets:
         if offset is not None:
             yield f"{what} has an offset before planning"
-    elif scope is None or scope.pool is None or offset is None or offset < 0:
-        yield f"{what} has no offset in a pool: scope '{scope}', {offset}"
+    elif constant.storage.pool is None or offset is None or offset < 0:
+        yield f"{what} has no offset in a pool: scope '{constant.scope}', {offset}"
     elif offset % buffer.alignment:
         yield f"{what}: offset {offset} is not a multiple of {buffer.alignment}"
 

@@ -73,7 +73,7 @@ class _Checker:
                 case ir.BufferParameter():
                     scope, is_read = parameter.scope, parameter.access is ir.Access.READ
                     self.define_buffer(_Memory(parameter.buffer, scope, (scope,), is_read))
-                    if _is_local(scope):
+                    if ir.is_local(scope):
                         self.report(f"'{parameter.buffer.name}' is local, so it cannot be a parameter")
                 case _:
                     assert_never(parameter)
@@ -99,7 +99,7 @@ class _Checker:
             self.node = statement
             if not isinstance(statement, ir.Allocate):
                 self.report(f"'{function.name}' is the application's: its body can only allocate scratch")
-            elif statement.scope == ir.STACK or _is_local(statement.scope):
+            elif ir.is_on_stack(statement.scope):
                 scope = f"has scope '{statement.scope}', but is passed to the application's function"
                 self.report(f"'{statement.buffer.name}' {scope}")
         self.node = function
@@ -178,7 +178,7 @@ class _Checker:
         ring = buffer.rows
         if ring is not None and (not 0 <= ring.axis < len(buffer.shape) or ring.num_rows < 1):
             self.report(f"'{buffer.name}' has a ring of {ring.num_rows} rows on axis {ring.axis}")
-        elif _is_local(memory.scope) and not ir.has_constant_size(buffer):
+        elif ir.is_local(memory.scope) and not ir.has_constant_size(buffer):
             self.report(f"'{buffer.name}' is local, so its size must be constant")
         fault = self.context.scope_fault(memory.scope, self.function.device)
         if fault is not None:
@@ -285,7 +285,7 @@ class _Checker:
 
     def offset(self, statement: ir.Allocate) -> None:
         offset, buffer = statement.storage.offset, statement.buffer
-        pool = None if statement.scope is None else statement.scope.pool
+        pool = statement.storage.pool
         if not self.context.rules.offsets:
             if offset is not None:
                 self.report(f"'{buffer.name}' has a {ir.POOL_OFFSET} before planning")
@@ -457,10 +457,6 @@ class _Checker:
         width = 8 * node.dtype.size_bytes
         if node.operator in (ir.BinaryOperator.SHL, ir.BinaryOperator.SHR) and not 0 <= value < width:
             self.report(f"'{node.operator.value}' shifts {node.dtype.value} by {value} bits")
-
-
-def _is_local(scope: ir.Scope | None) -> bool:
-    return scope is not None and scope.rank is ir.Rank.LOCAL
 
 
 def _difference(defined: ir.Buffer, used: ir.Buffer) -> str:

@@ -41,7 +41,7 @@ def _of_module(module: ir.Module, target: Target) -> Iterator[Violation]:
         if name in defined:
             text = f"constant '{name}' has the name of a buffer of the entry"
             yield Violation(None, constant, text, "rename one of them")
-        pool = None if scope is None or scope.pool is None else target.find_pool(scope.pool)
+        pool = target.find_pool(constant.storage.pool or "")
         is_elsewhere = scope is not None and (
             scope.rank is not ir.Rank.GLOBAL
             or scope in (ir.WORKSPACE, ir.STACK)
