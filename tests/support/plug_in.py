@@ -19,11 +19,8 @@ from bytewright.ir.walk import allocations
 def lower(module, target):
     def function(primfunc):
         found = [a for a in allocations(primfunc) if str(a.scope) == "global.bank"]
-        aligned = {a.buffer: replace(a.buffer, alignment=32) for a in found}
-        decided = {
-            a.buffer.name: replace(a, buffer=aligned[a.buffer], storage=workspace(a.storage)) for a in found
-        }
-        return redefined(substitute_in_function(primfunc, aligned), decided)
+        primfunc = redefined(primfunc, {a.buffer.name: workspace(a.storage) for a in found})
+        return substitute_in_function(primfunc, {a.buffer: replace(a.buffer, alignment=32) for a in found})
 
     def workspace(storage):
         lowered = replace(storage, scope=WORKSPACE)

@@ -1,4 +1,4 @@
-"""Where buffers are defined, and the one way to put another definition in the place of one.
+"""Where buffers are defined, and the one way to replace what is decided of them.
 
 A buffer is defined once, as a parameter, by an allocation or as a constant, and named wherever it is used. What a pass
 decides of it, it decides there (`Storage.narrowed`).
@@ -7,14 +7,17 @@ decides of it, it decides there (`Storage.narrowed`).
 from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from bytewright.ir.module import ConstantBuffer, Module
 from bytewright.ir.prim import Allocate, PrimFunc, Statement, View
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import Scope
+from bytewright.ir.storage import Storage
 from bytewright.ir.walk import walk_statements
 
 Definition = Allocate | ConstantBuffer
+_Kind = TypeVar("_Kind", bound=Definition)
 # The scopes of what is defined at a point of a function, by name; inner blocks have a map of their own.
 Scopes = ChainMap[str, Scope | None]
 
@@ -46,12 +49,20 @@ def buffer_scopes(function: PrimFunc, constants: dict[str, Scope | None]) -> Sco
     return scopes
 
 
-def redefined(function: PrimFunc, allocations: Mapping[str, Allocate]) -> PrimFunc:
-    """The function with these allocations in the place of its own of the same names."""
+def redefined(function: PrimFunc, storages: Mapping[str, Storage]) -> PrimFunc:
+    """The function whose allocations of these names have these records."""
 
     def define(statement: Statement) -> tuple[Statement, ...]:
-        if isinstance(statement, Allocate):
-            return (allocations.get(statement.buffer.name, statement),)
-        return (statement,)
+        return (_decided(statement, storages) if isinstance(statement, Allocate) else statement,)
 
     return replace(function, body=rewrite_sequence(function.body, Rewriting(statement=define)))
+
+
+def redefined_constants(module: Module, storages: Mapping[str, Storage]) -> tuple[ConstantBuffer, ...]:
+    """The module's constants, those of these names with these records."""
+    return tuple(_decided(constant, storages) for constant in module.constant_buffers)
+
+
+def _decided(definition: _Kind, storages: Mapping[str, Storage]) -> _Kind:
+    storage = storages.get(definition.buffer.name)
+    return definition if storage is None else replace(definition, storage=storage)

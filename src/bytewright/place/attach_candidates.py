@@ -8,17 +8,14 @@ choose from, so every device that touches them must reach whatever memory the ap
 """
 
 from dataclasses import replace
-from typing import TypeVar
 
 from bytewright import ir
 from bytewright.diagnostics import Collector
 from bytewright.ir.analyses.clock import read_clock
 from bytewright.ir.analyses.touch import Touches, constant_touches, reasons_beside
-from bytewright.ir.definitions import Definition, redefined
+from bytewright.ir.definitions import Definition, redefined, redefined_constants
 from bytewright.place.candidates import Wanted, candidate_pools, check_memory_of_caller
 from bytewright.target.model import Role, Target
-
-_Kind = TypeVar("_Kind", bound=Definition)
 
 
 def attach_candidates(module: ir.Module, target: Target) -> ir.Module:
@@ -33,7 +30,7 @@ def attach_candidates(module: ir.Module, target: Target) -> ir.Module:
     collector = Collector()
     allocated = [_of_entry(entry, module, target, collector) for entry in module.entries]
     touches, device = constant_touches(module, target), module.entries[0].device
-    constants: dict[str, ir.ConstantBuffer] = {}
+    constants: dict[str, ir.Storage] = {}
     for constant in module.constant_buffers:
         name = constant.buffer.name
         with collector.catch():
@@ -42,15 +39,15 @@ def attach_candidates(module: ir.Module, target: Target) -> ir.Module:
     return replace(
         module,
         entries=tuple(redefined(e, own) for e, own in zip(module.entries, allocated, strict=True)),
-        constant_buffers=tuple(constants.values()),
+        constant_buffers=redefined_constants(module, constants),
     )
 
 
 def _of_entry(
     entry: ir.PrimFunc, module: ir.Module, target: Target, collector: Collector
-) -> dict[str, ir.Allocate]:
-    """The entry's allocations with their candidates, by name."""
-    found: dict[str, ir.Allocate] = {}
+) -> dict[str, ir.Storage]:
+    """What is decided of the entry's allocations, by name, with their candidates."""
+    found: dict[str, ir.Storage] = {}
     given = {parameter.buffer.name: parameter for parameter in entry.buffer_parameters}
     for live in read_clock(module, target, entry).buffers:
         name = live.buffer.name
@@ -62,11 +59,11 @@ def _of_entry(
     return found
 
 
-def _attached(definition: _Kind, touches: Touches, device: str, target: Target) -> _Kind:
-    """The definition with its candidates, and why they are these; unchanged where nothing was narrowed."""
-    before = definition.scope
+def _attached(definition: Definition, touches: Touches, device: str, target: Target) -> ir.Storage:
+    """What is decided of it with its candidates, and why they are these; unchanged where nothing was narrowed."""
+    storage, before = definition.storage, definition.scope
     if ir.lowering_pass(before, target) is not None:
-        return definition
+        return storage
     wanted = Wanted(definition, touches)
     pools = tuple(pool.name for pool in candidate_pools(wanted, target))
     scope = before
@@ -74,11 +71,11 @@ def _attached(definition: _Kind, touches: Touches, device: str, target: Target) 
         scope = ir.join_scopes(before, ir.pool_scope(pools[0]))
     elif wanted.role is Role.WORKSPACE:
         scope = ir.join_scopes(before, ir.WORKSPACE)
-    if definition.storage.candidates == pools and scope == before:
-        return definition
+    if storage.candidates == pools and scope == before:
+        return storage
     reasons = (
         *reasons_beside(device, touches),
         f"{wanted.scope}, touched by {', '.join(wanted.devices)}: {{{', '.join(pools)}}}",
     )
     lines = (f"attach_candidates: {reason}" for reason in reasons)
-    return replace(definition, storage=definition.storage.narrowed(*lines, scope=scope, candidates=pools))
+    return storage.narrowed(*lines, scope=scope, candidates=pools)

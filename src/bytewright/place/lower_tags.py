@@ -6,14 +6,14 @@ have. It runs first of the stage, only if the module has the tag, and what it re
 Bytewright's own; but what is wrong with it is the plug-in's fault, and says so.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, TypeVar
+from typing import Any
 
 from bytewright import ir
 from bytewright.diagnostics import CompileError, compile_error
-from bytewright.ir.definitions import Definition, redefined
+from bytewright.ir.definitions import Definition, redefined, redefined_constants
 from bytewright.ir.verify.stages import Stage, find_violations
 from bytewright.ir.walk import allocations
 from bytewright.place.check_scopes import placed_definitions, undeclared_tags
@@ -21,7 +21,6 @@ from bytewright.target.model import Target
 
 GROUP = "bytewright.passes"
 _MOST_NOTES = 10
-_Kind = TypeVar("_Kind", bound=Definition)
 
 
 def lower_tags(module: ir.Module, target: Target) -> ir.Module:
@@ -135,20 +134,19 @@ def _without_tags(module: ir.Module, target: Target, name: str) -> ir.Module:
     def widen(scope: ir.Scope | None) -> ir.Scope | None:
         return ir.GLOBAL if ir.lowering_pass(scope, target) == name else scope
 
-    def widened(definition: _Kind) -> _Kind:
-        return replace(definition, storage=replace(definition.storage, scope=widen(definition.scope)))
+    def widened(definitions: Iterable[Definition]) -> dict[str, ir.Storage]:
+        return {d.buffer.name: replace(d.storage, scope=widen(d.scope)) for d in definitions}
 
     def function(primfunc: ir.PrimFunc) -> ir.PrimFunc:
         parameters = tuple(
             replace(p, scope=widen(p.scope)) if isinstance(p, ir.BufferParameter) else p
             for p in primfunc.parameters
         )
-        own = {allocation.buffer.name: widened(allocation) for allocation in allocations(primfunc)}
-        return redefined(replace(primfunc, parameters=parameters), own)
+        return redefined(replace(primfunc, parameters=parameters), widened(allocations(primfunc)))
 
     return replace(
         module,
         kernels=tuple(map(function, module.kernels)),
         entries=tuple(map(function, module.entries)),
-        constant_buffers=tuple(map(widened, module.constant_buffers)),
+        constant_buffers=redefined_constants(module, widened(module.constant_buffers)),
     )

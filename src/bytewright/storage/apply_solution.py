@@ -4,14 +4,14 @@ What is requested at run time is in the pool of its arena and has no offset.
 With the offsets known, each kernel also learns which of its parameters never overlap.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 
 from bytewright import ir
-from bytewright.ir.definitions import Definition, redefined
+from bytewright.ir.definitions import Definition, redefined, redefined_constants
 from bytewright.ir.walk import allocations, calls
-from bytewright.plan.solution import Placement, Solution
+from bytewright.plan.solution import Solution
 
 Argument = ir.Region | ir.Expr
 Planned = Mapping[str, tuple[ir.Scope | None, int, int]]
@@ -22,30 +22,25 @@ def apply_solution(module: ir.Module, workspace: Solution, parameters: Solution)
 
     What the problems did not hold stays as it is: the verifier and code generation refuse it.
     """
-    constants = tuple(
-        replace(c, storage=_placed(c, parameters.placement_of)) for c in module.constant_buffers
+    entries = tuple(redefined(entry, _placed(allocations(entry), workspace)) for entry in module.entries)
+    return replace(
+        module,
+        kernels=_with_noalias(module.kernels, entries),
+        entries=entries,
+        constant_buffers=redefined_constants(module, _placed(module.constant_buffers, parameters)),
     )
-    entries = tuple(
-        redefined(
-            entry,
-            {
-                a.buffer.name: replace(a, storage=_placed(a, workspace.placement_of))
-                for a in allocations(entry)
-            },
-        )
-        for entry in module.entries
-    )
-    kernels = _with_noalias(module.kernels, entries)
-    return replace(module, kernels=kernels, entries=entries, constant_buffers=constants)
 
 
-def _placed(definition: Definition, placement_of: dict[str, Placement]) -> ir.Storage:
-    storage = definition.storage
-    placement = placement_of.get(storage.arena or definition.buffer.name)
-    if placement is None:
-        return storage
-    offset = placement.offset if storage.arena is None else None
-    return storage.narrowed(scope=ir.pool_scope(placement.pool), offset=offset)
+def _placed(definitions: Iterable[Definition], solution: Solution) -> dict[str, ir.Storage]:
+    found: dict[str, ir.Storage] = {}
+    for definition in definitions:
+        storage = definition.storage
+        placement = solution.placement_of.get(storage.arena or definition.buffer.name)
+        if placement is not None:
+            offset = placement.offset if storage.arena is None else None
+            scope = ir.pool_scope(placement.pool)
+            found[definition.buffer.name] = storage.narrowed(scope=scope, offset=offset)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,15 +59,14 @@ class _Arena:
         )
         return ir.Allocate(buffer, ir.UNDECIDED.narrowed(reason, scope=self.scope, candidates=self.pools))
 
-    def serve(self, request: ir.Allocate) -> ir.Allocate:
-        """A request that knows its arena and may go nowhere else."""
+    def serve(self, request: ir.Allocate) -> ir.Storage:
+        """What is decided of a request that knows its arena and may go nowhere else."""
         scope = ir.join_scopes(request.scope, self.scope)
         why = request.storage.on_request
         cause = f", as {why} asks" if why is not None and ir.has_constant_size(request.buffer) else ""
         others = "" if request.storage.candidates == self.pools else f": {{{', '.join(self.pools)}}}"
         reason = f"make_arenas: requested from '{self.name}' around its call{cause}{others}"
-        storage = request.storage.narrowed(reason, scope=scope, candidates=self.pools, arena=self.name)
-        return replace(request, storage=storage)
+        return request.storage.narrowed(reason, scope=scope, candidates=self.pools, arena=self.name)
 
 
 def make_arenas(module: ir.Module, target: Target) -> ir.Module:

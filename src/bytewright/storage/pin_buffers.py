@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 
 from bytewright import ir
 from bytewright.diagnostics import Collector, CompileError, compile_error
-from bytewright.ir.definitions import Definition, redefined
+from bytewright.ir.definitions import redefined, redefined_constants
 from bytewright.ir.walk import allocations
 from bytewright.options import Pin
 from bytewright.target.mistake import closest_names
@@ -22,14 +22,15 @@ _PROGRAM = "the program"
 
 @dataclass(slots=True)
 class _Pinned:
-    """A definition as the pins so far leave it, and the last of them."""
+    """A buffer, with what is decided of it as the pins so far leave it, and the last of them."""
 
-    definition: Definition
+    buffer: ir.Buffer
+    storage: ir.Storage
     by: str = _PROGRAM
 
     @property
     def name(self) -> str:
-        return self.definition.buffer.name
+        return self.buffer.name
 
 
 def pin_buffers(module: ir.Module, target: Target, pins: tuple[Pin, ...]) -> ir.Module:
@@ -41,9 +42,9 @@ def pin_buffers(module: ir.Module, target: Target, pins: tuple[Pin, ...]) -> ir.
     """
     if not pins:
         return module
-    allocated = [[_Pinned(a) for a in allocations(entry)] for entry in module.entries]
+    allocated = [[_Pinned(a.buffer, a.storage) for a in allocations(entry)] for entry in module.entries]
     tensors = [pinned for own in allocated for pinned in own]
-    constants = [_Pinned(constant) for constant in module.constant_buffers]
+    constants = [_Pinned(c.buffer, c.storage) for c in module.constant_buffers]
     collector = Collector()
     for pin in pins:
         with collector.catch():
@@ -55,20 +56,19 @@ def pin_buffers(module: ir.Module, target: Target, pins: tuple[Pin, ...]) -> ir.
             for pinned in matching:
                 _narrow(pinned, pin)
     collector.stop_if_any()
-    changed = tuple(p.definition for p in constants if isinstance(p.definition, ir.ConstantBuffer))
     return replace(
         module,
         entries=tuple(
-            redefined(entry, {p.name: p.definition for p in own if isinstance(p.definition, ir.Allocate)})
+            redefined(entry, {pinned.name: pinned.storage for pinned in own})
             for entry, own in zip(module.entries, allocated, strict=True)
         ),
-        constant_buffers=changed,
+        constant_buffers=redefined_constants(module, {pinned.name: pinned.storage for pinned in constants}),
     )
 
 
 def _narrow(pinned: _Pinned, pin: Pin) -> None:
     """Joins one pin with what is known of a buffer: who pins asks for a static plan."""
-    buffer, storage, name = pinned.definition.buffer, pinned.definition.storage, pinned.name
+    buffer, storage, name = pinned.buffer, pinned.storage, pinned.name
     within = [pool for pool in pin.pools if _join(storage.scope, pool) is not None]
     if not within:
         raise _refused(pin, f"contradicts {pinned.by}: '{name}' has the scope {storage.scope} already")
@@ -85,13 +85,12 @@ def _narrow(pinned: _Pinned, pin: Pin) -> None:
             what = f"is not a multiple of {buffer.alignment}, the alignment of '{name}'"
             raise _refused(pin, what, f"--pin '{replace(pin, offset=nearest)}'")
     pinned.by = f"--pin '{pin}'"
-    planned = replace(storage, on_request=None).narrowed(
+    pinned.storage = replace(storage, on_request=None).narrowed(
         f"pin_buffers: {pinned.by}",
         scope=_join(storage.scope, left[0]) if len(left) == 1 else None,
         candidates=left if is_list else None,
         pinned_offset=pin.offset,
     )
-    pinned.definition = replace(pinned.definition, storage=planned)
 
 
 def _join(scope: ir.Scope | None, pool: str) -> ir.Scope | None:
@@ -158,7 +157,7 @@ def _some_names(names: list[str]) -> str:
 
 
 def _check_candidates(pin: Pin, within: list[str], pinned: _Pinned) -> None:
-    pools, name = pinned.definition.storage.candidates, pinned.name
+    pools, name = pinned.storage.candidates, pinned.name
     if pools is None or any(pool in pools for pool in within):
         return
     if pinned.by != _PROGRAM:

@@ -172,7 +172,7 @@ def _hoist(
     """The kernel whose workspace scratch became its last parameters, and that scratch."""
     device = target.device(kernel.device)
     per_thread = {allocation.buffer.name for allocation in _in_parallel_loops(kernel, ir.Allocate)}
-    placed: dict[str, ir.Allocate] = {}
+    placed: dict[str, ir.Storage] = {}
     for allocation in allocations(kernel):
         buffer, storage = allocation.buffer, allocation.storage
         if ir.lowering_pass(storage.scope, target) is not None:
@@ -187,9 +187,9 @@ def _hoist(
                 storage = storage.narrowed(on_request=_USE_BACKEND)
         elif buffer.shape:
             storage = storage.narrowed(f"place_scratch: {reason}")
-        placed[buffer.name] = replace(allocation, storage=storage.narrowed(scope=scope))
+        placed[buffer.name] = storage.narrowed(scope=scope)
     kernel = redefined(kernel, placed)
-    scratch = tuple(a for a in placed.values() if not ir.is_on_stack(a.scope))
+    scratch = tuple(a for a in allocations(kernel) if a.buffer.name in placed and not ir.is_on_stack(a.scope))
     return (_given(kernel, scratch), scratch) if scratch else (kernel, scratch)
 
 

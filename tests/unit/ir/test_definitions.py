@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from bytewright.diagnostics import InternalError
@@ -31,7 +29,7 @@ KERNEL = """kernel k(
 def test_views_are_where_the_definition_says() -> None:
     kernel = parse_primfunc(KERNEL.replace("SCOPE", "global"))
     (a,) = allocations(kernel)
-    narrowed = replace(a, storage=a.storage.narrowed(scope=WORKSPACE))
+    narrowed = a.storage.narrowed(scope=WORKSPACE)
     after = redefined(kernel, {"a": narrowed, "x": narrowed})
     assert print_primfunc(after) == KERNEL.replace("SCOPE", "global.workspace")
     assert redefined(kernel, {}) == kernel
