@@ -341,20 +341,19 @@ _NEUTRAL_RIGHT = {
 }
 
 
+_SIGNS = {BinaryOperator.ADD: 1, BinaryOperator.SUB: -1}
+
+
 def _fold_right(operator: BinaryOperator, left: Expr, right: Const) -> Expr | None:
     value = int(right.value)
     if (operator, value) in _NEUTRAL_RIGHT:
         return left
     if (operator, value) in ((BinaryOperator.MUL, 0), (BinaryOperator.MOD, 1)):
         return const(0, left.dtype)
-    if operator in (BinaryOperator.ADD, BinaryOperator.SUB):
-        total = value if operator is BinaryOperator.ADD else -value
-        inner = left
-        if isinstance(left, Binary) and isinstance(left.right, Const):
-            if left.operator is BinaryOperator.ADD:
-                inner, total = left.left, total + int(left.right.value)
-            elif left.operator is BinaryOperator.SUB:
-                inner, total = left.left, total - int(left.right.value)
+    if operator in _SIGNS:
+        inner, total = left, _SIGNS[operator] * value
+        if isinstance(left, Binary) and isinstance(left.right, Const) and left.operator in _SIGNS:
+            inner, total = left.left, total + _SIGNS[left.operator] * int(left.right.value)
         low, high = left.dtype.bounds
         if not low < total <= high:
             return None

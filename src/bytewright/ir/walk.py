@@ -136,11 +136,7 @@ def regions(statement: Statement) -> tuple[Region, ...]:
     """The regions that the statement itself names."""
     match statement:
         case View():
-            return (
-                (statement.source,)
-                if statement.otherwise is None
-                else (statement.source, statement.otherwise)
-            )
+            return tuple(side for side in (statement.source, statement.otherwise) if side is not None)
         case Call():
             return tuple(argument for argument in statement.arguments if isinstance(argument, Region))
         case _:
