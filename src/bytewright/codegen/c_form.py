@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from bytewright import ir
 from bytewright.c_names import unique_c_name, unique_names
+from bytewright.codegen.name_blocks import name_blocks
 from bytewright.codegen.name_values import name_values
 from bytewright.ir.drop_unused import drop_unused
 from bytewright.ir.rewrite import (
@@ -40,6 +41,7 @@ def c_form(kernel: ir.PrimFunc, taken: Collection[str] = ()) -> ir.PrimFunc:
     plain = _unrolled(kernel)
     scalars = _scalars_in_memory(plain)
     plain = _with_an_axis(plain, scalars) if scalars else plain
+    plain = replace(plain, body=name_blocks(plain.body, names_in(plain)))
     plain = replace(plain, body=name_values(plain.body, names_in(plain)))
     names = _names_by_scope(plain, frozenset((*names_in(kernel), *names_in(plain))), taken)
     changed = {old: new for old, new in names.items() if old != new}

@@ -95,7 +95,7 @@ def _parts(buffer: ir.Buffer, indices: Indices) -> tuple[ir.Expr | None, ir.Expr
     while isinstance(position, ir.Binary) and position.operator is ir.BinaryOperator.ADD:
         position, rest = position.left, position.right + rest
     match position:
-        case ir.Binary(ir.BinaryOperator.MUL, ir.Binary(), ir.Const()) if not any(_loads(position)):
+        case ir.Binary(ir.BinaryOperator.MUL, ir.Binary(), ir.Const()) if not any(certain_loads(position)):
             return position, rest
         case _:
             return None, whole
@@ -139,14 +139,14 @@ def _accesses(sequence: ir.Seq, times: int) -> Iterator[tuple[ir.Buffer, Indices
             case ir.Store() | ir.Let():
                 if isinstance(statement, ir.Store):
                     yield statement.buffer, statement.indices, times
-                yield from ((node.buffer, node.indices, times) for node in _loads(statement.value))
+                yield from ((node.buffer, node.indices, times) for node in certain_loads(statement.value))
             case ir.View(condition=None):
                 yield from ((region.buffer, region.indices, times) for region in regions(statement))
             case _:
                 pass
 
 
-def _loads(expression: ir.Expr) -> Iterator[ir.Load]:
+def certain_loads(expression: ir.Expr) -> Iterator[ir.Load]:
     """The elements that an expression loads in any case."""
     if isinstance(expression, ir.Load):
         yield expression
@@ -158,4 +158,4 @@ def _loads(expression: ir.Expr) -> Iterator[ir.Load]:
         case _:
             always = operands(expression)
     for operand in always:
-        yield from _loads(operand)
+        yield from certain_loads(operand)

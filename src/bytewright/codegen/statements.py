@@ -44,7 +44,10 @@ class StatementWriter:
         return f"{c_element_type(buffer)} {buffer.name}{size}{aligned};"
 
     def sequence(self, sequence: ir.Seq) -> None:
-        """Writes statements in order."""
+        """Writes statements in order. A view that they store to is one of `name_values`, and not read only."""
+        stored = {
+            statement.buffer.name for statement in sequence.statements if isinstance(statement, ir.Store)
+        }
         statements = iter(pairwise((*sequence.statements, ir.Seq(()))))
         for statement, following in statements:
             if isinstance(statement, ir.Allocate) and isinstance(following, ir.Store):
@@ -54,7 +57,10 @@ class StatementWriter:
                     self.writer.assigned(target, c_value(following.value))
                     next(statements)
                     continue
-            self.statement(statement)
+            if isinstance(statement, ir.View):
+                self._view(statement, statement.buffer.name in stored)
+            else:
+                self.statement(statement)
 
     def statement(self, statement: ir.Statement) -> None:
         """Writes one statement."""
@@ -68,7 +74,7 @@ class StatementWriter:
                 if declaration is not None:
                     self.writer.line(declaration)
             case ir.View():
-                self._view(statement)
+                self._view(statement, is_written=False)
             case ir.Store():
                 self._store(statement)
             case ir.If():
@@ -101,6 +107,8 @@ class StatementWriter:
         address, index = self.address(region.buffer, access), ir.region_index(region)
         if isinstance(index, ir.Const) and index.value == 0:
             return address
+        if address == region.buffer.name:
+            return f"&{address}[{c_expression(index)}]"
         text = c_expression(index)
         return f"{address} + ({text})" if " " in text else f"{address} + {text}"
 
@@ -125,14 +133,15 @@ class StatementWriter:
         with self.writer.block(f"for ({c_type} {name} = {begin}; {name} < {end}; ++{name})"):
             self.sequence(loop.body)
 
-    def _view(self, view: ir.View) -> None:
+    def _view(self, view: ir.View, is_written: bool) -> None:
         source = self.region(view.source, ir.Access.READ)
         if view.condition is not None and view.otherwise is not None:
             otherwise = self.region(view.otherwise, ir.Access.READ)
             condition = c_expression(view.condition)
             condition = condition if isinstance(view.condition, ir.Var) else f"({condition})"
             source = f"{condition} ? {source} : {otherwise}"
-        self.writer.assigned(f"const {c_element_type(view.buffer)} *const {view.buffer.name}", source)
+        element = f"{'' if is_written else 'const '}{c_element_type(view.buffer)}"
+        self.writer.assigned(f"{element} *const {view.buffer.name}", source)
 
     def _store(self, store: ir.Store) -> None:
         target = c_element(store.buffer, store.indices)

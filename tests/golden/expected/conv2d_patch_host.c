@@ -17,7 +17,6 @@ void hand_y(
 {
     for (int32_t y = row_begin; y < row_end; ++y) {
         for (int32_t x = 0; x < 5; ++x) {
-            const int32_t pixel = ((y * 5) + x) * 2;
             int8_t patch[12];
             /* gather what lies under the window; outside the input it is the zero point */
             for (int32_t ky = 0; ky < 2; ++ky) {
@@ -26,7 +25,7 @@ void hand_y(
                     const int32_t iy = y + ky;
                     const int32_t ix = x + kx;
                     const bool inside = (iy < 5) && (ix < 5);
-                    const int8_t *const tap = inside ? input + (((iy * 5) + ix) * 3) : zero_points;
+                    const int8_t *const tap = inside ? &input[((iy * 5) + ix) * 3] : zero_points;
                     for (int32_t k = 0; k < 3; ++k) {
                         patch[offset + k] = tap[k];
                     }
@@ -43,9 +42,10 @@ void hand_y(
                     acc1 += value * filters[k + 12];
                 }
                 const int32_t scaled0 = double_round(acc0, 1099511628, shift[0]);
-                output[pixel] = (int8_t)(scaled0 - 4);
+                int8_t *const output_block = &output[((y * 5) + x) * 2];
+                output_block[0] = (int8_t)(scaled0 - 4);
                 const int32_t scaled1 = double_round(acc1, 1099511628, shift[1]);
-                output[pixel + 1] = (int8_t)(scaled1 - 4);
+                output_block[1] = (int8_t)(scaled1 - 4);
             }
         }
     }

@@ -17,13 +17,12 @@ void hand_y(
 {
     for (int32_t y = row_begin; y < row_end; ++y) {
         for (int32_t x = 0; x < 5; ++x) {
-            const int32_t pixel = ((y * 5) + x) * 4;
             const int8_t *const filters = weights;
             int32_t acc0 = bias[0];
             int32_t acc1 = bias[1];
             int32_t acc2 = bias[2];
             int32_t acc3 = bias[3];
-            const int8_t *const row = input + (((y * 5) + x) * 20);
+            const int8_t *const row = &input[((y * 5) + x) * 20];
             /* accumulate 4 output channels */
             for (int32_t k = 0; k < 20; ++k) {
                 const int32_t value = row[k];
@@ -33,13 +32,14 @@ void hand_y(
                 acc3 += value * filters[k + 60];
             }
             const int32_t scaled0 = double_round(acc0, multiplier[0], shift[0]);
-            output[pixel] = (int8_t)clamp_i32(scaled0 - 4, -128, 127);
+            int8_t *const output_block = &output[((y * 5) + x) * 4];
+            output_block[0] = (int8_t)clamp_i32(scaled0 - 4, -128, 127);
             const int32_t scaled1 = double_round(acc1, multiplier[1], shift[1]);
-            output[pixel + 1] = (int8_t)clamp_i32(scaled1 - 4, -128, 127);
+            output_block[1] = (int8_t)clamp_i32(scaled1 - 4, -128, 127);
             const int32_t scaled2 = double_round(acc2, multiplier[2], shift[2]);
-            output[pixel + 2] = (int8_t)clamp_i32(scaled2 - 4, -128, 127);
+            output_block[2] = (int8_t)clamp_i32(scaled2 - 4, -128, 127);
             const int32_t scaled3 = double_round(acc3, multiplier[3], shift[3]);
-            output[pixel + 3] = (int8_t)clamp_i32(scaled3 - 4, -128, 127);
+            output_block[3] = (int8_t)clamp_i32(scaled3 - 4, -128, 127);
         }
     }
 }

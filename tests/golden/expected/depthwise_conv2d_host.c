@@ -17,8 +17,8 @@ void hand_y(
         for (int32_t x = 0; x < 5; ++x) {
             const int32_t pixel = ((y * 5) + x) * 6;
             const int32_t iy0 = y - 1;
-            const int8_t *const tap0 = (iy0 >= 0) ? input + (((iy0 * 5) + x) * 6) : zero_points;
-            const int8_t *const tap1 = input + pixel;
+            const int8_t *const tap0 = (iy0 >= 0) ? &input[((iy0 * 5) + x) * 6] : zero_points;
+            const int8_t *const tap1 = &input[pixel];
             /* for each channel: all taps, then scale and store */
             for (int32_t c = 0; c < 6; ++c) {
                 int32_t acc = bias[c];

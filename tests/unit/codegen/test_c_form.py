@@ -70,7 +70,7 @@ def test_positions_and_conditions_have_names() -> None:
         "for k : i32 in 0 .. 8 { y[r, c, k] = tap[k] } } }"
     )
     assert "const int32_t pixel = ((r * 5) + c) * 8; const bool inside = (r >= 1) && (c < 4);" in text
-    assert "inside ? x + ((((r - 1) * 5) + c) * 8) : fill;" in text
+    assert "inside ? &x[(((r - 1) * 5) + c) * 8] : fill;" in text
     assert "y[pixel + k] = tap[k];" in text
 
 
@@ -96,3 +96,29 @@ def test_what_a_condition_guards_is_not_computed_before_it() -> None:
         "c < 5; ++c) { if (r < 2) { for (int32_t k = 0; k < 8; ++k) { y[(((r * 5) + c) * 8) + k] = 1; } }"
         in text
     )
+
+
+def test_what_is_stored_side_by_side_has_a_pointer() -> None:
+    lanes = "y[i, 0, {0}] = x[i, 0, {0}] + fill[{1}]"
+    pairs = (("j", "j"), ("j + 1", "j + 1"), ("j + 2", "j + 2"))
+    body = "\n".join(lanes.format(*pair) for pair in pairs)
+    text = text_of(f"for i : i32 in 0 .. 4 {{ for j : i32 in 0 .. 6 {{ {body} }} }}")
+    assert "const int32_t *const x_block = &x[(i * 40) + j];" in text
+    assert "; int32_t *const y_block = &y[(i * 40) + j];" in text
+    assert "y_block[0] = x_block[0] + fill[j];" in text
+    assert "y_block[2] = x_block[2] + fill[j + 2];" in text
+
+
+def test_what_is_read_in_some_cases_alone_has_no_pointer() -> None:
+    lanes = "y[i, 0, j{0}] = select(j < n, x[i, 0, j{0}], 0)"
+    text = text_of(
+        f"for i : i32 in 0 .. 4 {{ for j : i32 in 0 .. 7 {{ {lanes.format('')}\n{lanes.format(' + 1')} }} }}"
+    )
+    assert "y_block[1] = " in text and "x_block" not in text
+
+
+def test_what_is_not_stored_side_by_side_has_no_pointer() -> None:
+    apart = "for i : i32 in 0 .. 4 { y[i, 0, 0] = i\ny[i, 0, 2] = i }"
+    later = "for k : i32 in 0 .. 4 { y[k, 0, 1] = k\ny[k, 0, 2] = k }"
+    fixed = "y[0, 0, 0] = 1\ny[0, 0, 1] = 2"
+    assert "block" not in text_of(f"{apart}\n{later}\n{fixed}")

@@ -71,9 +71,9 @@ def test_views_and_blocks() -> None:
     assert text(b) == [
         "for (int32_t y = 0; y < 4; ++y) {",
         "    {",
-        "        const int8_t *const row = source + (y * 8);",
+        "        const int8_t *const row = &source[y * 8];",
         "        target[y * 8] = row[3];",
-        "        const int8_t *const tap = (y < 2) ? source + ((y * 8) + 1) : source;",
+        "        const int8_t *const tap = (y < 2) ? &source[(y * 8) + 1] : source;",
         "        target[(y * 8) + 1] = tap[0];",
         "    }",
         "}",
@@ -85,14 +85,14 @@ def test_arrays_and_calls() -> None:
     patch = b.allocate(Buffer("patch", (3, 2), I16, 2), Storage(LOCAL))
     stack = b.allocate(Buffer("rows", (4,), I8, 1), Storage(STACK))
     b.call("m_f", region(patch), region(stack, 2), region(SOURCE, 1, 1), 9)
-    assert text(b) == ["int16_t patch[6];", "int8_t rows[4];", "m_f(patch, rows + 2, source + 9, 9);"]
+    assert text(b) == ["int16_t patch[6];", "int8_t rows[4];", "m_f(patch, &rows[2], &source[9], 9);"]
 
 
 def test_regions() -> None:
     ring = Buffer("ring", (9, 4), I8, 1, RingRows(0, 3))
     statements = StatementWriter(Writer())
     assert statements.region(region(SOURCE), Access.READ) == "source"
-    assert statements.region(region(ring, 7, 2), Access.READ) == "ring + 6"
+    assert statements.region(region(ring, 7, 2), Access.READ) == "&ring[6]"
 
 
 @pytest.mark.parametrize(
