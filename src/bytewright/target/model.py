@@ -378,10 +378,6 @@ class Target:
         """The pools that are parts of a memory, of all roles."""
         return tuple(pool for pool in self.pools if pool.memory == memory_name)
 
-    def pools_for(self, device_name: str, role: Role) -> tuple[Pool, ...]:
-        """The pools of a role that a device may use, in preference order."""
-        return tuple(pool for pool in self.pools_of(role) if device_name in pool.devices)
-
     def memory_of(self, pool: Pool | str) -> Memory:
         """The memory that a pool is a part of."""
         return self.memory((self.pool(pool) if isinstance(pool, str) else pool).memory)

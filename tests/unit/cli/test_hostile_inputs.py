@@ -69,6 +69,17 @@ def test_what_is_no_file_is_refused_everywhere(
     assert "internal error" not in result.stderr
 
 
+@pytest.mark.parametrize("name", ["model.bw", "constants.npz"])
+def test_a_text_or_its_constants_as_a_pipe_are_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "model.bw").write_text("module @empty {\n}\n")
+    (tmp_path / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / name)
+    result = invoke("plan", tmp_path / "model.bw")
+    assert result.exit_code == 1
+    assert "error[BW101]" in result.stderr
+    assert "it is not a regular file" in result.stderr
+
+
 @pytest.mark.parametrize("path", ["plan.json", "include/digits.h", "src/digits.c"])
 @pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
 @pytest.mark.parametrize("command", [("check",), ("run",), ("report",), ("check", "--stack")])

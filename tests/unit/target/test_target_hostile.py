@@ -121,6 +121,9 @@ HOSTILE_TREES = {
         ]
     ),
     "cells": '/dts-v1/;\n/ { #address-cells = <0xffffffff>; m@0 { device_type = "memory"; reg = <0 0>; }; };\n',
+    "no cells": "/dts-v1/;\n/ { #address-cells=<0>; #size-cells=<0>; "
+    "b { #address-cells=<0>; #size-cells=<0>; ranges=<1>; c {"
+    ' #address-cells=<1>; #size-cells=<1>; ranges=<1 1>; m@0 { device_type="memory"; reg=<1 4096>; }; }; }; };\n',
     "no memory": "/dts-v1/;\n/ { };\n",
     "empty": "/dts-v1/;",
     "binary": "/dts-v1/;\n\0\1\2",

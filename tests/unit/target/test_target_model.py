@@ -7,7 +7,6 @@ from bytewright.target import (
     ExecutionContext,
     Memory,
     Reach,
-    Role,
     load_target,
 )
 from support.reach import address_seen_by
@@ -54,7 +53,6 @@ def test_lookups() -> None:
     target = load_target("mps3-an547")
     assert [pool.name for pool in target.workspace_pools] == ["dtcm", "isram"]
     assert [pool.name for pool in target.parameter_pools] == ["flash"]
-    assert target.pools_for("cpu", Role.WORKSPACE) == target.workspace_pools
     assert target.memory_of("flash") == target.memory("flash") == target.memory_of(target.pool("flash"))
     assert [device.name for device in target.devices_reaching("isram")] == ["cpu"]
     assert target.context("cpu").memory == "dtcm"

@@ -14,6 +14,7 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.diagnostics import Collector, CompileError, compile_error
+from bytewright.input_file import require_regular
 from bytewright.ir.text.reader import Constants
 
 SUFFIX = ".npz"
@@ -32,6 +33,7 @@ def read_constants(path: Path) -> Constants:
     problems = Collector()
     by_name: dict[str, ir.TensorData] = {}
     try:
+        require_regular(path)
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
             total = sum(member.file_size for member in members)

@@ -14,6 +14,7 @@ from bytewright.frontends.registry import Imported
 from bytewright.frontends.text.check_text import check_program, check_text
 from bytewright.frontends.text.constants_file import SUFFIX as CONSTANTS_SUFFIX
 from bytewright.frontends.text.constants_file import read_constants
+from bytewright.input_file import read_input
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.text.parse import ParsedModule, parse_text
 from bytewright.ir.text.reader import Constants, ParseError
@@ -62,7 +63,7 @@ def import_text(
 
 def _read(path: Path) -> str:
     try:
-        content = path.read_bytes()
+        content = read_input(path)
     except OSError as error:
         raise compile_error("BW101", f"cannot read '{path}': {error.strerror or error}") from error
     try:

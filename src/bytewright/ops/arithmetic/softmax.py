@@ -29,9 +29,6 @@ _DIFFERENCE_INTEGER_BITS = 5
 _SUM_INTEGER_BITS = 12
 MAXIMUM_DEPTH = (1 << _SUM_INTEGER_BITS) - 1
 """Most values in one row: the sum of their exponentials is a Q12.19 number below 2**31."""
-ABORTING_SUM = 512
-"""Rows whose exponentials sum to this or more stop both references with an assertion (measured); only rows of
-at least as many values can. Here their probabilities round to zero, as the formula goes on."""
 
 
 def softmax_output_is_valid(scale: float, zero_point: int, numerics: Numerics) -> bool:

@@ -259,7 +259,7 @@ class _Tree:
         """A property's value as rows of numbers of so many cells each."""
         value = node.props[name].value
         row_bytes = _CELL_BYTES * sum(cells)
-        if not value or len(value) % row_bytes:
+        if not value or not row_bytes or len(value) % row_bytes:
             message = f"{name!r} of {node.path} has {len(value)} B, not a multiple of {row_bytes} B"
             note = (
                 f"{' + '.join(map(str, cells))} cells of {_CELL_BYTES} B, by #address-cells and #size-cells"
