@@ -8,5 +8,7 @@ from bytewright.lower.kernels.context import axis_names, nest
 def lower_elementwise(kernel: KernelBuilder, epilogue: Epilogue) -> None:
     """Writes the kernel of a group that is nothing but element-wise operators."""
     shape = epilogue.types[epilogue.group.output.name].shape
+    names = dict.fromkeys(node.operation.name for node in epilogue.group.elementwise)
+    kernel.body.note(f"element by element: {', '.join(names)}")
     with nest(kernel.body, axis_names(len(shape)), shape) as coordinates:
         epilogue.store(coordinates)

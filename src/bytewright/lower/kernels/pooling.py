@@ -41,7 +41,9 @@ def lower_pool(template: Template, operation: MaxPool2d | TflAveragePool2d) -> N
         counted(body, "x", out_width) as x,
     ):
         for first, repeats, size in blocks(channels, LANES):
-            body.note(f"{size} channels at a time: reduce the window, then store")
+            what = "1 channel" if size == 1 else f"{size} channels"
+            at_once = f"{what} at a time" if repeats > 1 else what
+            body.note(f"{at_once}: reduce the window, then store")
             with repeated(body, "block", repeats) as block:
                 pool.write_block((n, y, x), block * size + first, size)
 
