@@ -4,7 +4,7 @@
  *   output: i8[2x8] */
 void hand_x_wide(const int8_t *restrict input, const int8_t *restrict input_1, int8_t *restrict output)
 {
-    /* element by element: rescale, add, clamp */
+    /* element by element: load, compute, store */
     for (int32_t x = 0; x < 2; ++x) {
         for (int32_t c = 0; c < 8; ++c) {
             const int32_t left_wide = (input[(x * 8) + c] - 5) * 1048576;
