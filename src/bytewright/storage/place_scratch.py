@@ -14,7 +14,7 @@ call passes constants, else one of the entry's symbols, which `make_arenas.py` d
 scratch of a device that has `use-backend-alloc-workspace`: nothing asks for a static plan of it.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -139,24 +139,40 @@ def _receive_scratch(kernel: ir.PrimFunc, hoisted: dict[str, _Hoisted]) -> ir.Pr
     for call in _in_parallel_loops(kernel, ir.Call):
         for allocation in _scratch_of(call, known, hoisted):
             raise _shared_by_threads(allocation.buffer, kernel, f"'{call.callee}' asks for it")
-    taken = set(names_in(kernel))
 
-    def own_of(allocation: ir.Allocate, callee: str) -> ir.Allocate:
-        name = f"{callee}_{allocation.buffer.name}"
-        if len(name) > MAX_NAME:  # each level would add to it
-            name = f"{callee}_scratch"
-        return replace(allocation, buffer=replace(allocation.buffer, name=unique_name(name, taken)))
+    def name_of(call: ir.Call, buffer: ir.Buffer) -> str:
+        name = f"{call.callee}_{buffer.name}"
+        return name if len(name) <= MAX_NAME else f"{call.callee}_scratch"  # each level would add to it
+
+    return _with_own_scratch(known, hoisted, name_of, lambda own, call: (*own, call))
+
+
+def _with_own_scratch(
+    known: Known,
+    hoisted: dict[str, _Hoisted],
+    name_of: Callable[[ir.Call, ir.Buffer], str],
+    arrange: Callable[[tuple[ir.Allocate, ...], ir.Call], tuple[ir.Statement, ...]],
+    alignment: int = 1,
+) -> ir.PrimFunc:
+    """The function that allocates, at each of its calls, what the callee needs, and passes it."""
+    taken = set(names_in(known.function))
 
     def expand(statement: ir.Statement) -> tuple[ir.Statement, ...]:
-        if not isinstance(statement, ir.Call):
+        if not isinstance(statement, ir.Call) or not (scratch := _scratch_of(statement, known, hoisted)):
             return (statement,)
-        own = tuple(own_of(a, statement.callee) for a in _scratch_of(statement, known, hoisted))
-        return (*own, _with_scratch(statement, own))
+        own: list[ir.Allocate] = []
+        for allocation in scratch:
+            buffer = allocation.buffer
+            name = unique_name(name_of(statement, buffer), taken)
+            aligned = replace(buffer, name=name, alignment=max(alignment, buffer.alignment))
+            own.append(replace(allocation, buffer=aligned))
+        return arrange(tuple(own), _with_scratch(statement, own))
 
-    return replace(kernel, body=rewrite_sequence(kernel.body, Rewriting(statement=expand)))
+    body = rewrite_sequence(known.function.body, Rewriting(statement=expand))
+    return replace(known.function, body=body)
 
 
-def _with_scratch(call: ir.Call, scratch: tuple[ir.Allocate, ...]) -> ir.Call:
+def _with_scratch(call: ir.Call, scratch: Sequence[ir.Allocate]) -> ir.Call:
     """The call with scratch; of an opaque one, whoever touches any argument may touch the scratch."""
     touched_by = call.touched_by
     if touched_by is not None:
@@ -361,21 +377,13 @@ def _refused(kernel: ir.PrimFunc, message: str, help_text: str) -> CompileError:
 
 def _pass_scratch(entry: ir.PrimFunc, hoisted: dict[str, _Hoisted]) -> ir.PrimFunc:
     """Allocates each call's scratch right before the call and passes it."""
-    taken, known = set(names_in(entry)), known_of(entry)
 
-    def own_of(allocation: ir.Allocate, stem: str) -> ir.Allocate:
-        alignment = max(SCRATCH_ALIGNMENT, allocation.buffer.alignment)
-        name = unique_name(f"{stem}/{allocation.buffer.name}", taken)
-        return replace(allocation, buffer=replace(allocation.buffer, name=name, alignment=alignment))
+    def in_block(own: tuple[ir.Allocate, ...], call: ir.Call) -> tuple[ir.Statement, ...]:
+        return (ir.Seq((*own, call)),)
 
-    def expand(statement: ir.Statement) -> tuple[ir.Statement, ...]:
-        if not isinstance(statement, ir.Call) or not (scratch := _scratch_of(statement, known, hoisted)):
-            return (statement,)
-        stem = _call_stem(statement)
-        own = tuple(own_of(allocation, stem) for allocation in scratch)
-        return (ir.Seq((*own, _with_scratch(statement, own))),)
-
-    return replace(entry, body=rewrite_sequence(entry.body, Rewriting(statement=expand)))
+    return _with_own_scratch(
+        known_of(entry), hoisted, lambda call, b: f"{_call_stem(call)}/{b.name}", in_block, SCRATCH_ALIGNMENT
+    )
 
 
 def _scratch_of(call: ir.Call, caller: Known, hoisted: dict[str, _Hoisted]) -> tuple[ir.Allocate, ...]:
