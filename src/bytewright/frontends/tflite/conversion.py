@@ -17,7 +17,6 @@ from bytewright import ir
 from bytewright.diagnostics import compile_error
 from bytewright.frontends.tflite.flatbuffer import DamagedError, File, Table
 from bytewright.frontends.tflite.model import ABSENT, ModelRecord, OperatorRecord, TensorRecord
-from bytewright.frontends.tflite.names import operator_prefix
 from bytewright.ir.where import Where
 from bytewright.ops.arithmetic.multiplier import Affine
 from bytewright.ops.arithmetic.numerics import Numerics
@@ -116,7 +115,7 @@ class Conversion:
     @property
     def prefix(self) -> str:
         """`conv2d_3`: what names of this operator's values start with."""
-        return operator_prefix(self.operator.kind, self.operator.index)
+        return f"{self.operator.kind.lower().replace('_2d', '2d')}_{self.operator.index}"
 
     @property
     def numerics(self) -> Numerics:
@@ -267,10 +266,7 @@ class Conversion:
 
     def constant(self, role: str, array: NDArray[Any], dtype: ir.DType) -> str:
         """A constant of this operator."""
-        return self._add_constant(role, ir.TensorData.from_array(array, dtype))
-
-    def _add_constant(self, role: str, data: ir.TensorData) -> str:
-        name = self._unique(role)
+        name, data = self._unique(role), ir.TensorData.from_array(array, dtype)
         self.constants[name] = data
         self.types[name] = data.type
         return name
@@ -322,7 +318,7 @@ class Conversion:
             (array,) = operation.evaluate(tuple(item.array for item in data))
         except OverflowError as error:
             self.fail(str(error), code="BW110")
-        return self._add_constant(role, ir.TensorData.from_array(array, result.dtype))
+        return self.constant(role, array, result.dtype)
 
     def reshape(self, name: str, shape: tuple[int, ...], role: str = "reshaped") -> str:
         """The value under another shape; the value itself if it has that shape."""

@@ -1,4 +1,4 @@
-"""C identifiers from the names of files and tensors, and short names for the graph's values."""
+"""C identifiers from the names of the tensors at the model's border."""
 
 from bytewright.c_names import c_name
 from bytewright.diagnostics import compile_error
@@ -30,8 +30,3 @@ def port_names(tensors: tuple[tuple[int, str], ...], role: str) -> tuple[str, ..
             )
         owners[name] = tensor_name
     return tuple(owners)
-
-
-def operator_prefix(kind: str, index: int) -> str:
-    """What the names of an operator's values start with: `conv2d_3` for the CONV_2D at index 3."""
-    return f"{kind.lower().replace('_2d', '2d')}_{index}"

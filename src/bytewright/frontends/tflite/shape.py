@@ -4,7 +4,6 @@ They copy raw values: where input and output have different quantisation, so do 
 say where elements go must be constant.
 """
 
-from collections.abc import Callable
 from math import prod
 
 from bytewright.frontends.tflite.conversion import Conversion, Operand
@@ -13,18 +12,9 @@ from bytewright.ops.data import Concat, Pad, Slice, Transpose
 
 
 def convert_pad(at: Conversion) -> None:
-    """PAD with the output's zero point."""
-    at.require_counts((2,))
-    _pad(at, _neutral_value)
-
-
-def convert_padv2(at: Conversion) -> None:
-    """PADV2 with a given value."""
-    at.require_counts((3,))
-    _pad(at, _padding_value)
-
-
-def _pad(at: Conversion, value_of: Callable[[Conversion, Operand], int | float]) -> None:
+    """PAD with real zero, PADV2 with a given value."""
+    has_value = at.operator.kind == "PADV2"
+    at.require_counts((3,) if has_value else (2,))
     source = at.activation_operand(0, "input")
     at.require_same_dtype(source)
     widths = at.integers_operand(1, "paddings")
@@ -32,7 +22,8 @@ def _pad(at: Conversion, value_of: Callable[[Conversion, Operand], int | float])
     form = at.operand(1, "paddings").shape
     at.require(form == (rank, 2), f"paddings of shape {list(form)} for {rank} axes")
     at.require(min(widths, default=0) >= 0, f"paddings {list(widths)} are negative")
-    operation = Pad(widths[0::2], widths[1::2], value_of(at, source))
+    value = _padding_value(at, source) if has_value else _neutral_value(at, source)
+    operation = Pad(widths[0::2], widths[1::2], value)
     name = at.value_of(source)
     at.define(name if not any(widths) else at.emit(operation, (name,), "padded"))
 

@@ -21,18 +21,13 @@ class _Masks:
 class _Selection:
     """What is taken of each axis, and the shape in the end: shrunk axes are gone, new ones have extent 1."""
 
-    start: list[int] = field(default_factory=list[int])
-    size: list[int] = field(default_factory=list[int])
-    stride: list[int] = field(default_factory=list[int])
+    taken: list[range] = field(default_factory=list[range])
     shape: list[int] = field(default_factory=list[int])
 
-    def take(self, start: int, size: int, stride: int, *, keep_axis: bool = True) -> None:
-        """The next axis of the input."""
-        self.start.append(start)
-        self.size.append(size)
-        self.stride.append(stride)
-        if keep_axis:
-            self.shape.append(size)
+    def take(self, *taken: range) -> None:
+        """The next axes of the input, which stay."""
+        self.taken += taken
+        self.shape += map(len, taken)
 
 
 def convert_strided_slice(at: Conversion) -> None:
@@ -49,10 +44,11 @@ def convert_strided_slice(at: Conversion) -> None:
         ranges[1] = tuple(begin + size for begin, size in zip(ranges[0], ranges[1], strict=True))
     masks = _Masks(*(frozenset(i for i in range(positions) if mask >> i & 1) for mask in stated))
     selection = _select(at, source.shape, masks, ranges)
-    at.require(min(selection.size, default=1) >= 1, f"the slice {selection.size} has no elements")
-    sliced = emit_slice(
-        at, at.value_of(source), tuple(selection.start), tuple(selection.size), tuple(selection.stride)
-    )
+    size = [len(taken) for taken in selection.taken]
+    at.require(min(size, default=1) >= 1, f"the slice {size} has no elements")
+    start = tuple(taken.start for taken in selection.taken)
+    stride = tuple(taken.step for taken in selection.taken)
+    sliced = emit_slice(at, at.value_of(source), start, tuple(size), stride)
     at.define(at.reshape(sliced, tuple(selection.shape)))
 
 
@@ -65,38 +61,28 @@ def _select(
     named = len(begin) - len(masks.new_axis | masks.ellipsis)
     at.require(named <= len(shape), f"{named} positions for {len(shape)} axes")
     selection, axis = _Selection(), 0
-    for i in range(len(begin)):
+    whole = [range(extent) for extent in shape]
+    for i, span in enumerate(zip(begin, end, strides, strict=True)):
         if i in masks.ellipsis:
-            for extent in shape[axis : axis + len(shape) - named]:
-                selection.take(0, extent, 1)
-            axis += len(shape) - named
+            after = axis + len(shape) - named
+            selection.take(*whole[axis:after])
+            axis = after
         elif i in masks.new_axis:
             selection.shape.append(1)
-        else:
-            _take_range(at, selection, shape[axis], masks, i, (begin[i], end[i], strides[i]))
+        elif i in masks.shrink_axis:
+            selection.taken.append(_one_element(at, shape[axis], 0 if i in masks.begin else span[0], span[2]))
             axis += 1
-    for extent in shape[axis:]:
-        selection.take(0, extent, 1)
+        else:
+            first = None if i in masks.begin else span[0]
+            last = None if i in masks.end else span[1]
+            selection.take(whole[axis][first : last : span[2]])
+            axis += 1
+    selection.take(*whole[axis:])
     return selection
 
 
-def _take_range(
-    at: Conversion,
-    selection: _Selection,
-    extent: int,
-    masks: _Masks,
-    position: int,
-    span: tuple[int, int, int],
-) -> None:
-    """One axis: begin, end and stride as Python's slices have them, or one element where the axis shrinks."""
-    begin, end, stride = span
-    if position in masks.shrink_axis:
-        begin = 0 if position in masks.begin else begin
-        at.require(stride > 0, "an axis shrinks with a negative stride")
-        at.require(-extent <= begin < extent, f"element {begin} of an axis of extent {extent}")
-        selection.take(begin % extent, 1, 1, keep_axis=False)
-        return
-    first = None if position in masks.begin else begin
-    last = None if position in masks.end else end
-    taken = range(*slice(first, last, stride).indices(extent))
-    selection.take(taken.start if taken else 0, len(taken), stride)
+def _one_element(at: Conversion, extent: int, index: int, stride: int) -> range:
+    """The element of an axis that shrinks."""
+    at.require(stride > 0, "an axis shrinks with a negative stride")
+    at.require(-extent <= index < extent, f"element {index} of an axis of extent {extent}")
+    return range(index % extent, index % extent + 1)

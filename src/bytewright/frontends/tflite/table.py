@@ -24,7 +24,6 @@ from bytewright.frontends.tflite.shape import (
     convert_concatenation,
     convert_expand_dims,
     convert_pad,
-    convert_padv2,
     convert_reshape,
     convert_slice,
     convert_split,
@@ -123,7 +122,7 @@ OPERATORS: dict[str, TfliteOperator] = {
     ),
     "PAD": TfliteOperator(convert_pad, limits="constant paddings", cost_ms=1.5),
     "PADV2": TfliteOperator(
-        convert_padv2,
+        convert_pad,
         limits="constant paddings and value; int8: value quantised as the result is",
         cost_ms=1.5,
     ),
