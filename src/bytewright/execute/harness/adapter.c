@@ -69,64 +69,45 @@ void harness_sizes(const int32_t *extents, size_t *input_bytes, size_t *output_b
 #define PASS_EXTENT(index) , extents[index]
 
 #if HARNESS_IO_IN_WORKSPACE
-
-void harness_bind(harness_session *session, void *const *inputs, void *const *outputs, const int32_t *extents)
-{
-    size_t input_bytes[HARNESS_NUM_INPUTS + 1];
-    size_t output_bytes[HARNESS_NUM_OUTPUTS + 1];
-
-    (void)session;
-    (void)inputs;
-    (void)outputs;
-    harness_sizes(extents, input_bytes, output_bytes);
-#define WRITE_INPUT(index, member, size_bytes) \
+#define BIND_INPUT(index, member, size_bytes) \
     memcpy(HARNESS_INPUT_ADDRESS(member)(&session->context), inputs[index], input_bytes[index]);
-    HARNESS_INPUTS(WRITE_INPUT)
-}
+#define BIND_OUTPUT(index, member, size_bytes)
+#define COLLECT_OUTPUT(index, member, size_bytes) \
+    memcpy(outputs[index], HARNESS_OUTPUT_ADDRESS(member)(&session->context), output_bytes[index]);
+#define PASS_IO
+#else
+#define BIND_INPUT(index, member, size_bytes) session->inputs.member = inputs[index];
+#define BIND_OUTPUT(index, member, size_bytes) session->outputs.member = outputs[index];
+#define COLLECT_OUTPUT(index, member, size_bytes)
+#define PASS_IO , &session->inputs, &session->outputs
+#endif
 
-int32_t harness_run(harness_session *session, const int32_t *extents)
-{
-    (void)extents;
-    return HARNESS_RUN(&session->context HARNESS_EXTENTS(PASS_EXTENT));
-}
-
-void harness_collect(const harness_session *session, void *const *outputs, const int32_t *extents)
+void harness_bind(harness_session *session, void *const *inputs, void *const *outputs, const int32_t *extents)
 {
     size_t input_bytes[HARNESS_NUM_INPUTS + 1];
     size_t output_bytes[HARNESS_NUM_OUTPUTS + 1];
 
     (void)session;
-    (void)outputs;
-    harness_sizes(extents, input_bytes, output_bytes);
-#define READ_OUTPUT(index, member, size_bytes) \
-    memcpy(outputs[index], HARNESS_OUTPUT_ADDRESS(member)(&session->context), output_bytes[index]);
-    HARNESS_OUTPUTS(READ_OUTPUT)
-}
-
-#else
-
-void harness_bind(harness_session *session, void *const *inputs, void *const *outputs, const int32_t *extents)
-{
     (void)inputs;
     (void)outputs;
-    (void)extents;
-#define BIND_INPUT(index, member, size_bytes) session->inputs.member = inputs[index];
+    harness_sizes(extents, input_bytes, output_bytes);
     HARNESS_INPUTS(BIND_INPUT)
-#define BIND_OUTPUT(index, member, size_bytes) session->outputs.member = outputs[index];
     HARNESS_OUTPUTS(BIND_OUTPUT)
 }
 
 int32_t harness_run(harness_session *session, const int32_t *extents)
 {
     (void)extents;
-    return HARNESS_RUN(&session->context, &session->inputs, &session->outputs HARNESS_EXTENTS(PASS_EXTENT));
+    return HARNESS_RUN(&session->context PASS_IO HARNESS_EXTENTS(PASS_EXTENT));
 }
 
 void harness_collect(const harness_session *session, void *const *outputs, const int32_t *extents)
 {
+    size_t input_bytes[HARNESS_NUM_INPUTS + 1];
+    size_t output_bytes[HARNESS_NUM_OUTPUTS + 1];
+
     (void)session;
     (void)outputs;
-    (void)extents;
+    harness_sizes(extents, input_bytes, output_bytes);
+    HARNESS_OUTPUTS(COLLECT_OUTPUT)
 }
-
-#endif
