@@ -7,10 +7,12 @@ that works when followed. All errors that one stage can find are collected befor
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import IntEnum
+from itertools import islice
 
 
 class ExitCode(IntEnum):
@@ -78,14 +80,8 @@ CODES: dict[str, str] = {
     "BW605": "a solver of a user failed",
 }
 
-_EXIT_OF_GROUP = {
-    "1": ExitCode.BAD_INPUT,
-    "2": ExitCode.BAD_INPUT,
-    "3": ExitCode.DOES_NOT_FIT,
-    "4": ExitCode.NOT_VERIFIED,
-    "5": ExitCode.TOOL_FAILED,
-    "6": ExitCode.BAD_INPUT,
-}
+# All other groups are bad input.
+_EXIT_OF_GROUP = {"3": ExitCode.DOES_NOT_FIT, "4": ExitCode.NOT_VERIFIED, "5": ExitCode.TOOL_FAILED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +109,7 @@ class Diagnostic:
     @property
     def exit_code(self) -> ExitCode:
         """The exit status that this diagnostic asks for."""
-        return _EXIT_OF_GROUP[self.code[2]]
+        return _EXIT_OF_GROUP.get(self.code[2], ExitCode.BAD_INPUT)
 
     def render(self) -> str:
         """The diagnostic as plain text, several lines."""
@@ -128,16 +124,9 @@ class Diagnostic:
 
 def first_of(diagnostics: Iterable[Diagnostic], limit: int = 20) -> list[Diagnostic]:
     """The first few of perhaps a million diagnostics, and at the end one that says how many more there are."""
-    first: list[Diagnostic] = []
-    num_more = 0
-    last = None
-    for diagnostic in diagnostics:
-        if len(first) < limit:
-            first.append(diagnostic)
-        else:
-            num_more += 1
-            last = diagnostic
-    if last is not None:
+    rest = iter(diagnostics)
+    first = list(islice(rest, limit))
+    for num_more, last in deque(enumerate(rest, 1), maxlen=1):
         first.append(Diagnostic(last.code, f"and {num_more} more of this kind: {num_more + limit} in all"))
     return first
 

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, Unpack
-
-import numpy as np
+from typing import Unpack
 
 from bytewright.bundle.write import write_bundle
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.host import HostModel
+from bytewright.execute.tensors import Array
 from bytewright.execute.tools import build_folder
 from bytewright.frozen_mapping import FrozenMapping
 from bytewright.option import checked
@@ -22,8 +21,6 @@ from bytewright.pipeline import compile_model
 from bytewright.record.plan import Plan
 from bytewright.run_passes import Progress
 from bytewright.target import Target, load_target
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, repr=False)

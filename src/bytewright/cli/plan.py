@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -9,13 +10,11 @@ import click
 
 from bytewright.cli.model_options import ModelOptions, given_model_options, model_options
 from bytewright.cli.option_types import PATH, echo_json, json_option
-from bytewright.cli.plan_model import ModelPlanFiles, plan_model
+from bytewright.cli.plan_model import PlanFiles, plan_model
 from bytewright.cli.progress import status_line
-from bytewright.cli.write_files import write_files
 from bytewright.diagnostics import CompileError, compile_error
 from bytewright.frontends.registry import FRONTENDS
 from bytewright.input_file import require_regular
-from bytewright.plan.drawing import draw
 from bytewright.plan.problem import Pool, Problem
 from bytewright.plan.request import DEFAULT_NODE_BUDGET, Goal, Progress, Report
 from bytewright.plan.solution import Solution
@@ -55,6 +54,7 @@ def plan(
     fixed one). With --capacity the question is whether they fit; if they do not, the exit status is 3. A MODEL ends
     with .tflite or .bw; the options from --name on are those of compile.
     """
+    files = PlanFiles(output, svg)
     if buffers.suffix in FRONTENDS:
         if capacity is not None:
             raise click.UsageError(
@@ -62,7 +62,7 @@ def plan(
             )
         if budget is not None:
             raise click.UsageError("--budget is for a CSV file")
-        plan_model(buffers, options, ModelPlanFiles(output, svg), as_json)
+        plan_model(buffers, options, files, as_json)
         return
     given = given_model_options(context, besides=("solver",))
     if given:
@@ -77,12 +77,7 @@ def plan(
         if as_json:
             echo_json(_as_json(solution, capacity))
         _refuse(solution)
-    files: list[tuple[Path, str]] = []
-    if output is not None:
-        files.append((output, write_buffers(table, solution)))
-    if svg is not None:
-        files.append((svg, draw(problem, solution)))
-    write_files(files, [buffers])
+    files.write(buffers, partial(write_buffers, table, solution), problem, solution)
     if as_json:
         echo_json(_as_json(solution, capacity))
     else:

@@ -1,38 +1,46 @@
 """`bytewright plan MODEL`: where a model's buffers would lie on a target, without the C."""
 
-from __future__ import annotations
-
 import csv
 import io
-import json
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from bytewright.cli.model_options import ModelOptions
+from bytewright.cli.option_types import echo_json
 from bytewright.cli.progress import shown_progress
 from bytewright.cli.summary import plan_summary
 from bytewright.cli.write_files import write_files
+from bytewright.plan.drawing import draw
+from bytewright.plan.problem import Problem
+from bytewright.plan.solution import Solution
 from bytewright.record.plan import Plan, PlannedBuffer
 from bytewright.record.plan_file import document_of
-
-if TYPE_CHECKING:
-    from bytewright.remedy.trial import Trial
 
 _COLUMNS = ("id", "lower", "upper", "size", "alignment", "kind", "place", "offset")
 
 
 @dataclass(frozen=True, slots=True)
-class ModelPlanFiles:
-    """What is written besides: a table of the buffers, and a drawing of the workspace."""
+class PlanFiles:
+    """What is written besides: a table of the buffers, and a drawing of the plan."""
 
     table: Path | None
     svg: Path | None
 
+    def write(self, read: Path, table: Callable[[], str], problem: Problem, solution: Solution) -> None:
+        """Writes those that were asked for, beside the file that was read."""
+        contents: list[tuple[Path, str]] = []
+        if self.table is not None:
+            contents.append((self.table, table()))
+        if self.svg is not None:
+            contents.append((self.svg, draw(problem, solution)))
+        write_files(contents, [read])
 
-def plan_model(model: Path, options: ModelOptions, files: ModelPlanFiles, as_json: bool) -> None:
+
+def plan_model(model: Path, options: ModelOptions, files: PlanFiles, as_json: bool) -> None:
     """Plans a model and shows pools, stack and buffers.
 
     Raises:
@@ -44,14 +52,12 @@ def plan_model(model: Path, options: ModelOptions, files: ModelPlanFiles, as_jso
     with shown_progress(f"planning {model.name}") as progress:
         target = options.target()
         planned = plan(model, target, options.compiling, Runner(target, progress))
-    made = planned.plan
-    wanted: list[tuple[Path, str]] = []
-    if files.table is not None:
-        wanted.append((files.table, _table(made)))
-    if files.svg is not None:
-        wanted.append((files.svg, _drawing(planned.trial)))
-    write_files(wanted, [model])
-    click.echo(json.dumps(document_of(made), indent=1) if as_json else _text(made))
+    made, trial = planned.plan, planned.trial
+    files.write(model, partial(_table, made), trial.workspace_problem, trial.workspace)
+    if as_json:
+        echo_json(document_of(made))
+    else:
+        click.echo(_text(made))
 
 
 def _text(plan: Plan) -> str:
@@ -82,21 +88,6 @@ def _table(plan: Plan) -> str:
     for buffer in plan.buffers.values():
         if buffer.live is not None:
             place = buffer.place
-            offset = "" if place.offset is None else place.offset
-            row = (
-                buffer.name,
-                *buffer.live,
-                buffer.size_bytes,
-                buffer.alignment,
-                place.kind,
-                place.name,
-                offset,
-            )
-            writer.writerow(row)
+            sizes = (buffer.size_bytes, buffer.alignment)
+            writer.writerow((buffer.name, *buffer.live, *sizes, place.kind, place.name, place.offset))
     return stream.getvalue()
-
-
-def _drawing(trial: Trial) -> str:
-    from bytewright.plan.drawing import draw
-
-    return draw(trial.workspace_problem, trial.workspace)

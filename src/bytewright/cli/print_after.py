@@ -33,9 +33,6 @@ class PrintOption:
     pass_name: str
     file: Path | None = None
 
-    def __str__(self) -> str:
-        return self.pass_name if self.file is None else f"{self.pass_name}={self.file}"
-
 
 def parse_print_option(text: str) -> PrintOption:
     """Reads `PASS[=FILE.bw]` or `all[=DIR]`.

@@ -1,15 +1,18 @@
 """`bytewright targets`: which targets there are, what one of them looks like once resolved, and importing more."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from bytewright.cli.option_types import PATH, echo_json
+from bytewright.cli.option_types import PATH, echo_json, parsed_by
 from bytewright.cli.write_files import write_files
+from bytewright.option import OptionSyntaxError
 from bytewright.target import (
     BUILTIN_TARGETS,
     Memory,
@@ -71,20 +74,19 @@ def _show(context: click.Context, target: str, as_json: bool) -> None:
         click.echo(dump_toml(loaded), nl=False)
 
 
-def _definitions(
-    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
-) -> tuple[str, ...]:
-    for value in values:
-        if not re.fullmatch(r"[A-Za-z_.$][\w.$]*=[^\s=]+", value, re.ASCII):
-            raise click.BadParameter(f"{value!r} is not NAME=VALUE", context, parameter)
-    return values
+def _matching(pattern: str, what: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """An option's callback for texts of a pattern; the message calls them `what`."""
+
+    def parse(text: str) -> str:
+        if not re.fullmatch(pattern, text, re.ASCII):
+            raise OptionSyntaxError(f"{text!r} is not {what}")
+        return text
+
+    return parsed_by(parse)
 
 
-def _isa_name(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    if value is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", value, re.ASCII):
-        message = f"{value!r} is not the name of an instruction set, such as cortex-m55"
-        raise click.BadParameter(message, context, parameter)
-    return value
+_isa_name = _matching(r"[A-Za-z0-9][A-Za-z0-9_.-]*", "the name of an instruction set, such as cortex-m55")
+_definition = _matching(r"[A-Za-z_.$][\w.$]*=[^\s=]+", "NAME=VALUE")
 
 
 @targets.command("import", short_help="Make a target file from a linker script or a devicetree.")
@@ -97,7 +99,7 @@ def _isa_name(context: click.Context, parameter: click.Parameter, value: str | N
     "-D",
     "--define",
     multiple=True,
-    callback=_definitions,
+    callback=_definition,
     metavar="NAME=VALUE",
     help="A symbol that the build defines.",
 )

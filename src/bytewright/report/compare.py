@@ -78,15 +78,11 @@ def compare(old: Plan, new: Plan) -> Comparison:
 def _moved(
     old: Mapping[str, PlannedBuffer], new: Mapping[str, PlannedBuffer]
 ) -> tuple[tuple[str, str, str], ...]:
-    found: list[tuple[str, str, str]] = []
-    for name, before in old.items():
-        after = new.get(name)
-        if after is None or after.size_bytes != before.size_bytes:
-            continue
-        places = [f"{b.place.kind} {b.place.name}" for b in (before, after)]
-        if places[0] != places[1]:
-            found.append((name, places[0], places[1]))
-    return tuple(found)
+    same_size = [name for name in old if name in new and old[name].size_bytes == new[name].size_bytes]
+    places = (
+        (name, *(f"{b.place.kind} {b.place.name}" for b in (old[name], new[name]))) for name in same_size
+    )
+    return tuple((name, before, after) for name, before, after in places if before != after)
 
 
 def comparison_document(comparison: Comparison) -> dict[str, object]:

@@ -7,7 +7,7 @@ from typing import Any
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedBuffer, PlannedPool, PlannedStep
 from bytewright.report.document import facts
-from bytewright.report.memory import coexist
+from bytewright.report.memory import coexist, live_at_ticks
 from bytewright.report.tables import place_text, steps_text
 from bytewright.target.model import Role
 
@@ -87,18 +87,9 @@ def _elsewhere(
     plan: Plan, buffer: PlannedBuffer, neighbours: tuple[PlannedBuffer, ...]
 ) -> tuple[tuple[str, str], ...]:
     match buffer.place.kind:
-        case PlaceKind.PLANNED:
-            return (
-                *_lower(buffer, neighbours),
-                *_other_pools(plan, buffer, Role.WORKSPACE),
-                _not_on_stack(buffer),
-            )
-        case PlaceKind.ARENA:
-            offset = (
-                f"{buffer.place.name} at an offset",
-                "it is requested at run time, around its call",
-            )
-            return (offset, *_other_pools(plan, buffer, Role.WORKSPACE), _not_on_stack(buffer))
+        case PlaceKind.PLANNED | PlaceKind.ARENA:
+            not_on_stack = ("the stack", _not_on_stack(buffer))
+            return (*_lower(buffer, neighbours), *_other_pools(plan, buffer, Role.WORKSPACE), not_on_stack)
         case PlaceKind.CONSTANT:
             return tuple(_other_pools(plan, buffer, Role.PARAMETERS))
         case PlaceKind.STACK:
@@ -112,8 +103,10 @@ def _elsewhere(
 
 
 def _lower(buffer: PlannedBuffer, neighbours: tuple[PlannedBuffer, ...]) -> list[tuple[str, str]]:
-    """What keeps it from a lower offset in its own pool."""
+    """What keeps it from a lower offset in its own pool, or from any."""
     offset, pool = buffer.place.offset or 0, buffer.place.name
+    if buffer.place.kind is PlaceKind.ARENA:
+        return [(f"{pool} at an offset", "it is requested at run time, around its call")]
     if offset == 0:
         return []
     below = [other for other in neighbours if (other.place.offset or 0) < offset]
@@ -138,16 +131,18 @@ def _lowest_free(buffer: PlannedBuffer, neighbours: tuple[PlannedBuffer, ...]) -
 
 def _other_pools(plan: Plan, buffer: PlannedBuffer, role: Role) -> list[tuple[str, str]]:
     reasons: list[tuple[str, str]] = []
-    others = [pool for pool in plan.pools_of(role) if pool.name != buffer.place.name]
-    for pool in others:
-        if pool.name not in buffer.candidates:
+    own, candidates = buffer.place.name, buffer.candidates
+    for pool in plan.pools_of(role):
+        if pool.name == own:
+            continue
+        if pool.name not in candidates:
             reason = _not_a_candidate(plan, buffer, pool)
         elif pool.capacity_bytes is not None and buffer.size_bytes > pool.capacity_bytes:
             reason = f"too small: {pool.capacity_bytes} B"
-        elif _prefers(buffer, pool.name):
+        elif candidates.index(pool.name) < candidates.index(own):
             reason = _refused_by_preferred(plan, buffer, pool)
         else:
-            reason = f"possible, but {buffer.place.name} comes before it in the order of preference"
+            reason = f"possible, but {own} comes before it in the order of preference"
         reasons.append((pool.name, reason))
     return reasons
 
@@ -166,12 +161,8 @@ def _not_a_candidate(plan: Plan, buffer: PlannedBuffer, pool: PlannedPool) -> st
 def _refused_by_preferred(plan: Plan, buffer: PlannedBuffer, pool: PlannedPool) -> str:
     """Why a pool that comes before its own does not hold it: how full that one is while it lives."""
     lower, upper = buffer.live or (0, 1)
-    others = [o for o in plan.buffers_in(pool.name) if o.live is not None]
-    alive = {
-        tick: sum(o.size_bytes for o in others if o.live and o.live[0] <= tick < o.live[1])
-        for tick in range(lower, upper)
-    }
-    tick = max(alive, key=lambda key: alive[key])
+    alive = live_at_ticks(plan, pool)
+    tick = max(range(lower, upper), key=lambda tick: alive[tick])
     needed = alive[tick] + buffer.size_bytes
     step = next((s.index for s in plan.steps if s.ticks[0] <= tick < s.ticks[1]), 0)
     capacity = pool.capacity_bytes
@@ -183,18 +174,14 @@ def _refused_by_preferred(plan: Plan, buffer: PlannedBuffer, pool: PlannedPool) 
     return "preferred; the planner found no cheaper plan with it there"
 
 
-def _prefers(buffer: PlannedBuffer, pool: str) -> bool:
-    return buffer.candidates.index(pool) < buffer.candidates.index(buffer.place.name)
-
-
-def _not_on_stack(buffer: PlannedBuffer) -> tuple[str, str]:
+def _not_on_stack(buffer: PlannedBuffer) -> str:
     if buffer.role is BufferRole.ARENA or buffer.place.kind is PlaceKind.ARENA:
-        return "the stack", "its size is known only at run time, or use-backend-alloc-workspace keeps it off"
+        return "its size is known only at run time, or use-backend-alloc-workspace keeps it off"
     if buffer.role is BufferRole.SCRATCH:
-        return "the stack", "larger than the device allows for a local array, or its scope asks for a pool"
+        return "larger than the device allows for a local array, or its scope asks for a pool"
     if buffer.role in (BufferRole.INPUT, BufferRole.OUTPUT):
-        return "the stack", "the application touches it before or after the run, when no stack holds it"
-    return "the stack", "tensors between kernels begin as 'global.workspace', which is never a stack"
+        return "the application touches it before or after the run, when no stack holds it"
+    return "tensors between kernels begin as 'global.workspace', which is never a stack"
 
 
 def explanation_lines(plan: Plan, explanation: Explanation) -> list[str]:

@@ -1,6 +1,7 @@
 """How much of each pool is in use at each step, from the plan alone."""
 
 from dataclasses import dataclass
+from itertools import accumulate
 
 from bytewright.record.plan import Plan, PlannedBuffer, PlannedPool
 from bytewright.target.model import Role
@@ -27,18 +28,19 @@ def used_workspaces(plan: Plan) -> list[PlannedPool]:
     return [pool for pool in plan.pools_of(Role.WORKSPACE) if pool.used_bytes]
 
 
-def use_over_time(plan: Plan, pool: PlannedPool) -> PoolHistory:
-    """Live bytes of a pool at each step."""
+def live_at_ticks(plan: Plan, pool: PlannedPool) -> tuple[int, ...]:
+    """Live bytes of a pool at each tick, and at the end of the clock."""
     changes = [0] * (plan.num_ticks + 1)
     for buffer in plan.buffers_in(pool.name):
         lower, upper = buffer.live or (0, plan.num_ticks)
         changes[lower] += buffer.size_bytes
         changes[upper] -= buffer.size_bytes
-    at_tick: list[int] = []
-    live = 0
-    for change in changes:
-        live += change
-        at_tick.append(live)
+    return tuple(accumulate(changes))
+
+
+def use_over_time(plan: Plan, pool: PlannedPool) -> PoolHistory:
+    """Live bytes of a pool at each step."""
+    at_tick = live_at_ticks(plan, pool)
     live_bytes = tuple(max(at_tick[step.ticks[0] : step.ticks[1]], default=0) for step in plan.steps)
     peak = max(live_bytes, default=0)
     peak_steps = tuple(step.index for step, live in zip(plan.steps, live_bytes, strict=True) if live == peak)

@@ -1,5 +1,8 @@
 """The report for people: tables, and the chart of memory over time."""
 
+from collections.abc import Iterable
+from operator import attrgetter
+
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -20,9 +23,10 @@ def print_report(plan: Plan, console: Console) -> None:
     """Prints everything, from the total to the single step."""
     console.print(Text(f"{plan.model} for {plan.target}, bit for bit {plan.numerics}", style="bold"))
     written = f", parameters in RAM {plan.ram_parameter_bytes} B" if plan.ram_parameter_bytes else ""
+    border = "are in the workspace" if plan.io_in_workspace else "are the caller's"
     console.print(
         f"RAM {plan.ram_bytes} B: workspace {plan.workspace_bytes} B, stack {plan.stack_bytes} B{written}; "
-        f"all parameters {plan.parameter_bytes} B; inputs and outputs {_border(plan)}",
+        f"all parameters {plan.parameter_bytes} B; inputs and outputs {border}",
         soft_wrap=True,
     )
     facts = [f"each run takes {plan.extents_text}"] if plan.symbols else []
@@ -41,10 +45,6 @@ def print_report(plan: Plan, console: Console) -> None:
     console.print(steps_table(plan))
 
 
-def _border(plan: Plan) -> str:
-    return "are in the workspace" if plan.io_in_workspace else "are the caller's"
-
-
 def print_charts(plan: Plan, console: Console) -> None:
     """One chart for each workspace pool that is used."""
     for pool in used_workspaces(plan):
@@ -53,43 +53,31 @@ def print_charts(plan: Plan, console: Console) -> None:
         console.print("\n".join(lines), soft_wrap=True, markup=False)
 
 
-def _table(title: str, *columns: str) -> Table:
-    """A table whose columns marked `>` are numbers."""
+def _table(
+    title: str, columns: Iterable[str], rows: Iterable[Iterable[object]], absent: str = "none"
+) -> Table:
+    """A table whose columns marked `>` are numbers, and where the text for what is absent stands for None."""
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold")
     for column in columns:
         name = column.removeprefix(">")
         table.add_column(name, justify="right" if column != name else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(absent if cell is None else str(cell) for cell in row))
     return table
 
 
 def pools_table(plan: Plan) -> Table:
     """How far each pool is filled, and how good that is."""
-    table = _table("Pools", "pool", "role", "from", ">used", ">capacity", ">lower bound", "evidence")
-    for pool in plan.pools.values():
-        table.add_row(
-            pool.name,
-            pool.role,
-            pool.provider,
-            str(pool.used_bytes),
-            _limit(pool.capacity_bytes),
-            str(pool.lower_bound_bytes),
-            evidence(pool),
-        )
-    return table
+    columns = ("pool", "role", "from", ">used", ">capacity", ">lower bound", "evidence")
+    figures = attrgetter("name", "role", "provider", "used_bytes", "capacity_bytes", "lower_bound_bytes")
+    return _table("Pools", columns, ((*figures(pool), evidence(pool)) for pool in plan.pools.values()))
 
 
 def memories_table(plan: Plan) -> Table:
     """What each memory holds."""
-    table = _table("Memories", "memory", ">workspace", ">parameters", ">stack", ">free")
-    for use in use_by_memory(plan):
-        table.add_row(
-            use.name,
-            str(use.workspace_bytes),
-            str(use.parameter_bytes),
-            str(use.stack_bytes),
-            _limit(use.free_bytes),
-        )
-    return table
+    columns = ("memory", ">workspace", ">parameters", ">stack", ">free")
+    figures = attrgetter("name", "workspace_bytes", "parameter_bytes", "stack_bytes", "free_bytes")
+    return _table("Memories", columns, map(figures, use_by_memory(plan)))
 
 
 def print_comparison(old: Plan, new: Plan, console: Console) -> None:
@@ -110,18 +98,20 @@ def print_comparison(old: Plan, new: Plan, console: Console) -> None:
     if hidden > 0:
         console.print(f"and {hidden} more buffers; --json has all")
     if comparison.moved:
-        table = _table("Buffers that moved", "buffer", "old", "new")
-        for row in comparison.moved:
-            table.add_row(*row)
-        console.print(table)
+        console.print(_table("Buffers that moved", ("buffer", "old", "new"), comparison.moved))
 
 
 def _changes_table(title: str, changes: tuple[Change, ...]) -> Table:
-    table = _table(title, "", ">old", ">new", ">grew by")
-    for change in changes:
-        figures = ("-" if value is None else str(value) for value in (change.old_bytes, change.new_bytes))
-        table.add_row(change.name, *figures, f"{change.growth_bytes:+d}" if change.growth_bytes else "0")
-    return table
+    rows = (
+        (
+            change.name,
+            change.old_bytes,
+            change.new_bytes,
+            f"{growth:+d}" if (growth := change.growth_bytes) else 0,
+        )
+        for change in changes
+    )
+    return _table(title, ("", ">old", ">new", ">grew by"), rows, absent="-")
 
 
 def evidence(pool: PlannedPool) -> str:
@@ -135,26 +125,19 @@ def evidence(pool: PlannedPool) -> str:
 
 def stack_table(plan: Plan) -> Table:
     """The stack of each context, with the worst path of calls."""
-    table = _table("Stack", "context", ">arrays", ">in all", ">limit", "worst path")
-    for context, stack in plan.stack.items():
-        table.add_row(
-            context,
-            str(stack.planned_bytes),
-            str(stack.size_bytes),
-            _limit(stack.limit_bytes),
-            " > ".join(stack.path),
-        )
-    return table
+    rows = (
+        (context, stack.planned_bytes, stack.size_bytes, stack.limit_bytes, " > ".join(stack.path))
+        for context, stack in plan.stack.items()
+    )
+    return _table("Stack", ("context", ">arrays", ">in all", ">limit", "worst path"), rows)
 
 
 def largest_table(plan: Plan) -> Table:
     """The largest buffers, wherever they are."""
-    num_buffers = len(plan.buffers)
     shown = largest_first(plan)[:NUM_LARGEST]
-    table = _table(f"Largest buffers ({len(shown)} of {num_buffers})", "buffer", ">bytes", "place", "steps")
-    for buffer in shown:
-        table.add_row(buffer.name, str(buffer.size_bytes), place_text(buffer), steps_text(buffer))
-    return table
+    title = f"Largest buffers ({len(shown)} of {len(plan.buffers)})"
+    rows = ((b.name, b.size_bytes, place_text(b), steps_text(b)) for b in shown)
+    return _table(title, ("buffer", ">bytes", "place", "steps"), rows)
 
 
 def place_text(buffer: PlannedBuffer) -> str:
@@ -183,14 +166,14 @@ def steps_text(buffer: PlannedBuffer) -> str:
 def steps_table(plan: Plan) -> Table:
     """Every step with the bytes that live during it."""
     uses = [use_over_time(plan, pool) for pool in used_workspaces(plan)]
-    headings = [f">{use.pool.name} live" for use in uses]
-    table = _table("Steps", ">step", "kernel", "operators", *headings)
-    for step in plan.steps:
-        kernel = step.kernel.removeprefix(f"{plan.model}_")
-        live = [str(use.live_bytes[step.index]) for use in uses]
-        table.add_row(str(step.index), kernel, " + ".join(step.operators), *live)
-    return table
-
-
-def _limit(size_bytes: int | None) -> str:
-    return "none" if size_bytes is None else str(size_bytes)
+    columns = (">step", "kernel", "operators", *(f">{use.pool.name} live" for use in uses))
+    rows = (
+        (
+            step.index,
+            step.kernel.removeprefix(f"{plan.model}_"),
+            " + ".join(step.operators),
+            *(use.live_bytes[step.index] for use in uses),
+        )
+        for step in plan.steps
+    )
+    return _table("Steps", columns, rows)
