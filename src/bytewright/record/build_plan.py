@@ -21,7 +21,6 @@ from bytewright.record.plan import (
     PlaceKind,
     Plan,
     PlannedBuffer,
-    PlannedLoop,
     PlannedPool,
     PlannedStack,
     PlannedStep,
@@ -81,9 +80,11 @@ def build_plan(
         symbols=tuple(symbol for _, symbol in scalar_symbols(module.main) if symbol is not None),
         pools=FrozenMapping({pool.name: pool for pool in pools}),
         buffers=FrozenMapping({buffer.name: buffer for buffer in buffers}),
-        stack=FrozenMapping({use.context: _stack(use) for use in stack}),
+        stack=FrozenMapping(
+            {u.context: PlannedStack(u.planned_bytes, u.size_bytes, u.limit_bytes, u.path) for u in stack}
+        ),
         steps=steps,
-        loops=tuple(PlannedLoop(loop.steps, loop.inside) for loop in timeline.loops),
+        loops=timeline.loops,
         hardware=target,
         externals=tuple(kernel.name for kernel in module.kernels if kernel.external is not None),
         plan_hash="",
@@ -148,10 +149,6 @@ def _described(planned: PlannedBuffer, buffer: ir.Buffer, source: ir.SourceTenso
         scale=quantization.scale if quantization else None,
         zero_point=quantization.zero_point if quantization else None,
     )
-
-
-def _stack(use: StackUse) -> PlannedStack:
-    return PlannedStack(use.planned_bytes, use.size_bytes, use.limit_bytes, use.path)
 
 
 def _entry_buffers(

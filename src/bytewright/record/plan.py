@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from bytewright import ir
 from bytewright.frozen_mapping import FrozenMapping
+from bytewright.ir.analyses.clock import Loop
 from bytewright.record.codec import Signed
 from bytewright.target.model import PARAMETER_HEADER_BYTES, Device, Loader, Provider, Role, Target
 
@@ -239,19 +240,6 @@ class PlannedTensor:
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedLoop:
-    """Steps that come again.
-
-    Attributes:
-        steps: The first of them and the last.
-        inside: Buffers that are born in the loop; others that its steps touch live from its first tick to its last.
-    """
-
-    steps: tuple[int, int]
-    inside: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Build:
     """What the C was made by, and is to be compiled with.
 
@@ -279,6 +267,7 @@ class Plan:
         pools: By name: workspaces, then parameters, each in preference order.
         buffers: By name.
         stack: By execution context, that of the entry first.
+        loops: Steps that come again; what they touch and is not born inside lives from the first tick to the last.
         hardware: The target that the plan was made for.
         externals: Functions of the application that the steps call, or their kernels do.
         plan_hash: sha256 of the plan.
@@ -300,7 +289,7 @@ class Plan:
     buffers: Mapping[str, PlannedBuffer]
     stack: Mapping[str, PlannedStack]
     steps: tuple[PlannedStep, ...]
-    loops: tuple[PlannedLoop, ...]
+    loops: tuple[Loop, ...]
     hardware: Target = field(metadata={"key": "target_description"})
     externals: tuple[str, ...] = ()
     plan_hash: str

@@ -42,12 +42,7 @@ def hash_document(document: Mapping[str, Any]) -> str:
     """The plan's hash: sha256 of the document without the keys that depend on it, and those of its origin."""
     content = _without(document, UNHASHED_KEYS)
     if isinstance(buffers := content.get("buffers"), list):
-        content["buffers"] = [
-            _without(cast("dict[str, Any]", buffer), UNHASHED_KEYS_OF_BUFFERS)
-            if isinstance(buffer, dict)
-            else buffer
-            for buffer in cast("list[object]", buffers)
-        ]
+        content["buffers"] = [_without(b, UNHASHED_KEYS_OF_BUFFERS) for b in cast("list[object]", buffers)]
     return _sha256(content)
 
 
@@ -56,8 +51,9 @@ def hash_files(document: Mapping[str, Any]) -> str:
     return _sha256(_without(document, ("files_hash",)))
 
 
-def _without(document: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
-    return {key: value for key, value in document.items() if key not in keys}
+def _without(value: Any, keys: tuple[str, ...]) -> Any:
+    """An object without some keys; other values of JSON have none."""
+    return {k: v for k, v in value.items() if k not in keys} if isinstance(value, Mapping) else value
 
 
 def _sha256(content: object) -> str:
