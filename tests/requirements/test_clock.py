@@ -22,6 +22,7 @@ from bytewright.target.model import Target
 from bytewright.target.options import Overrides, apply_overrides
 from bytewright.target.registry import load_target
 from support.hand_built import WHERE, chain, files_of, module_of, planned, reverse_kernel, stored, tensor
+from support.with_plan import with_plan
 
 DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits" / "digits.tflite"
 SIZE = 64
@@ -111,7 +112,7 @@ def test_u1_loops_are_widened() -> None:
     assert lifetimes["passing"] == (3, 12)
     assert lifetimes["held"] == (1, 14)
     assert lifetimes["inner"] == (4, 8)
-    solution = solve(build_workspace_problem(module, timeline, no_stack())).require()
+    solution = with_plan(solve(build_workspace_problem(module, timeline, no_stack())))
     assert sorted(solution.placement_of[name].offset for name in ("held", "passing", "inner")) == [0, 64, 128]
 
 

@@ -41,6 +41,7 @@ from bytewright.storage.apply_solution import apply_solution
 from bytewright.storage.build_problem import build_parameter_problem, build_workspace_problem
 from bytewright.target import Target, load_text
 from support.hand_built import WHERE, constant, stored
+from support.with_plan import with_plan
 
 pytestmark = pytest.mark.run
 
@@ -494,9 +495,9 @@ def test_u4_the_space_below_a_fixed_buffer_is_found(solver: str) -> None:
     fixed = tuple(replace(b, fixed_offset=32) if b.name == "long" else b for b in problem.buffers)
     problem = Problem(fixed, problem.pools)
     assert problem.pools == (Pool("wm0", 40),)
-    workspace = solve(problem, solver).require()
+    workspace = with_plan(solve(problem, solver))
     assert validate(problem, workspace.placements) == ()
-    parameters = solve(build_parameter_problem(module, target), solver).require()
+    parameters = with_plan(solve(build_parameter_problem(module, target), solver))
     result = apply_solution(module, workspace, parameters)
     verify(result, Stage.PLANNED, target, module, "apply_solution")
     offsets = {

@@ -73,6 +73,7 @@ from support.hand_built import (
     tensor,
 )
 from support.shared_models import AD01, BOARD, FLOAT, HOST, INT8, KWS, RESNET8, VWW, model_path, new_folder
+from support.with_plan import with_plan
 
 N = 64
 Places = dict[str, Scope | None]
@@ -615,8 +616,8 @@ def after_every_pass(module: Module, target: Target) -> Module:
     module = place_scratch(module, target)
     module = pin_buffers(module, target, (Pin("t0*", "fast"),))
     module = attach_candidates(module, target)
-    workspace = solve(build_workspace_problem(module, read_clock(module, target), target)).require()
-    parameters = solve(build_parameter_problem(module, target)).require()
+    workspace = with_plan(solve(build_workspace_problem(module, read_clock(module, target), target)))
+    parameters = with_plan(solve(build_parameter_problem(module, target)))
     return apply_solution(module, workspace, parameters)
 
 

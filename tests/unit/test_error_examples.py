@@ -20,6 +20,7 @@ from bytewright.plan.solve import SOLVERS, register_solver, solve
 from bytewright.target import load_target
 from bytewright.target.options import Overrides, apply_overrides, parse_resize_option
 from support.costly_models import pools
+from support.with_plan import with_plan
 
 ROOT = Path(__file__).resolve().parents[2]
 BUFFERS = (
@@ -110,7 +111,7 @@ PROVOKED: dict[str, Callable[[], object]] = {
     "BW204": misspelt_pool,
     "BW206": other_files,
     "BW207": lambda: read_bundle(Path("out")),
-    "BW301": lambda: solve(PROBLEM).require(),
+    "BW301": lambda: with_plan(solve(PROBLEM)),
     "BW401": wrong_plan,
     "BW501": lambda: find_tool("qemu-system-arm", "qemu-system-arm"),
     "BW502": failing_compiler,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 
-from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.diagnostics import Diagnostic
 
 
 class Status(Enum):
@@ -136,16 +136,6 @@ class Solution:
     def use_of(self) -> dict[str, PoolUse]:
         """Pool uses by pool name."""
         return {use.pool: use for use in self.pools}
-
-    def require(self) -> Solution:
-        """The solution itself if it has a plan.
-
-        Raises:
-            CompileError: BW301 with the numbers, if there is none.
-        """
-        if self.has_plan:
-            return self
-        raise CompileError(self.diagnose())
 
     def diagnose(self) -> Diagnostic:
         """Why there is no plan, as a BW301 diagnostic."""

@@ -1,5 +1,6 @@
 """Memory over time, drawn with characters: one bar of live bytes for each step, or each few steps."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bytewright.report.memory import PoolHistory, step_ranges
@@ -40,7 +41,9 @@ def chart(use: PoolHistory, width: int = 78, ascii_only: bool = False) -> list[s
     glyphs = _ASCII if ascii_only else _UNICODE
     capacity = use.pool.capacity_bytes
     labels_width = max(len(str(value)) for value in (use.peak_bytes, capacity or 0)) + 1
-    columns = _columns(use.live_bytes, max(width - labels_width - 2, 8))
+    live_bytes = use.live_bytes
+    steps_each = max(1, -(-len(live_bytes) // max(width - labels_width - 2, 8)))
+    columns = [max(live_bytes[step : step + steps_each]) for step in range(0, len(live_bytes), steps_each)]
     bar = max(1, min(_WIDEST_BAR, (width - labels_width - 2) // max(len(columns), 1)))
     is_scaled = capacity is not None and use.peak_bytes <= capacity <= use.peak_bytes * _LARGEST_SCALE
     top = capacity if capacity is not None and is_scaled else use.peak_bytes
@@ -54,30 +57,14 @@ def chart(use: PoolHistory, width: int = 78, ascii_only: bool = False) -> list[s
         if not is_scaled:
             lines.append(row("", glyphs.broken))
     for level in range(_ROWS, 0, -1):
-        cells = "".join(_cell(column.live_bytes, top, level, glyphs.parts) * bar for column in columns)
+        cells = "".join(_cell(live, top, level, glyphs.parts) * bar for live in columns)
         label = str(use.peak_bytes) if level == _level_of(use.peak_bytes, top) else ""
         lines.append(row(label, f"│{cells}" if not ascii_only else f"|{cells}"))
     lines.append(row("0", glyphs.corner + glyphs.axis * (len(columns) * bar)))
-    lines.append(row("step", " " + _ticks(columns, bar)))
-    marks = "".join(("^" if column.live_bytes == use.peak_bytes else " ") * bar for column in columns)
+    lines.append(row("step", " " + _ticks(range(0, len(live_bytes), steps_each), bar)))
+    marks = "".join(("^" if live == use.peak_bytes else " ") * bar for live in columns)
     lines.append(row("peak", " " + marks))
     return lines
-
-
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """One bar: the first of its steps, and the most live bytes in any of them."""
-
-    first_step: int
-    live_bytes: int
-
-
-def _columns(live_bytes: tuple[int, ...], limit: int) -> list[_Column]:
-    steps_each = -(-len(live_bytes) // limit) if live_bytes else 1
-    return [
-        _Column(start, max(live_bytes[start : start + steps_each]))
-        for start in range(0, len(live_bytes), steps_each)
-    ]
 
 
 def _level_of(value: int, top: int) -> int:
@@ -92,13 +79,13 @@ def _cell(value: int, top: int, level: int, parts: str) -> str:
     return parts[max(0, min(full, filled))]
 
 
-def _ticks(columns: list[_Column], bar: int) -> str:
-    """Numbers of steps below the axis, as many as do not touch each other."""
+def _ticks(first_steps: Iterable[int], bar: int) -> str:
+    """The first step of each bar below the axis, as many as do not touch each other."""
     text = ""
-    for index, column in enumerate(columns):
+    for index, step in enumerate(first_steps):
         position = index * bar
         if position >= len(text) + (1 if text else 0):
-            text = text.ljust(position) + str(column.first_step)
+            text = text.ljust(position) + str(step)
     return text
 
 

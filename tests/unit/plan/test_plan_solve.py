@@ -19,6 +19,7 @@ from bytewright.plan.request import Goal
 from bytewright.plan.search import Result
 from bytewright.plan.solution import Placement, Status
 from bytewright.plan.solve import SOLVERS, register_solver, solve
+from support.with_plan import with_plan
 
 TIGHT = Problem(
     tuple(
@@ -73,7 +74,7 @@ def test_infeasible_by_load_names_the_buffers_the_tick_and_the_bytes():
     assert "2 buffers cannot be placed together: 'a', 'b'" in text
     assert "p  50 B, 60 B needed at tick 1: 10 B too few" in text
     with pytest.raises(CompileError) as caught:
-        solution.require()
+        with_plan(solution)
     assert caught.value.exit_code == 3
 
 

@@ -30,6 +30,7 @@ from support.hand_built import (
     stored,
     tensor,
 )
+from support.with_plan import with_plan
 
 SIZE = 64
 TARGET = """
@@ -200,7 +201,7 @@ def test_constants_are_all_alive_at_once() -> None:
         ("c1", 64, ((0, 1),)),
         ("c2", 32, ((0, 1),)),
     ]
-    placements = solve(problem).require().placements
+    placements = with_plan(solve(problem)).placements
     assert len({p.pool for p in placements}) == 2
     assert sorted((p.pool, p.offset) for p in placements)[0] == ("flash", 0)
 
@@ -211,7 +212,7 @@ def test_a_callers_parameter_pool_begins_with_a_header() -> None:
     problem = build_parameter_problem(attach_candidates(with_constants(64, 32), changed), changed)
     header = problem.buffers[0]
     assert (header.size_bytes, header.fixed_offset, [c.pool for c in header.candidates]) == (32, 0, ["flash"])
-    offsets = [p.offset for p in solve(problem).require().placements if p.buffer in ("c0", "c1")]
+    offsets = [p.offset for p in with_plan(solve(problem)).placements if p.buffer in ("c0", "c1")]
     assert min(offsets) == 32
 
 
