@@ -11,7 +11,7 @@ from bytewright.c_names import c_name, is_c_name, model_name, unique_c_name
 from bytewright.codegen.expressions import FUNCTIONS
 from bytewright.codegen.externals import externals, own_kernels
 from bytewright.diagnostics import compile_error
-from bytewright.ir.rewrite import Rewriting, rewrite_function
+from bytewright.ir.rewrite import rename_callees
 from bytewright.ir.symbols import symbols_of
 from bytewright.ir.walk import calls
 from bytewright.record.names import OF_POOLS, symbols_of_model
@@ -98,14 +98,8 @@ def _symbols(module: ir.Module) -> set[str]:
 
 
 def _with_kernels(module: ir.Module, names: dict[str, str]) -> ir.Module:
-    def statement(node: ir.Statement) -> tuple[ir.Statement, ...]:
-        return (
-            replace(node, callee=names.get(node.callee, node.callee)) if isinstance(node, ir.Call) else node,
-        )
-
     def renamed(function: ir.PrimFunc) -> ir.PrimFunc:
-        name = names.get(function.name, function.name)
-        return replace(rewrite_function(function, Rewriting(statement=statement)), name=name)
+        return replace(rename_callees(function, names), name=names.get(function.name, function.name))
 
     kernels, entries = (tuple(map(renamed, functions)) for functions in (module.kernels, module.entries))
     return replace(module, kernels=kernels, entries=entries)

@@ -137,6 +137,17 @@ def rewrite_function(function: PrimFunc, rewriting: Rewriting) -> PrimFunc:
     return replace(function, parameters=parameters, body=rewrite_sequence(function.body, rewriting))
 
 
+def rename_callees(function: PrimFunc, names: Mapping[str, str]) -> PrimFunc:
+    """The function with its calls going to the new names; a callee that has none keeps its own."""
+
+    def renamed(statement: Statement) -> tuple[Statement, ...]:
+        if isinstance(statement, Call):
+            return (replace(statement, callee=names.get(statement.callee, statement.callee)),)
+        return (statement,)
+
+    return replace(function, body=rewrite_sequence(function.body, Rewriting(statement=renamed)))
+
+
 def rewrite_statement(statement: Statement, rewriting: Rewriting) -> tuple[Statement, ...]:
     """The statements that replace one; branches whose condition became constant are resolved."""
     rebuilt = _rebuild(statement, rewriting)

@@ -6,7 +6,7 @@ Sizes, zero points and clamps are constants of a kernel, so this costs no speed.
 from dataclasses import replace
 
 from bytewright import ir
-from bytewright.ir.rewrite import Rewriting, rewrite_sequence
+from bytewright.ir.rewrite import rename_callees
 
 
 def share_kernels(module: ir.Module) -> ir.Module:
@@ -16,14 +16,5 @@ def share_kernels(module: ir.Module) -> ir.Module:
     for kernel in module.kernels:
         key = (kernel.device, kernel.parameters, kernel.body)
         renamed[kernel.name] = first_by_body.setdefault(key, kernel).name
-    entries = tuple(_redirect(entry, renamed) for entry in module.entries)
+    entries = tuple(rename_callees(entry, renamed) for entry in module.entries)
     return replace(module, kernels=tuple(first_by_body.values()), entries=entries)
-
-
-def _redirect(entry: ir.PrimFunc, renamed: dict[str, str]) -> ir.PrimFunc:
-    def rename(statement: ir.Statement) -> tuple[ir.Statement, ...]:
-        if isinstance(statement, ir.Call):
-            return (replace(statement, callee=renamed.get(statement.callee, statement.callee)),)
-        return (statement,)
-
-    return replace(entry, body=rewrite_sequence(entry.body, Rewriting(statement=rename)))
