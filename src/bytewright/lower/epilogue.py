@@ -109,16 +109,10 @@ class Epilogue:
         array = self.array(name)
         dtype = self.types[name].dtype
         if array.size == 1:
-            number = array.reshape(-1)[0].item()
-            return (
-                Scalar(ir.const(number, ir.DType.I32), number, number)
-                if dtype.is_integer
-                else Scalar(ir.const(number, dtype))
-            )
-        loaded = element(load(self.kernel.constant("operand", array, dtype), *coordinates))
-        if not dtype.is_integer:
-            return loaded
-        return Scalar(loaded.expr, int(array.min()), int(array.max()))
+            value: ir.Expr = ir.const(array.item(), ir.DType.I32 if dtype.is_integer else dtype)
+        else:
+            value = element(load(self.kernel.constant("operand", array, dtype), *coordinates)).expr
+        return Scalar(value, int(array.min()), int(array.max())) if dtype.is_integer else Scalar(value)
 
 
 def _elementwise_operands(node: ir.Node) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ def fold_pad(module: ir.Module) -> ir.Module:
 
 def _fold(function: ir.Function) -> ir.Function:
     pads = {
-        node.outputs[0].name: node
+        node.outputs[0].name: (node.operation, node.inputs[0])
         for node in function.nodes
         if isinstance(node.operation, Pad) and _is_spatial(node.operation)
     }
@@ -32,18 +32,14 @@ def _is_spatial(pad: Pad) -> bool:
     return len(pad.before) == 4 and not any((pad.before[0], pad.after[0], pad.before[3], pad.after[3]))
 
 
-def _fold_into(node: ir.Node, pads: dict[str, ir.Node]) -> ir.Node:
+def _fold_into(node: ir.Node, pads: dict[str, tuple[Pad, str]]) -> ir.Node:
+    """The node, which reads what the pad before it reads if it is a convolution that can pad by itself."""
     operation = node.operation
-    pad_node = pads.get(node.inputs[0]) if node.inputs else None
-    if pad_node is None or not isinstance(operation, Conv2d | DepthwiseConv2d):
+    if not isinstance(operation, Conv2d | DepthwiseConv2d) or node.inputs[0] not in pads:
         return node
-    pad = pad_node.operation
-    if not isinstance(pad, Pad) or pad.value != operation.input_zero_point:
+    pad, unpadded = pads[node.inputs[0]]
+    if pad.value != operation.input_zero_point:
         return node
     top, bottom, left, right = operation.padding
     padding = (top + pad.before[1], bottom + pad.after[1], left + pad.before[2], right + pad.after[2])
-    return replace(
-        node,
-        operation=replace(operation, padding=padding),
-        inputs=(pad_node.inputs[0], *node.inputs[1:]),
-    )
+    return replace(node, operation=replace(operation, padding=padding), inputs=(unpadded, *node.inputs[1:]))

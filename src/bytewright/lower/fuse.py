@@ -8,6 +8,7 @@ A group has a limited size, so that no kernel grows with the model. A chain of m
 its tensors are narrow; the 32-bit ones in the middle of a quantised operator are cut only beyond twice the limit.
 """
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from bytewright import ir
@@ -45,48 +46,44 @@ class _Open:
     elementwise: list[ir.Node]
     order: int
     anchored: list[str] = field(default_factory=list[str])
-    is_absorbed: bool = False
 
 
 def fuse(function: ir.Function) -> FusedGraph:
     """Forms the groups of a function."""
-    consumers = _consumers(function)
+    # How many operators read each name; being a result of the function counts as one more.
+    consumers = Counter(name for node in function.nodes for name in dict.fromkeys(node.inputs))
+    consumers.update(function.results)
     types = {value.name: value.type for node in function.nodes for value in node.outputs}
     group_of: dict[str, _Open] = {}
-    groups: list[_Open] = []
-    aliases: dict[str, str] = {}
     for order, node in enumerate(function.nodes):
         if isinstance(node.operation, Reshape):
-            aliases[node.outputs[0].name] = aliases.get(node.inputs[0], node.inputs[0])
             continue
         if type(node.operation) in ELEMENTS:
-            group = _join(node, order, group_of, groups, consumers, types)
+            group = _join(node, order, group_of, consumers, types)
         else:
             group = _Open(node, [], order)
-            groups.append(group)
-        for value in node.outputs:
-            group_of[value.name] = group
-    groups = sorted((group for group in groups if not group.is_absorbed), key=lambda group: group.order)
-    return FusedGraph(tuple(Group(g.anchor, tuple(g.elementwise)) for g in groups), aliases)
+        group_of.update((value.name, group) for value in node.outputs)
+    # A group that another one absorbed owns no tensor any more.
+    groups = sorted({group.order: group for group in group_of.values()}.items())
+    return FusedGraph(
+        tuple(Group(group.anchor, tuple(group.elementwise)) for _, group in groups), reshaped(function)
+    )
 
 
-def _consumers(function: ir.Function) -> dict[str, int]:
-    """How many operators read each name; being a result of the function counts as one more."""
-    counts: dict[str, int] = {}
+def reshaped(function: ir.Function) -> dict[str, str]:
+    """The tensor behind each name that is only another shape of one."""
+    origin: dict[str, str] = {}
     for node in function.nodes:
-        for name in dict.fromkeys(node.inputs):
-            counts[name] = counts.get(name, 0) + 1
-    for name in function.results:
-        counts[name] = counts.get(name, 0) + 1
-    return counts
+        if isinstance(node.operation, Reshape):
+            origin[node.outputs[0].name] = origin.get(node.inputs[0], node.inputs[0])
+    return origin
 
 
 def _join(
     node: ir.Node,
     order: int,
     group_of: dict[str, _Open],
-    groups: list[_Open],
-    consumers: dict[str, int],
+    consumers: Counter[str],
     types: dict[str, ir.TensorType],
 ) -> _Open:
     """Puts an element-wise operator into the groups of its operands, merged, or into a new one.
@@ -100,7 +97,6 @@ def _join(
         merged.anchor = merged.anchor or producer.anchor
         merged.elementwise = [*producer.elementwise, *merged.elementwise]
         merged.anchored = [*producer.anchored, *merged.anchored]
-        producer.is_absorbed = True
         for owned in (producer.anchor, *producer.elementwise):
             if owned is not None:
                 group_of.update((value.name, merged) for value in owned.outputs)
@@ -133,7 +129,6 @@ def _join(
                 absorb(producer)
                 merged.anchored = []
                 break
-    groups.append(merged)
     return merged
 
 

@@ -69,15 +69,15 @@ class KernelBuilder:
         style: KernelStyle,
         where: Where,
         device: str,
-        symbols: tuple[ir.Symbol, ...] = (),
-        shared: dict[ir.TensorData, ir.TensorData] | None = None,
+        symbols: tuple[ir.Symbol, ...],
+        shared: dict[ir.TensorData, ir.TensorData],
     ) -> None:
         self.name = name
         self.style = style
         self.where = where
         self.device = device
         self.symbols = symbols
-        self._shared = {} if shared is None else shared
+        self._shared = shared
         self.body = BodyBuilder(("row_begin", "row_end", *(symbol.name for symbol in symbols)))
         self._inputs: list[tuple[ir.BufferParameter, Argument]] = []
         self._constants: list[tuple[ir.BufferParameter, ConstantArgument]] = []
@@ -162,8 +162,7 @@ class KernelBuilder:
         pairs: list[tuple[ir.Parameter, Argument]] = [
             pair
             for pair in (*self._inputs, *self._constants, *self._outputs, *self._rows)
-            if (pair[0].buffer.name if isinstance(pair[0], ir.BufferParameter) else pair[0].variable.name)
-            in used
+            if pair[0].name in used
         ]
         shapes = [pair[0].buffer.shape for pair in pairs if isinstance(pair[0], ir.BufferParameter)]
         for symbol in self.symbols:

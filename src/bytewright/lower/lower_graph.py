@@ -13,7 +13,7 @@ from bytewright.diagnostics import Collector
 from bytewright.ir.builder import BodyBuilder
 from bytewright.ir.where import Where
 from bytewright.lower.epilogue import Epilogue
-from bytewright.lower.fuse import FusedGraph, fuse
+from bytewright.lower.fuse import FusedGraph, fuse, reshaped
 from bytewright.lower.group import Group
 from bytewright.lower.kernel import (
     Argument,
@@ -26,7 +26,7 @@ from bytewright.lower.kernel import (
 from bytewright.lower.kernels.context import Template
 from bytewright.lower.kernels.elementwise import lower_elementwise
 from bytewright.lower.kernels.registry import TEMPLATES
-from bytewright.ops.data import Identity, Reshape
+from bytewright.ops.data import Identity
 from bytewright.target.model import Target
 
 TENSOR_ALIGNMENT = 16
@@ -50,10 +50,7 @@ def lower_graph(module: ir.Module, target: Target) -> ir.Module:
 def _with_copies(function: ir.Function, constants: tuple[ir.Constant, ...], model: str) -> ir.Function:
     """Adds a copy for each result that has no memory of its own to be written to."""
     types = ir.value_types(function, constants)
-    origin: dict[str, str] = {}
-    for node in function.nodes:
-        if isinstance(node.operation, Reshape):
-            origin[node.outputs[0].name] = origin.get(node.inputs[0], node.inputs[0])
+    origin = reshaped(function)
     where = {value.name: node.where for node in function.nodes for value in node.outputs}
     taken = {value.name for value in function.parameters} | {constant.name for constant in constants}
     nodes, results = list(function.nodes), list(function.results)

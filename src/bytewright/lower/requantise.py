@@ -46,17 +46,13 @@ def real_rescaled(at: Point, operation: TflRealRescale) -> Scalar:
     fits = [fit for fit in found if fit is not None]
     if len(fits) < len(found):
         return _saturated(_named(at, _scaled_in_double(at, scales, value, (low, high))), operation)
-    columns = [np.array([getattr(fit, name) for fit in fits]) for name in ("multiplier", "addend", "shift")]
-    multiplier, addend, shift = (
-        _per_channel(at, hint, values, dtype)
-        for hint, values, dtype in zip(
-            ("multiplier", "addend", "shift"), columns, (I32, ir.DType.I64, ir.DType.I8), strict=True
-        )
-    )
+    multiplier = _per_channel(at, "multiplier", np.array([fit.multiplier for fit in fits]), I32)
+    addend = _per_channel(at, "addend", np.array([fit.addend for fit in fits]), ir.DType.I64)
+    shift = _per_channel(at, "shift", np.array([fit.shift for fit in fits]), ir.DType.I8)
     bounds = [
-        (bound * int(m) + int(a)) >> int(s)
+        (bound * fit.multiplier + fit.addend) >> fit.shift
         for bound in (value.low, value.high)
-        for m, a, s in zip(*columns, strict=True)
+        for fit in fits
     ]
     require_i32(min(bounds), max(bounds), "the scaled accumulator", at.node.where)
     scaled = linear(value, multiplier, addend, shift, min(bounds), max(bounds))
@@ -99,10 +95,10 @@ def _scale_operands(at: Point, multipliers: ir.Array, exponents: ir.Array) -> Sc
 
 
 def _per_channel(at: Point, hint: str, values: ir.Array, dtype: ir.DType) -> ir.Expr:
-    """The value of the channel at hand, as I32 or I64: a number where all channels agree."""
-    wide = ir.DType.I64 if dtype is ir.DType.I64 else I32
-    if (values == values.reshape(-1)[0]).all():
-        return ir.const(int(values.reshape(-1)[0]), wide)
+    """The value of the channel at hand, I8 as I32: a number where all channels agree."""
+    wide = I32 if dtype is ir.DType.I8 else dtype
+    if (values == values.flat[0]).all():
+        return ir.const(values.flat[0].item(), wide)
     return ir.cast(load(at.kernel.constant(hint, values, dtype), at.coordinates[-1]), wide)
 
 
@@ -119,9 +115,6 @@ def _scaled_in_double(at: Point, scales: ir.Array, value: Scalar, outputs: tuple
 
     Such a scale is next to 1/n for an even n.
     """
-    if (scales == scales[0]).all():
-        scale: ir.Expr = ir.const(scales[0].item(), ir.DType.F64)
-    else:
-        scale = load(at.kernel.constant("scale", scales, ir.DType.F64), at.coordinates[-1])
+    scale = _per_channel(at, "scale", scales, ir.DType.F64)
     low, high = outputs[0] - 1, outputs[1] + 1
     return Scalar(REAL_ROUND(value.expr, scale, low, high), low, high)
