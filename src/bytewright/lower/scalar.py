@@ -7,6 +7,8 @@ proved exact, and arithmetic that could overflow is refused when it is compiled.
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from bytewright import ir
 from bytewright.diagnostics import compile_error
 from bytewright.ir.where import Where
@@ -32,6 +34,13 @@ def element(load: ir.Expr) -> Scalar:
         low, high = load.dtype.bounds
         return Scalar(ir.cast(load, ir.DType.I32), low, high)
     return Scalar(load)
+
+
+def lowest(dtype: ir.DType) -> ir.Const:
+    """What a maximum over elements of a type starts from, as `element` has them."""
+    if dtype.is_integer:
+        return ir.const(dtype.bounds[0], ir.DType.I32)
+    return ir.const(float(np.finfo(np.float32).min), dtype)
 
 
 def require_i32(low: int, high: int, what: str, where: Where) -> None:

@@ -1,12 +1,14 @@
-"""Bounds of accumulators and folded biases, computed from the weights themselves."""
+"""Biases that have taken in the zero point, and bounds of accumulators, computed from the weights themselves."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bytewright import ir
+from bytewright.ir.builder import load
 from bytewright.ir.where import Where
-from bytewright.lower.scalar import require_i32
+from bytewright.lower.scalar import Scalar, require_i32
 from bytewright.ops.arithmetic.sums import sums_by_sign
 
 Int64 = NDArray[np.int64]
@@ -27,7 +29,7 @@ class Folded:
 
 
 def fold_zero_point(
-    weights: NDArray[np.generic], bias: Int64, zero_point: int, offset: int, where: Where, what: str
+    weights: NDArray[np.generic], bias: Int64, zero_point: int, offset: int, where: Where
 ) -> Folded:
     """Folds `- zero_point * sum(w)` into the bias, for activations that are read as `x + offset`.
 
@@ -37,7 +39,6 @@ def fold_zero_point(
         zero_point: Of the input; padded taps hold it too.
         offset: What the kernel adds to every activation, 0 or 128.
         where: For the error.
-        what: For the error.
 
     Raises:
         CompileError: BW110 if a partial sum could leave 32 bits.
@@ -48,5 +49,34 @@ def fold_zero_point(
     # Partial sums, in whatever order, stay between the sums of the negative and of the positive products.
     lowest, highest = folded + positive * first + negative * last, folded + positive * last + negative * first
     low, high = int(min(lowest.min(), folded.min())), int(max(highest.max(), folded.max()))
-    require_i32(low, high, what, where)
+    require_i32(low, high, "the accumulator", where)
     return Folded(folded, int(lowest.min()), int(highest.max()))
+
+
+@dataclass(frozen=True, slots=True)
+class Bias:
+    """The bias of a convolution as a parameter of its kernel, and what is known of its channels' sums.
+
+    Attributes:
+        values: [OC], of the sums' type; that of integers has taken in the zero point.
+        low, high: Bounds of every finished sum of integers.
+    """
+
+    values: ir.Buffer
+    low: int = 0
+    high: int = 0
+
+    @property
+    def is_float(self) -> bool:
+        """Whether the sums are of floats, which may not be reordered: the reference adds their bias last."""
+        return not self.values.dtype.is_integer
+
+    def initial(self, channel: ir.Expr) -> ir.Expr:
+        """What the sum of a channel starts from."""
+        return ir.const(0, self.values.dtype) if self.is_float else load(self.values, channel)
+
+    def finished(self, total: ir.Expr, channel: ir.Expr) -> Scalar:
+        """The sum of a channel, where all products have been added."""
+        if self.is_float:
+            return Scalar(total + load(self.values, channel))
+        return Scalar(total, self.low, self.high)

@@ -1,7 +1,7 @@
 """What every template receives, and the loops that templates share."""
 
-from collections.abc import Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 from bytewright import ir
@@ -10,6 +10,9 @@ from bytewright.ir.builder import BodyBuilder
 from bytewright.lower.epilogue import Epilogue
 from bytewright.lower.kernel import KernelBuilder
 from bytewright.target.isa.style import KernelStyle
+
+# A position under the output: batch, row, column.
+Pixel = tuple[ir.Expr, ir.Expr, ir.Expr]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +71,6 @@ def counted(body: BodyBuilder, name: str, count: ir.Extent) -> Generator[ir.Expr
             yield variable
 
 
-@contextmanager
-def repeated(body: BodyBuilder, name: str, count: ir.Extent) -> Generator[ir.Expr, None, None]:
-    """As `counted`, with a block of its own in any case: for bodies that allocate."""
-    if count == 1:
-        with body.block():
-            yield ir.const(0)
-    else:
-        with body.for_(name, 0, ir.extent_expr(count)) as variable:
-            yield variable
-
-
 def named(body: BodyBuilder, name: str, value: ir.Expr) -> ir.Expr:
     """The value under a name, unless it is a number or has one already."""
     return value if isinstance(value, ir.Const | ir.Var) else body.let(name, value)
@@ -86,22 +78,30 @@ def named(body: BodyBuilder, name: str, value: ir.Expr) -> ir.Expr:
 
 @contextmanager
 def nest(
-    body: BodyBuilder, names: str, counts: tuple[ir.Extent, ...]
+    body: BodyBuilder, names: Sequence[str], counts: tuple[ir.Extent, ...]
 ) -> Generator[tuple[ir.Expr, ...], None, None]:
-    """Nested loops, outermost first; an axis of one element gets index 0 and no loop."""
+    """Nested loops, outermost first, each as `counted`."""
     with ExitStack() as stack:
         yield tuple(
-            ir.const(0) if count == 1 else stack.enter_context(body.for_(name, 0, ir.extent_expr(count)))
-            for name, count in zip(names, counts, strict=True)
+            stack.enter_context(counted(body, name, count)) for name, count in zip(names, counts, strict=True)
         )
 
 
-def note_block(body: BodyBuilder, channels: int, repeats: int) -> None:
-    """Says of the next loop that it takes some output channels at a time; of one block, what it is."""
-    what = "1 output channel" if channels == 1 else f"{channels} output channels"
-    body.note(
-        f"{what} at a time: accumulate, then scale and store each" if repeats > 1 else f"accumulate {what}"
-    )
+def elements(body: BodyBuilder, shape: tuple[ir.Extent, ...]) -> AbstractContextManager[tuple[ir.Expr, ...]]:
+    """Nested loops over every element of a tensor; yields its indices."""
+    return nest(body, axis_names(len(shape)), shape)
+
+
+@contextmanager
+def pixels(template: Template) -> Generator[Pixel, None, None]:
+    """Nested loops over batch, rows and columns of the anchor's result, [N, H, W, C]."""
+    _, height, width, _ = template.result_type.fixed_shape
+    with (
+        counted(template.body, "n", template.result_type.shape[0]) as n,
+        template.kernel.rows(height) as y,
+        counted(template.body, "x", width) as x,
+    ):
+        yield n, y, x
 
 
 def axis_names(rank: int) -> str:
@@ -119,3 +119,32 @@ def blocks(count: int, block: int) -> Iterator[tuple[int, int, int]]:
         repeats = (count - first) // size if size == block else 1
         yield first, repeats, size
         first += repeats * size
+
+
+def channel_blocks(
+    body: BodyBuilder, num_channels: int, block: int, note: Callable[[int, bool], str]
+) -> Iterator[tuple[ir.Expr, int]]:
+    """Writes loops over blocks of channels around what the caller writes for each: its first channel, and how many.
+
+    What is not repeated has a block of its own all the same, since the caller may allocate in it.
+
+    Args:
+        body: The statements so far.
+        num_channels: All channels.
+        block: Channels of a full block.
+        note: Says of blocks of so many channels, and whether there are several, what happens to them.
+    """
+    for first, repeats, size in blocks(num_channels, block):
+        body.note(note(size, repeats > 1))
+        if repeats == 1:
+            with body.block():
+                yield ir.const(first), size
+        else:
+            with body.for_("block", 0, repeats) as index:
+                yield index * size + first, size
+
+
+def accumulated(num_channels: int, are_several: bool) -> str:
+    """Says of blocks of output channels that they are accumulated."""
+    what = "1 output channel" if num_channels == 1 else f"{num_channels} output channels"
+    return f"{what} at a time: accumulate, then scale and store each" if are_several else f"accumulate {what}"

@@ -1,11 +1,10 @@
 """conv2d: chooses among the shapes of kernel by what was measured (docs/kernels.md)."""
 
-from bytewright import ir
 from bytewright.lower.kernels.context import Template
 from bytewright.lower.kernels.conv2d_dot import write_dot
 from bytewright.lower.kernels.conv2d_lanes import write_lanes
 from bytewright.lower.kernels.conv2d_patch import write_patch
-from bytewright.lower.kernels.dense import Convolution, convolution_of
+from bytewright.lower.kernels.convolution import Convolution, convolution_of
 from bytewright.ops.convolution import Conv2d
 
 FEW_INPUT_CHANNELS = 16
@@ -18,7 +17,7 @@ def lower_conv2d(template: Template, operation: Conv2d) -> None:
     x: [N, H, W, IC]; weights: [OC, KH, KW, IC]; bias: [OC]; result: [N, OH, OW, OC].
     """
     convolution = convolution_of(template, operation)
-    if template.type(0).dtype is ir.DType.F32 or _is_narrow(convolution):
+    if not convolution.dtype.is_integer or _is_narrow(convolution):
         write_lanes(convolution)
     elif _is_small_patch(convolution):
         write_patch(convolution)

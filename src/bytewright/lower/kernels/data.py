@@ -1,10 +1,8 @@
 """Operators that move data: each output element is loaded from where it comes from, then finished and stored."""
 
-from contextlib import AbstractContextManager
-
 from bytewright import ir
 from bytewright.ir.builder import load
-from bytewright.lower.kernels.context import Template, axis_names, counted, nest
+from bytewright.lower.kernels.context import Template, axis_names, counted, elements, nest
 from bytewright.lower.point import Coordinates
 from bytewright.lower.scalar import element
 from bytewright.ops.data import Concat, Identity, Pad, Slice, Transpose
@@ -47,7 +45,7 @@ def lower_pad(template: Template, operation: Pad) -> None:
 def lower_slice(template: Template, operation: Slice) -> None:
     """Writes the kernel of a slice, strides included."""
     source = template.input(0)
-    with _output_loops(template) as coordinates:
+    with elements(template.body, template.result_type.shape) as coordinates:
         indices = [
             index * stride + start
             for index, start, stride in zip(coordinates, operation.start, operation.stride, strict=True)
@@ -58,7 +56,7 @@ def lower_slice(template: Template, operation: Slice) -> None:
 def lower_transpose(template: Template, operation: Transpose) -> None:
     """Writes the kernel of a transpose: axis i of the result is axis permutation[i] of the input."""
     source = template.input(0)
-    with _output_loops(template) as coordinates:
+    with elements(template.body, template.result_type.shape) as coordinates:
         indices: list[ir.Expr] = [ir.const(0)] * len(coordinates)
         for index, axis in zip(coordinates, operation.permutation, strict=True):
             indices[axis] = index
@@ -67,13 +65,11 @@ def lower_transpose(template: Template, operation: Transpose) -> None:
 
 def lower_concat(template: Template, operation: Concat) -> None:
     """Writes the kernel of a concatenation: one loop nest an operand."""
-    rank = len(template.result_type.shape)
-    axis = operation.axis % rank
+    axis = operation.axis
     first = 0
     for operand in range(len(template.anchor.inputs)):
         source = template.input(operand)
-        shape = template.type(operand).shape
-        with nest(template.body, axis_names(rank), shape) as coordinates:
+        with elements(template.body, template.type(operand).shape) as coordinates:
             own = list(coordinates)
             own[axis] = own[axis] + first
             template.epilogue.store(tuple(own), element(load(source, *coordinates)))
@@ -84,10 +80,5 @@ def lower_identity(template: Template, operation: Identity) -> None:
     """Writes a copy: where one tensor must exist twice, at two outputs of the model."""
     del operation
     source = template.input(0)
-    with _output_loops(template) as coordinates:
+    with elements(template.body, template.result_type.shape) as coordinates:
         template.epilogue.store(coordinates, element(load(source, *coordinates)))
-
-
-def _output_loops(template: Template) -> AbstractContextManager[tuple[ir.Expr, ...]]:
-    shape = template.result_type.shape
-    return nest(template.body, axis_names(len(shape)), shape)

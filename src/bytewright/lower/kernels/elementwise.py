@@ -2,7 +2,7 @@
 
 from bytewright.lower.epilogue import Epilogue
 from bytewright.lower.kernel import KernelBuilder
-from bytewright.lower.kernels.context import axis_names, nest
+from bytewright.lower.kernels.context import elements
 
 
 def lower_elementwise(kernel: KernelBuilder, epilogue: Epilogue) -> None:
@@ -10,5 +10,5 @@ def lower_elementwise(kernel: KernelBuilder, epilogue: Epilogue) -> None:
     shape = epilogue.types[epilogue.group.output.name].shape
     # Without the operators' names: a kernel whose text is the same is shared, and its head says whom it serves.
     kernel.body.note("element by element: load, compute, store")
-    with nest(kernel.body, axis_names(len(shape)), shape) as coordinates:
+    with elements(kernel.body, shape) as coordinates:
         epilogue.store(coordinates)

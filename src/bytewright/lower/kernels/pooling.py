@@ -1,21 +1,21 @@
 """Pools and means: reductions over a window or over axes, a few channels side by side."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from math import prod
 
 from bytewright import ir
 from bytewright.ir.builder import load
 from bytewright.ir.scalar_functions import DIVIDE_ROUND
-from bytewright.lower.kernels.context import Template, axis_names, blocks, counted, named, nest, repeated
+from bytewright.lower.kernels.context import Pixel, Template, axis_names, channel_blocks, named, nest, pixels
 from bytewright.lower.kernels.window import Axis, Window, window_of
 from bytewright.lower.rescale import ScaleOperands, double_round
-from bytewright.lower.scalar import Scalar, clamped, require_i32
+from bytewright.lower.scalar import Scalar, clamped, element, lowest, require_i32
 from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
 
 I32, F32 = ir.DType.I32, ir.DType.F32
 LANES = 8
-FLOAT_LOWEST = -3.4028234663852886e38
 
 
 def lower_pool(template: Template, operation: MaxPool2d | TflAveragePool2d) -> None:
@@ -33,97 +33,70 @@ def lower_pool(template: Template, operation: MaxPool2d | TflAveragePool2d) -> N
         (1, 1),
         operation.padding,
     )
-    pool = _Pool(template, operation, window)
-    body = template.body
-    with (
-        counted(body, "n", template.type(0).shape[0]) as n,
-        template.kernel.rows(out_height) as y,
-        counted(body, "x", out_width) as x,
-    ):
-        for first, repeats, size in blocks(channels, LANES):
-            what = "1 channel" if size == 1 else f"{size} channels"
-            at_once = f"{what} at a time" if repeats > 1 else what
-            body.note(f"{at_once}: reduce the window, then store")
-            with repeated(body, "block", repeats) as block:
-                pool.write_block((n, y, x), block * size + first, size)
+    require_i32(-128 * window.num_taps, 127 * window.num_taps, "the sum of a window", template.anchor.where)
+    pool = _Pool(template, window, template.input(0), isinstance(operation, MaxPool2d))
+    with pixels(template) as pixel:
+        for first, lanes in channel_blocks(template.body, channels, LANES, _reduced):
+            pool.write_block(pixel, first, lanes)
 
 
+def _reduced(num_channels: int, are_several: bool) -> str:
+    """Says of blocks of channels that they are reduced."""
+    what = "1 channel" if num_channels == 1 else f"{num_channels} channels"
+    return (
+        f"{what} at a time: reduce the window, then store"
+        if are_several
+        else f"{what}: reduce the window, then store"
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class _Pool:
     """The reduction of one window for a block of channels."""
 
-    def __init__(self, template: Template, operation: MaxPool2d | TflAveragePool2d, window: Window) -> None:
-        self.template = template
-        self.is_max = isinstance(operation, MaxPool2d)
-        self.window = window
-        self.input = template.input(0)
-        self.dtype = F32 if self.input.dtype is F32 else I32
-        num_taps = window.num_taps
-        require_i32(-128 * num_taps, 127 * num_taps, "the sum of a window", template.anchor.where)
+    template: Template
+    window: Window
+    source: ir.Buffer
+    is_max: bool
 
-    def write_block(self, pixel: tuple[ir.Expr, ir.Expr, ir.Expr], first: ir.Expr, lanes: int) -> None:
+    def write_block(self, pixel: Pixel, first: ir.Expr, lanes: int) -> None:
         """Reduces and stores `lanes` channels."""
-        body = self.template.body
-        results = self.template.kernel.scratch("results", (lanes,), self.dtype)
+        body, window = self.template.body, self.window
+        start = lowest(self.source.dtype)
+        start = start if self.is_max else ir.const(0, start.dtype)
+        results = self.template.kernel.scratch("results", (lanes,), start.dtype)
         with body.for_("lane", 0, lanes, ir.LoopKind.VECTORISED) as lane:
-            body.store(results, lane, self._neutral())
-        with (
-            counted(body, "ky", self.window.rows.kernel) as ky,
-            counted(body, "kx", self.window.columns.kernel) as kx,
-        ):
-            self._visit(pixel, ky, kx, results, first, lanes)
-        count = None if self.is_max else self._count(pixel)
-        with body.for_("lane", 0, lanes, ir.LoopKind.VECTORISED) as lane:
-            value = self._result(load(results, lane), count)
-            self.template.epilogue.store((*pixel, first + lane), value)
-
-    def _neutral(self) -> ir.Expr:
-        if self.is_max:
-            return ir.const(-128, I32) if self.dtype is I32 else ir.const(FLOAT_LOWEST, F32)
-        return ir.const(0, self.dtype)
-
-    def _visit(
-        self,
-        pixel: tuple[ir.Expr, ir.Expr, ir.Expr],
-        ky: ir.Expr,
-        kx: ir.Expr,
-        results: ir.Buffer,
-        first: ir.Expr,
-        lanes: int,
-    ) -> None:
-        n, y, x = pixel
-        body = self.template.body
-        iy = named(body, "iy", self.window.rows.tap(y, ky))
-        ix = named(body, "ix", self.window.columns.tap(x, kx))
-        inside = self.window.columns.contains(ix, kx, self.window.rows.contains(iy, ky))
-
-        def reduce() -> None:
-            with body.for_("lane", 0, lanes, ir.LoopKind.VECTORISED) as lane:
-                value = ir.cast(load(self.input, n, iy, ix, first + lane), self.dtype)
+            body.store(results, lane, start)
+        with window.loops(body) as (ky, kx):
+            position = window.under(body, pixel, ky, kx)
+            inside = window.contains(position, ky, kx)
+            with (
+                nullcontext() if inside == ir.TRUE else body.if_(inside),
+                body.for_("lane", 0, lanes, ir.LoopKind.VECTORISED) as lane,
+            ):
+                value = element(load(self.source, *position, first + lane)).expr
                 old = load(results, lane)
                 body.store(results, lane, ir.maximum(old, value) if self.is_max else old + value)
+        count = ir.const(1) if self.is_max else self._count(pixel)
+        with body.for_("lane", 0, lanes, ir.LoopKind.VECTORISED) as lane:
+            self.template.epilogue.store((*pixel, first + lane), self._result(load(results, lane), count))
 
-        if self.window.is_all_interior:
-            reduce()
-        else:
-            with body.if_(inside):
-                reduce()
-
-    def _count(self, pixel: tuple[ir.Expr, ir.Expr, ir.Expr]) -> ir.Expr:
+    def _count(self, pixel: Pixel) -> ir.Expr:
+        """How many taps of the window lie inside the input."""
         _, y, x = pixel
-        rows = _taps_inside(self.window.rows, y)
-        columns = _taps_inside(self.window.columns, x)
-        return named(self.template.body, "count", rows * columns)
+        taps = _taps_inside(self.window.rows, y) * _taps_inside(self.window.columns, x)
+        return named(self.template.body, "count", taps)
 
-    def _result(self, value: ir.Expr, count: ir.Expr | None) -> Scalar:
-        if count is None:
+    def _result(self, value: ir.Expr, count: ir.Expr) -> Scalar:
+        if self.is_max:
             return Scalar(value, -128, 127)
-        if self.dtype is F32:
-            return Scalar(value / ir.cast(count, F32))
-        return Scalar(DIVIDE_ROUND(value, count), -128, 127)
+        if value.dtype.is_integer:
+            return Scalar(DIVIDE_ROUND(value, count), -128, 127)
+        return Scalar(value / ir.cast(count, value.dtype))
 
 
 def _taps_inside(axis: Axis, position: ir.Expr) -> ir.Expr:
-    """How many taps of the window lie inside the input."""
+    """How many taps lie inside the input along one axis."""
     if axis.is_all_interior:
         return ir.const(axis.kernel)
     first = position * axis.stride - axis.pad_before
@@ -137,33 +110,29 @@ def lower_mean(template: Template, operation: TflMean) -> None:
     """
     body = template.body
     source, input_shape = template.input(0), template.type(0).shape
-    rank = len(input_shape)
-    axes = sorted({axis % rank for axis in operation.axes})
-    is_float = source.dtype is F32
-    num_reduced = prod(template.type(0).fixed_shape[axis] for axis in axes)
-    kept = [axis for axis in range(rank) if axis not in axes]
-    with _loops(template, kept, input_shape) as outer:
-        total = body.scalar("total", F32 if is_float else I32, 0.0 if is_float else 0)
-        with _loops(template, axes, input_shape) as inner:
-            coordinates = [{**outer, **inner}[axis] for axis in range(rank)]
-            value = load(source, *coordinates)
-            body.add_to(total, (), value if is_float else ir.cast(value, I32))
-        own = [outer.get(axis, ir.const(0)) for axis in range(rank) if operation.keep_dims or axis in outer]
-        template.epilogue.store(tuple(own), _mean(template, operation, load(total), num_reduced, is_float))
+    axes = range(len(input_shape))
+    with _loops(template, [axis for axis in axes if axis not in operation.axes], input_shape) as outer:
+        total = body.scalar("total", I32 if source.dtype.is_integer else F32, 0)
+        with _loops(template, operation.axes, input_shape) as inner:
+            indices = {**outer, **inner}
+            body.add_to(total, (), element(load(source, *(indices[axis] for axis in axes))).expr)
+        own = [outer.get(axis, ir.const(0)) for axis in axes if operation.keep_dims or axis in outer]
+        template.epilogue.store(tuple(own), _mean(template, operation, load(total)))
 
 
 @contextmanager
 def _loops(
-    template: Template, axes: list[int], shape: tuple[ir.Extent, ...]
+    template: Template, axes: Sequence[int], shape: tuple[ir.Extent, ...]
 ) -> Generator[dict[int, ir.Expr], None, None]:
     """Nested loops over some axes of a tensor; yields the index of each axis."""
     names = axis_names(len(shape))
-    with nest(template.body, "".join(names[axis] for axis in axes), tuple(shape[a] for a in axes)) as indices:
+    with nest(template.body, [names[a] for a in axes], tuple(shape[a] for a in axes)) as indices:
         yield dict(zip(axes, indices, strict=True))
 
 
-def _mean(template: Template, operation: TflMean, total: ir.Expr, num_reduced: int, is_float: bool) -> Scalar:
-    if is_float:
+def _mean(template: Template, operation: TflMean, total: ir.Expr) -> Scalar:
+    num_reduced = prod(template.type(0).fixed_shape[axis] for axis in operation.axes)
+    if not total.dtype.is_integer:
         return Scalar(total / float(num_reduced))
     shift = operation.input_zero_point * num_reduced
     low, high = -128 * num_reduced - shift, 127 * num_reduced - shift

@@ -6,7 +6,8 @@ a sum, one reciprocal a row, and one multiplication an element.
 """
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from bytewright import ir
 from bytewright.ir.builder import BodyBuilder, load
 from bytewright.ir.scalar_functions import EXP, MULTIPLY_Q31, SHIFT_ROUND
 from bytewright.lower.kernels.context import Template, axis_names, nest
+from bytewright.lower.point import Coordinates
+from bytewright.lower.scalar import element, lowest
 from bytewright.ops.arithmetic.fixedpoint import (
     FORTY_EIGHT_OVER_SEVENTEEN,
     MINUS_THIRTY_TWO_OVER_SEVENTEEN,
@@ -23,7 +26,6 @@ from bytewright.ops.arithmetic.rescale import high_multiply
 from bytewright.ops.softmax import TflSoftmax
 
 I8, I32, I64, F32 = ir.DType.I8, ir.DType.I32, ir.DType.I64, ir.DType.F32
-FLOAT_LOWEST = -3.4028234663852886e38
 INTEGER_BITS_OF_DIFFERENCE = 5
 INTEGER_BITS_OF_SUM = 12
 # The sum lies in [2^19, 2^31): at most this many doublings bring it to [2^31, 2^32).
@@ -36,36 +38,62 @@ def lower_softmax(template: Template, operation: TflSoftmax) -> None:
     """Writes the kernel of a softmax. x: [..., C]; result: [..., C]."""
     shape, depth = template.type(0).shape, template.type(0).fixed_shape[-1]
     source = template.input(0)
-    output = template.epilogue.output
-    with nest(template.body, axis_names(len(shape))[:-1], shape[:-1]) as row:
-        if source.dtype is F32:
-            _float_row(template, operation, source, output, row, depth)
-        else:
-            _fixed_row(template, operation, source, output, row, depth)
+    write = _write_fixed if source.dtype.is_integer else _write_float
+    with nest(template.body, axis_names(len(shape))[:-1], shape[:-1]) as outer:
+        write(_Row(template, source, outer, depth), operation)
 
 
-def _float_row(
-    template: Template,
-    operation: TflSoftmax,
-    source: ir.Buffer,
-    output: ir.Buffer,
-    row: tuple[ir.Expr, ...],
-    depth: int,
-) -> None:
-    body = template.body
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """The elements of one row: `depth` of them, at the indices `outer` and their own."""
+
+    template: Template
+    source: ir.Buffer
+    outer: Coordinates
+    depth: int
+
+    @property
+    def body(self) -> BodyBuilder:
+        """The statements so far."""
+        return self.template.body
+
+    def elements(self) -> AbstractContextManager[ir.Expr]:
+        """A loop over the row."""
+        return self.body.for_("c", 0, self.depth)
+
+    def value(self, c: ir.Expr) -> ir.Expr:
+        """An element of the operand, widened if it is an integer."""
+        return element(load(self.source, *self.outer, c)).expr
+
+    def result(self, c: ir.Expr) -> ir.Expr:
+        """An element of the result, as far as it is computed."""
+        return load(self.template.epilogue.output, *self.outer, c)
+
+    def store(self, c: ir.Expr, value: ir.Expr | int) -> None:
+        """Writes an element of the result."""
+        self.body.store(self.template.epilogue.output, (*self.outer, c), value)
+
+    def greatest(self) -> ir.Expr:
+        """The greatest element of the operand."""
+        start = lowest(self.source.dtype)
+        greatest = self.body.scalar("greatest", start.dtype, start)
+        self.body.note("the greatest element")
+        with self.elements() as c:
+            self.body.store(greatest, (), ir.maximum(load(greatest), self.value(c)))
+        return load(greatest)
+
+
+def _write_float(row: _Row, operation: TflSoftmax) -> None:
+    body = row.body
     beta = ir.const(float(np.float32(operation.beta)), F32)
-    greatest = body.scalar("greatest", F32, FLOAT_LOWEST)
-    body.note("the greatest element")
-    with body.for_("c", 0, depth) as c:
-        body.store(greatest, (), ir.maximum(load(greatest), load(source, *row, c)))
+    greatest = row.greatest()
     total = body.scalar("total", F32, 0.0)
     body.note("exponentials, and their sum")
-    with body.for_("c", 0, depth) as c:
-        power = (load(source, *row, c) - load(greatest)) * beta
-        body.store(output, (*row, c), EXP(power))
-        body.add_to(total, (), load(output, *row, c))
-    with body.for_("c", 0, depth) as c:
-        body.store(output, (*row, c), load(output, *row, c) / load(total))
+    with row.elements() as c:
+        row.store(c, EXP((row.value(c) - greatest) * beta))
+        body.add_to(total, (), row.result(c))
+    with row.elements() as c:
+        row.store(c, row.result(c) / load(total))
 
 
 def exponential_table(operation: TflSoftmax) -> np.ndarray:
@@ -75,53 +103,36 @@ def exponential_table(operation: TflSoftmax) -> np.ndarray:
     return exp_on_negative_values(scaled, INTEGER_BITS_OF_DIFFERENCE)
 
 
-def _fixed_row(
-    template: Template,
-    operation: TflSoftmax,
-    source: ir.Buffer,
-    output: ir.Buffer,
-    row: tuple[ir.Expr, ...],
-    depth: int,
-) -> None:
-    body = template.body
-    values = exponential_table(operation)
-    table = template.kernel.constant("exponentials", values, I32)
-    greatest = body.scalar("greatest", I32, -128)
-    body.note("the greatest element")
-    with body.for_("c", 0, depth) as c:
-        body.store(greatest, (), ir.maximum(load(greatest), ir.cast(load(source, *row, c), I32)))
+def _write_fixed(row: _Row, operation: TflSoftmax) -> None:
+    body = row.body
+    table = row.template.kernel.constant("exponentials", exponential_table(operation), I32)
+    greatest = row.greatest()
     total = body.scalar("total", I32, 0)
     body.note("the sum of exponentials, with 12 integer bits")
-    with _counted_elements(body, source, row, depth, greatest, len(values)) as (_, distance):
+    with _counted_elements(row, greatest, table) as (_, exponential):
         # Exponentials are not negative, so rounding half away from zero is rounding half up.
-        body.add_to(total, (), ((load(table, distance) >> (INTEGER_BITS_OF_SUM - 1)) + 1) >> 1)
+        body.add_to(total, (), ((exponential >> (INTEGER_BITS_OF_SUM - 1)) + 1) >> 1)
     reciprocal, shift = _reciprocal(body, load(total))
     body.note("elements too far from the greatest are 0; the others are shares of the sum")
-    with body.for_("c", 0, depth) as c:
-        body.store(output, (*row, c), -128)
-    with _counted_elements(body, source, row, depth, greatest, len(values)) as (c, distance):
-        share = MULTIPLY_Q31(reciprocal, ir.cast(load(table, distance), I64))
-        rounded = SHIFT_ROUND(share, shift)
-        body.store(output, (*row, c), ir.cast(ir.minimum(ir.cast(rounded, I32) - 128, 127), I8))
+    with row.elements() as c:
+        row.store(c, -128)
+    with _counted_elements(row, greatest, table) as (c, exponential):
+        share = MULTIPLY_Q31(reciprocal, ir.cast(exponential, I64))
+        rounded = ir.cast(SHIFT_ROUND(share, shift), I32)
+        row.store(c, ir.cast(ir.minimum(rounded - 128, 127), I8))
 
 
 @contextmanager
 def _counted_elements(
-    body: BodyBuilder,
-    source: ir.Buffer,
-    row: tuple[ir.Expr, ...],
-    depth: int,
-    greatest: ir.Buffer,
-    num_entries: int,
+    row: _Row, greatest: ir.Expr, table: ir.Buffer
 ) -> Generator[tuple[ir.Expr, ir.Expr], None, None]:
-    """A loop over the elements that take part; yields the index and the distance from the maximum."""
-    with body.for_("c", 0, depth) as c:
-        distance = body.let("distance", load(greatest) - ir.cast(load(source, *row, c), I32))
-        if num_entries == NUM_DISTANCES:
-            yield c, distance
-        else:
-            with body.if_(distance < num_entries):
-                yield c, distance
+    """A loop over the elements that take part; yields the index and the exponential of each."""
+    num_entries = ir.num_elements(table)
+    with row.elements() as c:
+        distance = row.body.let("distance", greatest - row.value(c))
+        is_any = num_entries == NUM_DISTANCES
+        with nullcontext() if is_any else row.body.if_(distance < num_entries):
+            yield c, load(table, distance)
 
 
 def _reciprocal(body: BodyBuilder, total: ir.Expr) -> tuple[ir.Expr, ir.Expr]:

@@ -1,8 +1,11 @@
 """Windows that slide over an input: geometry shared by convolutions and pools."""
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from bytewright import ir
+from bytewright.ir.builder import BodyBuilder
+from bytewright.lower.kernels.context import Pixel, named, nest
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,31 @@ class Window:
     def is_all_interior(self) -> bool:
         """True if no window touches the padding."""
         return self.rows.is_all_interior and self.columns.is_all_interior
+
+    def is_border(self, y: ir.Expr, x: ir.Expr) -> ir.Expr:
+        """Whether the window of an output position touches the padding."""
+        condition: ir.Expr = ir.FALSE
+        for position, axis in ((y, self.rows), (x, self.columns)):
+            first, last = axis.interior
+            if first > 0:
+                condition = ir.either(condition, position < first)
+            if last < axis.out:
+                condition = ir.either(condition, position >= last)
+        return condition
+
+    def loops(self, body: BodyBuilder) -> AbstractContextManager[tuple[ir.Expr, ...]]:
+        """Nested loops over the rows and columns of the window."""
+        return nest(body, ("ky", "kx"), (self.rows.kernel, self.columns.kernel))
+
+    def under(self, body: BodyBuilder, pixel: Pixel, ky: ir.Expr, kx: ir.Expr) -> Pixel:
+        """The position in the input of one tap, under names."""
+        n, y, x = pixel
+        return n, named(body, "iy", self.rows.tap(y, ky)), named(body, "ix", self.columns.tap(x, kx))
+
+    def contains(self, position: Pixel, ky: ir.Expr | int, kx: ir.Expr | int) -> ir.Expr:
+        """Whether the position of a tap lies inside the input; TRUE, the constant, where that of every one does."""
+        _, iy, ix = position
+        return self.columns.contains(ix, kx, self.rows.contains(iy, ky))
 
 
 def window_of(

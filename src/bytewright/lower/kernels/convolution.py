@@ -1,0 +1,135 @@
+"""Sizes and taps of one convolution, dense or depthwise, under short names."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from bytewright import ir
+from bytewright.ir.builder import load, region
+from bytewright.lower.kernels.accumulator import Bias, fold_zero_point
+from bytewright.lower.kernels.context import Pixel, Template, counted, named
+from bytewright.lower.kernels.window import Window, window_of
+from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
+
+
+@dataclass(frozen=True, slots=True)
+class Convolution:
+    """One convolution.
+
+    Attributes:
+        num: Batch size, which may be open.
+        weights: [OC, K], the elements under the window one after the other for each output channel.
+        zero_point: Of the input; 0 for float32.
+    """
+
+    template: Template
+    window: Window
+    num: ir.Extent
+    in_channels: int
+    out_channels: int
+    weights: ir.Array
+    zero_point: int
+
+    @property
+    def dtype(self) -> ir.DType:
+        """Element type of the input and of the weights."""
+        return self.template.type(0).dtype
+
+    @property
+    def input(self) -> ir.Buffer:
+        """The kernel's parameter, [N, H, W, C]."""
+        return self.template.input(0)
+
+    def bias(self, offset: int = 0) -> Bias:
+        """The bias, for activations that are read as `x + offset`.
+
+        Raises:
+            CompileError: BW110 if a sum of integers could leave 32 bits.
+        """
+        values, kernel = self.template.constant(2), self.template.kernel
+        if not self.dtype.is_integer:
+            return Bias(kernel.constant("bias", values, self.dtype))
+        where = self.template.anchor.where
+        folded = fold_zero_point(self.weights, values.astype(np.int64), self.zero_point, offset, where)
+        return Bias(kernel.constant("bias", folded.bias, ir.DType.I32), folded.low, folded.high)
+
+    @property
+    def takes_pairs(self) -> bool:
+        """Whether two products are to be summed in 16 bits first.
+
+        That is exact where weights are at least -127: |2 * 128 * 127| < 2^15.
+        """
+        return self.template.style.paired_taps and self.dtype.is_integer and int(self.weights.min()) > -128
+
+    @contextmanager
+    def each_tap(self, pixel: Pixel) -> Generator[tuple[ir.Buffer, ir.Expr], None, None]:
+        """Loops over the taps; yields a view of the input's channels under a tap, and the number of the tap."""
+        body, window = self.template.body, self.window
+        with window.loops(body) as (ky, kx):
+            tap = self._tap_at(window.under(body, pixel, ky, kx), ky, kx)
+            yield tap, ky * window.columns.kernel + kx
+
+    @contextmanager
+    def each_element(self, pixel: Pixel) -> Generator[tuple[ir.Expr, ir.Expr], None, None]:
+        """Loops over the channels under each tap; yields an element of the input, and its number under the window."""
+        with (
+            self.each_tap(pixel) as (tap, number),
+            counted(self.template.body, "k", self.in_channels) as k,
+        ):
+            yield load(tap, k), number * self.in_channels + k
+
+    def taps(self, pixel: Pixel) -> list[ir.Buffer]:
+        """Views of the input's channels under each tap, all at once."""
+        n, y, x = pixel
+        body, rows, columns = self.template.body, self.window.rows, self.window.columns
+        iy = [named(body, f"iy{ky}", rows.tap(y, ky)) for ky in range(rows.kernel)]
+        ix = [named(body, f"ix{kx}", columns.tap(x, kx)) for kx in range(columns.kernel)]
+        found: list[ir.Buffer] = []
+        for number, (ky, kx) in enumerate(product(range(rows.kernel), range(columns.kernel))):
+            with body.numbered(number):
+                found.append(self._tap_at((n, iy[ky], ix[kx]), ky, kx))
+        return found
+
+    def _tap_at(self, position: Pixel, ky: ir.Expr | int, kx: ir.Expr | int) -> ir.Buffer:
+        """A view of the input's channels at a position.
+
+        Outside the input it is a run of zero points, which the folded bias cancels, so that border and interior
+        are the same arithmetic.
+        """
+        body = self.template.body
+        inside = self.window.contains(position, ky, kx)
+        source = region(self.input, *position, 0)
+        if inside == ir.TRUE:
+            return body.view("tap", source, self.dtype, self.in_channels)
+        fill = np.full(self.in_channels, self.zero_point)
+        outside = self.template.kernel.constant("zero_points", fill, self.dtype)
+        return body.view("tap", source, self.dtype, self.in_channels, inside, region(outside, 0))
+
+
+def convolution_of(template: Template, operation: Conv2d | DepthwiseConv2d) -> Convolution:
+    """Reads the sizes off the anchor's types."""
+    _, in_height, in_width, in_channels = template.type(0).fixed_shape
+    _, out_height, out_width, out_channels = template.result_type.fixed_shape
+    weights = template.constant(1)
+    is_dense = isinstance(operation, Conv2d)
+    per_channel = weights.reshape(out_channels, -1) if is_dense else weights.reshape(-1, out_channels).T
+    window = window_of(
+        (in_height, in_width),
+        (out_height, out_width),
+        operation.kernel(weights.shape),
+        operation.stride,
+        operation.dilation,
+        operation.padding,
+    )
+    return Convolution(
+        template=template,
+        window=window,
+        num=template.type(0).shape[0],
+        in_channels=in_channels,
+        out_channels=out_channels,
+        weights=per_channel,
+        zero_point=operation.input_zero_point,
+    )
