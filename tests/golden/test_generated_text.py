@@ -15,9 +15,8 @@ from bytewright.codegen.kernels import kernels_source
 from bytewright.ir.border import Io
 from bytewright.ir.module import Module
 from bytewright.ir.text.graphs import print_function
-from bytewright.ir.text.parse import parse_text
-from bytewright.ir.text.print_module import print_module
-from bytewright.ir.text.print_prim import print_primfunc
+from bytewright.ir.text.modules import parse_text, print_module
+from bytewright.ir.text.primfuncs import print_primfunc
 from bytewright.ir.text.reader import Constants
 from bytewright.ops.registry import OPERATIONS
 from bytewright.options import Options, Pin

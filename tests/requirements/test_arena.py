@@ -20,7 +20,7 @@ from bytewright.ir.builder import BodyBuilder, region
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.scope import WORKSPACE, pool_scope
 from bytewright.ir.storage import Storage
-from bytewright.ir.text.print_module import print_module
+from bytewright.ir.text.modules import print_module
 from bytewright.ir.types import DType, Symbol
 from bytewright.pipeline import compile_model
 from bytewright.record.plan_file import read_plan

@@ -18,7 +18,7 @@ from bytewright.ir.module import Module
 from bytewright.ir.prim import Access, BufferParameter, PrimFunc, Seq
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
 from bytewright.ir.storage import Storage
-from bytewright.ir.text.print_module import module_data, print_module
+from bytewright.ir.text.modules import module_data, print_module
 from bytewright.ir.text.reader import ParseError
 from bytewright.ir.types import DType, Symbol, TensorType, VirtualDevice
 from bytewright.ir.verify.stages import Stage, find_violations, verify

@@ -45,7 +45,7 @@ from bytewright.ir.prim import (
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
 from bytewright.ir.storage import Storage
-from bytewright.ir.text.print_module import print_module
+from bytewright.ir.text.modules import print_module
 from bytewright.ir.types import DType, Symbol
 from bytewright.ir.verify.stages import Stage, find_violations
 from bytewright.ir.walk import walk_statements

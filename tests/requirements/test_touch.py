@@ -14,7 +14,7 @@ from bytewright.ir.module import Module
 from bytewright.ir.prim import Access, Allocate, BufferParameter, PrimFunc
 from bytewright.ir.scope import GLOBAL, STACK, WORKSPACE, Scope, pool_scope
 from bytewright.ir.storage import Storage
-from bytewright.ir.text.print_module import module_data, print_module
+from bytewright.ir.text.modules import module_data, print_module
 from bytewright.ir.types import DType
 from bytewright.ir.walk import walk_statements
 from bytewright.options import Pin

@@ -23,8 +23,7 @@ from bytewright.inspect.check import check_bundle
 from bytewright.inspect.check_stack import check_stack
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
-from bytewright.ir.text.parse import parse_text
-from bytewright.ir.text.print_module import print_module
+from bytewright.ir.text.modules import parse_text, print_module
 from bytewright.ir.text.reader import Constants
 from bytewright.ir.verify.stages import Stage, find_violations
 from bytewright.pipeline import plan_model

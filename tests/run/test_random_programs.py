@@ -19,7 +19,7 @@ import pytest
 from bytewright.ir.border import Io
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.module import Module
-from bytewright.ir.text.print_module import module_data, print_module
+from bytewright.ir.text.modules import module_data, print_module
 from bytewright.options import Options
 from bytewright.pipeline import compile_model
 from bytewright.target import Target, load_target

@@ -9,8 +9,9 @@ from bytewright.ir.expr import Buffer, Expr, Var
 from bytewright.ir.graph import Operation
 from bytewright.ir.module import Module
 from bytewright.ir.prim import PrimFunc
-from bytewright.ir.text.parse import parse_text
-from bytewright.ir.text.parse_prim import Defined, read_expression, read_primfunc
+from bytewright.ir.text.expressions import Defined, read_expression
+from bytewright.ir.text.modules import parse_text
+from bytewright.ir.text.primfuncs import read_primfunc
 from bytewright.ir.text.reader import Constants, Reader
 
 

@@ -13,7 +13,7 @@ from bytewright import ir
 from bytewright.diagnostics import Collector, CompileError, Diagnostic
 from bytewright.ir.analyses.ranges import Range, combined_range
 from bytewright.ir.symbols import symbols_of
-from bytewright.ir.text.print_prim import format_expression
+from bytewright.ir.text.expressions import format_expression
 from bytewright.ir.walk import as_any
 
 # What each function is passed in all calls, by the position of a parameter; None if that is not known.

@@ -8,7 +8,7 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.ir.scalar_functions import SCALAR_FUNCTIONS
-from bytewright.ir.text.print_prim import PRECEDENCE
+from bytewright.ir.text.expressions import PRECEDENCE
 from bytewright.ir.walk import as_any, operands
 
 # Of a value. In memory a truth value is a byte of its own type, see `c_element_type`.

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 import bytewright
 from bytewright.cli.main import bytewright as command
 from bytewright.cli.print_after import PASSES
-from bytewright.ir.text.parse import parse_text
+from bytewright.ir.text.modules import parse_text
 from bytewright.ir.text.reader import Constants
 from bytewright.ops.registry import OPERATIONS
 from support.digits_bundle import DIGITS
@@ -126,7 +126,7 @@ def test_standard_output_holds_text_that_can_be_read(tmp_path: Path) -> None:
 def _digests(path: Path):
     from bytewright.frontends.text.constants_file import read_constants
     from bytewright.frontends.text.import_text import import_text
-    from bytewright.ir.text.print_module import module_data
+    from bytewright.ir.text.modules import module_data
     from bytewright.target.registry import load_target
 
     known = dict(read_constants(path.with_suffix(".npz")).by_digest)

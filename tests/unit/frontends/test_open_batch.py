@@ -12,7 +12,7 @@ from bytewright.frontends.open_batch import open_batch
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.graph import Array
 from bytewright.ir.module import Module
-from bytewright.ir.text.print_module import module_data, print_module
+from bytewright.ir.text.modules import module_data, print_module
 from bytewright.ir.types import DType, Symbol, TensorType
 from bytewright.ir.verify.stages import Stage, verify
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d

@@ -8,7 +8,7 @@ from bytewright.diagnostics import InternalError
 from bytewright.ir.definitions import redefined
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
 from bytewright.ir.storage import Storage
-from bytewright.ir.text.print_prim import print_primfunc
+from bytewright.ir.text.primfuncs import print_primfunc
 from bytewright.ir.walk import allocations
 from support.parsing import parse_primfunc
 

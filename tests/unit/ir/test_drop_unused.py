@@ -8,7 +8,7 @@ from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.drop_unused import drop_unused
 from bytewright.ir.expr import Buffer
 from bytewright.ir.prim import Seq
-from bytewright.ir.text.print_prim import format_statement
+from bytewright.ir.text.primfuncs import format_statement
 from bytewright.ir.types import DType
 from bytewright.ir.walk import walk_statements
 

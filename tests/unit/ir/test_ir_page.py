@@ -13,7 +13,7 @@ import pytest
 
 from bytewright.ir import data, expr, graph, module, prim, scope, storage, types, where
 from bytewright.ir.evaluate.evaluate import Evaluator
-from bytewright.ir.text.print_module import print_module
+from bytewright.ir.text.modules import print_module
 from bytewright.ir.verify.stages import RULES, Stage, verify
 from support.parsing import parse_module
 

@@ -8,8 +8,7 @@ import pytest
 from bytewright.ir.analyses.depth import MAX_DEPTH
 from bytewright.ir.data import TensorData
 from bytewright.ir.prim import Access, BufferParameter, For, If, ParameterRole, Seq
-from bytewright.ir.text.parse import ParsedModule, parse_text
-from bytewright.ir.text.print_module import module_data, print_module
+from bytewright.ir.text.modules import ParsedModule, module_data, parse_text, print_module
 from bytewright.ir.text.reader import Constants, ParseError
 from bytewright.ir.types import DType
 from bytewright.ops.registry import OPERATIONS

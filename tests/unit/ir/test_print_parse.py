@@ -27,10 +27,11 @@ from bytewright.ir.prim import (
 )
 from bytewright.ir.scope import GLOBAL, pool_scope
 from bytewright.ir.storage import Storage
+from bytewright.ir.text.expressions import format_expression
 from bytewright.ir.text.graphs import print_function
+from bytewright.ir.text.modules import module_data, print_module
 from bytewright.ir.text.notation import format_value, wrapped
-from bytewright.ir.text.print_module import module_data, print_module
-from bytewright.ir.text.print_prim import format_expression, print_primfunc
+from bytewright.ir.text.primfuncs import print_primfunc
 from bytewright.ir.text.reader import ParseError
 from bytewright.ir.types import DType, TensorType, VirtualDevice
 from bytewright.ir.where import Where

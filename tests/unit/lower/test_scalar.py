@@ -12,7 +12,7 @@ from bytewright.ir.builder import BodyBuilder, load
 from bytewright.ir.expr import Buffer, Const
 from bytewright.ir.prim import Access, BufferParameter, PrimFunc
 from bytewright.ir.scope import GLOBAL
-from bytewright.ir.text.print_prim import format_expression
+from bytewright.ir.text.expressions import format_expression
 from bytewright.ir.types import DType
 from bytewright.ir.where import Where
 from bytewright.lower.scalar import Scalar, clamped, element, require_i32

@@ -14,7 +14,7 @@ from bytewright.ir.module import Module, Port
 from bytewright.ir.prim import Access, Allocate, BufferParameter
 from bytewright.ir.scope import GLOBAL, WORKSPACE, pool_scope
 from bytewright.ir.storage import Storage
-from bytewright.ir.text.print_module import print_module
+from bytewright.ir.text.modules import print_module
 from bytewright.ir.types import DType, TensorType
 from bytewright.ir.verify.stages import Stage, verify
 from bytewright.ir.walk import walk_statements

@@ -7,7 +7,7 @@ the function, parameter or statement that breaks the rule.
 from bytewright import ir
 from bytewright.c_names import c_name, is_c_name, model_name
 from bytewright.diagnostics import compile_error
-from bytewright.ir.text.parse import ParsedModule
+from bytewright.ir.text.modules import ParsedModule
 from bytewright.ir.verify.admit import refuse
 from bytewright.ir.verify.stages import Stage, find_violations
 from bytewright.ir.verify.verify_program import program_violations

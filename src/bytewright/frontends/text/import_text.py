@@ -16,7 +16,7 @@ from bytewright.frontends.text.constants_file import SUFFIX as CONSTANTS_SUFFIX
 from bytewright.frontends.text.constants_file import read_constants
 from bytewright.input_file import read_input
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
-from bytewright.ir.text.parse import ParsedModule, parse_text
+from bytewright.ir.text.modules import ParsedModule, parse_text
 from bytewright.ir.text.reader import Constants, ParseError
 from bytewright.ir.verify.stages import Stage
 from bytewright.ir.where import NOWHERE, Where

@@ -65,8 +65,7 @@ def _read_node(reader: Reader, operations: Mapping[str, type[ir.Operation]]) -> 
     if name not in operations:
         reader.refuse(f"'{name}' is no operator", place)
     cls = operations[name]
-    reader.expect("(")
-    inputs = reader.items(")", reader.graph_name)
+    inputs = reader.parenthesised(reader.graph_name)
     classes = classes_in_fields(cls) if is_dataclass(cls) else {}
     attributes = reader.keywords("}", classes) if reader.accept("{") else {}
     operation = reader.build(cls, attributes, place)
@@ -91,11 +90,9 @@ def read_function(reader: Reader, operations: Mapping[str, type[ir.Operation]]) 
     """A function, after the word `func`."""
     start = reader.position
     name = reader.prim_name()
-    reader.expect("(")
-    parameters = reader.items(")", lambda: read_typed(reader))
+    parameters = reader.parenthesised(lambda: read_typed(reader))
     reader.expect("->")
-    reader.expect("(")
-    results = reader.items(")", reader.graph_name)
+    results = reader.parenthesised(reader.graph_name)
     reader.expect("{")
     nodes: list[ir.Node] = []
     while not reader.accept("}"):

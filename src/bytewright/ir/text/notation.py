@@ -24,21 +24,8 @@ KEYWORDS = frozenset(
         *(function.name for function in MATH_FUNCTIONS),
         *(kind.value for kind in ir.CallKind),
         *("min", "max", "select", "true", "false", "inf", "nan"),
-        *(
-            "for",
-            "in",
-            "let",
-            "allocate",
-            "view",
-            "if",
-            "else",
-            "on",
-            "noalias",
-            "private",
-            "buffer",
-            "tensor",
-            "data",
-        ),
+        *("for", "in", "private", "if", "else", "let", "allocate", "view"),
+        *("on", "noalias", "buffer", "tensor", "data"),
     }
 )
 PRIM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:/[A-Za-z_][A-Za-z0-9_]*)*")

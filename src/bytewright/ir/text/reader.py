@@ -24,9 +24,9 @@ Item = TypeVar("Item")
 
 _MOST_DIGITS = 400
 
-_SPACE = re.compile(r"(?:\s+|#[^\n]*)*")
-_STRING = re.compile(r'"(?:\\.|[^"\\])*"')
-_NUMBER = re.compile(r"-?(?:(?:inf|nan)(?![\w/])|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)")
+SPACE = re.compile(r"(?:\s+|#[^\n]*)*")
+STRING = re.compile(r'"(?:\\.|[^"\\])*"')
+NUMBER = re.compile(r"-?(?:(?:inf|nan)(?![\w/])|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)")
 _EXTENT = re.compile(r"(?:(\d+)|([A-Za-z_]\w*)\[(-?\d+)\.\.(-?\d+)\])x")
 _DTYPE = re.compile(
     "|".join(sorted((dtype.value for dtype in ir.DType), key=lambda name: (-len(name), name)))
@@ -89,7 +89,7 @@ class Reader:
         self._skip()
 
     def _skip(self) -> None:
-        found = _SPACE.match(self._text, self.position)
+        found = SPACE.match(self._text, self.position)
         assert found is not None
         self.position = found.end()
 
@@ -184,10 +184,15 @@ class Reader:
                 break
         return tuple(found)
 
+    def parenthesised(self, read: Callable[[], Item]) -> tuple[Item, ...]:
+        """Items in parentheses."""
+        self.expect("(")
+        return self.items(")", read)
+
     def string(self) -> str:
         """A quoted text."""
         start = self.position
-        found = self.match(_STRING) or self.fail("a text in quotes")
+        found = self.match(STRING) or self.fail("a text in quotes")
         try:
             text = str(json.loads(found[0]))
             text.encode()
@@ -209,7 +214,7 @@ class Reader:
     def number(self) -> int | float:
         """A number; it is a float if it is written like one."""
         start = self.position
-        found = self.match(_NUMBER) or self.fail("a number")
+        found = self.match(NUMBER) or self.fail("a number")
         return self.value_of(found[0], start)
 
     def value_of(self, text: str, start: int) -> int | float:
@@ -365,7 +370,7 @@ class Reader:
                 return constant
         if self.sees("data<"):
             return self.tensor_data()
-        if _NUMBER.match(self._text, self.position):
+        if NUMBER.match(self._text, self.position):
             return self.number()
         start = self.position
         name = self.word()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from bytewright import ir
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ir.definitions import buffer_scopes, scopes_of_constants
-from bytewright.ir.text.print_prim import format_parameter, format_statement
+from bytewright.ir.text.primfuncs import format_parameter, format_statement
 from bytewright.ir.verify.stages import Stage, find_violations
 from bytewright.ir.verify.verify_program import missing_text, program_violations
 from bytewright.ir.verify.violation import Violation, word_for

@@ -12,7 +12,7 @@ from bytewright.ir.analyses.depth import MAX_DEPTH, depth_of
 from bytewright.ir.definitions import scopes_of_constants
 from bytewright.ir.remember import Remembered, remembered
 from bytewright.ir.text.graphs import print_function
-from bytewright.ir.text.print_prim import print_primfunc
+from bytewright.ir.text.primfuncs import print_primfunc
 from bytewright.ir.verify.verify_change import check_changes
 from bytewright.ir.verify.verify_graph import check_function
 from bytewright.ir.verify.verify_module import check_module
