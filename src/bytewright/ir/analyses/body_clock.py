@@ -62,34 +62,19 @@ def body_clocks(module: ir.Module, target: Target) -> dict[str, BodyClock]:
 def body_clock(kernel: ir.PrimFunc, target: Target, clocks: Mapping[str, BodyClock]) -> BodyClock:
     """The clock of one kernel, from those of its callees."""
     device = target.find_device(kernel.device)
-    if device is None or not device.runs_c or kernel.external is not None:
-        return _throughout(kernel)
-    return _clock_of(kernel, clocks)
+    names = [parameter.name for parameter in kernel.buffer_parameters]
+    num_ticks, intervals = 1, dict.fromkeys(names, (0, 1))
+    if device is not None and device.runs_c and kernel.external is None:
+        reader = _BodyReader(clocks)
+        reader.sequence(kernel.body)
+        needed = {name: reader.needs[name] for name in names if name in reader.needs}
+        num_ticks, intervals = _condensed(needed)
+    return BodyClock(num_ticks, tuple(intervals.get(parameter.name) for parameter in kernel.parameters))
 
 
 def are_apart(first: Interval, second: Interval) -> bool:
     """Whether no tick is in both."""
     return first[1] <= second[0] or second[1] <= first[0]
-
-
-def _throughout(kernel: ir.PrimFunc) -> BodyClock:
-    return BodyClock(
-        1, tuple((0, 1) if isinstance(p, ir.BufferParameter) else None for p in kernel.parameters)
-    )
-
-
-def _clock_of(kernel: ir.PrimFunc, clocks: Mapping[str, BodyClock]) -> BodyClock:
-    names = [parameter.buffer.name for parameter in kernel.buffer_parameters]
-    reader = _BodyReader(clocks)
-    reader.sequence(kernel.body)
-    num_ticks, intervals = _condensed({name: reader.needs[name] for name in names if name in reader.needs})
-    return BodyClock(
-        num_ticks,
-        tuple(
-            intervals.get(parameter.buffer.name) if isinstance(parameter, ir.BufferParameter) else None
-            for parameter in kernel.parameters
-        ),
-    )
 
 
 def _condensed(intervals: Mapping[str, Interval]) -> tuple[int, dict[str, Interval]]:

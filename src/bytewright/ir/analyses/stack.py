@@ -8,12 +8,9 @@ own, on that device's stack. Nothing says which of a device's contexts runs a ke
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from bytewright import ir
 from bytewright.diagnostics import Diagnostic
-from bytewright.ir.address import size_bytes
 from bytewright.ir.backend import backend_functions
-from bytewright.ir.module import Module
-from bytewright.ir.prim import Allocate, PrimFunc, Seq, Statement
-from bytewright.ir.scope import is_on_stack
 from bytewright.ir.walk import allocations, blocks, calls
 from bytewright.target.model import Device, ExecutionContext, Target
 
@@ -52,12 +49,12 @@ _NOTHING = _Worst(0, 0, ())
 STACK_ALIGNMENT = 8  # of every device, at a call; frames with stricter arrays are padded
 
 
-def stack_refusals(uses: tuple[StackUse, ...], module: Module, target: Target) -> list[Diagnostic]:
+def stack_refusals(uses: tuple[StackUse, ...], module: ir.Module, target: Target) -> list[Diagnostic]:
     """One for each context where the limit is not kept; what would keep it depends on pools too."""
     return [_refusal(use, module, target) for use in uses if use.excess_bytes > 0]
 
 
-def _refusal(use: StackUse, module: Module, target: Target) -> Diagnostic:
+def _refusal(use: StackUse, module: ir.Module, target: Target) -> Diagnostic:
     functions = {function.name: function for function in (*module.kernels, *module.entries)}
     steps: list[str] = []
     for name in use.path:
@@ -74,7 +71,7 @@ def _refusal(use: StackUse, module: Module, target: Target) -> Diagnostic:
     )
 
 
-def stack_uses(module: Module, target: Target) -> tuple[StackUse, ...]:
+def stack_uses(module: ir.Module, target: Target) -> tuple[StackUse, ...]:
     """Adds up the stack along every path, whatever the limits; the contexts of the entry's device come first."""
     device_of = {function.name: function.device for function in (*module.kernels, *module.entries)}
     worst: dict[str, _Worst] = {}
@@ -109,7 +106,7 @@ def _use(context: ExecutionContext, paths: list[_Worst]) -> StackUse:
     )
 
 
-def _first_on(device: Device, module: Module) -> list[str]:
+def _first_on(device: Device, module: ir.Module) -> list[str]:
     """Functions where a path on a device's stack begins: entries, and kernels called from another device."""
     functions = (*module.kernels, *module.entries)
     device_of = {function.name: function.device for function in functions}
@@ -120,18 +117,18 @@ def _first_on(device: Device, module: Module) -> list[str]:
     return list(dict.fromkeys(firsts))
 
 
-def _requesters(function: PrimFunc, module: Module) -> tuple[str, ...]:
+def _requesters(function: ir.PrimFunc, module: ir.Module) -> tuple[str, ...]:
     """What an entry requests memory with: functions of the application where it declares them, or of the bundle."""
     if all(allocation.storage.arena is None for allocation in allocations(function)):
         return ()
     return backend_functions(module.name)
 
 
-def _of_external(name: str, module: Module, target: Target) -> _Worst:
+def _of_external(name: str, module: ir.Module, target: Target) -> _Worst:
     return _Worst(0, _external_bytes(name, module, target), (name,))
 
 
-def _external_bytes(name: str, module: Module, target: Target) -> int:
+def _external_bytes(name: str, module: ir.Module, target: Target) -> int:
     """The stack of a C function that is no kernel: as declared; else one of the bundle has the allowance."""
     declared = target.external_stack_bytes(name)
     if declared is None and name in backend_functions(module.name):
@@ -139,7 +136,7 @@ def _external_bytes(name: str, module: Module, target: Target) -> int:
     return declared or 0
 
 
-def _worst_of(function: PrimFunc, callees: list[_Worst], target: Target) -> _Worst:
+def _worst_of(function: ir.PrimFunc, callees: list[_Worst], target: Target) -> _Worst:
     own, allowance = array_bytes(function), target.device(function.device).stack_allowance_per_call_bytes
     deepest = max(callees, key=lambda callee: callee.total_bytes, default=_NOTHING)
     return _Worst(
@@ -149,42 +146,42 @@ def _worst_of(function: PrimFunc, callees: list[_Worst], target: Target) -> _Wor
     )
 
 
-def _callees(function: PrimFunc) -> list[str]:
+def _callees(function: ir.PrimFunc) -> list[str]:
     return [call.callee for call in calls(function)]
 
 
-def array_bytes(function: PrimFunc) -> int:
+def array_bytes(function: ir.PrimFunc) -> int:
     """Bytes of a function's arrays that exist at once."""
-    return sum(size_bytes(allocation.buffer) for allocation in worst_arrays(function))
+    return sum(ir.size_bytes(allocation.buffer) for allocation in worst_arrays(function))
 
 
-def _padding_bytes(function: PrimFunc) -> int:
+def _padding_bytes(function: ir.PrimFunc) -> int:
     """What it takes to align a function's arrays where they ask for more than a stack has."""
     alignments = (allocation.buffer.alignment for allocation in worst_arrays(function))
     return sum(alignment for alignment in alignments if alignment > STACK_ALIGNMENT)
 
 
-def worst_arrays(function: PrimFunc, moved: Collection[str] = ()) -> tuple[Allocate, ...]:
+def worst_arrays(function: ir.PrimFunc, moved: Collection[str] = ()) -> tuple[ir.Allocate, ...]:
     """The arrays of a function that exist at once and take the most bytes, where those named take none."""
     return _worst_arrays(function.body, moved)[1]
 
 
-def _worst_arrays(statement: Statement, moved: Collection[str]) -> tuple[int, tuple[Allocate, ...]]:
+def _worst_arrays(statement: ir.Statement, moved: Collection[str]) -> tuple[int, tuple[ir.Allocate, ...]]:
     """Those of a sequence together, those of separate blocks in turn; with the bytes that count."""
-    if isinstance(statement, Allocate):
+    if isinstance(statement, ir.Allocate):
         if not _is_array_on_stack(statement):
             return 0, ()
-        return 0 if statement.buffer.name in moved else size_bytes(statement.buffer), (statement,)
+        return 0 if statement.buffer.name in moved else ir.size_bytes(statement.buffer), (statement,)
     inside = [_worst_of_sequence(block, moved) for block in blocks(statement)]
     return max(inside, key=lambda worst: worst[0], default=(0, ()))
 
 
-def _worst_of_sequence(sequence: Seq, moved: Collection[str]) -> tuple[int, tuple[Allocate, ...]]:
-    own = [_worst_arrays(s, moved) for s in sequence.statements if isinstance(s, Allocate)]
-    nested = [_worst_arrays(s, moved) for s in sequence.statements if not isinstance(s, Allocate)]
+def _worst_of_sequence(sequence: ir.Seq, moved: Collection[str]) -> tuple[int, tuple[ir.Allocate, ...]]:
+    own = [_worst_arrays(s, moved) for s in sequence.statements if isinstance(s, ir.Allocate)]
+    nested = [_worst_arrays(s, moved) for s in sequence.statements if not isinstance(s, ir.Allocate)]
     together = [*own, max(nested, key=lambda worst: worst[0], default=(0, ()))]
     return sum(num for num, _ in together), tuple(array for _, arrays in together for array in arrays)
 
 
-def _is_array_on_stack(allocation: Allocate) -> bool:
-    return bool(allocation.buffer.shape) and is_on_stack(allocation.scope)
+def _is_array_on_stack(allocation: ir.Allocate) -> bool:
+    return bool(allocation.buffer.shape) and ir.is_on_stack(allocation.scope)
