@@ -13,30 +13,18 @@ A function that the module does not hold writes what it is given.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar, assert_never
+from typing import assert_never
 
 import numpy as np
 
 from bytewright import ir
-from bytewright.ir.analyses.affine import (
-    Definitions,
-    Form,
-    Mask,
-    Ranges,
-    Runs,
-    each_turn,
-    mark,
-    num_turns,
-    runs_of,
-)
+from bytewright.ir.analyses.affine import Form, Mask, Ranges, each_turn, num_turns
 from bytewright.ir.analyses.arguments import buffer_arguments, scalar_arguments
 from bytewright.ir.symbols import symbols_of
+from bytewright.ir.verify.touched import UNKNOWN, Elements, Touch, choice_of
 from bytewright.ir.verify.violation import INVALID, UNWRITTEN, Violation
-from bytewright.ir.walk import calls, expressions, operands, walk_expression
+from bytewright.ir.walk import calls, expressions, walk_expression
 
-_Side = TypeVar("_Side")
-_UNKNOWN = ir.Var("", ir.DType.I32)  # an index of which nothing is known
-MAX_PLACES = 1 << 12  # that a part of a parameter is passed to from one call
 MAX_ELEMENTS = 1 << 26  # of larger buffers elements are not told apart
 MAX_TURN_ELEMENTS = 1 << 26  # that are looked at, in all, where turns are looked at one by one
 TURN_COST = 1000  # of each turn besides, in elements
@@ -163,37 +151,18 @@ def _summary_of_external(kernel: ir.PrimFunc) -> _Summary:
     return _Summary(read, frozenset(read), all_but(ir.Access.READ))
 
 
-@dataclass(frozen=True, slots=True)
-class _Touch:
-    """Elements of a buffer that a statement reads or writes: those of the pattern, from the form's value on.
-
-    Attributes:
-        form: None where it is no sum of variables.
-        index: The expression of the form.
-        pattern: None for one element.
-        is_certain: It happens whenever the statement does.
-    """
-
-    buffer: ir.Buffer
-    form: Form | None
-    index: ir.Expr
-    pattern: Mask | None = None
-    is_certain: bool = True
-
-
 class _Function:
     """One function: what is written at the present statement, and what it needs of its caller."""
 
     def __init__(self, program: _Program, function: ir.PrimFunc, scalars: tuple[int | None, ...]) -> None:
         self.program, self.function = program, function
-        self.definitions = Definitions()
+        self.elements = Elements()
+        self.definitions = self.elements.definitions
         self.data: set[str] = set()  # variables that depend on what memory holds
-        self.views: dict[str, ir.View] = {}
         self.written: dict[str, Mask] = {}
         self.needs: dict[str, Mask] = {}
         self.reads: set[str] = set()
-        self.elements: dict[tuple[str, int], _Touch] = {}
-        self.always: dict[int, tuple[_Touch, ...]] = {}
+        self.always: dict[int, tuple[Touch, ...]] = {}
         self.depth = 0  # of loops in their first turn
         self.guarded = 0  # conditions around the present statement that may hold or not
         for name, symbol in symbols_of(function).items():
@@ -243,7 +212,7 @@ class _Function:
                 if ir.border_of(statement) is ir.Border.INPUT and statement.buffer.name in self.written:
                     self.written[statement.buffer.name][:] = True
             case ir.View():
-                self.views[statement.buffer.name] = statement
+                self.elements.views[statement.buffer.name] = statement
             case ir.Store() | ir.Call():
                 self.write(statement, ranges, self.written)
             case _:
@@ -272,15 +241,10 @@ class _Function:
             return ranges
         return {**ranges, loop.variable.name: (begin[0], end[0] - 1)} if begin[0] < end[0] else None
 
-    def possible(self, condition: ir.Expr, sides: tuple[_Side, _Side], ranges: Ranges) -> tuple[_Side, ...]:
-        """Of what is where a condition holds and what is elsewhere, that which may be: both, if that is not known."""
-        truth = self.definitions.truth_of(condition, ranges)
-        return sides if truth is None else sides[:1] if truth else sides[1:]
-
     def sides(self, statement: ir.If, ranges: Ranges) -> tuple[ir.Seq, ...]:
         """The sides of a branch that may be taken."""
         both = (statement.then, statement.otherwise or ir.Seq(()))
-        return self.possible(statement.condition, both, ranges)
+        return self.elements.possible(statement.condition, both, ranges)
 
     def branch(self, statement: ir.If, ranges: Ranges) -> None:
         sides = self.sides(statement, ranges)
@@ -353,21 +317,21 @@ class _Function:
         for touch in self.writes_of(statement, ranges):
             mask = into.get(touch.buffer.name)
             if mask is not None:
-                mask |= self.reached(touch, len(mask), ranges)[0]
+                mask |= self.elements.reached(touch, len(mask), ranges)[0]
 
-    def writes_of(self, statement: ir.Store | ir.Call, ranges: Ranges) -> Iterator[_Touch]:
+    def writes_of(self, statement: ir.Store | ir.Call, ranges: Ranges) -> Iterator[Touch]:
         if isinstance(statement, ir.Store):
-            yield self.element(statement.buffer, statement.indices)
+            yield self.elements.at(statement.buffer, statement.indices)
             return
         kernel = self.program.kernels.get(statement.callee)
         if kernel is None:
             regions = (argument for argument in statement.arguments if isinstance(argument, ir.Region))
-            yield from (_Touch(region.buffer, None, _UNKNOWN) for region in regions)
+            yield from (Touch(region.buffer, None, UNKNOWN) for region in regions)
             return
         writes = self.summary(kernel, statement, ranges).writes
         for parameter, argument in buffer_arguments(kernel, statement):
             if parameter.access is not ir.Access.READ and parameter.buffer.name in writes:
-                yield self.passed(argument, writes[parameter.buffer.name])
+                yield self.elements.passed(argument, writes[parameter.buffer.name])
 
     def summary(self, kernel: ir.PrimFunc, call: ir.Call, ranges: Ranges) -> _Summary:
         """What a kernel does at a call."""
@@ -403,7 +367,7 @@ class _Function:
         for touch in self.reads_of(statement, ranges):
             self.check_read(statement, touch, ranges)
         if isinstance(statement, ir.Store):
-            self.check_existence(statement, self.element(statement.buffer, statement.indices), ranges)
+            self.check_existence(statement, self.elements.at(statement.buffer, statement.indices), ranges)
 
     def check_parts(self, call: ir.Call, ranges: Ranges) -> None:
         """What a call passes parts of has all elements of the parameters, whatever the callee does with them."""
@@ -413,16 +377,16 @@ class _Function:
         for parameter, argument in buffer_arguments(kernel, call):
             if argument.indices:
                 every = np.broadcast_to(np.True_, (ir.num_elements(parameter.buffer),))
-                for source in self.sources(self.passed(argument, every), ranges):
+                for source in self.elements.sources(self.elements.passed(argument, every), ranges):
                     self.check_existence(call, source, ranges)
 
-    def check_read(self, statement: ir.Statement, touch: _Touch, ranges: Ranges) -> None:
-        for source in self.sources(touch, ranges):
+    def check_read(self, statement: ir.Statement, touch: Touch, ranges: Ranges) -> None:
+        for source in self.elements.sources(touch, ranges):
             self.check_existence(statement, source, ranges)
             mask = self.written.get(source.buffer.name)
             if mask is None:
                 continue  # a constant
-            reached, is_exact = self.reached(source, len(mask), ranges)
+            reached, is_exact = self.elements.reached(source, len(mask), ranges)
             missing = reached & ~mask
             if is_exact and source.is_certain and not self.guarded:
                 self.require(statement, source.buffer.name, missing)
@@ -446,9 +410,9 @@ class _Function:
         else:
             self.require(statement, name, missing)
 
-    def check_existence(self, statement: ir.Statement, touch: _Touch, ranges: Ranges) -> None:
+    def check_existence(self, statement: ir.Statement, touch: Touch, ranges: Ranges) -> None:
         """Elements that are known one by one must be those of the buffer, and of others one at least."""
-        runs = self.runs(touch, ranges)
+        runs = self.elements.runs(touch, ranges)
         is_certain = touch.is_certain and not self.guarded
         count = ir.num_elements(touch.buffer)
         if runs is None or not is_certain:
@@ -459,10 +423,7 @@ class _Function:
             if known is not None and not may_not_happen and (known[0] >= count or known[1] < 0):
                 self.report_missing(statement, touch.buffer, known[0] if known[0] >= count else known[1])
             return
-        is_part = touch.pattern is not None and not touch.pattern.all()
-        last = runs.last + (
-            int(np.flatnonzero(touch.pattern)[-1]) if is_part and touch.pattern is not None else 0
-        )
+        last = runs.last + (0 if touch.pattern.all() else int(np.flatnonzero(touch.pattern)[-1]))
         outside = last if last >= count else runs.first
         if not 0 <= outside < count:
             self.report_missing(statement, touch.buffer, outside)
@@ -471,7 +432,7 @@ class _Function:
         text = f"element {element} of '{buffer.name}' does not exist; it has {ir.num_elements(buffer)}"
         self.report(statement, text, INVALID)
 
-    def reads_of(self, statement: ir.Statement, ranges: Ranges) -> Iterator[_Touch]:
+    def reads_of(self, statement: ir.Statement, ranges: Ranges) -> Iterator[Touch]:
         yield from self.loads_of(statement, ranges)
         kernel = self.program.kernels.get(statement.callee) if isinstance(statement, ir.Call) else None
         if not isinstance(statement, ir.Call) or kernel is None:
@@ -480,104 +441,25 @@ class _Function:
         for parameter, argument in buffer_arguments(kernel, statement):
             needs = summary.needs.get(parameter.buffer.name)
             if needs is not None and needs.any():
-                yield self.passed(argument, needs)
+                yield self.elements.passed(argument, needs)
             elif parameter.buffer.name in summary.reads:
                 every = np.ones(ir.num_elements(parameter.buffer), np.bool_)
-                yield replace(self.passed(argument, every), is_certain=False)
+                yield replace(self.elements.passed(argument, every), is_certain=False)
 
-    def loads_of(self, statement: ir.Statement, ranges: Ranges) -> tuple[_Touch, ...]:
+    def loads_of(self, statement: ir.Statement, ranges: Ranges) -> tuple[Touch, ...]:
         """What the statement's own expressions load; the same at each time, unless one of them chooses."""
         if id(statement) in self.always:
             return self.always[id(statement)]
         found = tuple(
-            replace(self.element(load.buffer, load.indices), is_certain=is_certain)
+            replace(self.elements.at(load.buffer, load.indices), is_certain=is_certain)
             for expression in expressions(statement)
-            for load, is_certain in self.loads(expression, ranges)
+            for load, is_certain in self.elements.loads(expression, ranges)
         )
         if not any(
-            _choice(node) for expression in expressions(statement) for node in walk_expression(expression)
+            choice_of(node) for expression in expressions(statement) for node in walk_expression(expression)
         ):
             self.always[id(statement)] = found
         return found
-
-    def loads(self, expression: ir.Expr, ranges: Ranges) -> Iterator[tuple[ir.Load, bool]]:
-        """Loads in an expression, each with whether it always happens."""
-        pending = [(expression, True)]
-        while pending:
-            node, is_certain = pending.pop()
-            if isinstance(node, ir.Load):
-                yield node, is_certain
-            choice = _choice(node)
-            if choice is None:
-                pending.extend((operand, is_certain) for operand in operands(node))
-                continue
-            condition, sides = choice
-            possible = self.possible(condition, sides, ranges)
-            pending.append((condition, is_certain))
-            pending.extend((side, is_certain and len(possible) == 1) for side in possible if side is not None)
-
-    # Elements
-
-    def element(self, buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> _Touch:
-        key = (buffer.name, id(indices))  # of one node, which lives as long as the function
-        if key not in self.elements:
-            index = ir.flat_index(buffer, indices)
-            self.elements[key] = _Touch(buffer, self.definitions.form(index), index)
-        return self.elements[key]
-
-    def passed(self, region: ir.Region, pattern: Mask) -> _Touch:
-        index = ir.region_index(region)
-        return _Touch(region.buffer, self.definitions.form(index), index, pattern)
-
-    def sources(self, touch: _Touch, ranges: Ranges) -> Iterator[_Touch]:
-        """The touch, of what views show instead of the views."""
-        view = self.views.get(touch.buffer.name)
-        if view is None:
-            yield touch
-            return
-        shown = (view.source, view.otherwise)
-        possible = shown[:1] if view.condition is None else self.possible(view.condition, shown, ranges)
-        for source in possible:
-            if source is None:
-                continue
-            base = self.definitions.form(ir.region_index(source))
-            form = None if base is None or touch.form is None else base.plus(touch.form)
-            is_certain = touch.is_certain and len(possible) == 1
-            pattern = None if form is None else touch.pattern
-            yield from self.sources(_Touch(source.buffer, form, _UNKNOWN, pattern, is_certain), ranges)
-
-    def runs(self, touch: _Touch, ranges: Ranges) -> Runs | None:
-        """The elements, if they are known one by one."""
-        known = self.definitions.range_of(touch.index, ranges) if touch.form is None else None
-        form = Form(known[0]) if known is not None and known[0] == known[1] else touch.form
-        if form is None:
-            return None
-        if touch.pattern is None or touch.pattern.all():
-            return runs_of(form, ranges, 1 if touch.pattern is None else len(touch.pattern))
-        found = runs_of(form, ranges)
-        many = found is not None and len(found.starts) * found.length > MAX_PLACES
-        return None if many else found
-
-    def reached(self, touch: _Touch, count: int, ranges: Ranges) -> tuple[Mask, bool]:
-        """The elements of a buffer of `count`, and whether they are known one by one."""
-        mask = np.zeros(count, np.bool_)
-        runs = self.runs(touch, ranges)
-        if runs is None:
-            known = self.definitions.range_of(touch.index, ranges)
-            if known is None:
-                mask[:] = True
-            else:
-                after = 0 if touch.pattern is None else len(touch.pattern) - 1
-                mask[max(0, known[0]) : max(0, known[1] + after + 1)] = True
-            return mask, False
-        if touch.pattern is None or touch.pattern.all():
-            mark(mask, runs)
-            return mask, True
-        starts = (runs.starts[:, None] + np.arange(runs.length)).ravel()
-        for start in starts.tolist():
-            first, end = max(0, start), min(count, start + len(touch.pattern))
-            mask[first:end] |= touch.pattern[first - start : end - start]
-        return mask, True
 
     def depends_on_data(self, expression: ir.Expr) -> bool:
         """Whether an expression depends on what memory holds."""
@@ -589,16 +471,3 @@ class _Function:
 
 def _nothing(buffer: ir.Buffer) -> Mask:
     return np.zeros(ir.num_elements(buffer), np.bool_)
-
-
-def _choice(node: ir.Expr) -> tuple[ir.Expr, tuple[ir.Expr | None, ir.Expr | None]] | None:
-    """A condition, and what is evaluated only where it holds and only where it does not; None if all operands are."""
-    match node:
-        case ir.Select():
-            return node.condition, (node.if_true, node.if_false)
-        case ir.Binary(operator=ir.BinaryOperator.LOGICAL_AND):
-            return node.left, (node.right, None)
-        case ir.Binary(operator=ir.BinaryOperator.LOGICAL_OR):
-            return node.left, (None, node.right)
-        case _:
-            return None
