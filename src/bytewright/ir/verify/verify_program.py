@@ -5,7 +5,7 @@ none itself, its parameters are the model's inputs and outputs, constants are co
 have an end. Apart stands what the rules admit and no C text exists for yet.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from bytewright import ir
 from bytewright.ir.symbols import buffers_of, symbols_of
@@ -24,9 +24,15 @@ def program_violations(module: ir.Module, target: Target) -> tuple[Violation, ..
     if len(module.entries) != 1:
         text = f"the module has {len(module.entries)} entries; a program has one"
         return (Violation(None, module, text),)
-    found = [*_of_module(module, target), *_of_parameters(module), *_of_ports(module)]
-    for statement in walk_statements(module.main.body):
-        found.extend(_of_entry_statement(module, statement))
+    entry, symbols = module.main, symbols_of(module.main)
+    found = [*_of_module(module, target)]
+    for parameter in entry.parameters:
+        faults = _parameter_faults(parameter, symbols)
+        found.extend(Violation(entry, parameter, text, help_text) for text, help_text in faults)
+    found.extend(_of_ports(module))
+    for statement in walk_statements(entry.body):
+        faults = _entry_statement_faults(statement)
+        found.extend(Violation(entry, statement, text, help_text) for text, help_text in faults)
     for function in (*module.kernels, module.main):
         found.extend(_of_unrolled(function))
     return tuple(found)
@@ -53,25 +59,20 @@ def _of_module(module: ir.Module, target: Target) -> Iterator[Violation]:
             yield Violation(None, constant, text, f"one of the scopes {', '.join(['global', *pools])}")
 
 
-def _of_parameters(module: ir.Module) -> Iterator[Violation]:
-    entry, symbols = module.main, symbols_of(module.main)
-    for parameter in entry.parameters:
-        match parameter:
-            case ir.ScalarParameter(variable=variable):
-                if variable.name not in symbols:
-                    text = f"scalar '{variable.name}' of the entry is the extent of none of its buffers"
-                    yield Violation(
-                        entry, parameter, text, "pass what it stands for to the kernels as a number"
-                    )
-            case ir.BufferParameter(buffer=buffer, access=access, role=role):
-                if role is not ir.ParameterRole.ACTIVATION:
-                    text = f"'{buffer.name}' of the entry is a {role.value}, not an input or output"
-                    yield Violation(
-                        entry, parameter, text, "make it an activation, or allocate it in the entry"
-                    )
-                if access.value == "rw":
-                    text = f"'{buffer.name}' of the entry is read and written; an input is r, an output w"
-                    yield Violation(entry, parameter, text, "two parameters, one of them r and one w")
+def _parameter_faults(parameter: ir.Parameter, symbols: Mapping[str, ir.Symbol]) -> Iterator[tuple[str, str]]:
+    """What is wrong with a parameter of the entry, and what to do."""
+    match parameter:
+        case ir.ScalarParameter(variable=variable):
+            if variable.name not in symbols:
+                text = f"scalar '{variable.name}' of the entry is the extent of none of its buffers"
+                yield text, "pass what it stands for to the kernels as a number"
+        case ir.BufferParameter(buffer=buffer, access=access, role=role):
+            if role is not ir.ParameterRole.ACTIVATION:
+                text = f"'{buffer.name}' of the entry is a {role.value}, not an input or output"
+                yield text, "make it an activation, or allocate it in the entry"
+            if access is ir.Access.READ_WRITE:
+                text = f"'{buffer.name}' of the entry is read and written; an input is r, an output w"
+                yield text, "two parameters, one of them r and one w"
 
 
 def _of_ports(module: ir.Module) -> Iterator[Violation]:
@@ -94,34 +95,26 @@ def _described(kind: ir.TensorType) -> str:
     return f"{ir.format_shape(kind.shape)}x{kind.dtype.value}".removeprefix("x")
 
 
-def _of_entry_statement(module: ir.Module, statement: ir.Statement) -> Iterator[Violation]:
-    entry = module.main
+def _entry_statement_faults(statement: ir.Statement) -> Iterator[tuple[str, str]]:
+    """What the entry does that only a kernel may, and what to do instead."""
     match statement:
         case ir.Store() | ir.View():
             does = "stores to" if isinstance(statement, ir.Store) else "makes a view of"
-            text = f"the entry {does} memory itself; it only calls kernels"
-            yield Violation(entry, statement, text, _IN_A_KERNEL)
+            yield f"the entry {does} memory itself; it only calls kernels", _IN_A_KERNEL
         case ir.For(kind=kind, variable=variable):
             if kind in (ir.LoopKind.PARALLEL, ir.LoopKind.VECTORISED):
-                text = f"the loop over '{variable.name}' in the entry is {kind.value}"
-                yield Violation(entry, statement, text, _SERIAL)
-        case ir.Allocate(buffer=buffer):
+                yield f"the loop over '{variable.name}' in the entry is {kind.value}", _SERIAL
+        case ir.Allocate(buffer=buffer, scope=scope):
             if statement.storage.arena is not None:
                 text = f"'{buffer.name}' has an arena already, and what is requested is still to be decided"
-                yield Violation(
-                    entry, statement, text, "leave it out, or print the module after attach_candidates"
-                )
-            if statement.scope is not None and statement.scope.rank is not ir.Rank.GLOBAL:
-                text = f"'{buffer.name}' of the entry has scope '{statement.scope}', but is passed to kernels"
-                yield Violation(
-                    entry, statement, text, "the scope global.workspace, or allocate it in the kernel"
-                )
+                yield text, "leave it out, or print the module after attach_candidates"
+            if scope is not None and scope.rank is not ir.Rank.GLOBAL:
+                text = f"'{buffer.name}' of the entry has scope '{scope}', but is passed to kernels"
+                yield text, "the scope global.workspace, or allocate it in the kernel"
         case ir.If() | ir.Let() | ir.Call() | ir.Seq():
             pass
     if loaded_buffers(statement) and not isinstance(statement, ir.Store):
-        yield Violation(
-            entry, statement, "the entry reads memory itself; it only calls kernels", _IN_A_KERNEL
-        )
+        yield "the entry reads memory itself; it only calls kernels", _IN_A_KERNEL
 
 
 def _of_unrolled(function: ir.PrimFunc) -> Iterator[Violation]:
