@@ -90,8 +90,7 @@ def _touched_by_faults(context: Context, call: ir.Call) -> Iterator[str]:
     if callee is not None and callee.external is None:
         yield f"touched_by is for opaque calls, and '{call.callee}' is a kernel"
     for device in dict.fromkeys(device for devices in call.touched_by for device in devices):
-        fault = context.device_fault(device)
-        if fault is not None:
+        for fault in context.device_faults(device):
             yield f"touched_by of '{call.callee}': {fault}"
 
 

@@ -46,7 +46,6 @@ def _check_place(context: Context, function: ir.Function, node: object, value: i
     place = value.type.place
     if context.rules.devices and place.device is None:
         context.report(function, node, f"'{value.name}' has no device")
-    device_fault = None if place.device is None else context.device_fault(place.device)
-    for fault in (device_fault, context.scope_fault(place.scope, place.device)):
-        if fault is not None:
-            context.report(function, node, f"'{value.name}': {fault}")
+    what = f"'{value.name}'"
+    context.report(function, node, *(f"{what}: {fault}" for fault in context.device_faults(place.device)))
+    context.report(function, node, *context.scope_faults(place.scope, place.device, what))

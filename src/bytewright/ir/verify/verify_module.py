@@ -1,9 +1,9 @@
 """Checks what concerns the module as a whole: names, and constants against their buffers."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from bytewright import ir
+from bytewright.ir.verify.verify_storage import constant_faults
 from bytewright.ir.verify.violation import Context, graph_values
 
 
@@ -17,35 +17,7 @@ def check_module(context: Context) -> None:
     values.extend(value.name for _, _, value in graph_values(module))
     _unique(context, "value", values)
     for constant in module.constant_buffers:
-        for fault in _constant_faults(context, constant):
-            context.report(None, constant, fault)
-
-
-def _constant_faults(context: Context, constant: ir.ConstantBuffer) -> Iterator[str]:
-    buffer, data = constant.buffer, constant.data
-    what = f"constant buffer '{buffer.name}'"
-    yield from _offset_faults(context, constant, what)
-    yield from context.candidate_faults(constant, what)
-    yield from ir.misused(constant.annotations, buffer.name)
-    if data.dtype is not buffer.dtype or data.type.num_elements != ir.num_elements(buffer):
-        found = f"{data.type.num_elements} elements of {data.dtype.value}"
-        yield f"{what} holds {found}, not {ir.num_elements(buffer)} of {buffer.dtype.value}"
-    if ir.num_elements(buffer) < 1:
-        yield f"{what} has no elements"
-    fault = context.scope_fault(constant.scope, None)
-    if fault is not None:
-        yield f"{what}: {fault}"
-
-
-def _offset_faults(context: Context, constant: ir.ConstantBuffer, what: str) -> Iterator[str]:
-    buffer, offset = constant.buffer, constant.storage.offset
-    if not context.rules.offsets:
-        if offset is not None:
-            yield f"{what} has an offset before planning"
-    elif constant.storage.pool is None or offset is None or offset < 0:
-        yield f"{what} has no offset in a pool: scope '{constant.scope}', {offset}"
-    elif offset % buffer.alignment:
-        yield f"{what}: offset {offset} is not a multiple of {buffer.alignment}"
+        context.report(None, constant, *constant_faults(context, constant))
 
 
 def _unique(context: Context, kind: str, names: Iterable[str]) -> None:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar, assert_never
 from bytewright import ir
 from bytewright.ir.symbols import buffers_of
 from bytewright.ir.verify.verify_call import call_faults
+from bytewright.ir.verify.verify_storage import allocation_faults
 from bytewright.ir.verify.violation import Context, word_for
 from bytewright.ir.walk import as_any, named_buffers, regions
 
@@ -21,9 +22,7 @@ _Value = TypeVar("_Value")
 
 def check_primfunc(context: Context, function: ir.PrimFunc) -> None:
     """Reports what is wrong with a kernel or entry."""
-    fault = context.device_fault(function.device)
-    if fault is not None:
-        context.report(function, function, fault)
+    context.report(function, function, *context.device_faults(function.device))
     _Checker(context, function).run()
 
 
@@ -61,8 +60,7 @@ class _Checker:
         self.node: object = function
 
     def report(self, *faults: str) -> None:
-        for fault in faults:
-            self.context.report(self.function, self.node, fault)
+        self.context.report(self.function, self.node, *faults)
 
     def run(self) -> None:
         for parameter in self.function.parameters:
@@ -180,9 +178,7 @@ class _Checker:
             self.report(f"'{buffer.name}' has a ring of {ring.num_rows} rows on axis {ring.axis}")
         elif ir.is_local(memory.scope) and not ir.has_constant_size(buffer):
             self.report(f"'{buffer.name}' is local, so its size must be constant")
-        fault = self.context.scope_fault(memory.scope, self.function.device)
-        if fault is not None:
-            self.report(f"'{buffer.name}': {fault}")
+        self.report(*self.context.scope_faults(memory.scope, self.function.device, f"'{buffer.name}'"))
 
     # Statements
 
@@ -212,7 +208,9 @@ class _Checker:
             case ir.Allocate():
                 denoted = (ir.GLOBAL if statement.scope is None else statement.scope,)
                 self.define_buffer(_Memory(statement.buffer, statement.scope, denoted))
-                self.allocation(statement)
+                faults = allocation_faults(self.context, self.function, statement, self.allocated)
+                self.report(*faults)
+                self.put(self.allocated, statement.buffer.name, statement)
             case ir.View():
                 self.view(statement)
             case ir.Store():
@@ -255,82 +253,6 @@ class _Checker:
         everywhere, inside = (list(named_buffers(body)) for body in (self.function.body, loop.body))
         if everywhere.count(buffer) != inside.count(buffer):
             self.report(f"{what}, but used outside of it")
-
-    def allocation(self, statement: ir.Allocate) -> None:
-        buffer, scope = statement.buffer, statement.scope
-        keys = [key for key, _ in statement.annotations]
-        if len(set(keys)) != len(keys):
-            self.report(f"an annotation of '{buffer.name}' stands twice")
-        self.report(*ir.misused(statement.annotations, buffer.name))
-        if scope in self.context.rules.undecided and not self.is_for_the_planner(statement):
-            self.report(f"storage of '{buffer.name}' is undecided: scope '{scope}'")
-        if self.context.rules.undecided and scope == ir.STACK and not ir.has_constant_size(buffer):
-            self.report(f"'{buffer.name}' is on the stack, so its size must be constant")
-        if (
-            statement.storage.candidates is not None
-            and scope is not None
-            and scope.rank is not ir.Rank.GLOBAL
-        ):
-            self.report(f"{ir.CANDIDATE_POOLS} of '{buffer.name}' needs rank 'global', not '{scope}'")
-        self.report(*self.context.candidate_faults(statement, f"'{buffer.name}'"))
-        self.request(statement)
-        self.offset(statement)
-        self.border(statement)
-        self.allocated[buffer.name] = statement
-
-    def is_for_the_planner(self, statement: ir.Allocate) -> bool:
-        """Whether the planner has to choose a pool for it, out of candidates."""
-        has_candidates = statement.storage.candidates is not None
-        return self.is_entry and has_candidates and not self.context.rules.offsets
-
-    def offset(self, statement: ir.Allocate) -> None:
-        offset, buffer = statement.storage.offset, statement.buffer
-        pool = statement.storage.pool
-        if not self.context.rules.offsets:
-            if offset is not None:
-                self.report(f"'{buffer.name}' has a {ir.POOL_OFFSET} before planning")
-            return
-        if pool is not None and not self.is_entry:
-            self.report(f"'{buffer.name}' is allocated in pool '{pool}' by a kernel; it must be a parameter")
-        is_planned = pool is not None and statement.storage.arena is None
-        if is_planned and (offset is None or offset < 0):
-            self.report(f"'{buffer.name}' in pool '{pool}' has no {ir.POOL_OFFSET}")
-        if not is_planned and offset is not None:
-            self.report(f"'{buffer.name}' has a {ir.POOL_OFFSET} without being planned in a pool")
-        if offset is not None and offset % buffer.alignment:
-            self.report(f"offset {offset} of '{buffer.name}' is not a multiple of {buffer.alignment}")
-
-    def request(self, statement: ir.Allocate) -> None:
-        """What is requested at run time names an arena of constant size, and is where the arena is."""
-        buffer, name = statement.buffer, statement.storage.arena
-        if name is None:
-            return
-        arena, what = self.allocated.get(name), f"'{buffer.name}' is requested from '{name}'"
-        if not self.is_entry:
-            self.report(f"{what} by a kernel; the entry requests what kernels need")
-        if arena is None or arena.buffer.name not in self.memories:
-            self.report(f"{what}, which is not allocated here")
-        elif arena.storage.arena is not None or not ir.has_constant_size(arena.buffer):
-            self.report(f"{what}, which is no arena of constant size")
-        elif self.context.rules.offsets and statement.scope != arena.scope:
-            self.report(f"{what}: scope '{statement.scope}' is not the arena's, '{arena.scope}'")
-
-    def border(self, statement: ir.Allocate) -> None:
-        border, name = statement.storage.border, statement.buffer.name
-        if border is None:
-            return
-        if not self.is_entry:
-            self.report(f"'{name}' is an input or output of the model, allocated by a kernel")
-            return
-        if statement not in self.function.body.statements:
-            self.report(
-                f"'{name}' is an input or output of the model, allocated within a loop, branch or block"
-            )
-        for parameter in self.function.buffer_parameters:
-            self.report(
-                f"'{name}' is an {border.value} of the model that the entry allocates, and "
-                f"'{parameter.buffer.name}' is a parameter: all inputs and outputs are the application's, or none is"
-            )
 
     def view(self, statement: ir.View) -> None:
         buffer = statement.buffer

@@ -110,41 +110,26 @@ class Context:
     rules: StageRules
     violations: list[Violation] = field(default_factory=list[Violation])
 
-    def report(
-        self,
-        function: ir.Function | ir.PrimFunc | None,
-        node: object,
-        text: str,
-        help_text: str | None = None,
-    ) -> None:
-        """Remembers a violation."""
-        self.violations.append(Violation(function, node, text, help_text))
+    def report(self, function: ir.Function | ir.PrimFunc | None, node: object, *faults: str) -> None:
+        """Remembers what is wrong with a node, a violation for each fault."""
+        self.violations.extend(Violation(function, node, fault) for fault in faults)
 
-    def scope_fault(self, scope: ir.Scope | None, device: str | None) -> str | None:
-        """What the target has against a scope on a device, or None."""
+    def scope_faults(self, scope: ir.Scope | None, device: str | None, what: str) -> Iterator[str]:
+        """What the target has against the scope that something has on a device, if anything."""
         if scope is None or self.target is None:
-            return None
+            return
         known = self.target.find_device(device) if device is not None else None
-        if known is not None and scope.rank.value not in {rank.value for rank in known.ranks}:
-            return f"rank '{scope.rank.value}' does not exist on device '{device}'"
         general = scope.rank is ir.Rank.GLOBAL and scope.tag in (ir.WORKSPACE_TAG, ir.STACK_TAG)
-        if scope.tag is None or general:
-            return None
-        tag = self.target.scope_tag(scope.tag)
-        if tag is not None and tag.lowering_pass is not None and self.rules.lowered_tags:
-            return f"scope '{scope}' was left over by pass '{tag.lowering_pass}'"
-        if tag is None and self.target.find_pool(scope.tag) is None and not self.rules.unknown_tags:
-            return f"scope '{scope}' names neither a pool nor a tag of target '{self.target.name}'"
-        return None
+        if known is not None and scope.rank.value not in {rank.value for rank in known.ranks}:
+            yield f"{what}: rank '{scope.rank.value}' does not exist on device '{device}'"
+        elif scope.tag is not None and not general:
+            tag = self.target.scope_tag(scope.tag)
+            if tag is not None and tag.lowering_pass is not None and self.rules.lowered_tags:
+                yield f"{what}: scope '{scope}' was left over by pass '{tag.lowering_pass}'"
+            if tag is None and self.target.find_pool(scope.tag) is None and not self.rules.unknown_tags:
+                yield f"{what}: scope '{scope}' names neither a pool nor a tag of target '{self.target.name}'"
 
-    def device_fault(self, device: str) -> str | None:
-        """What the target has against a device, or None."""
-        if self.target is None or self.target.find_device(device) is not None:
-            return None
-        return f"target '{self.target.name}' has no device '{device}'"
-
-    def candidate_faults(self, definition: ir.Allocate | ir.ConstantBuffer, what: str) -> Iterator[str]:
-        """What the target has against the candidate pools of a definition."""
-        for pool in definition.storage.candidates or ():
-            if self.target is not None and self.target.find_pool(pool) is None:
-                yield f"candidate pool '{pool}' of {what} does not exist in target '{self.target.name}'"
+    def device_faults(self, device: str | None) -> Iterator[str]:
+        """What the target has against a device, if anything."""
+        if device is not None and self.target is not None and self.target.find_device(device) is None:
+            yield f"target '{self.target.name}' has no device '{device}'"
