@@ -18,8 +18,8 @@ from bytewright.ops.arithmetic.multiplier import (
     Multiplier,
     activation_range,
     convolution_scale,
-    left_shift_fits,
     quantize_multiplier,
+    require_left_shift,
     round_half_away,
 )
 from bytewright.ops.arithmetic.numerics import Numerics, Rounding, convolution_rounding
@@ -153,11 +153,11 @@ def test_quantize_multiplier() -> None:
         quantize_multiplier(math.inf)
 
 
-def test_left_shift_fits() -> None:
-    assert left_shift_fits(Multiplier(1 << 30, 3), -(1 << 28), (1 << 28) - 1)
-    assert not left_shift_fits(Multiplier(1 << 30, 3), 0, 1 << 28)
-    assert not left_shift_fits(Multiplier(1 << 30, 3), -(1 << 28) - 1, 0)
-    assert left_shift_fits(Multiplier(1 << 30, -3), INT32_MIN, INT32_MAX)
+def test_require_left_shift() -> None:
+    require_left_shift(Multiplier(1 << 30, 3), (1 << 28) - 1, "ADD")
+    with pytest.raises(ValueError, match=r"ADD: .* overflows 32 bits"):
+        require_left_shift(Multiplier(1 << 30, 3), 1 << 28, "ADD")
+    require_left_shift(Multiplier(1 << 30, -3), INT32_MAX, "ADD")
 
 
 @given(st.integers(INT32_MIN, INT32_MAX), st.integers(0, INT32_MAX), st.integers(0, 31))

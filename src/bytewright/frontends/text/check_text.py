@@ -27,20 +27,15 @@ def check_text(parsed: ParsedModule, target: Target, file_name: str) -> Stage:
     """
     module = parsed.module
     stage = Stage.IMPORTED if module.functions else Stage.LOWERED
-    faults: list[tuple[object, str]] = [(module, text) for text in _faults_of_module(module)]
-    if not faults:
-        faults = [(violation.node, violation.text) for violation in find_violations(module, stage, target)]
-    if not faults and stage is Stage.LOWERED:
-        faults = _faults_of_ports(module)
-    if not faults:
-        return stage
-    if any(text.endswith(_PLANNED) for _, text in faults):
+    violations = [Violation(None, module, text) for text in _faults_of_module(module)]
+    if not violations:
+        violations = find_violations(module, stage, target)
+    if not violations and stage is Stage.LOWERED:
+        violations = [Violation(None, node, text) for node, text in _faults_of_ports(module)]
+    if any(violation.text.endswith(_PLANNED) for violation in violations):
         message = "the text has offsets in pools already, and planning is still to come"
         raise compile_error("BW113", message, help=_TOO_FAR, where=file_name)
-    refuse(
-        [Violation(None, node, text) for node, text in faults],
-        lambda violation: _place(parsed, violation.node, file_name),
-    )
+    refuse(violations, lambda violation: _place(parsed, violation.node, file_name))
     return stage
 
 

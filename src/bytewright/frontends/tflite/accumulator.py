@@ -23,11 +23,11 @@ from bytewright.ops.arithmetic.multiplier import (
     quantize_multiplier,
 )
 from bytewright.ops.arithmetic.numerics import Rounding, convolution_rounding
+from bytewright.ops.arithmetic.rescale import Int64
 from bytewright.ops.arithmetic.sums import sums_by_sign
 from bytewright.ops.elementwise import Clamp
 from bytewright.ops.rescale import Rescale, TflRealRescale
 
-Int64 = NDArray[np.int64]
 _MAX_F32 = float(np.finfo(np.float32).max)
 HEADROOM = 256
 """What the output's zero point may add to a scaled accumulator without leaving 32 bits."""

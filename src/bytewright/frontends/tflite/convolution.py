@@ -159,21 +159,10 @@ def _layer(
         bias_values = values.reshape(channels)
         if scales:
             _check_bias_scale(at, source, scales, bias)
-    return _Layer(
-        source=source,
-        weights=_weights_value(at, weights, array),
-        taps=taps,
-        bias=at.constant("bias", bias_values, bias_dtype),
-        bias_values=bias_values,
-        weight_scales=scales,
-    )
-
-
-def _weights_value(at: Conversion, weights: Operand, array: NDArray[Any]) -> str:
-    """The weights as a constant; layers that share a tensor in the graph's layout share the constant."""
-    if array.shape == weights.shape:
-        return at.value_of(weights, "weights")
-    return at.constant("weights", array, weights.dtype)
+    # Layers that share a tensor in the graph's layout share the constant.
+    is_shared = array.shape == weights.shape
+    value = at.value_of(weights, "weights") if is_shared else at.constant("weights", array, weights.dtype)
+    return _Layer(source, value, taps, at.constant("bias", bias_values, bias_dtype), bias_values, scales)
 
 
 def _check_bias_scale(at: Conversion, source: Operand, scales: Sequence[float], bias: Operand) -> None:

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Int64 = NDArray[np.int64]
+from bytewright.ops.arithmetic.rescale import Int64
+
 Staircase = Callable[[Int64], Int64]
 
 _MAXIMUM_SHIFT = 62

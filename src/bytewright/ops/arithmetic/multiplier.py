@@ -112,18 +112,12 @@ def convolution_scale(input_scale: float, weight_scale: float, output_scale: flo
     return single(input_scale) * single(weight_scale) / single(output_scale)
 
 
-def left_shift_fits(multiplier: Multiplier, accumulator_min: int, accumulator_max: int) -> bool:
-    """Whether no accumulator of the range overflows 32 bits in the left shift of DOUBLE_ROUND.
-
-    Where one does, the references' behaviour is undefined, and a compiler must refuse.
-    """
-    shift = multiplier.left_shift
-    return accumulator_min << shift >= INT32_MIN and accumulator_max << shift <= INT32_MAX
-
-
 def require_left_shift(multiplier: Multiplier, magnitude: int, operator: str) -> None:
-    """Raise UnsupportedQuantizationError unless values up to `magnitude` survive the left shift in 32 bits."""
-    if not left_shift_fits(multiplier, -magnitude, magnitude):
+    """Raise UnsupportedQuantizationError unless values up to `magnitude` survive DOUBLE_ROUND's left shift in 32 bits.
+
+    Where one does not, the references' behaviour is undefined, and a compiler must refuse.
+    """
+    if magnitude << multiplier.left_shift > INT32_MAX:
         raise UnsupportedQuantizationError(
             f"{operator}: the output's scale is too small for the input's; the rescale overflows 32 bits"
         )

@@ -36,7 +36,7 @@ def double_round(
     """DOUBLE_ROUND: shift left, high multiply (ties up), shift right (ties away from zero).
 
     CONV_2D, DEPTHWISE_CONV_2D and nearly every other int8 operator of both sets; FULLY_CONNECTED of `tflm`.
-    The caller has shown that the left shift stays within 32 bits (`multiplier.left_shift_fits`).
+    The caller has shown that the left shift stays within 32 bits (`multiplier.require_left_shift`).
     """
     shifted = np.asarray(accumulator, np.int64) << np.asarray(left_shift, np.int64)
     return rounding_shift_right(high_multiply(shifted, multiplier), right_shift)

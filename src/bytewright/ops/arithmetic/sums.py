@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-Int64 = NDArray[np.int64]
+from bytewright.ops.arithmetic.rescale import Int64
 
 
 def sums_by_sign(weights: NDArray[np.generic]) -> tuple[Int64, Int64]:
