@@ -13,8 +13,7 @@ from bytewright.ops.data import Concat, Pad, Slice, Transpose
 
 def convert_pad(at: Conversion) -> None:
     """PAD with real zero, PADV2 with a given value."""
-    has_value = at.operator.kind == "PADV2"
-    at.require_counts((3,) if has_value else (2,))
+    at.require_counts((3,) if at.operator.kind == "PADV2" else (2,))
     source = at.activation_operand(0, "input")
     at.require_same_dtype(source)
     widths = at.integers_operand(1, "paddings")
@@ -22,19 +21,15 @@ def convert_pad(at: Conversion) -> None:
     form = at.operand(1, "paddings").shape
     at.require(form == (rank, 2), f"paddings of shape {list(form)} for {rank} axes")
     at.require(min(widths, default=0) >= 0, f"paddings {list(widths)} are negative")
-    value = _padding_value(at, source) if has_value else _neutral_value(at, source)
-    operation = Pad(widths[0::2], widths[1::2], value)
+    operation = Pad(widths[0::2], widths[1::2], _padding_value(at, source))
     name = at.value_of(source)
     at.define(name if not any(widths) else at.emit(operation, (name,), "padded"))
 
 
-def _neutral_value(at: Conversion, source: Operand) -> int | float:
-    """What PAD fills with: real zero."""
-    return 0.0 if source.is_float else at.affine(at.output_tensor()).zero_point
-
-
 def _padding_value(at: Conversion, source: Operand) -> int | float:
-    """What PADV2 fills with: its third operand, quantised as the output is."""
+    """What PAD fills with, real zero, and PADV2, its third operand, quantised as the output is."""
+    if at.operator.kind == "PAD":
+        return 0.0 if source.is_float else at.affine(at.output_tensor()).zero_point
     operand, array = at.constant_operand(2, "padding value")
     at.require(array.size == 1, f"{array.size} padding values, one is needed")
     at.require(operand.dtype is source.dtype, f"the padding value is {operand.tensor.element_type}")
