@@ -16,7 +16,7 @@ from typing import cast
 
 from bytewright.record.plan_file import PLAN_FILE, SCHEMA, hash_document, hash_files, parse_document
 
-_DIGEST = re.compile(r"[0-9a-f]{64}\Z")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,8 @@ def read_file_list(directory: Path) -> FileList | None:
     if document.get("schema") != SCHEMA or not isinstance(plan_hash, str) or not isinstance(digests, dict):
         return None
     listed = cast("dict[str, object]", digests)
-    if not all(is_inside(name) and _is_digest(digest) for name, digest in listed.items()):
+    are_digests = all(isinstance(digest, str) and _DIGEST.fullmatch(digest) for digest in listed.values())
+    if not are_digests or not all(map(is_inside, listed)):
         return None
     files = cast("dict[str, str]", listed)
     seals = (plan_hash, document.get("files_hash"))
@@ -105,7 +106,3 @@ def _is_regular(path: Path) -> bool:
         return stat.S_ISREG(path.lstat().st_mode)
     except (OSError, ValueError):
         return False
-
-
-def _is_digest(value: object) -> bool:
-    return isinstance(value, str) and _DIGEST.match(value) is not None

@@ -1,6 +1,7 @@
 """`bytewright check`: a bundle is proved again."""
 
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from bytewright.inspect.check import check_bundle
 from bytewright.inspect.check_elf import ImageVerdict, check_elf
 from bytewright.inspect.check_stack import StackProof, check_stack
 from bytewright.record.plan import Plan
+from bytewright.report.document import members
 
 
 @click.command(short_help="Prove a bundle again.")
@@ -46,15 +48,8 @@ def check(
     proof = prove_stack(directory, plan, tuple(shlex.split(cflags))) if with_stack else None
     image = check_elf(directory, plan, elf, _array_names(symbols)) if elf is not None else None
     if as_json:
-        document: dict[str, Any] = {
-            "model": plan.model,
-            "verified": True,
-            "plan_hash": plan.plan_hash,
-            "num_buffers": verdict.num_buffers,
-            "num_steps": verdict.num_steps,
-            "num_files": verdict.num_files,
-            "parameter_bytes": verdict.parameter_bytes,
-        }
+        document: dict[str, Any] = {"model": plan.model, "verified": True, "plan_hash": plan.plan_hash}
+        document |= members(verdict, "num_buffers", "num_steps", "num_files", "parameter_bytes")
         if proof is not None:
             document["stack"] = _stack_document(proof)
         if image is not None:
@@ -97,7 +92,7 @@ def _image_document(image: ImageVerdict) -> dict[str, Any]:
             for array in image.arrays
         ],
         "parameter_bytes": image.parameter_bytes,
-        "reserved": [{"name": r.name, "first": r.first, "end": r.end} for r in image.reserved],
+        "reserved": [asdict(addresses) for addresses in image.reserved],
         "separate": list(image.separate),
     }
 

@@ -1,6 +1,5 @@
 """`bytewright compile`: a model becomes a bundle."""
 
-from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -55,7 +54,7 @@ def compile_command(
     if as_json and to_stdout:
         raise click.UsageError("--json is for a program to read: give --print-after a file, PASS=FILE.bw")
     printer = Printer(prints, kept=(model, options.compiling.constants or model.with_suffix(".npz")))
-    with shown_progress(f"compiling {model.name}") as progress, printer if prints else nullcontext():
+    with shown_progress(f"compiling {model.name}") as progress, printer:
         compiled = compile_model(
             model,
             options.target(),

@@ -60,7 +60,3 @@ _register()
 def main() -> None:
     """The console script; ends the process."""
     bytewright(prog_name="bytewright")
-
-
-if __name__ == "__main__":
-    main()

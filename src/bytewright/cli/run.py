@@ -17,6 +17,7 @@ from bytewright.cli.progress import shown_progress
 from bytewright.cli.write_files import write_files
 from bytewright.diagnostics import compile_error
 from bytewright.input_file import read_input
+from bytewright.report.document import members
 
 if TYPE_CHECKING:
     from bytewright.execute.description import Bundle
@@ -178,14 +179,10 @@ def _npy(array: Array) -> bytes:
 
 
 def _document(result: RunResult, bundle: Bundle) -> dict[str, Any]:
+    figures = ("target", "on", "instructions", "microseconds", "workspace_bytes", "stack_bytes")
     return {
         "outputs": [_plain(output.tolist()) for output in result.outputs],
-        "target": result.target,
-        "on": result.on,
-        "instructions": result.instructions,
-        "microseconds": result.microseconds,
-        "workspace_bytes": result.workspace_bytes,
-        "stack_bytes": result.stack_bytes,
+        **members(result, *figures),
         "ram_bytes": _ram_bytes(result, bundle),
     }
 

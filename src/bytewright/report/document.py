@@ -13,14 +13,15 @@ from bytewright.target.model import Role
 def report_document(plan: Plan) -> dict[str, Any]:
     """Figures of the whole, pools with their use by step, stacks, buffers largest first, and steps."""
     figures = ("ram_bytes", "workspace_bytes", "stack_bytes", "parameter_bytes", "ram_parameter_bytes")
+    buffer_facts = ("name", "role", "size_bytes", "place", "first_step", "last_step")
     return {
-        **{name: getattr(plan, name) for name in ("model", "target", "numerics")},
+        **members(plan, "model", "target", "numerics"),
         "symbols": [encode(symbol) for symbol in plan.symbols],
-        **{name: getattr(plan, name) for name in ("plan_hash", *figures)},
+        **members(plan, "plan_hash", *figures),
         "pools": [_pool(plan, name) for name in plan.pools],
         "memories": [{**asdict(use), "free_bytes": use.free_bytes} for use in use_by_memory(plan)],
         "stack": {context: encode(stack) for context, stack in plan.stack.items()},
-        "buffers": [buffer_document(buffer) for buffer in largest_first(plan)],
+        "buffers": [facts(buffer, *buffer_facts) for buffer in largest_first(plan)],
         "steps": [facts(step, "index", "kernel", "device", "operators") for step in plan.steps],
     }
 
@@ -30,15 +31,15 @@ def largest_first(plan: Plan) -> list[PlannedBuffer]:
     return sorted(plan.buffers.values(), key=lambda buffer: (-buffer.size_bytes, buffer.name))
 
 
-def buffer_document(buffer: PlannedBuffer) -> dict[str, Any]:
-    """One buffer."""
-    return facts(buffer, "name", "role", "size_bytes", "place", "first_step", "last_step")
+def members(record: object, *names: str) -> dict[str, Any]:
+    """Some of the members of a record, texts and numbers."""
+    return {name: getattr(record, name) for name in names}
 
 
 def facts(record: object, *names: str) -> dict[str, Any]:
     """Some of the members that plan.json has of a record."""
-    members = encode(record)
-    return {name: members[name] for name in names}
+    document = encode(record)
+    return {name: document[name] for name in names}
 
 
 def _pool(plan: Plan, name: str) -> dict[str, Any]:
@@ -49,10 +50,5 @@ def _pool(plan: Plan, name: str) -> dict[str, Any]:
     if pool.role is Role.PARAMETERS:
         document |= {"load": pool.load, "load_memory": pool.load_memory}
     if pool.role is Role.WORKSPACE:
-        use = use_over_time(plan, pool)
-        document |= {
-            "live_bytes": list(use.live_bytes),
-            "peak_bytes": use.peak_bytes,
-            "peak_steps": list(use.peak_steps),
-        }
+        document |= facts(use_over_time(plan, pool), "live_bytes", "peak_bytes", "peak_steps")
     return document
