@@ -47,7 +47,7 @@ def _by_taps(convolution: Convolution, pixel: Pixel) -> AbstractContextManager[t
 
 @contextmanager
 def _by_rows(convolution: Convolution, pixel: Pixel) -> Generator[tuple[ir.Expr, ir.Expr], None, None]:
-    """Elements under the window, row by row, columns and channels as one axis; outside the input, the zero point."""
+    """Elements under the window, row by row, columns (not dilated) and channels as one axis; outside, zero points."""
     body, window, depth = convolution.template.body, convolution.window, convolution.in_channels
     n, y, x = pixel
     columns = window.columns

@@ -53,8 +53,8 @@ def _multiply_pairs(convolution: Convolution, pixel: Pixel, patch: ir.Buffer) ->
         total = body.scalar("acc", I32, bias.initial(channel))
         with body.for_("k", 0, packed.shape[0] // 2) as pair:
             first, second = (
-                ir.cast(load(patch, k), I32) * ir.cast(load(weights, k, channel), I32)
-                for k in (pair * 2, pair * 2 + 1)
+                body.let(name, ir.cast(load(patch, k), I32) * ir.cast(load(weights, k, channel), I32))
+                for name, k in (("first", pair * 2), ("second", pair * 2 + 1))
             )
             body.add_to(total, (), ir.cast(ir.cast(first + second, I16), I32))
         convolution.template.epilogue.store((*pixel, channel), bias.finished(load(total), channel))

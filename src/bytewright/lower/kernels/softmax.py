@@ -153,7 +153,8 @@ def _reciprocal(body: BodyBuilder, total: ir.Expr) -> tuple[ir.Expr, ir.Expr]:
     body.note("its reciprocal, by Newton's method")
     with body.for_("step", 0, 3):
         error = body.let("error", 2**29 - MULTIPLY_Q31(half, load(estimate)))
-        body.add_to(estimate, (), _saturated(MULTIPLY_Q31(load(estimate), error) * 4))
+        correction = body.let("correction", MULTIPLY_Q31(load(estimate), error) * 4)
+        body.add_to(estimate, (), _saturated(correction))
     return body.let("reciprocal", _saturated(load(estimate) * 2)), body.let("bits", load(shift))
 
 
