@@ -13,6 +13,7 @@ from bytewright.cli.main import bytewright as command
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_bundle
 from bytewright.inspect.check import check_bundle
+from support.ir_program import assert_c_is_the_module
 from support.ir_text import small_result, write_small
 
 X = np.array([-128, -5, -1, 0, 1, 6, 100, 127], np.int8)
@@ -110,3 +111,29 @@ def test_borders_and_requests_that_cannot_be(tmp_path: Path, body: str, paramete
     with pytest.raises(bytewright.CompileError) as caught:
         bytewright.compile(border_text(tmp_path, body, parameters))
     assert expected in str(caught.value)
+
+
+MOVING = """
+module m
+input %x : tensor<4xi32>
+output %y : tensor<4x8xi32>
+kernel m_k(x : buffer<4xi32> r, y : buffer<4x8xi32> w) on cpu {
+  allocate at : buffer<i32, "local">
+  for row : i32 in 0 .. 4 { for j : i32 in 0 .. 8 { y[row, j] = 0 } }
+  at[] = min(max(x[0], 0), 1)
+  for i : i32 in 0 .. 2 {
+    y[i, at[]] = 1
+    y[i, at[] + 1] = 2
+    y[select(x[i] > 0, at[], 0) + i, 6] = 3
+    at[] = min(at[] + 1, 2)
+    y[i, at[]] = 4
+    y[i, at[] + 1] = 5
+    y[select(x[i] > 0, at[], 0) + i, 7] = 6
+  }
+}
+entry main(x : buffer<4xi32> r, y : buffer<4x8xi32> w) on cpu { call_extern m_k(&x, &y) }
+"""
+
+
+def test_elements_lie_where_memory_says_at_the_time(tmp_path: Path):
+    assert_c_is_the_module(MOVING, tmp_path, [np.array([0, 1, 0, 0], np.int32)])

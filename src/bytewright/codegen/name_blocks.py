@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from bytewright import ir
 from bytewright.c_names import unique_name
-from bytewright.codegen.name_values import certain_loads
+from bytewright.codegen.name_values import certain_loads, depends_on_memory
 from bytewright.ir.rewrite import Rewriting, rewrite_statement, with_blocks
 
 Indices = tuple[ir.Expr, ...]
@@ -76,13 +76,20 @@ def _with_pointers(sequence: ir.Seq, used: set[str]) -> ir.Seq:
 
 
 def _elements(statement: ir.Statement) -> list[tuple[ir.Buffer, Indices]]:
-    """Elements of buffers of several axes that a statement reads and writes in any case, if it is no block or view."""
+    """Elements of buffers of several axes that a statement reads and writes in any case, if it is no block or view.
+
+    Of those at indices from memory nothing is said: another statement may have changed them before the next use.
+    """
     if not isinstance(statement, ir.Store | ir.Let):
         return []
     found = [(load.buffer, load.indices) for load in certain_loads(statement.value)]
     if isinstance(statement, ir.Store):
         found.append((statement.buffer, statement.indices))
-    return [(buffer, indices) for buffer, indices in found if len(indices) > 1 and _is_flat(buffer)]
+    return [
+        (buffer, indices)
+        for buffer, indices in found
+        if len(indices) > 1 and _is_flat(buffer) and not any(map(depends_on_memory, indices))
+    ]
 
 
 def _from_first(indices: Indices) -> tuple[Indices, int]:

@@ -95,7 +95,7 @@ def _parts(buffer: ir.Buffer, indices: Indices) -> tuple[ir.Expr | None, ir.Expr
     while isinstance(position, ir.Binary) and position.operator is ir.BinaryOperator.ADD:
         position, rest = position.left, position.right + rest
     match position:
-        case ir.Binary(ir.BinaryOperator.MUL, ir.Binary(), ir.Const()) if not any(certain_loads(position)):
+        case ir.Binary(ir.BinaryOperator.MUL, ir.Binary(), ir.Const()) if not depends_on_memory(position):
             return position, rest
         case _:
             return None, whole
@@ -144,6 +144,11 @@ def _accesses(sequence: ir.Seq, times: int) -> Iterator[tuple[ir.Buffer, Indices
                 yield from ((region.buffer, region.indices, times) for region in regions(statement))
             case _:
                 pass
+
+
+def depends_on_memory(expression: ir.Expr) -> bool:
+    """Whether the value may be another one at another time, without another definition of its variables."""
+    return any(isinstance(node, ir.Load) for node in walk_expression(expression))
 
 
 def certain_loads(expression: ir.Expr) -> Iterator[ir.Load]:

@@ -123,3 +123,14 @@ def test_what_is_not_stored_side_by_side_has_no_pointer() -> None:
     later = "for k : i32 in 0 .. 4 { y[k, 0, 1] = k\ny[k, 0, 2] = k }"
     fixed = "y[0, 0, 0] = 1\ny[0, 0, 1] = 2"
     assert "block" not in text_of(f"{apart}\n{later}\n{fixed}")
+
+
+def test_what_lies_where_memory_says_has_neither_pointer_nor_position() -> None:
+    """Between two uses another statement may say otherwise."""
+    stores = 'allocate at : buffer<i32, "local"> at[] = 0\n' + "".join(
+        f"y[i, 0, at[]] = {k}\ny[i, 0, at[] + 1] = i\ny[select(i < 2, i, at[]) + i, 0, {k}] = i\nat[] = at[] + 2\n"
+        for k in range(2)
+    )
+    text = text_of(f"for i : i32 in 0 .. 4 {{ {stores} }}")
+    assert "block" not in text
+    assert text.count("? i : at") == 2
