@@ -169,7 +169,7 @@ def worst_arrays(function: ir.PrimFunc, moved: Collection[str] = ()) -> tuple[ir
 def _worst_arrays(statement: ir.Statement, moved: Collection[str]) -> tuple[int, tuple[ir.Allocate, ...]]:
     """Those of a sequence together, those of separate blocks in turn; with the bytes that count."""
     if isinstance(statement, ir.Allocate):
-        if not _is_array_on_stack(statement):
+        if not statement.buffer.shape or not ir.is_on_stack(statement.scope):
             return 0, ()
         return 0 if statement.buffer.name in moved else ir.size_bytes(statement.buffer), (statement,)
     inside = [_worst_of_sequence(block, moved) for block in blocks(statement)]
@@ -181,7 +181,3 @@ def _worst_of_sequence(sequence: ir.Seq, moved: Collection[str]) -> tuple[int, t
     nested = [_worst_arrays(s, moved) for s in sequence.statements if not isinstance(s, ir.Allocate)]
     together = [*own, max(nested, key=lambda worst: worst[0], default=(0, ()))]
     return sum(num for num, _ in together), tuple(array for _, arrays in together for array in arrays)
-
-
-def _is_array_on_stack(allocation: ir.Allocate) -> bool:
-    return bool(allocation.buffer.shape) and ir.is_on_stack(allocation.scope)

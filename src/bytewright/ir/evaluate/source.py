@@ -417,13 +417,10 @@ class _Translator:
             return f"({text} != 0)"
         if source is ir.DType.BOOL:
             text, source = f"int({text})", ir.DType.I32
-        match target:
-            case ir.DType.F32:
-                return f"rt_f32_of_i64({text})" if source is ir.DType.I64 else f"rt_f32({text})"
-            case ir.DType.F64:
-                return f"float({text})"
-            case _:
-                pass
+        if target is ir.DType.F32:
+            return f"rt_f32_of_i64({text})" if source is ir.DType.I64 else f"rt_f32({text})"
+        if target is ir.DType.F64:
+            return f"float({text})"
         low, high = target.bounds
         if not source.is_integer:
             return f"rt_truncate({text}, {low}, {high}, {self.place(target.value)})"

@@ -348,9 +348,7 @@ def _read_parameter(reader: Reader, names: Defined) -> ir.Parameter:
     return reader.mark(start, ir.BufferParameter(buffer, access, role, scope))
 
 
-def _format_external(external: ir.External | None) -> str:
-    if external is None:
-        return ""
+def _format_external(external: ir.External) -> str:
     stack = "" if external.stack_bytes is None else f" stack={external.stack_bytes}"
     return f"{stack}{' status' if external.returns_status else ''}"
 
@@ -378,10 +376,10 @@ def print_primfunc(
         constants: The scopes of those that it may name.
     """
     remarks = notes or {}
+    external = ""
     if function.external is not None:
-        word = "extern"
+        word, external = "extern", _format_external(function.external)
     pairs = "".join(f" noalias({prim_name(a)}, {prim_name(b)})" for a, b in function.noalias)
-    external = _format_external(function.external)
     tail = f") on {prim_name(function.device)}{external}{pairs}{where_suffix(function.where)} {{"
     head = f"{word} {prim_name(function.name)}("
     if not function.parameters:

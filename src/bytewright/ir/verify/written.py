@@ -23,7 +23,7 @@ from bytewright.ir.analyses.arguments import buffer_arguments, scalar_arguments
 from bytewright.ir.symbols import symbols_of
 from bytewright.ir.verify.touched import UNKNOWN, Elements, Touch, choice_of
 from bytewright.ir.verify.violation import INVALID, UNWRITTEN, Violation
-from bytewright.ir.walk import calls, expressions, walk_expression
+from bytewright.ir.walk import calls, evaluated, expressions, walk_expression
 
 MAX_ELEMENTS = 1 << 26  # of larger buffers elements are not told apart
 MAX_TURN_ELEMENTS = 1 << 26  # that are looked at, in all, where turns are looked at one by one
@@ -455,9 +455,7 @@ class _Function:
             for expression in expressions(statement)
             for load, is_certain in self.elements.loads(expression, ranges)
         )
-        if not any(
-            choice_of(node) for expression in expressions(statement) for node in walk_expression(expression)
-        ):
+        if not any(map(choice_of, evaluated(statement))):
             self.always[id(statement)] = found
         return found
 
