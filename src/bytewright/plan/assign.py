@@ -256,7 +256,7 @@ class _Assign:
             highest = max(highest, loads[t])
         self.chosen[index] = choice
         if self.relaxation is not None:
-            self.relaxation.decide(index, sections)
+            self.relaxation.set_open(index, sections, False)
         self.highest[pool] = highest
         if highest > self.flat.capacity[pool]:
             self._take_back(undo)
@@ -267,7 +267,7 @@ class _Assign:
         index, pool, loads, self.highest = undo
         self.assigned[pool].discard(index)
         if self.relaxation is not None:
-            self.relaxation.reopen(index, self.sections_of_buffer[index])
+            self.relaxation.set_open(index, self.sections_of_buffer[index], True)
         for t, load in zip(self.sections_of_buffer[index], loads, strict=True):
             self.load[pool][t] = load
 

@@ -40,15 +40,8 @@ class Relaxation:
         rank = {index: position for position, (index, _) in enumerate(steps)}
         return [[steps[k] for k in sorted(rank[i] for i in alive if i in rank)] for alive in sections]
 
-    def decide(self, index: int, sections: Sequence[int]) -> None:
-        """A buffer has got a pool."""
-        self._set_open(index, sections, False)
-
-    def reopen(self, index: int, sections: Sequence[int]) -> None:
-        """It has none any more."""
-        self._set_open(index, sections, True)
-
-    def _set_open(self, index: int, sections: Sequence[int], is_open: bool) -> None:
+    def set_open(self, index: int, sections: Sequence[int], is_open: bool) -> None:
+        """A buffer has got a pool, or has none any more."""
         self.is_open[index] = is_open
         num_bytes = self.flat.size_bytes[index] if is_open else -self.flat.size_bytes[index]
         for level, open_bytes in zip(self.levels, self.open_bytes, strict=True):

@@ -34,8 +34,7 @@ class _Cell:
     path: Path
     line: int
     column: int
-    name: str
-    text: str
+    text: str = ""
 
     def error(self, what: str) -> Diagnostic:
         return Diagnostic("BW602", what, where=f"{self.path}:{self.line}, column {self.column}")
@@ -93,14 +92,14 @@ def _read_header(path: Path, line: tuple[int, list[str]]) -> tuple[str, ...]:
     columns = tuple(name.strip() for name in names)
     diagnostics: list[Diagnostic] = []
     for position, name in enumerate(columns):
-        cell = _Cell(path, number, position + 1, name, name)
+        cell = _Cell(path, number, position + 1, name)
         if name not in REQUIRED and name not in OPTIONAL:
             diagnostics.append(cell.error(f"there is no column '{name}' in a buffers file"))
         elif name in columns[:position]:
             diagnostics.append(cell.error(f"column '{name}' appears twice"))
     for name in REQUIRED:
         if name not in columns:
-            behind = _Cell(path, number, len(columns) + 1, name, "")
+            behind = _Cell(path, number, len(columns) + 1)
             diagnostics.append(behind.error(f"column '{name}' is missing"))
     if diagnostics:
         *shown, last = first_of(diagnostics)
@@ -117,12 +116,11 @@ def _faults_of_rows(
         diagnostics: list[Diagnostic] = []
         if len(row) != len(columns):
             text = f"the line has {len(row)} values, the first line names {len(columns)} columns"
-            column = min(len(row), len(columns)) + 1
-            yield Diagnostic("BW602", text, where=f"{path}:{number}, column {column}")
+            yield _Cell(path, number, min(len(row), len(columns)) + 1).error(text)
             continue
         cells = {
-            name: _Cell(path, number, position + 1, name, row[position].strip())
-            for position, name in enumerate(columns)
+            name: _Cell(path, number, position, text.strip())
+            for position, (name, text) in enumerate(zip(columns, row, strict=True), 1)
         }
         identity = cells["id"]
         if not identity.text:

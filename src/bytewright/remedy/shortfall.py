@@ -4,9 +4,10 @@ Buffers that may be in no other pools need, at each tick, the sum of those that 
 only alignment or the order of lifetimes keeps a plan from existing, there is no shortfall to speak of.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import accumulate, combinations
 
 from bytewright.plan.problem import Buffer, Pool, Problem
 
@@ -55,14 +56,11 @@ def _choices(pools: Sequence[Pool]) -> Iterator[tuple[Pool, ...]]:
 
 def _peak(buffers: Sequence[Buffer]) -> tuple[int, int]:
     """The most bytes that are alive at one tick, and the first such tick."""
-    changes: dict[int, int] = {}
+    changes: Counter[int] = Counter()
     for buffer in buffers:
         for lower, upper in buffer.lifetimes:
-            changes[lower] = changes.get(lower, 0) + buffer.size_bytes
-            changes[upper] = changes.get(upper, 0) - buffer.size_bytes
-    alive = most = at = 0
-    for tick in sorted(changes):
-        alive += changes[tick]
-        if alive > most:
-            most, at = alive, tick
-    return most, at
+            changes[lower] += buffer.size_bytes
+            changes[upper] -= buffer.size_bytes
+    ticks = sorted(changes)
+    alive_bytes = accumulate(changes[tick] for tick in ticks)
+    return max(zip(alive_bytes, ticks, strict=True), key=lambda pair: pair[0], default=(0, 0))

@@ -9,6 +9,7 @@ from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedBuffer, P
 from bytewright.report.document import facts
 from bytewright.report.memory import coexist, live_at_ticks
 from bytewright.report.tables import place_text, steps_text
+from bytewright.target.mistake import did_you_mean
 from bytewright.target.model import Role
 
 _MOST_SUGGESTIONS = 3
@@ -58,12 +59,11 @@ def _unknown(plan: Plan, name: str) -> Diagnostic:
     names = list(plan.buffers)
     part_of = [candidate for candidate in names if name and name in candidate]
     close = list(dict.fromkeys([*difflib.get_close_matches(name, names, n=3), *part_of]))[:_MOST_SUGGESTIONS]
-    suggestion = f"did you mean {' or '.join(repr(match) for match in close)}?" if close else None
     return Diagnostic(
         "BW204",
         f"model '{plan.model}' has no buffer {name!r}",
         notes=() if close else (f"it has {len(names)} buffers, such as {', '.join(map(repr, names[:3]))}",),
-        help=suggestion or "`bytewright report DIR --json` lists all buffers",
+        help=did_you_mean(close) or "`bytewright report DIR --json` lists all buffers",
     )
 
 

@@ -18,6 +18,8 @@ from bytewright.target.isa.find import find_isa, isa_help, isa_note
 from bytewright.target.isa.isa import Isa
 from bytewright.target.mistake import Mistake, closest, closest_names, in_target_file, listing, shown
 from bytewright.target.model import (
+    DEFAULT_ALIGNMENT,
+    DEFAULT_LOCAL_SIZE_BYTES,
     DEFAULT_PROVIDER,
     UNLIMITED,
     Device,
@@ -34,19 +36,16 @@ from bytewright.target.model import (
     Target,
     Unlimited,
 )
-from bytewright.target.reader import NAME_PATTERN, SYMBOL_PATTERN, TomlTable
+from bytewright.target.reader import SYMBOL_PATTERN, TomlTable
 from bytewright.target.source import Path, Source, parse_source, refuse_vast_integers
 from bytewright.target.text_file import read_text
 
 KNOWN_TAGS = ("micro",)
 MOST_SHOWN = 20  # mistakes of one file
-DEFAULT_ALIGNMENT = 16
-DEFAULT_LOCAL_SIZE_BYTES = 128
 DEFAULT_HOST_ALLOCA_SIZE_BYTES = 1024
 
 _TARGET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*", re.ASCII)
 _SECTION = re.compile(r"[A-Za-z_.][A-Za-z0-9_.$-]*", re.ASCII)  # goes into C text between quotation marks
-_A_NAME = "a name: a letter, then letters, digits, '_' and '-'"
 _A_SECTION = "a linker section: letters, digits, '_', '.', '$' and '-'"
 
 
@@ -105,7 +104,7 @@ def _read_target(top: TomlTable, problems: list[Mistake]) -> tuple[Target, list[
                 pools.append((pool, table.path))
     scope_tags = tuple(_read_scope_tag(name, table) for name, table in top.named_tables("scope-tag").items())
     first_with_stack = next((device.name for device in devices if device.runs_c), "")
-    default_device = top.text("default-device", first_with_stack, NAME_PATTERN, _A_NAME)
+    default_device = top.name("default-device", first_with_stack)
     isa = next((device.isa for device in devices if device.name == default_device and device.isa.name), None)
     external_stacks = _read_external_stacks(top.subtable("stack"), isa)
     top.finish()
@@ -208,8 +207,7 @@ def _read_reach(table: TomlTable) -> tuple[Reach, ...]:
             reach.append(Reach(value))
         elif entry := table.inner_table(value, ("reach",), "'reach' must hold memory names or tables"):
             entry.require("memory")
-            memory = entry.text("memory", "", NAME_PATTERN, _A_NAME)
-            reach.append(Reach(memory, entry.address("base")))
+            reach.append(Reach(entry.name("memory"), entry.address("base")))
             entry.finish()
             table.has_failed |= entry.has_failed
     return tuple(reach)
@@ -243,7 +241,7 @@ def _read_context(name: str, table: TomlTable, default: ExecutionContext) -> Exe
     limit = table.limit("max-stack-size", UNLIMITED if inherited is None else inherited)
     return ExecutionContext(
         name=name,
-        memory=table.text("stack", default.memory, NAME_PATTERN, _A_NAME),
+        memory=table.name("stack", default.memory),
         max_stack_size_bytes=None if isinstance(limit, Unlimited) or limit == 0 else limit,
         stack_reserve_bytes=table.size("stack-reserve", default.stack_reserve_bytes, zero_allowed=True),
     )
@@ -276,8 +274,8 @@ def _read_pool(role: Role, table: TomlTable) -> Pool:
     if alignment & (alignment - 1):
         table.fail("alignment", f"'alignment' must be a power of two, not {alignment}")
     pool = Pool(
-        name=table.text("name", "unnamed", NAME_PATTERN, _A_NAME),
-        memory=table.text("memory", "", NAME_PATTERN, _A_NAME),
+        name=table.name("name", "unnamed"),
+        memory=table.name("memory"),
         role=role,
         size_bytes=size_bytes,
         alignment=alignment,
@@ -287,7 +285,7 @@ def _read_pool(role: Role, table: TomlTable) -> Pool:
         section=_read_section(table),
     )
     if role is Role.PARAMETERS:
-        load_memory = table.text("from", "", NAME_PATTERN, _A_NAME) or None
+        load_memory = table.name("from") or None
         pool = replace(pool, load=table.choice("load", Loader.LINKER), load_memory=load_memory)
     if table.has("devices") and not pool.devices and not table.has_failed:
         table.fail(

@@ -7,7 +7,7 @@ the caller turns the path into a file and line, or into the option that put the 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -49,8 +49,12 @@ def closest_names(name: str, existing: Iterable[str]) -> list[str]:
 
 def closest(name: str, existing: Iterable[str]) -> str | None:
     """A help line with the names that look most like a mistyped one, if any do."""
-    matches = closest_names(name, existing)
-    return f"did you mean {' or '.join(repr(match) for match in matches)}?" if matches else None
+    return did_you_mean(closest_names(name, existing))
+
+
+def did_you_mean(names: Sequence[str]) -> str | None:
+    """A help line with what may have been meant, if anything."""
+    return f"did you mean {' or '.join(map(repr, names))}?" if names else None
 
 
 def in_target_file(*lines: str) -> str:

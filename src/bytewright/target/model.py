@@ -68,6 +68,8 @@ class Unlimited(Enum):
 
 UNLIMITED: Final = Unlimited.UNLIMITED
 
+DEFAULT_ALIGNMENT = 16
+DEFAULT_LOCAL_SIZE_BYTES = 128
 DEFAULT_PROVIDER: Final[dict[Role, Provider]] = {
     Role.WORKSPACE: Provider.CALLER,
     Role.PARAMETERS: Provider.GENERATED,
@@ -181,7 +183,7 @@ class Device:
     reach: tuple[Reach, ...]
     contexts: tuple[ExecutionContext, ...] = ()
     max_stack_alloca_size_bytes: int | Unlimited = 0
-    max_local_size_bytes: int = 128
+    max_local_size_bytes: int = DEFAULT_LOCAL_SIZE_BYTES
     use_backend_alloc_workspace: bool = False
     stack_allowance_per_call_bytes: int = 256
     ranks: tuple[Rank, ...] = (Rank.GLOBAL, Rank.LOCAL)
@@ -238,7 +240,7 @@ class Pool:
     memory: str
     role: Role
     size_bytes: int | None
-    alignment: int = 16
+    alignment: int = DEFAULT_ALIGNMENT
     provider: Provider = Provider.CALLER
     devices: tuple[str, ...] = ()
     takes_remainder: bool = False

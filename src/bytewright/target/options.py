@@ -27,7 +27,7 @@ from bytewright.target.model import (
     Target,
     Unlimited,
 )
-from bytewright.target.reader import NAME_PATTERN
+from bytewright.target.reader import NAME_FORM, NAME_PATTERN
 from bytewright.target.size import SizeError, format_size, parse_size
 from bytewright.target.source import Path, format_path
 
@@ -91,10 +91,9 @@ def parse_resize_option(text: str) -> ResizeOption:
 def parse_provider_option(text: str) -> ProviderOption:
     """Parses the value of `--provider`: `POOL=caller` or `POOL=generated`."""
     pool, provider = _split_assignment(text, "POOL=caller or POOL=generated")
-    for member in Provider:
-        if member.value == provider:
-            return ProviderOption(pool, member)
-    raise OptionSyntaxError(f"{text!r}: a provider is 'caller' or 'generated', not {provider!r}")
+    if provider not in [member.value for member in Provider]:
+        raise OptionSyntaxError(f"{text!r}: a provider is 'caller' or 'generated', not {provider!r}")
+    return ProviderOption(pool, Provider(provider))
 
 
 def parse_max_stack_size(text: str) -> int | Unlimited:
@@ -124,9 +123,7 @@ def _split_assignment(text: str, form: str) -> tuple[str, str]:
 
 def _check_name(name: str, text: str) -> None:
     if not NAME_PATTERN.fullmatch(name):
-        raise OptionSyntaxError(
-            f"{text!r}: {name!r} is not a name; names are a letter, then letters, digits, '_' and '-'"
-        )
+        raise OptionSyntaxError(f"{text!r}: {name!r} is not a name; names are {NAME_FORM}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ _Choice = TypeVar("_Choice", bound=Enum)
 _Value = TypeVar("_Value")
 
 NAME_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*", re.ASCII)
+NAME_FORM = "a letter, then letters, digits, '_' and '-'"
 SYMBOL_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _HEXADECIMAL = re.compile(r"0x[0-9A-Fa-f]{1,16}", re.ASCII)
 _MOST_ENTRIES = 256  # of memories, devices, pools and every array: no machine has as many
@@ -54,13 +55,13 @@ class TomlTable:
     def __init__(self, values: Mapping[str, object], path: Path, problems: list[Mistake]) -> None:
         self._values = values
         self._problems = problems
-        self._known: list[str] = []
+        self._known: set[str] = set()
         self.path = path
         self.has_failed = False
 
     def has(self, key: str) -> bool:
         """Whether the table has the key; asking makes it known."""
-        self._known.append(key)
+        self._known.add(key)
         return key in self._values
 
     def fail(self, key: str | None, message: str, *notes: str, suggestion: str | None = None) -> None:
@@ -71,9 +72,8 @@ class TomlTable:
 
     def finish(self) -> None:
         """Reports every key that no accessor asked for."""
-        known = sorted(set(self._known))
-        expected = set(known)
-        unknown = [key for key in self._values if key not in expected]
+        known = sorted(self._known)
+        unknown = [key for key in self._values if key not in self._known]
         for key in unknown[:_MOST_UNKNOWN_KEYS]:
             note = listing("keys of this table", known)
             self.fail(key, f"unknown key {shown(key)}", note, suggestion=closest(key, known))
@@ -110,6 +110,10 @@ class TomlTable:
             return value
         self.fail(key, f"{shown(value)} is not {what}")
         return default
+
+    def name(self, key: str, default: str = "") -> str:
+        """A name."""
+        return self.text(key, default, NAME_PATTERN, f"a name: {NAME_FORM}")
 
     def integer(self, key: str, default: int, smallest: int, largest: int | None = None) -> int:
         """An integer that is not too small, nor too large."""
@@ -158,11 +162,8 @@ class TomlTable:
         """A size in bytes, or "unlimited"."""
         if not self.has(key):
             return default
-        return (
-            UNLIMITED
-            if self._values[key] == UNLIMITED.value
-            else self.size(key, 0, zero_allowed=zero_allowed)
-        )
+        is_unlimited = self._values[key] == UNLIMITED.value
+        return UNLIMITED if is_unlimited else self.size(key, 0, zero_allowed=zero_allowed)
 
     def choice(self, key: str, default: _Choice) -> _Choice:
         """One of the values of an enumeration."""
@@ -212,10 +213,7 @@ class TomlTable:
         members = self.subtable(key)
         for name in members.keys if self._has_few(key, len(members.keys)) else ():
             if not NAME_PATTERN.fullmatch(name):
-                message = (
-                    f"{shown(name)} is not a name; names are a letter, then letters, digits, '_' and '-'"
-                )
-                members.fail(name, message)
+                members.fail(name, f"{shown(name)} is not a name; names are {NAME_FORM}")
             elif table := members.inner_table(members._values[name], (name,), f"{name!r} must be a table"):
                 tables[name] = table
         return tables

@@ -138,11 +138,7 @@ _STRING_OR_COMMENT = re.compile(
     r'"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'|#[^\n]*', re.DOTALL
 )
 _LONG_KEY = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{_MOST_KEY_PARTS},}}")
-_TOKEN = re.compile(
-    r'#[^\n]*|"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:[^"\\]|\\.)*"|\'[^\']*\''  # comments and strings
-    r"|[\[\]{}=,.:]|[^\s\[\]{}=,.:#\"']+",
-    re.DOTALL,
-)
+_TOKEN = re.compile(_STRING_OR_COMMENT.pattern + r"|[\[\]{}=,.:]|[^\s\[\]{}=,.:#\"']+", re.DOTALL)
 
 
 class _LineWalk:
@@ -253,8 +249,6 @@ def _key_text(token: str) -> str:
     if token[0] not in "\"'":
         return token
     try:
-        json_value: str = json.loads(token)
-        return json_value
+        return cast("str", json.loads(token))
     except json.JSONDecodeError:
-        toml_values: dict[str, str] = tomllib.loads(f"value = {token}")
-        return toml_values["value"]
+        return cast("str", tomllib.loads(f"value = {token}")["value"])

@@ -92,7 +92,7 @@ def test_the_relaxed_cost_is_a_bound_wherever_the_search_stands(first: int) -> N
         relaxation = Relaxation(flat, alive)
         decided = random_decisions(flat, order, Random(seed))
         for index in decided:
-            relaxation.decide(index, [t for t, buffers in enumerate(alive) if index in buffers])
+            relaxation.set_open(index, [t for t, buffers in enumerate(alive) if index in buffers], False)
         best = least_cost(flat, decided, NUM_TICKS)
         moves = relaxation.moving_cost(loads(flat, decided, NUM_TICKS), range(NUM_TICKS))
         if best is not None:
@@ -108,8 +108,8 @@ def test_reopening_undoes_deciding() -> None:
     nothing = [[0] for _ in flat.capacity]
     relaxation = Relaxation(flat, alive)
     before = relaxation.moving_cost(nothing, [0])
-    relaxation.decide(0, [0])
-    relaxation.reopen(0, [0])
+    relaxation.set_open(0, [0], False)
+    relaxation.set_open(0, [0], True)
     assert relaxation.moving_cost(nothing, [0]) == before
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -14,6 +14,7 @@ from bytewright.ir.scalar_functions import SCALAR_FUNCTIONS
 from bytewright.ir.text.notation import prim_name
 from bytewright.ir.text.reader import NUMBER, Reader
 from bytewright.ir.walk import as_any
+from bytewright.target.mistake import did_you_mean
 
 # Operators written between their operands, from the loosest binding to the tightest; all group to the left.
 _LEVELS = (
@@ -190,9 +191,8 @@ def known_buffer(reader: Reader, names: Defined, name: str, start: int) -> ir.Bu
     return reader.refuse(f"no buffer '{name}' is defined here", start, _meant(name, names.buffers))
 
 
-def _meant(name: str, known: Mapping[str, object]) -> str | None:
-    close = get_close_matches(name, known, 1)
-    return f"did you mean '{close[0]}'?" if close else None
+def _meant(name: str, known: Iterable[str]) -> str | None:
+    return did_you_mean(get_close_matches(name, known, 1))
 
 
 def read_buffer_name(reader: Reader, names: Defined) -> ir.Buffer:

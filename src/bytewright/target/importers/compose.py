@@ -20,13 +20,13 @@ from bytewright.target.importers.board import FoundBoard, FoundMemory, refusal
 from bytewright.target.isa.find import ASSUMED_ISA, find_isa, isa_note
 from bytewright.target.isa.isa import Isa
 from bytewright.target.mistake import shown
+from bytewright.target.model import DEFAULT_ALIGNMENT
 from bytewright.target.size import format_size
 
 _DEFAULT_STACK_BYTES = 8 * 1024
 _LEAST_STACK_MEMORY_BYTES = 1024
 _STACK_PART = 4  # at most a quarter of its memory
 _RESERVE_PART = 8  # of the stack, for interrupts and linked libraries
-_POOL_ALIGNMENT = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,6 @@ class _Stack:
     size_bytes: int
     comment: str
     size_comment: str = "assumed; the startup code knows"
-
-    @property
-    def reserve_bytes(self) -> int:
-        return self.size_bytes // _RESERVE_PART
 
 
 def compose(board: FoundBoard, source: str, isa: str | None, name: str | None) -> tuple[str, tuple[str, ...]]:
@@ -132,7 +128,7 @@ def _choose_stack(board: FoundBoard, memories: Sequence[FoundMemory], source: st
             )
             raise refusal(message, memory.where)
         return _Stack(memory, size_bytes, comment, size_comment)
-    limit_bytes = memory.size_bytes // _STACK_PART // _POOL_ALIGNMENT * _POOL_ALIGNMENT
+    limit_bytes = memory.size_bytes // _STACK_PART // DEFAULT_ALIGNMENT * DEFAULT_ALIGNMENT
     return _Stack(memory, min(_DEFAULT_STACK_BYTES, limit_bytes), comment)
 
 
@@ -144,7 +140,7 @@ def _choose_parameters(memories: Sequence[FoundMemory], stack: _Stack) -> _Pool:
         return _Pool(_pool_name(memory, memories), memory, None, "")
     memory = [memory for memory in memories if memory.size_bytes >= _LEAST_STACK_MEMORY_BYTES][-1]
     left_bytes = memory.size_bytes - (stack.size_bytes if memory is stack.memory else 0)
-    size_bytes = left_bytes // 2 // _POOL_ALIGNMENT * _POOL_ALIGNMENT
+    size_bytes = left_bytes // 2 // DEFAULT_ALIGNMENT * DEFAULT_ALIGNMENT
     comment = "no memory is read-only: half of what the stack leaves"
     return _Pool(_pool_name(memory, memories, "_rodata"), memory, size_bytes, comment)
 
@@ -185,6 +181,7 @@ def _memory_lines(memory: FoundMemory) -> list[str]:
 
 
 def _device_lines(isa: str, reason: str, memories: Sequence[FoundMemory], stack: _Stack) -> list[str]:
+    reserve = format_size(stack.size_bytes // _RESERVE_PART)
     reach = ", ".join(f'"{memory.name}"' for memory in memories)
     return [
         "[device.cpu]",
@@ -192,9 +189,7 @@ def _device_lines(isa: str, reason: str, memories: Sequence[FoundMemory], stack:
         f"reach = [{reach}]",
         _commented(f'stack = "{stack.memory.name}"', stack.comment),
         _commented(f'max-stack-size = "{format_size(stack.size_bytes)}"', stack.size_comment),
-        _commented(
-            f'stack-reserve = "{format_size(stack.reserve_bytes)}"', "interrupts, linked libraries; assumed"
-        ),
+        _commented(f'stack-reserve = "{reserve}"', "interrupts, linked libraries; assumed"),
     ]
 
 
@@ -203,7 +198,7 @@ def _pool_lines(role: str, pool: _Pool) -> list[str]:
     if pool.size_bytes is not None:
         lines.append(_commented(f'size = "{format_size(pool.size_bytes)}"', pool.comment))
     base_alignment = pool.memory.base & -pool.memory.base
-    if 0 < base_alignment < _POOL_ALIGNMENT:
+    if 0 < base_alignment < DEFAULT_ALIGNMENT:
         lines.append(_commented(f"alignment = {base_alignment}", f"as {pool.memory.name} is"))
     return lines
 

@@ -160,32 +160,27 @@ class _Tree:
             around = around.parent
         return self._source.place([*names, node.path], name)
 
-    def _property(
-        self, node: Node | None, name: str, read: Callable[[Property], _Value], default: _Value
-    ) -> _Value:
-        """What a property of a node holds; the default if it is absent."""
+    def _property(self, node: Node | None, name: str, read: Callable[[Property], _Value]) -> _Value | None:
+        """What a property of a node holds; None if it is absent."""
         from devicetree.dtlib import DTError
 
         if node is None or name not in node.props:
-            return default
+            return None
         try:
             return read(node.props[name])
         except DTError as error:
             raise refusal(str(error), self._place(node, name)) from None
 
     def _texts(self, node: Node, name: str) -> list[str]:
-        nothing: list[str] = []
-        return self._property(node, name, lambda found: found.to_strings(), nothing)
+        return self._property(node, name, lambda found: found.to_strings()) or []
 
     def _number(self, node: Node, name: str, default: int) -> int:
-        return self._property(node, name, lambda found: found.to_num(), default)
+        number = self._property(node, name, lambda found: found.to_num())
+        return default if number is None else number
 
     def _chosen_node(self, name: str) -> Node | None:
         """The node that a property of /chosen names, by reference or by path."""
-        nothing: Node | None = None
-        return self._property(
-            self._tree.root.nodes.get("chosen"), name, lambda found: found.to_path(), nothing
-        )
+        return self._property(self._tree.root.nodes.get("chosen"), name, lambda found: found.to_path())
 
     def _chosen_memories(self) -> dict[str, str]:
         """The path of each node that /chosen names as a memory, with the property that does."""

@@ -14,7 +14,7 @@ That sections then do not fit, or that assertions fail, says nothing about the m
 import os
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -330,10 +330,7 @@ def _access(region: _Region) -> tuple[MemoryAccess, str]:
 
 def _stack_memory(map_text: str, memories: Sequence[FoundMemory]) -> tuple[str, str] | None:
     """The memory below the address that the script calls the top of the stack, if it does."""
-    for symbol in _STACK_SYMBOLS:
-        top = _value_in(map_text, symbol)
-        if top is None:
-            continue
+    for symbol, top in _values_in(map_text, _STACK_SYMBOLS):
         for memory in memories:
             if memory.is_writable and memory.base < top <= memory.end:
                 return memory.name, f"the script's {symbol} is {top:#x}"
@@ -342,14 +339,15 @@ def _stack_memory(map_text: str, memories: Sequence[FoundMemory]) -> tuple[str, 
 
 def _stack_bytes(map_text: str) -> tuple[int, str] | None:
     """The size that the script gives the stack, if it does."""
-    for symbol in _STACK_SIZE_SYMBOLS:
-        size_bytes = _value_in(map_text, symbol)
+    for symbol, size_bytes in _values_in(map_text, _STACK_SIZE_SYMBOLS):
         if size_bytes:
             return size_bytes, f"the script's {symbol}"
     return None
 
 
-def _value_in(map_text: str, symbol: str) -> int | None:
-    """What a script assigns to a symbol, as the map has it."""
-    match = re.search(rf"^\s+0x([0-9a-f]+)\s+(?:PROVIDE \()?{re.escape(symbol)} = ", map_text, re.MULTILINE)
-    return None if match is None else int(match.group(1), 16)
+def _values_in(map_text: str, symbols: Sequence[str]) -> Iterator[tuple[str, int]]:
+    """What a script assigns to some symbols, as the map has it."""
+    for symbol in symbols:
+        pattern = rf"^\s+0x([0-9a-f]+)\s+(?:PROVIDE \()?{re.escape(symbol)} = "
+        if match := re.search(pattern, map_text, re.MULTILINE):
+            yield symbol, int(match.group(1), 16)
