@@ -15,10 +15,19 @@ from bytewright import ir
 from bytewright.options import Pin
 from bytewright.place.check_scopes import undeclared_tags
 from bytewright.remedy.remedy import ReachEdit, Remedy, role_of_pin
-from bytewright.remedy.room import LEAST_BYTES, ROLES, missing_bytes, resized, shrunk, with_pools, with_sizes
+from bytewright.remedy.room import (
+    LEAST_BYTES,
+    ROLES,
+    missing_bytes,
+    resized,
+    room_for,
+    shrunk,
+    with_pools,
+    with_sizes,
+)
 from bytewright.remedy.trial import Attempt, Conditions, Trial
 from bytewright.remedy.tries import Tries
-from bytewright.target.capacity import bytes_left, with_remainders
+from bytewright.target.capacity import bytes_left
 from bytewright.target.model import DEFAULT_PROVIDER, Device, Memory, Pool, Role, Target
 from bytewright.target.options import Overrides, PoolOption, ResizeOption
 
@@ -253,10 +262,9 @@ def _with_all_room(
             for pool in target.pools
             if pool.role in ROLES
         }
-        open_pool = {chosen.name: replace(chosen, size_bytes=None, takes_remainder=True)}
-        room = with_remainders(with_pools(with_sizes(target, least), open_pool)).pool(chosen.name)
-        room_bytes = None if room.size_bytes is None else max(room.size_bytes, LEAST_BYTES)
-        widened[room.name] = replace(room, size_bytes=room_bytes)
+        room_bytes = room_for(with_sizes(target, least), chosen)
+        size_bytes = None if room_bytes is None else max(room_bytes, LEAST_BYTES)
+        widened[chosen.name] = replace(chosen, size_bytes=size_bytes, takes_remainder=True)
     # Those for inputs and outputs take what these need; `_sized` looks whether the memory has it.
     for pool in (pool for pool in target.pools_of(role) if pool.is_for_io):
         widened[pool.name] = replace(pool, size_bytes=None, takes_remainder=False)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from bytewright.target.capacity import bytes_left, room_for
+from bytewright.target.capacity import bytes_left
 from bytewright.target.model import Memory, Pool, Role, Target
 
 ROLES = (Role.WORKSPACE, Role.PARAMETERS)
@@ -62,7 +62,7 @@ def shrunk(
             if pool.name in kept or pool.role not in roles or pool.takes_remainder or pool.size_bytes is None:
                 continue
             floor_bytes = max(tops.get(pool.name, 0), least_bytes)
-            room = room_for(current, pool, tops)
+            room = room_for(_settled(current, memory, tops), pool)
             if room is not None and floor_bytes < pool.size_bytes:
                 sizes[pool.name] = max(room, floor_bytes)
     return sizes
@@ -70,6 +70,16 @@ def shrunk(
 
 def missing_bytes(target: Target, memory: Memory, tops: Mapping[str, int] = NONE_NEEDED) -> int:
     """What a memory has too little, where pools that take what is left of it need no more than this."""
+    return -(bytes_left(_settled(target, memory, tops), memory) or 0)
+
+
+def room_for(target: Target, pool: Pool) -> int | None:
+    """The largest size that a pool can have beside what else its memory holds; None for no limit."""
+    opened = replace(pool, size_bytes=None, takes_remainder=True)
+    return bytes_left(with_pools(target, {pool.name: opened}), target.memory(pool.memory))
+
+
+def _settled(target: Target, memory: Memory, tops: Mapping[str, int]) -> Target:
+    """The target whose pools that take what is left of a memory have no more than they need."""
     open_pools = (pool.name for pool in target.pools_in(memory.name) if pool.takes_remainder)
-    fixed = {name: max(tops.get(name, 0), LEAST_BYTES) for name in open_pools}
-    return -(bytes_left(with_sizes(target, fixed), memory) or 0)
+    return with_sizes(target, {name: max(tops.get(name, 0), LEAST_BYTES) for name in open_pools})

@@ -1,6 +1,5 @@
 """What the stacks and pools of a memory leave of it, and what a pool gets that takes the rest."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from bytewright.target.model import Memory, Pool, Target
@@ -72,22 +71,3 @@ def bytes_left(target: Target, memory: Memory) -> int | None:
     if open_pools:
         return room_bytes(parts, max(pool.alignment for pool in open_pools), memory.size_bytes)
     return memory.size_bytes - packed_bytes(parts)
-
-
-def room_for(target: Target, pool: Pool, least_bytes: Mapping[str, int]) -> int | None:
-    """The largest size that a pool can have beside what else its memory holds; None for no limit.
-
-    Args:
-        target: The target.
-        pool: One of its pools.
-        least_bytes: What other pools of the memory keep that take what is left of it; 1 B where it says nothing.
-    """
-    others = tuple(
-        replace(p, size_bytes=None, takes_remainder=True)
-        if p.name == pool.name
-        else replace(p, size_bytes=max(least_bytes.get(p.name, 0), 1), takes_remainder=False)
-        if p.takes_remainder and p.memory == pool.memory
-        else p
-        for p in target.pools
-    )
-    return bytes_left(replace(target, pools=others), target.memory(pool.memory))
