@@ -15,6 +15,7 @@ void hand_y(
     int32_t row_begin,
     int32_t row_end)
 {
+    /* for each pixel of the output */
     for (int32_t y = row_begin; y < row_end; ++y) {
         for (int32_t x = 0; x < 5; ++x) {
             int8_t patch[12];

@@ -92,10 +92,15 @@ def elements(body: BodyBuilder, shape: tuple[ir.Extent, ...]) -> AbstractContext
     return nest(body, axis_names(len(shape)), shape)
 
 
+EACH_PIXEL = "for each pixel of the output"
+
+
 @contextmanager
 def pixels(template: Template) -> Generator[Pixel, None, None]:
     """Nested loops over batch, rows and columns of the anchor's result, [N, H, W, C]."""
     _, height, width, _ = template.result_type.fixed_shape
+    if template.result_type.shape[:3] != (1, 1, 1):  # a note is for a loop, and there would be none
+        template.body.note(EACH_PIXEL)
     with (
         counted(template.body, "n", template.result_type.shape[0]) as n,
         template.kernel.rows(height) as y,

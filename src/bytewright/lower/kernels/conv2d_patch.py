@@ -9,7 +9,7 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.ir.builder import load
-from bytewright.lower.kernels.context import Pixel, counted
+from bytewright.lower.kernels.context import EACH_PIXEL, Pixel, counted
 from bytewright.lower.kernels.conv2d_dot import DotProducts
 from bytewright.lower.kernels.convolution import Convolution
 
@@ -25,6 +25,7 @@ def write_patch(convolution: Convolution) -> None:
     in_pairs = convolution.takes_pairs and convolution.out_channels >= MANY_OUTPUT_CHANNELS
     depth = convolution.weights.shape[1]
     length = depth + depth % 2 if in_pairs else depth
+    body.note(EACH_PIXEL)
     with (
         counted(body, "n", convolution.num) as n,
         template.kernel.rows(window.rows.out) as y,
