@@ -19,19 +19,12 @@ from bytewright.ir.walk import as_any
 # What each function is passed in all calls, by the position of a parameter; None if that is not known.
 Given = dict[str, dict[int, Range | None]]
 _LONGEST_TEXT = 80
-# The comparison that holds where another does not, and the one with its sides swapped.
-_NEGATED = {
-    ir.BinaryOperator.LT: ir.BinaryOperator.GE,
-    ir.BinaryOperator.LE: ir.BinaryOperator.GT,
-    ir.BinaryOperator.GT: ir.BinaryOperator.LE,
-    ir.BinaryOperator.GE: ir.BinaryOperator.LT,
-}
-_MIRRORED = {
-    ir.BinaryOperator.LT: ir.BinaryOperator.GT,
-    ir.BinaryOperator.LE: ir.BinaryOperator.GE,
-    ir.BinaryOperator.GT: ir.BinaryOperator.LT,
-    ir.BinaryOperator.GE: ir.BinaryOperator.LE,
-    ir.BinaryOperator.EQ: ir.BinaryOperator.EQ,
+# Comparisons as `left + distance <= right`, or the same with the sides swapped.
+_ORDERS = {
+    ir.BinaryOperator.LT: (1, False),
+    ir.BinaryOperator.LE: (0, False),
+    ir.BinaryOperator.GT: (1, True),
+    ir.BinaryOperator.GE: (0, True),
 }
 
 
@@ -223,33 +216,25 @@ class _Checker:
         operator = condition.operator
         if operator is (ir.BinaryOperator.LOGICAL_AND if holds else ir.BinaryOperator.LOGICAL_OR):
             return self.assume(condition.left, holds) and self.assume(condition.right, holds)
-        if operator not in _MIRRORED or (not holds and operator not in _NEGATED):
+        left, right = condition.left, condition.right
+        if operator is ir.BinaryOperator.EQ and holds:
+            return self.order(left, right, 0) and self.order(right, left, 0)
+        if operator not in _ORDERS:
             return True
-        operator = operator if holds else _NEGATED[operator]
-        sides = (
-            (condition.left, operator, condition.right),
-            (condition.right, _MIRRORED[operator], condition.left),
-        )
-        return all(self.compare(left, comparison, right) for left, comparison, right in sides)
+        distance, is_swapped = _ORDERS[operator]
+        less, more = (right, left) if is_swapped else (left, right)
+        return self.order(less, more, distance) if holds else self.order(more, less, 1 - distance)
 
-    def compare(self, left: ir.Expr, operator: ir.BinaryOperator, right: ir.Expr) -> bool:
-        own, bound = self.range(left), self.range(right)
-        if not isinstance(left, ir.Var) or own is None or bound is None:
+    def order(self, less: ir.Expr, more: ir.Expr, distance: int) -> bool:
+        """Narrows variables to `less + distance <= more`; False if that leaves one nothing."""
+        lower, upper = self.range(less), self.range(more)
+        if lower is None or upper is None:
             return True
-        low, high = own
-        match operator:
-            case ir.BinaryOperator.LT:
-                high = min(high, bound[1] - 1)
-            case ir.BinaryOperator.LE:
-                high = min(high, bound[1])
-            case ir.BinaryOperator.GT:
-                low = max(low, bound[0] + 1)
-            case ir.BinaryOperator.GE:
-                low = max(low, bound[0])
-            case _:
-                low, high = max(low, bound[0]), min(high, bound[1])
-        self.known[left.name] = low, high
-        return low <= high
+        if isinstance(less, ir.Var):
+            self.known[less.name] = lower = lower[0], min(lower[1], upper[1] - distance)
+        if isinstance(more, ir.Var):
+            self.known[more.name] = upper = max(upper[0], lower[0] + distance), upper[1]
+        return lower[0] <= lower[1] and upper[0] <= upper[1]
 
 
 def _fits(found: Range, node: ir.Expr) -> bool:
