@@ -17,6 +17,8 @@ from bytewright.codegen.name_blocks import name_blocks
 from bytewright.codegen.name_values import name_values
 from bytewright.ir.drop_unused import drop_unused
 from bytewright.ir.rewrite import (
+    Element,
+    Indices,
     Rewriting,
     expand_unrolled,
     rewrite_function,
@@ -157,17 +159,7 @@ def _scalars_in_memory(kernel: ir.PrimFunc) -> dict[ir.Buffer, ir.Buffer]:
 
 
 def _with_an_axis(kernel: ir.PrimFunc, arrays: dict[ir.Buffer, ir.Buffer]) -> ir.PrimFunc:
-    changed = set(arrays.values())
+    def element(buffer: ir.Buffer, indices: Indices) -> Element:
+        return buffer, indices or tuple(ir.const(0) for _ in buffer.shape)
 
-    def expression(node: ir.Expr) -> ir.Expr:
-        if isinstance(node, ir.Load) and not node.indices and node.buffer in changed:
-            return ir.Load(node.buffer, (ir.const(0),))
-        return node
-
-    def statement(node: ir.Statement) -> tuple[ir.Statement, ...]:
-        if isinstance(node, ir.Store) and not node.indices and node.buffer in changed:
-            return (ir.Store(node.buffer, (ir.const(0),), node.value),)
-        return (node,)
-
-    rewriting = Rewriting(expression, lambda buffer: arrays.get(buffer, buffer), statement)
-    return rewrite_function(kernel, rewriting)
+    return rewrite_function(kernel, Rewriting(buffer=lambda b: arrays.get(b, b), element=element))

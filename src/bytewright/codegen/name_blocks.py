@@ -10,9 +10,7 @@ from dataclasses import replace
 from bytewright import ir
 from bytewright.c_names import unique_name
 from bytewright.codegen.name_values import certain_loads, depends_on_memory
-from bytewright.ir.rewrite import Rewriting, rewrite_statement, with_blocks
-
-Indices = tuple[ir.Expr, ...]
+from bytewright.ir.rewrite import Element, Indices, Rewriting, rewrite_statement, with_blocks
 
 
 def name_blocks(body: ir.Seq, taken: Collection[str]) -> ir.Seq:
@@ -29,7 +27,7 @@ def name_blocks(body: ir.Seq, taken: Collection[str]) -> ir.Seq:
 
 def _with_pointers(sequence: ir.Seq, used: set[str]) -> ir.Seq:
     """For what the sequence stores itself, and reads at the same indices: each pointer before its first use."""
-    distances: dict[tuple[ir.Buffer, Indices], set[int]] = {}
+    distances: dict[Element, set[int]] = {}
     stored: set[Indices] = set()
     for statement in sequence.statements:
         for buffer, indices in _elements(statement):
@@ -43,22 +41,12 @@ def _with_pointers(sequence: ir.Seq, used: set[str]) -> ir.Seq:
         for (buffer, first), found in distances.items()
         if first in stored and len(found) > 1 and found == set(range(len(found)))
     }
-    blocks: dict[tuple[ir.Buffer, Indices], ir.Buffer] = {}
+    blocks: dict[Element, ir.Buffer] = {}
 
-    def element(buffer: ir.Buffer, indices: Indices) -> tuple[ir.Buffer, Indices]:
+    def element(buffer: ir.Buffer, indices: Indices) -> Element:
         first, distance = _from_first(indices)
         block = blocks.get((buffer, first))
         return (buffer, indices) if block is None else (block, (ir.const(distance),))
-
-    def load(node: ir.Expr) -> ir.Expr:
-        return ir.Load(*element(node.buffer, node.indices)) if isinstance(node, ir.Load) else node
-
-    def store(node: ir.Statement) -> tuple[ir.Statement, ...]:
-        return (
-            (ir.Store(*element(node.buffer, node.indices), node.value),)
-            if isinstance(node, ir.Store)
-            else (node,)
-        )
 
     statements: list[ir.Statement] = []
     for statement in sequence.statements:
@@ -69,13 +57,13 @@ def _with_pointers(sequence: ir.Seq, used: set[str]) -> ir.Seq:
                 blocks[key] = replace(buffer, name=name, shape=(wanted[key],), rows=None)
                 statements.append(ir.View(blocks[key], ir.Region(*key)))
         if isinstance(statement, ir.Store | ir.Let):
-            statements += rewrite_statement(statement, Rewriting(load, statement=store))
+            statements += rewrite_statement(statement, Rewriting(element=element))
         else:
             statements.append(statement)
     return ir.Seq(tuple(statements))
 
 
-def _elements(statement: ir.Statement) -> list[tuple[ir.Buffer, Indices]]:
+def _elements(statement: ir.Statement) -> list[Element]:
     """Elements of buffers of several axes that a statement reads and writes in any case, if it is no block or view.
 
     Of those at indices from memory nothing is said: another statement may have changed them before the next use.

@@ -12,12 +12,11 @@ from functools import partial
 
 from bytewright import ir
 from bytewright.c_names import unique_name
-from bytewright.ir.rewrite import Rewriting, rewrite_statement, with_blocks
+from bytewright.ir.rewrite import Element, Indices, Rewriting, rewrite_statement, with_blocks
 from bytewright.ir.walk import blocks, operands, regions, walk_expression, walk_statements
 
 # Of one of several views in a row.
 _NUMBER = re.compile(r"(?<![_\d])\d+$")
-Indices = tuple[ir.Expr, ...]
 
 
 def name_values(body: ir.Seq, taken: Collection[str]) -> ir.Seq:
@@ -68,8 +67,7 @@ class _Names:
                 if position is not None:
                     users.setdefault(position, []).extend([place] * times)
                     hints.setdefault(position, "pixel" if len(indices) > 2 else "offset")
-        names: dict[ir.Expr, ir.Var] = {}
-        after: dict[int, list[ir.Statement]] = {}
+        after: dict[int, list[ir.Let]] = {}
         for position, of_position in users.items():
             variables = {node for node in walk_expression(position) if isinstance(node, ir.Var)}
             places = [defined[variable] for variable in variables if variable in defined]
@@ -77,14 +75,17 @@ class _Names:
             if in_branch and not places and (first < last or not blocks(sequence.statements[first])):
                 places = [first]
             if len(of_position) > 1 and places and not variables & inner:
-                names[position] = self.fresh(hints[position], position)
-                after.setdefault(max(places), []).append(ir.Let(names[position], position))
-        if not names:
+                name = self.fresh(hints[position], position)
+                after.setdefault(max(places), []).append(ir.Let(name, position))
+        if not after:
             return sequence
+        names: dict[ir.Expr, ir.Var] = {}  # those that stand before the statement
         shorter = _shorter(names)
         statements: list[ir.Statement] = []
         for place, statement in enumerate(sequence.statements):
-            statements += [*after.get(place, ()), *rewrite_statement(statement, shorter)]
+            lets = after.get(place, ())
+            names.update((let.value, let.variable) for let in lets)
+            statements += [*lets, *rewrite_statement(statement, shorter)]
         return ir.Seq((*statements, *after.get(len(sequence.statements), ())))
 
 
@@ -104,28 +105,12 @@ def _parts(buffer: ir.Buffer, indices: Indices) -> tuple[ir.Expr | None, ir.Expr
 def _shorter(names: Mapping[ir.Expr, ir.Var]) -> Rewriting:
     """Uses names of positions: a buffer of one axis, whose extent the text does not say, is indexed from there."""
 
-    def place(buffer: ir.Buffer, indices: Indices) -> tuple[ir.Buffer, Indices]:
+    def element(buffer: ir.Buffer, indices: Indices) -> Element:
         position, rest = _parts(buffer, indices)
         name = None if position is None else names.get(position)
         return (buffer, indices) if name is None else (replace(buffer, shape=(1,), rows=None), (name + rest,))
 
-    def expression(node: ir.Expr) -> ir.Expr:
-        return ir.Load(*place(node.buffer, node.indices)) if isinstance(node, ir.Load) else node
-
-    def statement(node: ir.Statement) -> tuple[ir.Statement, ...]:
-        match node:
-            case ir.Store():
-                return (ir.Store(*place(node.buffer, node.indices), node.value),)
-            case ir.View():
-                otherwise = None if node.otherwise is None else region(node.otherwise)
-                return (replace(node, source=region(node.source), otherwise=otherwise),)
-            case _:
-                return (node,)
-
-    def region(node: ir.Region) -> ir.Region:
-        return ir.Region(*place(node.buffer, node.indices))
-
-    return Rewriting(expression, statement=statement)
+    return Rewriting(element=element)
 
 
 def _accesses(sequence: ir.Seq, times: int) -> Iterator[tuple[ir.Buffer, Indices, int]]:

@@ -42,6 +42,9 @@ from bytewright.ir.prim import (
 )
 from bytewright.ir.walk import as_any, defined_names, walk_statements
 
+Indices = tuple[Expr, ...]
+Element = tuple[Buffer, Indices]
+
 
 def _same_expression(expression: Expr) -> Expr:
     return expression
@@ -49,6 +52,10 @@ def _same_expression(expression: Expr) -> Expr:
 
 def _same_buffer(buffer: Buffer) -> Buffer:
     return buffer
+
+
+def _same_element(buffer: Buffer, indices: Indices) -> Element:
+    return buffer, indices
 
 
 def _alone(statement: Statement) -> tuple[Statement, ...]:
@@ -62,11 +69,13 @@ class Rewriting:
     Attributes:
         expression: Applied to every expression, operands first.
         buffer: Applied wherever a buffer is named: definitions, loads, stores, regions.
+        element: Applied to what a load or store touches, and to where a region begins, after `buffer` and all indices.
         statement: Applied to every statement after what is inside it; gives the statements that replace it.
     """
 
     expression: Callable[[Expr], Expr] = _same_expression
     buffer: Callable[[Buffer], Buffer] = _same_buffer
+    element: Callable[[Buffer, Indices], Element] = _same_element
     statement: Callable[[Statement], tuple[Statement, ...]] = _alone
 
 
@@ -81,7 +90,7 @@ def rewrite_expression(expression: Expr, rewriting: Rewriting) -> Expr:
         case Const() | Var():
             rebuilt: Expr = node
         case Load():
-            rebuilt = Load(rewriting.buffer(node.buffer), tuple(inside(index) for index in node.indices))
+            rebuilt = Load(*_element(node, rewriting))
         case Binary():
             rebuilt = binary(node.operator, inside(node.left), inside(node.right))
         case Cast():
@@ -98,10 +107,14 @@ def rewrite_expression(expression: Expr, rewriting: Rewriting) -> Expr:
     return rewriting.expression(rebuilt)
 
 
+def _element(node: Load | Store | Region, rewriting: Rewriting) -> Element:
+    indices = tuple(rewrite_expression(index, rewriting) for index in node.indices)
+    return rewriting.element(rewriting.buffer(node.buffer), indices)
+
+
 def rewrite_region(region: Region, rewriting: Rewriting) -> Region:
     """The region with the rewriting applied to its buffer and indices."""
-    indices = tuple(rewrite_expression(index, rewriting) for index in region.indices)
-    return Region(rewriting.buffer(region.buffer), indices)
+    return Region(*_element(region, rewriting))
 
 
 def rewrite_sequence(sequence: Seq, rewriting: Rewriting) -> Seq:
@@ -182,8 +195,7 @@ def _rebuild(statement: Statement, rewriting: Rewriting) -> Statement:
         case View():
             return _rebuild_view(statement, rewriting)
         case Store():
-            indices = tuple(inside(index) for index in statement.indices)
-            return Store(rewriting.buffer(statement.buffer), indices, inside(statement.value))
+            return Store(*_element(statement, rewriting), inside(statement.value))
         case If():
             return _rebuild_if(statement, rewriting)
         case Let():

@@ -86,6 +86,15 @@ def test_what_only_a_branch_needs_has_its_name_there() -> None:
     assert f"else {{ y[0] = n; {pixel}y[pixel] = 2; y[pixel + 2] = 3; }}" in text
 
 
+def test_a_name_in_a_branch_is_not_used_before_it_stands_there() -> None:
+    text = text_of(
+        "for r : i32 in 0 .. n { for c : i32 in 0 .. 5 { if r < 2 {\n"
+        "y[0, 0, 0] = select(n < 3, y[r, c, 1], 2)\ny[r, c, 0] = 2\ny[r, c, 2] = 3 } } }"
+    )
+    uncertain = "y[0] = (n < 3) ? y[(((r * 5) + c) * 8) + 1] : 2;"
+    assert f"{uncertain} const int32_t pixel = ((r * 5) + c) * 8; y[pixel] = 2;" in text
+
+
 def test_what_a_condition_guards_is_not_computed_before_it() -> None:
     text = text_of(
         "for r : i32 in 0 .. n { for c : i32 in 0 .. 5 {\n"
