@@ -210,7 +210,7 @@ def test_s3_global_workspace_is_never_a_local_array(tmp_path: Path, size_bytes: 
     module, target = three_deep(size_bytes, WORKSPACE, WORKSPACE), target_of(UNLIMITED)
     assert local_arrays(module, target) == []
     proof = proved_run(module, target, tmp_path)
-    assert proof.planned_bytes == 0
+    assert proof.stack.planned_bytes == 0
 
 
 @pytest.mark.parametrize("size_bytes", [1, N, 5000])
@@ -344,7 +344,7 @@ def test_s9_a_limit_of_n_admits_n_bytes(tmp_path: Path, scope: Scope | None, lim
     arrays = local_arrays(module, target)
     assert arrays == ([("m_inner", N), ("m_outer", N)] if limit >= N else [])
     proof = proved_run(module, target, tmp_path)
-    assert proof.planned_bytes == sum(size for _, size in arrays)
+    assert proof.stack.planned_bytes == sum(size for _, size in arrays)
 
 
 def test_s9_the_default_follows_the_kind_of_target() -> None:
@@ -376,10 +376,14 @@ def test_s10_the_limit_is_of_the_whole_path_and_exact(tmp_path: Path) -> None:
     module, total = three_deep(N, GLOBAL, GLOBAL), 2 * N + 3 * ALLOWANCE
     exact = target_of(N, max_stack=total)
     proof = proved_run(module, exact, tmp_path / "exact")
-    assert (proof.planned_bytes, proof.size_bytes, proof.limit_bytes) == (2 * N, total, total)
+    assert (proof.stack.planned_bytes, proof.stack.size_bytes, proof.stack.limit_bytes) == (
+        2 * N,
+        total,
+        total,
+    )
     tight = target_of(N, max_stack=total - 1)
     proof = proved_run(module, tight, tmp_path / "tight")
-    assert (proof.planned_bytes, proof.size_bytes) == (N, total - N)
+    assert (proof.stack.planned_bytes, proof.stack.size_bytes) == (N, total - N)
 
 
 def test_s10_what_cannot_move_fails_with_path_and_sums() -> None:
@@ -420,13 +424,13 @@ def proof_of(name: str, target: Target) -> StackProof:
     plan, bundle = check_bundle(folder).plan, read_bundle(folder)
     proof = check_stack(plan, lambda flags: compile_call_graphs(bundle, flags))
     header = (folder / "include" / f"{plan.model}.h").read_text(encoding="utf-8")
-    assert f"#define {plan.model.upper()}_STACK_PLANNED_BYTES {proof.planned_bytes}\n" in header
-    assert f"#define {plan.model.upper()}_STACK_SIZE {proof.size_bytes}\n" in header
+    assert f"#define {plan.model.upper()}_STACK_PLANNED_BYTES {proof.stack.planned_bytes}\n" in header
+    assert f"#define {plan.model.upper()}_STACK_SIZE {proof.stack.size_bytes}\n" in header
     # Arrays that the compiler keeps in registers are counted where they are in memory.
-    in_memory = proof.measured.total_bytes if proof.in_memory_bytes is None else proof.in_memory_bytes
-    assert proof.planned_bytes <= in_memory
-    assert 0 < proof.measured.total_bytes <= proof.size_bytes
-    assert proof.limit_bytes is None or proof.size_bytes <= proof.limit_bytes
+    in_memory = (proof.in_memory or proof.measured).total_bytes
+    assert proof.stack.planned_bytes <= in_memory
+    assert 0 < proof.measured.total_bytes <= proof.stack.size_bytes
+    assert proof.stack.limit_bytes is None or proof.stack.size_bytes <= proof.stack.limit_bytes
     return proof
 
 
@@ -438,8 +442,8 @@ def test_s12_every_model_on_the_host(name: str) -> None:
 @pytest.mark.parametrize("name", [RESNET8, AD01, "pretrainedResnet"])
 def test_s12_models_on_the_board(name: str) -> None:
     proof = proof_of(name, load_target(BOARD))
-    assert proof.limit_bytes == 7 * 1024
-    assert proof.in_memory_bytes is None  # what the compiler reports holds the planned arrays
+    assert proof.stack.limit_bytes == 7 * 1024
+    assert proof.in_memory is None  # what the compiler reports holds the planned arrays
 
 
 @pytest.mark.parametrize("limit", ["0", "256", "1024", "unlimited"])
@@ -450,7 +454,7 @@ def test_s12_planned_reported_and_measured_agree_for_every_limit(name: str, limi
     proof = proof_of(name, target)
     deepest = run_bundle(compiled_folder(name, target), seed=1, on="qemu").stack_bytes
     assert deepest is not None
-    assert 0 < deepest <= proof.measured.total_bytes <= proof.size_bytes <= 7 * 1024
+    assert 0 < deepest <= proof.measured.total_bytes <= proof.stack.size_bytes <= 7 * 1024
 
 
 @pytest.mark.parametrize("size_bytes", [N - 1, N, N + 1])
@@ -458,10 +462,10 @@ def test_s12_a_path_three_deep_on_the_board(tmp_path: Path, size_bytes: int) -> 
     target = target_of(N, name=BOARD)
     module = three_deep(size_bytes, GLOBAL, GLOBAL)
     proof = proved_run(module, target, tmp_path)
-    assert proof.planned_bytes == (2 * size_bytes if size_bytes <= N else 0)
+    assert proof.stack.planned_bytes == (2 * size_bytes if size_bytes <= N else 0)
     deepest = run_bundle(tmp_path, seed=1, on="qemu").stack_bytes
     assert deepest is not None
-    assert proof.planned_bytes <= deepest <= proof.measured.total_bytes <= proof.size_bytes
+    assert proof.stack.planned_bytes <= deepest <= proof.measured.total_bytes <= proof.stack.size_bytes
 
 
 # --- S13: contexts

@@ -42,7 +42,7 @@ def test_arrays_in_the_red_zone_are_counted(flags: tuple[str, ...], size_bytes: 
     assert plan.stack["cpu"].planned_bytes == size_bytes
     proof = prove_stack(tmp_path / "out", plan, flags)
     if platform.machine() == "x86_64" and flags == ("-O0",):
-        assert proof.in_memory_bytes is None
+        assert proof.in_memory is None
         assert proof.measured.total_bytes >= size_bytes
 
 

@@ -121,22 +121,23 @@ def prove_stack(directory: Path, plan: Plan, flags: tuple[str, ...]) -> StackPro
 def _stack_document(proof: StackProof) -> dict[str, Any]:
     return {
         "context": proof.context,
-        "planned_bytes": proof.planned_bytes,
+        "planned_bytes": proof.stack.planned_bytes,
         "measured_bytes": proof.measured.total_bytes,
-        "measured_with_arrays_in_memory_bytes": proof.in_memory_bytes,
-        "size_bytes": proof.size_bytes,
-        "limit_bytes": proof.limit_bytes,
+        "measured_with_arrays_in_memory_bytes": proof.in_memory and proof.in_memory.total_bytes,
+        "size_bytes": proof.stack.size_bytes,
+        "limit_bytes": proof.stack.limit_bytes,
         "path": [{"function": name, "stack_bytes": size} for name, size in proof.measured.steps],
     }
 
 
 def _show_stack(proof: StackProof) -> None:
-    limit = "no limit" if proof.limit_bytes is None else f"limit {proof.limit_bytes} B"
+    stack = proof.stack
+    limit = "no limit" if stack.limit_bytes is None else f"limit {stack.limit_bytes} B"
     click.echo(
-        f"  stack of {proof.context}: {proof.planned_bytes} B of arrays planned, {proof.measured.total_bytes} B as "
-        f"compiled, {proof.size_bytes} B promised, {limit}"
+        f"  stack of {proof.context}: {stack.planned_bytes} B of arrays planned, {proof.measured.total_bytes} B as "
+        f"compiled, {stack.size_bytes} B promised, {limit}"
     )
     click.echo(f"    worst path: {proof.measured}")
-    if proof.in_memory_bytes is not None:
-        text = f"{proof.in_memory_bytes} B if they were in memory"
+    if proof.in_memory is not None:
+        text = f"{proof.in_memory.total_bytes} B if they were in memory"
         click.echo(f"    the compiler keeps arrays in registers: {text}")

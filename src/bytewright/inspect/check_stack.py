@@ -37,19 +37,15 @@ class StackProof:
 
     Attributes:
         context: The execution context that calls the model.
-        planned_bytes: Explicit arrays on the worst path.
+        stack: What the plan says of it.
         measured: The worst path as compiled.
-        size_bytes: What the header promises.
-        limit_bytes: What the target admits; None for no limit.
-        in_memory_bytes: What is needed with every array in memory; None where nothing had to be compiled again.
+        in_memory: The one with every array in memory; None where nothing had to be compiled again.
     """
 
     context: str
-    planned_bytes: int
+    stack: PlannedStack
     measured: WorstPath
-    size_bytes: int
-    limit_bytes: int | None
-    in_memory_bytes: int | None
+    in_memory: WorstPath | None
 
 
 def check_stack(
@@ -79,14 +75,7 @@ def check_stack(
         in_memory_graph, in_memory_roots = _understand(compile_call_graphs(IN_MEMORY), names)
         in_memory = _worst_of(in_memory_graph, in_memory_roots, external)
     _compare(names, stack, measured, in_memory)
-    return StackProof(
-        context,
-        stack.planned_bytes,
-        measured,
-        stack.size_bytes,
-        stack.limit_bytes,
-        None if in_memory is None else in_memory.total_bytes,
-    )
+    return StackProof(context, stack, measured, in_memory)
 
 
 def _understand(texts: Mapping[str, str], names: Names) -> tuple[CallGraph, list[str]]:

@@ -120,8 +120,8 @@ def faults(plan: Plan, compiler: Compiler) -> str:
 def test_bounds_are_met_exactly() -> None:
     compiler = Compiler(simple(60, 40))
     proof = verdict(plan_with(planned=100, size=100, limit=100), compiler)
-    assert (proof.planned_bytes, proof.measured.total_bytes, proof.size_bytes) == (100, 100, 100)
-    assert proof.in_memory_bytes is None
+    assert (proof.stack.planned_bytes, proof.measured.total_bytes, proof.stack.size_bytes) == (100, 100, 100)
+    assert proof.in_memory is None
     assert compiler.flags == [("-O2",)]
 
 
@@ -138,7 +138,8 @@ def test_a_size_over_the_limit_is_found() -> None:
 def test_arrays_in_registers_are_proved_without_optimisation() -> None:
     compiler = Compiler(simple(60, 40), simple(60, 80))
     proof = verdict(plan_with(planned=140, size=500), compiler)
-    assert (proof.measured.total_bytes, proof.in_memory_bytes) == (100, 140)
+    assert proof.in_memory is not None
+    assert (proof.measured.total_bytes, proof.in_memory.total_bytes) == (100, 140)
     assert compiler.flags == [("-O2",), IN_MEMORY]
     text = faults(plan_with(planned=141, size=500), Compiler(simple(60, 40), simple(60, 80)))
     assert "counts 141 B of arrays on the stack" in text
