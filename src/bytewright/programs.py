@@ -65,8 +65,8 @@ def execute(
     Raises:
         CompileError: BW502 if it cannot be started or does not end in time.
     """
-    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as complained:
-        try:
+    try:
+        with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as complained:
             done = subprocess.run(
                 list(command),
                 cwd=directory,
@@ -78,13 +78,13 @@ def execute(
                 check=False,
                 preexec_fn=limit if os.name == "posix" else None,
             )
-        except subprocess.TimeoutExpired as error:
-            message = f"{what} did not end within {timeout_seconds:g} s and was stopped"
-            raise compile_error("BW502", message) from error
-        except OSError as error:
-            message = f"{what} could not be started: {error.strerror}"
-            raise compile_error("BW502", message) from error
-        return subprocess.CompletedProcess(command, done.returncode, _text(said), _text(complained))
+            return subprocess.CompletedProcess(command, done.returncode, _text(said), _text(complained))
+    except subprocess.TimeoutExpired as error:
+        message = f"{what} did not end within {timeout_seconds:g} s and was stopped"
+        raise compile_error("BW502", message) from error
+    except OSError as error:  # also where its output has no temporary file to go to
+        message = f"{what} could not be started: {error.strerror}"
+        raise compile_error("BW502", message) from error
 
 
 def _text(file: IO[bytes]) -> str:
