@@ -162,10 +162,7 @@ def plan_model(
 
     # storage and plan (`store`), as asked for; or else the refusal says with which other options there is a plan
     trial = require_fit(
-        module,
-        Conditions(target, options),
-        partial(store, module, run),
-        partial(store, module, replace(run, after_pass=None), node_budget=REMEDY_NODES),
+        module, Conditions(target, options), partial(store, module, run), partial(_store_quickly, module, run)
     )
     target = trial.conditions.target
     run = replace(run, target=target)
@@ -183,6 +180,13 @@ def plan_model(
         model_files,
     )
     return Planned(module, plan, contents, trial)
+
+
+def _store_quickly(module: ir.Module, run: Runner, conditions: Conditions) -> Trial:
+    """As `store`, for the search for a remedy: nobody is shown the passes, and what no run uses is no obstacle."""
+    run = replace(run, target=conditions.target, after_pass=None)
+    module = run(drop_unused_buffers, module)
+    return store(module, run, conditions, node_budget=REMEDY_NODES)
 
 
 def store(

@@ -66,7 +66,7 @@ def _is_promoted(expression: ir.Expr) -> bool:
 
 
 def is_in_memory(buffer: ir.Buffer) -> bool:
-    """Whether a buffer is an array or a pointer; a kernel's variables are the buffers without axes (`in_axes`)."""
+    """Whether a buffer is an array or a pointer; a kernel's variables are the buffers without axes (`c_form`)."""
     return bool(buffer.shape)
 
 

@@ -246,3 +246,13 @@ def test_the_help_for_a_pool_that_the_target_lacks_can_be_followed(tmp_path: Pat
         assert lines[1].strip().startswith("it is the scope of 'work' of kernel ")
         assert lines[-1].startswith("help: --workspace ")
         succeed(*words, *lines[-1].removeprefix("help: ").split())
+
+
+def test_what_no_run_uses_is_no_obstacle_to_the_help_for_a_pool(tmp_path: Path) -> None:
+    text = SMALL.replace("allocate work : buffer<8xi32>", 'allocate work : buffer<8xi32, "global.dtcm">')
+    idle = "allocate idle : buffer<64xi8>\n  allocate doubled : "
+    model = write_small(tmp_path, text.replace("allocate doubled : ", idle))
+    words = ("compile", model, "-o", tmp_path / "out", "--target", "host")
+    lines = refusal(1, *words).splitlines()
+    assert lines[0].startswith("error[BW209]: ")
+    succeed(*words, *lines[-1].removeprefix("help: ").split())
