@@ -403,7 +403,7 @@ def test_s11_the_backend_workspace_serves_every_global_allocation(tmp_path: Path
     for index, scope in enumerate((None, GLOBAL, WORKSPACE)):
         module = three_deep(N, scope, scope)
         assert local_arrays(module, target) == []
-        assert proved_run(module, target, tmp_path / str(index)).planned_bytes == 0
+        assert proved_run(module, target, tmp_path / str(index)).stack.planned_bytes == 0
     text = refusal(three_deep(N, GLOBAL, STACK), target)
     assert "global.stack" in text
     assert "use-backend-alloc-workspace" in text
