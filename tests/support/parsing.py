@@ -31,13 +31,13 @@ def parse_module(
     return parse_text(text, Constants(data), operations).module
 
 
-def parse_primfunc(text: str, constants: tuple[Buffer, ...] = ()) -> PrimFunc:
-    """The kernel or entry that printed as `text`; `constants` are the module's buffers that it may name."""
+def parse_primfunc(text: str) -> PrimFunc:
+    """The kernel or entry that printed as `text`, which names no constants."""
     reader = Reader(text, Constants())
     is_external = reader.accept("extern")
     if not is_external and not reader.accept("kernel"):
         reader.expect("entry")
-    function = read_primfunc(reader, {buffer.name: buffer for buffer in constants}, is_external)
+    function = read_primfunc(reader, Defined(), is_external)
     return function if reader.at_end else reader.fail("the end")
 
 

@@ -5,11 +5,12 @@ passes differ only in what changed; printing what was read gives the text again.
 digest (`module_data`); operators come from a table, because the graph knows them by contract only.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 
 from bytewright import ir
 from bytewright.ir.definitions import scopes_of_constants
+from bytewright.ir.text.expressions import Defined
 from bytewright.ir.text.graphs import format_typed, print_function, read_function, read_typed
 from bytewright.ir.text.notation import format_data, graph_name, prim_name, wrapped
 from bytewright.ir.text.primfuncs import (
@@ -80,6 +81,7 @@ def _read_module(reader: Reader, operations: Mapping[str, type[ir.Operation]]) -
     inputs, outputs, state = (_read_ports(reader, word) for word in ("input", "output", "state"))
     constants: list[ir.Constant] = []
     buffers: list[ir.ConstantBuffer] = []
+    defined = Defined()  # the constants
     while (start := reader.start_of("constant")) is not None:
         if reader.sees("%"):
             constant_name = reader.graph_name()
@@ -94,10 +96,11 @@ def _read_module(reader: Reader, operations: Mapping[str, type[ir.Operation]]) -
             reader.expect("=")
             constant = ir.ConstantBuffer(buffer, reader.tensor_data(), storage, annotations)
             buffers.append(reader.mark(start, constant))
+            defined.define(buffer, scope)
     functions: list[ir.Function] = []
     while reader.accept("func"):
         functions.append(read_function(reader, operations))
-    kernels, entries = (_read_primfuncs(reader, word, buffers) for word in ("kernel", "entry"))
+    kernels, entries = (_read_primfuncs(reader, word, defined) for word in ("kernel", "entry"))
     if not reader.at_end:
         reader.fail("ports, constants, functions, kernels and entries, in this order, or the end")
     return ir.Module(
@@ -131,9 +134,7 @@ def _read_ports(reader: Reader, word: str) -> tuple[ir.Port, ...]:
     return tuple(ports)
 
 
-def _read_primfuncs(
-    reader: Reader, word: str, constants: Sequence[ir.ConstantBuffer]
-) -> tuple[ir.PrimFunc, ...]:
+def _read_primfuncs(reader: Reader, word: str, constants: Defined) -> tuple[ir.PrimFunc, ...]:
     found: list[ir.PrimFunc] = []
     while (is_external := word == "kernel" and reader.accept("extern")) or reader.accept(word):
         found.append(read_primfunc(reader, constants, is_external))

@@ -1,7 +1,7 @@
 """The text of PrimFuncs, printed and read: statements, the buffers that they define, and functions."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import assert_never, cast
 
@@ -397,15 +397,11 @@ def print_primfunc(
     return "\n".join(lines)
 
 
-def read_primfunc(
-    reader: Reader, constants: Sequence[ir.ConstantBuffer], is_external: bool = False
-) -> ir.PrimFunc:
-    """A function, after the word `kernel`, `extern` or `entry`."""
+def read_primfunc(reader: Reader, outside: Defined, is_external: bool = False) -> ir.PrimFunc:
+    """A function, after the word `kernel`, `extern` or `entry`; outside of it, the module's constants are defined."""
     start = reader.position
     name = reader.prim_name()
-    names = Defined()
-    for constant in constants:
-        names.define(constant.buffer, constant.scope)
+    names = outside.inner()
     parameters = reader.parenthesised(lambda: _read_parameter(reader, names))
     reader.expect("on")
     device = reader.prim_name()
