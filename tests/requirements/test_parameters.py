@@ -56,7 +56,7 @@ def test_p6_the_memory_that_keeps_them_is_counted_and_has_their_size_less(
     used = {name: plan.pools[name].used_bytes for name in ("fast", "middle", "flash")}
     header_bytes = 32 if provider == "caller" else 0
     assert (used["fast"], used["middle"]) == (FAST_BYTES + header_bytes, SECOND_BYTES + header_bytes)
-    by_memory = {use.memory: use.parameter_bytes for use in use_by_memory(plan)}
+    by_memory = {use.name: use.parameter_bytes for use in use_by_memory(plan)}
     assert by_memory == {"dtcm": used["fast"], "isram": used["middle"], "flash": sum(used.values())}
     loads = [(plan.pools[name].load, plan.pools[name].load_memory) for name in used]
     assert loads == [(load, "flash"), (load, "flash"), ("linker", None)]

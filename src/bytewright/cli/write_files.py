@@ -44,7 +44,7 @@ def write_files(contents: Sequence[tuple[Path, bytes | str]], read: Iterable[Pat
             try:
                 destination = _destination(path, inputs, [entry.destination for entry in ready])
                 folder = Path(tempfile.mkdtemp(prefix=".bytewright-", dir=destination.parent))
-                stack.callback(shutil.rmtree, folder, ignore_errors=True)
+                stack.callback(_remove, folder)
                 entry = _Ready(folder / "new", folder / "old", destination)
                 entry.fresh.write_bytes(content if isinstance(content, bytes) else content.encode())
                 if destination.exists():
@@ -90,6 +90,11 @@ def _keep(destination: Path, old: Path) -> None:
         os.link(destination, old)
     except OSError:
         shutil.copy2(destination, old)
+
+
+def _remove(folder: Path) -> None:
+    with suppress(OSError):  # what was to be written is, or is refused already
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _put_back(ready: Sequence[_Ready]) -> None:
