@@ -17,7 +17,7 @@ LITTLE = {
 }
 BIG = {
     "arm": ("arm-none-eabi-gcc", "-mcpu=cortex-r5", "-mbig-endian"),
-    "s390x": ("s390x-linux-gnu-gcc",),
+    "s390x": ("clang", "--target=s390x-linux-gnu"),
     "without a name for the order": ("gcc", "-U__BYTE_ORDER__", "-D__BIG_ENDIAN__"),
 }
 
