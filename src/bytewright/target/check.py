@@ -92,6 +92,11 @@ def _device_problems(target: Target, device: Device) -> Iterator[Mistake]:
             yield _unknown_memory(target, (*path, "reach"), f"device {device.name!r} reaches", entry.memory)
         if entry.memory in device.reached_memories[:position]:
             yield Mistake((*path, "reach"), f"memory {entry.memory!r} stands twice in 'reach'")
+        if not entry.is_coherent and not device.cache_line_bytes:
+            message = (
+                f"device {device.name!r} reaches {entry.memory!r} without coherence, but has no 'cache-line'"
+            )
+            yield Mistake((*path, "reach"), message, help=in_target_file("cache-line = 32"))
     yield from width_problems(target, device)
     for context in device.contexts:
         yield from _stack_problems(target, device, context)

@@ -1,6 +1,7 @@
 """A target as the plain values that `load.py` reads, and as TOML text.
 
-Everything that has a default is written out, so that the text shows the layout as the compiler sees it. The
+Everything that has a default is written out, so that the text shows the layout as the compiler sees it, but for what
+is of a device among others (operators, costs, cache lines), which a lone device need not be told of. The
 size of a pool that takes what its memory has left is written with `remainder = true` beside it, so that
 reading it back gives an equal target, one that still follows when something else in that memory is resized.
 """
@@ -30,6 +31,7 @@ _SIZE_KEYS = (
     "max-stack-alloca-size",
     "max-local-size",
     "stack-allowance-per-call",
+    "cache-line",
 )
 
 
@@ -71,7 +73,10 @@ def _dump_memory(memory: Memory) -> dict[str, object]:
 
 
 def _dump_reach(reach: Reach) -> object:
-    return reach.memory if reach.base is None else {"memory": reach.memory, "base": reach.base}
+    if reach.is_plain:
+        return reach.memory
+    coherent = None if reach.is_coherent else False
+    return _table(memory=reach.memory, base=reach.base, port=reach.port, coherent=coherent)
 
 
 def _dump_context(context: ExecutionContext) -> dict[str, object]:
@@ -86,6 +91,11 @@ def _dump_device(device: Device) -> dict[str, object]:
     """A context that is called as the device has no table of its own."""
     contexts = {context.name: _dump_context(context) for context in device.contexts}
     limit = device.max_stack_alloca_size_bytes
+    alone = Device(device.name, device.isa, device.reach)  # what only matters beside other devices
+
+    def beside(value: int, default: int) -> int | None:
+        return None if value == default else value
+
     return _table(
         isa=device.isa.name,
         reach=[_dump_reach(reach) for reach in device.reach],
@@ -96,6 +106,10 @@ def _dump_device(device: Device) -> dict[str, object]:
         stack_allowance_per_call=device.stack_allowance_per_call_bytes,
         ranks=[rank.value for rank in device.ranks],
         address_bits=device.address_bits,
+        operators=list(device.operators) or None,
+        cost_per_mac=beside(device.cost_per_mac, alone.cost_per_mac),
+        cache_line=beside(device.cache_line_bytes, alone.cache_line_bytes),
+        touch_alignment=beside(device.touch_alignment, alone.touch_alignment),
         context={name.removeprefix(f"{device.name}."): own for name, own in contexts.items()} or None,
     )
 

@@ -45,6 +45,7 @@ MOST_SHOWN = 20  # mistakes of one file
 DEFAULT_HOST_ALLOCA_SIZE_BYTES = 1024
 
 _TARGET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*", re.ASCII)
+_OPERATOR = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 _SECTION = re.compile(r"[A-Za-z_.][A-Za-z0-9_.$-]*", re.ASCII)  # goes into C text between quotation marks
 _A_SECTION = "a linker section: letters, digits, '_', '.', '$' and '-'"
 
@@ -139,6 +140,8 @@ def _read_tags(top: TomlTable) -> tuple[str, ...]:
     return tags
 
 
+MAX_CACHE_LINE_BYTES = 4096
+MAX_TOUCH_ALIGNMENT = 1 << 16
 # Of a byte: so that what a whole model costs stays within the numbers that the planner takes.
 MAX_COST = 1_000_000
 
@@ -183,11 +186,40 @@ def _read_device(name: str, table: TomlTable, *, is_micro: bool) -> Device:
         ),
         ranks=_read_ranks(table),
         address_bits=table.integer("address-bits", isa.address_bits, 16, 64),
+        operators=_read_operators(table),
+        cost_per_mac=table.integer("cost-per-mac", 1, 1, MAX_COST),
+        cache_line_bytes=_power_of_two(
+            table, "cache-line", table.size("cache-line", 0, zero_allowed=True), MAX_CACHE_LINE_BYTES
+        ),
+        touch_alignment=_power_of_two(
+            table, "touch-alignment", table.integer("touch-alignment", 1, 1), MAX_TOUCH_ALIGNMENT
+        ),
     )
     if table.has("reach") and not device.reach and not table.has_failed:
         table.fail("reach", f"device {name!r} reaches no memory")
     table.finish()
     return device
+
+
+def _power_of_two(table: TomlTable, key: str, value: int, largest: int) -> int:
+    """The value; or 0 or 1 where it is no power of two, or too large."""
+    if value & (value - 1):
+        table.fail(key, f"{key!r} must be a power of two, not {value}")
+    elif value > largest:
+        table.fail(key, f"{key!r} is {value}, but the largest allowed is {largest}")
+    else:
+        return value
+    return min(value, 1)
+
+
+def _read_operators(table: TomlTable) -> tuple[str, ...]:
+    operators = table.texts("operators")
+    for name in operators:
+        if not _OPERATOR.fullmatch(name):
+            table.fail(
+                "operators", f"{shown(name)} is not the name of an operator, such as 'conv2d', nor 'all'"
+            )
+    return operators
 
 
 def _read_isa(table: TomlTable) -> Isa:
@@ -200,14 +232,16 @@ def _read_isa(table: TomlTable) -> Isa:
 
 
 def _read_reach(table: TomlTable) -> tuple[Reach, ...]:
-    """Memory names, or tables `{ memory = NAME, base = ADDRESS }` for a memory seen elsewhere."""
+    """Memory names, or tables such as `{ memory = NAME, base = ADDRESS }` for a memory seen elsewhere."""
     reach: list[Reach] = []
     for value in table.array("reach"):
         if isinstance(value, str):
             reach.append(Reach(value))
         elif entry := table.inner_table(value, ("reach",), "'reach' must hold memory names or tables"):
             entry.require("memory")
-            reach.append(Reach(entry.name("memory"), entry.address("base")))
+            memory, base = entry.name("memory"), entry.address("base")
+            port, is_coherent = entry.name("port") or None, entry.boolean("coherent", True)
+            reach.append(Reach(memory, base, port, is_coherent))
             entry.finish()
             table.has_failed |= entry.has_failed
     return tuple(reach)

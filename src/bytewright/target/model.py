@@ -69,6 +69,7 @@ class Unlimited(Enum):
 UNLIMITED: Final = Unlimited.UNLIMITED
 
 DEFAULT_ALIGNMENT = 16
+ALL_OPERATORS = "all"  # of a device that takes every operator
 DEFAULT_LOCAL_SIZE_BYTES = 128
 DEFAULT_PROVIDER: Final[dict[Role, Provider]] = {
     Role.WORKSPACE: Provider.CALLER,
@@ -123,16 +124,35 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """One memory that a device reaches, with the base as this device sees it where that differs."""
+    """One memory that a device reaches.
+
+    Attributes:
+        memory: Its name.
+        base: Its address as this device sees it, where that differs from the memory's own.
+        port: Through which of the device's ports, where it has several and the choice must be configured.
+        is_coherent: False if the device, or the default device, may see bytes there that the other has changed only
+            after a cache was cleaned or invalidated.
+    """
 
     memory: str
     base: int | None = None
+    port: str | None = None
+    is_coherent: bool = True
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is said of it but the name."""
+        return self == Reach(self.memory)
 
     def __str__(self) -> str:
         """As a target file has it."""
-        if self.base is None:
+        if self.is_plain:
             return f'"{self.memory}"'
-        return f'{{ memory = "{self.memory}", base = {self.base:#x} }}'
+        items = [f'memory = "{self.memory}"']
+        items += [] if self.base is None else [f"base = {self.base:#x}"]
+        items += [] if self.port is None else [f'port = "{self.port}"']
+        items += [] if self.is_coherent else ["coherent = false"]
+        return f"{{ {', '.join(items)} }}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +196,10 @@ class Device:
             registers, spills, the return address).
         ranks: The ranks of scopes that exist on it.
         address_bits: The width of its addresses.
+        operators: The graph operators that it takes without being asked, by name, or `all`; none: what is annotated.
+        cost_per_mac: Cost of one step of work, relative to the other devices; beside the memories' costs of a byte.
+        cache_line_bytes: Size of the lines in which memory that is not coherent is cleaned and invalidated; 0: none.
+        touch_alignment: What the first byte of everything that it touches is aligned to, at least.
     """
 
     name: str
@@ -188,6 +212,10 @@ class Device:
     stack_allowance_per_call_bytes: int = 256
     ranks: tuple[Rank, ...] = (Rank.GLOBAL, Rank.LOCAL)
     address_bits: int = 64
+    operators: tuple[str, ...] = ()
+    cost_per_mac: int = 1
+    cache_line_bytes: int = 0
+    touch_alignment: int = 1
 
     @property
     def largest_object_bytes(self) -> int:
@@ -207,6 +235,14 @@ class Device:
     def reaches(self, memory_name: str) -> bool:
         """Whether it can access a memory."""
         return memory_name in self.reached_memories
+
+    def find_reach(self, memory_name: str) -> Reach | None:
+        """How it reaches a memory; None if it does not."""
+        return next((entry for entry in self.reach if entry.memory == memory_name), None)
+
+    def takes(self, operator: str) -> bool:
+        """Whether it takes an operator of the graph without being asked."""
+        return operator in self.operators or ALL_OPERATORS in self.operators
 
     def admits_stack_allocation(self, size_bytes: int) -> bool:
         """Whether a `global` allocation of this size may become a local array; a limit of N admits N."""
@@ -366,6 +402,13 @@ class Target:
     def context(self, name: str) -> ExecutionContext:
         """The execution context of this name, which must exist."""
         return self._existing("execution context", self.find_context(name), name)
+
+    def address_seen_by(self, device_name: str, memory_name: str) -> int | None:
+        """Where a device sees a memory begin; None if it does not reach it, or no base is known."""
+        reach = self.device(device_name).find_reach(memory_name)
+        if reach is None:
+            return None
+        return self.memory(memory_name).base if reach.base is None else reach.base
 
     def _existing(self, kind: str, item: _Named | None, name: str) -> _Named:
         if item is None:

@@ -111,6 +111,12 @@ class TomlTable:
         self.fail(key, f"{shown(value)} is not {what}")
         return default
 
+    def formula(self, key: str) -> str | None:
+        """A string, or an integer as one: what is to be worked out later."""
+        if self.has(key) and type(self._values[key]) is int:
+            return str(self._values[key])
+        return self._typed(key, str, "a formula: a string or an integer")
+
     def name(self, key: str, default: str = "") -> str:
         """A name."""
         return self.text(key, default, NAME_PATTERN, f"a name: {NAME_FORM}")

@@ -60,6 +60,8 @@ def format_path(path: Path) -> str:
 def parse_source(text: str, file: str) -> Source:
     """Parses TOML, or JSON if the text begins with a brace.
 
+    The codes are those of target files; who reads another kind of file gives the refusal its own.
+
     Raises:
         CompileError: BW202 for text that is neither.
     """

@@ -28,6 +28,7 @@ CORTEX_M = (
     _core(_MAINLINE, "cortex-m3"),
     _M4,
     _core(_M4, "cortex-m7", "fp64", flags=("-mfloat-abi=hard", "-mfpu=fpv5-d16")),
+    _core(_MAINLINE, "cortex-m33+nodsp"),  # as compilers spell one that was made without the DSP extension
     *(_core(_MAINLINE, name, "dsp") for name in ("cortex-m33", "cortex-m35p")),
     _M55,
     replace(_core(_M55, "cortex-m52", flags=("-mfloat-abi=hard",)), libraries=(MAINLINE,)),
