@@ -3,6 +3,7 @@
 # pyright: reportUnusedImport=false
 
 from bytewright.ir.address import (
+    extent_bytes,
     extent_expr,
     flat_index,
     has_constant_size,
@@ -37,17 +38,36 @@ from bytewright.ir.expr import (
     minimum,
     select,
 )
-from bytewright.ir.graph import Array, Constant, Function, Node, Operation, Quantization, Value, value_types
+from bytewright.ir.graph import (
+    Array,
+    Constant,
+    ControlOperation,
+    CopyOperation,
+    Function,
+    Node,
+    Operation,
+    Quantization,
+    Signature,
+    Turns,
+    Value,
+    function_types,
+    value_types,
+)
 from bytewright.ir.module import ConstantBuffer, Module, Port, SourceTensor
+from bytewright.ir.packed import Form
 from bytewright.ir.prim import (
     Access,
     Allocate,
+    Argument,
     BufferParameter,
     Call,
     CallKind,
+    ContextArgument,
+    ContextParameter,
     External,
     For,
     If,
+    Job,
     Let,
     LoopKind,
     Parameter,
@@ -90,11 +110,14 @@ from bytewright.ir.storage import (
 )
 from bytewright.ir.types import (
     MAX_ELEMENTS,
+    UNPLACED,
     DType,
     Extent,
     Symbol,
     TensorType,
     VirtualDevice,
+    default_place,
     format_shape,
+    join_places,
     upper_bound,
 )

@@ -31,6 +31,12 @@ def size_bytes(buffer: Buffer) -> int:
     return num_elements(buffer) * buffer.dtype.size_bytes
 
 
+def extent_bytes(buffer: Buffer) -> int:
+    """Bytes that nothing else has while the buffer lives: its own, and what is left of its last cache line."""
+    own, line = size_bytes(buffer), max(buffer.line_bytes, 1)
+    return -(-own // line) * line
+
+
 def has_constant_size(buffer: Buffer) -> bool:
     """True if no stored extent is symbolic."""
     return not any(isinstance(extent, Symbol) for extent in storage_shape(buffer))

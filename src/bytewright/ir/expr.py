@@ -38,6 +38,8 @@ class Buffer:
 
     Attributes:
         rows: None for plain row-major storage, or the ring that holds the rows.
+        line_bytes: Size of the cache lines that it has to itself while it lives: it begins with one, and takes up the
+            rest of its last one; 0 if it may share lines.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Buffer:
     dtype: DType
     alignment: int = 1
     rows: RingRows | None = None
+    line_bytes: int = 0
 
 
 class BinaryOperator(Enum):

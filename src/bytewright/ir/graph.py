@@ -28,6 +28,10 @@ class Operation:
 
     __slots__ = ()
     name: ClassVar[str]
+    # Whether the result is the operand's memory under another type.
+    is_view: ClassVar[bool] = False
+    operand_names: ClassVar[tuple[str, ...]] = ("input",)
+    """What the first operands are called; the others go by their positions."""
 
     def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Types of the results.
@@ -52,6 +56,70 @@ class Operation:
         return 1
 
 
+class CopyOperation(Operation):
+    """Abstract: an operator whose one result is its operand in memory of its own, at another place.
+
+    It belongs to no device: whichever reaches both memories may carry it out, and `by` names it in the end.
+    """
+
+    __slots__ = ()
+    by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a function takes and gives: types without places."""
+
+    parameters: tuple[TensorType, ...]
+    results: tuple[TensorType, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """How an operator that runs functions is carried out.
+
+    Attributes:
+        callee: The function that runs.
+        arguments: What it is given the first time; after that, its own results.
+        num_turns: How often it runs; where it is 0, the arguments are the results.
+    """
+
+    callee: str
+    arguments: tuple[Array, ...]
+    num_turns: int
+
+
+class ControlOperation(Operation):
+    """Abstract: an operator that runs functions of its module, which it names.
+
+    What it takes and gives is therefore the module's to say: `infer` and `evaluate` have no answer. Its last operands
+    are the functions' arguments; those before are its own to read.
+    """
+
+    __slots__ = ()
+    # Whether what a function gives is what it takes the next time.
+    carries_values: ClassVar[bool] = False
+
+    @property
+    def callees(self) -> tuple[str, ...]:
+        """The functions that it names, in the order of its attributes."""
+        raise NotImplementedError
+
+    def infer_from(
+        self, callees: tuple[Signature, ...], inputs: tuple[TensorType, ...]
+    ) -> tuple[TensorType, ...]:
+        """Types of the results, given what the functions are that it names.
+
+        Raises:
+            ValueError: The operands' types and those of the functions do not fit; the message says which and why.
+        """
+        raise NotImplementedError
+
+    def turns(self, inputs: tuple[Array, ...]) -> Turns:
+        """Which function runs on which of the operands, and how often."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True)
 class Quantization:
     """Affine quantisation of a tensor at the model's border: real = scale * (q - zero_point).
@@ -65,11 +133,16 @@ class Quantization:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A tensor in the graph, defined once."""
+    """A tensor in the graph, defined once.
+
+    Attributes:
+        reason: Why it is at its place, for people; None where nothing was asked.
+    """
 
     name: str
     type: TensorType
     quantization: Quantization | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +173,13 @@ class Function:
     results: tuple[str, ...]
 
 
-def value_types(function: Function, constants: tuple[Constant, ...]) -> dict[str, TensorType]:
-    """Type of every name that the function's nodes may use."""
-    types = {constant.name: constant.data.type for constant in constants}
-    types.update((value.name, value.type) for value in function.parameters)
+def function_types(function: Function) -> dict[str, TensorType]:
+    """Type of every name that a function defines."""
+    types = {value.name: value.type for value in function.parameters}
     types.update((value.name, value.type) for node in function.nodes for value in node.outputs)
     return types
+
+
+def value_types(function: Function, constants: tuple[Constant, ...]) -> dict[str, TensorType]:
+    """Type of every name that the function's nodes may use."""
+    return {constant.name: constant.data.type for constant in constants} | function_types(function)

@@ -52,7 +52,8 @@ class Module:
 
     Attributes:
         name: The model's name, a C identifier.
-        functions: Graph functions; empty after lowering.
+        functions: Graph functions, each before those that run it; the last is where the model begins. Empty after
+            lowering.
         constants: Constants of the graph.
         kernels: PrimFuncs that `entries` call, callees before callers.
         entries: The entry PrimFuncs; empty before lowering.
@@ -86,10 +87,10 @@ class Module:
 
     @property
     def graph(self) -> Function:
-        """The graph function, of a module that has exactly one."""
-        if len(self.functions) != 1:
-            raise InternalError(f"module '{self.name}' has {len(self.functions)} functions, one was expected")
-        return self.functions[0]
+        """The graph function that the model is: the last, since functions stand before those that run them."""
+        if not self.functions:
+            raise InternalError(f"module '{self.name}' has no graph function, one was expected")
+        return self.functions[-1]
 
     def kernel(self, name: str) -> PrimFunc | None:
         """The kernel of a name, or None."""

@@ -42,6 +42,16 @@ class Region:
 
 
 @dataclass(frozen=True, slots=True)
+class ContextArgument:
+    """The context of a device: the entry has those of the application's devices, a kernel what it was given."""
+
+    device: str
+
+
+Argument = Region | Expr | ContextArgument
+
+
+@dataclass(frozen=True, slots=True)
 class For:
     """`variable` runs from `begin` to before `end`, in steps of one.
 
@@ -122,13 +132,13 @@ class Call:
     """A call of another PrimFunc or of an external C function.
 
     Attributes:
-        arguments: Regions for buffer parameters, expressions for scalar ones.
+        arguments: Regions for buffer parameters, expressions for scalar ones, contexts for contexts.
         operators: What the call computes, for comments and reports: one entry an operator of the model.
         touched_by: For opaque calls: per argument the devices that touch it; None means every device.
     """
 
     callee: str
-    arguments: tuple[Region | Expr, ...]
+    arguments: tuple[Argument, ...]
     kind: CallKind = CallKind.EXTERN
     operators: tuple[str, ...] = ()
     touched_by: tuple[tuple[str, ...], ...] | None = None
@@ -192,7 +202,32 @@ class ScalarParameter:
         return self.variable.name
 
 
-Parameter = BufferParameter | ScalarParameter
+@dataclass(frozen=True, slots=True)
+class ContextParameter:
+    """What a driver keeps of its device, handed to a kernel that drives the device itself.
+
+    Attributes:
+        name: What the kernel calls it.
+        device: The device, another one than that which runs the kernel.
+    """
+
+    name: str
+    device: str
+
+
+Parameter = BufferParameter | ScalarParameter | ContextParameter
+
+
+class Job(Enum):
+    """What a kernel is to its device, where it is no function that is compiled for it.
+
+    STREAM: The first parameter holds commands; the others are the memories that they work on, in order. What they
+    compute is not in the module, so there is no body.
+    COPY: The device copies the first parameter to the second, as the body says.
+    """
+
+    STREAM = "stream"
+    COPY = "copy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +237,13 @@ class External:
     Attributes:
         stack_bytes: What the function needs of the stack, all that it calls included; None if the target says.
         returns_status: It returns an `int32_t`, and any but 0 ends the run.
+        symbol: What it is called in C, where that is not the kernel's name: one function of the application may serve
+            calls with buffers of different shapes, and each such prototype is a kernel.
     """
 
     stack_bytes: int | None = None
     returns_status: bool = False
+    symbol: str | None = None
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -217,6 +255,8 @@ class PrimFunc:
             printed `restrict` only where it is disjoint from each other one.
         device: The device that executes it.
         external: Where given, the function is the application's, and the module has its prototype alone.
+        job: Where given, the device carries the kernel out without code that was compiled for it. A copy on the
+            entry's own device is an ordinary kernel.
     """
 
     name: str
@@ -226,8 +266,24 @@ class PrimFunc:
     device: str = "cpu"
     where: Where = NOWHERE
     external: External | None = None
+    job: Job | None = None
+
+    @property
+    def is_opaque(self) -> bool:
+        """Whether what it does to its parameters is not in its body."""
+        return self.external is not None or self.job is Job.STREAM
 
     @property
     def buffer_parameters(self) -> tuple[BufferParameter, ...]:
         """The parameters passed by address, in order."""
         return tuple(p for p in self.parameters if isinstance(p, BufferParameter))
+
+    @property
+    def symbol(self) -> str:
+        """What it is called in C."""
+        return (self.external and self.external.symbol) or self.name
+
+    @property
+    def context_parameters(self) -> tuple[ContextParameter, ...]:
+        """The parameters that are contexts of devices, in order."""
+        return tuple(p for p in self.parameters if isinstance(p, ContextParameter))

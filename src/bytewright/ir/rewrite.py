@@ -27,14 +27,19 @@ from bytewright.ir.expr import (
 )
 from bytewright.ir.prim import (
     Allocate,
+    Argument,
     BufferParameter,
     Call,
+    ContextArgument,
+    ContextParameter,
     For,
     If,
     Let,
     LoopKind,
+    Parameter,
     PrimFunc,
     Region,
+    ScalarParameter,
     Seq,
     Statement,
     Store,
@@ -141,13 +146,20 @@ def with_blocks(statement: Statement, change: Callable[[Seq], Seq]) -> Statement
 
 def rewrite_function(function: PrimFunc, rewriting: Rewriting) -> PrimFunc:
     """The function with the rewriting applied to its parameters, and to every statement of its body."""
-    parameters = tuple(
-        replace(parameter, buffer=rewriting.buffer(parameter.buffer))
-        if isinstance(parameter, BufferParameter)
-        else replace(parameter, variable=_defined(parameter.variable, rewriting))
-        for parameter in function.parameters
-    )
+    parameters = tuple(_rewrite_parameter(parameter, rewriting) for parameter in function.parameters)
     return replace(function, parameters=parameters, body=rewrite_sequence(function.body, rewriting))
+
+
+def _rewrite_parameter(parameter: Parameter, rewriting: Rewriting) -> Parameter:
+    match parameter:
+        case BufferParameter():
+            return replace(parameter, buffer=rewriting.buffer(parameter.buffer))
+        case ScalarParameter():
+            return replace(parameter, variable=_defined(parameter.variable, rewriting))
+        case ContextParameter():
+            return parameter
+        case _:
+            assert_never(parameter)
 
 
 def rename_callees(function: PrimFunc, names: Mapping[str, str]) -> PrimFunc:
@@ -201,13 +213,20 @@ def _rebuild(statement: Statement, rewriting: Rewriting) -> Statement:
         case Let():
             return Let(_defined(statement.variable, rewriting), inside(statement.value))
         case Call():
-            arguments = tuple(
-                rewrite_region(item, rewriting) if isinstance(item, Region) else inside(item)
-                for item in statement.arguments
-            )
+            arguments = tuple(_rewrite_argument(item, rewriting) for item in statement.arguments)
             return replace(statement, arguments=arguments)
         case _:
             assert_never(statement)
+
+
+def _rewrite_argument(argument: Argument, rewriting: Rewriting) -> Argument:
+    match argument:
+        case Region():
+            return rewrite_region(argument, rewriting)
+        case ContextArgument():
+            return argument
+        case _:
+            return rewrite_expression(argument, rewriting)
 
 
 def _rebuild_if(statement: If, rewriting: Rewriting) -> If:

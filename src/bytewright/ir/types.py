@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from bytewright.ir.scope import Scope
+from bytewright.ir.scope import Scope, join_scopes
 
 
 class DType(Enum):
@@ -116,6 +116,28 @@ class VirtualDevice:
 
 
 UNPLACED = VirtualDevice()
+
+
+def join_places(first: VirtualDevice, second: VirtualDevice) -> VirtualDevice:
+    """The place that is both: an open part takes the other's, equal parts join, scopes join by intersection.
+
+    Raises:
+        ValueError: There is none; the message names the parts that contradict each other.
+    """
+    for what, a, b in (
+        ("devices", first.device, second.device),
+        ("targets", first.target, second.target),
+    ):
+        if None not in (a, b) and a != b:
+            raise ValueError(f"{what} '{a}' and '{b}' are not the same")
+    scope = join_scopes(first.scope, second.scope)
+    return VirtualDevice(first.device or second.device, first.target or second.target, scope)
+
+
+def default_place(first: VirtualDevice, second: VirtualDevice) -> VirtualDevice:
+    """The first place, with the second's parts where its own are open."""
+    scope = second.scope if first.scope is None else first.scope
+    return VirtualDevice(first.device or second.device, first.target or second.target, scope)
 
 
 @dataclass(frozen=True, slots=True)

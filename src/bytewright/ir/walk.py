@@ -11,6 +11,7 @@ from bytewright.ir.prim import (
     Allocate,
     BufferParameter,
     Call,
+    ContextArgument,
     For,
     If,
     Let,
@@ -21,6 +22,7 @@ from bytewright.ir.prim import (
     Store,
     View,
 )
+from bytewright.ir.types import DType
 
 
 def as_any(expression: Expr) -> AnyExpr:
@@ -160,7 +162,13 @@ def expressions(statement: Statement) -> tuple[Expr, ...]:
         case Call():
             found: list[Expr] = []
             for argument in statement.arguments:
-                found.extend(argument.indices if isinstance(argument, Region) else (argument,))
+                match argument:
+                    case Region():
+                        found.extend(argument.indices)
+                    case ContextArgument():
+                        pass
+                    case _:
+                        found.append(argument)
             return tuple(found)
         case Allocate() | Seq():
             return ()
@@ -183,6 +191,17 @@ def walk_all_expressions(statement: Statement) -> Iterator[Expr]:
 def loaded_buffers(statement: Statement) -> tuple[Buffer, ...]:
     """The buffers that the statement itself loads from, once for each load."""
     return tuple(node.buffer for node in evaluated(statement) if isinstance(node, Load))
+
+
+def condition_buffer(statement: Statement) -> Buffer | None:
+    """The buffer of one truth value, by which alone a branch is chosen: all that an entry may read itself."""
+    if not isinstance(statement, If) or not isinstance(statement.condition, Load):
+        return None
+    buffer, indices = statement.condition.buffer, statement.condition.indices
+    is_one = buffer.dtype is DType.BOOL and all(extent == 1 for extent in buffer.shape)
+    return (
+        buffer if is_one and all(isinstance(index, Const) and index.value == 0 for index in indices) else None
+    )
 
 
 def named_buffers(statement: Statement) -> Iterator[Buffer]:

@@ -9,8 +9,8 @@ partial writes, and writes in one branch, need no rule of their own.
 
 Ticks that tell nothing apart are left out: there is one for each set of parameters that are needed at once, and a
 kernel of one loop nest has a single one. What cannot be looked into needs all it is given throughout: functions that
-the module does not hold or only declares, and kernels of devices that run no C, where the order of the statements
-promises nothing.
+the module does not hold or only declares, jobs, and kernels of devices that run no C, where the order of the
+statements promises nothing.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -64,7 +64,7 @@ def body_clock(kernel: ir.PrimFunc, target: Target, clocks: Mapping[str, BodyClo
     device = target.find_device(kernel.device)
     names = [parameter.name for parameter in kernel.buffer_parameters]
     num_ticks, intervals = 1, dict.fromkeys(names, (0, 1))
-    if device is not None and device.runs_c and kernel.external is None:
+    if device is not None and device.runs_c and kernel.external is None and kernel.job is None:
         reader = _BodyReader(clocks)
         reader.sequence(kernel.body)
         needed = {name: reader.needs[name] for name in names if name in reader.needs}

@@ -5,16 +5,18 @@ from its first to its last use there (`body_clock.py`), whatever it is to the ke
 take its bytes, in the middle of a call. A buffer lives from the first tick that needs it to the last. One that a loop
 uses but that was born outside lives for the whole loop. An arena, and what is requested from it, lives for the whole
 bodies of the calls that request from it, and the arena from the first to the last of them.
+A truth value that the entry branches on is read in a tick of its own, before both sides, which follow each other.
 Inputs of the model live from the start, because the application has already written them, and outputs to the end.
 Lifetimes are half-open. Beside them stands which devices touch each buffer (`touch.py`).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bytewright import ir
 from bytewright.diagnostics import InternalError
 from bytewright.ir.analyses.body_clock import BodyClock, Interval, Needs, body_clocks
-from bytewright.ir.analyses.touch import Touch, Touches, TouchTable, touch_table, united
+from bytewright.ir.analyses.touch import Touch, Touches, TouchTable, branches_on, touch_table, united
+from bytewright.ir.walk import condition_buffer, loaded_buffers
 from bytewright.target.model import Target
 
 
@@ -69,6 +71,20 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
+class Condition:
+    """A branch of the entry on a truth value in a buffer, which is read in a tick of its own, before both sides.
+
+    Attributes:
+        loop: The first and the last step of the innermost loop that it is in; None outside of loops.
+    """
+
+    buffer: str
+    tick: int
+    device: str
+    loop: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Timeline:
     """All steps, and all buffers of the entry that are used, in order of allocation; parameters first.
 
@@ -78,11 +94,13 @@ class Timeline:
     steps: tuple[Step, ...]
     buffers: tuple[LiveBuffer, ...]
     loops: tuple[Loop, ...] = ()
+    conditions: tuple[Condition, ...] = ()
 
     @property
     def num_ticks(self) -> int:
         """The end of the clock."""
-        return self.steps[-1].ticks[1] if self.steps else 0
+        last = self.conditions[-1].tick + 1 if self.conditions else 0
+        return max(last, self.steps[-1].ticks[1] if self.steps else 0)
 
     def steps_touching(self) -> dict[str, tuple[int, int]]:
         """First and last step that touch each buffer that a step touches."""
@@ -103,7 +121,7 @@ def read_clock(module: ir.Module, target: Target, entry: ir.PrimFunc | None = No
     """Numbers the program points of an entry, of the only one if none is given; devices are the target's."""
     entry = entry or module.main
     kernels = {kernel.name: kernel for kernel in module.kernels}
-    reader = _Reader(kernels, body_clocks(module, target), entry.device, touch_table(module, target))
+    reader = _Reader(kernels, body_clocks(module, target), entry, touch_table(module, target))
     reader.sequence(entry.body)
     definitions = (*entry.buffer_parameters, *reader.allocations)
     for definition in definitions:
@@ -118,18 +136,19 @@ def read_clock(module: ir.Module, target: Target, entry: ir.PrimFunc | None = No
         for definition in definitions
         if definition.buffer.name in reader.lifetimes
     ]
-    return Timeline(tuple(reader.steps), tuple(live), tuple(reader.loops))
+    return Timeline(tuple(reader.steps), tuple(live), tuple(reader.loops), tuple(reader.conditions))
 
 
 @dataclass(slots=True)
 class _Reader:
     kernels: dict[str, ir.PrimFunc]
     clocks: dict[str, BodyClock]
-    device: str
+    entry: ir.PrimFunc
     table: TouchTable
     tick: int = 0
     steps: list[Step] = field(default_factory=list[Step])
     loops: list[Loop] = field(default_factory=list[Loop])
+    conditions: list[Condition] = field(default_factory=list[Condition])
     allocations: list[ir.Allocate] = field(default_factory=list[ir.Allocate])
     arena_of: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     lifetimes: Needs = field(default_factory=Needs)
@@ -152,6 +171,7 @@ class _Reader:
             case ir.For():
                 self._loop(statement)
             case ir.If():
+                self._condition(statement)
                 self.sequence(statement.then)
                 if statement.otherwise is not None:
                     self.sequence(statement.otherwise)
@@ -162,13 +182,30 @@ class _Reader:
 
     def _loop(self, loop: ir.For) -> None:
         first, num_allocations, num_steps = self.tick, len(self.allocations), len(self.steps)
+        num_conditions = len(self.conditions)
         self.sequence(loop.body)
         inside = tuple(allocation.buffer.name for allocation in self.allocations[num_allocations:])
         if len(self.steps) > num_steps:
-            self.loops.append(Loop((num_steps, len(self.steps) - 1), inside))
+            steps = (num_steps, len(self.steps) - 1)
+            self.loops.append(Loop(steps, inside))
+            for number in range(num_conditions, len(self.conditions)):
+                if self.conditions[number].loop is None:  # of no loop inside this one
+                    self.conditions[number] = replace(self.conditions[number], loop=steps)
         if loop.kind is ir.LoopKind.PARALLEL and inside:
             raise InternalError(f"buffers are allocated inside the parallel loop '{loop.variable.name}'")
         self.lifetimes.turn((first, self.tick), set(inside))
+
+    def _condition(self, branch: ir.If) -> None:
+        buffer = condition_buffer(branch)
+        if buffer is None:
+            if loaded_buffers(branch):
+                raise InternalError("the entry reads more than a truth value")
+            return
+        self.lifetimes.touch(buffer.name, (self.tick, self.tick + 1))
+        known = self.touches.get(buffer.name, ())
+        self.touches[buffer.name] = united(known, (branches_on(self.entry),))
+        self.conditions.append(Condition(buffer.name, self.tick, self.entry.device))
+        self.tick += 1
 
     def _call(self, call: ir.Call) -> None:
         kernel, clock = self.kernels.get(call.callee), self.clocks.get(call.callee)
@@ -189,7 +226,7 @@ class _Reader:
                 self.touches[reached] = united(self.touches.get(reached, ()), touches)
         for name, interval in needed.items():
             self.lifetimes.touch(name, interval)
-        device = kernel.device if kernel else self.device
+        device = kernel.device if kernel else self.entry.device
         self.steps.append(Step(len(self.steps), ticks, call, device, tuple(needed.items())))
         self.tick = ticks[1]
 
@@ -203,7 +240,8 @@ class _Reader:
             return
         end = max(self.tick, 1)
         self.lifetimes.touch(name, (0, 1) if border is ir.Border.INPUT else (end - 1, end))
-        own = Touch(self.device, f"the application touches it on device '{self.device}'")
+        device = self.entry.device
+        own = Touch(device, f"the application touches it on device '{device}'")
         self.touches[name] = united(self.touches.get(name, ()), (own,))
 
 

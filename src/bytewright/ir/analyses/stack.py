@@ -1,18 +1,31 @@
 """The planned stack: explicit arrays along the worst call path, entry to leaf, on each context's stack.
 
 Only arrays count. Scalars and saved registers are the compiler's, and the target states an allowance for them per
-call level; `<MODEL>_STACK_SIZE` is the sum of both. A kernel on another device than its caller begins a path of its
-own, on that device's stack. Nothing says which of a device's contexts runs a kernel, so each of them must have room.
+call level; `<MODEL>_STACK_SIZE` is the sum of both. A packed call is a level more, and the two arrays that it packs its
+arguments in are the caller's. A kernel on another device than its caller begins a path of its own, on that device's
+stack, below the bundle's function that takes jobs there. Nothing says which of a device's contexts runs a kernel, so
+each of them must have room.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bytewright import ir
+from bytewright.c_names import c_identifier
 from bytewright.diagnostics import Diagnostic
+from bytewright.ir.analyses.hand_over import devices_of, num_spans
 from bytewright.ir.backend import backend_functions
+from bytewright.ir.packed import most_packed_arguments, packed_bytes, packed_calls, packed_name
 from bytewright.ir.walk import allocations, blocks, calls
 from bytewright.target.model import Device, ExecutionContext, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Above:
+    """A function of the C that runs above the entry, with what it takes of the stack, its call included."""
+
+    name: str
+    num_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +37,7 @@ class StackUse:
         size_bytes: That, and the target's allowance for each call level: the largest sum of all paths.
         limit_bytes: What the target admits, its reserve subtracted; None for no limit.
         path: Functions on the worst path, the first to run first.
+        above: What of them runs above the entry.
     """
 
     context: str
@@ -31,6 +45,7 @@ class StackUse:
     size_bytes: int
     limit_bytes: int | None
     path: tuple[str, ...]
+    above: Above | None = None
 
     @property
     def excess_bytes(self) -> int:
@@ -46,6 +61,7 @@ class _Worst:
 
 
 _NOTHING = _Worst(0, 0, ())
+POINTER_BYTES = 8  # at most
 STACK_ALIGNMENT = 8  # of every device, at a call; frames with stricter arrays are padded
 
 
@@ -56,9 +72,15 @@ def stack_refusals(uses: tuple[StackUse, ...], module: ir.Module, target: Target
 
 def _refusal(use: StackUse, module: ir.Module, target: Target) -> Diagnostic:
     functions = {function.name: function for function in (*module.kernels, *module.entries)}
+    callers = {packed_name(module.name, kernel): kernel.device for kernel in module.kernels}
+    callers |= {dispatcher(module, device): device.name for device in target.devices}
     steps: list[str] = []
     for name in use.path:
-        if name in functions and functions[name].external is None:
+        if use.above is not None and name == use.above.name:
+            steps.append(f"{name} {use.above.num_bytes} B")
+        elif name in callers:
+            steps.append(f"{name} {target.device(callers[name]).stack_allowance_per_call_bytes} B")
+        elif name in functions and functions[name].external is None:
             allowance = target.device(functions[name].device).stack_allowance_per_call_bytes
             steps.append(f"{name} {array_bytes(functions[name])} B + {allowance} B")
         else:
@@ -71,31 +93,65 @@ def _refusal(use: StackUse, module: ir.Module, target: Target) -> Diagnostic:
     )
 
 
-def stack_uses(module: ir.Module, target: Target) -> tuple[StackUse, ...]:
-    """Adds up the stack along every path, whatever the limits; the contexts of the entry's device come first."""
+def stack_uses(module: ir.Module, target: Target, above: Above | None = None) -> tuple[StackUse, ...]:
+    """Adds up the stack along every path, whatever the limits; the contexts of the entry's device come first.
+
+    Args:
+        module: Lowered.
+        target: What it is for.
+        above: What runs above the entry, if the C has such a function.
+    """
     device_of = {function.name: function.device for function in (*module.kernels, *module.entries)}
     worst: dict[str, _Worst] = {}
     # Kernels stand callees first, so each function finds its callees finished; no recursion can be expressed.
     for function in (*module.kernels, *module.entries):
+        if function.job is not None and function.device != module.entries[0].device:
+            worst[function.name] = _NOTHING  # no compiled code carries it out
+            continue
         if function.external is not None:
-            worst[function.name] = _of_external(function.name, module, target)
+            worst[function.name] = _of_external(function.symbol, module, target)
             continue
         callees = [
             worst[name] if name in worst else _of_external(name, module, target)
             for name in (*_callees(function), *_requesters(function, module))
             if device_of.get(name, function.device) == function.device  # others are on another stack
         ]
-        worst[function.name] = _worst_of(function, callees, target)
+        packed = [_through_packed_form(call, worst, module, target) for call in packed_calls(function)]
+        worst[function.name] = _worst_of(function, [*callees, *packed], target)
+        if function in module.entries and devices_of(module):
+            worst[function.name] = _with_hand_overs(worst[function.name], module, target)
+        if above is not None and function in module.entries:
+            worst[function.name] = _below(above.name, above.num_bytes, worst[function.name])
     own = target.device(module.entries[0].device)
     uses: list[StackUse] = []
     for device in (own, *(device for device in target.devices if device is not own)):
         firsts = _first_on(device, module)
         if firsts:
-            uses.extend(_use(context, [worst[name] for name in firsts]) for context in device.contexts)
+            paths = [worst[name] for name in firsts]
+            if device is not own:
+                allowance = device.stack_allowance_per_call_bytes
+                paths = [_below(dispatcher(module, device), allowance, path) for path in paths]
+            uses.extend(_use(context, paths, above if device is own else None) for context in device.contexts)
     return tuple(uses)
 
 
-def _use(context: ExecutionContext, paths: list[_Worst]) -> StackUse:
+def _with_hand_overs(entry: _Worst, module: ir.Module, target: Target) -> _Worst:
+    """The entry with what it needs to have work done elsewhere, beside what the drivers use: spans, and two calls.
+
+    The steps are a function of their own there, and a kernel or the function that hands a job over is called by it.
+    """
+    device = target.device(module.entries[0].device)
+    span_bytes = 2 * device.address_bits // 8 if device.address_bits > 32 else 12
+    more = num_spans(module, target) * span_bytes + 2 * device.stack_allowance_per_call_bytes
+    return replace(entry, total_bytes=entry.total_bytes + more)
+
+
+def dispatcher(module: ir.Module, device: Device) -> str:
+    """The function of the bundle that a device calls with a job, and that calls the kernel."""
+    return f"{module.name}_{c_identifier(device.name)}_execute"
+
+
+def _use(context: ExecutionContext, paths: list[_Worst], above: Above | None) -> StackUse:
     largest = max(paths, key=lambda path: path.total_bytes)
     return StackUse(
         context.name,
@@ -103,13 +159,23 @@ def _use(context: ExecutionContext, paths: list[_Worst]) -> StackUse:
         largest.total_bytes,
         context.available_stack_bytes,
         largest.path,
+        above,
+    )
+
+
+def packed_entry(module: ir.Module, target: Target) -> Above:
+    """The packed form of the run function, whose frame holds the structures of inputs and outputs."""
+    device = target.device(module.entries[0].device)
+    num_pointers = len(module.entries[0].buffer_parameters)
+    return Above(
+        f"{module.name}_run_packed", device.stack_allowance_per_call_bytes + POINTER_BYTES * num_pointers
     )
 
 
 def _first_on(device: Device, module: ir.Module) -> list[str]:
     """Functions where a path on a device's stack begins: entries, and kernels called from another device."""
     functions = (*module.kernels, *module.entries)
-    device_of = {function.name: function.device for function in functions}
+    device_of = {function.name: function.device for function in functions if function.job is None}
     firsts = [entry.name for entry in module.entries if entry.device == device.name]
     for function in functions:
         if function.device != device.name:
@@ -122,6 +188,22 @@ def _requesters(function: ir.PrimFunc, module: ir.Module) -> tuple[str, ...]:
     if all(allocation.storage.arena is None for allocation in allocations(function)):
         return ()
     return backend_functions(module.name)
+
+
+def _through_packed_form(
+    call: ir.Call, worst: dict[str, _Worst], module: ir.Module, target: Target
+) -> _Worst:
+    """The path of a packed call, which begins in the packed form of what it calls."""
+    kernel = module.kernel(call.callee)
+    if kernel is None:
+        return _of_external(call.callee, module, target)
+    allowance = target.device(kernel.device).stack_allowance_per_call_bytes
+    return _below(packed_name(module.name, kernel), allowance, worst[kernel.name])
+
+
+def _below(name: str, num_bytes: int, path: _Worst) -> _Worst:
+    """The path with a function without arrays above it."""
+    return _Worst(path.planned_bytes, num_bytes + path.total_bytes, (name, *path.path))
 
 
 def _of_external(name: str, module: ir.Module, target: Target) -> _Worst:
@@ -151,8 +233,9 @@ def _callees(function: ir.PrimFunc) -> list[str]:
 
 
 def array_bytes(function: ir.PrimFunc) -> int:
-    """Bytes of a function's arrays that exist at once."""
-    return sum(ir.size_bytes(allocation.buffer) for allocation in worst_arrays(function))
+    """Bytes of a function's arrays that exist at once; those of its packed calls do as long as it runs."""
+    arguments = packed_bytes(most_packed_arguments(function))
+    return arguments + sum(ir.size_bytes(allocation.buffer) for allocation in worst_arrays(function))
 
 
 def _padding_bytes(function: ir.PrimFunc) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bytewright import ir
-from bytewright.ir.walk import free_buffers, regions, walk_statements
+from bytewright.ir.walk import condition_buffer, free_buffers, regions, walk_statements
 from bytewright.target.model import Target
 
 
@@ -30,6 +30,7 @@ class TouchTable:
     """What is known of the kernels so far; callees are added before their callers."""
 
     target: Target
+    entry_names: tuple[str, ...] = ()
     parameters: dict[str, tuple[Touches, ...]] = field(default_factory=dict[str, tuple[Touches, ...]])
 
     def add(self, kernel: ir.PrimFunc) -> None:
@@ -59,12 +60,25 @@ class TouchTable:
             )
         return tuple(Touch(device, reason) for device in devices)
 
+    def of_lent(self, function: ir.PrimFunc, call: ir.Call, index: int) -> Touches:
+        """Who is lent an argument of a call by that call: the entry lends all, a kernel what other devices touch.
+
+        What it was lent itself, and parts of that, a kernel passes on to those of its own device as it likes.
+        """
+        touches = self.of_argument(call, index)
+        if function.name in self.entry_names:
+            return touches
+        return tuple(touch for touch in touches if touch.device != function.device)
+
     def of_buffers(self, function: ir.PrimFunc) -> dict[str, Touches]:
         """Who touches each buffer of a function by way of its calls, by name; what a view shows counts with it."""
         found: dict[str, Touches] = {}
         shown: dict[str, tuple[str, ...]] = {}
         for statement in walk_statements(function.body):
             names = [region.buffer.name for region in regions(statement)]
+            condition = condition_buffer(statement)
+            if condition is not None:
+                found[condition.name] = united(found.get(condition.name, ()), (branches_on(function),))
             if isinstance(statement, ir.View):
                 shown[statement.buffer.name] = tuple(
                     n for name in names for n in (name, *shown.get(name, ()))
@@ -81,7 +95,7 @@ class TouchTable:
 
 def touch_table(module: ir.Module, target: Target) -> TouchTable:
     """The table with all kernels of a module."""
-    table = TouchTable(target)
+    table = TouchTable(target, tuple(entry.name for entry in module.entries))
     for kernel in module.kernels:  # callees stand before their callers
         table.add(kernel)
     return table
@@ -118,6 +132,23 @@ def united(first: Touches, second: Touches) -> Touches:
 def reasons_beside(device: str, touches: Touches) -> tuple[str, ...]:
     """Why other devices than this one count, each reason once."""
     return tuple(dict.fromkeys(touch.reason for touch in touches if touch.device != device))
+
+
+def branches_on(function: ir.PrimFunc) -> Touch:
+    """A function reads a truth value to choose a branch."""
+    return Touch(function.device, f"'{function.name}' on device '{function.device}' branches on it")
+
+
+def touch_alignment(touches: Touches, target: Target) -> int:
+    """What the first byte is aligned to of what these devices touch."""
+    return max((target.device(touch.device).touch_alignment for touch in touches), default=1)
+
+
+def alignment_reason(touches: Touches, target: Target) -> str:
+    """Which device asks for `touch_alignment`, and why it counts."""
+    alignment = touch_alignment(touches, target)
+    strictest = next(t for t in touches if target.device(t.device).touch_alignment == alignment)
+    return f"device '{strictest.device}' touches it, which asks for an alignment of {alignment}: {strictest.reason}"
 
 
 def _by_itself(kernel: ir.PrimFunc) -> Touch:

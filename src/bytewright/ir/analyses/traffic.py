@@ -48,8 +48,8 @@ def entry_traffic(entry: ir.PrimFunc, kernels: Mapping[str, ir.PrimFunc]) -> Tra
     for kernel, scalars in reversed(_cases(entry, largest, kernels)):
         known[kernel.name, scalars] = (
             _Body(kernels, known, dict(scalars)).bytes_of(kernel.body)
-            if kernel.external is None
-            else _of_external(kernel)
+            if not kernel.is_opaque
+            else _of_opaque(kernel)
         )
     total = _Body(kernels, known, largest).bytes_of(entry.body)
     return {
@@ -58,8 +58,8 @@ def entry_traffic(entry: ir.PrimFunc, kernels: Mapping[str, ir.PrimFunc]) -> Tra
     }
 
 
-def _of_external(kernel: ir.PrimFunc) -> _Bytes:
-    """Of a function of the application nothing is known but what it is given: each byte of that, once."""
+def _of_opaque(kernel: ir.PrimFunc) -> _Bytes:
+    """Of what has no body in the module nothing is known but what it is given: each byte of that, once."""
     total: _Bytes = Counter()
     for parameter in kernel.buffer_parameters:
         if parameter.access is not ir.Access.WRITE:

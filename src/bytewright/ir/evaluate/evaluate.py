@@ -24,7 +24,7 @@ from bytewright.ir.evaluate.source import (
     translate_scalar_function,
     written_mark,
 )
-from bytewright.ir.evaluate.stand_in import StandIn, stand_in_body
+from bytewright.ir.evaluate.stand_in import StandIn, StreamExecutor, stand_in_body, stream_body
 from bytewright.ir.scalar_functions import SCALAR_FUNCTIONS
 from bytewright.ir.walk import walk_statements
 
@@ -47,6 +47,7 @@ class Evaluator:
         extra: Further functions that are not in the module.
         stand_ins: For each function of the application a Python function of the same arguments: arrays, which it
             writes to as the prototype says, and numbers; a status that it returns must be 0 or None.
+        executors: For each device that is given command streams what carries them out.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Evaluator:
         module: ir.Module,
         extra: tuple[ir.PrimFunc, ...] = (),
         stand_ins: Mapping[str, StandIn] | None = None,
+        executors: Mapping[str, StreamExecutor] | None = None,
     ) -> None:
         functions = (*module.kernels, *module.entries, *extra)
         self._functions = {function.name: function for function in functions}
@@ -69,7 +71,11 @@ class Evaluator:
             self._namespace[f"{python}_w"] = written_mark(constant.buffer.dtype)
         for function in functions:
             if function.external is not None:
-                body = stand_in_body(function, (stand_ins or {}).get(function.name))
+                body = stand_in_body(function, (stand_ins or {}).get(function.symbol))
+                self._namespace[function_name(function.name)] = body
+                continue
+            if function.job is ir.Job.STREAM:
+                body = stream_body(function, (executors or {}).get(function.device))
                 self._namespace[function_name(function.name)] = body
                 continue
             self._reserve_pools(function.body)
@@ -121,6 +127,8 @@ class Evaluator:
                         and parameter.role is not ir.ParameterRole.SCRATCH
                     ):
                         written.append((parameter, shape, pair))
+                case ir.ContextParameter():
+                    pass
                 case _:
                     assert_never(parameter)
         body = cast(Callable[..., None], self._namespace[function_name(name)])

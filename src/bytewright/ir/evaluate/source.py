@@ -97,6 +97,8 @@ class _Translator:
                     parameters.extend((python, f"{python}_s", f"{python}_w"))
                 case ir.ScalarParameter():
                     parameters.append(self.define(parameter.variable))
+                case ir.ContextParameter():
+                    pass  # there are no devices here
                 case _:
                     assert_never(parameter)
         self.sequence(self.function.body)
@@ -247,8 +249,10 @@ class _Translator:
                 if argument.dtype is not parameter.variable.dtype:
                     raise InternalError(f"'{callee.name}': type of argument '{parameter.variable.name}'")
                 arguments.append(self.value(argument))
+            elif isinstance(parameter, ir.ContextParameter) and isinstance(argument, ir.ContextArgument):
+                continue
             else:
-                raise InternalError(f"'{callee.name}': buffer and scalar arguments are mixed up")
+                raise InternalError(f"'{callee.name}': arguments of different kinds are mixed up")
         self.line(f"{function_name(callee.name)}({', '.join(arguments)})")
 
     def pointer(self, parameter: ir.BufferParameter, argument: ir.Region, callee: str) -> str:

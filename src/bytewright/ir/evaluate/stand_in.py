@@ -1,7 +1,7 @@
-"""Python functions in the place of functions that the application brings, for the evaluator."""
+"""Python functions in the place of what the module has no body of: the application's functions, command streams."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -10,6 +10,35 @@ from bytewright.diagnostics import InternalError
 from bytewright.ir.evaluate.runtime import recast
 
 StandIn = Callable[..., object]
+
+
+class StreamExecutor(Protocol):
+    """A device that carries out command streams."""
+
+    def __call__(self, code: bytes, regions: Sequence[np.ndarray[Any, np.dtype[np.uint8]]]) -> object:
+        """Carries one out.
+
+        Args:
+            code: The stream.
+            regions: The memories that it works on, in the kernel's order; those that are only read cannot be written.
+        """
+        ...
+
+
+def stream_body(function: ir.PrimFunc, execute: StreamExecutor | None) -> Callable[..., None]:
+    """What the evaluator calls for a kernel that is a command stream."""
+
+    def body(*values: Any) -> None:
+        if execute is None:
+            raise InternalError(
+                f"'{function.name}' is a command stream, and nothing executes those of device '{function.device}'"
+            )
+        given = iter(values)
+        arrays = [_array(p, next(given), next(given), next(given)) for p in function.buffer_parameters]
+        stream, *regions = (array.reshape(-1).view(np.uint8) for array in arrays)
+        execute(stream.tobytes(), regions)
+
+    return body
 
 
 def stand_in_body(function: ir.PrimFunc, stand_in: StandIn | None) -> Callable[..., None]:
@@ -26,7 +55,7 @@ def stand_in_body(function: ir.PrimFunc, stand_in: StandIn | None) -> Callable[.
         for parameter in function.parameters:
             if isinstance(parameter, ir.BufferParameter):
                 arguments.append(_array(parameter, next(given), next(given), next(given)))
-            else:
+            elif isinstance(parameter, ir.ScalarParameter):
                 arguments.append(next(given))
         arguments.extend(
             _fresh(statement) for statement in function.body.statements if isinstance(statement, ir.Allocate)

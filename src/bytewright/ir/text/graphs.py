@@ -4,7 +4,7 @@ Of weights only digests are printed. Operators and their attributes' classes com
 """
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 
 from bytewright import ir
 from bytewright.ir.text.attribute_types import classes_in_fields
@@ -15,6 +15,7 @@ from bytewright.ir.text.notation import (
     graph_name,
     note_lines,
     prim_name,
+    quoted,
     where_suffix,
     wrapped,
 )
@@ -42,9 +43,24 @@ def read_typed(reader: Reader) -> ir.Value:
     return ir.Value(name, type_, quantization)
 
 
+def _format_value(value: ir.Value) -> str:
+    """The same, and why it is at its place: `because("...")`."""
+    because = "" if value.reason is None else f" because({quoted(value.reason)})"
+    return f"{format_typed(value)}{because}"
+
+
+def _read_value(reader: Reader) -> ir.Value:
+    value = read_typed(reader)
+    if not reader.accept("because("):
+        return value
+    reason = reader.string()
+    reader.expect(")")
+    return replace(value, reason=reason)
+
+
 def _format_node(node: ir.Node) -> str:
     """`%results = operator(%operands) {attributes} @ "place"`."""
-    outputs = ", ".join(map(format_typed, node.outputs)) or "()"
+    outputs = ", ".join(map(_format_value, node.outputs)) or "()"
     inputs = ", ".join(map(graph_name, node.inputs))
     operation = node.operation
     attributes = format_fields(operation) if is_dataclass(operation) and fields(operation) else ""
@@ -56,9 +72,9 @@ def _read_node(reader: Reader, operations: Mapping[str, type[ir.Operation]]) -> 
     start = reader.position
     outputs: list[ir.Value] = []
     if not reader.accept("()"):
-        outputs.append(read_typed(reader))
+        outputs.append(_read_value(reader))
         while reader.accept(","):
-            outputs.append(read_typed(reader))
+            outputs.append(_read_value(reader))
     reader.expect("=")
     place = reader.position
     name = reader.word()
@@ -75,7 +91,7 @@ def _read_node(reader: Reader, operations: Mapping[str, type[ir.Operation]]) -> 
 def print_function(function: ir.Function, notes: Notes | None = None) -> str:
     """The function's text, with remarks under the lines that they concern."""
     remarks = notes or {}
-    parameters = ", ".join(map(format_typed, function.parameters))
+    parameters = ", ".join(map(_format_value, function.parameters))
     results = ", ".join(map(graph_name, function.results))
     head = f"func {prim_name(function.name)}({parameters}) -> ({results}) {{"
     lines = [*wrapped(head, ""), *note_lines(function, remarks, "")]
@@ -90,7 +106,7 @@ def read_function(reader: Reader, operations: Mapping[str, type[ir.Operation]]) 
     """A function, after the word `func`."""
     start = reader.position
     name = reader.prim_name()
-    parameters = reader.parenthesised(lambda: read_typed(reader))
+    parameters = reader.parenthesised(lambda: _read_value(reader))
     reader.expect("->")
     results = reader.parenthesised(reader.graph_name)
     reader.expect("{")

@@ -33,6 +33,7 @@ from bytewright.ir.text.reader import SPACE, STRING, Reader
 from bytewright.ir.walk import blocks
 
 _MOST_STACK_BYTES = 1 << 31
+_CONTEXT_OF = "context_of"  # a device: an argument
 
 
 def format_buffer(buffer: ir.Buffer, scope: ir.Scope | None) -> str:
@@ -44,6 +45,8 @@ def format_buffer(buffer: ir.Buffer, scope: ir.Scope | None) -> str:
     parts.append(f"align={buffer.alignment}")
     if buffer.rows is not None:
         parts.append(f"ring={buffer.rows.axis}:{buffer.rows.num_rows}")
+    if buffer.line_bytes:
+        parts.append(f"lines={buffer.line_bytes}")
     return f"{prim_name(buffer.name)} : buffer<{', '.join(parts)}>"
 
 
@@ -53,7 +56,7 @@ def read_buffer(reader: Reader) -> tuple[ir.Buffer, ir.Scope | None]:
     reader.expect(":")
     reader.expect("buffer<")
     shape, dtype = reader.shape_and_dtype()
-    scope, alignment, rows = None, dtype.size_bytes, None
+    scope, alignment, rows, line_bytes = None, dtype.size_bytes, None, 0
     while reader.accept(","):
         if reader.sees('"') and scope is None:
             scope = reader.scope()
@@ -63,10 +66,12 @@ def read_buffer(reader: Reader) -> tuple[ir.Buffer, ir.Scope | None]:
             axis = reader.integer()
             reader.expect(":")
             rows = ir.RingRows(axis, reader.integer())
+        elif reader.accept("lines="):
+            line_bytes = reader.integer()
         else:
-            reader.fail("a scope in quotes, 'align=' or 'ring='")
+            reader.fail("a scope in quotes, 'align=', 'ring=' or 'lines='")
     reader.expect(">")
-    return ir.Buffer(name, shape, dtype, alignment, rows), scope
+    return ir.Buffer(name, shape, dtype, alignment, rows, line_bytes), scope
 
 
 def _format_variable(variable: ir.Var) -> str:
@@ -244,20 +249,36 @@ def _read_view(reader: Reader, names: Defined) -> ir.View:
 
 
 def _format_call(call: ir.Call) -> str:
-    arguments = ", ".join(
-        format_region(argument) if isinstance(argument, ir.Region) else format_expression(argument)
-        for argument in call.arguments
-    )
+    arguments = ", ".join(map(_format_argument, call.arguments))
     attributes = (("operators", call.operators or None), ("touched_by", call.touched_by))
     stated = format_annotations(pair for pair in attributes if pair[1] is not None)
     return f"{call.kind.value} {prim_name(call.callee)}({arguments}){stated}{where_suffix(call.where)}"
 
 
+def _format_argument(argument: ir.Argument) -> str:
+    match argument:
+        case ir.Region():
+            return format_region(argument)
+        case ir.ContextArgument():
+            return f"{_CONTEXT_OF}({prim_name(argument.device)})"
+        case _:
+            return format_expression(argument)
+
+
+def _read_argument(reader: Reader, names: Defined) -> ir.Argument:
+    if reader.sees("&"):
+        return read_region(reader, names)
+    if reader.accept(_CONTEXT_OF):
+        reader.expect("(")
+        device = reader.prim_name()
+        reader.expect(")")
+        return ir.ContextArgument(device)
+    return read_expression(reader, names)
+
+
 def _read_call(reader: Reader, names: Defined, kind: ir.CallKind) -> ir.Call:
     callee = reader.prim_name()
-    arguments = reader.parenthesised(
-        lambda: read_region(reader, names) if reader.sees("&") else read_expression(reader, names)
-    )
+    arguments = reader.parenthesised(lambda: _read_argument(reader, names))
     start = reader.position
     attributes = reader.keywords("}", {}) if _accepts_attributes(reader) else {}
     operators, touched_by = attributes.pop("operators", ()), attributes.pop("touched_by", None)
@@ -319,13 +340,15 @@ def read_block(reader: Reader, names: Defined) -> ir.Seq:
 
 
 def format_parameter(parameter: ir.Parameter) -> str:
-    """`input : buffer<...> r activation`, or `rows : i32`."""
+    """`input : buffer<...> r activation`, `rows : i32`, or `npu : context<npu>`."""
     match parameter:
         case ir.BufferParameter():
             buffer = format_buffer(parameter.buffer, parameter.scope)
             return f"{buffer} {parameter.access.value} {parameter.role.value}"
         case ir.ScalarParameter():
             return _format_variable(parameter.variable)
+        case ir.ContextParameter():
+            return f"{prim_name(parameter.name)} : context<{prim_name(parameter.device)}>"
         case _:
             assert_never(parameter)
 
@@ -334,6 +357,10 @@ def _read_parameter(reader: Reader, names: Defined) -> ir.Parameter:
     start = reader.position
     name = reader.prim_name()
     reader.expect(":")
+    if reader.accept("context<"):
+        device = reader.prim_name()
+        reader.expect(">")
+        return reader.mark(start, ir.ContextParameter(name, device))
     if not reader.sees("buffer<"):
         variable = ir.Var(name, reader.dtype())
         names.variables[name] = variable
@@ -350,7 +377,8 @@ def _read_parameter(reader: Reader, names: Defined) -> ir.Parameter:
 
 def _format_external(external: ir.External) -> str:
     stack = "" if external.stack_bytes is None else f" stack={external.stack_bytes}"
-    return f"{stack}{' status' if external.returns_status else ''}"
+    symbol = "" if external.symbol is None else f" symbol={prim_name(external.symbol)}"
+    return f"{stack}{' status' if external.returns_status else ''}{symbol}"
 
 
 def _read_external(reader: Reader) -> ir.External:
@@ -358,7 +386,19 @@ def _read_external(reader: Reader) -> ir.External:
     stack_bytes = reader.integer() if reader.accept("stack=") else None
     if stack_bytes is not None and not 0 <= stack_bytes <= _MOST_STACK_BYTES:
         reader.refuse(f"a stack of {stack_bytes} B makes no sense", start)
-    return ir.External(stack_bytes, reader.accept("status"))
+    returns_status = reader.accept("status")
+    return ir.External(stack_bytes, returns_status, reader.prim_name() if reader.accept("symbol=") else None)
+
+
+def _read_job(reader: Reader) -> ir.Job | None:
+    if not reader.accept("job"):
+        return None
+    reader.expect("(")
+    job = next((job for job in ir.Job if reader.accept(job.value)), None)
+    if job is None:
+        reader.fail(f"a job ({', '.join(job.value for job in ir.Job)})")
+    reader.expect(")")
+    return job
 
 
 def print_primfunc(
@@ -380,7 +420,8 @@ def print_primfunc(
     if function.external is not None:
         word, external = "extern", _format_external(function.external)
     pairs = "".join(f" noalias({prim_name(a)}, {prim_name(b)})" for a, b in function.noalias)
-    tail = f") on {prim_name(function.device)}{external}{pairs}{where_suffix(function.where)} {{"
+    job = "" if function.job is None else f" job({function.job.value})"
+    tail = f") on {prim_name(function.device)}{external}{job}{pairs}{where_suffix(function.where)} {{"
     head = f"{word} {prim_name(function.name)}("
     if not function.parameters:
         lines = wrapped(head + tail, "")
@@ -406,6 +447,7 @@ def read_primfunc(reader: Reader, outside: Defined, is_external: bool = False) -
     reader.expect("on")
     device = reader.prim_name()
     external = _read_external(reader) if is_external else None
+    job = _read_job(reader)
     noalias: list[tuple[str, str]] = []
     while reader.accept("noalias"):
         place = reader.position
@@ -416,5 +458,5 @@ def read_primfunc(reader: Reader, outside: Defined, is_external: bool = False) -
     where = reader.where()
     has_body = external is None or reader.sees("{")
     body = read_block(reader, names) if has_body else ir.Seq(())
-    function = ir.PrimFunc(name, parameters, body, tuple(noalias), device, where, external)
+    function = ir.PrimFunc(name, parameters, body, tuple(noalias), device, where, external, job)
     return reader.mark(start, function)

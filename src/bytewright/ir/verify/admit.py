@@ -39,13 +39,13 @@ def admit(module: ir.Module, target: Target) -> None:
     refuse(faults_of_program(module, target), lambda violation: place_in(module, violation))
 
 
-def admit_to_codegen(module: ir.Module) -> None:
+def admit_to_codegen(module: ir.Module, target: Target) -> None:
     """Lets a program through that C text can be written for.
 
     Raises:
-        CompileError: BW116, all at once.
+        CompileError: BW116, BW720 or BW721, all at once.
     """
-    refuse(missing_text(module), lambda violation: place_in(module, violation))
+    refuse(missing_text(module, target), lambda violation: place_in(module, violation))
 
 
 def refuse(violations: Sequence[Violation], place_of: PlaceOf) -> None:
@@ -71,7 +71,7 @@ def place_in(module: ir.Module, violation: Violation) -> str:
     if function is not None:
         parts.append(f"{word_for(module, function)} '{function.name}'")
     match node:
-        case ir.BufferParameter() | ir.ScalarParameter():
+        case ir.BufferParameter() | ir.ScalarParameter() | ir.ContextParameter():
             parts.append(format_parameter(node))
         case ir.ConstantBuffer():
             parts.append(f"constant '{node.buffer.name}'")

@@ -9,12 +9,13 @@ from enum import Enum
 from bytewright import ir
 from bytewright.diagnostics import InternalError
 from bytewright.ir.analyses.depth import MAX_DEPTH, depth_of
+from bytewright.ir.analyses.homes import missing_copies
 from bytewright.ir.definitions import scopes_of_constants
 from bytewright.ir.remember import Remembered, remembered
 from bytewright.ir.text.graphs import print_function
 from bytewright.ir.text.primfuncs import print_primfunc
 from bytewright.ir.verify.verify_change import check_changes
-from bytewright.ir.verify.verify_graph import check_function
+from bytewright.ir.verify.verify_graph import check_functions
 from bytewright.ir.verify.verify_module import check_module
 from bytewright.ir.verify.verify_prim import check_primfunc
 from bytewright.ir.verify.violation import Context, ModuleIndex, StageRules, Violation, word_for
@@ -90,8 +91,10 @@ def find_violations(
         for constant in module.constant_buffers:
             context.report(None, constant, f"constant buffer '{constant.buffer.name}' at stage {stage.name}")
     check_module(context)
-    for function in module.functions:
-        check_function(context, function)
+    check_functions(context)
+    if rules.devices and target is not None and module.functions and not context.violations:
+        for function, node, text in missing_copies(module, target):
+            context.report(function, node, text)
     for primfunc in primfuncs:
         surroundings, num_before = _surroundings(context, primfunc), len(context.violations)
         if _CLEAN.get(primfunc) != surroundings:
@@ -124,6 +127,7 @@ def _surroundings(context: Context, function: ir.PrimFunc) -> tuple[object, ...]
         context.rules,
         context.target,
         word_for(context.module, function),
+        tuple(entry.device for entry in context.module.entries),
         *((c.buffer, c.scope) for c in map(index.constants.get, buffers) if c is not None),
         *(
             (index.known[name].function, name in index.entries, index.positions.get(name, -1) < position)

@@ -23,6 +23,7 @@ from bytewright.ir.verify.violation import Context
 
 # The scopes of what the name of a buffer may denote in a function.
 ScopesOf = Callable[[str], tuple[ir.Scope | None, ...]]
+_KINDS = {ir.BufferParameter: "a buffer", ir.ScalarParameter: "a scalar", ir.ContextParameter: "a context"}
 
 
 def call_faults(
@@ -59,10 +60,17 @@ def call_faults(
         expected, found = len(callee.parameters), len(call.arguments)
         yield f"'{callee.name}' takes {expected} arguments, {found} are given"
         return
+    is_kernel = caller.name not in context.index.entries
     yield from _extent_faults(known[callee.name], call, known[caller.name])
     binding = binding_at(known[callee.name], call, known[caller.name])
     for parameter, argument in zip(callee.parameters, call.arguments, strict=True):
-        if isinstance(parameter, ir.BufferParameter) and isinstance(argument, ir.Region):
+        if isinstance(argument, ir.ContextArgument) and is_kernel and not _has_context(caller, argument):
+            yield f"'{caller.name}' passes on a context of device '{argument.device}', but is given none"
+        if isinstance(parameter, ir.ContextParameter) and isinstance(argument, ir.ContextArgument):
+            if parameter.device != argument.device:
+                what = f"'{parameter.name}' of '{callee.name}' is the context of device '{parameter.device}'"
+                yield f"{what}, the argument that of '{argument.device}'"
+        elif isinstance(parameter, ir.BufferParameter) and isinstance(argument, ir.Region):
             yield from _buffer_faults(callee, parameter, argument, is_read_only, denoted, binding)
             given, wanted = argument.buffer, parameter.buffer
             if (
@@ -70,14 +78,17 @@ def call_faults(
             ):  # stored: alignments are joined
                 what = f"'{given.name}' is aligned to {given.alignment}, '{wanted.name}' of '{callee.name}'"
                 yield f"{what} asks for {wanted.alignment}"
-        elif isinstance(parameter, ir.ScalarParameter) and not isinstance(argument, ir.Region):
+        elif isinstance(parameter, ir.ScalarParameter) and isinstance(argument, ir.Expr):
             expected, found = parameter.variable.dtype, argument.dtype
             if found is not expected:
                 what = f"'{parameter.variable.name}' of '{callee.name}'"
                 yield f"{what} is {expected.value}, the argument is {found.value}"
         else:
-            kinds = "a buffer" if isinstance(parameter, ir.BufferParameter) else "a scalar"
-            yield f"an argument of '{callee.name}' is not {kinds}"
+            yield f"an argument of '{callee.name}' is not {_KINDS[type(parameter)]}"
+
+
+def _has_context(caller: ir.PrimFunc, argument: ir.ContextArgument) -> bool:
+    return any(given.device == argument.device for given in caller.context_parameters)
 
 
 def _touched_by_faults(context: Context, call: ir.Call) -> Iterator[str]:

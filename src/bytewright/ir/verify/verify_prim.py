@@ -7,6 +7,7 @@ from typing import Any, TypeVar, assert_never
 from bytewright import ir
 from bytewright.ir.symbols import buffers_of
 from bytewright.ir.verify.verify_call import call_faults
+from bytewright.ir.verify.verify_device import device_context_faults, job_faults
 from bytewright.ir.verify.verify_storage import allocation_faults
 from bytewright.ir.verify.violation import Context, word_for
 from bytewright.ir.walk import as_any, named_buffers, regions
@@ -73,10 +74,14 @@ class _Checker:
                     self.define_buffer(_Memory(parameter.buffer, scope, (scope,), is_read))
                     if ir.is_local(scope):
                         self.report(f"'{parameter.buffer.name}' is local, so it cannot be a parameter")
+                case ir.ContextParameter():
+                    self.define_name(parameter.name)
+                    self.report(*device_context_faults(self.context, self.function, parameter))
                 case _:
                     assert_never(parameter)
         self.node = self.function
         self.external()
+        self.report(*job_faults(self.context, self.function, self.is_entry))
         names = {parameter.buffer.name for parameter in self.function.buffer_parameters}
         for first, second in self.function.noalias:
             if first == second or first not in names or second not in names:
@@ -91,8 +96,8 @@ class _Checker:
             return
         if self.is_entry:
             self.report("the entry cannot be a function of the application")
-        if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", function.name) is None:
-            self.report(f"'{function.name}' is the application's, but no name that a C function can have")
+        if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", function.symbol) is None:
+            self.report(f"'{function.symbol}' is the application's, but no name that a C function can have")
         for statement in function.body.statements:
             self.node = statement
             if not isinstance(statement, ir.Allocate):
@@ -171,6 +176,12 @@ class _Checker:
             self.report(
                 f"'{buffer.name}' has alignment {buffer.alignment}; C compilers give at most {MAX_ALIGNMENT}"
             )
+        line = buffer.line_bytes
+        if line < 0 or line & (line - 1) or buffer.alignment < line:
+            self.report(
+                f"'{buffer.name}' has lines of {line} B and alignment {buffer.alignment}: no power of two, or not a "
+                "multiple of it"
+            )
         if any(isinstance(extent, int) and extent < 1 for extent in buffer.shape):
             self.report(f"'{buffer.name}' has no elements: its shape is {ir.format_shape(buffer.shape)}")
         ring = buffer.rows
@@ -217,10 +228,13 @@ class _Checker:
                 self.store(statement)
             case ir.Call():
                 for argument in statement.arguments:
-                    if isinstance(argument, ir.Region):
-                        self.region(argument)
-                    else:
-                        self.expression(argument)
+                    match argument:
+                        case ir.Region():
+                            self.region(argument)
+                        case ir.ContextArgument():
+                            self.report(*self.context.device_faults(argument.device))
+                        case _:
+                            self.expression(argument)
                 faults = call_faults(self.context, self.function, statement, self.is_read_only, self.denoted)
                 self.report(*faults)
             case _:
@@ -387,6 +401,7 @@ def _difference(defined: ir.Buffer, used: ir.Buffer) -> str:
         ("type", defined.dtype.value, used.dtype.value),
         ("alignment", defined.alignment, used.alignment),
         ("ring", defined.rows, used.rows),
+        ("lines", defined.line_bytes, used.line_bytes),
     )
     return ", ".join(
         f"{name} {before}, used with {after}" for name, before, after in pairs if before != after

@@ -1,21 +1,23 @@
 """What a program must keep to on its way in, beside the rules that hold between passes (`stages.py`).
 
 Passes keep these by construction, so they are checked once: the entry hands buffers from kernel to kernel and touches
-none itself, its parameters are the model's inputs and outputs, constants are constants, and loops that are unrolled
-have an end. Apart stands what the rules admit and no C text exists for yet.
+none itself, but for truth values that it branches on; its parameters are the model's inputs and outputs, constants are
+constants, and loops that are unrolled have an end. Apart stands what the rules admit and no C text exists for yet.
 """
 
 from collections.abc import Iterator, Mapping
 
 from bytewright import ir
 from bytewright.ir.symbols import buffers_of, symbols_of
-from bytewright.ir.verify.violation import NOT_YET, Violation
-from bytewright.ir.walk import blocks, loaded_buffers, walk_statements
+from bytewright.ir.verify.violation import HANDED_ON, NO_CODE, NOT_YET, Violation
+from bytewright.ir.walk import blocks, condition_buffer, loaded_buffers, walk_statements
 from bytewright.target.model import Role, Target
 
 # Statements that one unrolled loop may become, those of the unrolled loops in it included.
 MAX_UNROLLED = 1 << 14
+_WIDE = frozenset({ir.DType.I64, ir.DType.F32, ir.DType.F64})
 _IN_A_KERNEL = "do it in a kernel, and call that"
+_READS = "the entry reads memory itself; it only calls kernels, and branches on a buffer of one truth value"
 _SERIAL = "leave the word out: the steps of the entry run one after the other"
 
 
@@ -30,7 +32,12 @@ def program_violations(module: ir.Module, target: Target) -> tuple[Violation, ..
         faults = _parameter_faults(parameter, symbols)
         found.extend(Violation(entry, parameter, text, help_text) for text, help_text in faults)
     found.extend(_of_ports(module))
+    constants = {constant.buffer.name for constant in module.constant_buffers}
     for statement in walk_statements(entry.body):
+        condition = condition_buffer(statement)
+        if condition is not None and condition.name in constants:
+            text = f"the entry branches on constant '{condition.name}', which is always the same"
+            found.append(Violation(entry, statement, text, "leave out the side that is never taken"))
         faults = _entry_statement_faults(statement)
         found.extend(Violation(entry, statement, text, help_text) for text, help_text in faults)
     for function in (*module.kernels, module.main):
@@ -73,6 +80,9 @@ def _parameter_faults(parameter: ir.Parameter, symbols: Mapping[str, ir.Symbol])
             if access is ir.Access.READ_WRITE:
                 text = f"'{buffer.name}' of the entry is read and written; an input is r, an output w"
                 yield text, "two parameters, one of them r and one w"
+        case ir.ContextParameter(name=name):
+            text = f"'{name}' of the entry is a context, but the entry has those of all devices"
+            yield text, "leave it out, and pass context_of(DEVICE) to the kernels"
 
 
 def _of_ports(module: ir.Module) -> Iterator[Violation]:
@@ -113,8 +123,8 @@ def _entry_statement_faults(statement: ir.Statement) -> Iterator[tuple[str, str]
                 yield text, "the scope global.workspace, or allocate it in the kernel"
         case ir.If() | ir.Let() | ir.Call() | ir.Seq():
             pass
-    if loaded_buffers(statement) and not isinstance(statement, ir.Store):
-        yield "the entry reads memory itself; it only calls kernels", _IN_A_KERNEL
+    if loaded_buffers(statement) and not isinstance(statement, ir.Store) and not condition_buffer(statement):
+        yield _READS, _IN_A_KERNEL
 
 
 def _of_unrolled(function: ir.PrimFunc) -> Iterator[Violation]:
@@ -140,21 +150,45 @@ def _num_unrolled(statement: ir.Statement) -> int:
     return own * max(0, int(statement.end.value) - int(statement.begin.value))
 
 
-def missing_text(module: ir.Module) -> tuple[Violation, ...]:
+def _without_code(function: ir.PrimFunc, entry_device: str, target: Target) -> Iterator[Violation]:
+    """What a function that is handed to another device asks for and no driver could be told."""
+    name, device = function.name, target.device(function.device)
+    if device.name == entry_device or function.job is ir.Job.STREAM:
+        return
+    if function.job is None and not device.runs_c:
+        text = f"kernel '{name}' is for device '{device.name}', which runs no C"
+        yield Violation(function, function, text, f"job(copy) or job(stream), or on {entry_device}", NO_CODE)
+    for parameter in function.parameters:
+        if isinstance(parameter, ir.ScalarParameter) and parameter.variable.dtype in _WIDE:
+            kind = parameter.variable.dtype.value
+            text = f"'{parameter.name}' of '{name}' is {kind}, but device '{device.name}' is handed numbers of i32"
+            yield Violation(function, parameter, text, "pass it in a buffer", NO_CODE)
+
+
+def missing_text(module: ir.Module, target: Target) -> tuple[Violation, ...]:
     """What a program may say and no C text exists for yet."""
     found: list[Violation] = []
-    kernels = {kernel.name for kernel in module.kernels}
+    kernels = {kernel.name: kernel for kernel in module.kernels}
     device = module.main.device
     for function in (*module.kernels, module.main):
-        if function.device != device:
-            text = f"kernel '{function.name}' is for device '{function.device}', the entry runs on '{device}'"
-            help_text = f"on {device}: code that hands work to another device cannot be written yet"
-            found.append(Violation(function, function, text, help_text, NOT_YET))
+        found.extend(_without_code(function, device, target))
         for statement in walk_statements(function.body):
             if not isinstance(statement, ir.Call):
                 continue
-            if statement.kind is not ir.CallKind.EXTERN:
-                text = f"'{statement.callee}' is called by {statement.kind.value}, which has no C text yet"
+            callee = kernels.get(statement.callee)
+            if function is not module.main and callee is not None and callee.device != function.device:
+                text = f"'{callee.name}' runs on device '{callee.device}', its caller on '{function.device}'"
+                help_text = "call it from the entry, which alone hands work to other devices"
+                found.append(Violation(function, statement, text, help_text, HANDED_ON))
+            if statement.kind is ir.CallKind.PACKED:
+                text = f"'{statement.callee}' is called by call_packed, but no registry is given to a run"
+                help_text = f"call_{'cpacked' if function is module.main else 'extern'}"
+                found.append(Violation(function, statement, text, help_text, NOT_YET))
+            elif statement.kind is ir.CallKind.CPACKED and function is not module.main:
+                text = (
+                    f"'{statement.callee}' is called by call_cpacked in a kernel, which returns nothing and so cannot "
+                    "pass on what a packed call returns"
+                )
                 found.append(Violation(function, statement, text, "call_extern", NOT_YET))
             elif statement.callee not in kernels:
                 text = f"there is no kernel '{statement.callee}'"

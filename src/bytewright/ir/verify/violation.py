@@ -11,6 +11,8 @@ from bytewright.target.model import Target
 
 # Codes of what may be wrong with a program: it breaks a rule, reads what nothing wrote, or has no C text yet.
 INVALID, UNWRITTEN, NOT_YET = "BW113", "BW115", "BW116"
+# Codes of what cannot be handed to another device: by a kernel, or at all.
+HANDED_ON, NO_CODE = "BW720", "BW721"
 
 
 @dataclass(frozen=True, slots=True)

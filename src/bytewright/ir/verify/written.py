@@ -98,7 +98,7 @@ class _Program:
         """What a kernel does, given the values of its scalar parameters where they are known."""
         key = (kernel.name, scalars)
         if key not in self.summaries:
-            if kernel.name in self.callers and kernel.external is None:
+            if kernel.name in self.callers and not kernel.is_opaque:
                 self.wanted.append(key)
                 return _NOT_YET
             self.summaries[key] = self._look_at(key)
@@ -112,8 +112,8 @@ class _Program:
 
     def _kernel(self, key: _Key) -> _Summary:
         kernel = self.kernels[key[0]]
-        if kernel.external is not None:
-            return _summary_of_external(kernel)
+        if kernel.is_opaque:
+            return _summary_of_opaque(kernel)
         function = _Function(self, kernel, key[1])
         function.run(kernel.body, {})
         names = {parameter.buffer.name for parameter in kernel.buffer_parameters}
@@ -137,8 +137,8 @@ class _Program:
         return _NOT_YET
 
 
-def _summary_of_external(kernel: ir.PrimFunc) -> _Summary:
-    """A function of the application reads and writes all elements that its prototype lets it."""
+def _summary_of_opaque(kernel: ir.PrimFunc) -> _Summary:
+    """What has no body here reads and writes all elements that its parameters let it."""
 
     def all_but(access: ir.Access) -> dict[str, Mask]:
         return {
@@ -176,7 +176,7 @@ class _Function:
                 )
                 if is_given and parameter.buffer.name in self.written:
                     self.needs[parameter.buffer.name] = _nothing(parameter.buffer)
-            else:
+            elif isinstance(parameter, ir.ScalarParameter):
                 value = next(known, None)
                 if value is not None:
                     self.definitions.forms[parameter.variable.name] = Form(value)

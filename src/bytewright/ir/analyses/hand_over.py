@@ -1,0 +1,36 @@
+"""What the entry hands over to other devices than its own: which kernels, and whose contexts it passes.
+
+A device that is neither handed a kernel nor has its context passed takes no part in a run.
+"""
+
+from bytewright import ir
+from bytewright.ir.walk import calls
+from bytewright.target.model import Target
+
+
+def devices_of(module: ir.Module) -> tuple[str, ...]:
+    """The devices besides the entry's that take part in a run, in the order in which the entry needs them."""
+    kernels = {kernel.name: kernel for kernel in module.kernels}
+    found: dict[str, None] = {}
+    for entry in module.entries:
+        for call in calls(entry):
+            contexts = (a.device for a in call.arguments if isinstance(a, ir.ContextArgument))
+            found.update(dict.fromkeys(contexts))
+            if call.callee in kernels and kernels[call.callee].device != entry.device:
+                found[kernels[call.callee].device] = None
+    return tuple(found)
+
+
+def num_spans(module: ir.Module, target: Target) -> int:
+    """How many spans the entry holds at once at most: all that devices are lent for a run, and those of one job."""
+    devices = devices_of(module)
+    ports = sum(len(ir.border_buffers(entry, border)) for entry in module.entries for border in ir.Border)
+    lent = sum(len([p for p in target.pools if name in p.devices]) + ports for name in devices)
+    kernels = [kernel for name in devices for kernel in handed_to(module, name)]
+    return lent + max((len(kernel.buffer_parameters) for kernel in kernels), default=0)
+
+
+def handed_to(module: ir.Module, device: str) -> tuple[ir.PrimFunc, ...]:
+    """The kernels of a device that entries of another one call, in the module's order: their numbers are theirs."""
+    called = {call.callee for entry in module.entries if entry.device != device for call in calls(entry)}
+    return tuple(kernel for kernel in module.kernels if kernel.device == device and kernel.name in called)
