@@ -35,6 +35,7 @@ class _Convolution(ir.Operation):
     padding: Padding
     dilation: Pair
     input_zero_point: int = 0
+    operand_names: ClassVar[tuple[str, ...]] = ("input", "weights", "bias")
     kernel_axis: ClassVar[int]
 
     def kernel(self, weights: tuple[int, ...]) -> Pair:

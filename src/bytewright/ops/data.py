@@ -45,6 +45,7 @@ class Reshape(ir.Operation):
     """The same elements in row-major order under another shape, with the same open extents in the same order."""
 
     name: ClassVar[str] = "reshape"
+    is_view: ClassVar[bool] = True
     shape: tuple[ir.Extent, ...]
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:

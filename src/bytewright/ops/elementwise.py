@@ -89,11 +89,56 @@ class Mul(_OfTwo):
     function: ClassVar[np.ufunc] = np.multiply
 
 
+class _Comparison(ir.Operation):
+    """Abstract: a truth value of two operands on i32 or f32, with numpy's broadcasting."""
+
+    __slots__ = ()
+    function: ClassVar[np.ufunc]
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """The broadcast shape in bool."""
+        require_count(inputs, 2)
+        first, second = inputs
+        require_dtype(first, _SUMS, "the first operand")
+        require_dtype(second, (first.dtype,), "the second operand")
+        return (ir.TensorType(broadcast(first.shape, second.shape), ir.DType.BOOL),)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact; what is not a number is neither greater nor equal."""
+        first, second = inputs
+        return (np.asarray(self.function(first, second), np.bool_),)
+
+
+@dataclass(frozen=True, slots=True)
+class Greater(_Comparison):
+    """x > y."""
+
+    name: ClassVar[str] = "greater"
+    function: ClassVar[np.ufunc] = np.greater
+
+
+@dataclass(frozen=True, slots=True)
+class GreaterEqual(_Comparison):
+    """x >= y."""
+
+    name: ClassVar[str] = "greater_equal"
+    function: ClassVar[np.ufunc] = np.greater_equal
+
+
+@dataclass(frozen=True, slots=True)
+class Equal(_Comparison):
+    """x == y."""
+
+    name: ClassVar[str] = "equal"
+    function: ClassVar[np.ufunc] = np.equal
+
+
 @dataclass(frozen=True, slots=True)
 class Table(ir.Operation):
     """x i8, table i8 [256] -> i8: y = table[x + 128]."""
 
     name: ClassVar[str] = "table"
+    operand_names: ClassVar[tuple[str, ...]] = ("input", "table")
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
         """The operand's type."""
@@ -214,6 +259,9 @@ class TflDequantize(ir.Operation):
 OPERATIONS = (
     Add,
     Clamp,
+    Equal,
+    Greater,
+    GreaterEqual,
     Mul,
     Sigmoid,
     Sub,

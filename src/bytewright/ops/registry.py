@@ -1,10 +1,20 @@
 """All graph operators, by the name that printed IR uses; each file of operators ends with the tuple of its own."""
 
 from bytewright import ir
-from bytewright.ops import convolution, data, elementwise, pooling, rescale, softmax
+from bytewright.ops import (
+    control,
+    convolution,
+    data,
+    elementwise,
+    ethos_u,
+    placement,
+    pooling,
+    rescale,
+    softmax,
+)
 
 OPERATIONS: dict[str, type[ir.Operation]] = {
     operation.name: operation
-    for module in (convolution, data, elementwise, pooling, rescale, softmax)
+    for module in (control, convolution, data, elementwise, ethos_u, placement, pooling, rescale, softmax)
     for operation in module.OPERATIONS
 }

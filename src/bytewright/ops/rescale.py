@@ -22,6 +22,7 @@ class Rescale(ir.Operation):
     """
 
     name: ClassVar[str] = "rescale"
+    operand_names: ClassVar[tuple[str, ...]] = ("input", "multiplier", "shift")
     rounding: Rounding
     input_zero_point: int
     output_zero_point: int
@@ -68,6 +69,7 @@ class TflRealRescale(ir.Operation):
     """
 
     name: ClassVar[str] = "tfl_real_rescale"
+    operand_names: ClassVar[tuple[str, ...]] = ("input", "scale")
     output_zero_point: int
     dtype: ir.DType
 
