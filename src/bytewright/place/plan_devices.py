@@ -1,34 +1,158 @@
-"""Every value of the graph gets a virtual device.
+"""Every value of the graph gets a virtual device, and what is needed out of reach gets a copy.
 
-With one device there is nothing to infer: what an annotation has not placed goes to the target's default device,
-its scope left open. Values that are placed already keep their place.
+What annotations, options and types of values ask for comes first; what is tied to it follows (`infer_devices`); then
+what devices take by themselves (`choose_devices`); the rest is on the target's default device. Then it is decided what
+is lent and what is copied (`settle`). Annotations are gone afterwards, and doing it again changes nothing.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from bytewright import ir
+from bytewright.c_names import unique_name
+from bytewright.ir.where import Where
+from bytewright.ops.placement import DeviceCopy, OnDevice
+from bytewright.options import On
+from bytewright.place.choose_devices import choose_devices
+from bytewright.place.flows import Program, Tie, read_program
+from bytewright.place.infer_devices import Devices
+from bytewright.place.on_options import asked_by_options
+from bytewright.place.settle import Copy, Settled, settle
 from bytewright.target.model import Target
 
 
-def plan_devices(module: ir.Module, target: Target) -> ir.Module:
-    """Returns the module with a device and target on every value."""
-    return replace(
-        module, functions=tuple(_place_function(function, target) for function in module.functions)
+def plan_devices(
+    module: ir.Module, target: Target, on: tuple[On, ...] = (), io: ir.Io = ir.Io.CALLER
+) -> ir.Module:
+    """Returns the module with a device and target on every value, and copies.
+
+    Args:
+        module: The graph, with annotations where there are any.
+        target: The target.
+        on: The user's options that put operators on devices.
+        io: Where inputs and outputs are.
+
+    Raises:
+        CompileError: BW204 for options that match nothing or name what does not exist; BW701 to BW703 for places that
+            contradict each other, do not exist, or are out of every device's reach.
+    """
+    program = read_program(module, target, asked_by_options(module, target, on), io)
+    devices = Devices(program)
+    devices.take_asked()
+    devices.spread(devices.edges(Tie.PLAIN, Tie.FIXED))
+    devices.spread(devices.edges(Tie.PLAIN, Tie.FIXED, Tie.FREE))
+    choose_devices(program, devices)
+    settled = settle(program, devices, io)
+    return _Writer(program, settled).module()
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Writes the module anew: places on values, copies before what first reads them, no annotations."""
+
+    program: Program
+    settled: Settled
+    flows: dict[tuple[int, int | None, int], int] = field(
+        default_factory=dict[tuple[int, "int | None", int], int]
     )
+    names: set[str] = field(default_factory=set[str])
+    copies: dict[int, str] = field(default_factory=dict[int, str])  # names of copies, by identity
+    nodes: list[ir.Node] = field(default_factory=list[ir.Node])
 
+    def module(self) -> ir.Module:
+        program = self.program
+        for number, flow in enumerate(program.flows):
+            if not flow.is_output:
+                self.flows[flow.function, flow.node, flow.operand] = number
+        self.names = {*program.uses, *(constant.name for constant in program.module.constants)}
+        functions = tuple(self.function(n, function) for n, function in enumerate(program.module.functions))
+        return replace(program.module, functions=functions)
 
-def _place_function(function: ir.Function, target: Target) -> ir.Function:
-    def place(value: ir.Value) -> ir.Value:
-        known = value.type.place
-        device = known.device or target.default_device_name
-        placed = replace(known, device=device, target=known.target or target.name)
-        return replace(value, type=replace(value.type, place=placed))
+    def function(self, number: int, function: ir.Function) -> ir.Function:
+        self.nodes = []
+        parameters = tuple(map(self.placed, function.parameters))
+        for position, node in enumerate(function.nodes):
+            if not isinstance(node.operation, OnDevice):
+                self.node(number, position, node)
+        where = Where(self.program.module.name)
+        results = tuple(
+            self.operand(number, None, index, name, where) for index, name in enumerate(function.results)
+        )
+        return replace(function, parameters=parameters, nodes=tuple(self.nodes), results=results)
 
-    def place_node(node: ir.Node) -> ir.Node:
-        return replace(node, outputs=tuple(place(value) for value in node.outputs))
+    def node(self, number: int, position: int, node: ir.Node) -> None:
+        program, settled, operation = self.program, self.settled, node.operation
+        if isinstance(operation, DeviceCopy):
+            item = program.items[node.outputs[0].name]
+            if item in program.copies and item not in settled.made:
+                return
+            copy = settled.made.get(item)
+            place = settled.places[item]
+            if copy is None:  # of a constant
+                operation = DeviceCopy(ir.UNPLACED, place, operation.by or place.device)
+            else:
+                operation = DeviceCopy(settled.places[copy.source], place, copy.by)
+        inputs = tuple(
+            self.operand(number, position, operand, name, node.where)
+            for operand, name in enumerate(node.inputs)
+        )
+        outputs, copies = list(map(self.placed, node.outputs)), list[ir.Node]()
+        for index, value in enumerate(node.outputs):
+            copy = settled.after.get(program.items[value.name])
+            if copy is not None:
+                raw = replace(value, name=unique_name(f"{value.name}_given", self.names), reason=None)
+                outputs[index] = replace(raw, type=replace(raw.type, place=settled.places[copy.source]))
+                copies.append(self.copy_node(copy, outputs[index].name, self.placed(value), node.where))
+        self.nodes.append(replace(node, operation=operation, inputs=inputs, outputs=tuple(outputs)))
+        self.nodes.extend(copies)
 
-    return replace(
-        function,
-        parameters=tuple(place(value) for value in function.parameters),
-        nodes=tuple(place_node(node) for node in function.nodes),
-    )
+    def placed(self, value: ir.Value) -> ir.Value:
+        item = self.program.items[value.name]
+        place, known = self.settled.places[item], value.type.place
+        place = replace(place, target=known.target or place.target)
+        return replace(value, type=replace(value.type, place=place), reason=self.settled.reasons[item])
+
+    def operand(self, number: int, position: int | None, index: int, name: str, where: Where) -> str:
+        """What is read for an operand: a value, or the copy of it, which is made now if nobody needed it before."""
+        flow_number = self.flows.get((number, position, index))
+        if flow_number is None:
+            return name  # a constant
+        pending: list[Copy] = []
+        while True:  # from an annotation of an annotation to what it says it of
+            flow = self.program.flows[flow_number]
+            copy = self.settled.copies.get(flow_number)
+            if copy is not None:
+                pending.append(copy)
+            behind = self.behind(flow.value)
+            if behind is None or (copy is not None and id(copy) in self.copies):
+                break
+            flow_number = behind
+        value = self.program.values[flow.value]
+        assert value is not None
+        found = value.name
+        for copy in reversed(pending):
+            if id(copy) not in self.copies:
+                source = self.program.values[copy.source]
+                assert source is not None
+                found = self.make(copy, found, source, where)
+            found = self.copies[id(copy)]
+        return found
+
+    def behind(self, item: int) -> int | None:
+        """The flow that an item stands for that is no value of the module any more."""
+        flow = self.program.anchors.get(item)
+        if flow is None and item not in self.settled.made:
+            flow = self.program.copies.get(item)
+        return None if flow is None else self.flows[flow.function, flow.node, flow.operand]
+
+    def make(self, copy: Copy, source: str, value: ir.Value, where: Where) -> str:
+        scope = copy.place.scope
+        pool = "" if scope is None or scope.pool is None else f"_in_{scope.pool}"
+        name = unique_name(f"{value.name}_on_{copy.place.device}{pool}", self.names)
+        self.copies[id(copy)] = name
+        type_ = replace(value.type, place=copy.place)
+        self.nodes.append(self.copy_node(copy, source, ir.Value(name, type_, reason=copy.reason), where))
+        return name
+
+    def copy_node(self, copy: Copy, source: str, output: ir.Value, where: Where) -> ir.Node:
+        operation = DeviceCopy(self.settled.places[copy.source], output.type.place, copy.by)
+        return ir.Node(operation, (source,), (output,), where)

@@ -1,0 +1,164 @@
+"""Which device operators are on that nothing was asked of: the target says what each device takes by itself.
+
+Operators of the model for one device, connected, form a region. It goes there if that costs less: what the device
+saves, work times the difference of the costs per step, against what it takes to hand over and to copy what is out of
+reach.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bytewright import ir
+from bytewright.ir.analyses.homes import Pools
+from bytewright.ir.union_find import UnionFind
+from bytewright.place.flows import Flow, Program, operator_key
+from bytewright.place.infer_devices import Devices
+from bytewright.target.model import Device
+
+# Steps that launching an operator elsewhere and waiting for it take: both cores of an mps2-an521 together, measured.
+HAND_OVER_COST = 65
+
+
+@dataclass(slots=True)
+class _Operator:
+    """An operator of the model.
+
+    Attributes:
+        items: What its nodes give.
+        work: The steps of all nodes.
+        heaviest: The steps and the name of the node with the most; it says which device takes the operator.
+        num_launches: How many of its nodes do more than one step an element.
+    """
+
+    items: list[int] = field(default_factory=list[int])
+    work: int = 0
+    heaviest: tuple[int, str] = (0, "")
+    num_launches: int = 0
+
+
+def choose_devices(program: Program, devices: Devices) -> None:
+    """Puts open operators on devices that take them, region by region."""
+    if any(device.operators for device in program.target.devices):
+        _Choice(program, devices, Pools(program.target)).run()
+
+
+@dataclass(slots=True)
+class _Choice:
+    program: Program
+    devices: Devices
+    pools: Pools
+    flows: dict[int, list[Flow]] = field(default_factory=dict[int, list[Flow]])  # of each item
+
+    def run(self) -> None:
+        for flow in self.program.flows:
+            for item in (flow.value, flow.user):
+                if item is not None:
+                    self.flows.setdefault(item, []).append(flow)
+        operators = self.operators()
+        wanted = {
+            key: device for key, operator in operators.items() if (device := self.taker(operator)) is not None
+        }
+        of_item = {item: key for key in wanted for item in operators[key].items}
+        numbers = {key: number for number, key in enumerate(wanted)}
+        regions = UnionFind()
+        for _ in wanted:
+            regions.add()
+        for flow in self.program.flows:
+            first, second = of_item.get(flow.value), of_item.get(-1 if flow.user is None else flow.user)
+            if first is not None and second is not None and wanted[first] is wanted[second]:
+                regions.join(numbers[first], numbers[second])
+        members: dict[int, list[object]] = {}
+        for key, number in numbers.items():
+            members.setdefault(regions.find(number), []).append(key)
+        before = Devices(self.program, dict(self.devices.known))
+        for keys in members.values():
+            self.decide([operators[key] for key in keys], wanted[keys[0]], before)
+
+    def operators(self) -> dict[object, _Operator]:
+        """The operators of the model that are open as a whole."""
+        found: dict[object, _Operator] = {}
+        closed: set[object] = set()
+        program = self.program
+        types = {name: program.values[item] for name, item in program.items.items()}
+        constants = {constant.name: constant.data.type for constant in program.module.constants}
+        for function in program.module.functions:
+            for node in function.nodes:
+                if isinstance(node.operation, ir.ControlOperation | ir.CopyOperation) or not node.outputs:
+                    continue
+                if any(value.name not in program.items for value in node.outputs):
+                    continue  # an annotation
+                key = operator_key(node)
+                operator = found.setdefault(key, _Operator())
+                items = [program.items[value.name] for value in node.outputs]
+                if any(program.classes.find(item) in self.devices.known for item in items):
+                    closed.add(key)
+                operator.items.extend(items)
+                if node.operation.is_view:
+                    continue
+                inputs = tuple(
+                    constants[name] if name in constants else self.type_of(name, types)
+                    for name in node.inputs
+                )
+                steps = node.operation.work_per_element(inputs)
+                work = steps * sum(value.type.num_elements for value in node.outputs)
+                operator.work += work
+                operator.heaviest = max(operator.heaviest, (work, node.operation.name))
+                operator.num_launches += steps > 1
+        return {key: operator for key, operator in found.items() if key not in closed}
+
+    def type_of(self, name: str, types: dict[str, ir.Value | None]) -> ir.TensorType:
+        value = types.get(name) or self.program.values[self.program.uses[name][0]]
+        assert value is not None
+        return value.type
+
+    def taker(self, operator: _Operator) -> Device | None:
+        """The first device that takes an operator; None for the default device, on which it is anyhow."""
+        target, name = self.program.target, operator.heaviest[1]
+        device = next((device for device in target.devices if name and device.takes(name)), None)
+        return None if device is None or device.name == target.default_device_name else device
+
+    def decide(self, region: list[_Operator], device: Device, before: Devices) -> None:
+        program, default = self.program, self.program.target.default_device
+        items = {item: None for operator in region for item in operator.items}
+        work = sum(operator.work for operator in region)
+        saved = work * (default.cost_per_mac - device.cost_per_mac)
+        launches = sum(max(1, operator.num_launches) for operator in region)
+        copied: dict[tuple[int, str], int] = {}
+        for flow in dict.fromkeys(flow for item in items for flow in self.flows.get(item, ())):
+            if (flow.value in items) == (flow.user in items):
+                continue
+            inside, outside = (flow.value, flow.user) if flow.value in items else (flow.user, flow.value)
+            assert inside is not None
+            other = default.name if outside is None else before.of(outside)
+            if other != device.name and not self.pools.share(device.name, other):
+                ends = (device.name, other) if inside == flow.value else (other, device.name)
+                copied[flow.value, ends[1]] = self.copy_cost(flow.value, *ends)
+        paid = launches * HAND_OVER_COST + sum(copied.values())
+        sums = (
+            f"{len(region)} operators that device '{device.name}' takes: {work} steps save {saved}, {launches} "
+            f"hand-overs and {len(copied)} copies cost {paid}"
+        )
+        for item in items:
+            if saved > paid:
+                self.devices.known[program.classes.find(item)] = self.devices.number(device.name)
+                self.devices.reasons[program.classes.find(item)] = f"a region of {sums}"
+            else:
+                self.devices.reasons.setdefault(
+                    program.classes.find(item), f"here, and not in a region of {sums}"
+                )
+
+    def copy_cost(self, item: int, source: str, destination: str) -> int:
+        """What it costs to read a value in the cheapest memory of one device and write it in that of another."""
+        value = self.program.values[item]
+        size = 0 if value is None else value.type.size_bytes
+        target = self.program.target
+        costs: list[int] = []
+        for device, is_read in ((source, True), (destination, False)):
+            memories = [target.memory_of(pool) for pool in self.pool_names(device)]
+            costs.append(min((m.read_cost if is_read else m.write_cost for m in memories), default=1))
+        return size * sum(costs)
+
+    def pool_names(self, device: str) -> list[str]:
+        tags = {tag.name for tag in self.program.target.scope_tags}
+        return [name for name in self.pools.names(self.pools.of_device(device)) if name not in tags]
