@@ -19,14 +19,20 @@ WITHOUT_BATCH = "leave out --batch-max: each run then computes one sample"
 def open_batch(module: ir.Module, batch_max: int) -> ir.Module:
     """Returns the module with a leading extent `batch[1..batch_max]` in place of 1.
 
+    Args:
+        module: A graph in which each function is run at one place, once.
+        batch_max: The largest batch.
+
     Raises:
         CompileError: BW111 if an input has no leading extent of 1, an operator mixes samples, an output depends on no
             input, or a tensor gets more elements than kernels can count.
     """
     function = module.graph
-    types = ir.value_types(function, module.constants)
+    types = {constant.name: constant.data.type for constant in module.constants}
+    for each in module.functions:
+        types |= ir.function_types(each)
     symbol = ir.Symbol(unique_name(BATCH, set(types)), 1, batch_max)
-    opening = _Opening(symbol, types)
+    opening = _Opening(symbol, types, {each.name: each for each in module.functions})
     collector = Collector()
     parameters: list[ir.Value] = []
     for value in function.parameters:
@@ -42,11 +48,14 @@ def open_batch(module: ir.Module, batch_max: int) -> ir.Module:
         if symbol not in opening.types[name].shape:
             message = f"output '{port.name}' depends on no input, so it has no batch"
             raise compile_error("BW111", message, help=WITHOUT_BATCH, where=module.name)
-    _check_sizes(module, [*parameters, *(value for node in nodes for value in node.outputs)], symbol)
     opened = ir.Function(function.name, tuple(parameters), tuple(nodes), function.results)
+    functions = (*(opening.functions[each.name] for each in module.functions[:-1]), opened)
+    values = [value for each in functions for value in each.parameters]
+    values += [value for each in functions for node in each.nodes for value in node.outputs]
+    _check_sizes(module, values, symbol)
     return replace(
         module,
-        functions=(opened,),
+        functions=functions,
         inputs=_ports(module.inputs, [value.name for value in parameters], opening.types),
         outputs=_ports(module.outputs, function.results, opening.types),
     )
@@ -74,10 +83,11 @@ def _ports(
 
 @dataclass(slots=True)
 class _Opening:
-    """One run of the pass; `types` are the new ones as far as it went."""
+    """One run of the pass; `types` and `functions` are the new ones as far as it went."""
 
     symbol: ir.Symbol
     types: dict[str, ir.TensorType]
+    functions: dict[str, ir.Function]
 
     def parameter(self, model: str, value: ir.Value) -> ir.Value:
         shape = value.type.shape
@@ -94,6 +104,8 @@ class _Opening:
     def node(self, node: ir.Node) -> ir.Node:
         """The node on operands with an open batch; one that depends on no input stays as it is."""
         operands = tuple(self.types[name] for name in node.inputs)
+        if isinstance(node.operation, ir.ControlOperation):
+            return self._control(node, node.operation, operands)
         if not any(self.symbol in operand.shape for operand in operands):
             return node
         wanted = tuple(self._opened(value.type) for value in node.outputs)
@@ -110,6 +122,32 @@ class _Opening:
             for value, type_ in zip(node.outputs, wanted, strict=True)
         )
         return replace(node, operation=operation, outputs=outputs)
+
+    def _control(
+        self, node: ir.Node, operation: ir.ControlOperation, operands: tuple[ir.TensorType, ...]
+    ) -> ir.Node:
+        """An operator that runs functions: these are opened for what they are given."""
+        signatures: list[ir.Signature] = []
+        for name in operation.callees:
+            function = self.functions[name]
+            given = operands[len(operands) - len(function.parameters) :]
+            parameters = tuple(
+                self._defined(replace(value, type=replace(value.type, shape=type_.shape)))
+                for value, type_ in zip(function.parameters, given, strict=True)
+            )
+            nodes = tuple(self.node(inner) for inner in function.nodes)
+            self.functions[name] = replace(function, parameters=parameters, nodes=nodes)
+            results = tuple(self.types[result] for result in function.results)
+            signatures.append(ir.Signature(tuple(value.type for value in parameters), results))
+        try:
+            found = operation.infer_from(tuple(signatures), operands)
+        except ValueError as error:
+            raise self._mixed(node, str(error)) from error
+        outputs = tuple(
+            self._defined(replace(value, type=replace(value.type, shape=type_.shape)))
+            for value, type_ in zip(node.outputs, found, strict=True)
+        )
+        return replace(node, outputs=outputs)
 
     def _opened(self, type_: ir.TensorType) -> ir.TensorType:
         shape: tuple[ir.Extent, ...] = (self.symbol, *type_.shape[1:])

@@ -73,11 +73,13 @@ def _read_text(path: Path, target: Target, options: Options) -> Imported:
 
 
 def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
-    from bytewright.frontends.tflite import import_tflite
+    from bytewright.frontends.tflite.importer import import_content
+    from bytewright.frontends.tflite.vela import content_for
 
-    del target
-    numerics = options.numerics or Numerics.LITERT_REF
-    module = import_tflite(path, name=options.name, numerics=numerics)
+    # What an NPU computes equals tflm, so that is what is meant unless another is asked for.
+    content, has_streams = content_for(path, target, wanted=options.numerics in {None, Numerics.TFLM})
+    numerics = options.numerics or (Numerics.TFLM if has_streams else Numerics.LITERT_REF)
+    module = import_content(content, path.name, name=options.name, numerics=numerics)
     return Imported(module, Stage.IMPORTED, "import_tflite", (path,))
 
 

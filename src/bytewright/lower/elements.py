@@ -12,6 +12,7 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.ir.builder import load
+from bytewright.ir.expr import equal
 from bytewright.ir.scalar_functions import EXP, ROUND, TANH
 from bytewright.lower.point import Point
 from bytewright.lower.requantise import real_rescaled, rescaled
@@ -19,6 +20,9 @@ from bytewright.lower.scalar import Scalar, clamped, require_i32
 from bytewright.ops.elementwise import (
     Add,
     Clamp,
+    Equal,
+    Greater,
+    GreaterEqual,
     Mul,
     Sigmoid,
     Sub,
@@ -61,6 +65,17 @@ def _of_two(combine: Callable[[Any, Any], Any]) -> ElementRule:
         corners = [combine(x, y) for x in (first.low, first.high) for y in (second.low, second.high)]
         require_i32(min(corners), max(corners), "the result", at.node.where)
         return Scalar(result, min(corners), max(corners))
+
+    return ElementRule(write, num_operands=2)
+
+
+def _comparison(compare: Callable[[Any, Any], Any]) -> ElementRule:
+    """The rule of a truth value of two operands."""
+
+    def write(at: Point, operation: ir.Operation) -> Scalar:
+        del operation
+        first, second = at.operands
+        return Scalar(compare(first.expr, second.expr))
 
     return ElementRule(write, num_operands=2)
 
@@ -125,6 +140,9 @@ def _dequantized(at: Point, operation: TflDequantize) -> Scalar:
 ELEMENTS: dict[type[ir.Operation], ElementRule] = {
     Add: _of_two(operator.add),
     Clamp: ElementRule(_clamp),
+    Equal: _comparison(equal),
+    Greater: _comparison(operator.gt),
+    GreaterEqual: _comparison(operator.ge),
     Mul: _of_two(operator.mul),
     Rescale: ElementRule(rescaled),
     Sigmoid: ElementRule(_sigmoid),

@@ -7,24 +7,31 @@ the padding read just that.
 from dataclasses import replace
 
 from bytewright import ir
+from bytewright.lower.bound.function import BoundValues
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 from bytewright.ops.data import Pad
 
 
-def fold_pad(module: ir.Module) -> ir.Module:
-    """Returns the module with every foldable pad folded; pads that nothing reads any more are gone."""
-    return replace(module, functions=tuple(_fold(function) for function in module.functions))
+def fold_pad(module: ir.Module, bound: BoundValues | None = None) -> ir.Module:
+    """Returns the module with every foldable pad folded; pads that nothing reads any more are gone.
+
+    What is bound to functions of the application stays as it is.
+    """
+    return replace(module, functions=tuple(_fold(function, bound or {}) for function in module.functions))
 
 
-def _fold(function: ir.Function) -> ir.Function:
+def _fold(function: ir.Function, bound: BoundValues) -> ir.Function:
     pads = {
         node.outputs[0].name: (node.operation, node.inputs[0])
         for node in function.nodes
-        if isinstance(node.operation, Pad) and _is_spatial(node.operation)
+        if isinstance(node.operation, Pad)
+        and _is_spatial(node.operation)
+        and node.outputs[0].name not in bound
     }
-    nodes = [_fold_into(node, pads) for node in function.nodes]
+    nodes = [node if node.outputs[0].name in bound else _fold_into(node, pads) for node in function.nodes]
     used = {name for node in nodes for name in node.inputs} | set(function.results)
-    kept = [node for node in nodes if node.outputs[0].name not in pads or node.outputs[0].name in used]
+    unread = pads.keys() - used
+    kept = [node for node in nodes if not any(value.name in unread for value in node.outputs)]
     return replace(function, nodes=tuple(kept))
 
 

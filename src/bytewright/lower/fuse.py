@@ -9,9 +9,11 @@ its tensors are narrow; the 32-bit ones in the middle of a quantised operator ar
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bytewright import ir
+from bytewright.lower.bound.function import Bound, BoundValues
 from bytewright.lower.elements import ELEMENTS
 from bytewright.lower.group import Group
 from bytewright.lower.kernels.registry import TEMPLATES
@@ -40,22 +42,38 @@ class _Open:
     Attributes:
         order: The position of its last operator.
         anchored: Operands whose groups have an anchor that may join, as long as this one has none.
+        bound: The function of the application that computes them all; nothing joins such a group.
     """
 
     anchor: ir.Node | None
     elementwise: list[ir.Node]
     order: int
     anchored: list[str] = field(default_factory=list[str])
+    bound: Bound | None = None
 
 
-def fuse(function: ir.Function) -> FusedGraph:
-    """Forms the groups of a function."""
+def fuse(
+    function: ir.Function, aliases: Mapping[str, str] | None = None, bound: BoundValues | None = None
+) -> FusedGraph:
+    """Forms the groups of a function.
+
+    Args:
+        function: The function. An operator of it that runs functions is a group of its own.
+        aliases: The tensor behind each name that is only another name of one: the result of each reshape, at least; if
+            None, of each reshape.
+        bound: What functions of the application compute: each of their calls is a group as it is.
+    """
+    bound = bound or {}
     # How many operators read each name; being a result of the function counts as one more.
     consumers = Counter(name for node in function.nodes for name in dict.fromkeys(node.inputs))
     consumers.update(function.results)
     types = {value.name: value.type for node in function.nodes for value in node.outputs}
     group_of: dict[str, _Open] = {}
+    whole: dict[int, _Open] = {}
     for order, node in enumerate(function.nodes):
+        if node.outputs[0].name in bound:
+            _add_bound(node, order, bound[node.outputs[0].name], whole)
+            continue
         if isinstance(node.operation, Reshape):
             continue
         if type(node.operation) in ELEMENTS:
@@ -64,10 +82,32 @@ def fuse(function: ir.Function) -> FusedGraph:
             group = _Open(node, [], order)
         group_of.update((value.name, group) for value in node.outputs)
     # A group that another one absorbed owns no tensor any more.
-    groups = sorted({group.order: group for group in group_of.values()}.items())
+    groups = sorted({group.order: group for group in (*group_of.values(), *whole.values())}.items())
     return FusedGraph(
-        tuple(Group(group.anchor, tuple(group.elementwise)) for _, group in groups), reshaped(function)
+        tuple(
+            Group(
+                group.anchor,
+                _computing(group.elementwise) if group.bound else tuple(group.elementwise),
+                group.bound,
+            )
+            for _, group in groups
+        ),
+        dict(reshaped(function) if aliases is None else aliases),
     )
+
+
+def _add_bound(node: ir.Node, order: int, bound: Bound, whole: dict[int, _Open]) -> None:
+    """Puts an operator into the group of its call, which stands where the last of them stood that computes."""
+    group = whole.setdefault(id(bound), _Open(None, [], order, bound=bound))
+    group.elementwise.append(node)
+    if not isinstance(node.operation, Reshape):
+        group.order = order
+
+
+def _computing(nodes: list[ir.Node]) -> tuple[ir.Node, ...]:
+    """The operators of a call without reshapes of its result, which are other names of the same memory."""
+    last = max(i for i, node in enumerate(nodes) if not isinstance(node.operation, Reshape))
+    return tuple(nodes[: last + 1])
 
 
 def reshaped(function: ir.Function) -> dict[str, str]:
@@ -101,12 +141,14 @@ def _join(
             if owned is not None:
                 group_of.update((value.name, merged) for value in owned.outputs)
 
+    device = node.outputs[0].type.place.device
+
     def producers(names: list[str]) -> list[tuple[_Open, str]]:
-        """Groups that nothing but the merged group reads, the latest first, each with what is read of it."""
+        """Groups on its device that nothing but the merged group reads, the latest first, and what is read."""
         found = {
             id(group_of[name]): (group_of[name], name)
             for name in names
-            if name in group_of and consumers[name] == 1
+            if name in group_of and consumers[name] == 1 and types[name].place.device == device
         }
         return sorted(found.values(), key=lambda pair: -pair[0].order)
 
@@ -116,7 +158,8 @@ def _join(
 
     for producer, name in producers(list(node.inputs)):
         if producer.anchor is not None:
-            if TEMPLATES[type(producer.anchor.operation)].takes_epilogue:
+            template = TEMPLATES.get(type(producer.anchor.operation))
+            if template is not None and template.takes_epilogue:
                 merged.anchored.append(name)
         elif admits(producer, name):
             absorb(producer)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from bytewright import ir
+from bytewright.lower.bound.function import Bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,10 +13,12 @@ class Group:
     Attributes:
         anchor: The operator that is not element-wise, if there is one.
         elementwise: The element-wise operators, in an order that respects definitions.
+        bound: The function of the application that computes them; then there is no anchor, and they may be any.
     """
 
     anchor: ir.Node | None
     elementwise: tuple[ir.Node, ...]
+    bound: Bound | None = None
 
     @property
     def nodes(self) -> tuple[ir.Node, ...]:

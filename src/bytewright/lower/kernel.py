@@ -45,10 +45,15 @@ Argument = TensorArgument | ConstantArgument | ScalarArgument
 
 @dataclass(frozen=True, slots=True)
 class LoweredKernel:
-    """A kernel and what its one caller passes, parameter by parameter."""
+    """A kernel and what its one caller passes, parameter by parameter.
+
+    Attributes:
+        touched_by: Where a function of the application declares it: the devices that touch each argument.
+    """
 
     function: ir.PrimFunc
     arguments: tuple[Argument, ...]
+    touched_by: tuple[tuple[str, ...], ...] | None = None
 
 
 class KernelBuilder:

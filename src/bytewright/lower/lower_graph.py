@@ -2,19 +2,27 @@
 
 Constants are shared by content. Reshapes are free: the tensor behind them is one buffer. A result of the model is
 written where the caller wants it; where one tensor is wanted twice, or is an input or a constant, it is copied.
+Conditionals become branches of `main`, on the truth value that a buffer holds, and loops loops of it (`blocks.py`).
 """
 
 import re
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import replace
 
 from bytewright import ir
 from bytewright.c_names import unique_name
-from bytewright.diagnostics import Collector
-from bytewright.ir.builder import BodyBuilder
+from bytewright.diagnostics import Collector, InternalError
+from bytewright.ir.builder import BodyBuilder, load
+from bytewright.ir.copy import copy_kernel
 from bytewright.ir.where import Where
+from bytewright.lower.blocks import Block, Carried, Move, blocks_of
+from bytewright.lower.bound.ask_scopes import ask_scopes
+from bytewright.lower.bound.facts import BoundOperator
+from bytewright.lower.bound.function import BoundValues
+from bytewright.lower.bound.lower_bound import lower_bound
 from bytewright.lower.epilogue import Epilogue
-from bytewright.lower.fuse import FusedGraph, fuse, reshaped
 from bytewright.lower.group import Group
+from bytewright.lower.hand_over import BlockCopy, CallBlock, HandOver, lower_ethos_u
 from bytewright.lower.kernel import (
     Argument,
     ConstantArgument,
@@ -26,86 +34,258 @@ from bytewright.lower.kernel import (
 from bytewright.lower.kernels.context import Template
 from bytewright.lower.kernels.elementwise import lower_elementwise
 from bytewright.lower.kernels.registry import TEMPLATES
+from bytewright.ops.control import CondIf, Loop
 from bytewright.ops.data import Identity
+from bytewright.ops.ethos_u import EthosU
 from bytewright.target.model import Target
 
 TENSOR_ALIGNMENT = 16
 _ORIGIN = "lower_graph: a tensor of the entry starts as global.workspace"
 
 
-def lower_graph(module: ir.Module, target: Target) -> ir.Module:
-    """Replaces the module's graph function by an entry and kernels.
+def lower_graph(module: ir.Module, target: Target, bound: BoundValues | None = None) -> ir.Module:
+    """Replaces the module's graph functions, as `inline_calls` leaves them, by an entry and kernels.
+
+    Args:
+        module: A graph.
+        target: What it is compiled for.
+        bound: What functions of the application compute.
 
     Raises:
-        CompileError: BW110, for arithmetic that cannot be proved exact; all of them at once.
+        CompileError: BW110, for arithmetic that cannot be proved exact; BW763 and BW764, for operators that functions
+            of the application do not take; all of them at once.
     """
-    function = _with_copies(module.graph, module.constants, module.name)
-    types = ir.value_types(function, module.constants)
-    constants = {constant.name: constant for constant in module.constants}
-    extents = [extent for value in function.parameters for extent in value.type.shape]
-    symbols = tuple(dict.fromkeys(extent for extent in extents if isinstance(extent, ir.Symbol)))
-    return _Lowering(module, function, fuse(function), target, types, constants, symbols).run()
+    return _Lowering(module, target, bound or {}).run()
 
 
-def _with_copies(function: ir.Function, constants: tuple[ir.Constant, ...], model: str) -> ir.Function:
-    """Adds a copy for each result that has no memory of its own to be written to."""
-    types = ir.value_types(function, constants)
-    origin = reshaped(function)
-    where = {value.name: node.where for node in function.nodes for value in node.outputs}
-    taken = {value.name for value in function.parameters} | {constant.name for constant in constants}
-    nodes, results = list(function.nodes), list(function.results)
-    for index, name in enumerate(results):
-        root = origin.get(name, name)
-        if root in taken:
-            copy = ir.Value(f"{name}_copy{index}", types[name])
-            nodes.append(ir.Node(Identity(), (name,), (copy,), where.get(name, Where(model, tensor=name))))
-            results[index] = copy.name
-        taken.add(root)
-    return replace(function, nodes=tuple(nodes), results=tuple(results))
-
-
-@dataclass(slots=True)
 class _Lowering:
-    """One run of the pass; `symbols` are extents of the inputs, scalar parameters of the entry."""
+    """One run of the pass.
 
-    module: ir.Module
-    function: ir.Function
-    fused: FusedGraph
-    target: Target
-    types: dict[str, ir.TensorType]
-    constants: dict[str, ir.Constant]
-    symbols: tuple[ir.Symbol, ...]
-    constant_buffers: dict[ir.TensorData, ir.ConstantBuffer] = field(
-        default_factory=dict[ir.TensorData, ir.ConstantBuffer]
-    )
-    shared_data: dict[ir.TensorData, ir.TensorData] = field(
-        default_factory=dict[ir.TensorData, ir.TensorData]
-    )
-    constant_names: set[str] = field(default_factory=set[str])
-    kernel_names: set[str] = field(default_factory=set[str])
+    Names are unique in the module, and each function runs at one place: so what a name stands for holds throughout.
+    """
+
+    def __init__(self, module: ir.Module, target: Target, bound: BoundValues) -> None:
+        self.module, self.target = module, target
+        self.constants = {constant.name: constant for constant in module.constants}
+        self.types = {constant.name: constant.data.type for constant in module.constants}
+        for function in module.functions:
+            self.types |= ir.function_types(function)
+        self.names = set(self.types)
+        self.blocks = blocks_of(module, self.names, bound)
+        for block in self.blocks.values():
+            self.types |= ir.function_types(block.function)
+        self.main = self.blocks[module.graph.name]
+        extents = [extent for value in self.main.function.parameters for extent in value.type.shape]
+        symbols = (extent for extent in extents if isinstance(extent, ir.Symbol))
+        # Extents of the inputs are scalar parameters of the entry.
+        self.symbols = tuple(dict.fromkeys(symbols))
+        self.aliases = {
+            name: root for block in self.blocks.values() for name, root in block.fused.aliases.items()
+        }
+        self.given: dict[str, str] = {}  # what the parameters of functions are at their places
+        self.buffers: dict[str, ir.Buffer] = {}
+        self.parts: dict[str, ir.Region] = {}  # results that lie in a block that an NPU wrote
+        self.body = BodyBuilder()
+        self.kernels: list[ir.PrimFunc] = []
+        self.collector = Collector()
+        self.constant_buffers: dict[ir.TensorData, ir.ConstantBuffer] = {}
+        self.shared_data: dict[ir.TensorData, ir.TensorData] = {}
+        self.constant_names: set[str] = set()
+        self.kernel_names: set[str] = set()
 
     def run(self) -> ir.Module:
-        collector = Collector()
-        lowered: list[tuple[Group, LoweredKernel]] = []
-        for group in self.fused.groups:
-            with collector.catch():
-                lowered.append((group, self._lower_group(group)))
-        collector.stop_if_any()
-        entry = self._entry(lowered)
-        return replace(
+        function = self.main.function
+        inputs = [_parameter(value.name, value.type, ir.Access.READ) for value in function.parameters]
+        outputs = [
+            _parameter(self._root(name), self.types[name], ir.Access.WRITE) for name in function.results
+        ]
+        scalars = [ir.ScalarParameter(ir.Var(symbol.name, ir.DType.I32)) for symbol in self.symbols]
+        parameters = (*inputs, *outputs, *scalars)
+        self.buffers = {parameter.buffer.name: parameter.buffer for parameter in (*inputs, *outputs)}
+        self.body = BodyBuilder(parameter.name for parameter in parameters)
+        self._block(self.main)
+        self.collector.stop_if_any()
+        device, where = self.target.default_device_name, Where(self.module.name)
+        entry = ir.PrimFunc(function.name, parameters, self.body.finish(), device=device, where=where)
+        lowered = replace(
             self.module,
             functions=(),
             constants=(),
-            kernels=tuple(kernel.function for _, kernel in lowered),
+            kernels=tuple(self.kernels),
             entries=(entry,),
             constant_buffers=tuple(self.constant_buffers.values()),
         )
+        return ask_scopes(lowered)
+
+    def _block(self, block: Block) -> None:
+        for group in block.fused.groups:
+            node = group.nodes[0]
+            match node.operation:
+                case CondIf():
+                    self._conditional(node, node.operation)
+                case Loop():
+                    self._loop(node, node.operation)
+                case EthosU():
+                    self._hand_over(node)
+                case _:
+                    self._group(group)
+
+    # Conditionals and loops
+
+    def _conditional(self, node: ir.Node, operation: CondIf) -> None:
+        condition, *given = node.inputs
+        for value in node.outputs:
+            self._own_buffer(value)
+        then, otherwise = self.blocks[operation.then_branch], self.blocks[operation.else_branch]
+        buffer = self.buffers[self._root(condition)]
+        with self.body.if_(load(buffer, *(0 for _ in buffer.shape))):
+            self._arm(then, given, node.outputs)
+        with self.body.else_():
+            self._arm(otherwise, given, node.outputs)
+
+    def _arm(self, arm: Block, given: Iterable[str], results: tuple[ir.Value, ...]) -> None:
+        """An arm writes its results where those of the conditional are."""
+        self._give(arm, given)
+        for name, value in zip(arm.function.results, results, strict=True):
+            self.buffers[self._root(name)] = self.buffers[value.name]
+        self._block(arm)
+
+    def _loop(self, node: ir.Node, operation: Loop) -> None:
+        block = self.blocks[operation.body]
+        if block.body is None:
+            raise InternalError(f"the body of loop '{node.outputs[0].name}' is no body")
+        given = list(node.inputs)
+        for carried in block.body.carried:
+            self._own_buffer(node.outputs[carried.number])
+        for carried in block.body.carried:
+            self._begin(carried, block, node)
+            given[carried.number] = node.outputs[carried.number].name
+        if not block.body.carried:
+            return  # every result is an operand
+        self._give(block, given)
+        self.body.note(f"{operation.num_iterations} turns of '{operation.body}'")
+        with self.body.for_("turn", 0, operation.num_iterations):
+            self._block(block)
+            for move in block.body.moves:
+                self._move(move, node)
+
+    def _begin(self, carried: Carried, block: Block, node: ir.Node) -> None:
+        """What the first turn reads is where each turn reads it."""
+        value = node.outputs[carried.number]
+        if carried.is_read:
+            self._copy(node.inputs[carried.number], value, "first", node.where)
+        if carried.written is not None:
+            self.buffers[block.fused.root(carried.written)] = self.buffers[value.name]
+
+    def _move(self, move: Move, node: ir.Node) -> None:
+        if move.number is not None:
+            self._copy(move.source, node.outputs[move.number], "next", node.where)
+            return
+        value = ir.Value(move.kept, self.types[move.source])
+        self.types[move.kept] = value.type
+        self._group(Group(ir.Node(Identity(), (move.source,), (value,), node.where), ()))
+
+    def _copy(self, source: str, value: ir.Value, what: str, where: Where) -> None:
+        """Writes a copy to where a value is."""
+        copy = replace(value, name=unique_name(f"{value.name}/{what}", self.names))
+        self.types[copy.name] = copy.type
+        self.buffers[copy.name] = self.buffers[value.name]
+        if self.types[source].shape != value.type.shape:  # what is behind a reshape
+            shaped = unique_name(f"{copy.name}/shaped", self.names)
+            self.types[shaped], self.aliases[shaped] = value.type, self._root(source)
+            source = shaped
+        self._group(Group(ir.Node(Identity(), (source,), (copy,), where), ()))
+
+    # Names and buffers
+
+    def _root(self, name: str) -> str:
+        """The tensor whose memory a name denotes."""
+        root = self.aliases.get(name, name)
+        return self.given.get(root, root)
+
+    def _give(self, block: Block, given: Iterable[str]) -> None:
+        pairs = zip(block.function.parameters, given, strict=True)
+        self.given.update({value.name: self._root(name) for value, name in pairs})
+
+    def _own_buffer(self, value: ir.Value) -> ir.Buffer:
+        """Where a value is computed: a buffer that is there for it, or a new one."""
+        if value.name not in self.buffers:
+            buffer = ir.Buffer(value.name, value.type.shape, value.type.dtype, TENSOR_ALIGNMENT)
+            self.buffers[value.name] = self.body.allocate(buffer, _in_workspace(value))
+        return self.buffers[value.name]
+
+    # Kernels
+
+    def _group(self, group: Group) -> None:
+        """The kernel of a group, and its call."""
+        self._own_buffer(group.output)
+        with self.collector.catch():
+            kernel = self._lower_group(group)
+            self.kernels.append(kernel.function)
+            arguments = [self._argument(argument, kernel) for argument in kernel.arguments]
+            self.body.call(
+                kernel.function.name,
+                *arguments,
+                operators=tuple(dict.fromkeys(map(_operator, group.nodes))),
+                touched_by=kernel.touched_by,
+                where=kernel.function.where,
+            )
+
+    def _hand_over(self, node: ir.Node) -> None:
+        """The job of an NPU: its blocks are allocated, and what is not where the NPU wants it is copied."""
+        wanted = [value.name for value in node.outputs if value.name in self.buffers]
+        with self.collector.catch():
+            name = self._kernel_name(node)
+            job = lower_ethos_u(
+                name, node, self.types, self.constants, wanted, self.target, self.kernel_names
+            )
+            self.kernels.extend(job.functions)
+            self._write_job(job)
+
+    def _write_job(self, job: HandOver) -> None:
+        blocks: dict[CallBlock, ir.Buffer] = {}
+        for block in job.blocks:
+            buffer = ir.Buffer(block.name, (block.size_bytes,), ir.DType.I8, TENSOR_ALIGNMENT)
+            blocks[block] = self.body.allocate(buffer, ir.Storage(ir.WORKSPACE, provenance=(_ORIGIN,)))
+        for name, block, offset in job.lying:
+            self.parts[name] = ir.Region(blocks[block], (ir.const(offset),))
+        lying = {name for name, _, _ in job.lying}
+        for value in job.node.outputs:
+            if value.name not in lying:
+                self._own_buffer(value)
+        operators = (job.node.where.operator or job.node.operation.name,)
+
+        def copy(call: BlockCopy) -> None:
+            place = ir.Region(blocks[call.block], (ir.const(call.offset),))
+            ends = (self._tensor(call.tensor), place) if call.into else (place, self._tensor(call.tensor))
+            self.body.call(call.kernel.name, *ends, operators=operators, where=call.kernel.where)
+
+        for call in job.before:
+            copy(call)
+        arguments: list[ir.Region] = []
+        for passed in job.passed:
+            match passed:
+                case CallBlock():
+                    arguments.append(ir.Region(blocks[passed]))
+                case TensorArgument(name=name):
+                    arguments.append(self._tensor(name))
+                case ConstantArgument(data=data, hint=hint):
+                    arguments.append(self._passed_constant(job.function, data, hint))
+        self.body.call(job.function.name, *arguments, operators=operators, where=job.function.where)
+        for call in job.after:
+            copy(call)
 
     def _lower_group(self, group: Group) -> LoweredKernel:
         device = self._device(group)
         style = self.target.device(device).isa.style
         first = group.nodes[0]
+        if group.bound is not None:
+            name = unique_name(group.bound.function.symbol, self.kernel_names)
+            operator = BoundOperator(group.nodes, self.types, self.constants)
+            return lower_bound(name, group.bound, operator, device, self.target)
         name = self._kernel_name(first)
+        if isinstance(first.operation, ir.CopyOperation) and not self.target.device(device).runs_c:
+            return self._copy_job(name, first, device)
         kernel = KernelBuilder(name, style, first.where, device, self.symbols, self.shared_data)
         epilogue = Epilogue(kernel, group, self.types, self.constants)
         if group.anchor is None:
@@ -115,8 +295,25 @@ class _Lowering:
             TEMPLATES[type(group.anchor.operation)].write(template, group.anchor.operation)
         return kernel.finish()
 
+    def _copy_job(self, name: str, node: ir.Node, device: str) -> LoweredKernel:
+        """The copy that a device makes which runs no code of ours."""
+        (source,), (result,) = node.inputs, node.outputs
+        copied = ir.Buffer("copied", result.type.shape, result.type.dtype, result.type.dtype.size_bytes)
+        scopes = (ir.GLOBAL, ir.GLOBAL)
+        function = copy_kernel(name, copied, device, scopes, ir.Job.COPY, node.where)
+        given: Argument = TensorArgument(source)
+        if source in self.constants:
+            given = ConstantArgument(self.constants[source].data, "operand")
+            parameter = replace(function.buffer_parameters[0], role=ir.ParameterRole.PARAMETER)
+            function = replace(function, parameters=(parameter, *function.parameters[1:]))
+        symbols = (p.variable for p in function.parameters if isinstance(p, ir.ScalarParameter))
+        return LoweredKernel(function, (given, TensorArgument(result.name), *map(ScalarArgument, symbols)))
+
     def _device(self, group: Group) -> str:
-        return group.output.type.place.device or self.target.default_device_name
+        """Where the kernel runs; a copy, on the device that makes it."""
+        operation = None if group.anchor is None else group.anchor.operation
+        by = operation.by if isinstance(operation, ir.CopyOperation) else None
+        return by or group.output.type.place.device or self.target.default_device_name
 
     def _kernel_name(self, node: ir.Node) -> str:
         """The C symbol: model, then the name of the operator's result without what follows a slash; unique."""
@@ -124,55 +321,26 @@ class _Lowering:
         stem = f"{self.module.name}_{re.sub(r'[^A-Za-z0-9_]', '_', stem)}"
         return unique_name(stem, self.kernel_names, between="_part")
 
-    def _entry(self, lowered: list[tuple[Group, LoweredKernel]]) -> ir.PrimFunc:
-        inputs = tuple(
-            _parameter(value.name, value.type, ir.Access.READ) for value in self.function.parameters
-        )
-        outputs = tuple(
-            _parameter(self.fused.root(name), self.types[name], ir.Access.WRITE)
-            for name in self.function.results
-        )
-        scalars = tuple(ir.ScalarParameter(ir.Var(symbol.name, ir.DType.I32)) for symbol in self.symbols)
-        buffers = {parameter.buffer.name: parameter.buffer for parameter in (*inputs, *outputs)}
-        body = BodyBuilder((*buffers, *(scalar.variable.name for scalar in scalars)))
-        for group, kernel in lowered:
-            name = group.output.name
-            if name not in buffers:
-                type_ = group.output.type
-                buffer = ir.Buffer(name, type_.shape, type_.dtype, TENSOR_ALIGNMENT)
-                buffers[name] = body.allocate(buffer, _in_workspace(type_))
-            arguments = [self._argument(argument, buffers, kernel) for argument in kernel.arguments]
-            body.call(
-                kernel.function.name,
-                *arguments,
-                operators=tuple(
-                    dict.fromkeys(node.where.operator or node.operation.name for node in group.nodes)
-                ),
-                where=kernel.function.where,
-            )
-        return ir.PrimFunc(
-            self.function.name,
-            (*inputs, *outputs, *scalars),
-            body.finish(),
-            device=self.target.default_device_name,
-            where=Where(self.module.name),
-        )
-
-    def _argument(
-        self, argument: Argument, buffers: dict[str, ir.Buffer], kernel: LoweredKernel
-    ) -> ir.Region | ir.Expr:
+    def _argument(self, argument: Argument, kernel: LoweredKernel) -> ir.Region | ir.Expr:
         match argument:
             case ScalarArgument(value=value):
                 return value
             case TensorArgument(name=name):
-                root = self.fused.root(name)
-                if root in buffers:
-                    return ir.Region(buffers[root])
-                constant = self.constants[root]
-                return ir.Region(self._constant(constant.data, root).buffer)
+                return self._tensor(name)
             case ConstantArgument(data=data, hint=hint):
-                stem = kernel.function.name.removeprefix(f"{self.module.name}_")
-                return ir.Region(self._constant(data, f"{stem}/{hint}").buffer)
+                return self._passed_constant(kernel.function, data, hint)
+
+    def _tensor(self, name: str) -> ir.Region:
+        root = self._root(name)
+        if root in self.buffers:
+            return ir.Region(self.buffers[root])
+        if root in self.parts:
+            return self.parts[root]
+        return ir.Region(self._constant(self.constants[root].data, root).buffer)
+
+    def _passed_constant(self, function: ir.PrimFunc, data: ir.TensorData, hint: str) -> ir.Region:
+        stem = function.name.removeprefix(f"{self.module.name}_")
+        return ir.Region(self._constant(data, f"{stem}/{hint}").buffer)
 
     def _constant(self, data: ir.TensorData, name: str) -> ir.ConstantBuffer:
         if data not in self.constant_buffers:
@@ -182,12 +350,23 @@ class _Lowering:
         return self.constant_buffers[data]
 
 
+def _operator(node: ir.Node) -> str:
+    """What a step says of a node that it carries out; of a copy, whom it is made for."""
+    operator, name = node.where.operator, node.operation.name
+    if operator is None:
+        return name
+    return f"{name} for {operator}" if isinstance(node.operation, ir.CopyOperation) else operator
+
+
 def _parameter(name: str, type_: ir.TensorType, access: ir.Access) -> ir.BufferParameter:
     """An input or output, which the caller provides."""
     buffer = ir.Buffer(name, type_.shape, type_.dtype, type_.dtype.size_bytes)
     return ir.BufferParameter(buffer, access, scope=ir.join_scopes(ir.GLOBAL, type_.place.scope))
 
 
-def _in_workspace(type_: ir.TensorType) -> ir.Storage:
+def _in_workspace(value: ir.Value) -> ir.Storage:
     """An intermediate tensor: it starts as `global.workspace`, joined with the scope that placement gave it."""
-    return ir.Storage(ir.join_scopes(ir.WORKSPACE, type_.place.scope), provenance=(_ORIGIN,))
+    place = value.type.place
+    reasons = (value.reason or "").split("; ")
+    why = (f"plan_devices: on device '{place.device}': {reason}" for reason in reasons if reason)
+    return ir.Storage(ir.join_scopes(ir.WORKSPACE, place.scope), provenance=(_ORIGIN, *why))

@@ -11,10 +11,11 @@ from bytewright.ir.rewrite import rename_callees
 
 def share_kernels(module: ir.Module) -> ir.Module:
     """Returns the module with each distinct kernel once, under the name of its first user."""
-    first_by_body: dict[tuple[str, tuple[ir.Parameter, ...], ir.Seq], ir.PrimFunc] = {}
+    first_by_body: dict[tuple[object, ...], ir.PrimFunc] = {}
     renamed: dict[str, str] = {}
     for kernel in module.kernels:
-        key = (kernel.device, kernel.parameters, kernel.body)
+        external = kernel.external and replace(kernel.external, symbol=kernel.symbol)
+        key = (kernel.device, kernel.job, kernel.parameters, kernel.body, external)
         renamed[kernel.name] = first_by_body.setdefault(key, kernel).name
     entries = tuple(rename_callees(entry, renamed) for entry in module.entries)
     return replace(module, kernels=tuple(first_by_body.values()), entries=entries)

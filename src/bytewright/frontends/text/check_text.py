@@ -15,6 +15,8 @@ from bytewright.ir.verify.violation import Violation
 from bytewright.ir.verify.written import unwritten
 from bytewright.target.model import Target
 
+# What a first function is called, by everybody.
+_MAIN = "main"
 _PLANNED = "before planning"
 _TOO_FAR = "print the module after share_kernels, before it is planned"
 
@@ -30,7 +32,7 @@ def check_text(parsed: ParsedModule, target: Target, file_name: str) -> Stage:
     violations = [Violation(None, module, text) for text in _faults_of_module(module)]
     if not violations:
         violations = find_violations(module, stage, target)
-    if not violations and stage is Stage.LOWERED:
+    if not violations:
         violations = [Violation(None, node, text) for node, text in _faults_of_ports(module)]
     if any(violation.text.endswith(_PLANNED) for violation in violations):
         message = "the text has offsets in pools already, and planning is still to come"
@@ -67,9 +69,13 @@ def _faults_of_module(module: ir.Module) -> list[str]:
         faults.append(f"the module's name '{module.name}' is not a C identifier, such as '{meant}'")
     if module.functions and module.entries:
         faults.append("a module that is compiled has a graph function or an entry, not both")
-    for what, group in (("graph function", module.functions), ("entry", module.entries)):
-        if len(group) > 1:
-            faults.append(f"a module that is compiled has one {what}, not {len(group)}")
+    if len(module.entries) > 1:
+        faults.append(f"a module that is compiled has one entry, not {len(module.entries)}")
+    if any(function.name == _MAIN for function in module.functions[:-1]):
+        last = module.functions[-1].name
+        faults.append(
+            f"the model begins at the last graph function, '{last}', and '{_MAIN}' stands before it"
+        )
     if not module.functions and not module.entries:
         faults.append("the module has neither an entry nor a graph function, so there is nothing to compile")
     if module.state:
@@ -78,25 +84,37 @@ def _faults_of_module(module: ir.Module) -> list[str]:
 
 
 def _faults_of_ports(module: ir.Module) -> list[tuple[object, str]]:
-    """Ports that are stated must be what the entry has, in its order."""
+    """Ports that are stated must be what the entry or the graph has, in its order."""
     if not module.inputs and not module.outputs:
         return []
     faults: list[tuple[object, str]] = []
+    first, what = (module.main, "entry") if module.entries else (module.graph, "graph")
     for border, ports in ((ir.Border.INPUT, module.inputs), (ir.Border.OUTPUT, module.outputs)):
-        buffers = ir.border_buffers(module.main, border)
-        if len(buffers) != len(ports):
-            count = f"the module states {len(ports)} {border.value}s, its entry has {len(buffers)}"
-            faults.append((module.main, count))
+        values = _border(module, border)
+        if len(values) != len(ports):
+            count = f"the module states {len(ports)} {border.value}s, its {what} has {len(values)}"
+            faults.append((first, count))
             continue
-        for port, buffer in zip(ports, buffers, strict=True):
-            if (port.type.shape, port.type.dtype) != (buffer.shape, buffer.dtype):
+        for port, (name, kind) in zip(ports, values, strict=True):
+            if (port.type.shape, port.type.dtype) != (kind.shape, kind.dtype):
                 of_port = f"{border.value} '{port.name}' is {_described(port.type)}"
-                faults.append((port, f"{of_port}, '{buffer.name}' of the entry is {_described(buffer)}"))
+                faults.append((port, f"{of_port}, '{name}' of the {what} is {_described(kind)}"))
     for port in (*module.inputs, *module.outputs):
         if not is_c_name(port.name):
             meant = c_name(port.name, "port")
             faults.append((port, f"the port's name '{port.name}' is not a C identifier, such as '{meant}'"))
     return faults
+
+
+def _border(module: ir.Module, border: ir.Border) -> list[tuple[str, ir.TensorType | ir.Buffer]]:
+    """What the entry or the graph is given, or gives: names and types."""
+    if module.entries:
+        return [(buffer.name, buffer) for buffer in ir.border_buffers(module.main, border)]
+    graph = module.graph
+    if border is ir.Border.INPUT:
+        return [(value.name, value.type) for value in graph.parameters]
+    types = ir.value_types(graph, module.constants)
+    return [(name, types[name]) for name in graph.results]
 
 
 def _described(stated: ir.TensorType | ir.Buffer) -> str:

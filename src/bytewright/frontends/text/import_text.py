@@ -4,11 +4,12 @@ What the text leaves open is filled in: the ports of a module that states none a
 calls and operators that come from no model get the line of the text as their place.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from bytewright import ir
-from bytewright.c_names import c_name
+from bytewright.c_names import c_name, unique_name
 from bytewright.diagnostics import compile_error
 from bytewright.frontends.registry import Imported
 from bytewright.frontends.text.check_text import check_program, check_text
@@ -131,14 +132,23 @@ def _with_ports(module: ir.Module) -> ir.Module:
         )
         return replace(module, inputs=inputs, outputs=outputs)
     graph = module.graph
-    values = [*graph.parameters, *(value for node in graph.nodes for value in node.outputs)]
-    ports = {
-        value.name: ir.Port(c_name(value.name, "value"), value.type, value.quantization) for value in values
-    }
+    values = {value.name: value for node in graph.nodes for value in node.outputs}
+    values.update((value.name, value) for value in graph.parameters)
+    for constant in module.constants:
+        values[constant.name] = ir.Value(constant.name, constant.data.type)
     return replace(
         module,
-        inputs=tuple(ports[value.name] for value in graph.parameters),
-        outputs=tuple(ports[name] for name in graph.results if name in ports),
+        inputs=_ports_of_values(graph.parameters),
+        outputs=_ports_of_values(values[name] for name in graph.results),
+    )
+
+
+def _ports_of_values(values: Iterable[ir.Value]) -> tuple[ir.Port, ...]:
+    """Ports called as values are, each otherwise than the others: one value may be several results."""
+    taken: set[str] = set()
+    return tuple(
+        ir.Port(unique_name(c_name(value.name, "value"), taken), value.type, value.quantization)
+        for value in values
     )
 
 

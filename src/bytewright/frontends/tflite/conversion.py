@@ -115,7 +115,8 @@ class Conversion:
     @property
     def prefix(self) -> str:
         """`conv2d_3`: what names of this operator's values start with."""
-        return f"{self.operator.kind.lower().replace('_2d', '2d')}_{self.operator.index}"
+        kind = "ethos_u" if self.operator.stream else self.operator.kind.lower().replace("_2d", "2d")
+        return f"{kind}_{self.operator.index}"
 
     @property
     def numerics(self) -> Numerics:

@@ -61,6 +61,24 @@ class TensorRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamRecord:
+    """What an operator that Vela made for an Ethos-U has besides its inputs and outputs.
+
+    Attributes:
+        commands, constants, scratch, fast_scratch: Indices of tensors; the scratch twice where there is one.
+        custom_options: The bytes beside the operator.
+        offsets: Where each tensor lies in its block, by index; -1 for constants.
+    """
+
+    commands: int
+    constants: int
+    scratch: int
+    fast_scratch: int
+    custom_options: bytes
+    offsets: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class OperatorRecord:
     """One operator.
 
@@ -68,6 +86,7 @@ class OperatorRecord:
         kind: The schema's name of the builtin operator, "CUSTOM <code>", or "operator <number>".
         options_type: The schema's name of the table of options; None if there is none.
         options: The table itself, read by `options`.
+        stream: Of an operator that Vela made; then `inputs` are those of the network.
     """
 
     index: int
@@ -76,6 +95,7 @@ class OperatorRecord:
     outputs: tuple[int, ...]
     options_type: str | None
     options: Table | None
+    stream: StreamRecord | None = None
 
     @property
     def label(self) -> str:

@@ -18,6 +18,7 @@ from bytewright.frontends.tflite.model import (
     TensorRecord,
     schema_names,
 )
+from bytewright.frontends.tflite.of_vela import ETHOS_U, block_offsets, with_stream
 from bytewright.frontends.tflite.other_formats import HEAD_BYTES, refuse_other_formats
 
 IDENTIFIER = b"TFL3"
@@ -31,7 +32,6 @@ _ELEMENT_BYTES = {
     **dict.fromkeys(("COMPLEX64", "FLOAT64", "INT64", "UINT64"), 8),
     "COMPLEX128": 16,
 }
-_VELA = "CUSTOM 'ethos-u'"
 
 
 def load_file(path: Path) -> bytes:
@@ -86,12 +86,6 @@ def _read(file: File) -> ModelRecord:
     if version != SCHEMA_VERSION:
         raise DamagedError(f"schema version {version}, only {SCHEMA_VERSION} exists")
     codes = [_operator_kind(code) for code in root.tables(1)]
-    if _VELA in codes:
-        raise compile_error(
-            "BW104",
-            "the model was compiled for an Ethos-U by Vela: what it computes is a stream of that device's commands",
-            help="give the model that Vela was given",
-        )
     subgraphs = root.tables(2)
     if not subgraphs:
         raise DamagedError("it has no subgraph")
@@ -99,6 +93,10 @@ def _read(file: File) -> ModelRecord:
     subgraph = subgraphs[0]
     tensors = tuple(_tensor(i, table, buffers) for i, table in enumerate(subgraph.tables(0)))
     operators = tuple(_operator(i, table, codes) for i, table in enumerate(subgraph.tables(3)))
+    if ETHOS_U in codes:
+        offsets = block_offsets(root, buffers, len(tensors))
+        tables = zip(operators, subgraph.tables(3), strict=True)
+        operators = tuple(with_stream(operator, table, offsets) for operator, table in tables)
     inputs, outputs = subgraph.numbers(1, "<i4"), subgraph.numbers(2, "<i4")
     model = ModelRecord(file, len(subgraphs), tensors, operators, inputs, outputs, buffers)
     _check_references(model)

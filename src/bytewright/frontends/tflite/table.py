@@ -18,6 +18,7 @@ from bytewright.frontends.tflite.convolution import (
     convert_fully_connected,
 )
 from bytewright.frontends.tflite.elementwise import convert_binary, product_form, sum_form
+from bytewright.frontends.tflite.ethos_u import convert_ethos_u
 from bytewright.frontends.tflite.pooling import convert_mean, convert_pool
 from bytewright.frontends.tflite.quantization import convert_dequantize, convert_quantize
 from bytewright.frontends.tflite.shape import (
@@ -83,6 +84,9 @@ OPERATORS: dict[str, TfliteOperator] = {
     ),
     "CONV_2D": TfliteOperator(
         convert_conv2d, "Conv2DOptions", f"{_WEIGHTS}; no groups; {_CLAMPS}", cost_ms=2.5, has_weights=True
+    ),
+    "CUSTOM 'ethos-u'": TfliteOperator(
+        convert_ethos_u, limits="made by Vela for Ethos-U55 or Ethos-U65; tflm", types=("int8",), cost_ms=5.0
     ),
     "DEPTHWISE_CONV_2D": TfliteOperator(
         convert_depthwise, "DepthwiseConv2DOptions", f"{_WEIGHTS}; {_CLAMPS}", cost_ms=2.5, has_weights=True

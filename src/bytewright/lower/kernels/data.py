@@ -5,7 +5,7 @@ from bytewright.ir.builder import load
 from bytewright.lower.kernels.context import Template, axis_names, counted, elements, nest
 from bytewright.lower.point import Coordinates
 from bytewright.lower.scalar import element
-from bytewright.ops.data import Concat, Identity, Pad, Slice, Transpose
+from bytewright.ops.data import Concat, Pad, Slice, Transpose
 
 
 def lower_pad(template: Template, operation: Pad) -> None:
@@ -76,8 +76,8 @@ def lower_concat(template: Template, operation: Concat) -> None:
         first += template.type(operand).fixed_shape[axis]
 
 
-def lower_identity(template: Template, operation: Identity) -> None:
-    """Writes a copy: where one tensor must exist twice, at two outputs of the model."""
+def lower_identity(template: Template, operation: ir.Operation) -> None:
+    """Writes a copy: where one tensor must exist twice, at two outputs of the model or at two places."""
     del operation
     source = template.input(0)
     with elements(template.body, template.result_type.shape) as coordinates:

@@ -19,6 +19,7 @@ from bytewright.lower.kernels.pooling import lower_mean, lower_pool
 from bytewright.lower.kernels.softmax import lower_softmax
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 from bytewright.ops.data import Concat, Identity, Pad, Slice, Transpose
+from bytewright.ops.placement import DeviceCopy
 from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
 from bytewright.ops.softmax import TflSoftmax
 
@@ -40,6 +41,7 @@ TEMPLATES: dict[type[ir.Operation], Anchor] = {
     Concat: Anchor(lower_concat),
     Conv2d: Anchor(lower_conv2d),
     DepthwiseConv2d: Anchor(lower_depthwise_conv2d),
+    DeviceCopy: Anchor(lower_identity, takes_epilogue=False),
     Identity: Anchor(lower_identity),
     MaxPool2d: Anchor(lower_pool),
     Pad: Anchor(lower_pad),

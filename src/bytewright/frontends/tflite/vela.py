@@ -1,0 +1,78 @@
+"""Runs Vela on a model, where the target has an Ethos-U: what the NPU can do becomes streams, the rest stays as it is.
+
+Vela is an optional package and runs as a program of its own. The same model and options give the same file, so the
+bundle is as repeatable as any. Where Vela leaves everything on the CPU, its file has no stream and the model is taken
+as it was.
+"""
+
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+from bytewright.diagnostics import compile_error
+from bytewright.ethos_u.accelerator import Accelerator, find_accelerator
+from bytewright.frontends.tflite.of_vela import ETHOS_U
+from bytewright.frontends.tflite.reader import load_file, read_model
+from bytewright.programs import execute
+from bytewright.target.model import Target
+
+TIMEOUT_SECONDS = 600
+MEMORY_MODE = "Shared_Sram"  # weights outside of the SRAM that the tensors are in
+
+
+def npu_of(target: Target) -> Accelerator | None:
+    """The target's NPU, if it has one that Vela makes streams for."""
+    found = (find_accelerator(device.isa.name) for device in target.devices)
+    return next((accelerator for accelerator in found if accelerator is not None), None)
+
+
+def is_of_vela(content: bytes, file_name: str) -> bool:
+    """Whether a file has streams of Vela's."""
+    return any(operator.kind == ETHOS_U for operator in read_model(content, file_name).operators)
+
+
+def content_for(path: Path, target: Target, *, wanted: bool) -> tuple[bytes, bool]:
+    """The bytes of a model for a target, and whether they have streams of Vela's.
+
+    Args:
+        path: The model's file.
+        target: What it is for.
+        wanted: Whether the NPU's arithmetic is allowed.
+
+    Raises:
+        CompileError: BW501, Vela is needed and missing; BW502, it failed.
+    """
+    content = load_file(path)
+    if is_of_vela(content, path.name):
+        return content, True
+    accelerator = npu_of(target)
+    if accelerator is None or not wanted:
+        return content, False
+    made = run_vela(path, content, accelerator)
+    return (made, True) if is_of_vela(made, path.name) else (content, False)
+
+
+def run_vela(path: Path, content: bytes, accelerator: Accelerator) -> bytes:
+    """The file that Vela makes of a model."""
+    if find_spec("ethosu") is None:
+        message = f"'{path.name}' is to run on {accelerator.name}, for which ethos-u-vela makes its streams"
+        help_text = (
+            'install it: pip install "bytewright[ethos-u]"; or give a file that Vela made; or --numerics litert-ref, '
+            "for the CPU alone"
+        )
+        raise compile_error("BW501", f"{message}, and it is not installed", help=help_text)
+    with tempfile.TemporaryDirectory(prefix="bytewright-vela-") as folder:
+        source = Path(folder) / "model.tflite"
+        source.write_bytes(content)
+        command = [sys.executable, "-m", "ethosu.vela", str(source), "--output-dir", folder]
+        command += ["--accelerator-config", accelerator.name, "--memory-mode", MEMORY_MODE]
+        done = execute(command, what="ethos-u-vela", timeout_seconds=TIMEOUT_SECONDS)
+        made = Path(folder) / "model_vela.tflite"
+        if done.returncode != 0 or not made.is_file():
+            lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+            message = f"ethos-u-vela failed on '{path.name}' with status {done.returncode}"
+            raise compile_error(
+                "BW502", message, tuple(lines[-3:]), help="--numerics litert-ref, for the CPU alone"
+            )
+        return made.read_bytes()

@@ -1,0 +1,213 @@
+"""What each graph function becomes in the entry: its kernels in order, and how values enter and leave it.
+
+Arms of conditionals write their results where those of the conditional are. A loop has a buffer for each value that it
+carries: a turn reads it, and what the turn gives on is written there, at once where nothing in the turn reads the old
+value any more, else by a copy at the end. Values that change places take a detour. What every turn gives on as it was
+is carried by nobody: all that a loop is given so is read where it is.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from bytewright import ir
+from bytewright.c_names import unique_name
+from bytewright.ir.where import Where
+from bytewright.lower.bound.function import BoundValues
+from bytewright.lower.fuse import FusedGraph, fuse
+from bytewright.ops.control import CondIf, Loop
+from bytewright.ops.data import Identity, Reshape
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A value that a loop carries from turn to turn, in a buffer of its own.
+
+    Attributes:
+        number: Among the operands and results of the loop.
+        is_read: Whether a turn reads what the one before it gave.
+        written: The value of the body that is written to the buffer at once; None if a copy is.
+    """
+
+    number: int
+    is_read: bool
+    written: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A copy at the end of a turn.
+
+    Attributes:
+        source: A value of the body, or what a move before this one has kept.
+        number: The carried value whose buffer it is copied to; None for what only keeps a value.
+        kept: What is kept, by this name.
+    """
+
+    source: str
+    number: int | None
+    kept: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What a loop does beside its body's operators.
+
+    Attributes:
+        carried: The values that have buffers of their own.
+        moves: In order.
+    """
+
+    carried: tuple[Carried, ...]
+    moves: tuple[Move, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A function as a part of the entry.
+
+    Attributes:
+        function: With a copy for each result that needs one to be written.
+        fused: Its kernels.
+        body: Of a function that a loop runs.
+    """
+
+    function: ir.Function
+    fused: FusedGraph
+    body: Body | None = None
+
+
+def blocks_of(module: ir.Module, names: set[str], bound: BoundValues | None = None) -> dict[str, Block]:
+    """The blocks of a module whose functions are each run at one place, by name.
+
+    Args:
+        module: A module after `inline_calls`.
+        names: Those of its values and constants; what is added here gets others, and they are added.
+        bound: What functions of the application compute.
+    """
+    found: dict[str, Block] = {}
+    wanted = _wanted_results(module)
+    for function in module.functions:
+        aliases = _aliases(function, found)
+        if function.name in wanted and wanted[function.name] is None:
+            fused = fuse(function, aliases, bound)
+            found[function.name] = Block(function, fused, _body(function, fused, names))
+        else:
+            copying = _with_copies(function, module, aliases, wanted.get(function.name), names)
+            found[function.name] = Block(copying, fuse(copying, aliases, bound))
+    return found
+
+
+def _wanted_results(module: ir.Module) -> dict[str, tuple[ir.Value, ...] | None]:
+    """What the results of each arm become; None for a body, whose results are carried on."""
+    found: dict[str, tuple[ir.Value, ...] | None] = {}
+    for function in module.functions:
+        for node in function.nodes:
+            match node.operation:
+                case CondIf():
+                    found.update(dict.fromkeys(node.operation.callees, node.outputs))
+                case Loop(body=body):
+                    found[body] = None
+                case _:
+                    pass
+    return found
+
+
+def _aliases(function: ir.Function, blocks: Mapping[str, Block]) -> dict[str, str]:
+    """The tensor behind each name that is only another shape of one, or what a loop gives on as it was."""
+    origin: dict[str, str] = {}
+    for node in function.nodes:
+        match node.operation:
+            case Reshape():
+                pairs = [(node.outputs[0], node.inputs[0])]
+            case Loop(body=body):
+                same = blocks[body].body or Body((), ())
+                carried = {value.number for value in same.carried}
+                both = enumerate(zip(node.outputs, node.inputs, strict=True))
+                pairs = [pair for number, pair in both if number not in carried]
+            case _:
+                continue
+        origin.update((value.name, origin.get(name, name)) for value, name in pairs)
+    return origin
+
+
+def _with_copies(
+    function: ir.Function,
+    module: ir.Module,
+    aliases: Mapping[str, str],
+    wanted: tuple[ir.Value, ...] | None,
+    names: set[str],
+) -> ir.Function:
+    """Adds a copy for each result that has no memory of its own to be written to."""
+    types = ir.value_types(function, module.constants)
+    where = {value.name: node.where for node in function.nodes for value in node.outputs}
+    taken = {value.name for value in function.parameters} | {constant.name for constant in module.constants}
+    nodes, results = list(function.nodes), list(function.results)
+    for index, name in enumerate(results):
+        root = aliases.get(name, name)
+        if root in taken:
+            type_ = types[name] if wanted is None else wanted[index].type
+            copy = ir.Value(unique_name(f"{name}_copy{index}", names), type_)
+            place = where.get(name, Where(module.name, tensor=name))
+            nodes.append(ir.Node(Identity(), (name,), (copy,), place))
+            results[index] = copy.name
+        taken.add(root)
+    return replace(function, nodes=tuple(nodes), results=tuple(results))
+
+
+def _body(function: ir.Function, fused: FusedGraph, names: set[str]) -> Body:
+    """How the results of a body come to where its parameters are."""
+    parameters = [value.name for value in function.parameters]
+    sources = [fused.root(name) for name in function.results]
+    changed = [number for number, name in enumerate(parameters) if sources[number] != name]
+    last_read, written_at = _positions(fused)
+    copied = {number: sources[number] for number in changed}
+    num_needed = Counter(copied.values())
+    written: dict[int, str] = {}
+    claimed: set[str] = set()
+    for number in changed:
+        source, own = sources[number], parameters[number]
+        is_last = last_read.get(own, -1) < written_at.get(source, -1)
+        if is_last and not num_needed[own] and source not in claimed:
+            written[number] = source
+            claimed.add(source)
+            del copied[number]
+    read = {*last_read, *copied.values()}
+    carried = tuple(Carried(number, parameters[number] in read, written.get(number)) for number in changed)
+    return Body(carried, _moves(copied, parameters, names))
+
+
+def _positions(fused: FusedGraph) -> tuple[dict[str, int], dict[str, int]]:
+    """The last kernel that reads each tensor, and the one that writes it."""
+    last_read: dict[str, int] = {}
+    written_at: dict[str, int] = {}
+    for position, group in enumerate(fused.groups):
+        for node in group.nodes:
+            last_read.update((fused.root(name), position) for name in node.inputs)
+        written_at.update((value.name, position) for value in group.nodes[-1].outputs)
+    return last_read, written_at
+
+
+def _moves(copied: Mapping[int, str], parameters: list[str], names: set[str]) -> tuple[Move, ...]:
+    """Copies to carried values in an order in which none reads what one before it has overwritten."""
+    number_of = {name: number for number, name in enumerate(parameters)}
+    num_readers = Counter(copied.values())
+    pending = dict(copied)
+    ready = [number for number in pending if not num_readers[parameters[number]]]
+    moves: list[Move] = []
+    while pending:
+        if not ready:  # values that change places: one of them is kept beside
+            number = next(iter(pending))
+            own = parameters[number]
+            kept = unique_name(f"{own}/kept", names)
+            moves.append(Move(own, None, kept))
+            pending.update((key, kept) for key, source in pending.items() if source == own)
+            ready.append(number)
+        number = ready.pop()
+        source = pending.pop(number)
+        moves.append(Move(source, number))
+        num_readers[source] -= 1
+        freed = number_of.get(source)
+        if freed in pending and not num_readers[source]:
+            ready.append(freed)
+    return tuple(moves)
