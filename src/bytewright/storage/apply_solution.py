@@ -107,7 +107,7 @@ def _disjoint_pairs(kernel: ir.PrimFunc, calls: list[tuple[Apart, ir.Call]]) -> 
     return tuple(pairs)
 
 
-def _are_disjoint(first: ir.Region | ir.Expr, second: ir.Region | ir.Expr, apart: Apart) -> bool:
+def _are_disjoint(first: ir.Argument, second: ir.Argument, apart: Apart) -> bool:
     """Whether two arguments of a call never overlap."""
     if not isinstance(first, ir.Region) or not isinstance(second, ir.Region):
         return True

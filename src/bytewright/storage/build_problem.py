@@ -3,11 +3,15 @@
 What it costs to have a buffer in a pool is counted, not guessed: the bytes that one inference reads and writes of it,
 times the memory's cost per byte, which counts as at least one more than that of the pool preferred before it. So
 where the preferred pool is too small for all, it gets the buffers that are touched most per byte.
+
+Sizes are those of buffers with the rest of their last cache line, where they have lines of their own (`own_lines.py`).
+Offsets count from the pool's start, which the caller or the linker aligns; no more is known of it.
 """
 
 from bytewright import ir
 from bytewright.diagnostics import CompileError, Diagnostic, InternalError, compile_error
 from bytewright.ir.analyses.clock import Timeline
+from bytewright.ir.analyses.lines import parameter_lines
 from bytewright.ir.analyses.traffic import Traffic, TrafficByName, entry_traffic
 from bytewright.ir.definitions import Definition
 from bytewright.plan import problem as plan
@@ -29,13 +33,14 @@ def build_workspace_problem(module: ir.Module, timeline: Timeline, target: Targe
             own = traffic.get(request.buffer.name, Traffic())
             traffic[request.storage.arena] = traffic.get(request.storage.arena, Traffic()) + own
     buffers = tuple(
-        _buffer(live.allocation, ir.size_bytes(live.buffer), (live.lower, live.upper), traffic, target)
+        _buffer(live.allocation, ir.extent_bytes(live.buffer), (live.lower, live.upper), traffic, target)
         for live in timeline.buffers
         if live.allocation is not None
         and live.allocation.storage.arena is None
         and ir.lowering_pass(live.allocation.scope, target) is None
     )
-    return _problem(buffers, target.workspace_pools, target)
+    pools = tuple(plan.Pool(pool.name, target.capacity_bytes(pool)) for pool in target.workspace_pools)
+    return _problem(buffers, pools)
 
 
 def _buffer(
@@ -99,13 +104,15 @@ def build_parameter_problem(module: ir.Module, target: Target) -> plan.Problem:
         for constant in module.constant_buffers
         if ir.lowering_pass(constant.scope, target) is None
     )
-    return _problem((*headers, *buffers), target.parameter_pools, target)
+    lines = parameter_lines(module, target)
+    pools = tuple(_parameter_pool(pool, lines.get(pool.name, 1), target) for pool in target.parameter_pools)
+    return _problem((*headers, *buffers), pools)
 
 
-def _problem(buffers: tuple[plan.Buffer, ...], pools: tuple[Pool, ...], target: Target) -> plan.Problem:
+def _problem(buffers: tuple[plan.Buffer, ...], pools: tuple[plan.Pool, ...]) -> plan.Problem:
     """The problem; offsets of pins that no plan can keep are the user's mistake, and no fault of a problem."""
     try:
-        return plan.Problem(buffers, tuple(_pool(pool, target) for pool in pools))
+        return plan.Problem(buffers, pools)
     except CompileError as error:
         if any(diagnostic.code != "BW603" for diagnostic in error.diagnostics):
             raise
@@ -115,6 +122,7 @@ def _problem(buffers: tuple[plan.Buffer, ...], pools: tuple[Pool, ...], target: 
         ) from None
 
 
-def _pool(pool: Pool, target: Target) -> plan.Pool:
-    """Offsets count from the pool's start, which the caller or the linker aligns; no more is known of it."""
-    return plan.Pool(pool.name, target.capacity_bytes(pool))
+def _parameter_pool(pool: Pool, line_bytes: int, target: Target) -> plan.Pool:
+    """A pool that may have to end with a cache line, and then has whole lines of room."""
+    capacity = target.capacity_bytes(pool)
+    return plan.Pool(pool.name, None if capacity is None else capacity // line_bytes * line_bytes)

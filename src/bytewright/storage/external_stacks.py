@@ -23,14 +23,14 @@ def with_external_stacks(module: ir.Module, target: Target) -> Target:
             continue
         stated = kernel.external.stack_bytes
         if stated is not None:
-            stacks[kernel.name] = max(stated, stacks.get(kernel.name, 0))
-        elif kernel.name not in stacks:
+            stacks[kernel.symbol] = max(stated, stacks.get(kernel.symbol, 0))
+        elif kernel.symbol not in stacks:
             problems.add(
                 Diagnostic(
                     "BW302",
-                    f"the stack of '{kernel.name}', which the application brings, is not stated",
+                    f"the stack of '{kernel.symbol}', which the application brings, is not stated",
                     help=f"in the program: extern {kernel.name}(...) on {kernel.device} stack=BYTES; or in the target "
-                    f"file: [stack.external] {kernel.name} = BYTES",
+                    f"file: [stack.external] {kernel.symbol} = BYTES",
                     where=str(kernel.where),
                 )
             )

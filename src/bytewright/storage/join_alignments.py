@@ -1,31 +1,43 @@
 """Alignment is a constraint that joins like scopes: every buffer gets the strictest of its type, its definition and
-each of its uses, through calls and views, to any depth.
+each of its uses, through calls and views, to any depth; and of the devices that it is lent to (`touch-alignment`).
 
 A kernel's parameter passes what it asks for to the arguments of every call, and these to the parameters of the caller,
 up to the allocations, constants, inputs and outputs of the entry. Where a part of a buffer is passed or shown, the
 part's offset has to be a multiple too, and provably so, or the program is refused: no place of the buffer would help.
+A device is lent what a function of another device gives it, and what the entry does. Within its own kernels parts of
+that may begin anywhere.
 Runs before scratch is placed, so that whoever reads an alignment afterwards reads the joined one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import gcd
 
 from bytewright import ir
 from bytewright.diagnostics import Collector, compile_error
+from bytewright.ir.analyses.touch import (
+    Touches,
+    TouchTable,
+    alignment_reason,
+    constant_touches,
+    touch_alignment,
+    touch_table,
+)
+from bytewright.ir.definitions import Definition, redefined, redefined_constants
 from bytewright.ir.rewrite import substitute_in_function
-from bytewright.ir.walk import free_buffers, regions, walk_statements
+from bytewright.ir.walk import allocations, free_buffers, regions, walk_statements
+from bytewright.target.model import Target
 
 _OFFSET_HELP = "in the program: use a part that begins at a multiple of the alignment, or ask for less"
 
 
-def join_alignments(module: ir.Module) -> ir.Module:
-    """Returns the module in which every buffer has its joined alignment.
+def join_alignments(module: ir.Module, target: Target) -> ir.Module:
+    """Returns the module in which every buffer has its joined alignment; where a device asks for it, with the reason.
 
     Raises:
         CompileError: BW301 for parts of buffers that cannot be aligned as they are used; all at once.
     """
-    joining = _Joining()
+    joining = _Joining(touch_table(module, target))
     for function in (*module.kernels, *module.entries):  # callees stand before their callers
         joining.function(function)
     joining.collector.stop_if_any()
@@ -37,14 +49,37 @@ def join_alignments(module: ir.Module) -> ir.Module:
 
     def joined(function: ir.PrimFunc) -> ir.PrimFunc:
         changed = joining.changed[function.name] | changed_constants
-        return substitute_in_function(function, changed) if changed else function
+        if not changed:
+            return function
+        reasoned = _with_reasons(allocations(function), joining.table.of_buffers(function), changed, target)
+        return substitute_in_function(redefined(function, reasoned) if reasoned else function, changed)
 
+    found = constant_touches(module, target) if changed_constants else {}
+    reasoned = _with_reasons(module.constant_buffers, found, changed_constants, target)
     return replace(
         module,
         kernels=tuple(joined(kernel) for kernel in module.kernels),
         entries=tuple(joined(entry) for entry in module.entries),
-        constant_buffers=tuple(replace(c, buffer=constants[c.buffer]) for c in module.constant_buffers),
+        constant_buffers=tuple(
+            replace(c, buffer=constants[c.buffer]) for c in redefined_constants(module, reasoned)
+        ),
     )
+
+
+def _with_reasons(
+    definitions: Iterable[Definition],
+    touches: Mapping[str, Touches],
+    changed: Mapping[ir.Buffer, ir.Buffer],
+    target: Target,
+) -> dict[str, ir.Storage]:
+    """What is decided of those that have the alignment which a device asks for, with the reason."""
+    found: dict[str, ir.Storage] = {}
+    for definition in definitions:
+        joined, own = changed.get(definition.buffer), touches.get(definition.buffer.name, ())
+        if joined is not None and joined.alignment == touch_alignment(own, target):
+            reason = f"join_alignments: {alignment_reason(own, target)}"
+            found[joined.name] = definition.storage.narrowed(reason)
+    return found
 
 
 def _own(buffer: ir.Buffer) -> int:
@@ -56,11 +91,13 @@ class _Joining:
     """What is known so far.
 
     Attributes:
+        table: Who touches what.
         parameters: By kernel: for each parameter what it asks for, 1 for scalars.
         constants: By name, what the functions ask of constants.
         changed: By function: its buffers that are to be aligned to more than they say.
     """
 
+    table: TouchTable
     parameters: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
     constants: dict[str, int] = field(default_factory=dict[str, int])
     changed: dict[str, dict[ir.Buffer, ir.Buffer]] = field(
@@ -75,7 +112,7 @@ class _Joining:
         own += [s.buffer for s in statements if isinstance(s, ir.Allocate | ir.View)]
         asked = {buffer.name: _own(buffer) for buffer in own}
         for statement in reversed(statements):  # what is shown or passed is used after it is defined
-            for region, alignment, what in self._uses(statement, asked):
+            for region, alignment, what in self._uses(statement, asked, function):
                 with self.collector.catch():
                     _require_part(region, alignment, what, function)
                 name = region.buffer.name
@@ -94,16 +131,19 @@ class _Joining:
             if buffer.alignment != asked[buffer.name]
         }
 
-    def _uses(self, statement: object, asked: dict[str, int]) -> Iterator[tuple[ir.Region, int, str]]:
+    def _uses(
+        self, statement: object, asked: dict[str, int], function: ir.PrimFunc
+    ) -> Iterator[tuple[ir.Region, int, str]]:
         if isinstance(statement, ir.View):
             for region in regions(statement):
                 yield region, asked[statement.buffer.name], f"the view '{statement.buffer.name}'"
-        elif isinstance(statement, ir.Call) and statement.callee in self.parameters:
-            for argument, alignment in zip(
-                statement.arguments, self.parameters[statement.callee], strict=True
-            ):
+        elif isinstance(statement, ir.Call):
+            own = self.parameters.get(statement.callee, (1,) * len(statement.arguments))
+            for index, (argument, alignment) in enumerate(zip(statement.arguments, own, strict=True)):
                 if isinstance(argument, ir.Region):
-                    yield argument, alignment, f"'{statement.callee}'"
+                    lent = self.table.of_lent(function, statement, index)
+                    asked_for = max(alignment, touch_alignment(lent, self.table.target))
+                    yield argument, asked_for, f"'{statement.callee}'"
 
 
 def _require_part(region: ir.Region, alignment: int, what: str, function: ir.PrimFunc) -> None:

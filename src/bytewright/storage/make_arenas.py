@@ -53,7 +53,8 @@ class _Arena:
         names = [request.buffer.name for request in self.requests]
         listed = ", ".join(names[:_MOST_NAMES])
         more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-        buffer = ir.Buffer(self.name, (num_bytes,), ir.DType.I8, alignment)
+        line_bytes = max(request.buffer.line_bytes for request in self.requests)
+        buffer = ir.Buffer(self.name, (num_bytes,), ir.DType.I8, alignment, line_bytes=line_bytes)
         reason = (
             f"make_arenas: holds what is requested at run time: {listed}{more}, at most {num_bytes} B at once"
         )
@@ -79,7 +80,7 @@ def top_bytes(requests: tuple[ir.Buffer, ...]) -> int:
     """Where requests that follow each other end at most, from a base that is aligned for each of them."""
     top = 0
     for buffer in requests:
-        top = -(-top // buffer.alignment) * buffer.alignment + ir.size_bytes(buffer)
+        top = -(-top // buffer.alignment) * buffer.alignment + ir.extent_bytes(buffer)
     return top
 
 

@@ -23,8 +23,8 @@ from bytewright.c_names import unique_name
 from bytewright.diagnostics import Collector, CompileError, compile_error
 from bytewright.ir.analyses.bind_symbols import Binding, Known, binding_at, bound_buffer, known_of
 from bytewright.ir.analyses.body_clock import BodyClock, body_clock
-from bytewright.ir.analyses.stack import StackUse, stack_uses, worst_arrays
-from bytewright.ir.analyses.touch import Touch, Touches, TouchTable
+from bytewright.ir.analyses.stack import Above, StackUse, stack_uses, worst_arrays
+from bytewright.ir.analyses.touch import Touch, Touches, TouchTable, alignment_reason, touch_alignment
 from bytewright.ir.definitions import redefined
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.walk import allocations, blocks, names_in, walk_statements
@@ -40,8 +40,13 @@ _USE_BACKEND = "use-backend-alloc-workspace"
 _Inner = TypeVar("_Inner", ir.Allocate, ir.Call)
 
 
-def place_scratch(module: ir.Module, target: Target) -> ir.Module:
+def place_scratch(module: ir.Module, target: Target, above: Above | None = None) -> ir.Module:
     """Decides every allocation of every kernel.
+
+    Args:
+        module: Lowered.
+        target: What it is for.
+        above: What runs above the entry, if the C has such a function.
 
     Raises:
         CompileError: BW302 for what asks for the stack by name, or is private, and cannot be there.
@@ -50,7 +55,7 @@ def place_scratch(module: ir.Module, target: Target) -> ir.Module:
     whole = placed = _place(module, target, {})
     demands: list[Demand] = []
     moved: dict[Array, str] = {}
-    while exceeded := [use for use in stack_uses(placed, target) if use.excess_bytes > 0]:
+    while exceeded := [use for use in stack_uses(placed, target, above) if use.excess_bytes > 0]:
         found = [_demand(module, whole, use, moved) for use in exceeded]
         demands += [demand for demand in found if demand.can_be_met]
         hopeless = [demand for demand in found if not demand.can_be_met]
@@ -104,9 +109,9 @@ def _reasons(chosen: Sequence[Array], demands: Sequence[Demand]) -> dict[Array, 
 
 def _place(module: ir.Module, target: Target, moved: Mapping[Array, str]) -> ir.Module:
     hoisted: dict[str, _Hoisted] = {}
-    touched, clocks = TouchTable(target), dict[str, BodyClock]()
+    touched, clocks = TouchTable(target, tuple(e.name for e in module.entries)), dict[str, BodyClock]()
     for kernel in module.kernels:  # callees stand before their callers
-        received = _receive_scratch(kernel, hoisted)
+        received = _receive_scratch(kernel, hoisted, touched)
         given, scratch = _hoist(received, target, moved, touched.of_buffers(received))
         clock = body_clock(given, target, clocks)
         shared, scratch = share_scratch(given, scratch, clock)
@@ -116,7 +121,7 @@ def _place(module: ir.Module, target: Target, moved: Mapping[Array, str]) -> ir.
     kernels = tuple(hoisted[kernel.name].kernel for kernel in module.kernels)
     for entry in module.entries:
         _check_entry(entry)
-    entries = tuple(_pass_scratch(entry, hoisted) for entry in module.entries)
+    entries = tuple(_pass_scratch(entry, hoisted, touched) for entry in module.entries)
     return replace(module, kernels=kernels, entries=entries)
 
 
@@ -133,7 +138,7 @@ class _Hoisted:
         return self.known.function
 
 
-def _receive_scratch(kernel: ir.PrimFunc, hoisted: dict[str, _Hoisted]) -> ir.PrimFunc:
+def _receive_scratch(kernel: ir.PrimFunc, hoisted: dict[str, _Hoisted], touched: TouchTable) -> ir.PrimFunc:
     """Allocates what the kernel's callees need right before each call, and passes it."""
     known = known_of(kernel)
     for call in _in_parallel_loops(kernel, ir.Call):
@@ -144,12 +149,13 @@ def _receive_scratch(kernel: ir.PrimFunc, hoisted: dict[str, _Hoisted]) -> ir.Pr
         name = f"{call.callee}_{buffer.name}"
         return name if len(name) <= MAX_NAME else f"{call.callee}_scratch"  # each level would add to it
 
-    return _with_own_scratch(known, hoisted, name_of, lambda own, call: (*own, call))
+    return _with_own_scratch(known, hoisted, touched, name_of, lambda own, call: (*own, call))
 
 
 def _with_own_scratch(
     known: Known,
     hoisted: dict[str, _Hoisted],
+    touched: TouchTable,
     name_of: Callable[[ir.Call, ir.Buffer], str],
     arrange: Callable[[tuple[ir.Allocate, ...], ir.Call], tuple[ir.Statement, ...]],
     alignment: int = 1,
@@ -166,10 +172,28 @@ def _with_own_scratch(
             name = unique_name(name_of(statement, buffer), taken)
             aligned = replace(buffer, name=name, alignment=max(alignment, buffer.alignment))
             own.append(replace(allocation, buffer=aligned))
+        own = _lent(own, known.function, _with_scratch(statement, own), touched)
         return arrange(tuple(own), _with_scratch(statement, own))
 
     body = rewrite_sequence(known.function.body, Rewriting(statement=expand))
     return replace(known.function, body=body)
+
+
+def _lent(
+    scratch: Sequence[ir.Allocate], function: ir.PrimFunc, call: ir.Call, touched: TouchTable
+) -> list[ir.Allocate]:
+    """Scratch that a call ends with, aligned as the devices ask that are lent it, with the reason."""
+    found: list[ir.Allocate] = []
+    for index, own in enumerate(scratch, start=len(call.arguments) - len(scratch)):
+        touches = touched.of_lent(function, call, index)
+        alignment = touch_alignment(touches, touched.target)
+        if alignment <= own.buffer.alignment:
+            found.append(own)
+            continue
+        reason = f"place_scratch: {alignment_reason(touches, touched.target)}"
+        aligned = replace(own.buffer, alignment=alignment)
+        found.append(replace(own, buffer=aligned, storage=own.storage.narrowed(reason)))
+    return found
 
 
 def _with_scratch(call: ir.Call, scratch: Sequence[ir.Allocate]) -> ir.Call:
@@ -375,14 +399,19 @@ def _refused(kernel: ir.PrimFunc, message: str, help_text: str) -> CompileError:
     return compile_error("BW302", message, help=help_text, where=str(kernel.where))
 
 
-def _pass_scratch(entry: ir.PrimFunc, hoisted: dict[str, _Hoisted]) -> ir.PrimFunc:
+def _pass_scratch(entry: ir.PrimFunc, hoisted: dict[str, _Hoisted], touched: TouchTable) -> ir.PrimFunc:
     """Allocates each call's scratch right before the call and passes it."""
 
     def in_block(own: tuple[ir.Allocate, ...], call: ir.Call) -> tuple[ir.Statement, ...]:
         return (ir.Seq((*own, call)),)
 
     return _with_own_scratch(
-        known_of(entry), hoisted, lambda call, b: f"{_call_stem(call)}/{b.name}", in_block, SCRATCH_ALIGNMENT
+        known_of(entry),
+        hoisted,
+        touched,
+        lambda call, b: f"{_call_stem(call)}/{b.name}",
+        in_block,
+        SCRATCH_ALIGNMENT,
     )
 
 
