@@ -1,0 +1,330 @@
+"""A functional model of the NPU: carries out a stream on arrays of bytes, exactly.
+
+Operations are carried out one after the other. Before the first one, every access of the stream is found to lie within
+the region that it names; what the NPU would do outside of that is nobody's guess. Sums are checked to fit the NPU's
+accumulators, of 32 or 40 bits.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from bytewright.ethos_u.accelerator import Accelerator
+from bytewright.ethos_u.accesses import Access, accesses
+from bytewright.ethos_u.faults import out_of_reach, unsupported
+from bytewright.ethos_u.memory import Bytes, Integers, Memory
+from bytewright.ethos_u.operations import (
+    UNARY,
+    Convolution,
+    DmaCopy,
+    Element,
+    Elementwise,
+    ElementwiseMode,
+    FeatureMap,
+    OperandScale,
+    Operation,
+    Pooling,
+    PoolingMode,
+    Result,
+    Rounding,
+    Upscale,
+    Window,
+)
+from bytewright.ethos_u.scaling import scaled, shifted_right
+from bytewright.ethos_u.weights import read_scales, read_weights
+
+_RANGE = {
+    Element.U8: (0, 255),
+    Element.I8: (-128, 127),
+    Element.U16: (0, 65535),
+    Element.I16: (-32768, 32767),
+    Element.I32: (-(1 << 31), (1 << 31) - 1),
+}
+
+
+_UNKNOWN_MODES = {ElementwiseMode.MIN, ElementwiseMode.MAX, ElementwiseMode.LRELU, ElementwiseMode.ABS}
+
+
+def execute(operations: Sequence[Operation], regions: Mapping[int, Bytes], accelerator: Accelerator) -> None:
+    """Carries out a stream; the arrays of the regions that it writes are changed.
+
+    Raises:
+        CompileError: BW743 where the stream touches what no region has; BW742 for what is not supported; BW501 where
+            weights are to be decoded and Vela's decoder is missing.
+    """
+    check_within(accesses(operations), {region: data.size for region, data in regions.items()})
+    for number, operation in enumerate(operations):
+        _check_known(number, operation)
+    memory = Memory(regions, np.zeros(accelerator.core_shram_bytes, np.uint8))
+    for operation in operations:
+        match operation:
+            case DmaCopy():
+                _dma_copy(operation, memory, accelerator)
+                continue
+            case Convolution():
+                values = _convolution(operation, memory, accelerator)
+            case Pooling():
+                values = _pooling(operation, memory)
+            case Elementwise():
+                values = _elementwise(operation, memory)
+        memory.store(operation.ofm, _finished(values, operation.ofm, operation.result, memory, accelerator))
+        if not accelerator.keeps_tables and operation.result.table is None:
+            memory.tables_valid = False
+
+
+def check_within(found: Sequence[Access], sizes: Mapping[int, int]) -> None:
+    """Whether every access lies within the bytes of its region.
+
+    Raises:
+        CompileError: BW743 with the first access that does not.
+    """
+    for access in found:
+        size_bytes = sizes.get(access.region, 0)
+        if access.first < 0 or access.last >= size_bytes:
+            verb = "writes" if access.writes else "reads"
+            raise out_of_reach(
+                f"operation {access.operation} of the stream {verb} bytes {access.first} to {access.last} of region "
+                f"{access.region}, which has {size_bytes} bytes"
+            )
+
+
+def _check_known(number: int, operation: Operation) -> None:
+    """Refuses what has not been compared with a reference, bit for bit."""
+    if isinstance(operation, DmaCopy):
+        return
+    what: str | None = None
+    if operation.result.rounding is Rounding.TRUNCATE:
+        what = "rounds towards minus infinity"
+    elif isinstance(operation, Elementwise):
+        if operation.mode in _UNKNOWN_MODES:
+            what = f"is an element-wise {operation.mode.name}"
+    elif operation.upscale is not Upscale.NONE:
+        what = "reads an upscaled input"
+    for array in (operation.ifm, operation.ofm):
+        if array.element in {Element.U8, Element.U16, Element.I16}:
+            what = f"is of {array.element.value}"
+    if what is not None:
+        raise unsupported(f"operation {number} of the stream {what}, which the functional model does not do")
+
+
+def _dma_copy(operation: DmaCopy, memory: Memory, accelerator: Accelerator) -> None:
+    for row in range(operation.num_rows):
+        memory.copy(
+            operation.source_region,
+            operation.source + row * operation.source_step,
+            operation.destination_region,
+            operation.destination + row * operation.destination_step,
+            operation.row_bytes,
+            accelerator,
+        )
+
+
+def _convolution(operation: Convolution, memory: Memory, accelerator: Accelerator) -> Integers:
+    weights = read_weights(operation, tuple(memory.span(span) for span in operation.weights), accelerator)
+    scales = read_scales(operation, tuple(memory.span(span) for span in operation.scales))
+    window, ofm = operation.window, operation.ofm
+    image = memory.load(operation.ifm) - operation.ifm.zero_point
+    image = _padded(_upscaled(image, operation.upscale, window, ofm), window, 0)
+    # Sums of products stay below 2^53, so that float64 holds them exactly, and its products are fast.
+    sums = np.zeros((ofm.height, ofm.width, ofm.depth), np.float64)
+    for row in range(weights.shape[0]):
+        for column in range(weights.shape[1]):
+            taken = _taps(image, window, ofm, row * window.dilation_y, column * window.dilation_x).astype(
+                np.float64
+            )
+            factors = weights[row, column].astype(np.float64)
+            sums += taken * factors[0] if operation.depthwise else taken @ factors
+    totals = sums.astype(np.int64) + scales.bias
+    _check_sums(totals, operation.wide)
+    return scaled(totals, scales.multiplier, scales.shift, operation.result.rounding)
+
+
+def _pooling(operation: Pooling, memory: Memory) -> Integers:
+    window, ofm, result = operation.window, operation.ofm, operation.result
+    image = memory.load(operation.ifm) - operation.ifm.zero_point
+    if operation.mode is PoolingMode.REDUCE_SUM:
+        image = image.sum(axis=-1, keepdims=True)
+    greatest = operation.mode is PoolingMode.MAX
+    lowest = _RANGE[operation.ifm.element][0] - operation.ifm.zero_point
+    image = _padded(_upscaled(image, operation.upscale, window, ofm), window, lowest if greatest else 0)
+    sums = np.full((ofm.height, ofm.width, ofm.depth), lowest if greatest else 0, np.int64)
+    for row in range(0, window.height, window.dilation_y):
+        for column in range(0, window.width, window.dilation_x):
+            taken = _taps(image, window, ofm, row, column)
+            sums = np.maximum(sums, taken) if greatest else sums + taken
+    _check_sums(sums, operation.wide)
+    if operation.mode is PoolingMode.AVERAGE and _is_padded(window):
+        return _averages(sums, operation)
+    return (
+        sums if result.multiplier is None else scaled(sums, result.multiplier, result.shift, result.rounding)
+    )
+
+
+def _is_padded(window: Window) -> bool:
+    return bool(window.pad_top or window.pad_left or window.pad_bottom or window.pad_right)
+
+
+def _averages(sums: Integers, operation: Pooling) -> Integers:
+    """The sums divided by how many elements of each window are no padding, half away from zero.
+
+    The NPU takes a reciprocal that is a little too large, which is what Vela states where all windows are full.
+    """
+    window, ifm = operation.window, operation.ifm
+    extents = (
+        (ifm.height, ifm.width) if operation.upscale is Upscale.NONE else (2 * ifm.height, 2 * ifm.width)
+    )
+    ones = _padded(np.ones((*extents, 1), np.int64), window, 0)
+    count = np.zeros((*sums.shape[:2], 1), np.int64)
+    for row in range(0, window.height, window.dilation_y):
+        for column in range(0, window.width, window.dilation_x):
+            count += _taps(ones, window, operation.ofm, row, column)
+    if int(count.min()) < 1:
+        raise unsupported("a window of an average pooling has nothing but padding")
+    places = np.array([int(number - 1).bit_length() for number in count.ravel()], np.int64).reshape(
+        count.shape
+    )
+    multiplier = (np.left_shift(np.int64(1), 31 + places) + np.left_shift(np.int64(1), places)) // count
+    return scaled(sums, multiplier, 31 + places, operation.result.rounding)
+
+
+def _upscaled(image: Integers, upscale: Upscale, window: Window, ofm: FeatureMap) -> Integers:
+    """The image at twice its size, cut to what the windows read."""
+    if upscale is Upscale.NONE:
+        return image
+    height, width, depth = image.shape
+    result = np.zeros((2 * height, 2 * width, depth), np.int64)
+    result[::2, ::2] = image
+    if upscale is Upscale.NEAREST:
+        result[1::2, ::2] = result[::2, 1::2] = result[1::2, 1::2] = image
+    rows = (ofm.height - 1) * window.stride_y + window.height - window.pad_top - window.pad_bottom
+    columns = (ofm.width - 1) * window.stride_x + window.width - window.pad_left - window.pad_right
+    return result[:rows, :columns]
+
+
+def _padded(image: Integers, window: Window, value: int) -> Integers:
+    around = ((window.pad_top, window.pad_bottom), (window.pad_left, window.pad_right), (0, 0))
+    return np.pad(image, around, constant_values=value)
+
+
+def _taps(image: Integers, window: Window, ofm: FeatureMap, row: int, column: int) -> Integers:
+    """Of each window the element at (row, column)."""
+    bottom, right = (
+        row + (ofm.height - 1) * window.stride_y + 1,
+        column + (ofm.width - 1) * window.stride_x + 1,
+    )
+    return image[row : bottom : window.stride_y, column : right : window.stride_x]
+
+
+def _check_sums(sums: Integers, wide: bool) -> None:
+    bits = 40 if wide else 32
+    if int(np.abs(sums).max(initial=0)) >= 1 << bits - 1:
+        raise unsupported(f"a sum is beyond the {bits} bits of its accumulator")
+
+
+def _elementwise(operation: Elementwise, memory: Memory) -> Integers:
+    mode, result = operation.mode, operation.result
+    first = memory.load(operation.ifm) - operation.ifm.zero_point
+    if mode in UNARY:
+        return _unary(mode, first, operation)
+    if operation.ifm2 is None:
+        second = np.full((1, 1, 1), operation.scalar or 0, np.int64) - operation.ifm2_zero_point
+    else:
+        second = memory.load(operation.ifm2) - operation.ifm2_zero_point
+    if mode in {ElementwiseMode.ADD, ElementwiseMode.SUB}:
+        first, second = _operands_of_sum(operation, first, second)
+    if operation.reversed_order:
+        first, second = second, first
+    match mode:
+        case ElementwiseMode.MUL:
+            _check_factors(first, second)
+            if operation.ifm.element is Element.I32:
+                return scaled(first * second, 1, _shift_of_wide_product(result), result.rounding)
+            values = first * second
+        case ElementwiseMode.ADD:
+            values = first + second
+        case ElementwiseMode.SUB:
+            values = first - second
+        case ElementwiseMode.MIN:
+            return np.minimum(first, second)
+        case ElementwiseMode.MAX:
+            return np.maximum(first, second)
+        case ElementwiseMode.SHR:
+            return shifted_right(*_shift_operands(first, second), result.rounding)
+        case _:
+            return np.left_shift(*_shift_operands(first, second))
+    if result.multiplier is None:
+        raise unsupported(f"an element-wise {mode.name} has no scale")
+    return scaled(values, result.multiplier, result.shift, result.rounding)
+
+
+def _unary(mode: ElementwiseMode, values: Integers, operation: Elementwise) -> Integers:
+    result = operation.result
+    if mode is ElementwiseMode.CLZ:
+        if operation.ifm.element is not Element.I32:
+            raise unsupported("leading zeros are counted in an array that is not of 32 bits")
+        lengths = np.floor(np.log2(np.maximum(values, 1).astype(np.float64))).astype(np.int64) + 1
+        return np.where(values < 0, 0, np.where(values == 0, 32, 32 - lengths))
+    if result.multiplier is None:
+        raise unsupported(f"an element-wise {mode.name} has no scale")
+    if mode is ElementwiseMode.ABS:
+        return scaled(np.abs(values), result.multiplier, result.shift, result.rounding)
+    return np.where(values < 0, scaled(values, result.multiplier, result.shift, result.rounding), values)
+
+
+def _operands_of_sum(operation: Elementwise, first: Integers, second: Integers) -> tuple[Integers, Integers]:
+    """The operands of a sum, brought to one scale."""
+    if operation.operand_scale is OperandScale.BOTH:
+        factors = (operation.first_multiplier & 0xFFFF, operation.second_multiplier & 0xFFFF)
+        if (operation.first_multiplier, operation.second_multiplier) != factors or operation.first_shift:
+            raise unsupported("both operands of a sum are scaled, by more than 16 bits")
+        return first * factors[0], second * factors[1]
+    if operation.ifm.element not in {Element.U8, Element.I8}:
+        raise unsupported(f"one operand of a sum of {operation.ifm.element.value} is scaled by 32 bits")
+    # The NPU shifts the other one, of the greater scale, by the places that 8 bits leave free.
+    multiplier, shift, rounding = (
+        operation.first_multiplier,
+        operation.first_shift,
+        operation.operand_rounding,
+    )
+    if (operation.operand_scale is OperandScale.FIRST) != operation.reversed_order:
+        return scaled(first, multiplier, shift, rounding), second << 19
+    return first << 19, scaled(second, multiplier, shift, rounding)
+
+
+def _shift_of_wide_product(result: Result) -> int:
+    """Products of two numbers of 32 bits are shifted alone: their multiplier, 1 or 2^30, is not used."""
+    if result.multiplier not in {1, 1 << 30}:
+        raise unsupported(f"products of 32 bits have the scale {result.multiplier}, which is not 1 or 2^30")
+    return result.shift
+
+
+def _check_factors(first: Integers, second: Integers) -> None:
+    greatest = int(np.abs(first).max(initial=0)) * int(np.abs(second).max(initial=0))
+    if greatest >= 1 << 62:
+        raise unsupported(f"a product of {greatest} is beyond 62 bits")
+
+
+def _shift_operands(values: Integers, places: Integers) -> tuple[Integers, Integers]:
+    if int(places.min(initial=0)) < 0 or int(places.max(initial=0)) > 31:
+        raise unsupported(f"an array is shifted by {int(places.min())} to {int(places.max())} places")
+    return values, places
+
+
+def _finished(
+    values: Integers, ofm: FeatureMap, result: Result, memory: Memory, accelerator: Accelerator
+) -> Integers:
+    """Zero point, clamp and table."""
+    low, high = _RANGE[Element.I8 if result.force_i8 else ofm.element]
+    values = np.clip(np.broadcast_to(values, (ofm.height, ofm.width, ofm.depth)) + ofm.zero_point, low, high)
+    if ofm.element is not Element.I32 or result.force_i8:
+        values = np.clip(values, result.minimum, result.maximum)
+    if result.table is None:
+        return values
+    if ofm.element not in {Element.U8, Element.I8, Element.I32}:
+        raise unsupported(f"a lookup table makes {ofm.element.value}")
+    wide = ofm.element is Element.I32
+    table = memory.table(result.table, 4 if wide else 1, accelerator)
+    # Tables begin with the entry of the lowest index.
+    index = values - low
+    found = table[index]
+    return found & 0xFF if ofm.element is Element.U8 else found

@@ -1,0 +1,95 @@
+"""The regions that a stream runs on, and the NPU's own shared buffer: reading and writing arrays in them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from bytewright.ethos_u.accelerator import Accelerator
+from bytewright.ethos_u.accesses import BLOCK_CHANNELS, pixel_stride, tiles
+from bytewright.ethos_u.faults import unsupported
+from bytewright.ethos_u.operations import SHRAM, FeatureMap, Span
+
+Bytes = npt.NDArray[np.uint8]
+Integers = npt.NDArray[np.int64]
+TABLES_BYTES = 2048
+TABLE_BYTES = 256
+
+
+@dataclass(slots=True)
+class Memory:
+    """Arrays of bytes by region; all that a stream touches has been found to lie within them."""
+
+    regions: Mapping[int, Bytes]
+    shram: Bytes
+    tables_valid: bool = False
+
+    def copy(
+        self, source: int, first: int, destination: int, to: int, size_bytes: int, accelerator: Accelerator
+    ) -> None:
+        """Copies bytes between regions, or to the lookup tables."""
+        if source == SHRAM:
+            raise unsupported("the stream copies out of the NPU's shared buffer")
+        data = self.regions[source][first : first + size_bytes].copy()
+        if destination != SHRAM:
+            self.regions[destination][to : to + size_bytes] = data
+            return
+        tables = accelerator.core_shram_bytes - TABLES_BYTES
+        if not tables <= to <= to + size_bytes <= accelerator.core_shram_bytes:
+            raise unsupported(
+                f"the stream writes {size_bytes} bytes at {to} of the shared buffer; its tables are at {tables}"
+            )
+        self.shram[to : to + size_bytes] = data
+        self.tables_valid = True
+
+    def span(self, span: Span) -> bytes:
+        """The bytes of a span."""
+        return self.regions[span.region][span.first : span.first + span.size_bytes].tobytes()
+
+    def load(self, array: FeatureMap) -> Integers:
+        """A feature map as an array of height, width and depth, its zero point not yet taken away."""
+        offsets = _offsets(array)
+        size = array.element.size_bytes
+        data = self.regions[array.region][offsets[..., None] + np.arange(size)]
+        return data.view(array.element.value)[..., 0].astype(np.int64)
+
+    def store(self, array: FeatureMap, values: Integers) -> None:
+        """Writes a feature map, whose values are in the range of its type."""
+        offsets = _offsets(array)
+        size = array.element.size_bytes
+        data = (
+            np.ascontiguousarray(values.astype(array.element.value))
+            .view(np.uint8)
+            .reshape(*values.shape, size)
+        )
+        self.regions[array.region][offsets[..., None] + np.arange(size)] = data
+
+    def table(self, slot: int, entry_bytes: int, accelerator: Accelerator) -> Integers:
+        """A lookup table of 256 entries of one, or four bytes."""
+        if not self.tables_valid:
+            raise unsupported(
+                "the stream uses a lookup table that it never loaded, or that sums have overwritten"
+            )
+        first = accelerator.core_shram_bytes - TABLES_BYTES + slot * TABLE_BYTES
+        data = self.shram[first : first + 256 * entry_bytes]
+        if data.size != 256 * entry_bytes:
+            raise unsupported(f"a table of {256 * entry_bytes} bytes in slot {slot} is beyond the tables")
+        return data.view(np.int8 if entry_bytes == 1 else np.int32).astype(np.int64)
+
+
+@lru_cache(maxsize=256)
+def _offsets(array: FeatureMap) -> Integers:
+    """Where in its region each element begins."""
+    result = np.empty((array.height, array.width, array.depth), np.int64)
+    channel = np.arange(array.depth, dtype=np.int64)
+    size = array.element.size_bytes
+    along_channels = channel * size
+    if array.blocked:
+        along_channels = channel // BLOCK_CHANNELS * array.stride_c + channel % BLOCK_CHANNELS * size
+    for tile in tiles(array):
+        rows = np.arange(tile.bottom - tile.top, dtype=np.int64)[:, None, None] * array.stride_y
+        columns = np.arange(tile.right - tile.left, dtype=np.int64)[None, :, None] * pixel_stride(array)
+        result[tile.top : tile.bottom, tile.left : tile.right] = tile.base + rows + columns + along_channels
+    return result
