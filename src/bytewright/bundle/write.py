@@ -8,7 +8,7 @@ from pathlib import Path
 from bytewright.bundle.install import install
 from bytewright.bundle.standing import look_at, refused
 from bytewright.codegen.writer import OWNERSHIP
-from bytewright.record.names import CMAKE_FILE, names_of
+from bytewright.record.names import CMAKE_FILE, GLUE_FOLDER, names_of
 from bytewright.record.plan import Plan
 from bytewright.record.plan_file import PLAN_FILE, document_of, with_files
 
@@ -44,7 +44,7 @@ def write_bundle(files: Mapping[str, bytes], directory: str | PathLike[str], *, 
 
 def _cmake(plan: Plan, c_files: Mapping[str, bytes], uses_math: bool) -> str:
     model, names = plan.model, names_of(plan)
-    sources = [path for path in c_files if path.endswith(".c")]
+    sources = [path for path in c_files if path.endswith(".c") and not path.startswith(GLUE_FOLDER)]
     included = sorted(path for path in c_files if path.startswith("include/") and path.endswith(".bin"))
     depends = " ".join(f"${{CMAKE_CURRENT_SOURCE_DIR}}/{path}" for path in included)
     binaries = (

@@ -133,6 +133,8 @@ class _Checker:
             if isinstance(argument, ir.Region):
                 self.range(ir.region_index(argument))
                 continue
+            if isinstance(argument, ir.ContextArgument):
+                continue
             found = self.range(argument)
             before = callee.get(position, found)
             callee[position] = None if found is None or before is None else _hull(found, before)

@@ -1,5 +1,6 @@
 """`<model>.c`: offsets, checks, and the entry, which calls the kernels in order."""
 
+import re
 from collections.abc import Mapping
 
 from bytewright import ir
@@ -11,16 +12,18 @@ from bytewright.codegen.checks import (
     write_run_checks,
     write_set_workspaces,
 )
+from bytewright.codegen.hand_over import contexts_passed, write_hand_over_helpers, write_run_on_devices
 from bytewright.codegen.includes import needed, needs_math_header
 from bytewright.codegen.kernels import write_operator_functions
+from bytewright.codegen.packed import write_argument_arrays
 from bytewright.codegen.parameters import array_declaration
-from bytewright.codegen.ports import address_head, run_head, strict_alignments
+from bytewright.codegen.ports import address_head, run_arguments, run_head, strict_alignments
 from bytewright.codegen.set_parameters import write_set_parameters
 from bytewright.codegen.steps import MAX_NAMED, StepWriter, address_in_pool
 from bytewright.codegen.writer import Writer
 from bytewright.ir.walk import allocations
 from bytewright.record.names import Names
-from bytewright.record.plan import Plan, PlannedPool
+from bytewright.record.plan import DeviceKind, Plan, PlannedPool
 from bytewright.target.model import Role
 
 INT_MAX = (1 << 31) - 1
@@ -36,7 +39,7 @@ def entry_source(module: ir.Module, plan: Plan, names: Names, contents: Mapping[
     headers = needed(
         {
             "math.h": needs_math_header(module.entries),
-            "stdbool.h": bool(tables(plan, names)),
+            "stdbool.h": bool(tables(plan, names) or plan.devices),
             "string.h": bool(plan.set_parameters),
         }
     )
@@ -45,6 +48,11 @@ def entry_source(module: ir.Module, plan: Plan, names: Names, contents: Mapping[
     if headers:
         writer.line()
     writer.line(f'#include "{names.included(names.kernels_header)}"')
+    for device in plan.devices.values():
+        if device.kind is DeviceKind.C:
+            writer.line(f'#include "{names.included(names.device_header(device))}"')
+    if plan.packs_arguments:
+        writer.line(f'#include "{names.included(names.packed_header)}"')
     writer.line()
     _write_offsets(writer, module, plan, names)
     write_operator_functions(writer, module.entries)
@@ -129,21 +137,53 @@ def _write_step_macro(writer: Writer, plan: Plan, names: Names) -> None:
 
 
 def _write_run(writer: Writer, module: ir.Module, plan: Plan, names: Names) -> None:
+    if plan.devices:
+        write_hand_over_helpers(writer, plan, names)
+        _write_run_steps(writer, module, plan, names)
     with writer.block(run_head(plan, names)):
         write_run_checks(writer, plan, names, strict_alignments(module))
-        workspaces, parameters = (_used_pools(plan, role) for role in (Role.WORKSPACE, Role.PARAMETERS))
-        for pool in (*workspaces, *parameters):
-            constness = "const " if pool in parameters else ""
-            source = f"context->{pool.c_name}" if pool.is_set else names.array(pool)
-            writer.line(f"{constness}uint8_t *const {names.base(pool)} = {source};")
-        touched = {plan.buffers[name].place.name for step in plan.steps for name in step.touched}
-        for pool in workspaces:
-            if pool.name not in touched:  # an input that no step reads, say; the macro may have no text
-                writer.line(f"(void){names.base(pool)};")
-        write_arena_resets(writer, plan, names)
-        watched = [names.base(pool) for pool in workspaces]
-        StepWriter(writer, module, plan, names, watched).entry(module.main)
-        writer.line(f"return {names.ok};")
+        if plan.devices:
+            write_run_on_devices(writer, plan, names)
+        else:
+            _write_steps(writer, module, plan, names)
+
+
+def _write_run_steps(writer: Writer, module: ir.Module, plan: Plan, names: Names) -> None:
+    """The function that has the steps where devices are taken into use around them."""
+    writer.comment("The steps, while all devices are in use.")
+    body = Writer()
+    with body.indented():
+        _write_steps(body, module, plan, names)
+    used = set(re.findall(r"\w+", body.text()))
+    writer.wrapped(f"static {run_head(plan, names, 'run_steps')} {{")
+    with writer.indented():
+        for name in run_arguments(plan):
+            if name not in used:
+                writer.line(f"(void){name};")
+    writer.lines(body.text())
+    writer.line("}")
+    writer.line()
+
+
+def _write_steps(writer: Writer, module: ir.Module, plan: Plan, names: Names) -> None:
+    """The steps, behind what they name."""
+    workspaces, parameters = (_used_pools(plan, role) for role in (Role.WORKSPACE, Role.PARAMETERS))
+    for pool in (*workspaces, *parameters):
+        constness = "const " if pool in parameters else ""
+        source = f"context->{pool.c_name}" if pool.is_set else names.array(pool)
+        writer.line(f"{constness}uint8_t *const {names.base(pool)} = {source};")
+    touched = {plan.buffers[name].place.name for step in plan.steps for name in step.touched}
+    for pool in workspaces:
+        if pool.name not in touched:  # an input that no step reads, say; the macro may have no text
+            writer.line(f"(void){names.base(pool)};")
+    write_arena_resets(writer, plan, names)
+    write_argument_arrays(writer, module, plan, names)
+    for name in contexts_passed(module):
+        member = f"devices->{plan.devices[name].c_name}.self"
+        writer.line(f"const {names.device_context_type(name)} {names.device_context(name)} = {{{member}}};")
+    watched = [names.base(pool) for pool in workspaces]
+    StepWriter(writer, module, plan, names, watched).entry(module.main)
+    writer.line(f"return {names.ok};")
 
 
 def _write_address_functions(writer: Writer, plan: Plan, names: Names) -> None:

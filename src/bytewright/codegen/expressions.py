@@ -80,12 +80,18 @@ def memory_type(dtype: ir.DType) -> str:
     return "uint8_t" if dtype is ir.DType.BOOL else C_TYPES[dtype]
 
 
-def c_num_bytes(extents: Iterable[int | str], dtype: ir.DType, c_type: str) -> str:
-    """The bytes of an array: a number, times each extent that the run is given, in the arithmetic of a C type."""
-    shape = tuple(extents)
+def c_num_bytes(extents: Iterable[int | str], dtype: ir.DType, c_type: str, line_bytes: int = 0) -> str:
+    """The bytes of an array: a number, times each extent that the run is given, in the arithmetic of a C type.
+
+    With `line_bytes` also what is left of its last cache line.
+    """
+    shape, line = tuple(extents), max(line_bytes, 1)
     num_bytes = prod(extent for extent in shape if isinstance(extent, int)) * dtype.size_bytes
-    given = (f"({c_type}){extent}" for extent in shape if isinstance(extent, str))
-    return " * ".join([*given, str(num_bytes)])
+    given = [f"({c_type}){extent}" for extent in shape if isinstance(extent, str)]
+    if not given:
+        return str(-(-num_bytes // line) * line)
+    product = " * ".join([*given, str(num_bytes)])
+    return product if line == 1 else f"({product} + {line - 1}u) / {line}u * {line}u"
 
 
 def c_element(buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> str:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from bytewright import ir
 from bytewright.codegen.c_form import parameters_in_c
-from bytewright.codegen.includes import needed_by_prototypes
+from bytewright.codegen.includes import needed_by_prototypes, needs_contexts
 from bytewright.codegen.prototypes import write_prototype
 from bytewright.codegen.writer import Writer
 from bytewright.record.names import Names
@@ -22,9 +22,21 @@ def externals(module: ir.Module) -> tuple[ir.PrimFunc, ...]:
     return tuple(kernel for kernel in module.kernels if kernel.external is not None)
 
 
-def own_kernels(module: ir.Module) -> tuple[ir.PrimFunc, ...]:
-    """The kernels that the bundle has the C of."""
-    return tuple(kernel for kernel in module.kernels if kernel.external is None)
+def own_kernels(module: ir.Module, device: str | None = None) -> tuple[ir.PrimFunc, ...]:
+    """The kernels that the bundle has the C of, of one device or of all: a job is none, but on the entry's device."""
+    entry = entry_device(module)
+    return tuple(
+        kernel
+        for kernel in module.kernels
+        if kernel.external is None
+        and device in (None, kernel.device)
+        and (kernel.job is None or kernel.device == entry)
+    )
+
+
+def entry_device(module: ir.Module) -> str | None:
+    """The device that the entry runs on; None for kernels alone."""
+    return module.entries[0].device if module.entries else None
 
 
 def externals_header(module: ir.Module, names: Names) -> str:
@@ -36,23 +48,32 @@ def externals_header(module: ir.Module, names: Names) -> str:
     )
     headers = needed_by_prototypes(module)
     with writer.guarded(names.guard(names.externals_header), headers, is_for_cpp=True):
-        for function in externals(module):
-            writer.comment("\n".join(_contract(function, names)))
-            write_prototype(writer, replace(parameters_in_c(function), noalias=()), ";")
+        if needs_contexts(module):
+            writer.line(f'#include "{names.included(names.header)}"')
+            writer.line()
+        for symbol in dict.fromkeys(function.symbol for function in externals(module)):
+            prototypes = [function for function in externals(module) if function.symbol == symbol]
+            writer.comment("\n".join(_contract(prototypes, names)))
+            write_prototype(writer, replace(parameters_in_c(prototypes[0]), noalias=()), ";", names)
             writer.line()
     return writer.text()
 
 
-def _contract(function: ir.PrimFunc, names: Names) -> list[str]:
-    lines = [function.where.model]
-    for parameter in function.buffer_parameters:
-        buffer = parameter.buffer
-        kind = f"{buffer.dtype.value}[{ir.format_shape(buffer.shape).replace('x', ',')}]"
-        what = f"{_WHAT_IT_IS[parameter.role]}, {_ACCESS[parameter.access.value]}"
-        lines.append(f"  {buffer.name}: {kind}, {what}, aligned to {buffer.alignment}")
-    external = function.external
-    if external is not None and external.stack_bytes is not None:
-        lines.append(f"It may use {external.stack_bytes} bytes of stack, which {names.stack_size} counts.")
+def _contract(prototypes: list[ir.PrimFunc], names: Names) -> list[str]:
+    """What is given to a function: for each of its prototypes, whose buffers are of different shapes."""
+    lines: list[str] = []
+    for function in prototypes:
+        where = function.where
+        lines.append(f"{where.model}, operator {where.operator}" if where.operator else where.model)
+        for parameter in function.buffer_parameters:
+            buffer = parameter.buffer
+            kind = f"{buffer.dtype.value}[{ir.format_shape(buffer.shape).replace('x', ',')}]"
+            what = f"{_WHAT_IT_IS[parameter.role]}, {_ACCESS[parameter.access.value]}"
+            lines.append(f"  {buffer.name}: {kind}, {what}, aligned to {buffer.alignment}")
+    stacks = [f.external.stack_bytes for f in prototypes if f.external and f.external.stack_bytes is not None]
+    if stacks:
+        lines.append(f"It may use {max(stacks)} bytes of stack, which {names.stack_size} counts.")
+    external = prototypes[0].external
     if external is not None and external.returns_status:
         lines.append(f"Returns 0, or anything else to end the run with {names.error('EXTERNAL')}.")
     return lines

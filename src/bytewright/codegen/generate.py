@@ -5,14 +5,17 @@ from collections.abc import Mapping
 from bytewright import ir
 from bytewright.codegen.arena import backend_source
 from bytewright.codegen.check_places import check_places
+from bytewright.codegen.dispatcher import device_header, device_source
 from bytewright.codegen.entry import entry_source
+from bytewright.codegen.ethos_u_glue import ethos_u_devices, glue_header, glue_source
 from bytewright.codegen.externals import externals, externals_header
 from bytewright.codegen.header import header_text
 from bytewright.codegen.kernels import kernels_header, kernels_source
+from bytewright.codegen.packed import packed_header, packed_source
 from bytewright.codegen.parameters import embedded_files, parameters_source
 from bytewright.options import Embedding
 from bytewright.record.names import Names, check_names
-from bytewright.record.plan import Plan
+from bytewright.record.plan import DeviceKind, Plan
 
 
 def generate_c(
@@ -40,8 +43,18 @@ def generate_c(
         names.kernels_source: kernels_source(module, names),
         names.parameters_source: parameters_source(plan, names, embedding),
     }
+    for device in plan.devices.values():
+        if device.kind is DeviceKind.C:
+            texts[names.device_header(device)] = device_header(module, plan, names, device)
+            texts[names.device_source(device)] = device_source(module, names, device)
+    if ethos_u_devices(plan):
+        texts[names.ethos_u_header] = glue_header(module, plan, names)
+        texts[names.ethos_u_source] = glue_source(plan, names)
     if externals(module):
         texts[names.externals_header] = externals_header(module, names)
+    if plan.has_packed_forms:
+        texts[names.packed_header] = packed_header(module, plan, names)
+        texts[names.packed_source] = packed_source(module, plan, names)
     if plan.arenas:
         texts[names.backend_source] = backend_source(plan, names)
     files = {path: text.encode() for path, text in texts.items()}

@@ -13,11 +13,12 @@ from bytewright.codegen.arena import (
 from bytewright.codegen.checks import set_workspaces_head
 from bytewright.codegen.expressions import memory_type
 from bytewright.codegen.externals import externals
+from bytewright.codegen.hand_over import write_device_types
 from bytewright.codegen.ports import address_head, run_head, strict_alignments
 from bytewright.codegen.set_parameters import set_parameters_head, verify_parameters_head
 from bytewright.codegen.writer import Writer
 from bytewright.options import Embedding
-from bytewright.record.names import TENSOR_MACROS, VERSION_PARTS, Names
+from bytewright.record.names import LINES_MACRO, TENSOR_MACROS, VERSION_PARTS, Names
 from bytewright.record.plan import Plan, PlannedPool, PlannedTensor
 from bytewright.target.model import Role
 
@@ -35,6 +36,10 @@ ERRORS = (
     ("ORDER", "memory was released that is not what was requested last"),
     ("EXTERNAL", "a function of the application that the model calls returned an error"),
 )
+# Of packed forms, where there are any.
+PACKED_ERRORS = (
+    ("ARGUMENTS", "a packed form was given another number of arguments, or others than it takes"),
+)
 
 
 def header_text(module: ir.Module, plan: Plan, names: Names, embedding: Embedding) -> str:
@@ -50,11 +55,12 @@ def header_text(module: ir.Module, plan: Plan, names: Names, embedding: Embeddin
         _write_memory(writer, plan, names, embedding)
         _write_tensor_macros(writer, plan, names)
         _write_attributes(writer, names)
-        _write_errors(writer, names)
+        _write_errors(writer, names, (*ERRORS, *(PACKED_ERRORS if plan.has_packed_forms else ())))
         writer.heading("Types")
         if not plan.io_in_workspace:
             _write_ports(writer, plan, names, strict_alignments(module))
         _write_pools(writer, plan, names)
+        write_device_types(writer, module, plan, names)
         writer.heading("Functions")
         _write_functions(writer, module, plan, names)
         _write_hook(writer, names)
@@ -119,6 +125,9 @@ def _write_tensor_macros(writer: Writer, plan: Plan, names: Names) -> None:
             for what, value in zip(TENSOR_MACROS, values, strict=True):
                 if value is not None:
                     writer.line(f"#define {names.tensor(border, tensor, what)} {value}")
+            if line_bytes := plan.line_bytes(tensor):
+                lines_bytes = -(-tensor.size_bytes // line_bytes) * line_bytes
+                writer.line(f"#define {names.tensor(border, tensor, LINES_MACRO)} {lines_bytes}")
     writer.line()
 
 
@@ -136,10 +145,10 @@ def _write_attributes(writer: Writer, names: Names) -> None:
     writer.line()
 
 
-def _write_errors(writer: Writer, names: Names) -> None:
+def _write_errors(writer: Writer, names: Names, possible: Sequence[tuple[str, str]]) -> None:
     writer.heading("Results")
     writer.comment("What functions return that say how they ended: 0, or one of these.")
-    errors = [f"{names.error(name)} = {-i - 1} /* {meaning} */" for i, (name, meaning) in enumerate(ERRORS)]
+    errors = [f"{names.error(name)} = {-i - 1} /* {meaning} */" for i, (name, meaning) in enumerate(possible)]
     writer.enumeration([f"{names.ok} = 0", *errors])
     writer.line()
 
@@ -160,12 +169,20 @@ def _write_ports(writer: Writer, plan: Plan, names: Names, strict: Mapping[str, 
         (ir.Border.OUTPUT, "", names.outputs_type, outputs),
     ):
         members: list[str] = []
+        lines = ""
         for tensor in plan.tensors(border):
             described = _described(tensor)
             if tensor.buffer in strict:
                 described += f"; aligned to {strict[tensor.buffer]}"
+            if line_bytes := plan.line_bytes(tensor):
+                described += f"; in whole cache lines of {line_bytes} bytes"
             members.append(f"{constness}{memory_type(tensor.dtype)} *{tensor.c_name}; /* {described} */")
-        writer.comment(what)
+        if any(plan.line_bytes(tensor) for tensor in plan.tensors(border)):
+            lines = (
+                " What is in whole cache lines has the rest of its last one to itself: no other data may be there, "
+                "and a run may clean and invalidate it."
+            )
+        writer.comment(f"{what}{lines}")
         writer.structure(type_name, members)
 
 
@@ -237,8 +254,10 @@ def _write_functions(writer: Writer, module: ir.Module, plan: Plan, names: Names
         )
         contract = f"{_what_runs(plan)}. {what}. Inputs are not changed.\n"
     write_arena_prototypes(writer, plan, names)
+    hooks = ", beside what the hooks of the devices use" if plan.devices else ""
     writer.prototype(
-        f"{contract}{_what_extents_mean(plan, names)}At most {names.stack_size} bytes of stack are used.\n"
+        f"{contract}{_what_extents_mean(plan, names)}{_what_devices_do(plan)}"
+        f"At most {names.stack_size} bytes of stack are used{hooks}.\n"
         f"{_what_is_shared(plan)}\n{_returns(names, _errors_of_a_run(module, plan))}",
         run_head(plan, names),
     )
@@ -265,6 +284,7 @@ def _errors_of_a_run(module: ir.Module, plan: Plan) -> list[str]:
         "NO_MEMORY": requests,
         "ORDER": requests,
         "EXTERNAL": bool(externals(module)),
+        "DEVICE": bool(plan.devices),
     }
     return [error for error, possible in is_possible.items() if possible]
 
@@ -300,6 +320,16 @@ def _what_extents_mean(plan: Plan, names: Names) -> str:
             line += "; inputs and outputs hold so many samples, and need no bytes for more"
         lines.append(f"{line}.\n")
     return "".join(lines)
+
+
+def _what_devices_do(plan: Plan) -> str:
+    """How a run treats the devices."""
+    if not plan.devices:
+        return ""
+    return (
+        "The devices are in use from its begin to its end: each is activated and opened before the first kernel, and "
+        "closed and deactivated, in reverse, however the run ends.\n"
+    )
 
 
 def _what_is_shared(plan: Plan) -> str:

@@ -36,6 +36,11 @@ def needs_bool_header(functions: Collection[ir.PrimFunc]) -> bool:
     return False
 
 
+def needs_contexts(module: ir.Module) -> bool:
+    """True if a kernel is given the context of a device, whose type is in the header of the model."""
+    return any(kernel.context_parameters for kernel in module.kernels)
+
+
 def needed_by_prototypes(module: ir.Module) -> list[str]:
     """The headers that declarations of a module's functions need."""
     return ["stdint.h", *needed({"stdbool.h": needs_bool_header((*module.kernels, *module.entries))})]

@@ -7,58 +7,94 @@ from itertools import pairwise
 from bytewright import ir
 from bytewright.codegen.c_form import c_form, parameters_in_c
 from bytewright.codegen.expressions import C_TYPES, FUNCTIONS, c_value, called_in
-from bytewright.codegen.externals import externals, own_kernels
-from bytewright.codegen.includes import needed, needed_by_prototypes, needs_bool_header, needs_math_header
+from bytewright.codegen.externals import entry_device, externals, own_kernels
+from bytewright.codegen.includes import (
+    needed,
+    needed_by_prototypes,
+    needs_bool_header,
+    needs_contexts,
+    needs_math_header,
+)
 from bytewright.codegen.prototypes import write_prototype
 from bytewright.codegen.statements import StatementWriter
 from bytewright.codegen.writer import Writer
 from bytewright.ir.backend import backend_functions
+from bytewright.ir.packed import packed_calls
+from bytewright.ir.rewrite import rename_callees
 from bytewright.ir.walk import calls, expressions, walk_statements
 from bytewright.record.names import Names
+
+ABOUT_KERNELS = (
+    "Sizes are constants; activations are NHWC. Right shifts of negative numbers are arithmetic, as on every compiler "
+    "that this code is tested with."
+)
 
 
 def kernels_header(module: ir.Module, names: Names) -> str:
     """Prototypes; private to the bundle."""
     writer = Writer()
-    writer.title(
-        f"Kernels of model '{module.name}'; private, called by {names.included(names.entry_source)} only."
-    )
+    sources = [names.entry_source, *([names.packed_source] if any(map(packed_calls, module.entries)) else [])]
+    callers = " and ".join(map(names.included, sources))
+    writer.title(f"Kernels of model '{module.name}'; private, called by {callers} only.")
     with writer.guarded(names.guard(names.kernels_header), needed_by_prototypes(module)):
-        if externals(module):
-            writer.line(f'#include "{names.included(names.externals_header)}"')
+        included = [names.header] if needs_contexts(module) else []
+        included += [names.externals_header] if externals(module) else []
+        for header in included:
+            writer.line(f'#include "{names.included(header)}"')
+        if included:
             writer.line()
         taken = called(module)
-        for kernel in own_kernels(module):
-            write_prototype(writer, parameters_in_c(kernel, taken), ";")
+        for kernel in own_kernels(module, entry_device(module)):
+            write_prototype(writer, parameters_in_c(kernel, taken), ";", names)
         writer.line()
     return writer.text()
 
 
 def kernels_source(module: ir.Module, names: Names) -> str:
-    """Definitions."""
+    """Definitions of those of the entry's device."""
     writer = Writer()
-    writer.title(
-        f"Kernels of model '{module.name}'. Sizes are constants; activations are NHWC. Right shifts of negative "
-        "numbers are arithmetic, as on every compiler that this code is tested with."
-    )
+    writer.title(f"Kernels of model '{module.name}'. {ABOUT_KERNELS}")
     writer.line(f'#include "{names.included(names.kernels_header)}"')
+    write_kernels(writer, module, names, entry_device(module))
+    return writer.text()
+
+
+def write_kernels(
+    writer: Writer,
+    module: ir.Module,
+    names: Names,
+    device: str | None,
+    headers: tuple[str, ...] = (),
+    linkage: str = "",
+) -> None:
+    """Writes the kernels of a device, with what they need of the file.
+
+    Args:
+        writer: Writes the file, up to the headers of the bundle.
+        module: All kernels.
+        names: Of the bundle.
+        device: The device; of all if None.
+        headers: What else the file needs of the C library.
+        linkage: `static ` for kernels that no other file calls.
+    """
     taken = called(module)
-    kernels = [c_form(kernel, taken) for kernel in own_kernels(module)]
-    headers = needed({"math.h": needs_math_header(kernels), "stdbool.h": needs_bool_header(kernels)})
-    if headers:
+    symbols = {function.name: function.symbol for function in externals(module)}
+    kernels = [c_form(rename_callees(kernel, symbols), taken) for kernel in own_kernels(module, device)]
+    found = needed({"math.h": needs_math_header(kernels), "stdbool.h": needs_bool_header(kernels)})
+    includes = sorted({*found, *headers})
+    if includes:
         writer.line()
-    for header in headers:
+    for header in includes:
         writer.line(f"#include <{header}>")
     write_operator_functions(writer, kernels)
     for kernel in kernels:
         writer.line()
-        _write_kernel(writer, kernel, _served(module, kernel))
-    return writer.text()
+        _write_kernel(writer, kernel, _served(module, kernel), names, linkage)
 
 
 def called(module: ir.Module) -> frozenset[str]:
     """The functions that kernels and the entry may call: no variable of theirs is called so."""
-    kernels = (kernel.name for kernel in module.kernels)
+    kernels = (name for kernel in module.kernels for name in (kernel.name, kernel.symbol))
     callees = (call.callee for kernel in module.kernels for call in calls(kernel))
     return frozenset((*kernels, *callees, *backend_functions(module.name), *FUNCTIONS))
 
@@ -75,7 +111,7 @@ def _served(module: ir.Module, kernel: ir.PrimFunc) -> str:
     return f"operators {', '.join(shown)}" if len(shown) > 1 else f"operator {kernel.where.operator}"
 
 
-def _write_kernel(writer: Writer, kernel: ir.PrimFunc, operators: str) -> None:
+def _write_kernel(writer: Writer, kernel: ir.PrimFunc, operators: str, names: Names, linkage: str) -> None:
     """Writes a kernel in its C form, under the operators that it serves."""
     where = kernel.where
     lines = [f"{where.model}, {operators}" if where.operator else where.model]
@@ -83,17 +119,17 @@ def _write_kernel(writer: Writer, kernel: ir.PrimFunc, operators: str) -> None:
         buffer = parameter.buffer
         lines.append(f"  {buffer.name}: {buffer.dtype.value}[{ir.format_shape(buffer.shape)}]")
     writer.comment("\n".join(lines))
-    write_prototype(writer, kernel, "")
+    write_prototype(writer, kernel, "", names, linkage)
     with writer.block(""):
         for name in _unused_parameters(kernel):
             writer.line(f"(void){name};")
-        StatementWriter(writer).sequence(kernel.body)
+        StatementWriter(writer, kernel).sequence(kernel.body)
 
 
 def _unused_parameters(kernel: ir.PrimFunc) -> list[str]:
     """Names of parameters that the text of the body does not mention; compilers warn of them otherwise."""
     body = Writer()
-    StatementWriter(body).sequence(kernel.body)
+    StatementWriter(body, kernel).sequence(kernel.body)
     used = set(re.findall(r"\w+", body.text()))
     return [parameter.name for parameter in kernel.parameters if parameter.name not in used]
 

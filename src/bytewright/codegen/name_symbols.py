@@ -11,10 +11,18 @@ from bytewright.c_names import c_name, is_c_name, model_name, unique_c_name
 from bytewright.codegen.expressions import FUNCTIONS
 from bytewright.codegen.externals import externals, own_kernels
 from bytewright.diagnostics import compile_error
+from bytewright.ir.analyses.hand_over import devices_of
+from bytewright.ir.packed import PACKED_END, packed_calls, packed_stem
 from bytewright.ir.rewrite import rename_callees
 from bytewright.ir.symbols import symbols_of
 from bytewright.ir.walk import calls
-from bytewright.record.names import OF_POOLS, symbols_of_model
+from bytewright.record.names import (
+    NAMES_OF_HAND_OVERS,
+    OF_POOLS,
+    symbols_of_devices,
+    symbols_of_model,
+    symbols_of_packed_forms,
+)
 
 # Names of the functions that an extent is an argument of.
 _OF_ARGUMENTS = frozenset(
@@ -22,8 +30,12 @@ _OF_ARGUMENTS = frozenset(
 )
 
 
-def name_symbols(module: ir.Module) -> ir.Module:
+def name_symbols(module: ir.Module, entry_form: ir.Form = ir.Form.PLAIN) -> ir.Module:
     """The module with the names of C.
+
+    Args:
+        module: Lowered.
+        entry_form: Whether the run function has a packed form too, which has names of its own.
 
     Raises:
         CompileError: BW109, two inputs or two outputs become one; BW117, the model or an extent cannot be called so.
@@ -34,8 +46,9 @@ def name_symbols(module: ir.Module) -> ir.Module:
         inputs=_with_members(module.inputs, ir.Border.INPUT),
         outputs=_with_members(module.outputs, ir.Border.OUTPUT),
     )
-    _check_externals(named)
-    renamed = {old: new for old, new in _kernel_names(named).items() if old != new}
+    packed = _of_packed_forms(named, entry_form)
+    _check_externals(named, packed)
+    renamed = {old: new for old, new in _kernel_names(named, packed).items() if old != new}
     return _with_kernels(named, renamed) if renamed else named
 
 
@@ -45,17 +58,28 @@ def _check_model(module: ir.Module) -> None:
             f"a model cannot be called '{module.name}': files, names and macros in C are called after it"
         )
         raise compile_error("BW117", message, help=f"module {model_name(module.name)}")
+    taken = _OF_ARGUMENTS | NAMES_OF_HAND_OVERS
     for name in (name for entry in module.entries for name in symbols_of(entry)):
-        if not is_c_name(name) or name in _OF_ARGUMENTS:
+        if not is_c_name(name) or name in (taken if devices_of(module) else _OF_ARGUMENTS):
             message = f"an extent cannot be called '{name}': the run function has an argument of its name"
             raise compile_error("BW117", message, help=f"call it {c_name(name, 'extent')}_extent")
 
 
-def _check_externals(module: ir.Module) -> None:
+def _of_packed_forms(module: ir.Module, entry_form: ir.Form) -> set[str]:
+    """Names that packed forms take, where there are any; those of the module's own kernels follow from theirs."""
+    calls_packed = {call.callee for entry in module.entries for call in packed_calls(entry)}
+    if not calls_packed and entry_form is ir.Form.PLAIN:
+        return set()
+    called = [kernel for kernel in externals(module) if kernel.name in calls_packed]
+    stems = {packed_stem(module.name, kernel) for kernel in called}
+    return symbols_of_packed_forms(module.name) | stems | {f"{stem}{PACKED_END}" for stem in stems}
+
+
+def _check_externals(module: ir.Module, packed: set[str]) -> None:
     """The application's functions are called as they are."""
-    taken = _symbols(module)
+    taken = _symbols(module) | packed
     for function in externals(module):
-        name = function.name
+        name = function.symbol
         if not is_c_name(name) or name in taken:
             what = "the model has one" if name in taken else "C has another meaning for that name"
             message = f"a function of the application cannot be called '{name}': {what}"
@@ -75,17 +99,21 @@ def _with_members(ports: tuple[ir.Port, ...], border: ir.Border) -> tuple[ir.Por
     return tuple(replace(port, name=name) for port, name in zip(ports, found, strict=True))
 
 
-def _kernel_names(module: ir.Module) -> dict[str, str]:
+def _kernel_names(module: ir.Module, packed: set[str]) -> dict[str, str]:
     """The C function of each kernel; functions that are called and not defined keep their names."""
     front = f"{module.name}_"
+    ends = (*OF_POOLS, PACKED_END) if packed else OF_POOLS
     wanted: dict[str, str] = {}
     for name in (kernel.name for kernel in own_kernels(module)):
-        is_own = name.startswith(front) and is_c_name(name) and not name.endswith(OF_POOLS)
+        is_own = name.startswith(front) and is_c_name(name) and not name.endswith(ends)
         wanted[name] = name if is_own else front + c_name(name.removeprefix(front), "kernel")
-        if wanted[name].endswith(OF_POOLS):
+        if wanted[name].endswith(ends):
             wanted[name] += "_kernel"
     callees = {call.callee for function in (*module.kernels, *module.entries) for call in calls(function)}
-    taken = (callees - wanted.keys()) | _symbols(module)
+    symbols = {function.symbol for function in externals(module)}
+    taken = (callees - wanted.keys()) | symbols | _symbols(module) | packed
+    if packed:  # a function of the application may be called as the packed form of a kernel would be
+        taken |= {symbol.removesuffix(PACKED_END) for symbol in symbols}
     # Those that stay as they are come first, so that no other takes their names.
     in_turn = sorted(wanted, key=lambda name: name != wanted[name] or name in taken)
     return {name: unique_c_name(wanted[name], taken) for name in in_turn}
@@ -94,7 +122,9 @@ def _kernel_names(module: ir.Module) -> dict[str, str]:
 def _symbols(module: ir.Module) -> set[str]:
     """What the generated C declares of its own that links, is a type, or is called in expressions."""
     ports = ([port.name for port in border] for border in (module.inputs, module.outputs))
-    return symbols_of_model(module.name, *ports) | set(FUNCTIONS)
+    taken: set[str] = set()
+    devices = [unique_c_name(device, taken) for device in devices_of(module)]
+    return symbols_of_model(module.name, *ports) | symbols_of_devices(module.name, devices) | set(FUNCTIONS)
 
 
 def _with_kernels(module: ir.Module, names: dict[str, str]) -> ir.Module:

@@ -112,7 +112,9 @@ def run_table(plan: Plan, names: Names) -> SpanTable:
     symbols = [symbol.name for symbol in plan.symbols if symbol.name in extents]
     inputs, outputs = (
         tuple(
-            MemorySpan(names.member(border, t.c_name), c_num_bytes(t.extents, t.dtype, "size_t"))
+            MemorySpan(
+                names.member(border, t.c_name), c_num_bytes(t.extents, t.dtype, "size_t", plan.line_bytes(t))
+            )
             for t in plan.tensors(border)
         )
         for border in ir.Border

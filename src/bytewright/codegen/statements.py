@@ -25,8 +25,10 @@ class StatementWriter:
     The entry has a writer of its own (`steps.py`), which says otherwise where its buffers are, and what its calls are.
     """
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, kernel: ir.PrimFunc | None = None) -> None:
         self.writer = writer
+        given = () if kernel is None else kernel.context_parameters
+        self.contexts = {parameter.device: parameter.name for parameter in given}
 
     def address(self, buffer: ir.Buffer, access: ir.Access) -> str:
         """The C text of a buffer's address, typed for this access: here the name, as its declaration has the type."""
@@ -90,17 +92,30 @@ class StatementWriter:
 
     def call(self, call: ir.Call) -> None:
         """Writes a call."""
+        if call.kind is not ir.CallKind.EXTERN:
+            raise InternalError(f"calls of kind '{call.kind.value}' have no C text in a kernel")
         accesses = [ir.Access.READ_WRITE] * len(call.arguments)
         self.writer.listed(call.callee, self.arguments(call, accesses), ";")
 
     def arguments(self, call: ir.Call, accesses: Sequence[ir.Access]) -> list[str]:
         """What a call passes, to a function that touches each argument so."""
-        if call.kind is not ir.CallKind.EXTERN:
-            raise InternalError(f"calls of kind '{call.kind.value}' have no C text yet")
         return [
-            self.region(argument, access) if isinstance(argument, ir.Region) else c_value(argument)
-            for argument, access in zip(call.arguments, accesses, strict=True)
+            self.argument(argument, access) for argument, access in zip(call.arguments, accesses, strict=True)
         ]
+
+    def argument(self, argument: ir.Argument, access: ir.Access) -> str:
+        """What stands for an argument."""
+        match argument:
+            case ir.Region():
+                return self.region(argument, access)
+            case ir.ContextArgument():
+                return self.context(argument.device)
+            case _:
+                return c_value(argument)
+
+    def context(self, device: str) -> str:
+        """What stands for the context of a device: here the parameter that the kernel was given."""
+        return self.contexts[device]
 
     def region(self, region: ir.Region, access: ir.Access) -> str:
         """The address of a region's first element."""
@@ -151,8 +166,12 @@ class StatementWriter:
         else:
             self.writer.assigned(target, c_stored(store.buffer, store.value))
 
+    def condition(self, condition: ir.Expr) -> str:
+        """The C text of what a branch depends on."""
+        return c_expression(condition)
+
     def _if(self, statement: ir.If) -> None:
-        head = f"if ({c_expression(statement.condition)})"
+        head = f"if ({self.condition(statement.condition)})"
         otherwise = statement.otherwise
         if otherwise is None or not otherwise.statements:
             with self.writer.block(head):

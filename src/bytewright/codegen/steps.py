@@ -7,13 +7,17 @@ and its calls are steps.
 from bytewright import ir
 from bytewright.codegen.arena import describe_requests, requested, requests_of
 from bytewright.codegen.c_form import with_variables_of_c
-from bytewright.codegen.expressions import memory_type
+from bytewright.codegen.dispatcher import num_scalars
+from bytewright.codegen.expressions import c_num_bytes, c_value, memory_type
+from bytewright.codegen.hand_over import span_text, write_spans
 from bytewright.codegen.kernels import called
+from bytewright.codegen.packed import write_packed_call
 from bytewright.codegen.statements import StatementWriter
 from bytewright.codegen.writer import Writer
-from bytewright.ir.analyses.arguments import buffer_arguments
+from bytewright.ir.analyses.arguments import buffer_arguments, scalar_arguments
+from bytewright.ir.analyses.hand_over import handed_to
 from bytewright.record.names import REQUEST, Names
-from bytewright.record.plan import PlaceKind, Plan
+from bytewright.record.plan import PlaceKind, Plan, PlannedDevice
 
 MAX_NAMED = 8  # workspaces that each step names; more have one name together
 
@@ -32,7 +36,8 @@ class StepWriter(StatementWriter):
         self, writer: Writer, module: ir.Module, plan: Plan, names: Names, watched: list[str]
     ) -> None:
         super().__init__(writer)
-        self.plan, self.names = plan, names
+        self.module, self.plan, self.names = module, plan, names
+        self.device = module.main.device
         self.kernels = {kernel.name: kernel for kernel in module.kernels}
         self.called = called(module)
         self.watched = watched
@@ -58,6 +63,12 @@ class StepWriter(StatementWriter):
                 base = self.names.base(self.plan.pools[planned.place.name])
                 return address_in_pool(base, text, buffer.dtype, access)
 
+    def condition(self, condition: ir.Expr) -> str:
+        """A truth value of a buffer, where the plan has put that; else numbers that the run has."""
+        if isinstance(condition, ir.Load):
+            return f"*{self.address(condition.buffer, ir.Access.READ)} != 0"
+        return super().condition(condition)
+
     def declaration(self, allocation: ir.Allocate) -> None:
         """The plan has given every buffer its place, or it is requested around its step."""
 
@@ -78,24 +89,94 @@ class StepWriter(StatementWriter):
     def _call(self, call: ir.Call, status: str | None) -> None:
         """Args: `status` is a variable that says how the call ended; without one, an error ends the run."""
         kernel = self.kernels[call.callee]
+        if kernel.device != self.device:
+            self._hand_over(call, kernel, status)
+            return
         accesses = [
             p.access if isinstance(p, ir.BufferParameter) else ir.Access.READ for p in kernel.parameters
         ]
         arguments = self.arguments(call, accesses)
         names = self.names
+        if call.kind is ir.CallKind.CPACKED:
+            write_packed_call(self.writer, names, kernel, arguments, status or names.packed_status)
+            if status is None:
+                self.writer.refuse(f"{names.packed_status} != {names.ok}", names.packed_status)
+            return
         can_fail = kernel.external is not None and kernel.external.returns_status
         if can_fail and status is not None:
             outcome = f" == 0 ? {names.ok} : {names.error('EXTERNAL')};"
-            self.writer.listed(f"{status} = {call.callee}", arguments, outcome)
+            self.writer.listed(f"{status} = {kernel.symbol}", arguments, outcome)
         elif can_fail:
-            self.writer.listed(f"if ({call.callee}", arguments, " != 0) {")
+            self.writer.listed(f"if ({kernel.symbol}", arguments, " != 0) {")
             with self.writer.indented():
                 self.writer.line(f"return {names.error('EXTERNAL')};")
             self.writer.line("}")
         else:
-            self.writer.listed(call.callee, arguments, ";")
+            self.writer.listed(kernel.symbol, arguments, ";")
             if status is not None:
                 self.writer.line(f"{status} = {names.ok};")
+
+    def context(self, device: str) -> str:
+        """The variable with the context of a device."""
+        return self.names.device_context(device)
+
+    def _hand_over(self, call: ir.Call, kernel: ir.PrimFunc, status: str | None) -> None:
+        """Writes a job: its spans, its code, and the hand-over."""
+        device = self.plan.devices[kernel.device]
+        with self.writer.block(""):
+            given = [(p, a, self._span(p, a, call, kernel)) for p, a in buffer_arguments(kernel, call)]
+            match kernel.job:
+                case ir.Job.STREAM:
+                    (parameter, stream, _), *given = given
+                    code = [self.region(stream, ir.Access.READ), f"{ir.size_bytes(parameter.buffer)}u"]
+                case ir.Job.COPY:
+                    given.reverse()
+                    code = ["NULL", "0u"]
+                case None:
+                    self._write_code(call, kernel, device)
+                    code = ["&call", "(uint32_t)sizeof call"]
+            write_spans(self.writer, self.names, "spans", [span for _, _, span in given])
+            arguments = [f"&devices->{device.c_name}", *code, "spans", f"{len(given)}u"]
+            if status is not None:
+                self.writer.listed(f"{status} = hand_over", arguments, ";")
+                return
+            self.writer.listed("if (hand_over", arguments, f" != {self.names.ok}) {{")
+            with self.writer.indented():
+                self.writer.line(f"return {self.names.error('DEVICE')};")
+            self.writer.line("}")
+
+    def _span(
+        self, parameter: ir.BufferParameter, region: ir.Region, call: ir.Call, kernel: ir.PrimFunc
+    ) -> str:
+        """What a kernel is given for a parameter: as many bytes as it asks for."""
+        given = {p.variable.name: argument for p, argument in scalar_arguments(kernel, call)}
+        extents = (
+            f"({c_value(given[e.name])})" if isinstance(e, ir.Symbol) else e
+            for e in ir.storage_shape(parameter.buffer)
+        )
+        num_bytes = c_num_bytes(extents, parameter.buffer.dtype, "uint32_t")
+        return span_text(
+            self.names, self._lent_address(region, parameter.access), num_bytes, parameter.access
+        )
+
+    def _lent_address(self, region: ir.Region, access: ir.Access) -> str:
+        """The address of a region, of whatever type: spans have none."""
+        planned, index = self.plan.buffers[region.buffer.name], ir.region_index(region)
+        if planned.has_offset and isinstance(index, ir.Const) and index.value == 0:
+            return f"{self.names.base(self.plan.pools[planned.place.name])} + {self.names.argument(planned)}"
+        return self.region(region, access)
+
+    def _write_code(self, call: ir.Call, kernel: ir.PrimFunc, device: PlannedDevice) -> None:
+        """Writes the variable `call`, which says which kernel is to run, with which numbers."""
+        scalars = [argument for _, argument in scalar_arguments(kernel, call)]
+        handed = handed_to(self.module, kernel.device)
+        texts = [c_value(ir.cast(scalar, ir.DType.I32)) for scalar in scalars]
+        texts += ["0"] * (max(map(num_scalars, handed)) - len(texts))  # the type has room for the most
+        values = ", ".join([f"{handed.index(kernel)}u", *([f"{{{', '.join(texts)}}}"] if texts else [])])
+        is_constant = all(isinstance(scalar, ir.Const) for scalar in scalars)
+        self.writer.line(
+            f"{'static ' if is_constant else ''}const {self.names.call_type(device)} call = {{{values}}};"
+        )
 
     def _described(self, call: ir.Call) -> str:
         """`3 (CONV_2D): i8[1,25,5,64] @dtcm+8000 -> i8[1,25,5,64] @dtcm+0`."""
@@ -109,7 +190,9 @@ class StepWriter(StatementWriter):
             text = f"{buffer.dtype.value}[{shape}] {self._place(buffer)}"
             (reads if parameter.access is ir.Access.READ else writes).append(text)
         operators = " + ".join(call.operators) or call.callee
-        return f"{operators}: {', '.join(reads)} -> {', '.join(writes)}"
+        device = self.kernels[call.callee].device
+        place = "" if device == self.device else f" on {device}"
+        return f"{operators}{place}: {', '.join(reads)} -> {', '.join(writes)}"
 
     def _place(self, buffer: ir.Buffer) -> str:
         """`@dtcm+8000` or `@caller`."""

@@ -3,13 +3,17 @@
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from math import prod
 
 from bytewright import __version__, ir
+from bytewright.c_names import unique_c_name
 from bytewright.frozen_mapping import FrozenMapping
-from bytewright.ir.analyses.arguments import buffer_arguments
-from bytewright.ir.analyses.clock import Step, Timeline
+from bytewright.ir.analyses.arguments import buffer_arguments, scalar_arguments
+from bytewright.ir.analyses.clock import LiveBuffer, Step, Timeline
+from bytewright.ir.analyses.hand_over import devices_of, handed_to
+from bytewright.ir.analyses.lines import line_reason
 from bytewright.ir.analyses.stack import StackUse
-from bytewright.ir.analyses.touch import constant_touches
+from bytewright.ir.analyses.touch import alignment_reason, constant_touches, touch_alignment
 from bytewright.ir.symbols import scalar_symbols
 from bytewright.ir.walk import allocations
 from bytewright.options import Options, options_text
@@ -17,11 +21,15 @@ from bytewright.plan.solution import Solution
 from bytewright.record.plan import (
     BufferRole,
     Build,
+    DeviceKind,
     Place,
     PlaceKind,
     Plan,
     PlannedBuffer,
+    PlannedDevice,
+    PlannedKernel,
     PlannedPool,
+    PlannedSpan,
     PlannedStack,
     PlannedStep,
     PlannedTensor,
@@ -59,7 +67,7 @@ def build_plan(
         model_files: What the model was read from, by the files' names.
     """
     steps = tuple(_steps(module, timeline))
-    tensors = tuple(_entry_buffers(module, timeline, steps))
+    tensors = tuple(_entry_buffers(module, target, timeline, steps))
     constants = tuple(_constants(module, target, timeline))
     taken = {buffer.name for buffer in (*tensors, *constants)}
     buffers = (*tensors, *_kernel_buffers(module, target, taken), *constants)
@@ -85,12 +93,31 @@ def build_plan(
         ),
         steps=steps,
         loops=timeline.loops,
+        conditions=timeline.conditions,
         hardware=target,
-        externals=tuple(kernel.name for kernel in module.kernels if kernel.external is not None),
+        has_packed_entry=options.entry_form is ir.Form.PACKED,
+        externals=tuple(dict.fromkeys(k.symbol for k in module.kernels if k.external is not None)),
+        devices=FrozenMapping({device.name: device for device in _devices(module, target)}),
         plan_hash="",
         files=FrozenMapping({}),
     )
     return with_hash(plan)
+
+
+def _devices(module: ir.Module, target: Target) -> Iterable[PlannedDevice]:
+    """The devices that take part besides the entry's."""
+    taken: set[str] = set()
+    for name in devices_of(module):
+        device, kernels = target.device(name), handed_to(module, name)
+        jobs = {kernel.job for kernel in kernels}
+        if None in jobs or (device.runs_c and kernels):
+            kind = DeviceKind.C
+        elif ir.Job.STREAM in jobs:
+            kind = DeviceKind.STREAM
+        else:
+            kind = DeviceKind.COPY if kernels else DeviceKind.CONTEXT
+        planned = (PlannedKernel(number, kernel.symbol, kernel.job) for number, kernel in enumerate(kernels))
+        yield PlannedDevice(name, unique_c_name(name, taken), device.isa.name, kind, tuple(planned))
 
 
 def _tensors(module: ir.Module, border: ir.Border) -> tuple[PlannedTensor, ...]:
@@ -152,7 +179,7 @@ def _described(planned: PlannedBuffer, buffer: ir.Buffer, source: ir.SourceTenso
 
 
 def _entry_buffers(
-    module: ir.Module, timeline: Timeline, steps: tuple[PlannedStep, ...]
+    module: ir.Module, target: Target, timeline: Timeline, steps: tuple[PlannedStep, ...]
 ) -> Iterable[PlannedBuffer]:
     """What the entry allocates or is given, as far as it is used."""
     given = {parameter.buffer.name: parameter for parameter in module.main.buffer_parameters}
@@ -172,7 +199,7 @@ def _entry_buffers(
             role = BufferRole.SCRATCH if name in scratch else BufferRole.TENSOR
         if live.allocation is None:
             place, candidates = Place(PlaceKind.CALLER, ports[name][1].name, None), ()
-            reason, scope = "input or output of the model: the caller provides it", given[name].scope
+            reason, scope = _reason_of_caller(live, module, target), given[name].scope
         else:
             scope, offset = allocated[name].scope, allocated[name].storage.offset
             pool = allocated[name].storage.pool or ""
@@ -194,8 +221,20 @@ def _entry_buffers(
             candidates,
             live.devices,
             reason,
+            line_bytes=live.buffer.line_bytes,
         )
         yield _described(planned, live.buffer, module.sources.get(name))
+
+
+def _reason_of_caller(live: LiveBuffer, module: ir.Module, target: Target) -> str:
+    """Why it is with the application, and what devices ask of it there."""
+    reasons = ["input or output of the model: the caller provides it"]
+    if live.buffer.alignment == touch_alignment(live.touches, target) > live.buffer.dtype.size_bytes:
+        reasons.append(alignment_reason(live.touches, target))
+    if live.buffer.line_bytes:
+        memories = target.device(module.main.device).reached_memories
+        reasons.append(line_reason(memories, live.touches, target))
+    return "; ".join(reasons)
 
 
 def _arena_of(timeline: Timeline) -> dict[str, str]:
@@ -264,18 +303,44 @@ def _steps(module: ir.Module, timeline: Timeline) -> Iterable[PlannedStep]:
     kernels = {kernel.name: kernel for kernel in module.kernels}
     arena_of = _arena_of(timeline)
     for step in timeline.steps:
-        reads, writes, scratch = _accesses(step, kernels.get(step.call.callee), arena_of)
+        kernel = kernels.get(step.call.callee)
+        reads, writes, scratch = _accesses(step, kernel, arena_of)
         yield PlannedStep(
             step.index,
             step.ticks,
-            step.call.callee,
+            step.call.callee if kernel is None else kernel.symbol,
             step.device,
             step.call.operators,
             reads,
             writes,
             scratch,
             FrozenMapping(dict(step.needed)),
+            is_packed := step.call.kind is ir.CallKind.CPACKED,
+            len(step.call.arguments) if is_packed else 0,
+            ()
+            if kernel is None or kernel.device == module.main.device
+            else _spans(module, kernel, step.call),
         )
+
+
+def _spans(module: ir.Module, kernel: ir.PrimFunc, call: ir.Call) -> tuple[PlannedSpan, ...]:
+    """What a job consists of: for each parameter as many bytes as it asks for, and a copy's destination first."""
+    extents = {given.variable.name: symbol for given, symbol in scalar_symbols(module.main) if symbol}
+    largest: dict[str, int] = {}
+    for parameter, argument in scalar_arguments(kernel, call):
+        if isinstance(argument, ir.Const):
+            largest[parameter.variable.name] = int(argument.value)
+        elif isinstance(argument, ir.Var) and argument.name in extents:
+            largest[parameter.variable.name] = extents[argument.name].upper
+    spans: list[PlannedSpan] = []
+    for parameter, region in buffer_arguments(kernel, call):
+        index, shape = ir.region_index(region), ir.storage_shape(parameter.buffer)
+        offset = int(index.value) * region.buffer.dtype.size_bytes if isinstance(index, ir.Const) else None
+        counts = [largest.get(e.name) if isinstance(e, ir.Symbol) else e for e in shape]
+        known = [count for count in counts if count is not None]
+        size_bytes = prod(known) * parameter.buffer.dtype.size_bytes if len(known) == len(counts) else None
+        spans.append(PlannedSpan(region.buffer.name, offset, size_bytes, parameter.access))
+    return tuple(reversed(spans) if kernel.job is ir.Job.COPY else spans)
 
 
 def _accesses(

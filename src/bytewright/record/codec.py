@@ -1,8 +1,9 @@
 """Frozen dataclasses as JSON and back, by the types of their fields alone.
 
 A field is a member of the JSON object under its name, or under the `key` of its metadata. A member may be missing
-where the field has a default. A mapping of records that carry their own `name` is a list of them. A lone `int` is a
-natural number, as sizes, offsets and counts are, unless its type is `Signed`.
+where the field has a default, and is where it has `omit_empty` in its metadata and nothing in it. A mapping of records
+that carry their own `name` is a list of them. A lone `int` is a natural number, as sizes, offsets and counts are,
+unless its type is `Signed`.
 """
 
 import sys
@@ -187,6 +188,10 @@ def _record(kind: type[Any]) -> _Form:
         return kind(**found)
 
     def write(record: Any) -> dict[str, Any]:
-        return {key: form.write(getattr(record, field.name)) for field, key, form in members}
+        return {
+            key: form.write(getattr(record, field.name))
+            for field, key, form in members
+            if getattr(record, field.name) or not field.metadata.get("omit_empty")
+        }
 
     return _Form("an object", "objects", _is_object, read, write)

@@ -7,15 +7,25 @@ checks look for them. That no two are alike is looked at once, here too (`check_
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from bytewright import ir
 from bytewright.c_names import c_identifier
 from bytewright.diagnostics import compile_error
+from bytewright.frozen_mapping import FrozenMapping
 from bytewright.ir.backend import backend_functions
-from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedBuffer, PlannedPool, PlannedTensor
+from bytewright.record.plan import (
+    BufferRole,
+    PlaceKind,
+    Plan,
+    PlannedBuffer,
+    PlannedDevice,
+    PlannedPool,
+    PlannedTensor,
+)
 
 CMAKE_FILE = "CMakeLists.txt"
+GLUE_FOLDER = "glue/"  # C that needs headers of others, so that it is no part of the library
 # Variables of the run function that hold what it requested begin with this.
 REQUEST = "request_"
 # What the entry's file has for itself, and the arguments of its functions.
@@ -25,8 +35,23 @@ _OF_THE_FILE = frozenset(
         *("first_error", "memory_span", "wraps", "share_bytes", "lies_within", "first_address"),
     }
 )
+# The same, where it hands work to other devices.
+NAMES_OF_HAND_OVERS = frozenset(
+    {
+        *("devices", "spans", "call", "uses", "status", "run_steps", "lend", "hand_over", "device_use"),
+        *("begin_devices", "end_devices"),
+    }
+)
+_DEVICE_TYPES = ("span", "job", "device", "devices")
+# What the run function has besides if it packs arguments.
+_OF_PACKED_CALLS = ("packed_arguments", "packed_codes", "packed_status")
+# What the header of packed forms says of an argument.
+ARGUMENT_CODES = ("INT", "FLOAT", "POINTER", "NONE")
 # What the header says of each input and output.
 TENSOR_MACROS = ("SIZE", "ELEMENTS", "RANK", "SHAPE", "SCALE", "ZERO_POINT")
+LINES_MACRO = (
+    "LINES_SIZE"  # of one that has its cache lines to itself: bytes of its array, up to the end of a line
+)
 _FUNCTIONS = ("run", "set_workspaces", "set_parameters", "verify_parameters")
 _TYPES = ("inputs", "outputs", "context", "memory", "workspaces", "parameters", "copy", "arena")
 VERSION_PARTS = ("MAJOR", "MINOR", "PATCH")
@@ -39,11 +64,33 @@ class Names:
     """The names of one bundle; `kws` and `KWS` stand for the model below."""
 
     def __init__(
-        self, model: str, extents: Iterable[str] = (), tensors: Iterable[tuple[ir.Border, str]] = ()
+        self,
+        model: str,
+        extents: Iterable[str] = (),
+        tensors: Iterable[tuple[ir.Border, str]] = (),
+        devices: Mapping[str, str] = FrozenMapping({}),
+        *,
+        packs_arguments: bool = False,
     ) -> None:
-        """Args: `model` is its name in C, `extents` what each run is given, `tensors` inputs and outputs in C."""
+        """The names of a bundle.
+
+        Args:
+            model: Its name in C,
+            extents: what each run is given,
+            tensors: inputs and outputs in C,
+            devices: and those that take part besides the entry's, by name.
+            packs_arguments: Whether the run function calls packed forms.
+        """
         self.model, self.prefix = model, (prefix := model.upper())
         self._extents = frozenset(extents)
+        self._devices = dict(devices)
+        own = [f"{device}_{what}" for device in devices.values() for what in ("context", "memories")]
+        self._of_devices = frozenset({*NAMES_OF_HAND_OVERS, *own}) if devices else frozenset[str]()
+        self.packed_arguments, self.packed_codes, self.packed_status = (
+            self._beside_extents(name) for name in _OF_PACKED_CALLS
+        )
+        of_packed = (self.packed_arguments, self.packed_codes, self.packed_status)
+        self._of_the_file = _OF_THE_FILE | frozenset(of_packed if packs_arguments else ())
         known = [(border, name, name.upper()) for border, name in tensors]
         capitals = Counter((border, upper) for border, _, upper in known)
         self._alike = frozenset(
@@ -57,11 +104,22 @@ class Names:
         self.kernels_source = f"src/{model}_kernels.c"
         self.parameters_source = f"src/{model}_parameters.c"
         self.backend_source = f"src/{model}_backend.c"
+        self.packed_header = f"include/{model}_packed.h"
+        self.packed_source = f"src/{model}_packed.c"
+        self.ethos_u_header, self.ethos_u_source = (
+            f"{GLUE_FOLDER}{model}_ethos_u.h",
+            f"{GLUE_FOLDER}{model}_ethos_u.c",
+        )
+        self.ethos_u_guard = f"{prefix}_GLUE_ETHOS_U_H"  # a device may be called ethos_u
+        self.ethos_u_state, self.ethos_u_function = f"{model}_ethos_u", f"{model}_ethos_u_device"
         # Functions
         self.run, self.set_workspaces, self.set_parameters, self.verify_parameters = (
             f"{model}_{function}" for function in _FUNCTIONS
         )
         self.allocate, self.release = backend_functions(model)
+        self.run_packed = f"{model}_run_packed"
+        self.has_devices = bool(devices)
+        self.steps = "run_steps" if devices else self.run  # the one that has the steps
         # Types
         (
             self.inputs_type,
@@ -73,6 +131,11 @@ class Names:
             self.copy_type,
             self.arena_type,
         ) = (f"{model}_{name}" for name in _TYPES)
+        self.span_type, self.job_type, self.device_type, self.devices_type = (
+            f"{model}_{name}" for name in _DEVICE_TYPES
+        )
+        self.span_read, self.span_write = f"{prefix}_SPAN_READ", f"{prefix}_SPAN_WRITE"
+        self.argument_type = f"{model}_argument"
         # Macros; what offsets and the pools of arenas begin with
         self.offset_front = f"{c_identifier(f'{model}_at')}_".upper()
         self.arena_front = f"{prefix}_POOL_"
@@ -93,6 +156,16 @@ class Names:
         """`KWS_ERROR_SIZE`: the enumerator of an error."""
         return f"{self.prefix}_ERROR_{name}"
 
+    def argument_code(self, code: str) -> str:
+        """`KWS_ARG_INT`: the enumerator of what an argument of a packed form is."""
+        return f"{self.prefix}_ARG_{code}"
+
+    def _beside_extents(self, name: str) -> str:
+        """The name of a variable of the run function, which has an argument for each extent."""
+        while name in self._extents:
+            name += "_"
+        return name
+
     @staticmethod
     def included(path: str) -> str:
         """What `#include` calls a header of the bundle: the name of the file."""
@@ -101,6 +174,32 @@ class Names:
     def guard(self, path: str) -> str:
         """`KWS_KERNELS_H`: the include guard of a header."""
         return self.included(path).replace(".", "_").upper()
+
+    # Devices
+
+    def device_header(self, device: PlannedDevice) -> str:
+        """`include/kws_core1.h`: what a driver runs kernels of a device with."""
+        return f"include/{self.model}_{device.c_name}.h"
+
+    def device_source(self, device: PlannedDevice) -> str:
+        """`src/kws_core1_kernels.c`: the kernels of a device."""
+        return f"src/{self.model}_{device.c_name}_kernels.c"
+
+    def execute(self, device: PlannedDevice) -> str:
+        """`kws_core1_execute`: the function that runs a kernel on a device."""
+        return f"{self.model}_{device.c_name}_execute"
+
+    def call_type(self, device: PlannedDevice) -> str:
+        """`kws_core1_call`: which kernel of a device is to run, and its scalars."""
+        return f"{self.model}_{device.c_name}_call"
+
+    def device_context_type(self, device: str) -> str:
+        """`kws_npu_context`: what a driver keeps, as kernels are given it; the device is called as in the target."""
+        return f"{self.model}_{self._devices[device]}_context"
+
+    def device_context(self, device: str) -> str:
+        """`npu_context`: the variable of the entry that holds it."""
+        return f"{self._devices[device]}_context"
 
     # Pools
 
@@ -150,13 +249,18 @@ class Names:
         Functions and arrays of the C begin with the model's name, but for a few that the file has for itself.
         """
         name = pool.c_name
-        is_taken = name in _OF_THE_FILE or name in self._extents
+        is_taken = name in self._of_the_file or name in self._extents or name in self._of_devices
         is_taken |= name.startswith((REQUEST, "check_", f"{self.model}_")) or name.endswith(("_base", "_at"))
         return f"{name}_base" if is_taken else name
 
     def variables(self, plan: Plan) -> frozenset[str]:
         """What the run function names beside what it calls: arguments and variables."""
-        return _OF_THE_FILE | self._extents | {self.base(pool) for pool in plan.pools.values()}
+        return (
+            self._of_the_file
+            | self._of_devices
+            | self._extents
+            | {self.base(pool) for pool in plan.pools.values()}
+        )
 
     # Arenas
 
@@ -225,7 +329,9 @@ class Names:
 def names_of(plan: Plan) -> Names:
     """The names of the bundle of a plan."""
     tensors = ((border, tensor.c_name) for border in ir.Border for tensor in plan.tensors(border))
-    return Names(plan.model, (symbol.name for symbol in plan.symbols), tensors)
+    devices = {device.name: device.c_name for device in plan.devices.values()}
+    symbols = (symbol.name for symbol in plan.symbols)
+    return Names(plan.model, symbols, tensors, devices, packs_arguments=plan.packs_arguments)
 
 
 def _part(buffer: str) -> str:
@@ -256,6 +362,18 @@ def symbols_of_model(model: str, inputs: Iterable[str], outputs: Iterable[str]) 
     )
 
 
+def symbols_of_devices(model: str, devices: Iterable[str]) -> set[str]:
+    """What it declares besides for other devices, if there are any; devices are called as in C."""
+    own = {f"{model}_{device}_{name}" for device in devices for name in ("execute", "call", "context")}
+    return own and own | {f"{model}_{name}" for name in _DEVICE_TYPES}
+
+
+def symbols_of_packed_forms(model: str) -> set[str]:
+    """What the C of packed forms declares beside those of kernels."""
+    names = Names(model)
+    return {names.run_packed, names.argument_type}
+
+
 def check_names(plan: Plan, names: Names) -> None:
     """Refuses names that meet: those of macros and enumerators, and those of members of the context.
 
@@ -279,6 +397,15 @@ def _macros(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
         *map(names.guard, (names.header, names.kernels_header, names.externals_header)),
     )
     yield from ((name, f"macro '{name}' of the model") for name in of_the_model)
+    if plan.devices:
+        for name in (names.span_read, names.span_write):
+            yield name, f"enumerator '{name}' of the model"
+        for device in plan.devices.values():
+            yield names.guard(names.device_header(device)), f"the header of device '{device.name}'"
+        yield names.ethos_u_guard, "the header of the Ethos-U's driver"
+    if plan.has_packed_forms:
+        for name in (names.guard(names.packed_header), *map(names.argument_code, ARGUMENT_CODES)):
+            yield name, f"macro '{name}' of the model"
     for pool in plan.pools.values():
         for name in (names.size(pool), names.alignment(pool), names.initializer(pool)):
             yield name, f"pool '{pool.name}'"
@@ -289,7 +416,7 @@ def _macros(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
         yield names.bound(symbol.name), f"the bound of '{symbol.name}'"
     for border in ir.Border:
         for tensor in plan.tensors(border):
-            for what in TENSOR_MACROS:
+            for what in (*TENSOR_MACROS, *([LINES_MACRO] if plan.line_bytes(tensor) else [])):
                 yield names.tensor(border, tensor, what), f"{border.value} '{tensor.c_name}'"
     for buffer in plan.buffers.values():
         if buffer.has_offset:

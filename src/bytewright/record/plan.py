@@ -12,7 +12,8 @@ from enum import StrEnum
 
 from bytewright import ir
 from bytewright.frozen_mapping import FrozenMapping
-from bytewright.ir.analyses.clock import Loop
+from bytewright.ir.analyses.clock import Condition, Loop
+from bytewright.ir.packed import packed_bytes
 from bytewright.record.codec import Signed
 from bytewright.target.model import PARAMETER_HEADER_BYTES, Device, Loader, Provider, Role, Target
 
@@ -57,7 +58,7 @@ class PlannedBuffer:
     """One buffer.
 
     Attributes:
-        size_bytes: The most that it takes, where that is known only at run time.
+        size_bytes: The most that it takes, where that is known only at run time; without padding.
         live: Half-open interval of ticks; None for what lives inside a kernel.
         first_step: The first step that touches it; None for what lives inside a kernel.
         scope: Its storage scope.
@@ -69,6 +70,8 @@ class PlannedBuffer:
         dtype: Of an element.
         scale: Of a tensor of the model's file that is quantised as a whole.
         zero_point: The same.
+        line_bytes: Size of the cache lines that it has to itself while it lives, because a device touches it whose view
+            of the memory is not coherent; 0 if it may share lines.
     """
 
     name: str
@@ -88,6 +91,13 @@ class PlannedBuffer:
     dtype: ir.DType | None = None
     scale: float | None = None
     zero_point: Signed | None = None
+    line_bytes: int = field(default=0, metadata={"omit_empty": True})
+
+    @property
+    def extent_bytes(self) -> int:
+        """Bytes that nothing else has while it lives: its own, and what is left of its last cache line."""
+        line_bytes = max(self.line_bytes, 1)
+        return -(-self.size_bytes // line_bytes) * line_bytes
 
     @property
     def has_offset(self) -> bool:
@@ -181,6 +191,82 @@ class PlannedStack:
     path: tuple[str, ...]
 
 
+class DeviceKind(StrEnum):
+    """How a device is told what to do."""
+
+    C = "c"  # it runs kernels that are compiled for it, by their numbers
+    STREAM = "stream"  # it carries out command streams
+    COPY = "copy"  # it only copies
+    CONTEXT = "context"  # functions of the application drive it, and the model hands it nothing
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedKernel:
+    """A kernel that is handed over.
+
+    Attributes:
+        number: Its place among those of its device, and what a device that runs C is told to run.
+        name: What steps call it.
+        job: What it is where no compiled code carries it out.
+    """
+
+    number: int
+    name: str
+    job: ir.Job | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedDevice:
+    """A device beside the entry's that takes part in a run.
+
+    Attributes:
+        name: As the target calls it.
+        c_name: Its name in C.
+        isa: Its instruction set.
+        kernels: Those that the entry hands over.
+    """
+
+    name: str
+    c_name: str
+    isa: str
+    kind: DeviceKind
+    kernels: tuple[PlannedKernel, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """A part of a pool that a device may touch during a run: from the first byte that it touches to the last.
+
+    Attributes:
+        pool: The pool.
+        offset: Where it begins, in bytes.
+        size_bytes: How much it is.
+        is_written: Whether the device may write there.
+    """
+
+    pool: str
+    offset: int
+    size_bytes: int
+    is_written: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSpan:
+    """A part of a buffer that a job is given.
+
+    Attributes:
+        buffer: Whose part it is.
+        offset: Where it begins in the buffer, in bytes; None if that changes from turn to turn of a loop.
+        size_bytes: With every extent that a run is given at its largest; None if a turn decides.
+        access: What the device may do with it.
+    """
+
+    buffer: str
+    offset: int | None
+    size_bytes: int | None
+    access: ir.Access
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedStep:
     """One call of the entry.
@@ -192,6 +278,9 @@ class PlannedStep:
         writes: Buffers that it writes.
         scratch: Buffers that it works in.
         alive: For each of them the ticks, half-open, in which the call needs its bytes: from the first use to the last.
+        is_packed: Whether it calls the packed form of the kernel,
+        num_packed_arguments: and with how many arguments.
+        spans: What the job consists of, of a call that is handed over, in the job's order; a command stream is first.
     """
 
     index: int
@@ -203,6 +292,9 @@ class PlannedStep:
     writes: tuple[str, ...]
     scratch: tuple[str, ...]
     alive: Mapping[str, tuple[int, int]]
+    is_packed: bool = field(default=False, metadata={"omit_empty": True})
+    num_packed_arguments: int = field(default=0, metadata={"omit_empty": True})
+    spans: tuple[PlannedSpan, ...] = field(default=(), metadata={"omit_empty": True})
 
     @property
     def touched(self) -> tuple[str, ...]:
@@ -268,8 +360,11 @@ class Plan:
         buffers: By name.
         stack: By execution context, that of the entry first.
         loops: Steps that come again; what they touch and is not born inside lives from the first tick to the last.
+        conditions: Truth values that the entry branches on; a bundle without any does not say so.
         hardware: The target that the plan was made for.
         externals: Functions of the application that the steps call, or their kernels do.
+        devices: Those besides the entry's that take part, by name, in the order of the application's structure.
+        has_packed_entry: Whether the run function has a packed form too.
         plan_hash: sha256 of the plan.
         files: sha256 of every other file of the bundle, by path; empty until there is one.
         files_hash: sha256 of all of this; None until there is a bundle.
@@ -290,8 +385,13 @@ class Plan:
     stack: Mapping[str, PlannedStack]
     steps: tuple[PlannedStep, ...]
     loops: tuple[Loop, ...]
+    conditions: tuple[Condition, ...] = field(default=(), metadata={"omit_empty": True})
     hardware: Target = field(metadata={"key": "target_description"})
     externals: tuple[str, ...] = ()
+    devices: Mapping[str, PlannedDevice] = field(
+        default_factory=lambda: FrozenMapping({}), metadata={"omit_empty": True}
+    )
+    has_packed_entry: bool = field(default=False, metadata={"omit_empty": True})
     plan_hash: str
     files: Mapping[str, str]
     files_hash: str | None = None
@@ -361,11 +461,21 @@ class Plan:
         """The inputs, or the outputs, in the model's order."""
         return self.inputs if border is ir.Border.INPUT else self.outputs
 
+    def line_bytes(self, tensor: PlannedTensor) -> int:
+        """Size of the cache lines that an input or output has to itself; 0 if it may share lines."""
+        buffer = self.buffers.get(tensor.buffer)
+        return 0 if buffer is None else buffer.line_bytes
+
     @property
     def caller_alignment(self) -> int:
         """What the addresses of the application's inputs and outputs are multiples of."""
         given = (b for b in self.buffers.values() if b.place.kind is PlaceKind.CALLER)
         return max((buffer.alignment for buffer in given), default=1)
+
+    @property
+    def caller_line_bytes(self) -> int:
+        """What the arrays of the application's inputs and outputs are multiples of, so that none shares a line."""
+        return max((self.line_bytes(tensor) for tensor in (*self.inputs, *self.outputs)), default=0) or 1
 
     def buffers_of(self, role: BufferRole) -> tuple[PlannedBuffer, ...]:
         """The buffers of one role, in the plan's order."""
@@ -382,6 +492,27 @@ class Plan:
     def buffers_in(self, pool: str) -> tuple[PlannedBuffer, ...]:
         """The buffers that have an offset in a pool, in the plan's order."""
         return tuple(b for b in self.buffers.values() if b.has_offset and b.place.name == pool)
+
+    def lent_to(self, device: str) -> tuple[Lent, ...]:
+        """The parts of pools that a device is lent for a run, in the order of the pools."""
+        found: list[Lent] = []
+        for pool in self.pools.values():
+            touched = [b for b in self.buffers_in(pool.name) if device in b.devices and b.size_bytes]
+            if touched:
+                first = min(buffer.place.offset or 0 for buffer in touched)
+                end = max((buffer.place.offset or 0) + buffer.size_bytes for buffer in touched)
+                found.append(Lent(pool.name, first, end - first, pool.role is not Role.PARAMETERS))
+        return tuple(found)
+
+    def tensors_lent_to(self, device: str, border: ir.Border) -> tuple[PlannedTensor, ...]:
+        """The inputs, or the outputs, of the caller that a device touches."""
+        return tuple(
+            tensor
+            for tensor in self.tensors(border)
+            if tensor.buffer in self.buffers
+            and self.buffers[tensor.buffer].place.kind is PlaceKind.CALLER
+            and device in self.buffers[tensor.buffer].devices
+        )
 
     @property
     def workspace_bytes(self) -> int:
@@ -413,9 +544,25 @@ class Plan:
         return self.workspace_bytes + self.stack_bytes + self.ram_parameter_bytes
 
     @property
+    def packs_arguments(self) -> bool:
+        """Whether a step calls a packed form."""
+        return any(step.is_packed for step in self.steps)
+
+    @property
+    def has_packed_forms(self) -> bool:
+        """Whether any function of the C has one."""
+        return self.packs_arguments or self.has_packed_entry
+
+    @property
+    def argument_bytes(self) -> int:
+        """Bytes of the arrays on the run's stack in which it packs arguments, one pair for all of its calls."""
+        return packed_bytes(max((step.num_packed_arguments for step in self.steps), default=0))
+
+    @property
     def num_ticks(self) -> int:
         """The end of the clock."""
-        return max((step.ticks[1] for step in self.steps), default=0)
+        ends = (*(step.ticks[1] for step in self.steps), *(found.tick + 1 for found in self.conditions))
+        return max(ends, default=0)
 
 
 def _used_bytes(pools: Iterable[PlannedPool]) -> int:

@@ -1,0 +1,145 @@
+"""`glue/<model>_ethos_u.h` and `.c`: a driver of Ethos-U devices by Arm's core driver, release 1.0.
+
+They are no part of the model's library, as they need the core driver's header. Which port the core driver must use for
+each base pointer follows from where the plan has what the streams are given.
+"""
+
+from bytewright import ir
+from bytewright.codegen.writer import Writer
+from bytewright.ir.analyses.arguments import buffer_arguments
+from bytewright.ir.walk import walk_statements
+from bytewright.record.names import Names
+from bytewright.record.plan import DeviceKind, PlaceKind, Plan, PlannedDevice
+
+_STREAM = -1
+_CALLER = "what the application passes to a run"
+_SETTINGS = {"axi0": "0 or 1", "axi1": "2 or 3"}
+_SOURCE = """
+enum { MOST_BASES = sizeof(((@state@ *)0)->bases) / sizeof(uint64_t) };
+
+static int32_t reserve(void *self) {
+    @state@ *const state = (@state@ *)self;
+
+    state->reserved = ethosu_reserve_driver();
+    return (state->reserved == NULL) ? -1 : 0;
+}
+
+/* The core driver keeps the arrays until the job is done, so they are in the state. */
+static int32_t launch(void *self, const @job@ *job) {
+    @state@ *const state = (@state@ *)self;
+
+    if ((job->code == NULL) || (job->code_bytes > (uint32_t)INT32_MAX) || (job->num_spans > (uint32_t)MOST_BASES)) {
+        return -1;
+    }
+    for (uint32_t index = 0u; index < job->num_spans; ++index) {
+        state->bases[index] = (uint64_t)(uintptr_t)job->spans[index].base;
+        state->sizes[index] = job->spans[index].size_bytes;
+    }
+    return (ethosu_invoke_async(state->reserved, job->code, (int)job->code_bytes, state->bases, state->sizes,
+        (int)job->num_spans, NULL) == 0) ? 0 : -1;
+}
+
+static int32_t await_job(void *self) {
+    @state@ *const state = (@state@ *)self;
+
+    return (ethosu_wait(state->reserved, true) == 0) ? 0 : -1;
+}
+
+static void release(void *self) {
+    @state@ *const state = (@state@ *)self;
+
+    ethosu_release_driver(state->reserved);
+    state->reserved = NULL;
+}
+
+@device@ @function@(@state@ *state) {
+    const @device@ device = {state, reserve, NULL, launch, await_job, NULL, release};
+
+    return device;
+}
+"""
+
+
+def ethos_u_devices(plan: Plan) -> tuple[PlannedDevice, ...]:
+    """The devices that the core driver drives."""
+    devices = plan.devices.values()
+    return tuple(d for d in devices if d.kind is DeviceKind.STREAM and d.isa.startswith("ethos-u"))
+
+
+def glue_header(module: ir.Module, plan: Plan, names: Names) -> str:
+    """What the application includes, with how the core driver must be built."""
+    writer = Writer()
+    writer.title(f"A driver of the Ethos-U of model '{plan.model}', by Arm's core driver 1.0.")
+    with writer.guarded(names.ethos_u_guard, ["stddef.h", "stdint.h"], is_for_cpp=True):
+        writer.line(f'#include "{names.included(names.header)}"')
+        writer.line()
+        for device in ethos_u_devices(plan):
+            writer.comment("\n".join(_configuration(module, plan, device)))
+        writer.line("struct ethosu_driver;")
+        writer.line()
+        writer.comment("What the driver keeps: one for each device. The application owns it.")
+        members = ("struct ethosu_driver *reserved;", "uint64_t bases[8];", "size_t sizes[8];")
+        writer.structure(names.ethos_u_state, members)
+        writer.prototype(
+            "The hooks, for the member of the device: a run reserves an NPU of the core driver when it begins, and "
+            "releases it when it ends. Jobs are streams alone: one that copies is refused.",
+            f"{names.device_type} {names.ethos_u_function}({names.ethos_u_state} *state)",
+        )
+    return writer.text()
+
+
+def glue_source(plan: Plan, names: Names) -> str:
+    """The hooks."""
+    writer = Writer()
+    writer.title(f"A driver of the Ethos-U of model '{plan.model}', by Arm's core driver 1.0.")
+    writer.line(f'#include "{names.included(names.ethos_u_header)}"')
+    writer.line()
+    writer.line("#include <stdbool.h>")
+    writer.line()
+    writer.line("#include <ethosu_driver.h>")
+    text = _SOURCE.replace("@state@", names.ethos_u_state).replace("@function@", names.ethos_u_function)
+    writer.lines(text.replace("@job@", names.job_type).replace("@device@", names.device_type))
+    return writer.text()
+
+
+def _configuration(module: ir.Module, plan: Plan, device: PlannedDevice) -> list[str]:
+    """Which port each base pointer needs."""
+    lines = [f"Device '{device.name}' ({device.isa}) needs of the core driver's configuration:"]
+    for region, memories in sorted(_memories(module, plan, device).items()):
+        macro = "NPU_QCONFIG" if region == _STREAM else f"NPU_REGIONCFG_{region}"
+        ports = sorted({port for port in memories.values() if port is not None})
+        settings = " and ".join(f"{_SETTINGS.get(port, 'its number')} (port {port})" for port in ports)
+        if len(ports) > 1:
+            settings += ", which no one setting gives: the port must be one that reaches all of these"
+        lines.append(f"- {macro}: {settings or 'any port'}, for {', '.join(sorted(memories))}")
+    if any(not reach.is_coherent for reach in plan.hardware.device(device.name).reach):
+        lines.append(
+            "Its ethosu_flush_dcache and ethosu_invalidate_dcache must be those of the processor's cache."
+        )
+    if any(reach.base is not None for reach in plan.hardware.device(device.name).reach):
+        lines.append("Its ethosu_address_remap must make what the NPU sees of the processor's addresses.")
+    return lines
+
+
+def _memories(module: ir.Module, plan: Plan, device: PlannedDevice) -> dict[int, dict[str, str | None]]:
+    """By base pointer, the memories that it points to, with the port to each; the stream itself is -1."""
+    kernels = {kernel.name: kernel for kernel in module.kernels if kernel.device == device.name}
+    found: dict[int, dict[str, str | None]] = {}
+    for call in walk_statements(module.main.body):
+        if not isinstance(call, ir.Call) or call.callee not in kernels:
+            continue
+        arguments = [region.buffer.name for _, region in buffer_arguments(kernels[call.callee], call)]
+        for region, name in enumerate(arguments, _STREAM):
+            if region == _STREAM or name != arguments[0]:  # the stream stands where nothing is used
+                memory, port = _memory(plan, device, name)
+                found.setdefault(region, {})[memory] = port
+    return found
+
+
+def _memory(plan: Plan, device: PlannedDevice, buffer: str) -> tuple[str, str | None]:
+    place = plan.buffers[buffer].place
+    if place.kind is PlaceKind.CALLER:
+        return _CALLER, None
+    memory = plan.pools[place.name].memory
+    reach = plan.hardware.device(device.name).find_reach(memory)
+    return f"'{memory}'", None if reach is None else reach.port

@@ -1,0 +1,225 @@
+"""The entry's part in work on other devices: taking them into use, jobs, and leaving them on every way out.
+
+A run takes all devices into use, carries out its steps, of which some are jobs, and ends their use in reverse. What is
+done by hand for each device and step is data: which memories it is lent, and what a job consists of.
+"""
+
+from bytewright import ir
+from bytewright.codegen.dispatcher import access_text
+from bytewright.codegen.expressions import c_num_bytes
+from bytewright.codegen.ports import run_arguments
+from bytewright.codegen.writer import Writer
+from bytewright.ir.walk import calls
+from bytewright.record.names import Names
+from bytewright.record.plan import DeviceKind, Plan, PlannedDevice
+
+
+def write_hand_over_helpers(writer: Writer, plan: Plan, names: Names) -> None:
+    """The functions that know the hooks, one for each idea."""
+    _write_lend(writer, names)
+    writer.comment("A device, and the memories that it may reach while it is in use.")
+    members = (
+        *(f"const {names.device_type} *device;", f"const {names.span_type} *memories;"),
+        "uint32_t num_memories;",
+    )
+    writer.structure("device_use", members)
+    _write_end(writer)
+    _write_begin(writer, names)
+    if any(device.kernels for device in plan.devices.values()):
+        _write_hand_over(writer, names)
+
+
+def _write_lend(writer: Writer, names: Names) -> None:
+    writer.comment("Memory for a device. What it may do is said beside the address, not by its type.")
+    head = f"static {names.span_type} lend(const void *base, uint32_t size_bytes, uint32_t access)"
+    with writer.block(head):
+        writer.line(f"const {names.span_type} span = {{(void *)(uintptr_t)base, size_bytes, access}};")
+        writer.line()
+        writer.line("return span;")
+    writer.line()
+
+
+def _write_end(writer: Writer) -> None:
+    writer.comment(
+        "Ends the use of devices in reverse: closes the first so many, then deactivates the first so many."
+    )
+    with writer.block(
+        "static void end_devices(const device_use *uses, uint32_t num_open, uint32_t num_active)"
+    ):
+        for count, hook in (("num_open", "close"), ("num_active", "deactivate")):
+            with (
+                writer.block(f"for (uint32_t left = {count}; left > 0u; --left)"),
+                writer.block(f"if (uses[left - 1u].device->{hook} != NULL)"),
+            ):
+                writer.line(f"uses[left - 1u].device->{hook}(uses[left - 1u].device->self);")
+    writer.line()
+
+
+def _write_begin(writer: Writer, names: Names) -> None:
+    writer.comment("Takes devices into use, all or none: activates each, then opens each.")
+    with writer.block("static int32_t begin_devices(const device_use *uses, uint32_t num_devices)"):
+        for line in ("uint32_t num_active = 0u;", "uint32_t num_open = 0u;", "bool is_fine = true;", ""):
+            writer.line(line)
+        for count, hook, arguments in (
+            ("num_active", "activate", "device->self"),
+            ("num_open", "open", "device->self, uses[num_open].memories, uses[num_open].num_memories"),
+        ):
+            with writer.block(f"while (is_fine && ({count} < num_devices))"):
+                writer.line(f"const {names.device_type} *const device = uses[{count}].device;")
+                writer.line()
+                call = f"device->{hook}({arguments})"
+                if hook == "open":
+                    writer.line(f"is_fine = (device->{hook} == NULL) ||")
+                    writer.line(f"    ({call} == 0);")
+                else:
+                    writer.line(f"is_fine = (device->{hook} == NULL) || ({call} == 0);")
+                writer.line(f"{count} += is_fine ? 1u : 0u;")
+        with writer.block("if (!is_fine)"):
+            writer.line("end_devices(uses, num_open, num_active);")
+            writer.line(f"return {names.error('DEVICE')};")
+        writer.line(f"return {names.ok};")
+    writer.line()
+
+
+def _write_hand_over(writer: Writer, names: Names) -> None:
+    writer.comment(
+        "Hands a job over and waits until the device is done with it: nothing is in flight afterwards."
+    )
+    arguments = [
+        *(f"const {names.device_type} *device", "const void *code", "uint32_t code_bytes"),
+        *(f"const {names.span_type} *spans", "uint32_t num_spans"),
+    ]
+    writer.listed("static int32_t hand_over", arguments, " {")
+    with writer.indented():
+        writer.line(f"const {names.job_type} job = {{code, code_bytes, num_spans, spans}};")
+        writer.line()
+        writer.refuse("device->launch(device->self, &job) != 0", names.error("DEVICE"))
+        writer.line(f"return (device->wait(device->self) == 0) ? {names.ok} : {names.error('DEVICE')};")
+    writer.line("}")
+    writer.line()
+
+
+def write_run_on_devices(writer: Writer, plan: Plan, names: Names) -> None:
+    """The end of the run function: the use of all devices, around the steps."""
+    devices = tuple(plan.devices.values())
+    writer.refuse("devices == NULL", names.error("NULL"))
+    for device in devices:
+        if device.kernels:
+            member = f"devices->{device.c_name}"
+            writer.refuse(f"({member}.launch == NULL) || ({member}.wait == NULL)", names.error("NULL"))
+    writer.line()
+    memories = {device.name: _memories(plan, names, device) for device in devices}
+    for device in devices:
+        if memories[device.name]:
+            writer.comment(f"All that device '{device.name}' may reach during the run.")
+            write_spans(writer, names, f"{device.c_name}_memories", memories[device.name])
+    writer.line("const device_use uses[] = {")
+    with writer.indented():
+        for device in devices:
+            lent = memories[device.name]
+            array = f"{device.c_name}_memories" if lent else "NULL"
+            writer.line(f"{{&devices->{device.c_name}, {array}, {len(lent)}u}},")
+    writer.line("};")
+    writer.line(f"int32_t status = begin_devices(uses, {len(devices)}u);")
+    writer.line()
+    with writer.block(f"if (status == {names.ok})"):
+        writer.line(f"status = run_steps({', '.join(run_arguments(plan))});")
+        writer.line(f"end_devices(uses, {len(devices)}u, {len(devices)}u);")
+    writer.line("return status;")
+
+
+def write_spans(writer: Writer, names: Names, name: str, spans: list[str]) -> None:
+    """An array of spans."""
+    writer.line(f"const {names.span_type} {name}[] = {{")
+    with writer.indented():
+        for span in spans:
+            writer.line(f"{span},")
+    writer.line("};")
+
+
+def _memories(plan: Plan, names: Names, device: PlannedDevice) -> list[str]:
+    """What a device is lent for a run: parts of pools, then what the caller brings of inputs and outputs."""
+    spans: list[str] = []
+    for lent in plan.lent_to(device.name):
+        pool = plan.pools[lent.pool]
+        base = f"context->{pool.c_name}" if pool.is_set else names.array(pool)
+        access = ir.Access.READ_WRITE if lent.is_written else ir.Access.READ
+        address = f"{base} + {lent.offset}" if lent.offset else base
+        spans.append(span_text(names, address, str(lent.size_bytes), access))
+    for border in ir.Border:
+        for tensor in plan.tensors_lent_to(device.name, border):
+            num_bytes = c_num_bytes(tensor.extents, tensor.dtype, "uint32_t")
+            access = ir.Access.READ if border is ir.Border.INPUT else ir.Access.READ_WRITE
+            spans.append(span_text(names, names.member(border, tensor.c_name), num_bytes, access))
+    return spans
+
+
+def span_text(names: Names, address: str, num_bytes: str, access: ir.Access) -> str:
+    """One span; `num_bytes` ends with a number."""
+    return f"lend({address}, {num_bytes}u, {access_text(names, access)})"
+
+
+def contexts_passed(module: ir.Module) -> tuple[str, ...]:
+    """The devices whose contexts the entry passes to kernels."""
+    arguments = (argument for call in calls(module.main) for argument in call.arguments)
+    return tuple(dict.fromkeys(a.device for a in arguments if isinstance(a, ir.ContextArgument)))
+
+
+def write_device_types(writer: Writer, module: ir.Module, plan: Plan, names: Names) -> None:
+    """The types of the header: what a driver is, with the contract of each hook."""
+    if not plan.devices:
+        return
+    writer.comment("What a device may do with a memory.")
+    writer.enumeration([f"{names.span_read} = 1", f"{names.span_write} = 2"])
+    writer.line()
+    writer.comment(
+        "Some memory that a device may touch, and how: a sum of the values above. The address is that of the "
+        "processor that runs the model; a driver translates it to what its device sees. Of memory that may be written, "
+        "a job may write a part; what it does not write keeps its value."
+    )
+    writer.structure(names.span_type, ("void *base;", "uint32_t size_bytes;", "uint32_t access;"))
+    writer.comment(
+        "What a device is to do, in memory of the model that stays as it is until `wait` returns. The code of a device "
+        "that runs C lies in the program's own memory, which the device need not reach: it is meant for the driver, to "
+        "hand its bytes on. With a code of NULL the device copies the second span to the first, of equal size."
+    )
+    members = (
+        *("const void *code;", "uint32_t code_bytes;", "uint32_t num_spans;"),
+        f"const {names.span_type} *spans;",
+    )
+    writer.structure(names.job_type, members)
+    writer.comment(
+        "A driver, which the application owns, with all that it keeps. Hooks return 0 or an error, any other value, "
+        "which ends the run. For each run, in this order: activate, open, (launch, wait)..., close, deactivate, and "
+        "each step for all devices before the next one. Whatever fails, nothing stays in flight, what was opened is "
+        "closed, and what was activated is deactivated, in reverse order; what failed itself is not. All hooks but "
+        "launch and wait may be NULL. Between launch and wait the device touches the spans of the job, and reads its "
+        "code; at any other time it touches no memory of the model. `open` names the memory that spans of this run "
+        "will lie in: a driver may map or protect it, but nothing is to be read there yet."
+    )
+    hooks = (
+        "void *self; /* the driver's own: the first argument of each hook */",
+        "int32_t (*activate)(void *self); /* power, clocks, a lock */",
+        f"int32_t (*open)(void *self, const {names.span_type} *memories, uint32_t num_memories);",
+        f"int32_t (*launch)(void *self, const {names.job_type} *job); /* 0: accepted, and running until wait */",
+        "int32_t (*wait)(void *self); /* for the oldest launch; then it is done, whatever is returned */",
+        "void (*close)(void *self); /* what open lent is given back */",
+        "void (*deactivate)(void *self);",
+    )
+    writer.structure(names.device_type, hooks)
+    for name in sorted({p.device for kernel in module.kernels for p in kernel.context_parameters}):
+        writer.comment(f"What the driver of device '{name}' keeps, for functions that drive it themselves.")
+        writer.structure(names.device_context_type(name), ("void *self;",))
+    writer.comment("The devices of the application, one for each that the model uses.")
+    members = [f"{names.device_type} {d.c_name}; /* {_described(names, d)} */" for d in plan.devices.values()]
+    writer.structure(names.devices_type, members)
+
+
+def _described(names: Names, device: PlannedDevice) -> str:
+    what = {
+        DeviceKind.C: f"runs kernels: {names.execute(device)}",
+        DeviceKind.STREAM: "runs command streams",
+        DeviceKind.COPY: "copies",
+        DeviceKind.CONTEXT: "driven by functions of the application: launch and wait may be NULL",
+    }
+    return f"'{device.name}', {device.isa}, {what[device.kind]}"
