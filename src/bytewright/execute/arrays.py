@@ -19,6 +19,7 @@ class ArrayKind(Enum):
     OUTPUT = "output"
     CONTEXT = "context"
     STACK = "stack"
+    DEVICE_STACK = "stack of"  # a device that is not the entry's
 
 
 _WRITABLE = (ArrayKind.WORKSPACE, ArrayKind.OUTPUT, ArrayKind.CONTEXT, ArrayKind.STACK)
@@ -77,6 +78,7 @@ def planned_arrays(plan: Plan) -> list[PlannedArray]:
         *(array for pool in generated for array in _generated(plan, pool)),
         PlannedArray(ArrayKind.CONTEXT, "", "harness_model_context"),
         stack_array(plan),
+        *(device_stack_array(plan, name) for name in plan.devices if plan.hardware.device(name).runs_c),
     ]
 
 
@@ -107,6 +109,13 @@ def stack_array(plan: Plan) -> PlannedArray:
     memory = plan.device.contexts[0].memory
     section = _harness_section(memory, "stack")  # which no pool may be called
     return PlannedArray(ArrayKind.STACK, "", "harness_model_stack", section, memory=memory)
+
+
+def device_stack_array(plan: Plan, device: str) -> PlannedArray:
+    """The stack of a device that runs C besides the entry's."""
+    memory = plan.hardware.device(device).contexts[0].memory
+    section = _harness_section(memory, f"stack.{c_identifier(device)}")
+    return PlannedArray(ArrayKind.DEVICE_STACK, device, "harness_device_stack", section, memory=memory)
 
 
 def blob_section(memory_name: str) -> str:

@@ -4,7 +4,8 @@
 is written for, because bytes of a pool are reused with different element types.
 """
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from math import prod
@@ -12,7 +13,12 @@ from pathlib import Path
 
 from bytewright import ir
 from bytewright.diagnostics import compile_error
-from bytewright.execute.arrays import PlannedArray, blob_arrays, copy_arrays, workspace_arrays
+from bytewright.execute.arrays import (
+    PlannedArray,
+    blob_arrays,
+    copy_arrays,
+    workspace_arrays,
+)
 from bytewright.execute.description import Bundle
 from bytewright.execute.watch import Watch, step_header, table_header
 from bytewright.record.names import Names, names_of
@@ -37,12 +43,14 @@ class BuildOptions:
         sanitize: Build with the address and undefined behaviour sanitizers (host only).
         compiler: The compiler's command; `None` for the usual one.
         sources: C files of the application, which define what the bundle calls of it.
+        device_timeout_seconds: How long a device besides the entry's may take for a job (host only).
     """
 
     flags: tuple[str, ...] = ("-O2",)
     sanitize: bool = False
     compiler: str | None = None
     sources: tuple[Path, ...] = ()
+    device_timeout_seconds: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +61,26 @@ class BoardTable:
         stack_bytes: The size of the model's stack.
         stack_section: The section of the model's stack.
         num_protected_regions: Regions of its memory protection unit; 0 if the harness cannot use it.
+        second_core: What it knows of a second core, where the bundle uses one.
     """
 
     stack_bytes: int
     stack_section: str
     num_protected_regions: int
+    second_core: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HostDevices:
+    """What the host's harness needs for devices besides the entry's.
+
+    Attributes:
+        commands: By the device's name, what its process is begun with.
+        timeout_seconds: How long a job may take.
+    """
+
+    commands: Mapping[str, tuple[str, ...]]
+    timeout_seconds: float
 
 
 def harness_source(*parts: str) -> str:
@@ -71,6 +94,7 @@ def write_harness(
     sources: Iterable[tuple[str, str]],
     board: BoardTable | None = None,
     watch: Watch | None = None,
+    devices: HostDevices | None = None,
 ) -> list[str]:
     """Copies the harness's sources into a build folder and writes the table of this bundle beside them.
 
@@ -79,9 +103,11 @@ def write_harness(
     copied = [("harness", "harness.h"), ("harness", "adapter.c"), *sources]
     if watch is not None:
         copied.append(("harness", "paranoid.c"))
+    if devices is not None:
+        copied += [("worker", name) for name in ("worker.h", "host_devices.h", "host_devices.c")]
     for subfolder, name in copied:
         (folder / name).write_text(harness_source(subfolder, name), encoding="utf-8")
-    (folder / "harness_model.h").write_text(model_table(bundle.plan, board, watch), encoding="utf-8")
+    (folder / "harness_model.h").write_text(model_table(bundle.plan, board, watch, devices), encoding="utf-8")
     if watch is not None:
         (folder / "harness_step.h").write_text(step_header(watch), encoding="utf-8")
         (folder / "harness_paranoid.h").write_text(table_header(watch), encoding="utf-8")
@@ -132,7 +158,12 @@ def blob_name(index: int) -> str:
     return f"blob_{index}.bin"
 
 
-def model_table(plan: Plan, board: BoardTable | None = None, watch: Watch | None = None) -> str:
+def model_table(
+    plan: Plan,
+    board: BoardTable | None = None,
+    watch: Watch | None = None,
+    devices: HostDevices | None = None,
+) -> str:
     """The text of harness_model.h: macros only, described in harness.h."""
     names = names_of(plan)
     workspaces = _own_arrays(names, workspace_arrays(plan), "")
@@ -142,10 +173,13 @@ def model_table(plan: Plan, board: BoardTable | None = None, watch: Watch | None
         f'"{blob_name(index)}", {pool.alignment}, "{array.section}")'
         for index, (pool, array) in enumerate(zip(plan.caller_parameters, blob_arrays(plan), strict=True))
     ]
+    # What is lent to another device shares no granule of its memory protection.
+    io_alignment = 32 if plan.devices else 16
     lines = [
         f'#include "{names.included(names.header)}"',
         f"#define HARNESS_IO_IN_WORKSPACE {int(plan.io_in_workspace)}",
-        f"#define HARNESS_IO_ALIGNMENT {max(plan.caller_alignment, 16)}",
+        f"#define HARNESS_IO_ALIGNMENT {max(plan.caller_alignment, io_alignment)}",
+        f"#define HARNESS_IO_LINE_BYTES {plan.caller_line_bytes}",
         f"#define HARNESS_PARANOID {0 if watch is None else watch.guard_bytes}",
         *_list("INPUTS", _tensors(plan.inputs)),
         *_list("OUTPUTS", _tensors(plan.outputs)),
@@ -171,8 +205,27 @@ def model_table(plan: Plan, board: BoardTable | None = None, watch: Watch | None
             f'#define HARNESS_STACK_SECTION "{board.stack_section}"',
             # What a run may write of the harness's own; board.ld knows the section.
             '#define HARNESS_WRITABLE __attribute__((section(".bss.harness_writable")))',
+            *board.second_core,
         ]
+    if devices is not None:
+        lines += _host_devices(plan, names, devices)
     return "\n".join(lines) + "\n"
+
+
+def _host_devices(plan: Plan, names: Names, devices: HostDevices) -> list[str]:
+    """The types of the devices' interface, and what their processes are begun with."""
+    entries = [
+        f"ENTRY({index}, {device.c_name}, {', '.join(map(json.dumps, devices.commands[device.name]))})"
+        for index, device in enumerate(plan.devices.values())
+    ]
+    return [
+        f"#define HARNESS_DEVICES_TYPE {names.devices_type}",
+        f"#define HARNESS_SPAN_TYPE {names.span_type}",
+        f"#define HARNESS_JOB_TYPE {names.job_type}",
+        f"#define HARNESS_DEVICE_ALIGNMENT {max(b.alignment for b in plan.buffers.values())}u",
+        f"#define HARNESS_DEVICE_TIMEOUT_MS {round(devices.timeout_seconds * 1000)}L",
+        *_list("DEVICES", entries),
+    ]
 
 
 def _border(plan: Plan, names: Names) -> list[str]:

@@ -11,7 +11,7 @@ from os import PathLike
 from pathlib import Path
 
 from bytewright.bundle_folder import is_inside
-from bytewright.record.names import Names, names_of
+from bytewright.record.names import GLUE_FOLDER, Names, names_of
 from bytewright.record.plan import Plan, PlannedPool
 from bytewright.record.plan_file import PLAN_FILE, not_a_bundle, read_plan
 
@@ -32,8 +32,9 @@ class Bundle:
 
     @property
     def sources(self) -> tuple[Path, ...]:
-        """The C files."""
-        return tuple(self.directory / path for path in self.files if path.endswith(".c"))
+        """The C files of the library."""
+        own = (path for path in self.files if not path.startswith(GLUE_FOLDER))
+        return tuple(self.directory / path for path in own if path.endswith(".c"))
 
     @property
     def include_directories(self) -> tuple[Path, ...]:

@@ -7,7 +7,9 @@ running Python, and for anything that may crash. Both are timed in C, round the 
 from __future__ import annotations
 
 import ctypes
+import tempfile
 import threading
+import weakref
 from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import Path
@@ -21,6 +23,7 @@ from bytewright.execute.build import (
     LIBRARY_FLAGS,
     SANITIZER_FLAGS,
     BuildOptions,
+    HostDevices,
     application_sources,
     include_flags,
     staged,
@@ -47,6 +50,8 @@ from bytewright.execute.tools import (
     find_host_compiler,
 )
 from bytewright.execute.watch import Watch
+from bytewright.execute.worker.commands import build_workers, device_sources
+from bytewright.execute.worker.failure import DeviceFacts, FailureRecord, device_error
 from bytewright.programs import execute
 from bytewright.record.plan import Plan, PlannedPool
 
@@ -88,7 +93,11 @@ def _build(
     compiler = find_host_compiler(options.compiler)
     bundle = staged(bundle, folder)
     own = ["host_library.c"] if is_library else ["host_library.c", "host_main.c"]
-    harness = write_harness(bundle, folder, [("harness", name) for name in own], watch=watch)
+    devices = None
+    if bundle.plan.devices:
+        devices = HostDevices(build_workers(bundle, folder, options), options.device_timeout_seconds)
+    others = device_sources(bundle)
+    harness = write_harness(bundle, folder, [("harness", name) for name in own], watch=watch, devices=devices)
     product = folder / ("library.so" if is_library else "program")
     command = [
         *compiler,
@@ -97,7 +106,7 @@ def _build(
         *(SANITIZER_FLAGS if options.sanitize else ()),
         *(LIBRARY_FLAGS if is_library else ()),
         *include_flags(bundle, folder, watch),
-        *(str(source) for source in bundle.sources),
+        *(str(source) for source in bundle.sources if source not in others),
         *map(str, application_sources(bundle, options)),
         *harness,
         *("-o", str(product), "-lm"),
@@ -135,7 +144,7 @@ def run_program(
             environment={"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"},
         )
         if done.returncode == _EXIT_MODEL and done.stdout.startswith("status "):
-            raise model_error(bundle, int(done.stdout.split()[1]))
+            raise _run_error(bundle, options or BuildOptions(), _facts(done.stdout))
         if done.returncode == _EXIT_VIOLATED and watch is not None:
             raise ViolationError(done.stdout)
         if done.returncode != 0:
@@ -146,6 +155,23 @@ def run_program(
     if len(data) != output_size_bytes(bundle.plan) * len(batch):
         raise failure(f"{what} wrote {len(data)} B of outputs")
     return _result(bundle.plan, unpack_outputs(bundle.plan, data, checked), nanoseconds.tolist())
+
+
+def _facts(output: str) -> dict[str, int]:
+    """The numbers that the harness prints, by name."""
+    return {name: int(value) for name, value in (line.split() for line in output.splitlines())}
+
+
+def _run_error(bundle: Bundle, options: BuildOptions, facts: dict[str, int]) -> CompileError:
+    """The error for a run that the model ended, or a device."""
+    if facts.get("device_kind", 0):
+        places = [
+            (f"workspace '{pool.name}'", facts[f"workspace_{index}"], pool.used_bytes)
+            for index, pool in enumerate(bundle.plan.caller_workspaces)
+        ]
+        found = DeviceFacts.of(facts, options.device_timeout_seconds, places)
+        return device_error(bundle, found)
+    return model_error(bundle, facts["status"])
 
 
 def run_library(
@@ -171,7 +197,7 @@ class _Block:
     def __init__(self, name: str, size_bytes: int, alignment: int) -> None:
         alignment = max(alignment, _IO_ALIGNMENT)
         self.name = name
-        self._storage = np.full(size_bytes + alignment + 2 * _GUARD_BYTES, _GUARD, dtype=np.uint8)
+        self._storage = np.full(size_bytes + 2 * alignment + 2 * _GUARD_BYTES, _GUARD, dtype=np.uint8)
         self._start = -(self._storage.ctypes.data + _GUARD_BYTES) % alignment + _GUARD_BYTES
         self.address = self._storage.ctypes.data + self._start
         self.view: Array = self._storage[:0]
@@ -194,16 +220,43 @@ def _pointers(blocks: Sequence[_Block]) -> ctypes.Array[ctypes.c_void_p]:
     return (ctypes.c_void_p * (len(blocks) + 1))(*(block.address for block in blocks))
 
 
-class HostModel:
-    """A bundle as a shared library in this process."""
+class _DeviceProcesses:
+    """The other devices of a loaded model: they begin at the first run, and end with the last who has this."""
 
-    def __init__(self, bundle: Bundle, library: ctypes.CDLL) -> None:
+    def __init__(
+        self, library: ctypes.CDLL, timeout_seconds: float, folder: tempfile.TemporaryDirectory[str]
+    ) -> None:
+        self.timeout_seconds = timeout_seconds
+        self._library = library
+        self._folder = folder  # of the programs that they are begun with
+        library.harness_failure_of_device.restype = ctypes.POINTER(FailureRecord)
+        weakref.finalize(self, library.harness_stop_devices)
+
+    def failure(self) -> dict[str, int] | None:
+        """What the last run failed at, if that was a device."""
+        record = self._library.harness_failure_of_device().contents
+        return record.facts() if record.kind else None
+
+
+class HostModel:
+    """A bundle as a shared library in this process; its other devices, if it has any, are processes."""
+
+    def __init__(
+        self,
+        bundle: Bundle,
+        library: ctypes.CDLL,
+        options: BuildOptions,
+        folder: tempfile.TemporaryDirectory[str] | None = None,
+    ) -> None:
         self.bundle = bundle
         self._library = library
+        self._devices = (
+            None if folder is None else _DeviceProcesses(library, options.device_timeout_seconds, folder)
+        )
         library.harness_set_up.argtypes = [ctypes.c_void_p] * 4
         library.harness_repeat.argtypes = [*[ctypes.c_void_p] * 4, ctypes.c_size_t, ctypes.c_void_p]
         # Memory that the C itself declares serves one context at a time.
-        is_shared = bundle.plan.own_workspaces or bundle.plan.own_copies
+        is_shared = bundle.plan.own_workspaces or bundle.plan.own_copies or bundle.plan.devices
         self._lock = threading.Lock() if is_shared else None
         self._opening = threading.Lock()
         self._context: HostContext | None = None
@@ -222,17 +275,18 @@ class HostModel:
                 "BW204", "a sanitized build is a program of its own and cannot be a shared library"
             )
         with build_folder() as folder:
-            # The file may go once it is loaded: the mapping stays.
-            path = _build(bundle, folder, options, is_library=True)
+            # The file may go once it is loaded: the mapping stays. Programs of devices stay with the model.
+            kept = tempfile.TemporaryDirectory(prefix="bytewright-") if bundle.plan.devices else None
+            path = _build(bundle, folder if kept is None else Path(kept.name), options, is_library=True)
             try:
                 library = ctypes.CDLL(str(path))
             except OSError as error:
                 raise failure("the compiled bundle cannot be loaded", str(error)) from error
-        return cls(bundle, library)
+        return cls(bundle, library, options, kept)
 
     def open(self) -> HostContext:
         """A context with workspaces of its own; contexts may run in different threads at once."""
-        return HostContext(self.bundle, self._library, self._lock)
+        return HostContext(self.bundle, self._library, self._lock, self._devices)
 
     def prepare(self) -> HostContext:
         """The model's own context, opened now if it was not: the bundle's folder is not needed afterwards."""
@@ -252,8 +306,15 @@ class HostContext:
     One run at a time has them, from the copy of its inputs to that of its outputs; other threads wait.
     """
 
-    def __init__(self, bundle: Bundle, library: ctypes.CDLL, lock: threading.Lock | None) -> None:
+    def __init__(
+        self,
+        bundle: Bundle,
+        library: ctypes.CDLL,
+        lock: threading.Lock | None,
+        devices: _DeviceProcesses | None = None,
+    ) -> None:
         self._bundle = bundle
+        self._devices = devices
         self._library = library
         self._lock = lock or threading.Lock()
         plan = bundle.plan
@@ -318,13 +379,22 @@ class HostContext:
                 self._session.address, inputs_at, outputs_at, extents, repeat, nanoseconds
             )
             if status < 0:
-                raise model_error(self._bundle, status)
+                raise self._error(status)
             self._check_guards()
             outputs = [
                 output_array(tensor, block.view, checked)
                 for block, tensor in zip(self._outputs, self._bundle.plan.outputs, strict=True)
             ]
         return outputs, list(nanoseconds)
+
+    def _error(self, status: int) -> CompileError:
+        """The error for a run that the model ended, or a device."""
+        facts = None if self._devices is None else self._devices.failure()
+        if self._devices is not None and facts is not None:
+            blocks = (*self._workspaces, *self._inputs, *self._outputs, *self._blobs, *self._copies)
+            places = [(block.name, block.address, block.view.size) for block in blocks]
+            return device_error(self._bundle, DeviceFacts.of(facts, self._devices.timeout_seconds, places))
+        return model_error(self._bundle, status)
 
     def _check_guards(self) -> None:
         blocks = (*self._workspaces, *self._copies, *self._inputs, *self._outputs)

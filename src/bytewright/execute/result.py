@@ -29,6 +29,23 @@ class RegionTraffic:
     highest_written: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class DeviceRun:
+    """What a device besides the entry's did on a board.
+
+    Attributes:
+        name: The target's name for it.
+        instructions: Executed instructions of each inference and repetition, from each ring to its reply.
+        stack_bytes: Its deepest stack.
+        functions: Instructions of the last inference by function, largest first.
+    """
+
+    name: str
+    instructions: tuple[int, ...]
+    stack_bytes: int
+    functions: tuple[FunctionCount, ...]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchResult:
     """What running a batch showed.
@@ -45,6 +62,7 @@ class BatchResult:
         flash_bytes: Code, constants and data of the bundle's objects on the board; `None` on the host.
         functions: Instructions of the last inference by function, largest first.
         traffic: Memory traffic of the last inference, if it was asked for.
+        devices: What each other device did (QEMU).
     """
 
     outputs: tuple[tuple[Array, ...], ...]
@@ -58,6 +76,7 @@ class BatchResult:
     flash_bytes: int | None = None
     functions: tuple[FunctionCount, ...] = ()
     traffic: tuple[RegionTraffic, ...] = ()
+    devices: tuple[DeviceRun, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

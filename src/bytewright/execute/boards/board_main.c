@@ -8,11 +8,21 @@
 
 #include <string.h>
 
+#if HARNESS_SECOND_CORE
+#include "second_core.h"
+#endif
+
 #define STRINGIFY(text) #text
 
 enum { SYS_OPEN = 0x01, SYS_CLOSE = 0x02, SYS_WRITE = 0x05, SYS_READ = 0x06, SYS_GET_CMDLINE = 0x15, SYS_EXIT_EXTENDED = 0x20 };
 enum { MODE_READ_BINARY = 1, MODE_WRITE_BINARY = 5 };
 enum { EXIT_FINE = 0, EXIT_MACHINE = 1, EXIT_MODEL = 2, EXIT_FAULT = 3, EXIT_VIOLATED = 4 };
+
+#if HARNESS_SECOND_CORE
+#define HARNESS_NUM_DEVICES 1
+#else
+#define HARNESS_NUM_DEVICES 0
+#endif
 
 #define STACK_PAINT 0x5AC3A53Cu
 
@@ -31,11 +41,8 @@ struct harness_stack {
     uint32_t *lowest_written; /* by the last run */
 };
 
-#if HARNESS_NUM_EXTENTS + (HARNESS_IO_IN_WORKSPACE ? 1 : 3) > 4
-#error "the run takes more arguments than registers hold, and it has a stack of its own"
-#endif
-/* Calls HARNESS_RUN with the same arguments, in registers; it never looks at those that it does not have. */
-int32_t harness_call(uintptr_t first, uintptr_t second, uintptr_t third, uintptr_t fourth);
+/* Calls HARNESS_RUN with these arguments: four in registers, which it need not look at, and the others on its stack. */
+int32_t harness_call(const uintptr_t *arguments, uint32_t num_on_stack);
 void harness_unprotect(void);
 void harness_exit(int status) __attribute__((noreturn));
 void harness_fault(const uint32_t *frame, uint32_t is_in_run) __attribute__((noreturn));
@@ -52,7 +59,7 @@ static harness_session harness_model_session;
 static HARNESS_CONTEXT_TYPE harness_model_context __attribute__((used)) HARNESS_WRITABLE;
 
 #define DECLARE_INPUT(index, member, size_bytes) \
-    static unsigned char harness_input_##index[size_bytes] __attribute__((aligned(HARNESS_IO_ALIGNMENT), used));
+    static unsigned char harness_input_##index[HARNESS_WHOLE_LINES(size_bytes)] __attribute__((aligned(HARNESS_IO_ALIGNMENT), used));
 HARNESS_INPUTS(DECLARE_INPUT)
 #if HARNESS_IO_IN_WORKSPACE
 #define OUTPUT_WRITABLE /* copies, which the run does not know */
@@ -60,7 +67,7 @@ HARNESS_INPUTS(DECLARE_INPUT)
 #define OUTPUT_WRITABLE HARNESS_WRITABLE
 #endif
 #define DECLARE_OUTPUT(index, member, size_bytes) \
-    static unsigned char harness_output_##index[size_bytes] __attribute__((aligned(HARNESS_IO_ALIGNMENT), used)) OUTPUT_WRITABLE;
+    static unsigned char harness_output_##index[HARNESS_WHOLE_LINES(size_bytes)] __attribute__((aligned(HARNESS_IO_ALIGNMENT), used)) OUTPUT_WRITABLE;
 HARNESS_OUTPUTS(DECLARE_OUTPUT)
 #define DECLARE_WORKSPACE(index, member, size_bytes, alignment, name)                                 \
     static unsigned char harness_workspace_##index[(size_bytes) + 2 * HARNESS_GUARD_BYTES(alignment)] \
@@ -244,13 +251,17 @@ static void protect_set_up(void)
 static int32_t run_once(const int32_t *extents, uint32_t *stack_bytes)
 {
 #define PASS_EXTENT(index) (uintptr_t)extents[index],
-    const uintptr_t arguments[7] = {
+    enum { NUM_ARGUMENTS = HARNESS_NUM_EXTENTS + (HARNESS_IO_IN_WORKSPACE ? 1 : 3) + HARNESS_NUM_DEVICES };
+    const uintptr_t arguments[4 + NUM_ARGUMENTS] = {
         (uintptr_t)&harness_model_context,
 #if !HARNESS_IO_IN_WORKSPACE
         (uintptr_t)&harness_model_session.inputs,
         (uintptr_t)&harness_model_session.outputs,
 #endif
         HARNESS_EXTENTS(PASS_EXTENT)
+#if HARNESS_NUM_DEVICES > 0
+        (uintptr_t)&harness_devices,
+#endif
     };
     int32_t status;
 
@@ -262,7 +273,7 @@ static int32_t run_once(const int32_t *extents, uint32_t *stack_bytes)
 #if HARNESS_NUM_REGIONS > 0
     program_regions(run_regions, SWITCHED_OFF); /* harness_call switches it on, and harness_unprotect off */
 #endif
-    status = harness_call(arguments[0], arguments[1], arguments[2], arguments[3]);
+    status = harness_call(arguments, NUM_ARGUMENTS > 4 ? NUM_ARGUMENTS - 4 : 0);
 #if HARNESS_NUM_REGIONS > 0
     program_regions(set_up_regions, ON_WITH_DEFAULT_MAP_BEHIND);
 #endif
@@ -300,6 +311,9 @@ static void check(int32_t status)
 {
     if (status < 0) {
         report_number("status", (uint32_t)-status);
+#if HARNESS_SECOND_CORE
+        second_core_report(report_number);
+#endif
         harness_exit(EXIT_MODEL);
     }
 }
@@ -323,6 +337,9 @@ int main(void)
         memset(workspaces[index], HARNESS_WORKSPACE_FILL, harness_workspace_size_bytes[index]);
     }
 
+#if HARNESS_SECOND_CORE
+    second_core_start();
+#endif
     check(harness_set_up(&harness_model_session, workspaces, blobs, copies));
     harness_model_context = harness_model_session.context;
     for (uint32_t inference = 0; inference < num_inferences; ++inference) {
@@ -343,5 +360,8 @@ int main(void)
     }
 
     report_number("stack", stack_bytes);
+#if HARNESS_SECOND_CORE
+    report_number("device_stack", second_core_stack_bytes());
+#endif
     return EXIT_FINE;
 }

@@ -2,10 +2,11 @@
  *
  * Counting starts when the instruction at `begin` executes, which is not counted itself, and ends before the
  * one at `end`. Blocks are counted as a whole: in a guest without interrupts a block that was entered is
- * executed to its end. Debian ships no plugin header; the few functions used are declared here, from the
+ * executed to its end. What a second core does for that is counted for itself, between two addresses of its own: each
+ * time from `second_begin`, not counted either, to before `second_end`. Debian ships no plugin header; the few functions used are declared here, from the
  * documented interface (QEMU, docs/devel/tcg-plugins): they kept their signatures from interface 1 to 4.
  *
- * Arguments: begin=ADDRESS end=ADDRESS out=FILE [range=FIRST:LAST]...; with ranges, loads and stores are
+ * Arguments: begin=ADDRESS end=ADDRESS [second_begin=ADDRESS second_end=ADDRESS] out=FILE [range=FIRST:LAST]...; with ranges, loads and stores are
  * attributed to the first range that holds the address, or to one more that stands for everything else.
  */
 #include <inttypes.h>
@@ -41,10 +42,12 @@ void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *instruction,
                                       int read_or_write, void *data);
 void qemu_plugin_register_atexit_cb(uint64_t id, void (*callback)(uint64_t, void *), void *data);
 
+enum { NUM_PROCESSORS = 2 };
+
 struct block {
     uint64_t address;
     uint64_t num_instructions;
-    uint64_t num_executions;
+    uint64_t num_executions[NUM_PROCESSORS];
     struct block *next;
 };
 
@@ -63,45 +66,72 @@ enum { MAXIMUM_RANGES = 64 };
 
 static uint64_t begin_address;
 static uint64_t end_address;
+static uint64_t second_begin_address = UINT64_MAX;
+static uint64_t second_end_address = UINT64_MAX;
 static FILE *out;
 static struct block *blocks;
 static struct range ranges[MAXIMUM_RANGES + 1];
 static size_t num_ranges;
-static bool counting;
+static bool counting[NUM_PROCESSORS];
 
 static void on_begin(unsigned int processor, void *data)
 {
     (void)processor;
     (void)data;
     for (struct block *block = blocks; block != NULL; block = block->next) {
-        block->num_executions = 0;
+        memset(block->num_executions, 0, sizeof block->num_executions);
     }
     for (size_t index = 0; index <= num_ranges; ++index) {
         const struct range cleared = {ranges[index].first, ranges[index].last, 0, 0, 0, 0, UINT64_MAX, 0};
         ranges[index] = cleared;
     }
-    counting = true;
+    counting[0] = true;
 }
 
 static void on_end(unsigned int processor, void *data)
 {
-    uint64_t instructions = 0;
+    uint64_t instructions[NUM_PROCESSORS] = {0, 0};
 
     (void)processor;
     (void)data;
-    counting = false;
+    counting[0] = false;
     for (const struct block *block = blocks; block != NULL; block = block->next) {
-        instructions += block->num_instructions * block->num_executions;
+        instructions[0] += block->num_instructions * block->num_executions[0];
+        instructions[1] += block->num_instructions * block->num_executions[1];
     }
-    fprintf(out, "inference %" PRIu64 "\n", instructions);
+    fprintf(out, "inference %" PRIu64 "\n", instructions[0]);
+    if (second_begin_address != UINT64_MAX) {
+        fprintf(out, "second %" PRIu64 "\n", instructions[1]);
+    }
+}
+
+static void on_second_begin(unsigned int processor, void *data)
+{
+    (void)processor;
+    (void)data;
+    counting[1] = counting[0];
+    if (counting[1]) {
+        fprintf(out, "ring\n");
+        fflush(out); /* if no reply follows, this is the last that is known */
+    }
+}
+
+static void on_second_end(unsigned int processor, void *data)
+{
+    (void)processor;
+    (void)data;
+    if (counting[1]) {
+        fprintf(out, "reply\n");
+        fflush(out);
+    }
+    counting[1] = false;
 }
 
 static void on_block(unsigned int processor, void *data)
 {
     struct block *const block = data;
 
-    (void)processor;
-    block->num_executions += counting;
+    block->num_executions[processor % NUM_PROCESSORS] += counting[processor % NUM_PROCESSORS];
 }
 
 static void on_access(unsigned int processor, uint32_t info, uint64_t address, void *data)
@@ -109,9 +139,8 @@ static void on_access(unsigned int processor, uint32_t info, uint64_t address, v
     const uint64_t size_bytes = (uint64_t)1 << qemu_plugin_mem_size_shift(info);
     struct range *range = ranges;
 
-    (void)processor;
     (void)data;
-    if (!counting) {
+    if (!counting[processor % NUM_PROCESSORS]) {
         return;
     }
     while (range < ranges + num_ranges && (address < range->first || address > range->last)) {
@@ -139,8 +168,9 @@ static void on_translation(uint64_t id, struct qemu_plugin_tb *translated)
     struct block *block;
 
     (void)id;
-    if (address == end_address) {
-        qemu_plugin_register_vcpu_tb_exec_cb(translated, on_end, CALLBACK_READS_NO_REGISTERS, NULL);
+    if (address == end_address || address == second_end_address) {
+        qemu_plugin_register_vcpu_tb_exec_cb(translated, address == end_address ? on_end : on_second_end,
+                                             CALLBACK_READS_NO_REGISTERS, NULL);
         return;
     }
     for (size_t index = 0; index < num_instructions; ++index) {
@@ -148,6 +178,10 @@ static void on_translation(uint64_t id, struct qemu_plugin_tb *translated)
 
         if (qemu_plugin_insn_vaddr(instruction) == begin_address) {
             qemu_plugin_register_vcpu_insn_exec_cb(instruction, on_begin, CALLBACK_READS_NO_REGISTERS, NULL);
+            return;
+        }
+        if (qemu_plugin_insn_vaddr(instruction) == second_begin_address) {
+            qemu_plugin_register_vcpu_insn_exec_cb(instruction, on_second_begin, CALLBACK_READS_NO_REGISTERS, NULL);
             return;
         }
         if (num_ranges > 0) {
@@ -172,9 +206,11 @@ static void on_exit(uint64_t id, void *data)
     (void)id;
     (void)data;
     for (const struct block *block = blocks; block != NULL; block = block->next) {
-        if (block->num_executions > 0) {
-            fprintf(out, "block %" PRIu64 " %" PRIu64 "\n", block->address,
-                    block->num_instructions * block->num_executions);
+        for (int processor = 0; processor < NUM_PROCESSORS; ++processor) {
+            if (block->num_executions[processor] > 0) {
+                fprintf(out, "%s %" PRIu64 " %" PRIu64 "\n", processor == 0 ? "block" : "second_block", block->address,
+                        block->num_instructions * block->num_executions[processor]);
+            }
         }
     }
     for (size_t index = 0; num_ranges > 0 && index <= num_ranges; ++index) {
@@ -199,6 +235,10 @@ int qemu_plugin_install(uint64_t id, const void *information, int argc, char **a
             begin_address = strtoull(argument + 6, NULL, 0);
         } else if (strncmp(argument, "end=", 4) == 0) {
             end_address = strtoull(argument + 4, NULL, 0);
+        } else if (strncmp(argument, "second_begin=", 13) == 0) {
+            second_begin_address = strtoull(argument + 13, NULL, 0);
+        } else if (strncmp(argument, "second_end=", 11) == 0) {
+            second_end_address = strtoull(argument + 11, NULL, 0);
         } else if (strncmp(argument, "out=", 4) == 0) {
             out = fopen(argument + 4, "w");
         } else if (strncmp(argument, "range=", 6) == 0 && num_ranges < MAXIMUM_RANGES) {

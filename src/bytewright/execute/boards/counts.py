@@ -36,11 +36,19 @@ class AddressRange:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
-    """One total for each inference; functions and traffic are those of the last."""
+class CoreCounts:
+    """Of one core: a total for each inference, and the functions of the last, largest first."""
 
-    instructions: tuple[int, ...]
-    functions: tuple[FunctionCount, ...]
+    instructions: tuple[int, ...] = ()
+    functions: tuple[FunctionCount, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Of the cores, of which the second may have nothing to do; the traffic is that of the last inference."""
+
+    first: CoreCounts
+    second: CoreCounts
     traffic: tuple[RegionTraffic, ...]
 
 
@@ -67,6 +75,9 @@ def plugin_argument(symbols: Sequence[ImageSymbol], ranges: Sequence[AddressRang
     """QEMU's -plugin argument; file names are relative to the folder where QEMU runs."""
     begin, end = address_of(symbols, "harness_measure_begin"), address_of(symbols, "harness_measure_end")
     parts = ["./counter.so", f"begin={begin:#x}", f"end={end:#x}", "out=counts.txt"]
+    if any(symbol.name == "second_core_measure_begin" for symbol in symbols):
+        for word in ("begin", "end"):
+            parts.append(f"second_{word}={address_of(symbols, f'second_core_measure_{word}'):#x}")
     return ",".join([*parts, *(f"range={entry.first:#x}:{entry.last:#x}" for entry in ranges)])
 
 
@@ -89,28 +100,47 @@ def function_at(symbols: Sequence[ImageSymbol], address: int) -> str | None:
 
 def parse_counts(text: str, symbols: Sequence[ImageSymbol], ranges: Sequence[AddressRange]) -> Counts:
     """Reads what the plugin wrote; `symbols` are sorted by address."""
-    totals: list[int] = []
+    totals: dict[str, list[int]] = {"inference": [], "second": []}
+    blocks: dict[str, list[list[int]]] = {"block": [], "second_block": []}
     traffic: dict[str, list[list[int]]] = {}
-    by_function: Counter[str] = Counter()
-    code = [symbol for symbol in symbols if symbol.is_code]
-    starts = [symbol.address & ~1 for symbol in code]
     names = [*(entry.name for entry in ranges), "elsewhere"]
     for line in text.splitlines():
         kind, *words = line.split()
         numbers = [int(word) for word in words]
-        if kind == "inference":
-            totals.append(numbers[0])
-        elif kind == "block":
-            index = bisect.bisect_right(starts, numbers[0])
-            by_function[code[index - 1].name if index else "?"] += numbers[1]
+        if kind in totals:
+            totals[kind].append(numbers[0])
+        elif kind in blocks:
+            blocks[kind].append(numbers)
         elif kind == "range":
             traffic.setdefault(names[numbers[0]], []).append(numbers[1:])
-    functions = sorted(by_function.items(), key=lambda entry: (-entry[1], entry[0]))
     return Counts(
-        tuple(totals),
-        tuple(FunctionCount(*entry) for entry in functions),
+        CoreCounts(tuple(totals["inference"]), _functions(blocks["block"], symbols)),
+        CoreCounts(tuple(totals["second"]), _functions(blocks["second_block"], symbols)),
         tuple(_traffic(name, lines) for name, lines in traffic.items()),
     )
+
+
+def unanswered_ring(text: str) -> int | None:
+    """Of what the plugin had written when it was stopped: which ring of its inference, from 1, had no reply; None if
+    none was open.
+    """
+    events = [line.split(" ")[0] for line in text.splitlines()]
+    if not events or events[-1] != "ring":
+        return None
+    last = max((index for index, event in enumerate(events) if event == "second"), default=-1)
+    return events[last + 1 :].count("ring")
+
+
+def _functions(blocks: Sequence[Sequence[int]], symbols: Sequence[ImageSymbol]) -> tuple[FunctionCount, ...]:
+    """The plugin's blocks, each an address and a number of instructions, by function."""
+    code = [symbol for symbol in symbols if symbol.is_code]
+    starts = [symbol.address & ~1 for symbol in code]
+    by_function: Counter[str] = Counter()
+    for address, instructions in blocks:
+        index = bisect.bisect_right(starts, address)
+        by_function[code[index - 1].name if index else "?"] += instructions
+    functions = sorted(by_function.items(), key=lambda entry: (-entry[1], entry[0]))
+    return tuple(FunctionCount(*entry) for entry in functions)
 
 
 def _traffic(name: str, lines: Sequence[Sequence[int]]) -> RegionTraffic:

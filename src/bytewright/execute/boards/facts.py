@@ -24,6 +24,7 @@ class Board:
         harness_memory: Where the harness's own data, inputs and outputs go: out of the way of the pools.
         num_protected_regions: Regions of its v8-M memory protection unit; 0 for earlier ones, which cannot describe
             arrays of any size at any address.
+        second_device: The device of its target that its second core is, if it has one.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Board:
     code_base: int
     harness_memory: str
     num_protected_regions: int = 0
+    second_device: str | None = None
 
     @property
     def target(self) -> Target:
@@ -49,6 +51,7 @@ BOARDS: dict[str, Board] = {
     board.name: board
     for board in (
         Board("mps3-an547", "itcm", 0x10000000, "ddr", num_protected_regions=16),
+        Board("mps2-an521", "ssram1", 0x10000000, "ssram3", num_protected_regions=16, second_device="core1"),
         Board("mps2-an500", "ssram1", 0x00000000, "psram"),
         Board("mps2-an386", "ssram1", 0x00000000, "psram"),
     )

@@ -60,6 +60,38 @@ def describe_address(address: int, arrays: Sequence[AddressRange], memories: Seq
     return f"{where}, {distance} B {side} byte of {nearest.name}"
 
 
+def fault_reasons(facts: dict[str, int]) -> list[str]:
+    """What the fault status says, in words."""
+    cfsr = facts.get("fault_cfsr", 0)
+    reasons = [text for bit, text in _CFSR_BITS.items() if cfsr >> bit & 1] or ["an unexpected exception"]
+    if facts.get("fault_below_stack") == 1 and not cfsr & _STACK_OVERFLOW:
+        reasons = [_CFSR_BITS[20], *reasons]
+    return reasons
+
+
+def has_stray_address(facts: dict[str, int]) -> bool:
+    """Whether memory protection stopped an access to an address that is known."""
+    return bool(facts.get("fault_cfsr", 0) & _MMFAR_VALID)
+
+
+def fault_notes(facts: dict[str, int], function: str | None, stack_bytes: int, place: str = "") -> list[str]:
+    """Where a fault was, and the registers. `place` says what lies at the address that memory protection forbids."""
+    cfsr = facts.get("fault_cfsr", 0)
+    notes: list[str] = []
+    if cfsr & _BFAR_VALID:
+        notes.append(f"address {facts['fault_bfar']:#010x} (BFAR)")
+    if cfsr & _MMFAR_VALID:
+        notes.append(f"address {facts['fault_mmfar']:#010x} (MMFAR){f': {place}' if place else ''}")
+    if "fault_pc" in facts:
+        place = f" in {function}" if function else ""
+        notes.append(f"at {facts['fault_pc']:#010x} (PC){place}, called from {facts['fault_lr']:#010x} (LR)")
+    if cfsr & _STACK_OVERFLOW or facts.get("fault_below_stack") == 1:
+        notes.append(_stack_note(stack_bytes))
+    registers = ("cfsr", "hfsr", "sfsr", "icsr")
+    notes.append(", ".join(f"{name.upper()} {facts.get(f'fault_{name}', 0):#010x}" for name in registers))
+    return notes
+
+
 def fault_error(
     board_name: str,
     model: str,
@@ -72,24 +104,9 @@ def fault_error(
 
     `place` says what lies at the address that the memory protection unit forbids.
     """
-    cfsr = facts.get("fault_cfsr", 0)
-    overflow = bool(cfsr & _STACK_OVERFLOW) or facts.get("fault_below_stack") == 1
-    reasons = [text for bit, text in _CFSR_BITS.items() if cfsr >> bit & 1] or ["an unexpected exception"]
-    if overflow and not cfsr & _STACK_OVERFLOW:
-        reasons = [_CFSR_BITS[20], *reasons]
-    notes: list[str] = []
-    if cfsr & _BFAR_VALID:
-        notes.append(f"address {facts['fault_bfar']:#010x} (BFAR)")
-    if cfsr & _MMFAR_VALID:
-        notes.append(f"address {facts['fault_mmfar']:#010x} (MMFAR){f': {place}' if place else ''}")
-    if "fault_pc" in facts:
-        place = f" in {function}" if function else ""
-        notes.append(f"at {facts['fault_pc']:#010x} (PC){place}, called from {facts['fault_lr']:#010x} (LR)")
-    if overflow:
-        notes.append(_stack_note(stack_bytes))
-    registers = ("cfsr", "hfsr", "sfsr", "icsr")
-    notes.append(", ".join(f"{name.upper()} {facts.get(f'fault_{name}', 0):#010x}" for name in registers))
-    return failure(f"model '{model}' faulted on {board_name}: {', '.join(reasons)}", "\n".join(notes))
+    notes = fault_notes(facts, function, stack_bytes, place)
+    reasons = ", ".join(fault_reasons(facts))
+    return failure(f"model '{model}' faulted on {board_name}: {reasons}", "\n".join(notes))
 
 
 def stack_error(board_name: str, model: str, stack_bytes: int) -> CompileError:

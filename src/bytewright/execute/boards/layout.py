@@ -14,6 +14,7 @@ from bytewright.diagnostics import InternalError, compile_error
 from bytewright.execute.arrays import PlannedArray, blob_section, planned_arrays, stack_array
 from bytewright.execute.boards.facts import BOARDS, Board
 from bytewright.execute.boards.protection import GRANULE_BYTES, Rights
+from bytewright.execute.boards.second_core import SecondCore
 from bytewright.execute.build import BoardTable, harness_source
 from bytewright.record.plan import Plan
 from bytewright.target.model import Memory, Target
@@ -127,13 +128,14 @@ def lay_out(target: Target, board: Board) -> Layout:
     )
 
 
-def board_table(layout: Layout, plan: Plan) -> BoardTable:
+def board_table(layout: Layout, plan: Plan, second: SecondCore | None = None) -> BoardTable:
     """The board's part of the harness's table: the model's stack as the target has it, and the board's protection."""
     limit = plan.device.contexts[0].max_stack_size_bytes
     return BoardTable(
         stack_bytes=(DEFAULT_STACK_BYTES if limit is None else limit) // 8 * 8,
         stack_section=stack_array(plan).section or "",
         num_protected_regions=layout.board.num_protected_regions,
+        second_core=() if second is None else tuple(second.macros(plan)),
     )
 
 

@@ -11,6 +11,12 @@
     .thumb
 
     .equ MPU_CTRL, 0xE000ED94
+#if HARNESS_SECOND_CORE
+#include "second_core.h"
+    .equ HARNESS_MPU_ON, 5          /* what is privileged has the default map behind: the supervisor calls of hooks */
+#else
+    .equ HARNESS_MPU_ON, 1          /* with no map behind */
+#endif
 
     .section .vectors, "a"
     .balign 512
@@ -22,7 +28,7 @@ harness_vectors:
     .word harness_fault_entry
     .endr
 #if HARNESS_NUM_REGIONS > 0
-    .word harness_unprotect_entry   /* SVCall */
+    .word harness_supervisor_entry  /* SVCall */
 #else
     .word harness_fault_entry
 #endif
@@ -101,14 +107,25 @@ harness_unprotected:
     bx      lr
     .size harness_unprotect, . - harness_unprotect
 
-    /* The supervisor call; from anywhere else it is a fault. Nothing may be pushed before the protection is off,
+    /* The supervisor calls; from anywhere else they are faults. Nothing may be pushed before the protection is off,
      * and what the registers held comes back with the exception frame.
      */
-    .type harness_unprotect_entry, %function
+    .type harness_supervisor_entry, %function
     .thumb_func
-harness_unprotect_entry:
-    mrs     r0, psp
+harness_supervisor_entry:
+    ands    r1, lr, #4
+    ite     eq
+    mrseq   r0, msp
+    mrsne   r0, psp
     ldr     r0, [r0, #24]           /* where it returns to */
+#if HARNESS_SECOND_CORE
+    ldr     r1, =second_core_rung
+    cmp     r0, r1
+    beq     second_core_ring_entry
+    ldr     r1, =second_core_awaited
+    cmp     r0, r1
+    beq     second_core_await_entry
+#endif
     ldr     r1, =harness_unprotected
     cmp     r0, r1
     bne     harness_fault_entry
@@ -121,11 +138,12 @@ harness_unprotect_entry:
     msr     control, r0
     isb
     bx      lr
-    .size harness_unprotect_entry, . - harness_unprotect_entry
+    .size harness_supervisor_entry, . - harness_supervisor_entry
 #endif
 
-    /* int32_t harness_call(...): calls the model on the process stack, with the arguments as they are, and notes
-     * in harness_stack the lowest word of it that is not painted any more. An inference is counted from its first
+    /* int32_t harness_call(arguments, num_on_stack): calls the model on the process stack, with four arguments in
+     * registers and the others where a callee finds them, and notes in harness_stack the lowest word of it that is not
+     * painted any more. An inference is counted from its first
      * instruction, the one after harness_measure_begin, to its return to harness_measure_end.
      */
     .global harness_call
@@ -138,14 +156,25 @@ harness_call:
 #if __ARM_ARCH >= 8
     msr     psplim, r5
 #endif
-    msr     psp, r6
+    mov     r7, r6
+    adds    r2, r1, #1
+    bic     r2, r2, #1              /* a stack is aligned to 8 */
+    sub     r7, r7, r2, lsl #2
+    msr     psp, r7
+    add     r3, r0, #16
+2:  cbz     r1, 3f
+    ldr     r2, [r3], #4
+    str     r2, [r7], #4
+    subs    r1, r1, #1
+    b       2b
+3:  ldm     r0, {r0, r1, r2, r3}
     mrs     r4, control
     orr     r4, r4, #2              /* the process stack */
     msr     control, r4
     isb
 #if HARNESS_NUM_REGIONS > 0
     ldr     r12, =MPU_CTRL
-    movs    r4, #1                  /* on, with no map behind */
+    movs    r4, #HARNESS_MPU_ON
     str     r4, [r12]
     dsb
     isb
@@ -179,3 +208,61 @@ harness_measure_end:
     isb
     pop     {r4, r5, r6, r7, r8, pc}
     .size harness_call, . - harness_call
+
+#if HARNESS_SECOND_CORE
+    /* void second_core_ring(void), void second_core_await(void): what the hooks may not do themselves. */
+    .global second_core_ring
+    .type second_core_ring, %function
+    .thumb_func
+second_core_ring:
+    svc     #0
+second_core_rung:
+    bx      lr
+    .size second_core_ring, . - second_core_ring
+
+    .global second_core_await
+    .type second_core_await, %function
+    .thumb_func
+second_core_await:
+    svc     #0
+second_core_awaited:
+    bx      lr
+    .size second_core_await, . - second_core_await
+
+    .type second_core_ring_entry, %function
+    .thumb_func
+second_core_ring_entry:
+    dsb
+    ldr     r0, =SECOND_CORE_RING
+    movs    r1, #1
+    str     r1, [r0]
+    bx      lr
+    .size second_core_ring_entry, . - second_core_ring_entry
+
+    /* The reply is masked, so that it ends the sleep and is never taken; if it has come already there is no sleep. One
+     * sleep for each wait, whoever is first: the count of instructions is the same in every run.
+     */
+    .type second_core_await_entry, %function
+    .thumb_func
+second_core_await_entry:
+    cpsid   i
+    ldr     r2, =NVIC_ISER
+    movs    r1, #(1 << SECOND_CORE_REPLY_INTERRUPT)
+    str     r1, [r2]
+    ldr     r3, =second_core_mailbox
+0:  wfi
+    ldr     r0, [r3, #SECOND_CORE_REQUEST]
+    ldr     r12, [r3, #SECOND_CORE_SERVED]
+    cmp     r0, r12
+    bne     0b
+    ldr     r0, =SECOND_CORE_REPLY_CLEAR
+    movs    r3, #0xF
+    str     r3, [r0]
+    dsb
+    str     r1, [r2, #(NVIC_ICER - NVIC_ISER)]
+    str     r1, [r2, #(NVIC_ICPR - NVIC_ISER)]
+    dsb
+    cpsie   i
+    bx      lr
+    .size second_core_await_entry, . - second_core_await_entry
+#endif

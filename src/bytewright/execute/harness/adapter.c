@@ -95,10 +95,16 @@ void harness_bind(harness_session *session, void *const *inputs, void *const *ou
     HARNESS_OUTPUTS(BIND_OUTPUT)
 }
 
+#ifdef HARNESS_DEVICES_TYPE
+#define PASS_DEVICES , &harness_devices
+#else
+#define PASS_DEVICES
+#endif
+
 int32_t harness_run(harness_session *session, const int32_t *extents)
 {
     (void)extents;
-    return HARNESS_RUN(&session->context PASS_IO HARNESS_EXTENTS(PASS_EXTENT));
+    return HARNESS_RUN(&session->context PASS_IO HARNESS_EXTENTS(PASS_EXTENT) PASS_DEVICES);
 }
 
 void harness_collect(const harness_session *session, void *const *outputs, const int32_t *extents)

@@ -37,6 +37,10 @@ typedef struct {
 /* What Python finds in the library of the host, all else of which is hidden, so that the compiler may inline it. */
 #define HARNESS_EXPORT __attribute__((visibility("default")))
 
+/* The bytes of an array for an input or output, up to the end of its last cache line where that must be its own. */
+#define HARNESS_WHOLE_LINES(size_bytes) \
+    (((size_bytes) + HARNESS_IO_LINE_BYTES - 1) / HARNESS_IO_LINE_BYTES * HARNESS_IO_LINE_BYTES)
+
 /* Sizes in the order of the tables, of inputs and outputs the largest; one more element than needed, so that an empty table is no empty array. */
 extern const size_t harness_input_size_bytes[HARNESS_NUM_INPUTS + 1];
 extern const size_t harness_output_size_bytes[HARNESS_NUM_OUTPUTS + 1];
@@ -58,6 +62,11 @@ void harness_sizes(const int32_t *extents, size_t *input_bytes, size_t *output_b
  * outputs lie in the workspace, copies the inputs to there, because the last run may have overwritten them.
  */
 void harness_bind(harness_session *session, void *const *inputs, void *const *outputs, const int32_t *extents);
+
+#ifdef HARNESS_DEVICES_TYPE
+/* The drivers of the other devices that the model uses. */
+extern const HARNESS_DEVICES_TYPE harness_devices;
+#endif
 
 /* One run of the model, with the extents that it is given. Returns its status. */
 int32_t harness_run(harness_session *session, const int32_t *extents);

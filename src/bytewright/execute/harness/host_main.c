@@ -10,6 +10,10 @@
 
 #include "harness.h"
 
+#ifdef HARNESS_DEVICES_TYPE
+#include "host_devices.h"
+#endif
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,10 +25,34 @@ static void stop(const char *what)
     exit(1);
 }
 
-static void check(int32_t status)
+#ifdef HARNESS_DEVICES_TYPE
+static void print_failure_of_device(void *const *workspaces)
+{
+    const harness_device_failure *const failure = harness_failure_of_device();
+
+    printf("device_kind %lu\ndevice_job %lu\n", (unsigned long)failure->kind, (unsigned long)failure->job);
+    printf("device_status %ld\ndevice_span %lu\n", (long)failure->status, (unsigned long)failure->span);
+    printf("device_has_code %lu\n", (unsigned long)failure->has_code);
+    printf("device_code_word %lu\n", (unsigned long)failure->code_word);
+    printf("device_is_write %lu\n", (unsigned long)failure->is_write);
+    printf("device_is_raw %lu\n", (unsigned long)failure->is_raw);
+    printf("device_address %llu\n", (unsigned long long)failure->address);
+    printf("device_region %lu\n", (unsigned long)failure->region);
+    printf("device_offset %lld\n", (long long)failure->offset);
+    printf("device_device %lu\n", (unsigned long)failure->device);
+    for (int index = 0; index < HARNESS_NUM_WORKSPACES; ++index) {
+        printf("workspace_%d %llu\n", index, (unsigned long long)(uintptr_t)workspaces[index]);
+    }
+}
+#else
+#define print_failure_of_device(workspaces) (void)(workspaces)
+#endif
+
+static void check(int32_t status, void *const *workspaces)
 {
     if (status < 0) {
         printf("status %ld\n", (long)status);
+        print_failure_of_device(workspaces);
         exit(2);
     }
 }
@@ -136,7 +164,7 @@ int main(int argc, char **argv)
     const size_t num_repetitions = strtoul(argv[2], NULL, 10);
     int64_t *const nanoseconds = allocate(num_repetitions * sizeof *nanoseconds, sizeof *nanoseconds);
 
-    check(harness_set_up(&session, workspaces, blobs, copies));
+    check(harness_set_up(&session, workspaces, blobs, copies), workspaces);
     for (unsigned long inference = 0; inference < num_inferences; ++inference) {
         int32_t extents[HARNESS_NUM_EXTENTS + 1];
 
@@ -145,13 +173,13 @@ int main(int argc, char **argv)
         }
         harness_sizes(extents, input_bytes, output_bytes);
         for (int index = 0; index < HARNESS_NUM_INPUTS; ++index) {
-            inputs[index] = allocate(input_bytes[index], HARNESS_IO_ALIGNMENT);
+            inputs[index] = allocate(HARNESS_WHOLE_LINES(input_bytes[index]), HARNESS_IO_ALIGNMENT);
             read_input(input_file, inputs[index], input_bytes[index], harness_input_size_bytes[index]);
         }
         for (int index = 0; index < HARNESS_NUM_OUTPUTS; ++index) {
-            outputs[index] = allocate(output_bytes[index], HARNESS_IO_ALIGNMENT);
+            outputs[index] = allocate(HARNESS_WHOLE_LINES(output_bytes[index]), HARNESS_IO_ALIGNMENT);
         }
-        check(harness_repeat(&session, inputs, outputs, extents, num_repetitions, nanoseconds));
+        check(harness_repeat(&session, inputs, outputs, extents, num_repetitions, nanoseconds), workspaces);
         if (fwrite(nanoseconds, sizeof *nanoseconds, num_repetitions, times) != num_repetitions) {
             stop("cannot write the times");
         }

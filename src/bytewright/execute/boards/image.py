@@ -1,0 +1,217 @@
+"""A linked image of a bundle for a board: compiled, linked, looked into, and its memory protection written.
+
+The image is the bundle, the harness and the board's start-up code.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from bytewright.diagnostics import CompileError
+from bytewright.execute.arrays import ArrayKind
+from bytewright.execute.boards.arrays import ImageArray, check_places, image_arrays
+from bytewright.execute.boards.counts import AddressRange, ImageSymbol, address_of
+from bytewright.execute.boards.facts import Board
+from bytewright.execute.boards.layout import Layout, board_table, lay_out, linker_script, set_up_spans
+from bytewright.execute.boards.protection import ProtectedRegion, Rights, fitted_regions, region_words
+from bytewright.execute.boards.second_core import SECOND_CORE_SOURCES, SecondCore, second_core_of
+from bytewright.execute.build import (
+    LANGUAGE_FLAGS,
+    BoardTable,
+    BuildOptions,
+    application_sources,
+    include_flags,
+    staged,
+    write_harness,
+)
+from bytewright.execute.description import Bundle
+from bytewright.execute.tools import compile_c, find_cross_compiler, find_cross_tool
+from bytewright.execute.watch import Watch
+from bytewright.target.isa.isa import Isa
+from bytewright.target.model import Role
+
+
+@dataclass(frozen=True, slots=True)
+class BoardImage:
+    """A linked image in its folder.
+
+    Attributes:
+        regions: What a run may touch; empty if the board does not protect it.
+        second: The device that the board's second core is, if the bundle uses one.
+    """
+
+    folder: Path
+    layout: Layout
+    table: BoardTable
+    symbols: tuple[ImageSymbol, ...]
+    arrays: tuple[ImageArray, ...]
+    regions: tuple[ProtectedRegion, ...]
+    second: SecondCore | None = None
+
+    @property
+    def board(self) -> Board:
+        """The board that it is for."""
+        return self.layout.board
+
+
+def build_image(
+    bundle: Bundle, board: Board, folder: Path, options: BuildOptions, watch: Watch | None = None
+) -> BoardImage:
+    """Compiles and links the image into a folder.
+
+    Raises:
+        CompileError: BW501 or BW502 for the cross compiler; BW502 if something outgrows its memory; BW405 if an
+            array lies in another memory than the target says.
+    """
+    compiler = find_cross_compiler(board.isa, options.compiler)
+    what = f"the cross compiler '{Path(compiler[0]).name}'"
+    bundle = staged(bundle, folder)
+    layout = lay_out(bundle.plan.hardware, board)
+    second = second_core_of(bundle.plan, board)
+    table = board_table(layout, bundle.plan, second)
+    harness_sources = [("boards", "startup.S"), ("boards", "board_main.c")]
+    harness_sources += [("boards", name) for name in SECOND_CORE_SOURCES if second is not None]
+    harness = write_harness(bundle, folder, harness_sources, table, watch)
+    shared = [*LANGUAGE_FLAGS, "-ffunction-sections", "-fdata-sections"]
+    common = [*compiler, *shared]
+    includes = include_flags(bundle, folder, watch)
+    objects = _objects(bundle)
+    for source, product in zip(bundle.sources, objects, strict=True):
+        isa = (
+            board.isa
+            if second is None or source.name not in second.sources(bundle.plan)
+            else second.device.isa
+        )
+        command = [*find_cross_compiler(isa, options.compiler), *shared]
+        command += [*options.flags, *includes, "-c", str(source), "-o", product]
+        compile_c(command, directory=folder, what=what)
+    linking = ["-nostartfiles", "-Wl,--gc-sections", "-Wl,--no-warn-rwx-segments", "-T", "board.ld"]
+    defines = [
+        f"-DHARNESS_RUN={bundle.names.run}",
+        f"-DHARNESS_NUM_REGIONS={board.num_protected_regions}",
+    ]
+    startup = ["startup.S"] if second is None else ["startup.S", "second_core.S"]
+    defines += [] if second is None else second.assembly_flags(bundle.plan)
+    for source in startup:
+        product = f"{source}.o"
+        compile_c([*common, "-O2", *defines, source, "-c", "-o", product], directory=folder, what=what)
+    sources = [*(f"{source}.o" for source in startup), *harness]
+    sources += map(str, application_sources(bundle, options))
+    command = [*common, "-O2", *includes, *linking, *sources, *objects, "-lm", "-o", "image.elf"]
+    what = f"{what} (linking for {board.name})"
+    link = partial(_link, bundle, layout, table, second, folder, command, what)
+    try:
+        return link(has_gaps=board.num_protected_regions > 0)
+    except CompileError:  # a memory has no room for gaps, or the unit no regions: then do without
+        return link(has_gaps=False)
+
+
+def _objects(bundle: Bundle) -> list[str]:
+    """The bundle's own object files; board.ld finds its parameters by the name."""
+    return [f"bundle_{source.stem}.o" for source in bundle.sources]
+
+
+def _link(
+    bundle: Bundle,
+    layout: Layout,
+    table: BoardTable,
+    second: SecondCore | None,
+    folder: Path,
+    command: Sequence[str],
+    what: str,
+    *,
+    has_gaps: bool,
+) -> BoardImage:
+    """Links the objects of a folder, and says what may be touched where the board protects it."""
+    (folder / "board.ld").write_text(linker_script(layout, bundle.plan, has_gaps=has_gaps), encoding="utf-8")
+    compile_c(command, directory=folder, what=what)
+    symbols = _symbols(folder, layout.board.isa)
+    arrays = image_arrays(bundle.plan, symbols)
+    check_places(bundle.plan, arrays, memory_ranges(layout), layout.board.name)
+    regions = _protect(folder, layout, bundle, symbols, arrays) if layout.board.num_protected_regions else ()
+    return BoardImage(folder, layout, table, symbols, arrays, regions, second)
+
+
+def _protect(
+    folder: Path, layout: Layout, bundle: Bundle, symbols: Sequence[ImageSymbol], arrays: Sequence[ImageArray]
+) -> tuple[ProtectedRegion, ...]:
+    """Writes regions.bin: the regions outside of runs, then those of a run, which are returned.
+
+    A run may write the arrays that are its own, execute the code, and read all else that the image has.
+    """
+    board, num_regions = layout.board, layout.board.num_protected_regions
+    code = (address_of(symbols, "__harness_code_start"), address_of(symbols, "__harness_code_end"))
+    own = (address_of(symbols, "__harness_bss_start"), address_of(symbols, "__harness_writable_end"))
+    spans = [
+        (*code, Rights.EXECUTE),
+        (*own, Rights.WRITE),
+        *(
+            (array.place.first, array.place.last + 1, Rights.WRITE if array.is_writable else Rights.READ)
+            for array in arrays
+            if array.planned.kind is not ArrayKind.DEVICE_STACK
+        ),
+        *((first, end, Rights.READ) for first, end in _allocated_sections(folder, board.isa)),
+    ]
+    regions = fitted_regions(spans, num_regions, f"a run on {board.name}", _fewer_pools(bundle))
+    set_up = fitted_regions(
+        set_up_spans(layout, code),
+        num_regions,
+        f"setting up a run on {board.name}",
+        "leave memories that the model does not use out of the target file",
+    )
+    words = region_words(set_up, num_regions) + region_words(regions, num_regions)
+    (folder / "regions.bin").write_bytes(words)
+    return regions
+
+
+def _fewer_pools(bundle: Bundle) -> str:
+    """The option for one workspace pool, in the largest memory that has any."""
+    pools = bundle.plan.pools_of(Role.WORKSPACE)
+    sizes = {pool.memory: bundle.plan.hardware.memory(pool.memory).size_bytes or 0 for pool in pools}
+    workspace = max(sizes, key=lambda name: sizes[name], default=bundle.plan.device.contexts[0].memory)
+    return f"--workspace {workspace}"
+
+
+def _allocated_sections(folder: Path, isa: Isa) -> list[tuple[int, int]]:
+    """First address and end of the sections that a run may read; those with arrays and gaps alone are not among them.
+
+    Nobody reads the vectors, the processor apart.
+    """
+    return [
+        (int(row[3], 16), int(row[3], 16) + int(row[2], 16))
+        for row in _rows(folder, isa, "objdump", "-h", "-w", "image.elf")
+        if any(word.startswith("ALLOC") for word in row)
+        if row[1] != ".vectors" and not row[1].endswith(".empty")
+    ]
+
+
+def _symbols(folder: Path, isa: Isa) -> tuple[ImageSymbol, ...]:
+    """The image's symbols by address."""
+    symbols = [
+        ImageSymbol(int(row[0], 16), row[-1], row[-2] in "tTwW", int(row[1], 16) if len(row) == 4 else 0)
+        for row in _rows(folder, isa, "nm", "-S", "image.elf")
+        if len(row) in (3, 4)
+    ]
+    return tuple(sorted(symbols, key=lambda symbol: (symbol.address, symbol.name)))
+
+
+def flash_bytes(folder: Path, bundle: Bundle, isa: Isa) -> int:
+    """Code, constants and initialised data of the bundle's own objects."""
+    _, *rows = _rows(folder, isa, "size", *_objects(bundle))
+    return sum(int(row[0]) + int(row[1]) for row in rows)
+
+
+def _rows(folder: Path, isa: Isa, name: str, *arguments: str) -> list[list[str]]:
+    """The words of each line that a tool prints."""
+    tool = find_cross_tool(isa, name)
+    return [line.split() for line in compile_c([tool, *arguments], directory=folder, what=tool).splitlines()]
+
+
+def memory_ranges(layout: Layout) -> list[AddressRange]:
+    """The target's memories, through every address that they have."""
+    return [
+        AddressRange(memory.name, first, first + region.size_bytes - 1)
+        for memory, region in layout.memories
+        for first in dict.fromkeys((region.base, *(start for start, _ in memory.address_ranges())))
+    ]

@@ -1,0 +1,175 @@
+/* Core 0's side: the hooks that the model calls, as a driver of core 1 has them.
+ *
+ * They run as the model does, unprivileged and protected: rings and waits are supervisor calls. Addresses are
+ * translated here, from those of core 0 to those of core 1.
+ */
+#include <string.h>
+
+#include "second_core.h"
+
+struct window {
+    uint32_t first; /* as core 0 sees it */
+    uint32_t size_bytes;
+    uint32_t seen_at; /* by core 1 */
+};
+
+#define WINDOW(first, size_bytes, seen_at) {first, size_bytes, seen_at},
+static const struct window windows[] = {HARNESS_DEVICE_WINDOWS(WINDOW){0, 0, 0}};
+enum { NUM_WINDOWS = sizeof windows / sizeof *windows - 1 };
+
+static struct {
+    uint32_t is_in_flight;
+} second_core_driver HARNESS_WRITABLE;
+
+static int32_t fail(uint32_t failure, uint32_t span)
+{
+    second_core_mailbox.failure = failure;
+    second_core_mailbox.failed_span = span;
+    return -1;
+}
+
+static int32_t put_span(uint32_t index, const HARNESS_SPAN_TYPE *span)
+{
+    const uint32_t first = (uint32_t)(uintptr_t)span->base;
+
+    for (uint32_t number = 0; number < NUM_WINDOWS; ++number) {
+        const uint32_t offset = first - windows[number].first;
+
+        if (first >= windows[number].first && offset <= windows[number].size_bytes &&
+            span->size_bytes <= windows[number].size_bytes - offset) {
+            HARNESS_SPAN_TYPE *const seen = &second_core_mailbox.lent.spans[index];
+
+            seen->base = (void *)(uintptr_t)(windows[number].seen_at + offset);
+            seen->size_bytes = span->size_bytes;
+            seen->access = span->access;
+            return 0;
+        }
+    }
+    second_core_mailbox.address = first;
+    return fail(SECOND_CORE_UNREACHED, index);
+}
+
+static int32_t put_spans(const HARNESS_SPAN_TYPE *spans, uint32_t num_spans)
+{
+    if (num_spans > SECOND_CORE_MOST_SPANS) {
+        return fail(SECOND_CORE_TOO_MANY_SPANS, num_spans);
+    }
+    second_core_mailbox.num_spans = num_spans;
+    for (uint32_t index = 0; index < num_spans; ++index) {
+        if (put_span(index, &spans[index]) != 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static void send(uint32_t command)
+{
+    second_core_mailbox.command = command;
+    second_core_mailbox.request += 1;
+    second_core_ring();
+}
+
+static int32_t exchange(uint32_t command)
+{
+    send(command);
+    second_core_await();
+    return second_core_mailbox.status;
+}
+
+static int32_t activate(void *self)
+{
+    (void)self;
+    second_core_mailbox.failure = SECOND_CORE_NO_FAILURE;
+    second_core_mailbox.num_jobs = 0;
+    second_core_driver.is_in_flight = 0;
+    return exchange(SECOND_CORE_ACTIVATE);
+}
+
+static int32_t open_memories(void *self, const HARNESS_SPAN_TYPE *memories, uint32_t num)
+{
+    (void)self;
+    return put_spans(memories, num) != 0 ? -1 : exchange(SECOND_CORE_OPEN);
+}
+
+static int32_t launch(void *self, const HARNESS_JOB_TYPE *job)
+{
+    (void)self;
+    if (second_core_driver.is_in_flight) {
+        return fail(SECOND_CORE_BUSY, 0);
+    }
+    second_core_mailbox.num_jobs += 1;
+    second_core_mailbox.code_bytes = job->code == NULL ? 0 : job->code_bytes;
+    if (second_core_mailbox.code_bytes > SECOND_CORE_MOST_CODE_BYTES) {
+        return fail(SECOND_CORE_TOO_MANY_SPANS, SECOND_CORE_MOST_SPANS + 1);
+    }
+    if (job->code != NULL) { /* which may lie on the stack of core 0 */
+        memcpy(second_core_mailbox.lent.code, job->code, job->code_bytes);
+    }
+    if (put_spans(job->spans, job->num_spans) != 0) {
+        return -1;
+    }
+    second_core_driver.is_in_flight = 1;
+    send(SECOND_CORE_EXECUTE);
+    return 0;
+}
+
+static int32_t await_job(void *self)
+{
+    (void)self;
+    second_core_await();
+    second_core_driver.is_in_flight = 0;
+    return second_core_mailbox.status;
+}
+
+static void close_memories(void *self)
+{
+    (void)self;
+    (void)exchange(SECOND_CORE_CLOSE);
+}
+
+const HARNESS_DEVICES_TYPE harness_devices = {
+    .HARNESS_DEVICE_MEMBER = {NULL, activate, open_memories, launch, await_job, close_memories, NULL},
+};
+
+void second_core_start(void)
+{
+    extern const uint32_t second_core_vectors[];
+    volatile uint32_t *const control = (volatile uint32_t *)(uintptr_t)0x50021110u; /* INITSVTOR0, INITSVTOR1, CPUWAIT */
+
+    /* SHPR2: the reply must be able to end the sleep inside a supervisor call, which it is more urgent than. */
+    *(volatile uint32_t *)(uintptr_t)0xE000ED1Cu |= 0x80u << 24;
+    second_core_mailbox.request = 1;
+    control[1] = (uint32_t)(uintptr_t)second_core_vectors;
+    control[2] &= ~2u;
+    second_core_await();
+}
+
+void second_core_report(void (*report)(const char *name, uint32_t value))
+{
+    const struct second_core_mailbox *const mailbox = &second_core_mailbox;
+
+    if (mailbox->failure == SECOND_CORE_NO_FAILURE) {
+        return;
+    }
+    report("device_failure", mailbox->failure);
+    report("device_span", mailbox->failed_span);
+    report("device_job", mailbox->num_jobs);
+    report("device_status", (uint32_t)-mailbox->status);
+    if (mailbox->num_jobs > 0 && mailbox->code_bytes >= 4) {
+        report("device_kernel", mailbox->lent.code[0]);
+    }
+    report("device_address", mailbox->address);
+    if (mailbox->failure == SECOND_CORE_FAULTED) {
+        report("fault_cfsr", mailbox->fault.cfsr);
+        report("fault_hfsr", mailbox->fault.hfsr);
+        report("fault_mmfar", mailbox->fault.mmfar);
+        report("fault_bfar", mailbox->fault.bfar);
+        report("fault_sfsr", mailbox->fault.sfsr);
+        report("fault_icsr", mailbox->fault.icsr);
+        if (mailbox->fault.has_frame) {
+            report("fault_lr", mailbox->fault.lr);
+            report("fault_pc", mailbox->fault.pc);
+        }
+    }
+}

@@ -1,0 +1,227 @@
+"""What went wrong in a device's process, in words: device, job with kernel and step, and what lies at an address.
+
+The driver (`host_devices.c`) reports numbers, which are understood here.
+"""
+
+import ctypes
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from bytewright import ir
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.execute.description import Bundle
+from bytewright.execute.tools import CrashError, ending_of
+from bytewright.record.plan import DeviceKind, Lent, Plan, PlannedBuffer, PlannedDevice, PlannedStep
+
+_NO_REGION = (1 << 32) - 1
+
+
+class Failure(IntEnum):
+    """Of host_devices.h."""
+
+    NOT_STARTED = 1
+    NOT_LENT = 2
+    FAULTED = 3
+    STRAYED = 4
+    REFUSED = 5
+    HUNG = 6
+    ENDED = 7
+    MISUSED = 8
+
+
+class FailureRecord(ctypes.Structure):
+    """`harness_device_failure`."""
+
+    _fields_ = (
+        ("kind", ctypes.c_uint32),
+        ("job", ctypes.c_uint32),
+        ("status", ctypes.c_int32),
+        ("span", ctypes.c_uint32),
+        ("has_code", ctypes.c_uint32),
+        ("code_word", ctypes.c_uint32),
+        ("is_write", ctypes.c_uint32),
+        ("is_raw", ctypes.c_uint32),
+        ("address", ctypes.c_uint64),
+        ("region", ctypes.c_uint32),
+        ("offset", ctypes.c_int64),
+        ("device", ctypes.c_uint32),
+    )
+
+    def facts(self) -> dict[str, int]:
+        """Its members, as a program prints them."""
+        return {f"device_{field[0]}": int(getattr(self, field[0])) for field in self._fields_}
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFacts:
+    """What is known of a failure.
+
+    Attributes:
+        job: The first of a run is 1; 0 is before that.
+        status: A signal, an exit status, or what the bundle's function returned.
+        span: Of the job, the one that is not lent.
+        kernel: The number of the kernel, of a device that runs C.
+        is_raw: The address is what the model's own processor calls the place.
+        region: Among the memories that were opened; None if the address is in none of them.
+        offset: From the first byte of that.
+        device: Its place among the devices.
+        places: What lies where in the process of the model: a name, the address, the bytes.
+    """
+
+    failure: Failure
+    job: int
+    status: int
+    span: int
+    kernel: int | None
+    is_write: bool
+    is_raw: bool
+    address: int
+    region: int | None
+    offset: int
+    device: int
+    timeout_seconds: float
+    places: Sequence[tuple[str, int, int]]
+
+    @staticmethod
+    def of(
+        facts: Mapping[str, int], timeout_seconds: float, places: Sequence[tuple[str, int, int]]
+    ) -> "DeviceFacts":
+        """From the numbers of the driver."""
+        region = facts["device_region"]
+        return DeviceFacts(
+            Failure(facts["device_kind"]),
+            facts["device_job"],
+            facts["device_status"],
+            facts["device_span"],
+            facts["device_code_word"] if facts["device_has_code"] else None,
+            bool(facts["device_is_write"]),
+            bool(facts["device_is_raw"]),
+            facts["device_address"],
+            None if region == _NO_REGION else region,
+            facts["device_offset"],
+            facts["device_device"],
+            timeout_seconds,
+            places,
+        )
+
+
+def device_error(bundle: Bundle, facts: DeviceFacts) -> CompileError:
+    """The error for a run that ended because of a device."""
+    plan = bundle.plan
+    device = tuple(plan.devices.values())[facts.device]
+    job = f"{_job(plan, device, facts)} of model '{plan.model}' on the host"
+    who = f"device '{device.name}'"
+    match facts.failure:
+        case Failure.FAULTED if facts.status in (0, signal.SIGSEGV, signal.SIGBUS):
+            return CrashError(_stray(plan, device, facts, f"{who} touched what it was not lent in {job}"))
+        case Failure.STRAYED:
+            return CrashError(_stray(plan, device, facts, f"{who} touched what it was not lent in {job}"))
+        case Failure.FAULTED:
+            name = signal.Signals(facts.status).name
+            note = f"at address {facts.address:#x}"
+            return CrashError(Diagnostic("BW731", f"{who} faulted in {job}: {name}", (note,)))
+        case Failure.REFUSED:
+            status = f"what it runs jobs with returned {bundle.status_name(facts.status)}"
+            if device.kind is DeviceKind.STREAM:
+                status = f"the model of '{device.isa}' cannot carry out the stream"
+            return CompileError(Diagnostic("BW731", f"{who} refused {job}", (status,)))
+        case Failure.ENDED:
+            ending = f"its process ended with {ending_of(facts.status)}"
+            return CrashError(Diagnostic("BW731", f"{who} failed in {job}", (ending,)))
+        case Failure.NOT_STARTED:
+            note = f"the system's error {facts.status}"
+            return CompileError(
+                Diagnostic("BW731", f"{who} could not be begun for model '{plan.model}'", (note,))
+            )
+        case Failure.MISUSED:
+            return CompileError(Diagnostic("BW731", f"{who} was given {job} out of turn"))
+        case Failure.NOT_LENT:
+            note = f"span {facts.span} at {facts.address:#x}{_named_place(facts)}"
+            message = f"{who} was not lent what it needs for {job}: it was not opened, or not for that"
+            return CompileError(Diagnostic("BW732", message, (note,)))
+        case Failure.HUNG:
+            return CompileError(
+                Diagnostic("BW733", f"{who} did not finish {job} within {facts.timeout_seconds:g} s")
+            )
+
+
+def _job(plan: Plan, device: PlannedDevice, facts: DeviceFacts) -> str:
+    """`job 3 (kernel 'kws_depthwise_conv2d_2', step 5)`."""
+    if not facts.job:
+        return "what it is lent"
+    kernels = {kernel.number: kernel.name for kernel in device.kernels}
+    name = kernels.get(facts.kernel) if device.kind is DeviceKind.C and facts.kernel is not None else None
+    step = _step(plan, device, facts)
+    if step is not None and name in (None, step.kernel):
+        return f"job {facts.job} (kernel '{step.kernel}', step {step.index})"
+    return f"job {facts.job}" + (f" (kernel '{name}')" if name else "")
+
+
+def _step(plan: Plan, device: PlannedDevice, facts: DeviceFacts) -> PlannedStep | None:
+    """The step of the job; what comes again, or may be left out, has none of its number."""
+    steps = [step for step in plan.steps if step.device == device.name]
+    return steps[facts.job - 1] if not plan.loops and 0 < facts.job <= len(steps) else None
+
+
+def _stray(plan: Plan, device: PlannedDevice, facts: DeviceFacts, message: str) -> Diagnostic:
+    what = "it wrote" if facts.is_write else "it read or wrote"
+    if facts.region is None:
+        place = _named_place(facts) or ": nothing that the model has told it of"
+        return Diagnostic("BW730", message, (f"{what} address {facts.address:#x}{place}",))
+    lent = [*plan.lent_to(device.name)]
+    place = _place(plan, device, lent, facts)
+    if facts.is_raw:
+        note = f"{what} address {facts.address:#x}, by which device '{plan.device.name}' knows {place}"
+        return Diagnostic(
+            "BW730", message, (note, f"device '{device.name}' has that memory at another address")
+        )
+    return Diagnostic("BW730", message, (f"{what} {place}",))
+
+
+def _place(plan: Plan, device: PlannedDevice, lent: list[Lent], facts: DeviceFacts) -> str:
+    """`byte 12 of 'taps' in pool 'flash', which it may only read`."""
+    region, offset = facts.region or 0, facts.offset
+    if region >= len(lent):
+        tensors = [t for border in ir.Border for t in plan.tensors_lent_to(device.name, border)]
+        tensor = tensors[region - len(lent)]
+        return _beside(f"'{tensor.name}'", offset, tensor.size_bytes) or f"byte {offset} of '{tensor.name}'"
+    part = lent[region]
+    where = f"what it is lent of pool '{part.pool}' (bytes {part.offset} to {part.offset + part.size_bytes})"
+    outside = _beside(where, offset, part.size_bytes)
+    if outside:
+        return outside
+    at = part.offset + offset
+    step = _step(plan, device, facts)
+    buffers = [
+        f"byte {at - (b.place.offset or 0)} of '{b.name}'"
+        for b in plan.buffers_in(part.pool)
+        if 0 <= at - (b.place.offset or 0) < b.size_bytes and _lives(b, step)
+    ]
+    rights = "of which it was given other bytes" if part.is_written else "which it may only read"
+    return f"{' or '.join(buffers) or f'byte {at}'} in pool '{part.pool}', {rights}"
+
+
+def _lives(buffer: PlannedBuffer, step: PlannedStep | None) -> bool:
+    """Whether a buffer is alive in a step, as far as is known."""
+    if step is None or buffer.live is None:
+        return True
+    return buffer.live[0] < step.ticks[1] and step.ticks[0] < buffer.live[1]
+
+
+def _beside(where: str, offset: int, size_bytes: int) -> str:
+    """Where an offset is outside; nothing if it is inside."""
+    if offset < 0:
+        return f"{-offset} B before the first byte of {where}"
+    if offset >= size_bytes:
+        return f"{offset - size_bytes + 1} B behind the last byte of {where}"
+    return ""
+
+
+def _named_place(facts: DeviceFacts) -> str:
+    """`, byte 12 of workspace 'near'`: what the model's own process has at the address."""
+    for name, address, size_bytes in facts.places:
+        if address <= facts.address < address + size_bytes:
+            return f", which is byte {facts.address - address} of {name} in the process of the model"
+    return ""

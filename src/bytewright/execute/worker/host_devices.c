@@ -1,0 +1,540 @@
+/* The drivers of the other devices of a model on the host: each is a process that has what it is lent, and no more.
+ *
+ * What a job is given is copied to memory that driver and process share, and what it may write is copied back. There each
+ * memory that was lent ends where pages begin that nobody may touch, constants cannot be written, and the bytes beside
+ * what a job may write are compared when it is done. So a device that goes beyond what it is given is noticed, as it
+ * would be by a memory protection unit, and by bytes where that knows granules.
+ */
+#define _GNU_SOURCE
+
+#include "host_devices.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "worker.h"
+
+enum { MOST_REGIONS = 256, MOST_SPANS = 1024, POISON = 0x5C };
+
+/* A memory that is lent: where the model has it, and where it lies in what is shared. */
+typedef struct {
+    unsigned char *base;
+    size_t size_bytes;
+    uint32_t access;
+    size_t offset;       /* of its pages in the shared memory */
+    size_t mapped_bytes; /* of its pages */
+    size_t begin;        /* of its bytes in its pages */
+} lent_region;
+
+typedef struct {
+    const char *const *command;
+    pid_t process; /* 0 for none */
+    int commands, replies, memory;
+    int is_open, is_in_flight;
+    uint32_t num_jobs;
+    uint32_t num_regions;
+    lent_region regions[MOST_REGIONS];
+    unsigned char *shared; /* all pages, as the driver maps them */
+    unsigned char *before; /* what they held when the job began */
+    size_t shared_bytes;
+    uint32_t num_spans;
+    worker_span spans[MOST_SPANS];
+} driver;
+
+#define COMMAND(index, member, ...) static const char *const command_##index[] = {__VA_ARGS__, NULL};
+HARNESS_DEVICES(COMMAND)
+
+#define DRIVER(index, member, ...) [index] = {command_##index, 0, -1, -1, -1, 0, 0, 0, 0, {{0}}, 0, 0, 0, 0, {{0}}},
+static driver drivers[] = {HARNESS_DEVICES(DRIVER)};
+
+static harness_device_failure failure;
+
+const harness_device_failure *harness_failure_of_device(void)
+{
+    return &failure;
+}
+
+static int32_t fail(const driver *device, uint32_t kind)
+{
+    failure.kind = kind;
+    failure.device = (uint32_t)(device - drivers);
+    failure.job = device->num_jobs;
+    return -1;
+}
+
+static void stop_process(driver *device)
+{
+    if (device->process != 0) {
+        int status;
+
+        kill(device->process, SIGKILL);
+        while (waitpid(device->process, &status, 0) < 0 && errno == EINTR) {
+        }
+        close(device->commands);
+        close(device->replies);
+        close(device->memory);
+        device->process = 0;
+    }
+    if (device->shared != NULL) {
+        munmap(device->shared, device->shared_bytes);
+        device->shared = NULL;
+    }
+    free(device->before);
+    device->before = NULL;
+    device->num_regions = 0;
+    device->is_open = 0;
+    device->is_in_flight = 0;
+}
+
+/* Begins the process, with nothing of this one but three descriptors. */
+static int start_process(driver *device)
+{
+    extern char **environ;
+    int commands[2] = {-1, -1}, replies[2] = {-1, -1};
+    const int memory = memfd_create("bytewright-device", MFD_CLOEXEC);
+    posix_spawn_file_actions_t actions;
+    int outcome = -1;
+
+    if (memory >= 0 && pipe2(commands, O_CLOEXEC) == 0 && pipe2(replies, O_CLOEXEC) == 0) {
+        /* Copies above those that the process has them at, so that none is written over before it is copied. */
+        const int high[3] = {fcntl(commands[0], F_DUPFD_CLOEXEC, 64), fcntl(replies[1], F_DUPFD_CLOEXEC, 64),
+                             fcntl(memory, F_DUPFD_CLOEXEC, 64)};
+
+        posix_spawn_file_actions_init(&actions);
+        posix_spawn_file_actions_adddup2(&actions, high[0], WORKER_COMMANDS);
+        posix_spawn_file_actions_adddup2(&actions, high[1], WORKER_REPLIES);
+        posix_spawn_file_actions_adddup2(&actions, high[2], WORKER_MEMORY);
+        outcome = posix_spawn(&device->process, device->command[0], &actions, NULL, (char *const *)(uintptr_t)device->command,
+                              environ);
+        posix_spawn_file_actions_destroy(&actions);
+        for (int index = 0; index < 3; ++index) {
+            close(high[index]);
+        }
+    }
+    close(commands[0]);
+    close(replies[1]);
+    if (outcome != 0) {
+        close(commands[1]);
+        close(replies[0]);
+        close(memory);
+        device->process = 0;
+        return -1;
+    }
+    device->commands = commands[1];
+    device->replies = replies[0];
+    device->memory = memory;
+    return 0;
+}
+
+static int send_bytes(driver *device, const void *from, size_t size_bytes)
+{
+    const char *bytes = from;
+
+    while (size_bytes > 0) {
+        const ssize_t written = write(device->commands, bytes, size_bytes);
+
+        if (written < 0 && errno == EINTR) {
+            continue;
+        }
+        if (written <= 0) {
+            return -1;
+        }
+        bytes += written;
+        size_bytes -= (size_t)written;
+    }
+    return 0;
+}
+
+static long milliseconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (long)now.tv_sec * 1000 + (long)(now.tv_nsec / 1000000);
+}
+
+/* Waits for the reply. Returns 0, or the failure: none within the time, or the process ended. */
+static uint32_t receive_reply(driver *device, worker_reply *answer)
+{
+    const long end = milliseconds() + HARNESS_DEVICE_TIMEOUT_MS;
+    char *bytes = (char *)answer;
+    size_t left = sizeof *answer;
+
+    while (left > 0) {
+        struct pollfd ready = {device->replies, POLLIN, 0};
+        const long wait_ms = end - milliseconds();
+        ssize_t taken;
+
+        if (wait_ms <= 0 || poll(&ready, 1, (int)wait_ms) == 0) {
+            return HARNESS_DEVICE_HUNG;
+        }
+        taken = read(device->replies, bytes, left);
+        if (taken < 0 && errno == EINTR) {
+            continue;
+        }
+        if (taken <= 0) {
+            return HARNESS_DEVICE_ENDED;
+        }
+        bytes += taken;
+        left -= (size_t)taken;
+    }
+    return 0;
+}
+
+static void note_ending(driver *device)
+{
+    int status = 0;
+
+    while (waitpid(device->process, &status, 0) < 0 && errno == EINTR) {
+    }
+    failure.status = WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+    device->process = 0;
+    close(device->commands);
+    close(device->replies);
+    close(device->memory);
+}
+
+/* Sends what was made ready and waits; a process that failed is gone afterwards. */
+static int32_t await_reply(driver *device, worker_reply *answer)
+{
+    const uint32_t kind = receive_reply(device, answer);
+
+    if (kind == HARNESS_DEVICE_ENDED) {
+        note_ending(device);
+    }
+    if (kind != 0) {
+        stop_process(device);
+        return fail(device, kind);
+    }
+    return 0;
+}
+
+static int32_t activate(void *self)
+{
+    driver *const device = self;
+    static int ignores_pipes;
+
+    if (!ignores_pipes) { /* a process that ended is told by what writing to it returns */
+        struct sigaction action;
+
+        if (sigaction(SIGPIPE, NULL, &action) == 0 && action.sa_handler == SIG_DFL) {
+            signal(SIGPIPE, SIG_IGN);
+        }
+        ignores_pipes = 1;
+    }
+    memset(&failure, 0, sizeof failure);
+    failure.region = UINT32_MAX;
+    device->num_jobs = 0;
+    if (device->process == 0 && start_process(device) != 0) {
+        failure.status = errno;
+        return fail(device, HARNESS_DEVICE_NOT_STARTED);
+    }
+    return 0;
+}
+
+static int are_same(const driver *device, const HARNESS_SPAN_TYPE *memories, uint32_t num_memories)
+{
+    if (device->shared == NULL || device->num_regions != num_memories) {
+        return 0;
+    }
+    for (uint32_t index = 0; index < num_memories; ++index) {
+        const lent_region *const region = &device->regions[index];
+
+        if (region->base != memories[index].base || region->size_bytes != memories[index].size_bytes ||
+            region->access != memories[index].access) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Lays the memories out, each at the end of its pages, as aligned as kernels may ask for. */
+static int lay_out(driver *device, const HARNESS_SPAN_TYPE *memories, uint32_t num_memories)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t end = 0;
+
+    if (device->shared != NULL) {
+        munmap(device->shared, device->shared_bytes);
+        device->shared = NULL;
+    }
+    device->num_regions = num_memories;
+    for (uint32_t index = 0; index < num_memories; ++index) {
+        lent_region *const region = &device->regions[index];
+        const size_t size_bytes = memories[index].size_bytes;
+        const size_t misaligned = (size_t)((uintptr_t)memories[index].base % HARNESS_DEVICE_ALIGNMENT);
+
+        region->base = memories[index].base;
+        region->size_bytes = size_bytes;
+        region->access = memories[index].access;
+        region->offset = end;
+        region->mapped_bytes = (size_bytes + HARNESS_DEVICE_ALIGNMENT + page - 1) / page * page;
+        region->begin = (region->mapped_bytes - size_bytes - misaligned) / HARNESS_DEVICE_ALIGNMENT * HARNESS_DEVICE_ALIGNMENT + misaligned;
+        end += region->mapped_bytes;
+    }
+    device->shared_bytes = end == 0 ? page : end;
+    if (ftruncate(device->memory, (off_t)device->shared_bytes) != 0) {
+        return -1;
+    }
+    device->shared = mmap(NULL, device->shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, device->memory, 0);
+    if (device->shared == MAP_FAILED) {
+        device->shared = NULL;
+        return -1;
+    }
+    memset(device->shared, POISON, device->shared_bytes);
+    free(device->before);
+    device->before = malloc(device->shared_bytes);
+    return device->before == NULL ? -1 : 0;
+}
+
+static int32_t open_memories(void *self, const HARNESS_SPAN_TYPE *memories, uint32_t num_memories)
+{
+    static worker_region regions[MOST_REGIONS];
+    driver *const device = self;
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    worker_message message = {WORKER_OPEN, num_memories, 0, 0, 0};
+    worker_reply answer;
+
+    device->is_open = 1;
+    if (are_same(device, memories, num_memories)) {
+        return 0;
+    }
+    if (num_memories > MOST_REGIONS || lay_out(device, memories, num_memories) != 0) {
+        failure.status = errno;
+        return fail(device, HARNESS_DEVICE_NOT_STARTED);
+    }
+    message.code_bytes = device->shared_bytes;
+    for (uint32_t index = 0; index < num_memories; ++index) {
+        const lent_region *const region = &device->regions[index];
+        const uint64_t first = (uint64_t)(uintptr_t)region->base / page * page;
+        const uint64_t end = ((uint64_t)(uintptr_t)region->base + region->size_bytes + page - 1) / page * page;
+        const worker_region sent = {region->offset, region->mapped_bytes, first, end - first, region->access, 0};
+
+        regions[index] = sent;
+    }
+    if (send_bytes(device, &message, sizeof message) != 0 ||
+        send_bytes(device, regions, num_memories * sizeof *regions) != 0) {
+        note_ending(device);
+        stop_process(device);
+        return fail(device, HARNESS_DEVICE_ENDED);
+    }
+    if (await_reply(device, &answer) != 0) {
+        return -1;
+    }
+    if (answer.outcome != WORKER_DONE) {
+        failure.status = answer.status;
+        stop_process(device);
+        return fail(device, HARNESS_DEVICE_NOT_STARTED);
+    }
+    return 0;
+}
+
+/* The region that a span lies in, with all that it asks for; else what is wrong with it. */
+static int32_t find_region(driver *device, const HARNESS_SPAN_TYPE *span, worker_span *found)
+{
+    for (uint32_t index = 0; index < device->num_regions; ++index) {
+        const lent_region *const region = &device->regions[index];
+        const size_t offset = (size_t)((uintptr_t)span->base - (uintptr_t)region->base);
+
+        if ((uintptr_t)span->base >= (uintptr_t)region->base && offset <= region->size_bytes &&
+            span->size_bytes <= region->size_bytes - offset && (span->access & ~region->access) == 0u) {
+            found->region = index;
+            found->access = span->access;
+            found->offset = region->begin + offset;
+            found->size_bytes = span->size_bytes;
+            return 0;
+        }
+    }
+    failure.address = (uint64_t)(uintptr_t)span->base;
+    return fail(device, HARNESS_DEVICE_NOT_LENT);
+}
+
+static int32_t launch(void *self, const HARNESS_JOB_TYPE *job)
+{
+    driver *const device = self;
+    worker_message message = {WORKER_EXECUTE, job->num_spans, job->code_bytes, job->code != NULL, 0};
+
+    device->num_jobs += 1;
+    failure.code_word = 0;
+    if (job->code != NULL && job->code_bytes >= sizeof failure.code_word) {
+        memcpy(&failure.code_word, job->code, sizeof failure.code_word);
+        failure.has_code = 1;
+    }
+    if (!device->is_open || device->is_in_flight || job->num_spans > MOST_SPANS) {
+        return fail(device, HARNESS_DEVICE_MISUSED);
+    }
+    device->num_spans = job->num_spans;
+    for (uint32_t index = 0; index < job->num_spans; ++index) {
+        failure.span = index;
+        if (find_region(device, &job->spans[index], &device->spans[index]) != 0) {
+            return -1;
+        }
+    }
+    for (uint32_t index = 0; index < job->num_spans; ++index) {
+        const worker_span *const span = &device->spans[index];
+
+        memcpy(device->shared + device->regions[span->region].offset + span->offset, job->spans[index].base,
+               span->size_bytes);
+    }
+    for (uint32_t index = 0; index < device->num_regions; ++index) {
+        const lent_region *const region = &device->regions[index];
+
+        if ((region->access & WORKER_WRITE) != 0u) {
+            memcpy(device->before + region->offset, device->shared + region->offset, region->mapped_bytes);
+        }
+    }
+    if (send_bytes(device, &message, sizeof message) != 0 ||
+        send_bytes(device, device->spans, job->num_spans * sizeof *device->spans) != 0 ||
+        (job->code != NULL && send_bytes(device, job->code, job->code_bytes) != 0)) {
+        note_ending(device);
+        stop_process(device);
+        return fail(device, HARNESS_DEVICE_ENDED);
+    }
+    device->is_in_flight = 1;
+    return 0;
+}
+
+/* The end of the bytes from `at` on that the job may write: `at` itself where it may not write that byte. */
+static size_t written_until(const driver *device, uint32_t index, size_t at)
+{
+    size_t end = at;
+
+    for (uint32_t number = 0; number < device->num_spans; ++number) {
+        const worker_span *const span = &device->spans[number];
+
+        if (span->region == index && (span->access & WORKER_WRITE) != 0u && span->offset <= at &&
+            at < span->offset + span->size_bytes && end < span->offset + span->size_bytes) {
+            end = (size_t)(span->offset + span->size_bytes);
+        }
+    }
+    return end;
+}
+
+/* Where the next bytes begin that the job may write, from `at` on. */
+static size_t kept_until(const driver *device, uint32_t index, size_t at, size_t end)
+{
+    for (uint32_t number = 0; number < device->num_spans; ++number) {
+        const worker_span *const span = &device->spans[number];
+
+        if (span->region == index && (span->access & WORKER_WRITE) != 0u && span->offset >= at && span->offset < end) {
+            end = (size_t)span->offset;
+        }
+    }
+    return end;
+}
+
+/* Compares all that the job may not write with what it was. */
+static int32_t compare_kept(driver *device)
+{
+    for (uint32_t index = 0; index < device->num_regions; ++index) {
+        const lent_region *const region = &device->regions[index];
+        const unsigned char *const now = device->shared + region->offset;
+        const unsigned char *const before = device->before + region->offset;
+        size_t at = (region->access & WORKER_WRITE) != 0u ? 0 : region->mapped_bytes;
+
+        while (at < region->mapped_bytes) {
+            const size_t written = written_until(device, index, at);
+            size_t end;
+
+            if (written > at) {
+                at = written;
+                continue;
+            }
+            end = kept_until(device, index, at, region->mapped_bytes);
+            if (memcmp(now + at, before + at, end - at) != 0) {
+                while (now[at] == before[at]) {
+                    ++at;
+                }
+                failure.region = index;
+                failure.offset = (int64_t)at - (int64_t)region->begin;
+                failure.is_write = 1;
+                return fail(device, HARNESS_DEVICE_STRAYED);
+            }
+            at = end;
+        }
+    }
+    return 0;
+}
+
+static int32_t note_fault(driver *device, const worker_reply *answer)
+{
+    failure.status = answer->status;
+    failure.address = answer->address;
+    failure.is_write = answer->is_write;
+    if (answer->region < device->num_regions) {
+        failure.region = answer->region;
+        failure.offset = (int64_t)answer->offset - (int64_t)device->regions[answer->region].begin;
+    }
+    for (uint32_t index = 0; index < device->num_regions && failure.region == UINT32_MAX; ++index) {
+        const lent_region *const region = &device->regions[index];
+        const uint64_t offset = answer->address - (uint64_t)(uintptr_t)region->base;
+
+        if (offset < region->size_bytes) {
+            failure.region = index;
+            failure.offset = (int64_t)offset;
+            failure.is_raw = 1;
+        }
+    }
+    stop_process(device);
+    return fail(device, HARNESS_DEVICE_FAULTED);
+}
+
+static int32_t await_job(void *self)
+{
+    driver *const device = self;
+    worker_reply answer;
+
+    if (!device->is_in_flight) {
+        return fail(device, HARNESS_DEVICE_MISUSED);
+    }
+    device->is_in_flight = 0;
+    if (await_reply(device, &answer) != 0) {
+        return -1;
+    }
+    if (answer.outcome != WORKER_DONE) {
+        return note_fault(device, &answer);
+    }
+    if (answer.status != 0) {
+        failure.status = answer.status;
+        return fail(device, HARNESS_DEVICE_REFUSED);
+    }
+    if (compare_kept(device) != 0) {
+        stop_process(device);
+        return -1;
+    }
+    for (uint32_t index = 0; index < device->num_spans; ++index) {
+        const worker_span *const span = &device->spans[index];
+        const lent_region *const region = &device->regions[span->region];
+
+        if ((span->access & WORKER_WRITE) != 0u) {
+            memcpy(region->base + (span->offset - region->begin), device->shared + region->offset + span->offset,
+                   span->size_bytes);
+        }
+    }
+    return 0;
+}
+
+static void close_memories(void *self)
+{
+    ((driver *)self)->is_open = 0;
+}
+
+#define HOOKS(index, member, ...) \
+    .member = {&drivers[index], activate, open_memories, launch, await_job, close_memories, NULL},
+const HARNESS_DEVICES_TYPE harness_devices = {HARNESS_DEVICES(HOOKS)};
+
+void harness_stop_devices(void)
+{
+    for (size_t index = 0; index < sizeof drivers / sizeof *drivers; ++index) {
+        stop_process(&drivers[index]);
+    }
+}

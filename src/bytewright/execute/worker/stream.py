@@ -1,0 +1,97 @@
+"""A device that carries out command streams, as a process: the protocol of worker.h, with a model in Python.
+
+Its memory is mapped, and each region of a job is an array of just its bytes; arrays of what may only be read are read
+only. So whatever the model computes with, it has what the job was given and no more.
+"""
+
+import mmap
+import os
+import struct
+import sys
+
+import numpy as np
+
+from bytewright.execute.worker.streams import OutOfReachError, StreamModel, StreamRegion, find_stream_model
+
+_COMMANDS, _REPLIES, _MEMORY = 3, 4, 5
+_OPEN = 1
+_READ, _WRITE = 1, 2
+_DONE, _FAULTED, _FAILED = 0, 1, 4
+_MESSAGE = struct.Struct("=IIQII")
+_REGION = struct.Struct("=QQQQII")
+_SPAN = struct.Struct("=IIQQ")
+_REPLY = struct.Struct("=IiQIIQ")
+_NO_REGION = (1 << 32) - 1
+_UNKNOWN = -1
+
+
+class _Process:
+    """The state of the process: the memory and its regions."""
+
+    def __init__(self, model: StreamModel) -> None:
+        self.model = model
+        self.regions: list[tuple[int, int]] = []  # offset in the memory, access
+        self.memory: mmap.mmap | None = None
+
+    def open(self, num_regions: int, size_bytes: int) -> bytes:
+        """Maps what is lent."""
+        found = [_REGION.unpack(_receive(_REGION.size)) for _ in range(num_regions)]
+        self.regions = [(region[0], region[4]) for region in found]
+        self.memory = mmap.mmap(_MEMORY, size_bytes)
+        return _REPLY.pack(_DONE, 0, 0, 0, _NO_REGION, 0)
+
+    def execute(self, num_spans: int, code_bytes: int) -> bytes:
+        """Carries out one job."""
+        spans = [_SPAN.unpack(_receive(_SPAN.size)) for _ in range(num_spans)]
+        code = _receive(code_bytes)
+        if self.memory is None:
+            return _REPLY.pack(_FAILED, _UNKNOWN, 0, 0, _NO_REGION, 0)
+        data = np.frombuffer(self.memory, np.uint8)
+        given: list[StreamRegion] = []
+        for region, access, offset, size_bytes in spans:
+            first = self.regions[region][0] + offset
+            part = data[first : first + size_bytes]
+            part.flags.writeable = bool(access & _WRITE)
+            given.append(StreamRegion(part, bool(access & _READ), bool(access & _WRITE)))
+        try:
+            self.model.execute(code, given)
+        except OutOfReachError as error:
+            region, _, offset, _ = spans[error.region]
+            return _REPLY.pack(
+                _FAULTED, 0, 0, int(error.is_write), region, (offset + error.offset) % (1 << 64)
+            )
+        except ValueError as error:
+            sys.stderr.write(f"{error}\n")
+            return _REPLY.pack(_DONE, _UNKNOWN, 0, 0, _NO_REGION, 0)
+        return _REPLY.pack(_DONE, 0, 0, 0, _NO_REGION, 0)
+
+
+def _receive(size_bytes: int) -> bytes:
+    parts: list[bytes] = []
+    while size_bytes > 0:
+        part = os.read(_COMMANDS, size_bytes)
+        if not part:
+            sys.exit(0)  # the run is over
+        parts.append(part)
+        size_bytes -= len(part)
+    return b"".join(parts)
+
+
+def main(isa: str) -> None:
+    """Carries out commands until there are no more."""
+    model = find_stream_model(isa)
+    if model is None:
+        sys.exit(f"no model of '{isa}'")
+    process = _Process(model)
+    while True:
+        command, num_items, code_bytes, _, _ = _MESSAGE.unpack(_receive(_MESSAGE.size))
+        answer = (
+            process.open(num_items, code_bytes)
+            if command == _OPEN
+            else process.execute(num_items, code_bytes)
+        )
+        os.write(_REPLIES, answer)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
