@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.inspect.check_files import faults_of_files
+from bytewright.inspect.check_jobs import faults_of_jobs
 from bytewright.inspect.check_plan import faults_of_plan
 from bytewright.record.plan import Plan
 from bytewright.record.plan_file import read_document, read_plan, understand
@@ -43,7 +44,11 @@ def check_bundle(directory: str | PathLike[str]) -> Verdict:
     document = read_document(directory)
     plan = understand(document, directory)
     diagnostics = [
-        *_diagnostic("BW401", f"the plan of '{directory}' does not verify", faults_of_plan(plan)),
+        *_diagnostic(
+            "BW401",
+            f"the plan of '{directory}' does not verify",
+            [*faults_of_plan(plan), *faults_of_jobs(plan)],
+        ),
         *_diagnostic(
             "BW402",
             f"the files of '{directory}' are not what its plan says",

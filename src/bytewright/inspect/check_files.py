@@ -9,7 +9,9 @@ from typing import Any
 from bytewright import ir
 from bytewright.bundle_folder import digest_of, foreign_entries, is_inside
 from bytewright.input_file import read_input
+from bytewright.inspect.check_jobs import differences_of_hand_overs, differences_of_job
 from bytewright.inspect.read_c import (
+    most_bytes,
     read_addresses,
     read_arenas,
     read_bytes,
@@ -121,10 +123,16 @@ def _faults_of_source(directory: Path, plan: Plan, names: Names) -> Iterator[str
     yield from _differences_of_arenas(path, plan, names, source)
     yield from _differences_of_requests(path, plan, names, source)
     calls = read_calls(source, names, plan.externals)
-    if [call.kernel for call in calls] != [step.kernel for step in plan.steps]:
+    yield from differences_of_hand_overs(path, source, names, calls)
+    kernels = ["" if step.device in plan.devices else step.kernel for step in plan.steps]
+    if [call.kernel for call in calls] != kernels:
         yield f"{path} calls {len(calls)} kernels, not those of the plan's {len(plan.steps)} steps in order"
         return
     for call, step in zip(calls, plan.steps, strict=True):
+        if call.job is not None:
+            job = differences_of_job(plan, names, step, call.job)
+            yield from (f"{path}, step {step.index}: {text}" for text in job)
+            continue
         known = [plan.buffers[name] for name in step.touched if name in plan.buffers]
         known = [b for b in known if b.role is not BufferRole.ARENA]  # no argument: what it serves is
         touched = frozenset(map(names.argument, known))
@@ -171,27 +179,13 @@ def _differences_of_requests(path: str, plan: Plan, names: Names, source: str) -
         expected += [*requests, *((name, pool, None, None) for name, pool, _, _ in reversed(requests))]
     upper = {symbol.name: symbol.upper for symbol in plan.symbols}
     actual = [
-        (text.name, text.pool, None if text.size is None else _most_bytes(text.size, upper), text.alignment)
+        (text.name, text.pool, None if text.size is None else most_bytes(text.size, upper), text.alignment)
         for text in read_requests(source, names)
     ]
     if actual != expected:
         different = [item for item in (*expected, *actual) if (item in expected) != (item in actual)]
         which = ", ".join(sorted({name for name, *_ in different})) or "their order"
         yield f"{path} does not request and release what the plan says: {which}"
-
-
-def _most_bytes(size: str, upper: Mapping[str, int]) -> int | None:
-    """The value of a product of extents and numbers, with every extent at its largest; None if it is none."""
-    total = 1
-    for factor in size.split(" * "):
-        name = factor.removeprefix("(uint64_t)")
-        if factor.isdecimal():
-            total *= int(factor)
-        elif name != factor and name in upper:
-            total *= upper[name]
-        else:
-            return None
-    return total
 
 
 def _faults_of_parameters(directory: Path, plan: Plan, names: Names) -> Iterator[str]:

@@ -4,10 +4,13 @@ Lifetimes are computed again from what the steps read and write, tops from the b
 with the target that the plan says it was made for.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from bytewright import ir
 from bytewright.diagnostics import CompileError
+from bytewright.inspect.check_devices import faults_of_devices
+from bytewright.inspect.check_lines import bytes_taken, faults_of_lines, line_of_parameters
+from bytewright.ir.analyses.clock import Condition
 from bytewright.plan import problem as planning
 from bytewright.plan.solution import Placement
 from bytewright.plan.validate import validate
@@ -33,6 +36,7 @@ def faults_of_plan(plan: Plan) -> list[str]:
         *_faults_of_buffers(plan),
         *_faults_of_border(plan),
         *_faults_of_stack(plan),
+        *faults_of_devices(plan),
     ]
     if not faults:  # otherwise the numbers below may not exist
         faults = [
@@ -41,6 +45,7 @@ def faults_of_plan(plan: Plan) -> list[str]:
             *_faults_of_offsets(plan),
             *_faults_of_tops(plan),
             *_faults_of_arenas(plan),
+            *faults_of_lines(plan),
         ]
     return faults
 
@@ -48,7 +53,11 @@ def faults_of_plan(plan: Plan) -> list[str]:
 def _faults_of_steps(plan: Plan) -> Iterator[str]:
     """Steps are numbered and follow each other on the clock; they name buffers that exist."""
     tick = 0
+    branching = {condition.tick for condition in plan.conditions}
     for index, step in enumerate(plan.steps):
+        while tick in branching:
+            branching.remove(tick)
+            tick += 1
         if step.index != index or step.ticks[0] != tick or step.ticks[1] < tick + 3:
             yield f"step {step.index} has the ticks {step.ticks[0]} to {step.ticks[1]}, after tick {tick}"
         tick = step.ticks[1]
@@ -58,6 +67,25 @@ def _faults_of_steps(plan: Plan) -> Iterator[str]:
             if name not in plan.buffers:
                 yield f"step {step.index} touches '{name}', which is no buffer of the plan"
         yield from _faults_of_ticks(step)
+    yield from _faults_of_conditions(plan, branching - {tick + number for number in range(len(branching))})
+
+
+def _faults_of_conditions(plan: Plan, elsewhere: set[int]) -> Iterator[str]:
+    """Branches have ticks of their own between the steps; they are on buffers of one byte, and in loops that exist."""
+    ticks = [condition.tick for condition in plan.conditions]
+    if ticks != sorted(set(ticks)):
+        yield f"branches have the ticks {', '.join(map(str, ticks))}, which are not one after the other"
+    for tick in sorted(elsewhere):
+        yield f"a branch has tick {tick}, in a step or after the end"
+    loops = {loop.steps for loop in plan.loops}
+    for condition in plan.conditions:
+        buffer = plan.buffers.get(condition.buffer)
+        if buffer is None or buffer.size_bytes != 1:
+            yield f"a branch is on '{condition.buffer}', which is no buffer of one byte"
+        if plan.hardware.find_device(condition.device) is None:
+            yield f"a branch is taken by '{condition.device}', which the target does not have"
+        if condition.loop is not None and condition.loop not in loops:
+            yield f"a branch is in a loop of steps {condition.loop[0]} to {condition.loop[1]}, which does not exist"
 
 
 def _faults_of_ticks(step: PlannedStep) -> Iterator[str]:
@@ -98,6 +126,8 @@ def _faults_of_buffers(plan: Plan) -> Iterator[str]:
     for step in plan.steps:
         for name in step.touched:
             devices.setdefault(name, []).append(step.device)
+    for condition in plan.conditions:
+        devices.setdefault(condition.buffer, []).append(condition.device)
     for buffer in plan.buffers.values():
         place = buffer.place
         if place.kind not in _KINDS[buffer.role]:
@@ -165,6 +195,8 @@ def _faults_of_stack(plan: Plan) -> Iterator[str]:
             for buffer in plan.buffers.values()
             if buffer.place.kind is PlaceKind.STACK and buffer.name.partition("/")[0] in stack.path
         )
+        if name in [context.name for context in plan.device.contexts]:
+            arrays += plan.argument_bytes
         if not stack.planned_bytes <= min(arrays, stack.size_bytes):
             yield f"stack '{name}' plans {stack.planned_bytes} B, the arrays of its path have {arrays} B"
 
@@ -173,7 +205,10 @@ def _faults_of_lifetimes(plan: Plan) -> Iterator[str]:
     """Every buffer is alive whenever a step touches it, and nothing is read before it was written."""
     given = (*plan.buffers_of(BufferRole.INPUT), *plan.buffers_of(BufferRole.PARAMETER))
     written = {buffer.name for buffer in given}
+    conditions = list(reversed(plan.conditions))
     for step in plan.steps:
+        while conditions and conditions[-1].tick < step.ticks[0]:
+            yield from _faults_of_branch(plan, conditions.pop(), written)
         for name in step.reads:
             if name not in written:
                 yield f"step {step.index} reads '{name}', which no step before it has written"
@@ -184,6 +219,8 @@ def _faults_of_lifetimes(plan: Plan) -> Iterator[str]:
                 yield f"step {step.index} touches '{name}', which exists in a kernel only"
             elif lower < buffer.live[0] or upper > buffer.live[1]:
                 yield f"step {step.index} touches '{name}', which lives from {buffer.live[0]} to {buffer.live[1]}"
+    for condition in reversed(conditions):
+        yield from _faults_of_branch(plan, condition, written)
     writing = {name for step in plan.steps for name in step.writes}
     for tensor in plan.outputs:
         if tensor.buffer not in writing:
@@ -201,6 +238,15 @@ def _faults_of_lifetimes(plan: Plan) -> Iterator[str]:
             yield f"output '{buffer.name}' does not live to the end"
 
 
+def _faults_of_branch(plan: Plan, condition: Condition, written: Collection[str]) -> Iterator[str]:
+    """What a branch is on has been written, and is alive."""
+    buffer, tick = plan.buffers[condition.buffer], condition.tick
+    if buffer.name not in written:
+        yield f"a branch in tick {tick} is on '{buffer.name}', which no step before it has written"
+    if buffer.live is None or not buffer.live[0] <= tick < buffer.live[1]:
+        yield f"a branch in tick {tick} is on '{buffer.name}', which is not alive then"
+
+
 def _faults_of_loops(plan: Plan) -> Iterator[str]:
     """What a loop uses and does not make lives for all of its turns."""
     for loop in plan.loops:
@@ -210,7 +256,9 @@ def _faults_of_loops(plan: Plan) -> Iterator[str]:
             continue
         steps, inside = plan.steps[first : last + 1], set(loop.inside)
         lower, upper = steps[0].ticks[0], steps[-1].ticks[1]
-        for name in dict.fromkeys(name for step in steps for name in step.touched):
+        names = [name for step in steps for name in step.touched]
+        names += [c.buffer for c in plan.conditions if c.loop and first <= c.loop[0] and c.loop[1] <= last]
+        for name in dict.fromkeys(names):
             live = plan.buffers[name].live
             if name not in inside and live is not None and (live[0] > lower or live[1] < upper):
                 yield f"'{name}' lives from {live[0]} to {live[1]}, a loop that uses it from {lower} to {upper}"
@@ -221,14 +269,15 @@ def _faults_of_loops(plan: Plan) -> Iterator[str]:
 
 
 def _faults_of_offsets(plan: Plan) -> Iterator[str]:
-    """What the validator says of the workspaces, and of the parameters."""
+    """What the validator says of the workspaces, and of the parameters; what is left of a cache line counts."""
+    taken = bytes_taken(plan)
     for role, kind in ((Role.WORKSPACE, PlaceKind.PLANNED), (Role.PARAMETERS, PlaceKind.CONSTANT)):
         pools = plan.pools_of(role)
         stated = [
             (
                 planning.Buffer(
                     buffer.name,
-                    buffer.size_bytes,
+                    taken[buffer.name],
                     (buffer.live or (0, 0),),
                     buffer.alignment,
                     candidates=tuple(planning.Candidate(name) for name in buffer.candidates),
@@ -273,14 +322,14 @@ def _faults_of_arenas(plan: Plan) -> Iterator[str]:
 
 
 def _faults_of_arena(plan: Plan, arena: PlannedBuffer, requests: set[str]) -> Iterator[str]:
-    needed_bytes = 0
+    needed_bytes, taken = 0, bytes_taken(plan)
     for step in plan.steps:
         requested = [plan.buffers[name] for name in step.scratch if name in requests]
         if bool(requested) != (arena.name in step.touched):
             yield f"step {step.index} requests {len(requested)} buffers, and arena '{arena.name}' is not there for it"
         top = 0
         for buffer in requested:
-            top = -(-top // buffer.alignment) * buffer.alignment + buffer.size_bytes
+            top = -(-top // buffer.alignment) * buffer.alignment + taken[buffer.name]
             if arena.alignment % buffer.alignment:
                 yield f"'{buffer.name}' is aligned to {buffer.alignment}, its arena to {arena.alignment}"
         needed_bytes = max(needed_bytes, top)
@@ -290,15 +339,18 @@ def _faults_of_arena(plan: Plan, arena: PlannedBuffer, requests: set[str]) -> It
 
 def _faults_of_tops(plan: Plan) -> Iterator[str]:
     """Used bytes are the top of the pool's buffers; the bound lies between the live bytes and the top."""
+    taken = bytes_taken(plan)
     for pool in plan.pools.values():
         inside, header = plan.buffers_in(pool.name), pool.header_bytes
-        top = max((header, *((b.place.offset or 0) + b.size_bytes for b in inside)))
+        top = max((header, *((b.place.offset or 0) + taken[b.name] for b in inside)))
+        line = line_of_parameters(plan, pool.name) if pool.role is Role.PARAMETERS else 1
+        top = -(-top // line) * line
         if top != pool.used_bytes:
             yield f"pool '{pool.name}' uses {pool.used_bytes} B, its buffers end at {top}"
         alignment = max((b.alignment for b in inside), default=1)
         if pool.alignment % alignment:
             yield f"pool '{pool.name}' is aligned to {pool.alignment}, a buffer in it to {alignment}"
-        alive = header + max((_live_bytes(inside, b) for b in inside), default=0)
+        alive = header + max((_live_bytes(inside, b, taken) for b in inside), default=0)
         if not alive <= pool.lower_bound_bytes <= pool.used_bytes:
             yield (
                 f"pool '{pool.name}' states the lower bound {pool.lower_bound_bytes} B, "
@@ -308,7 +360,7 @@ def _faults_of_tops(plan: Plan) -> Iterator[str]:
             yield f"pool '{pool.name}' claims to be optimal: {pool.optimal}, against its own bound"
 
 
-def _live_bytes(buffers: Iterable[PlannedBuffer], born: PlannedBuffer) -> int:
-    """Bytes alive when one buffer is born: live bytes are most at some birth."""
+def _live_bytes(buffers: Iterable[PlannedBuffer], born: PlannedBuffer, taken: Mapping[str, int]) -> int:
+    """Bytes taken when one buffer is born: they are most at some birth."""
     tick = (born.live or (0, 0))[0]
-    return sum(b.size_bytes for b in buffers if b.live is not None and b.live[0] <= tick < b.live[1])
+    return sum(taken[b.name] for b in buffers if b.live is not None and b.live[0] <= tick < b.live[1])

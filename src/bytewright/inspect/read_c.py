@@ -4,9 +4,10 @@ The texts are those that Bytewright writes, so patterns suffice; what they do no
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from bytewright.ir.packed import PACKED_END
 from bytewright.record.names import REQUEST, Names
 
 _DEFINE = re.compile(r"^#define (\w+) (\d+)\b", re.MULTILINE)
@@ -14,11 +15,54 @@ _PLAN_HASH = re.compile(r"\bPlan ([0-9a-f]{64})\.")
 
 
 @dataclass(frozen=True, slots=True)
+class SpanText:
+    """A part of a buffer that is lent.
+
+    Attributes:
+        address: The text behind casts, such as `dtcm + KWS_AT_DTCM_X`.
+        element: The type that it is cast to a pointer to; None for no cast.
+        index: What is added to it: a number of elements, or the text of one that changes; `0` for nothing.
+        size: The expression for its bytes.
+        access: The enumerators that say what may be done with it, in their order.
+    """
+
+    address: str
+    element: str | None
+    index: str
+    size: str
+    access: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JobText:
+    """A job that the entry hands over.
+
+    Attributes:
+        device: The member of the devices that it goes to.
+        code: What that is told to do: `&call`, `NULL`, or the address of a stream.
+        code_bytes: The expression for the size of that.
+        call_type: The type of the constant `call`; None where there is none.
+        kernel: The number in it.
+        spans: What the job is given; None for one that was not generated so.
+        num_spans: How many it is said to be.
+    """
+
+    device: str
+    code: str
+    code_bytes: str
+    call_type: str | None
+    kernel: int | None
+    spans: tuple[SpanText | None, ...]
+    num_spans: str
+
+
+@dataclass(frozen=True, slots=True)
 class CallText:
-    """One call of the entry: the kernel, and the names of what it is given, each once."""
+    """One call of the entry: the kernel, and the names of what it is given, each once; or the job that stands there."""
 
     kernel: str
     names: frozenset[str]
+    job: JobText | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,22 +99,100 @@ def read_offsets(source: str, names: Names) -> dict[str, int]:
 
 
 def read_calls(source: str, names: Names, externals: Collection[str] = ()) -> list[CallText]:
-    """The kernel calls in the body of the run function, in order.
+    """The kernel calls, and the jobs that are handed over, in the body of the function with the steps, in order.
 
     `externals` are functions of the application, which have names of their own. An argument is named by its offset's
-    enumerator, by `inputs->x` or `outputs->y`, or by what was requested.
+    enumerator, by `inputs->x` or `outputs->y`, or by what was requested. A packed call is one of the kernel that it is
+    the packed form of, with what was put into the array of arguments since the call before it.
     """
-    body = _body_of_run(source, names)
+    body = _body_of_steps(source, names)
     kernel = "|".join([rf"{names.model}_\w+", *map(re.escape, sorted(externals))])
     before, behind = r"(?:if \(|\w+ = )?", r"(?:;| != 0\) \{| == 0 \? \w+ : \w+;)"
     call = re.compile(rf"^ +{before}({kernel})\(([^;{{]*?)\){behind}$", re.MULTILINE)
     name = re.compile(rf"\b{names.offset_front}\w+|\b(?:inputs|outputs)->\w+|\b{REQUEST}\w+")
-    return [
-        CallText(kernel, frozenset(name.findall(arguments)))
-        for kernel, arguments in call.findall(body)
-        # Not the macro between the kernels, of a model in capitals, and not what serves requests.
-        if kernel not in (names.step, names.allocate, names.release)
-    ]
+    packed = {f"{names.model}_extern_{symbol}{PACKED_END}": symbol for symbol in externals}
+    found: list[CallText] = []
+    begin = 0
+    jobs = _jobs(names).finditer(body) if names.has_devices else ()
+    for match in sorted((*call.finditer(body), *jobs), key=re.Match.start):
+        if match.re is not call:
+            found.append(_handed_over(match, names))
+            begin = match.end()
+            continue
+        kernel, arguments = match.groups()
+        if kernel in (names.step, names.allocate, names.release):
+            continue  # the macro between the kernels, of a model in capitals, and what serves requests
+        if kernel.endswith(PACKED_END) and kernel not in externals:
+            kernel = packed.get(kernel, kernel.removesuffix(PACKED_END))
+            arguments = _packed(body[begin : match.start()], arguments, names)
+        found.append(CallText(kernel, frozenset(name.findall(arguments))))
+        begin = match.end()
+    return found
+
+
+def _jobs(names: Names) -> re.Pattern[str]:
+    """The block of a job: what says which kernel is to run, the spans, and the hand-over."""
+    call = r"(?: +(?:static )?const (?P<type>\w+) call = \{(?P<kernel>\d+)u(?:, \{[^{}]*\})?\};\n)?"
+    spans = rf" +const {names.span_type} spans\[\] = \{{\n(?P<spans>(?: +lend\(.*\),\n)*) +\}};\s+"
+    outcome = rf"(?:;| != {names.ok}\) \{{)$"
+    hand_over = rf"(?:if \(|\w+ = )hand_over\((?P<arguments>[^;{{]*?)\){outcome}"
+    return re.compile(rf"^ +\{{\n{call}{spans}{hand_over}", re.MULTILINE)
+
+
+def _handed_over(match: re.Match[str], names: Names) -> CallText:
+    lent = re.findall(r"^ +lend\((.*), (.*?)u, ([\w |]+)\),$", match["spans"], re.MULTILINE)
+    spans = tuple(read_span(address, size, names, access) for address, size, access in lent)
+    device, code, code_bytes, array, num_spans = ("", "", "", "", "")
+    arguments = re.split(r",\s*", match["arguments"].strip())
+    if len(arguments) == 5:
+        device, code, code_bytes, array, num_spans = arguments
+    if array != "spans" or len(lent) != match["spans"].count("\n"):
+        spans = (None,)
+    job = JobText(
+        device.removeprefix("&devices->"),
+        *(code, code_bytes, match["type"]),
+        int(match["kernel"]) if match["kernel"] else None,
+        *(spans, num_spans),
+    )
+    return CallText("", frozenset(span.address for span in spans if span is not None), job)
+
+
+def read_span(address: str, size: str, names: Names, access: str = "") -> SpanText | None:
+    """A part of a buffer from the text of its address; None for text that was not generated so."""
+    place = rf"\w+ \+ {names.offset_front}\w+|(?:inputs|outputs)->\w+|{REQUEST}\w+"
+    cast = r"(?:\((?:const )?(\w+) \*\)(?:\((?:const )?void \*\))?)?"
+    found = re.fullmatch(rf"{cast}(\()?({place})(?(2)\))(?: \+ (.+))?", address)
+    if found is None:
+        return None
+    return SpanText(found[3], found[1], found[4] or "0", size, tuple(access.split(" | ")))
+
+
+def num_hand_overs(source: str, names: Names) -> int:
+    """How many calls hand something over, however they are written, and calls of hooks beside them."""
+    return len(re.findall(r"\bhand_over\b|\blaunch\b|\bwait\b", _body_of_steps(source, names)))
+
+
+def num_runs_of_steps(source: str, names: Names) -> int:
+    """How often the run function calls the one that has the steps."""
+    return len(re.findall(rf"\b{names.steps}\(", source.partition(f"int32_t {names.run}(")[2]))
+
+
+def _packed(text: str, passed: str, names: Names) -> str:
+    """What a packed call passes, from the text before it: one value and one code for each argument, in their order."""
+    value = re.compile(rf"^ +{names.packed_arguments}\[(\d+)\]\.(\w+) =\s([^;]*);$", re.MULTILINE)
+    code = re.compile(rf"^ +{names.packed_codes}\[(\d+)\] = (\w+);$", re.MULTILINE)
+    values, codes = value.findall(text), code.findall(text)
+    expected = {"integer": "INT", "real": "FLOAT", "pointer": "POINTER", "constant": "POINTER"}
+    stated = [(index, names.argument_code(expected.get(member, ""))) for index, member, _ in values]
+    numbers = [str(number) for number in range(len(values))]
+    arrays = [names.packed_arguments, names.packed_codes] if values else ["NULL", "NULL"]
+    if (
+        stated != codes
+        or [index for index, _ in codes] != numbers
+        or re.split(r",\s*", passed.strip()) != [*arrays, str(len(values)), *["NULL"] * 3]
+    ):
+        return ""  # no call that was generated so; then it touches nothing that the plan says
+    return ", ".join(text for *_, text in values)
 
 
 def read_requests(source: str, names: Names) -> list[RequestText]:
@@ -84,21 +206,22 @@ def read_requests(source: str, names: Names) -> list[RequestText]:
         RequestText(found[6], found[5])
         if found[1] is None
         else RequestText(found[1], found[2], found[3], int(found[4]))
-        for found in text.finditer(_body_of_run(source, names))
+        for found in text.finditer(_body_of_steps(source, names))
     ]
 
 
 def read_arenas(source: str, names: Names) -> dict[str, tuple[str, str]]:
     """The arenas that the run function sets: where each begins, as an offset's name, and its size's macro."""
     bases, sizes = (
-        dict(re.findall(rf"^ +context->(\w+)\.{text};$", _body_of_run(source, names), re.MULTILINE))
+        dict(re.findall(rf"^ +context->(\w+)\.{text};$", _body_of_steps(source, names), re.MULTILINE))
         for text in (r"base = \w+ \+ (\w+)", r"size_bytes = (\w+)")
     )
     return {pool: (bases.get(pool, ""), sizes.get(pool, "")) for pool in {**bases, **sizes}}
 
 
-def _body_of_run(source: str, names: Names) -> str:
-    return source.partition(f"int32_t {names.run}(")[2]
+def _body_of_steps(source: str, names: Names) -> str:
+    """The function that has the steps, which is the run function where no other device takes part."""
+    return source.partition(f"int32_t {names.steps}(")[2].partition("\n}\n")[0]
 
 
 def read_addresses(source: str, names: Names) -> dict[str, tuple[str, str]]:
@@ -122,3 +245,17 @@ def read_bytes(initialiser: str) -> bytes:
     if numbers[-1].strip():
         raise ValueError("the last number has no comma")
     return bytes(int(number) for number in numbers[:-1])
+
+
+def most_bytes(size: str, upper: Mapping[str, int]) -> int | None:
+    """The value of a product of extents and numbers, with every extent at its largest; None if it is none."""
+    total = 1
+    for factor in size.split(" * "):
+        name = re.sub(r"^\(uint(?:32|64)_t\)(?:\((\w+)\)|(?=\w))", r"\1", factor)
+        if name.isdecimal():
+            total *= int(name)
+        elif name != factor and name in upper:
+            total *= upper[name]
+        else:
+            return None
+    return total

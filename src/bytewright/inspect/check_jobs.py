@@ -1,0 +1,125 @@
+"""Whether the jobs that the entry hands to other devices are those of the plan: which kernel, on what, and how."""
+
+from collections.abc import Iterator, Sequence
+
+from bytewright import ir
+from bytewright.inspect.read_c import (
+    CallText,
+    JobText,
+    SpanText,
+    most_bytes,
+    num_hand_overs,
+    num_runs_of_steps,
+    read_span,
+)
+from bytewright.record.names import Names
+from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedSpan, PlannedStep
+
+_ELEMENT_BYTES = {
+    **{f"{sign}int{bits}_t": bits // 8 for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    "float": 4,
+    "double": 8,
+}
+
+
+def faults_of_jobs(plan: Plan) -> Iterator[str]:
+    """Jobs of a plan that are not of what their steps touch, or run over its end."""
+    for step in plan.steps:
+        if step.device not in plan.devices:
+            if step.spans:
+                yield f"step {step.index} runs on '{step.device}' and has a job"
+            continue
+        known = [plan.buffers[name] for name in step.touched if name in plan.buffers]
+        touched = {buffer.name: buffer for buffer in known if buffer.role is not BufferRole.ARENA}
+        given = {span.buffer for span in step.spans}
+        for name in [name for name in touched if name not in given]:
+            yield f"step {step.index} touches '{name}', which its job is not given"
+        for span in step.spans:
+            buffer = touched.get(span.buffer)
+            if buffer is None:
+                yield f"the job of step {step.index} is given '{span.buffer}', which the step does not touch"
+            elif (span.offset or 0) + (span.size_bytes or 0) > buffer.size_bytes:
+                yield f"the job of step {step.index} runs over the end of '{span.buffer}'"
+            elif span.buffer not in step.scratch:
+                for may, names in ((ir.Access.READ, step.reads), (ir.Access.WRITE, step.writes)):
+                    if may.value in span.access.value and span.buffer not in names:
+                        yield f"the job of step {step.index} may access '{span.buffer}' as '{may.value}'"
+
+
+def differences_of_hand_overs(
+    path: str, source: str, names: Names, calls: Sequence[CallText]
+) -> Iterator[str]:
+    """What the calls do not show: hand-overs that are none of them, and steps that are not run once."""
+    if not names.has_devices:
+        return
+    num_jobs, num_found = sum(call.job is not None for call in calls), num_hand_overs(source, names)
+    if num_jobs != num_found:
+        yield f"{path} hands over {num_found} jobs, {num_jobs} of them as they are generated"
+    num_runs = num_runs_of_steps(source, names)
+    if num_runs != 1:
+        yield f"{path} runs the steps {num_runs} times, not once"
+
+
+def differences_of_job(plan: Plan, names: Names, step: PlannedStep, job: JobText) -> Iterator[str]:
+    """How a job differs from its step: device, kernel and code, and each span."""
+    device = plan.devices[step.device]
+    if job.device != device.c_name:
+        yield f"the job is handed to '{job.device}', not to '{device.c_name}'"
+    kernels = [kernel for kernel in device.kernels if kernel.name == step.kernel]
+    if not kernels:
+        yield f"the plan's device '{device.name}' has no kernel '{step.kernel}'"
+        return
+    planned, given = list(step.spans), list(job.spans)
+    match kernels[0].job:
+        case None:
+            if job.kernel not in [kernel.number for kernel in kernels]:
+                yield f"the job is of kernel {job.kernel}, not of {kernels[0].number}, '{step.kernel}'"
+            code = (names.call_type(device), "&call", "(uint32_t)sizeof call")
+        case ir.Job.COPY:
+            code = (None, "NULL", "0u")
+        case ir.Job.STREAM:
+            code = (None, job.code, job.code_bytes)
+            given.insert(0, read_span(job.code, job.code_bytes.removesuffix("u"), names, names.span_read))
+    if (job.call_type, job.code, job.code_bytes) != code:
+        yield f"the job's code is not that of a job of '{step.kernel}'"
+    if job.num_spans != f"{len(job.spans)}u" or len(given) != len(planned):
+        yield f"the job has {len(given)} spans and says {job.num_spans}, the plan has {len(planned)}"
+        return
+    for index, (text, span) in enumerate(zip(given, planned, strict=True)):
+        if text is None:
+            yield f"span {index} is not written as it is generated"
+        else:
+            for what in _differences_of_span(plan, names, text, span):
+                yield f"span {index}, of '{span.buffer}': {what}"
+
+
+def _differences_of_span(plan: Plan, names: Names, text: SpanText, span: PlannedSpan) -> Iterator[str]:
+    buffer = plan.buffers.get(span.buffer)
+    if buffer is None:
+        return  # the plan is refused for that
+    address = names.argument(buffer)
+    element_bytes = _ELEMENT_BYTES.get(text.element or "")
+    if buffer.has_offset and buffer.place.name in plan.pools:
+        address = f"{names.base(plan.pools[buffer.place.name])} + {address}"
+        element_bytes = 1 if text.element is None else element_bytes
+    elif buffer.place.kind is PlaceKind.CALLER and text.element is None and buffer.dtype is not None:
+        element_bytes = buffer.dtype.size_bytes
+    if text.address != address:
+        yield f"it begins at '{text.address}', not at '{address}'"
+    offset = int(text.index) * (element_bytes or 0) if text.index.isdecimal() else None
+    if offset != span.offset:
+        yield f"it begins {_bytes(offset)} into it, in the plan {_bytes(span.offset)}"
+    size_bytes = most_bytes(text.size, {symbol.name: symbol.upper for symbol in plan.symbols})
+    if size_bytes != span.size_bytes:
+        yield f"it has {_bytes(size_bytes)}, in the plan {_bytes(span.size_bytes)}"
+    access = {
+        ir.Access.READ: (names.span_read,),
+        ir.Access.WRITE: (names.span_write,),
+        ir.Access.READ_WRITE: (names.span_read, names.span_write),
+    }[span.access]
+    if text.access != access:
+        yield f"its access is '{' | '.join(text.access)}', in the plan '{' | '.join(access)}'"
+
+
+def _bytes(number: int | None) -> str:
+    return "a number of bytes that changes" if number is None else f"{number} B"
