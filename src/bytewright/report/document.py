@@ -6,6 +6,7 @@ from typing import Any
 from bytewright.record.codec import encode
 from bytewright.record.plan import Plan, PlannedBuffer
 from bytewright.report.by_memory import use_by_memory
+from bytewright.report.lanes import lanes
 from bytewright.report.memory import use_over_time
 from bytewright.target.model import Role
 
@@ -22,6 +23,7 @@ def report_document(plan: Plan) -> dict[str, Any]:
         "memories": [{**asdict(use), "free_bytes": use.free_bytes} for use in use_by_memory(plan)],
         "stack": {context: encode(stack) for context, stack in plan.stack.items()},
         "buffers": [facts(buffer, *buffer_facts) for buffer in largest_first(plan)],
+        "lanes": [asdict(lane) for lane in lanes(plan)],
         "steps": [facts(step, "index", "kernel", "device", "operators") for step in plan.steps],
     }
 

@@ -13,6 +13,7 @@ from bytewright.report.by_memory import use_by_memory
 from bytewright.report.chart import chart
 from bytewright.report.compare import Change, compare
 from bytewright.report.document import largest_first
+from bytewright.report.lanes import lane_lines, lanes
 from bytewright.report.memory import use_over_time, used_workspaces
 
 NUM_LARGEST = 10
@@ -41,6 +42,7 @@ def print_report(plan: Plan, console: Console) -> None:
     console.print(memories_table(plan))
     console.print(stack_table(plan))
     print_charts(plan, console)
+    print_lanes(plan, console)
     console.print(largest_table(plan))
     console.print(steps_table(plan))
 
@@ -51,6 +53,32 @@ def print_charts(plan: Plan, console: Console) -> None:
         lines = chart(use_over_time(plan, pool), console.width, console.options.ascii_only)
         console.print()
         console.print("\n".join(lines), soft_wrap=True, markup=False)
+
+
+def print_lanes(plan: Plan, console: Console) -> None:
+    """Who runs when, and what is handed over; nothing for one device."""
+    drawn = lane_lines(plan, console.width, console.options.ascii_only)
+    if drawn:
+        console.print()
+        console.print("\n".join(drawn), soft_wrap=True, markup=False)
+        console.print(devices_table(plan))
+
+
+def devices_table(plan: Plan) -> Table:
+    """What each device does, in steps and bytes."""
+    columns = ("device", ">steps", ">reads", ">writes", ">copies", ">copied")
+    rows = (
+        (
+            lane.device,
+            len(lane.steps),
+            lane.read_bytes,
+            lane.written_bytes,
+            len(lane.copies),
+            lane.copied_bytes,
+        )
+        for lane in lanes(plan)
+    )
+    return _table("Devices", columns, rows)
 
 
 def _table(
@@ -164,12 +192,14 @@ def steps_text(buffer: PlannedBuffer) -> str:
 
 
 def steps_table(plan: Plan) -> Table:
-    """Every step with the bytes that live during it."""
+    """Every step with the bytes that live during it, and who carries it out where there is a choice."""
     uses = [use_over_time(plan, pool) for pool in used_workspaces(plan)]
-    columns = (">step", "kernel", "operators", *(f">{use.pool.name} live" for use in uses))
+    on_device = ("device",) if lanes(plan) else ()
+    columns = (">step", *on_device, "kernel", "operators", *(f">{use.pool.name} live" for use in uses))
     rows = (
         (
             step.index,
+            *(step.device for _ in on_device),
             step.kernel.removeprefix(f"{plan.model}_"),
             " + ".join(step.operators),
             *(use.live_bytes[step.index] for use in uses),

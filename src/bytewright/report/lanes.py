@@ -1,0 +1,102 @@
+"""Who runs when: a lane for each device over the steps of a run, with what is lent to it and what is copied.
+
+One device needs no lanes: there is nothing to show then.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bytewright.record.plan import Plan, PlannedStep
+
+COPY = "device_copy"  # what a step is called that only moves bytes from one memory to another
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """What one device does in a run.
+
+    Attributes:
+        steps: The steps that it carries out, copies included.
+        copies: Those of them that only copy.
+        read_bytes: Of the buffers that its steps read, each counted for each step.
+        written_bytes: The same of what they write.
+        copied_bytes: What its copies write.
+    """
+
+    device: str
+    steps: tuple[int, ...]
+    copies: tuple[int, ...]
+    read_bytes: int
+    written_bytes: int
+    copied_bytes: int
+
+
+def lanes(plan: Plan) -> tuple[Lane, ...]:
+    """A lane for each device that carries out a step, the entry's first; none if that is the only one."""
+    devices = tuple(dict.fromkeys((plan.device.name, *(step.device for step in plan.steps))))
+    return tuple(_lane(plan, device) for device in devices) if len(devices) > 1 else ()
+
+
+def _lane(plan: Plan, device: str) -> Lane:
+    steps = [step for step in plan.steps if step.device == device]
+    copies = [step for step in steps if is_copy(step)]
+
+    def total(names: Sequence[tuple[str, ...]]) -> int:
+        return sum(plan.buffers[name].size_bytes for of_step in names for name in of_step)
+
+    return Lane(
+        device,
+        tuple(step.index for step in steps),
+        tuple(step.index for step in copies),
+        total([step.reads for step in steps]),
+        total([step.writes for step in steps]),
+        total([step.writes for step in copies]),
+    )
+
+
+def is_copy(step: PlannedStep) -> bool:
+    """Whether the step only copies bytes from one memory to another."""
+    return bool(step.operators) and all(operator.startswith(COPY) for operator in step.operators)
+
+
+def lane_lines(plan: Plan, width: int = 78, ascii_only: bool = False) -> list[str]:
+    """The lanes as text, an axis of steps above them; nothing for one device.
+
+    Args:
+        plan: The plan.
+        width: Characters in a line, at most (but never so few that nothing can be drawn): a column is one step, or
+            as many as it takes.
+        ascii_only: For outputs that know no other characters.
+    """
+    drawn = lanes(plan)
+    if not drawn:
+        return []
+    works, copies = ("#", "c") if ascii_only else ("█", "▒")
+    label = max(len(name) for name in ("step", *(lane.device for lane in drawn)))
+    each = max(1, -(-len(plan.steps) // max(width - label - 1, 8)))
+    columns = [range(first, min(first + each, len(plan.steps))) for first in range(0, len(plan.steps), each)]
+
+    def cell(lane: Lane, column: range) -> str:
+        own = [step for step in column if step in own_steps[lane.device]]
+        if not own:
+            return " "
+        return copies if all(step in own_copies[lane.device] for step in own) else works
+
+    own_steps = {lane.device: frozenset(lane.steps) for lane in drawn}
+    own_copies = {lane.device: frozenset(lane.copies) for lane in drawn}
+    lines = [f"{'step':<{label}} {_axis([column.start for column in columns])}"]
+    for lane in drawn:
+        cells = "".join(cell(lane, column) for column in columns)
+        lines.append(f"{lane.device:<{label}} {cells}".rstrip())
+    if any(lane.copies for lane in drawn):
+        lines.append(f"{'':<{label}} {works} runs, {copies} copies")
+    return lines
+
+
+def _axis(first_steps: list[int]) -> str:
+    """The first step of a column above it, where it does not touch the number before."""
+    text = ""
+    for column, step in enumerate(first_steps):
+        if column % 5 == 0 and (not text or column > len(text)):
+            text = text.ljust(column) + str(step)
+    return text
