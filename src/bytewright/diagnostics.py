@@ -47,6 +47,8 @@ CODES: dict[str, str] = {
     "BW115": "memory is read before anything wrote it",
     "BW116": "the program asks for what cannot be compiled yet",
     "BW117": "a name of the program cannot be used in C",
+    "BW118": "the model becomes too large when functions are put in their places",
+    "BW119": "conditionals and loops lie too deep inside each other",
     # 2xx: targets and options
     "BW201": "the target file cannot be read",
     "BW202": "the target file is not valid",
@@ -78,10 +80,42 @@ CODES: dict[str, str] = {
     "BW603": "the planning problem is not valid",
     "BW604": "there is no solver of this name",
     "BW605": "a solver of a user failed",
+    # 701 to 719: places of values
+    "BW701": "a value is to be at two places at once",
+    "BW702": "a place that is asked for cannot hold the value",
+    "BW703": "no device can copy a value to where it is needed",
+    # 7xx: devices beside the entry's; 720: what they are handed in C
+    "BW720": "a kernel hands work to another device",
+    "BW721": "a kernel cannot be handed to its device",
+    "BW728": "a packed entry is asked for, and several devices",
+    "BW729": "a packed call is asked for, and another device",
+    # 73x: runs of other devices than the entry's
+    "BW730": "a device touched what it was not lent",
+    "BW731": "a device failed at a job",
+    "BW732": "a device was not lent what it needs",
+    "BW733": "a device did not finish a job",
+    # 74x: streams of an Ethos-U
+    "BW740": "the payload of an Ethos-U operator is damaged",
+    "BW741": "an action in the payload of an Ethos-U operator is not known",
+    "BW742": "a command stream of an Ethos-U uses what is not supported",
+    "BW743": "a command stream of an Ethos-U reaches beyond its tensors",
+    "BW744": "a command stream is for another NPU or memory mode than the target has",
+    "BW745": "a command stream of an Ethos-U has other numerics than were asked for",
+    # 76x: operators that functions of the application compute
+    "BW760": "the description of functions of the application is not valid",
+    "BW761": "an operator is to be computed by a function, and one of the two does not exist",
+    "BW762": "operators cannot be computed by a function of the application as they are bound",
+    "BW763": "a function of the application does not take an operator",
+    "BW764": "functions of the application ask for places that have nothing in common",
 }
 
-# All other groups are bad input.
-_EXIT_OF_GROUP = {"3": ExitCode.DOES_NOT_FIT, "4": ExitCode.NOT_VERIFIED, "5": ExitCode.TOOL_FAILED}
+# By what the code's number begins with; all others are bad input.
+_EXIT_OF_GROUP = {
+    "3": ExitCode.DOES_NOT_FIT,
+    "4": ExitCode.NOT_VERIFIED,
+    "5": ExitCode.TOOL_FAILED,
+    "73": ExitCode.NOT_VERIFIED,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +143,9 @@ class Diagnostic:
     @property
     def exit_code(self) -> ExitCode:
         """The exit status that this diagnostic asks for."""
-        return _EXIT_OF_GROUP.get(self.code[2], ExitCode.BAD_INPUT)
+        number = self.code.removeprefix("BW")
+        found = (code for front, code in _EXIT_OF_GROUP.items() if number.startswith(front))
+        return next(found, ExitCode.BAD_INPUT)
 
     def render(self) -> str:
         """The diagnostic as plain text, several lines."""

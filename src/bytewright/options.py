@@ -103,6 +103,59 @@ def parse_pin_option(text: str) -> Pin:
 
 
 @dataclass(frozen=True, slots=True)
+class KernelBinding:
+    """Operators whose name or kind matches the shell pattern are computed by a C function of the application."""
+
+    pattern: str
+    symbol: str
+
+    def __str__(self) -> str:
+        return f"{self.pattern}={self.symbol}"
+
+
+def parse_kernel_option(text: str) -> KernelBinding:
+    """Reads `PATTERN=SYMBOL`.
+
+    Raises:
+        OptionSyntaxError: It is not of that form.
+    """
+    pattern, _, symbol = text.rpartition("=")
+    if not pattern or not symbol:
+        raise OptionSyntaxError(f"'{text}' is not PATTERN=SYMBOL")
+    return KernelBinding(pattern, symbol)
+
+
+@dataclass(frozen=True, slots=True)
+class On:
+    """Operators whose name or kind matches the shell pattern run on a device.
+
+    Attributes:
+        pool: Where their results lie, if that is asked for.
+    """
+
+    pattern: str
+    device: str
+    pool: str | None = None
+
+    def __str__(self) -> str:
+        pool = "" if self.pool is None else f".{self.pool}"
+        return f"{self.pattern}={self.device}{pool}"
+
+
+def parse_on_option(text: str) -> On:
+    """Reads `PATTERN=DEVICE` or `PATTERN=DEVICE.POOL`.
+
+    Raises:
+        OptionSyntaxError: It is not of that form.
+    """
+    pattern, _, place = text.rpartition("=")
+    device, dot, pool = place.partition(".")
+    if not pattern or not device or (dot and not pool):
+        raise OptionSyntaxError(f"'{text}' is not PATTERN=DEVICE[.POOL]")
+    return On(pattern, device, pool or None)
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """What was asked for.
 
@@ -120,6 +173,24 @@ class Options:
             Texts(parse_pin_option, "PATTERN=POOL[,POOL...|+OFFSET]"),
             "Put every buffer whose name matches into a pool: the first of several, or at an offset.",
             flag="--pin",
+        ),
+    ] = ()
+    kernels: Annotated[
+        tuple[KernelBinding, ...],
+        Option(
+            Texts(parse_kernel_option, "PATTERN=SYMBOL"),
+            "Have every operator whose name or kind matches computed by a C function of the application.",
+            flag="--kernel",
+        ),
+    ] = ()
+    kernel_file: Annotated[
+        Path | None, Option(File("FILE.toml"), "What the functions of --kernel are given.")
+    ] = None
+    on: Annotated[
+        tuple[On, ...],
+        Option(
+            Texts(parse_on_option, "PATTERN=DEVICE[.POOL]"),
+            "Run every operator whose name or kind matches on a device, with its results in a pool.",
         ),
     ] = ()
     io: Annotated[
@@ -149,6 +220,20 @@ class Options:
             is_of_c=True,
         ),
     ] = Embedding.AUTO
+    calling_form: Annotated[
+        ir.Form,
+        Option(
+            Choice(ir.Form),
+            "How the run calls kernels: with C arguments, or through packed forms that are generated beside them.",
+        ),
+    ] = ir.Form.PLAIN
+    entry_form: Annotated[
+        ir.Form,
+        Option(
+            Choice(ir.Form),
+            "How the run itself is called: with C arguments, or also through a packed form, for a runtime's registry.",
+        ),
+    ] = ir.Form.PLAIN
 
 
 NOTHING_ASKED = Options()
@@ -168,11 +253,16 @@ class Arguments(TypedDict, total=False):
     resize: str | Iterable[str]
     provider: str | Iterable[str]
     pins: str | Iterable[str]
+    kernels: str | Iterable[str]
+    kernel_file: str | PathLike[str] | None
+    on: str | Iterable[str]
     io: str
     batch_max: int | None
     constants: str | PathLike[str] | None
     numerics: str | None
     embed: str
+    calling_form: str
+    entry_form: str
     solver: str
     max_stack_size: int | str | None
     max_stack_alloca_size: int | str | None

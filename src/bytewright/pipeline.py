@@ -8,17 +8,21 @@ from typing import Any
 
 from bytewright import ir
 from bytewright.bundle.write import bundle_files
+from bytewright.codegen.calling_forms import require_forms
 from bytewright.codegen.check_indices import check_indices
 from bytewright.codegen.generate import generate_c
 from bytewright.codegen.includes import uses_math
 from bytewright.codegen.name_symbols import name_symbols
+from bytewright.codegen.pack_calls import pack_calls
 from bytewright.frontends.open_batch import open_batch
 from bytewright.frontends.registry import import_model
 from bytewright.input_file import read_input
 from bytewright.ir.analyses.clock import read_clock
-from bytewright.ir.analyses.stack import stack_uses
+from bytewright.ir.analyses.stack import packed_entry, stack_uses
 from bytewright.ir.verify.admit import admit, admit_to_codegen
+from bytewright.lower.bound.find_bound import find_bound, place_bound, refuse_bindings
 from bytewright.lower.fold_pad import fold_pad
+from bytewright.lower.inline_calls import inline_calls
 from bytewright.lower.lower_graph import lower_graph
 from bytewright.lower.share_kernels import share_kernels
 from bytewright.options import NOTHING_ASKED, Options
@@ -41,9 +45,11 @@ from bytewright.run_passes import AfterPass, Progress, Runner
 from bytewright.storage.apply_solution import apply_solution
 from bytewright.storage.build_problem import build_parameter_problem, build_workspace_problem
 from bytewright.storage.drop_unused_buffers import drop_unused_buffers
+from bytewright.storage.end_with_lines import end_with_lines
 from bytewright.storage.external_stacks import with_external_stacks
 from bytewright.storage.join_alignments import join_alignments
 from bytewright.storage.make_arenas import make_arenas
+from bytewright.storage.own_lines import own_lines
 from bytewright.storage.pass_constants import pass_constants
 from bytewright.storage.pin_buffers import pin_buffers
 from bytewright.storage.place_io import place_io
@@ -114,7 +120,7 @@ def compile_model(
     run = Runner(target, progress, after_pass)
     planned = plan_model(model, target, options, run)  # from a model to a place for every byte: below
     run.begin("codegen")  # C text
-    admit_to_codegen(planned.module)
+    admit_to_codegen(planned.module, planned.plan.hardware)
     names = names_of(planned.plan)
     c_files = generate_c(planned.module, planned.plan, names, planned.contents, options.embed)
     run.begin("bundle")  # what the user takes away
@@ -140,13 +146,22 @@ def plan_model(
         module, model_files = model, dict[str, bytes]()
     if not module.entries:
         if options.batch_max is not None:
-            module = run(open_batch, module, options.batch_max)
+            # Each function at its place, since one may be given samples and another time a constant.
+            module = run(open_batch, inline_calls(module), options.batch_max)
+        # Operators that functions of the application compute
+        bound = find_bound(module, target, options.kernels, options.kernel_file)
         run.begin("place")  # every value gets a virtual device
-        module = run(plan_devices, module, target)
+        if bound and options.kernel_file is not None:
+            model_files[options.kernel_file.name] = read_input(options.kernel_file)
+            module = run(place_bound, module, bound)
+        module = run(plan_devices, module, target, options.on, options.io)
         run.begin("lower")  # operators are fused into kernels, which an entry calls
-        module = run(fold_pad, module)
-        module = run(lower_graph, module, target)
+        module = run(inline_calls, module)
+        module = run(fold_pad, module, bound)
+        module = run(lower_graph, module, target, bound)
         module = run(share_kernels, module)
+    else:
+        refuse_bindings(options.kernels)
 
     # Every argument, every stack and every name is made plain, for storage to decide about.
     module = run(pass_constants, module)
@@ -155,7 +170,10 @@ def plan_model(
     target = with_external_stacks(module, target)
     if any(tag.lowering_pass for tag in target.scope_tags):
         module = run(lower_tags, module, target)
-    module = run(name_symbols, module)
+    if options.calling_form is ir.Form.PACKED:
+        module = run(pack_calls, module)
+    require_forms(module, options)
+    module = run(name_symbols, module, options.entry_form)
     check_indices(module)
     if ir.allocates_border(module.main):  # a text that was printed after `place_io`
         options = replace(options, io=ir.Io.WORKSPACE)
@@ -204,18 +222,21 @@ def store(
     check_addresses(module, target)
     if options.io is ir.Io.WORKSPACE:
         module = run(place_io, module)
-    module = run(join_alignments, module)
-    module = run(place_scratch, module, target)
+    module = run(join_alignments, module, target)
+    above = packed_entry(module, target) if options.entry_form is ir.Form.PACKED else None
+    module = run(place_scratch, module, target, above)
     module = run(pin_buffers, module, target, options.pins)
     module = run(attach_candidates, module, target)
+    module = run(own_lines, module, target)
     module = run(make_arenas, module, target)
     timeline = read_clock(module, target)
-    stack = stack_uses(module, target)
+    stack = stack_uses(module, target, above)
     run.begin("plan")  # offsets
     workspace_problem = build_workspace_problem(module, timeline, target)
     workspace = solve(workspace_problem, solver=options.solver, node_budget=node_budget)
     parameter_problem = build_parameter_problem(module, target)
     parameters = solve(parameter_problem, solver=options.solver, node_budget=node_budget)
+    parameters = end_with_lines(module, target, parameters)
     return Trial(
         conditions, module, timeline, stack, workspace_problem, workspace, parameter_problem, parameters
     )

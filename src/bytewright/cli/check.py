@@ -13,8 +13,9 @@ from bytewright.execute.description import read_bundle
 from bytewright.inspect.check import check_bundle
 from bytewright.inspect.check_elf import ImageVerdict, check_elf
 from bytewright.inspect.check_stack import StackProof, check_stack
-from bytewright.record.plan import Plan
+from bytewright.record.plan import DeviceKind, Plan, PlannedDevice
 from bytewright.report.document import members
+from bytewright.target.isa.isa import Isa
 
 
 @click.command(short_help="Prove a bundle again.")
@@ -45,13 +46,15 @@ def check(
     """
     verdict = check_bundle(directory)
     plan = verdict.plan
-    proof = prove_stack(directory, plan, tuple(shlex.split(cflags))) if with_stack else None
+    proofs = prove_stacks(directory, plan, tuple(shlex.split(cflags))) if with_stack else []
     image = check_elf(directory, plan, elf, _array_names(symbols)) if elf is not None else None
     if as_json:
         document: dict[str, Any] = {"model": plan.model, "verified": True, "plan_hash": plan.plan_hash}
         document |= members(verdict, "num_buffers", "num_steps", "num_files", "parameter_bytes")
-        if proof is not None:
-            document["stack"] = _stack_document(proof)
+        if proofs:
+            document["stack"] = _stack_document(proofs[0])
+        if proofs[1:]:
+            document["device_stacks"] = [_stack_document(proof) for proof in proofs[1:]]
         if image is not None:
             document["image"] = _image_document(image)
         echo_json(document)
@@ -63,7 +66,7 @@ def check(
     click.echo(f"  {verdict.num_steps} steps: the C touches what the plan says, while it is alive")
     click.echo(f"  {verdict.num_files} files: unchanged; sizes and offsets are those of the plan")
     click.echo(f"  {verdict.parameter_bytes} B of parameters: those of the plan")
-    if proof is not None:
+    for proof in proofs:
         _show_stack(proof)
     if image is not None:
         _show_image(image)
@@ -108,14 +111,24 @@ def _show_image(image: ImageVerdict) -> None:
         click.echo(f"  pool '{name}' is not in the image: it is flashed for itself")
 
 
-def prove_stack(directory: Path, plan: Plan, flags: tuple[str, ...]) -> StackProof:
-    """The proof for the core on which the most stack is needed; the plan must hold on each that may be meant."""
+def prove_stacks(directory: Path, plan: Plan, flags: tuple[str, ...]) -> list[StackProof]:
+    """The proof of the entry's stack, then of those of other devices that run C: each for the core on which the most
+    stack is needed; the plan must hold on each that may be meant.
+    """
     bundle = read_bundle(directory)
-    proofs = [
-        check_stack(plan, lambda own, core=core: compile_call_graphs(bundle, own, core), flags)
-        for core in cores_of(bundle.plan.device.isa)
+
+    def proof_of(isa: Isa, device: PlannedDevice | None) -> StackProof:
+        proofs = [
+            check_stack(plan, lambda own, core=core: compile_call_graphs(bundle, own, core), flags, device)
+            for core in cores_of(isa)
+        ]
+        return max(proofs, key=lambda proof: proof.measured.total_bytes)
+
+    others = [device for device in plan.devices.values() if device.kind is DeviceKind.C]
+    return [
+        proof_of(plan.device.isa, None),
+        *(proof_of(plan.hardware.device(device.name).isa, device) for device in others),
     ]
-    return max(proofs, key=lambda proof: proof.measured.total_bytes)
 
 
 def _stack_document(proof: StackProof) -> dict[str, Any]:

@@ -184,14 +184,19 @@ def _document(result: RunResult, bundle: Bundle) -> dict[str, Any]:
         "outputs": [_plain(output.tolist()) for output in result.outputs],
         **members(result, *figures),
         "ram_bytes": _ram_bytes(result, bundle),
+        "devices": [
+            {"name": device.name, "instructions": device.instructions[-1], "stack_bytes": device.stack_bytes}
+            for device in result.details.devices
+        ],
     }
 
 
 def _ram_bytes(result: RunResult, bundle: Bundle) -> int | None:
-    """Workspace, stack as measured, and parameters in memory that can be written; None where nothing was measured."""
+    """Workspace, stacks as measured, and parameters in memory that can be written; None where nothing was measured."""
     if result.stack_bytes is None:
         return None
-    return result.workspace_bytes + result.stack_bytes + bundle.plan.ram_parameter_bytes
+    stack_bytes = result.stack_bytes + sum(device.stack_bytes for device in result.details.devices)
+    return result.workspace_bytes + stack_bytes + bundle.plan.ram_parameter_bytes
 
 
 def _plain(value: Any) -> Any:
@@ -213,9 +218,15 @@ def _summary(result: RunResult, bundle: Bundle) -> str:
     if result.microseconds is not None:
         lines.append(f"{result.microseconds:.1f} microseconds")
     if result.instructions is not None:
-        lines.append(f"{result.instructions} instructions")
+        on = f" on {bundle.plan.device.name}" if result.details.devices else ""
+        lines.append(f"{result.instructions} instructions{on}")
+        lines += [
+            f"{device.instructions[-1]} instructions on {device.name}" for device in result.details.devices
+        ]
     lines.append(f"{result.workspace_bytes} B of workspace")
     if result.stack_bytes is not None:
         lines.append(f"{result.stack_bytes} B of stack, measured")
+        for device in result.details.devices:
+            lines.append(f"{device.stack_bytes} B of stack on {device.name}, measured")
         lines.append(f"{_ram_bytes(result, bundle)} B of RAM with it")
     return "\n".join(lines)
