@@ -16,7 +16,7 @@ from support.tiny_bundle import ADD, COUNT, expected_sum, write_tiny_bundle
 
 pytestmark = pytest.mark.board
 
-BOARDS = ["mps3-an547", "mps2-an500", "mps2-an386"]
+BOARDS = ["mps3-an547", "mps2-an521", "mps2-an500", "mps2-an386"]
 X = (np.arange(COUNT) * 16 - 128).astype(np.int8).reshape(1, COUNT)
 
 
@@ -50,7 +50,7 @@ def test_output_count_and_stack(tmp_path: Path, board: str) -> None:
     assert sum(entry.instructions for entry in first.details.functions) == first.instructions
 
 
-@pytest.mark.parametrize("board", ["mps3-an547", "mps2-an386"])
+@pytest.mark.parametrize("board", ["mps3-an547", "mps2-an521", "mps2-an386"])
 def test_the_count_is_exact(tmp_path: Path, board: str) -> None:
     """A function of the test's own assembly: one to set up, two a turn, two to return."""
     counts: list[int] = []

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
 
+from bytewright.execute.boards.image import build_image
 from bytewright.execute.boards.layout import board_for
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import read_bundle
-from bytewright.execute.qemu import build_image
 from bytewright.execute.result import BatchResult
 from bytewright.execute.run import run_batch
 from bytewright.ops.arithmetic.numerics import Numerics

@@ -16,11 +16,11 @@ from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.execute.boards.arrays import ImageArray
 from bytewright.execute.boards.counts import address_of
 from bytewright.execute.boards.facts import BOARDS
+from bytewright.execute.boards.image import BoardImage, build_image
 from bytewright.execute.boards.layout import board_for
 from bytewright.execute.boards.protection import Rights, disjoint_regions
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import read_bundle
-from bytewright.execute.qemu import BoardImage, build_image
 from bytewright.execute.run import run_batch, run_bundle
 from bytewright.options import Options
 from bytewright.pipeline import compile_model

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from bytewright.diagnostics import CompileError
+from bytewright.execute.boards.image import BoardImage, build_image
 from bytewright.execute.boards.layout import board_for
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import Bundle, read_bundle
-from bytewright.execute.qemu import BoardImage, build_image
 from bytewright.execute.run import run_bundle
 from bytewright.record.plan_file import read_plan
 from bytewright.target.dump import dump

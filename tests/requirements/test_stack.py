@@ -496,7 +496,7 @@ stack = "shared"
 [device.dsp.context.thread0]
 max-stack-size = "1KiB"
 [device.dsp.context.thread1]
-max-stack-size = 600
+max-stack-size = 800
 stack-reserve = 100
 [device.npu]
 isa = "ethos-u55"
@@ -536,21 +536,21 @@ def test_s13_each_context_has_a_budget_of_its_own() -> None:
     # The CPU's array is passed to the DSP, so it is not on the CPU's stack; the DSP's begins a path of its own.
     assert (uses["cpu"].planned_bytes, uses["cpu"].size_bytes) == (0, 2 * 100)
     assert uses["cpu"].path == ("main", "m_outer")
-    assert (uses["dsp.thread0"].planned_bytes, uses["dsp.thread0"].size_bytes) == (200, 200 + 200)
-    assert uses["dsp.thread1"].path == ("m_inner",)
-    assert [use.limit_bytes for use in uses.values()] == [4096, 1024, 500]
+    assert (uses["dsp.thread0"].planned_bytes, uses["dsp.thread0"].size_bytes) == (200, 200 + 2 * 200)
+    assert uses["dsp.thread1"].path == ("m_dsp_execute", "m_inner")
+    assert [use.limit_bytes for use in uses.values()] == [4096, 1024, 700]
 
 
 def test_s13_the_smallest_budget_that_may_run_a_kernel_holds() -> None:
-    """300 B of arrays and 200 B of allowance are thread1's limit; thread0 would have room for more."""
+    """300 B of arrays and two allowances of 200 B are thread1's limit; thread0 would have room for more."""
     target = load_text(TWO_DEVICES, "gateway.toml")
     assert stack_uses(place_scratch(on_two_devices(300), target), target)[2].planned_bytes == 300
     moved = stack_uses(place_scratch(on_two_devices(301), target), target)
     assert [use.planned_bytes for use in moved] == [0, 0, 0]
     refused = place_scratch(on_two_devices(301, inner=STACK), target)
     (diagnostic,) = stack_refusals(stack_uses(refused, target), refused, target)
-    assert "the stack of 'dsp.thread1' needs 501 B; its limit is 500 B: 1 B too few" in diagnostic.message
-    assert "m_inner 301 B + 200 B" in diagnostic.notes[0]
+    assert "the stack of 'dsp.thread1' needs 701 B; its limit is 700 B: 1 B too few" in diagnostic.message
+    assert "m_dsp_execute 200 B -> m_inner 301 B + 200 B" in diagnostic.notes[0]
 
 
 def test_s13_what_another_device_touches_is_not_on_the_stack() -> None:

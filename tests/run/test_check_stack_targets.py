@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 import bytewright
 from bytewright.bundle.write import write_bundle
-from bytewright.cli.check import prove_stack
+from bytewright.cli.check import prove_stacks
 from bytewright.cli.main import bytewright as command_line
 from bytewright.ir.scope import LOCAL
 from bytewright.pipeline import compile_model
@@ -40,7 +40,7 @@ def test_arrays_in_the_red_zone_are_counted(flags: tuple[str, ...], size_bytes: 
     write_bundle(compile_model(module, target).files, tmp_path / "out")
     plan = read_plan(tmp_path / "out")
     assert plan.stack["cpu"].planned_bytes == size_bytes
-    proof = prove_stack(tmp_path / "out", plan, flags)
+    (proof,) = prove_stacks(tmp_path / "out", plan, flags)
     if platform.machine() == "x86_64" and flags == ("-O0",):
         assert proof.in_memory is None
         assert proof.measured.total_bytes >= size_bytes

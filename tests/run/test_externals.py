@@ -414,3 +414,73 @@ entry main(x : buffer<rows[1..8]x4xi8> r, y : buffer<rows[1..8]x4xi8> w, rows : 
     assert np.array_equal(run_bundle(folder, [x], options=options).outputs[0], -x)
     with pytest.raises(CompileError, match="OPEN_ERROR_EXTERNAL"):
         run_bundle(folder, [x + np.int8(5)], options=options)
+
+
+# One function of C for buffers of several shapes
+
+SHAPES = """\
+module two
+
+extern app_neg(x : buffer<8xi8> r, y : buffer<8xi8> w, count : i32) on cpu stack=64 status
+extern neg_4(x : buffer<4xi8> r, y : buffer<4xi8> w, count : i32) on cpu stack=9000 status symbol=app_neg
+
+entry main(x : buffer<8xi8> r, z : buffer<4xi8> r, y : buffer<8xi8> w, w : buffer<4xi8> w) on cpu {
+  call_extern app_neg(&x, &y, 8)
+  call_extern neg_4(&z, &w, 4)
+}
+"""
+NEGATE = """\
+#include "two_externals.h"
+
+int32_t app_neg(const int8_t *x, int8_t *y, int32_t count)
+{
+    for (int32_t i = 0; i < count; ++i) {
+        y[i] = (int8_t)-x[i];
+    }
+    return 0;
+}
+"""
+
+
+def test_one_function_serves_prototypes_of_several_shapes(tmp_path: Path):
+    (tmp_path / "two.bw").write_text(SHAPES)
+    (tmp_path / "neg.c").write_text(NEGATE)
+    module = import_text(tmp_path / "two.bw", HOST).module
+    assert parse_text(print_module(module), Constants(), {}).module == module
+    folder = bytewright.compile(tmp_path / "two.bw").write(tmp_path / "out")
+    plan = read_plan(folder)
+    assert (plan.externals, [step.kernel for step in plan.steps]) == (("app_neg",), ["app_neg", "app_neg"])
+    assert plan.stack["cpu"].size_bytes >= 9000  # the larger of the two counts
+    assert (folder / "include" / "two_externals.h").read_text().count("int32_t app_neg(") == 1
+    x, z = np.arange(8, dtype=np.int8), np.arange(4, dtype=np.int8)
+    options = BuildOptions(flags=WARNINGS, sanitize=True, sources=(tmp_path / "neg.c",))
+    run = run_bundle(folder, [x, z], options=options)
+    assert [output.tolist() for output in run.outputs] == [(-x).tolist(), (-z).tolist()]
+    assert check_bundle(folder).num_steps == 2
+
+    def negate(x: np.ndarray, y: np.ndarray, count: int) -> int:
+        y[:count] = -x[:count]
+        return 0
+
+    found = Evaluator(module, stand_ins={"app_neg": negate}).run("main", {"x": x, "z": z})
+    assert np.array_equal(found["w"], -z)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("count : i32) on cpu stack=9000", "count : i64) on cpu stack=9000"),
+        ("neg_4(x : buffer<4xi8> r", "neg_4(x : buffer<4xi8> rw"),
+        ("stack=9000 status", "stack=9000"),
+        ("symbol=app_neg\n", "symbol=app_neg { allocate s : buffer<4xi8> }\n"),
+    ],
+)
+def test_prototypes_of_one_function_are_alike(tmp_path: Path, before: str, after: str):
+    text = SHAPES.replace(before, after)
+    text = text.replace("&w, 4)", "&w, 4:i64)") if "i64" in after else text
+    (tmp_path / "two.bw").write_text(text)
+    with pytest.raises(CompileError) as caught:
+        bytewright.compile(tmp_path / "two.bw")
+    messages = [error.message for error in caught.value.diagnostics]
+    differs = "'neg_4' is 'app_neg' in C as 'app_neg' is, which has another prototype"
+    assert differs in messages

@@ -6,10 +6,10 @@ import subprocess
 from pathlib import Path
 
 from bytewright.execute.boards.facts import BOARDS
+from bytewright.execute.boards.image import build_image
 from bytewright.execute.boards.layout import board_for
 from bytewright.execute.build import BuildOptions, include_flags
 from bytewright.execute.description import read_bundle
-from bytewright.execute.qemu import build_image
 
 BOARD = BOARDS["mps3-an547"]
 
@@ -39,7 +39,7 @@ def link_again(bundle_folder: Path, product: Path, *flags: str, old: str = "", n
             *("-std=c99", "-O2"),  # as the image was linked: the order of variables depends on it
             *include_flags(read_bundle(bundle_folder), folder),
             *("-nostartfiles", "-Wl,--no-warn-rwx-segments", "-T", str(changed), *flags),
-            *("startup.o", "adapter.c", "board_main.c", *objects, "-lm", "-o", str(product)),
+            *("startup.S.o", "adapter.c", "board_main.c", *objects, "-lm", "-o", str(product)),
         ],
         cwd=folder,
         check=True,

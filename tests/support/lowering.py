@@ -24,6 +24,7 @@ from bytewright.ir.types import DType, TensorType
 from bytewright.ir.verify.stages import verify
 from bytewright.ir.where import Where
 from bytewright.lower.fold_pad import fold_pad
+from bytewright.lower.inline_calls import inline_calls
 from bytewright.lower.lower_graph import lower_graph
 from bytewright.lower.share_kernels import share_kernels
 from bytewright.ops.arithmetic.multiplier import quantize_multiplier
@@ -100,6 +101,7 @@ def lower_step_by_step(
 ) -> Generator[tuple[str, Module], None, None]:
     """The module after each pass of the stages `place` and `lower`, with the name of the pass."""
     yield "plan_devices", (module := plan_devices(module, target))
+    yield "inline_calls", (module := inline_calls(module))
     if fold:
         yield "fold_pad", (module := fold_pad(module))
     yield "lower_graph", (module := lower_graph(module, target))

@@ -18,7 +18,14 @@ from bytewright.options import DECLARATIONS
 
 PACKAGE = Path(__file__).resolve().parents[2] / "src" / "bytewright"
 # Passes about certain operators: an operator that is added needs none of them.
-REWRITES = {"lower/fold_pad.py"}
+REWRITES = {
+    "lower/fold_pad.py",
+    "lower/inline_calls.py",
+    "place/flows.py",
+    "place/on_options.py",
+    "place/plan_devices.py",
+    "place/settle.py",
+}
 
 
 def _index() -> tuple[dict[tuple[str, str], set[str]], dict[str, set[str]]]:

@@ -20,7 +20,7 @@ PACKAGE = ROOT / "src" / "bytewright"
 # Who may import whom: a part imports itself and the layers before its own.
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"c_names", "diagnostics", "frozen_mapping", "input_file", "option"}),
-    frozenset({"programs"}),
+    frozenset({"programs", "ethos_u"}),
     frozenset({"target"}),
     frozenset({"ir"}),
     frozenset({"ops"}),
@@ -44,12 +44,14 @@ OWNERS = {
     "rich": {"cli", "report"},
     "elftools": {"inspect"},
     "devicetree": {"target"},
+    "ethosu": {"ethos_u"},
 }
 RUN_TIME_PACKAGES = {"click", "flatbuffers", "numpy", "rich", "tflite"}
 NOT_LOADED_BY_IMPORT = RUN_TIME_PACKAGES - {"numpy"} | {
     "ai_edge_litert",
     "devicetree",
     "elftools",
+    "ethosu",
     "hypothesis",
     "ortools",
     "pandas",

@@ -20,7 +20,7 @@ from bytewright.ops.registry import OPERATIONS
 from support.digits_bundle import DIGITS
 from support.ir_text import SMALL, write_small
 
-BEFORE_STORAGE = ("import_tflite", "plan_devices", "fold_pad", "lower_graph", "share_kernels")
+BEFORE_STORAGE = ("import_tflite", "plan_devices", "inline_calls", "fold_pad", "lower_graph", "share_kernels")
 
 
 def invoke(*arguments: object) -> Result:

@@ -49,7 +49,10 @@ def test_a_target_without_a_board_is_refused_with_reasons() -> None:
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.code == "BW204"
     assert diagnostic.notes[0] == "mps3-an547: it has a cortex-m55, device 'cpu' is a host"
-    assert diagnostic.help == "compile for one of them: --target mps3-an547 | mps2-an500 | mps2-an386"
+    assert (
+        diagnostic.help
+        == "compile for one of them: --target mps3-an547 | mps2-an521 | mps2-an500 | mps2-an386"
+    )
 
 
 @pytest.mark.parametrize(

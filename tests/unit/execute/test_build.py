@@ -11,6 +11,7 @@ def test_the_table_lists_tensors_and_workspaces(tmp_path: Path) -> None:
 #include "tiny.h"
 #define HARNESS_IO_IN_WORKSPACE 0
 #define HARNESS_IO_ALIGNMENT 16
+#define HARNESS_IO_LINE_BYTES 1
 #define HARNESS_PARANOID 0
 #define HARNESS_NUM_INPUTS 1
 #define HARNESS_INPUTS(ENTRY) ENTRY(0, left, 16)

@@ -1,5 +1,6 @@
 from bytewright.execute.boards.counts import (
     AddressRange,
+    CoreCounts,
     Counts,
     ImageSymbol,
     function_at,
@@ -25,7 +26,7 @@ def test_a_report_that_was_cut_off_keeps_whole_lines() -> None:
 def test_blocks_belong_to_the_function_before_them() -> None:
     text = f"inference 40\ninference 60\nblock {0x10000100} 10\nblock {0x100001FE} 5\nblock {0x10000200} 45\n"
     assert parse_counts(text, SYMBOLS, []) == Counts(
-        (40, 60), (FunctionCount("second", 45), FunctionCount("first", 15)), ()
+        CoreCounts((40, 60), (FunctionCount("second", 45), FunctionCount("first", 15))), CoreCounts(), ()
     )
 
 
@@ -104,3 +105,12 @@ def test_a_stack_overflow_in_words() -> None:
         (diagnostic,) = fault_error("board", "tiny", facts, None, 8192).diagnostics
         assert "stack overflow" in diagnostic.message
         assert "the model has a stack of 8192 B, as the target says" in diagnostic.notes
+
+
+def test_the_second_core_is_counted_for_itself() -> None:
+    text = f"inference 40\nsecond 7\nblock {0x10000100} 40\nsecond_block {0x10000100} 3\nsecond_block {0x10000200} 4\n"
+    assert parse_counts(text, SYMBOLS, []) == Counts(
+        CoreCounts((40,), (FunctionCount("first", 40),)),
+        CoreCounts((7,), (FunctionCount("second", 4), FunctionCount("first", 3))),
+        (),
+    )

@@ -50,9 +50,10 @@ def test_places_that_conversion_refuses_are_ten_and_a_count_too() -> None:
     assert found[-1].notes[-1] == "and 190 more places of this kind"
 
 
-def test_a_model_from_vela_is_not_called_damaged() -> None:
+def test_an_operator_of_vela_without_what_vela_writes_is_damaged() -> None:
     (diagnostic,) = refusals(chain("ethos-u", 1))
-    assert (diagnostic.code, diagnostic.help) == ("BW104", "give the model that Vela was given")
+    assert diagnostic.code == "BW103"
+    assert "OfflineMemoryAllocation" in diagnostic.message
 
 
 def test_state_of_an_operator_that_is_refused_is_not_the_cause() -> None:

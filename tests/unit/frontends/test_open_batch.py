@@ -10,11 +10,13 @@ import pytest
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.frontends.open_batch import open_batch
 from bytewright.ir.evaluate.evaluate import Evaluator
+from bytewright.ir.evaluate.evaluate_graph import evaluate_graph
 from bytewright.ir.graph import Array
 from bytewright.ir.module import Module
 from bytewright.ir.text.modules import module_data, print_module
 from bytewright.ir.types import DType, Symbol, TensorType
 from bytewright.ir.verify.stages import Stage, verify
+from bytewright.lower.inline_calls import inline_calls
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 from bytewright.ops.data import Concat, Identity, Pad, Reshape, Slice, Transpose
 from bytewright.ops.elementwise import Add, Clamp, Mul
@@ -230,3 +232,56 @@ def test_a_batch_of_more_elements_than_kernels_count_is_refused_with_the_largest
     assert "has 3000000000 elements; kernels count up to 2147483647" in diagnostic.message
     assert diagnostic.help == "--batch-max 2147483"
     open_batch(draft.module("y"), 2_147_483)
+
+
+FUNCTIONS = """
+module hand
+input %x : tensor<1x3xf32>
+output %y : tensor<1x3xf32>
+constant %half = data<1x3xf32> [0.5, 0.25, 2.0]
+constant %on = data<1xbool> [true]
+func scale(%a : tensor<1x3xf32>) -> (%b) { %b : tensor<1x3xf32> = mul(%a, %half) }
+func turn(%flag : tensor<1xbool>, %c : tensor<1x3xf32>, %d : tensor<1x3xf32>) -> (%flag, %f, %c) {
+  %e : tensor<1x3xf32> = call(%d) {callee="scale"}
+  %f : tensor<1x3xf32> = add(%c, %e)
+}
+func main(%x : tensor<1x3xf32>) -> (%y) {
+  %z : tensor<1x3xf32> = call(%half) {callee="scale"}
+  %s : tensor<1xbool>, %y : tensor<1x3xf32>, %w : tensor<1x3xf32> = loop(%on, %x, %x) {body="turn", num_iterations=3}
+}
+"""
+
+
+def test_functions_are_opened_for_what_they_are_given() -> None:
+    module = inline_calls(parse_module(FUNCTIONS, {}, OPERATIONS))
+    opened = open_batch(module, 4)
+    verify(opened, Stage.IMPORTED, load_target("host"), pass_name="open_batch")
+    samples_of_x = np.arange(9, dtype=np.float32).reshape(3, 3)
+    first, second = samples_of_x, samples_of_x
+    for _ in range(3):
+        first, second = first + second * np.array([0.5, 0.25, 2.0], np.float32), first
+    (whole,) = evaluate_graph(opened, (samples_of_x,))
+    np.testing.assert_array_equal(whole, first)
+    kernels = lowered(opened)
+    found = Evaluator(kernels).run("main", {"x": samples_of_x, "batch": 3})
+    np.testing.assert_array_equal(found["y"], first)
+
+
+@pytest.mark.parametrize(
+    ("operands", "reason"),
+    [("%on, %x, %half", "result 1 of 'turn' is"), ("%flags, %x, %x", "the condition has shape")],
+)
+def test_what_a_loop_carries_has_a_batch_always_or_never(operands: str, reason: str) -> None:
+    text = FUNCTIONS.replace("loop(%on, %x, %x)", f"loop({operands})")
+    if "%flags" in text:
+        text = text.replace("func main(%x", "func main(%flags : tensor<1xbool>, %x").replace(
+            "input %x", "input %flags : tensor<1xbool>\ninput %x"
+        )
+        text = text.replace(
+            "%e : tensor<1x3xf32> = call(%d)", "%e : tensor<1x3xf32> = cond_if(%flag, %d)"
+        ).replace('{callee="scale"}\n  %f', '{then_branch="scale", else_branch="same"}\n  %f')
+        text = text.replace("func turn", "func same(%p : tensor<1x3xf32>) -> (%p) {}\nfunc turn")
+    with pytest.raises(CompileError) as caught:
+        open_batch(inline_calls(parse_module(text, {}, OPERATIONS)), 4)
+    assert caught.value.diagnostics[0].code == "BW111"
+    assert reason in caught.value.diagnostics[0].message

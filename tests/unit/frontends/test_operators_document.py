@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bytewright.frontends.registry import SupportedOperator
+from bytewright.frontends.tflite.of_vela import ETHOS_U
 from bytewright.frontends.tflite.table import OPERATORS, SUPPORTED
 from bytewright.ops.registry import OPERATIONS
 from support.random_models import CASES
@@ -20,14 +21,17 @@ def table_row(operator: SupportedOperator) -> str:
 
 def test_the_document_has_the_table() -> None:
     rows = [line for line in DOCUMENT.read_text().splitlines() if line.startswith("| ")]
-    tflite_rows = [row for row in rows if row.split(" | ")[0][2:].isupper()]
+    tflite_rows = [row for row in rows if row[2:].split()[0].isupper()]
     assert tflite_rows == [table_row(operator) for operator in SUPPORTED]
 
 
 def test_every_converter_is_listed_and_tested() -> None:
     assert [operator.name for operator in SUPPORTED] == list(OPERATORS) == sorted(OPERATORS)
-    assert {kind for kind, _ in CASES} == set(OPERATORS)
+    # What Vela made is tested with the files that it makes.
+    assert {kind for kind, _ in CASES} == set(OPERATORS) - {ETHOS_U}
     for operator in SUPPORTED:
+        if operator.name == ETHOS_U:
+            continue
         assert {dtype for kind, dtype in CASES if kind == operator.name} == set(operator.types)
 
 

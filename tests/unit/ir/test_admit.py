@@ -188,11 +188,16 @@ REFUSED: dict[str, tuple[str, str, str]] = {
         "there is no kernel 'driver'",
     ),
     "cpacked": (
-        text_of("call_cpacked m_halve(&x, &y)"),
+        outer("call_cpacked m_halve(&input, &output)"),
         "BW116",
-        "called by call_cpacked, which has no C text yet",
+        "called by call_cpacked in a kernel, which returns nothing",
     ),
-    "packed": (outer("call_packed m_halve(&input, &output)"), "BW116", "called by call_packed"),
+    "packed": (
+        text_of("call_packed m_halve(&x, &y)"),
+        "BW116",
+        "called by call_packed, but no registry is given to a run",
+    ),
+    "packed in a kernel": (outer("call_packed m_halve(&input, &output)"), "BW116", "called by call_packed"),
     "unwritten tensor": (
         text_of(f"{TENSOR}\n  call_extern m_halve(&t, &y)"),
         "BW115",

@@ -13,8 +13,10 @@ import pytest
 
 from bytewright.ir import data, expr, graph, module, prim, scope, storage, types, where
 from bytewright.ir.evaluate.evaluate import Evaluator
-from bytewright.ir.text.modules import print_module
+from bytewright.ir.evaluate.evaluate_graph import evaluate_graph
+from bytewright.ir.text.modules import module_data, print_module
 from bytewright.ir.verify.stages import RULES, Stage, verify
+from bytewright.ops.registry import OPERATIONS
 from support.parsing import parse_module
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "ir.md").read_text()
@@ -64,11 +66,27 @@ def test_the_stages_are_those_of_the_verifier():
     ]
 
 
+def example(module_name: str) -> str:
+    """The example that is the module of this name."""
+    found = re.search(rf"```ir\n(module {module_name}\n.*?)```", PAGE, re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def test_the_example_of_a_graph_parses_verifies_and_runs():
+    parsed = parse_module(example("steps"), {}, OPERATIONS)
+    assert parse_module(print_module(parsed), module_data(parsed), OPERATIONS) == parsed
+    verify(parsed, Stage.IMPORTED)
+    x = np.array([1, 2, 3, -4], np.int32)
+    for enabled, wanted in ((True, ((x * 2 + 1) * 2 + 1) * 2 + 1), (False, x + 6)):
+        (last,) = evaluate_graph(parsed, (np.array([enabled]), x))
+        assert np.array_equal(last, wanted)
+
+
 def test_the_example_parses_verifies_and_runs():
-    text = re.search(r"```ir\n(.*?)```", PAGE, re.DOTALL)
-    assert text is not None
-    parsed = parse_module(text[1], {}, {})
-    assert print_module(parsed) == text[1]
+    text = example("m")
+    parsed = parse_module(text, {}, {})
+    assert print_module(parsed) == text
     verify(parsed, Stage.PLANNED)
     values = np.array([-128, -5, -1, 0, 1, 6, 100, 127], np.int8)
     result = Evaluator(parsed).run("m_halve", {"input": values})["output"]

@@ -20,6 +20,7 @@ from bytewright.ops.pooling import MaxPool2d
 from bytewright.place.plan_devices import plan_devices
 from bytewright.target.registry import load_target
 from support.lowering import TARGETS, Draft, assert_same_meaning, lowered, random_inputs, run_main
+from support.random_graphs import RandomGraph, graphs
 from support.random_models import CASES, RandomModel, operator_models
 from support.random_networks import random_network
 
@@ -152,3 +153,13 @@ def test_all_operators_that_overflow_are_told_at_once() -> None:
     first = caught.value.diagnostics[0]
     assert first.message.startswith("the accumulator ranges from")
     assert first.where == "hand.tflite, operator a"
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@given(graphs())
+def test_functions_conditionals_and_loops_keep_their_meaning(graph: RandomGraph) -> None:
+    """The entry, by the evaluator of PrimFuncs, computes what numpy does."""
+    module = lowered(graph.module)
+    for inputs in graph.inputs(2):
+        for found, wanted in zip(run_main(module, inputs), graph.expected(inputs), strict=True):
+            np.testing.assert_array_equal(found, wanted, strict=True)

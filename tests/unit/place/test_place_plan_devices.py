@@ -14,6 +14,7 @@ from bytewright.ir.verify.stages import Stage, verify
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.place.plan_devices import plan_devices
 from bytewright.target.registry import load_target
+from support.three_devices import three_devices
 
 DIGITS = Path(__file__).resolve().parents[3] / "examples" / "digits" / "digits.tflite"
 
@@ -38,16 +39,14 @@ def test_what_has_a_place_keeps_it() -> None:
     module = imported()
     graph = module.graph
     first = graph.nodes[0]
-    value = replace(
-        first.outputs[0],
-        type=replace(first.outputs[0].type, place=VirtualDevice("npu", None, pool_scope("dtcm"))),
-    )
+    place = VirtualDevice("dsp", None, pool_scope("shared"))
+    value = replace(first.outputs[0], type=replace(first.outputs[0].type, place=place))
     graph = replace(graph, nodes=(replace(first, outputs=(value,)), *graph.nodes[1:]))
-    placed = plan_devices(replace(module, functions=(graph,)), load_target("mps3-an547"))
-    assert placed.graph.nodes[0].outputs[0].type.place == VirtualDevice(
-        "npu", "mps3-an547", pool_scope("dtcm")
-    )
-    assert placed.graph.nodes[1].outputs[0].type.place == VirtualDevice("cpu", "mps3-an547", None)
+    placed = plan_devices(replace(module, functions=(graph,)), three_devices())
+    found = {value.name: value.type.place for node in placed.graph.nodes for value in node.outputs}
+    assert found[value.name] == VirtualDevice("dsp", "three", pool_scope("shared"))
+    (second,) = graph.nodes[1].outputs
+    assert found[second.name] == VirtualDevice("cpu", "three", None)
 
 
 def test_placing_again_changes_nothing_and_the_input_is_left_alone() -> None:

@@ -42,6 +42,7 @@ OPTIONAL = {
     "model_files",
     "options",
 }
+OPTIONAL |= {"is_packed", "num_packed_arguments", "has_packed_entry"}
 OPTIONAL |= {"tensor", "shape", "dtype", "scale", "zero_point"}
 # What has keys of its own: a description of a target, and mappings by name.
 OPEN = {"target_description", "stack", "files", "alive", "model_files"}

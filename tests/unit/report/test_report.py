@@ -28,6 +28,7 @@ from bytewright.report.chart import chart
 from bytewright.report.compare import compare
 from bytewright.report.document import report_document
 from bytewright.report.explain import explain, explanation_document, explanation_lines
+from bytewright.report.lanes import lane_lines, lanes
 from bytewright.report.memory import PoolHistory, step_ranges, use_over_time
 from bytewright.report.tables import print_report
 from bytewright.target.model import Loader, Provider, Role
@@ -129,6 +130,56 @@ def test_a_tick_inside_a_step_counts() -> None:
 def test_ranges_of_steps() -> None:
     assert step_ranges((0, 2, 3, 4, 9)) == "0, 2..4, 9"
     assert step_ranges(()) == ""
+
+
+def two_devices(*devices: str) -> Plan:
+    """The chain on these devices, step by step; a step is a copy if its device ends with an asterisk."""
+    steps = [
+        dataclasses.replace(
+            old,
+            device=device.rstrip("*"),
+            operators=("device_copy",) if device.endswith("*") else old.operators,
+        )
+        for old, device in zip(plan().steps, devices, strict=True)
+    ]
+    return plan(steps=tuple(steps))
+
+
+def test_one_device_needs_no_lanes() -> None:
+    assert lanes(plan()) == ()
+    assert lane_lines(plan()) == []
+    assert "Devices" not in text_of(plan())
+
+
+def test_lanes_say_who_runs_when_and_what_is_copied() -> None:
+    whole = two_devices("cpu", "npu*", "npu", "cpu")
+    cpu, npu = lanes(whole)
+    assert (cpu.device, cpu.steps, cpu.copies) == ("cpu", (0, 3), ())
+    assert (npu.device, npu.steps, npu.copies) == ("npu", (1, 2), (1,))
+    # a (100 B) and b (200 B) are read, b and c (50 B) written; the copy writes b.
+    assert (npu.read_bytes, npu.written_bytes, npu.copied_bytes) == (300, 250, 200)
+    assert (cpu.read_bytes, cpu.written_bytes, cpu.copied_bytes) == (50, 100, 0)
+    assert lane_lines(whole, ascii_only=True) == ["step 0", "cpu  #  #", "npu   c#", "     # runs, c copies"]
+    assert lane_lines(whole)[1:3] == ["cpu  █  █", "npu   ▒█"]
+    assert report_document(whole)["lanes"][1]["steps"] == (1, 2)
+    text = text_of(whole)
+    assert "Devices" in text
+    assert [line.split()[:2] for line in text.splitlines()[-5:-1]] == [
+        ["0", "cpu"],
+        ["1", "npu"],
+        ["2", "npu"],
+        ["3", "cpu"],
+    ]
+
+
+def test_many_steps_share_columns_of_the_lanes() -> None:
+    many = tuple(
+        dataclasses.replace(step(index, (), ()), device="npu" if index >= 90 else "cpu")
+        for index in range(100)
+    )
+    drawn = lane_lines(plan(steps=many), width=15, ascii_only=True)
+    # ten columns of ten steps
+    assert drawn == ["step 0    50", "cpu  #########", "npu           #"]
 
 
 def test_the_chart_is_drawn_to_scale() -> None:

@@ -55,7 +55,9 @@ STRICT = kernel("strict", f"{buffer('x', 'r', 64)}, {buffer('y', 'w', 32)}", COP
 def test_a_parameter_binds_its_argument() -> None:
     tensor = 'allocate t : buffer<8xi8, "global.workspace", align=1>\n'
     found = alignments(
-        join_alignments(module(STRICT, f"{tensor}call_extern strict(&x, &t)\ncall_extern strict(&t, &y)"))
+        join_alignments(
+            module(STRICT, f"{tensor}call_extern strict(&x, &t)\ncall_extern strict(&t, &y)"), HOST
+        )
     )
     assert found == {"strict.x": 64, "strict.y": 32, "x": 64, "y": 32, "t": 64}
 
@@ -65,7 +67,7 @@ def test_to_any_depth() -> None:
     outer = kernel("outer", plain, "call_extern strict(&x, &y)") + kernel(
         "outermost", plain, "call_extern outer(&x, &y)"
     )
-    found = alignments(join_alignments(module(STRICT + outer, "call_extern outermost(&x, &y)")))
+    found = alignments(join_alignments(module(STRICT + outer, "call_extern outermost(&x, &y)"), HOST))
     assert (found["outer.x"], found["outermost.x"], found["x"], found["y"]) == (64, 64, 64, 32)
 
 
@@ -76,7 +78,7 @@ def test_a_view_passes_on_what_is_asked_of_it() -> None:
         "call_extern strict(&w, &y)"
     )
     viewing = kernel("viewing", f"{buffer('x', 'r')}, {buffer('y', 'rw')}, n : i32", body)
-    found = alignments(join_alignments(module(STRICT + viewing, "call_extern viewing(&x, &y, 0)")))
+    found = alignments(join_alignments(module(STRICT + viewing, "call_extern viewing(&x, &y, 0)"), HOST))
     assert [found[f"viewing.{name}"] for name in "xyvw"] == [64, 64, 64, 64]
     assert (found["x"], found["y"]) == (64, 64)
 
@@ -123,10 +125,10 @@ def test_a_part_has_to_begin_at_a_multiple(first: str, is_possible: bool) -> Non
     )
     program = module(STRICT + passing + spread, text)
     if is_possible:
-        assert alignments(join_alignments(program))["t"] == 64
+        assert alignments(join_alignments(program, HOST))["t"] == 64
         return
     with pytest.raises(CompileError) as caught:
-        join_alignments(program)
+        join_alignments(program, HOST)
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.code == "BW301"
     found = 32 if first == "32" else 1
@@ -150,7 +152,7 @@ def test_the_workspace_keeps_what_was_joined() -> None:
 def test_a_plan_that_forgot_an_alignment_does_not_verify() -> None:
     tensor = 'allocate t : buffer<8xi8, "global.workspace", align=1> {candidate_memory_pools=("ram",)}\n'
     program = module(STRICT, f"{tensor}call_extern strict(&x, &t)\ncall_extern strict(&t, &y)")
-    verify(join_alignments(program), Stage.STORED, HOST)
+    verify(join_alignments(program, HOST), Stage.STORED, HOST)
     with pytest.raises(InternalError, match="'t' is aligned to 1, 'x' of 'strict' asks for 64"):
         verify(program, Stage.STORED, HOST)
 
@@ -158,15 +160,15 @@ def test_a_plan_that_forgot_an_alignment_does_not_verify() -> None:
 def test_constants_join_too() -> None:
     weights = 'constant w : buffer<8xi8, "global"> = data<8xi8> [1, 2, 3, 4, 5, 6, 7, 8]\n'
     program = module(weights + STRICT, "call_extern strict(&w, &y)")
-    (constant,) = join_alignments(program).constant_buffers
+    (constant,) = join_alignments(program, HOST).constant_buffers
     assert constant.buffer.alignment == 64
     planned = plan_model(program, NO_STACK)
     assert [pool.alignment for pool in planned.trial.parameters.pools if pool.top_bytes] == [64]
 
 
 def test_joining_twice_changes_nothing() -> None:
-    once = join_alignments(module(STRICT, "call_extern strict(&x, &y)"))
-    assert join_alignments(once) == once
+    once = join_alignments(module(STRICT, "call_extern strict(&x, &y)"), HOST)
+    assert join_alignments(once, HOST) == once
 
 
 def test_the_stack_has_room_to_align_arrays() -> None:

@@ -30,6 +30,21 @@ def _device(draw: st.DrawFn, memories: list[str], writable: str) -> dict[str, ob
     others = draw(st.permutations([name for name in memories if name != writable]))
     device["reach"] = [writable, *others[: draw(st.integers(0, len(others)))]]
     device["stack"] = writable
+    device.update(
+        draw(
+            st.fixed_dictionaries(
+                {},
+                optional={
+                    "operators": st.sampled_from([[], ["all"], ["conv2d", "add"]]),
+                    "cost-per-mac": _COSTS,
+                    "cache-line": st.sampled_from([0, 1, 32, 4096]),
+                    "touch-alignment": st.sampled_from([1, 16, 65536]),
+                },
+            )
+        )
+    )
+    if device.get("cache-line"):
+        device["reach"] = [{"memory": writable, "port": "axi0", "coherent": False}, *others[:1]]
     if draw(st.booleans()):
         device["max-stack-size"] = draw(st.integers(5001, 9000))
     device["stack-reserve"] = draw(_SMALL_OR_ZERO)
@@ -108,4 +123,4 @@ def _load(
 def reach_of(device: dict[str, object]) -> list[object]:
     reach = device["reach"]
     assert isinstance(reach, list)
-    return list(reach)
+    return [entry["memory"] if isinstance(entry, dict) else entry for entry in reach]

@@ -18,7 +18,6 @@ from bytewright.target import (
     load_text,
 )
 from support.apply_help import with_target_lines
-from support.reach import address_seen_by
 
 BOARD = """\
 name = "board"
@@ -129,9 +128,28 @@ def test_contexts_have_budgets_of_their_own() -> None:
 def test_a_device_may_see_a_memory_elsewhere() -> None:
     text = changed('reach = ["isram"]', 'reach = [{ memory = "isram", base = 0x80000000 }]')
     target = load_text(text, "x")
-    assert address_seen_by(target, "npu", "isram") == 0x80000000
-    assert address_seen_by(target, "cpu", "isram") == 0x21000000
-    assert address_seen_by(target, "npu", "dtcm") is None
+    assert target.address_seen_by("npu", "isram") == 0x80000000
+    assert target.address_seen_by("cpu", "isram") == 0x21000000
+    assert target.address_seen_by("npu", "dtcm") is None
+
+
+def test_what_is_said_of_a_device_among_others() -> None:
+    reach = 'reach = [{ memory = "isram", port = "axi1", coherent = false }]\ncache-line = "32B"\n'
+    text = changed(
+        'reach = ["isram"]', reach + 'operators = ["conv2d"]\ncost-per-mac = 3\ntouch-alignment = 16'
+    )
+    npu = load_text(text, "x").device("npu")
+    assert npu.find_reach("isram") == Reach("isram", None, "axi1", is_coherent=False)
+    assert npu.find_reach("dtcm") is None
+    assert (npu.cache_line_bytes, npu.cost_per_mac, npu.touch_alignment) == (32, 3, 16)
+    assert npu.takes("conv2d")
+    assert not npu.takes("add")
+
+
+def test_a_device_may_take_every_operator() -> None:
+    text = changed('reach = ["isram"]', 'reach = ["isram"]\noperators = ["all"]')
+    assert load_text(text, "x").device("npu").takes("conv2d")
+    assert not load_text(text, "x").device("cpu").takes("conv2d")
 
 
 def test_two_pools_may_follow_a_memory_without_limit() -> None:
@@ -224,6 +242,25 @@ def test_a_mistake_is_reported_alone_with_file_line_and_key(
     assert message in diagnostic.message
     place = "board.toml" if line is None else f"board.toml:{line}"
     assert diagnostic.where == (f"{place}, key {key}" if key else place)
+
+
+# (what the NPU's reach becomes, line, key, part of the message)
+DEVICE_MISTAKES = [
+    ('["isram"]\ncache-line = 24', 27, "cache-line", "must be a power of two, not 24"),
+    ('["isram"]\ncache-line = "8KiB"', 27, "cache-line", "largest allowed is 4096"),
+    ('["isram"]\ntouch-alignment = 3', 27, "touch-alignment", "must be a power of two"),
+    ('["isram"]\ntouch-alignment = 131072', 27, "touch-alignment", "largest allowed is 65536"),
+    ('["isram"]\noperators = ["CONV 2D"]', 27, "operators", "is not the name of an operator"),
+    ('[{ memory = "isram", coherent = false }]', 26, "reach", "has no 'cache-line'"),
+    ('[{ memory = "isram", coherent = 0 }]', 26, "reach.coherent", "must be true or false"),
+]
+
+
+@pytest.mark.parametrize(("reach", "line", "key", "message"), DEVICE_MISTAKES)
+def test_a_mistake_of_a_device_among_others(reach: str, line: int, key: str, message: str) -> None:
+    (diagnostic,) = errors_of(changed('reach = ["isram"]', f"reach = {reach}"))
+    assert message in diagnostic.message
+    assert diagnostic.where == f"board.toml:{line}, key device.npu.{key}"
 
 
 # (added text, key, part of the message)

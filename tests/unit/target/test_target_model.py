@@ -9,7 +9,6 @@ from bytewright.target import (
     Reach,
     load_target,
 )
-from support.reach import address_seen_by
 
 
 def test_addresses_of_a_memory_are_found_through_base_and_aliases() -> None:
@@ -56,7 +55,7 @@ def test_lookups() -> None:
     assert target.memory_of("flash") == target.memory("flash") == target.memory_of(target.pool("flash"))
     assert [device.name for device in target.devices_reaching("isram")] == ["cpu"]
     assert target.context("cpu").memory == "dtcm"
-    assert address_seen_by(target, "cpu", "dtcm") == 0x20000000
+    assert target.address_seen_by("cpu", "dtcm") == 0x20000000
     assert target.find_pool("none") is None
     assert target.external_stack_bytes("none") is None
     with pytest.raises(InternalError, match="no pool 'none'"):

@@ -33,6 +33,12 @@ def test_the_host_has_no_limits() -> None:
         ("mps3-an547", "isram", 0x21000000, 4 << 20),
         ("mps3-an547", "flash", 0x28000000, 8 << 20),
         ("mps3-an547", "ddr", 0x60000000, 2 << 30),
+        ("mps2-an521", "ssram1", 0x10000000, 4 << 20),
+        ("mps2-an521", "sram", 0x30000000, 64 << 10),
+        ("mps2-an521", "shared", 0x30010000, 64 << 10),
+        ("mps2-an521", "ssram2", 0x38000000, 2 << 20),
+        ("mps2-an521", "ssram3", 0x38200000, 2 << 20),
+        ("mps2-an521", "psram", 0x80000000, 16 << 20),
         ("mps2-an500", "ssram1", 0x00000000, 4 << 20),
         ("mps2-an500", "ssram23", 0x20000000, 4 << 20),
         ("mps2-an500", "psram", 0x60000000, 16 << 20),
@@ -43,6 +49,24 @@ def test_the_host_has_no_limits() -> None:
 def test_board_regions(name: str, memory: str, base: int, size_bytes: int) -> None:
     found = load_target(name).memory(memory)
     assert (found.base, found.size_bytes) == (base, size_bytes)
+
+
+def test_core_1_of_the_an521_sees_what_it_may_be_lent_elsewhere_than_core_0() -> None:
+    target = load_target("mps2-an521")
+    assert target.default_device_name == "cpu"
+    assert [target.device(name).isa.features for name in ("cpu", "core1")] == [(), ("dsp",)]
+    views = {memory.name: target.address_seen_by("core1", memory.name) for memory in target.memories}
+    assert views == {
+        "ssram1": 0x10000000,
+        "sram": None,
+        "shared": 0x20010000,
+        "ssram2": None,
+        "ssram3": 0x28200000,
+        "psram": None,
+    }
+    for name in ("shared", "ssram3"):
+        assert target.memory(name).offset_of(views[name] or 0) == 0
+        assert views[name] != target.memory(name).base
 
 
 @pytest.mark.parametrize("name", [name for name in BUILTIN_TARGETS if name != "host"])

@@ -7,7 +7,6 @@ import pytest
 
 from bytewright.diagnostics import CompileError
 from bytewright.target import Rank, dump, load_text
-from support.reach import address_seen_by
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "targets.md").read_text(encoding="utf-8")
 
@@ -31,7 +30,7 @@ def test_the_example_loads_and_every_key_is_explained() -> None:
     target = load_text(example, "docs/targets.md")
     assert [context.name for context in target.contexts] == ["cpu", "dsp.thread0", "dsp.thread1"]
     assert target.device("dsp").ranks == (Rank.GLOBAL, Rank.SHARED, Rank.LOCAL)
-    assert address_seen_by(target, "npu", "shared") == 0x80000000
+    assert target.address_seen_by("npu", "shared") == 0x80000000
     assert target.pool("shared").size_bytes == (1 << 20) - 4096 - 2048
     assert target.external_stack_bytes("memcpy") == 32
     keys = _keys(dump(target))

@@ -1,0 +1,338 @@
+"""Requirements D1 to D11, as far as the graph goes: devices of values, what is lent and what is copied."""
+
+from __future__ import annotations
+
+from time import process_time
+
+import pytest
+
+from bytewright.diagnostics import CompileError, InternalError
+from bytewright.ir import Io
+from bytewright.ir.graph import Function, Node, Value
+from bytewright.ir.module import Module
+from bytewright.ir.text.modules import print_module
+from bytewright.ir.types import DType, TensorType
+from bytewright.ir.verify.stages import Stage, verify
+from bytewright.ir.where import NOWHERE
+from bytewright.lower.lower_graph import lower_graph
+from bytewright.ops.data import Identity
+from bytewright.ops.placement import DeviceCopy, OnDevice
+from bytewright.ops.registry import OPERATIONS
+from bytewright.options import On
+from bytewright.place.plan_devices import plan_devices
+from support.parsing import parse_module
+from support.placed_graphs import values_of
+from support.three_devices import three_devices
+
+T = "tensor<4xi8>"
+CLAMP = "{minimum=-5, maximum=5}"
+
+
+def graph(*lines: str, functions: str = "") -> Module:
+    """A module of `name = operator(operands) {...}` lines; the last one names the results."""
+    *nodes, results = lines
+    text = "\n".join(f"  %{line.replace(' = ', f' : {T} = ', 1)}" for line in nodes)
+    body = f"func main(%x : {T}) -> ({results}) {{\n{text}\n}}"
+    return parse_module(f"module m\ninput %x : {T}\n{functions}\n{body}\n", {}, OPERATIONS)
+
+
+def placed(module: Module, *, wide: bool = False, on: tuple[On, ...] = (), io: Io = Io.CALLER) -> Module:
+    target = three_devices(wide=wide)
+    found = plan_devices(module, target, on, io)
+    verify(found, Stage.PLACED, target, module, "plan_devices")
+    return found
+
+
+def devices(module: Module) -> dict[str, str | None]:
+    return {v.name: v.type.place.device for function in module.functions for v in values_of(function)}
+
+
+def copies(module: Module) -> list[str]:
+    """`source -> device` of each copy."""
+    nodes = (node for function in module.functions for node in function.nodes)
+    return [
+        f"{n.inputs[0]} -> {n.outputs[0].type.place.device}"
+        for n in nodes
+        if isinstance(n.operation, DeviceCopy)
+    ]
+
+
+def on(name: str, device: str | None = None, **more: str) -> str:
+    attributes = {"device": f'"{device}"' if device else "none", **more}
+    return f"on_device(%{name}) {{{', '.join(f'{key}={value}' for key, value in attributes.items())}}}"
+
+
+def identity(name: str) -> str:
+    return f"identity(%{name})"
+
+
+def test_d1_a_pinned_value_leaves_what_uses_it_free() -> None:
+    module = graph(f"a = {identity('x')}", f"b = {on('a', 'npu')}", f"c = {identity('b')}", "%c")
+    found = placed(module)
+    assert devices(found)["a"] == "npu"
+    assert devices(found)["c"] == "cpu"
+    assert copies(found) == ["x -> npu", "a -> cpu"]
+
+
+def test_d1_a_fixed_value_takes_what_uses_it_along() -> None:
+    module = graph(
+        f"a = {identity('x')}", f"b = {on('a', 'npu', fixed='true')}", f"c = {identity('b')}", "%c"
+    )
+    found = placed(module)
+    assert devices(found)["c"] == "npu"
+    assert "a -> cpu" not in copies(found)
+    kept = graph(f"a = {identity('x')}", f"b = {on('a', 'npu')}", f"c = {identity('b')}", "%c")
+    assert devices(placed(kept))["c"] == "cpu"
+
+
+def test_d1_a_free_place_is_copied_only_where_that_is_needed() -> None:
+    lines = (f"a = {identity('x')}", f"b = {on('a', 'npu', free='true')}", f"c = {identity('b')}")
+    unbound = placed(graph(*lines, "%c"))
+    assert devices(unbound)["c"] == "npu"
+    assert "a -> cpu" not in copies(unbound)
+    bound = placed(graph(*lines, f"d = {on('c', 'cpu')}", "%d"))
+    assert "a -> cpu" in copies(bound)
+
+
+def test_d1_device_and_scope_may_each_be_left_open() -> None:
+    module = graph(
+        f"a = {identity('x')}",
+        f"""b = {on("a", scope='"global.shared"')}""",
+        f"c = {identity('b')}",
+        f"d = {on('c')}",
+        "%d",
+    )
+    found = placed(module)
+    places = {v.name: str(v.type.place) for v in values_of(found.graph)}
+    assert places["a"] == '@cpu target=three "global.shared"'
+    assert places["c"] == "@cpu target=three"
+
+
+FUNCTION = f"""func f(%p : {T}) -> (%q) {{
+  %q : {T} = clamp(%p) {CLAMP}
+}}
+"""
+
+
+def test_d2_devices_spread_through_operators_calls_loops_and_conditionals() -> None:
+    module = graph(
+        f"a = {identity('x')}",
+        'b = call(%a) {callee="f"}',
+        'c = loop(%b) {body="f", num_iterations=3}',
+        f"d = clamp(%c) {CLAMP}",
+        f"e = {on('d', 'npu')}",
+        "%e",
+        functions=FUNCTION,
+    )
+    found = devices(placed(module))
+    assert {name: found[name] for name in "abcdpq"} == dict.fromkeys("abcdpq", "npu")
+
+
+def test_d2_operands_and_results_share_a_device_and_keep_scopes_of_their_own() -> None:
+    module = graph(
+        f"a = {identity('x')}",
+        f"""b = {on("a", "dsp", scope='"global.side"')}""",
+        f"c = {identity('b')}",
+        f"""d = {on("c", "dsp", scope='"global.shared"')}""",
+        "%d",
+    )
+    places = {v.name: str(v.type.place) for v in values_of(placed(module).graph)}
+    assert places["a"] == '@dsp target=three "global.side"'
+    assert places["c"] == '@dsp target=three "global.shared"'
+
+
+def test_d3_what_nothing_is_asked_of_is_on_the_default_device() -> None:
+    found = placed(graph(f"a = {identity('x')}", f"b = {identity('a')}", "%b"))
+    assert set(devices(found).values()) == {"cpu"}
+    assert copies(found) == []
+
+
+def test_d4_nothing_is_copied_where_a_pool_is_left_that_both_reach() -> None:
+    lines = (f"a = {identity('x')}", f"b = {on('a', 'npu')}", f"c = {identity('b')}", f"d = {on('c', 'cpu')}")
+    assert copies(placed(graph(*lines, "%d"), io=Io.WORKSPACE)) == ["x -> npu", "a -> cpu"]
+    assert copies(placed(graph(*lines, "%d"), wide=True, io=Io.WORKSPACE)) == []
+
+
+def test_d4_one_copy_serves_all_users_at_its_place() -> None:
+    module = graph(
+        f"a = {identity('x')}",
+        f"b = {on('a', 'npu')}",
+        f"c = {identity('b')}",
+        f"d = clamp(%b) {CLAMP}",
+        "%c, %d",
+    )
+    found = placed(module)
+    assert copies(found).count("a -> cpu") == 1
+    names = [node.outputs[0].name for node in found.graph.nodes]
+    assert names.index("a_on_cpu") == names.index("c") - 1  # as late as the first one needs it
+
+
+@pytest.mark.parametrize(("place", "count"), [("cpu", 0), ("npu", 1)])
+def test_d4_an_explicit_copy_between_equal_places_disappears(place: str, count: int) -> None:
+    destination = f'VirtualDevice(device="{place}", target=none, scope=none)'
+    module = graph(
+        f"a = {identity('x')}",
+        f"b = device_copy(%a) {{destination={destination}}}",
+        f"c = {identity('b')}",
+        "%c",
+    )
+    found = placed(module)
+    assert len([copy for copy in copies(found) if copy == f"a -> {place}"]) == count
+
+
+def test_d4_scopes_of_one_device_that_contradict_become_a_copy() -> None:
+    module = graph(
+        f"a = {identity('x')}",
+        f"""b = {on("a", "cpu", scope='"global.near"')}""",
+        f"""c = {on("b", "cpu", scope='"global.shared"')}""",
+        f"d = {identity('c')}",
+        "%d",
+    )
+    found = placed(module)
+    assert copies(found) == ["a -> cpu"]
+    assert found.graph.nodes[-1].inputs == ("a_on_cpu_in_shared",)
+
+
+def test_d5_placing_again_changes_nothing() -> None:
+    module = graph(f"a = {identity('x')}", f"b = {on('a', 'npu')}", f"c = {identity('b')}", "%c")
+    found = placed(module)
+    assert len(copies(found)) == 2
+    assert placed(found) == found
+
+
+def test_d7_users_on_two_devices_get_one_copy() -> None:
+    module = graph(
+        f"m = {identity('x')}",
+        f"a = {identity('m')}",
+        f"a2 = {on('a', 'cpu')}",
+        f"b = {identity('m')}",
+        f"b2 = {on('b', 'npu')}",
+        "%a2, %b2",
+    )
+    assert copies(placed(module)) == ["m -> npu", "b -> cpu"]
+
+
+def test_d8_a_conflict_that_no_copy_solves_names_both_sources() -> None:
+    module = graph(f"a = {identity('x')}", f"b = {on('a', 'cpu')}", f"c = {on('a', 'npu')}", "%b, %c")
+    with pytest.raises(CompileError) as caught:
+        placed(module)
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.code == "BW701"
+    assert diagnostic.notes == (
+        "on_device puts 'a' on device 'cpu'",
+        "on_device puts 'a' on device 'npu'",
+    )
+
+
+def test_d8_what_is_fixed_is_not_copied() -> None:
+    module = graph(
+        f"a = {identity('x')}",
+        f"b = {on('a', 'npu', fixed='true')}",
+        f"c = {identity('b')}",
+        f"d = {on('c', 'cpu')}",
+        "%d",
+    )
+    with pytest.raises(CompileError, match="BW701"):
+        placed(module)
+
+
+def test_d8_a_copy_that_no_device_can_make_is_refused() -> None:
+    lines = (
+        f"a = {identity('x')}",
+        f"""b = {on("a", "npu", scope='"global.far"')}""",
+        f"c = {identity('b')}",
+        f"d = {on('c', 'cpu')}",
+    )
+    with pytest.raises(CompileError, match="BW703") as caught:
+        plan_devices(graph(*lines, "%d"), three_devices(mover=False))
+    assert "no device can copy it" in caught.value.diagnostics[0].message
+    assert copies(placed(graph(*lines, "%d")))
+
+
+@pytest.mark.parametrize("every", [100_000, 1000, 9])
+def test_d9_a_chain_of_a_hundred_thousand_operators(every: int) -> None:
+    """Measured at 5 to 7 s of processor time; 60 are allowed."""
+    type_, nodes, last = TensorType((4,), DType.I8), list[Node](), "x"
+    for number in range(100_000):
+        nodes.append(Node(Identity(), (last,), (Value(f"v{number}", type_),), NOWHERE))
+        last = f"v{number}"
+        if number % every == every - 1:
+            device = ("npu", "dsp", "cpu")[number % 3]
+            nodes.append(Node(OnDevice(device), (last,), (Value(f"a{number}", type_),), NOWHERE))
+            last = f"a{number}"
+    module = Module("m", (Function("main", (Value("x", type_),), tuple(nodes), (last,)),))
+    begin = process_time()
+    found = plan_devices(module, three_devices())
+    assert process_time() - begin < 60
+    assert all(value.type.place.device is not None for value in values_of(found.graph))
+
+
+def test_d10_the_verifier_names_who_moved_a_value_and_what_is_missing() -> None:
+    module = graph(f"a = {identity('x')}", f"b = {on('a', 'npu')}", f"c = {identity('b')}", "%c")
+    found = placed(module)
+    text = print_module(found)
+    moved = parse_module(text.replace("%a : tensor<4xi8, @npu", "%a : tensor<4xi8, @dsp"), {}, OPERATIONS)
+    with pytest.raises(InternalError, match="pass 'breaking' moved 'a' from device 'npu' to 'dsp'"):
+        verify(moved, Stage.PLACED, three_devices(), found, "breaking")
+    without = parse_module(text.replace("identity(%a_on_cpu)", "identity(%a)"), {}, OPERATIONS)
+    with pytest.raises(
+        InternalError, match=r"'identity' on device 'cpu' does not reach 'a'.*device_copy is missing"
+    ):
+        verify(without, Stage.PLACED, three_devices())
+
+
+def test_d11_names_of_copies_are_unique_and_stay() -> None:
+    lines = (f"a = {identity('x')}", f"b = {on('a', 'npu')}", f"a_on_cpu = {identity('b')}", "%a_on_cpu")
+    found = placed(graph(*lines))
+    names = [value.name for value in values_of(found.graph)]
+    assert len(set(names)) == len(names)
+    assert "a_on_cpu_1" in names
+    assert parse_module(print_module(found), {}, OPERATIONS) == found
+
+
+def test_d3_options_put_operators_on_devices_and_draw_nothing_after_them() -> None:
+    module = graph(f"a = {identity('x')}", f"b = clamp(%a) {CLAMP}", f"c = {identity('b')}", "%c")
+    found = placed(module, on=(On("clamp", "npu", "far"),))
+    places = {v.name: str(v.type.place) for v in values_of(found.graph)}
+    assert places["b"] == '@npu target=three "global.far"'
+    assert places["a"] == places["c"] == "@cpu target=three"
+    reason = next(v.reason for v in values_of(found.graph) if v.name == "b")
+    assert reason == "--on 'clamp=npu.far'"
+
+
+@pytest.mark.parametrize(
+    ("option", "message", "help_text"),
+    [
+        (On("clam", "npu"), "matches no operator", "--on 'clamp=npu'"),
+        (On("CLAMP", "npu"), "matches no operator", "--on 'clamp=npu'"),
+        (On("clamp", "npo"), "names the device 'npo'", "--on 'clamp=npu'"),
+        (
+            On("clamp", "npu", "near"),
+            "which device 'npu' may not use; its pools are side, far",
+            "--on 'clamp=npu.side'",
+        ),
+        (On("clamp", "npu", "flash"), "which is no workspace pool", None),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(option: On, message: str, help_text: str | None) -> None:
+    module = graph(f"b = clamp(%x) {CLAMP}", "%b")
+    with pytest.raises(CompileError, match="BW204") as caught:
+        placed(module, on=(option,))
+    (diagnostic,) = caught.value.diagnostics
+    assert message in diagnostic.message
+    assert help_text is None or diagnostic.help == help_text
+
+
+def test_d12_lowering_reads_the_places() -> None:
+    """Operators of two devices are no one kernel, and a kernel is its device's; a copy, of the device that makes it."""
+    lines = (
+        f"a = clamp(%x) {CLAMP}",
+        f"b = {on('a', 'dsp')}",
+        f"c = clamp(%b) {CLAMP}",
+        f"d = {on('c', 'cpu')}",
+    )
+    lent = lower_graph(placed(graph(*lines, "%d"), io=Io.WORKSPACE), three_devices())
+    assert [kernel.device for kernel in lent.kernels] == ["dsp", "cpu"]
+    copied = placed(graph(*(line.replace("dsp", "npu") for line in lines), "%d"), io=Io.WORKSPACE)
+    kernels = lower_graph(copied, three_devices()).kernels
+    assert [kernel.device for kernel in kernels] == ["dsp", "npu", "dsp", "cpu"]

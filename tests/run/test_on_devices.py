@@ -1,0 +1,184 @@
+"""Models with operators on another device, as `--on` asks for it, run on the host: the device is a process there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from bytewright import ir
+from bytewright.bundle.write import write_bundle
+from bytewright.execute.build import BuildOptions
+from bytewright.execute.run import run_batch, run_bundle
+from bytewright.options import Options, parse_on_option
+from bytewright.pipeline import compile_model
+from bytewright.record.plan_file import read_plan
+from bytewright.report.explain import explain, explanation_lines
+from bytewright.report.lanes import is_copy, lanes
+from bytewright.target import load_text
+from bytewright.target.registry import load_target
+from support import shared_models as models
+from support.pair_program import BOARD
+from support.reference import LiteRt
+
+WARNINGS = ("-O2", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
+
+# Two devices that run C reach no memory that both may write; a third, which runs none, copies between theirs.
+TARGET = """name = "bench"
+default-device = "cpu"
+[memory.ram]
+size = "64KiB"
+[memory.fast]
+size = "64KiB"
+[memory.flash]
+size = "64KiB"
+access = "r"
+[device.cpu]
+isa = "host"
+reach = ["ram", "flash"]
+stack = "ram"
+max-stack-size = "8KiB"
+[device.core1]
+isa = "host"
+reach = ["fast", "flash"]
+stack = "fast"
+max-stack-size = "8KiB"
+[device.dma]
+isa = "dma"
+reach = ["ram", "fast"]
+[[workspace]]
+name = "near"
+memory = "ram"
+size = "16KiB"
+[[workspace]]
+name = "far"
+memory = "fast"
+size = "16KiB"
+[[parameters]]
+name = "flash"
+memory = "flash"
+"""
+REACH_OF_CORE_1, REACH_OF_DMA = '["fast", "flash"]', '["ram", "fast"]'
+
+GRAPH = """
+module sums
+
+input %x : tensor<1x8xf32>
+output %y : tensor<1x8xf32>
+
+constant %step = data<8xf32> [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
+
+func main(%x : tensor<1x8xf32>) -> (%y) {
+  %low : tensor<1x8xf32> = clamp(%x) {minimum=-1000.0, maximum=900.0}
+  %a : tensor<1x8xf32> = add(%low, %step)
+  %square : tensor<1x8xf32> = mul(%a, %a)
+  %y : tensor<1x8xf32> = sub(%square, %a)
+}
+"""
+STEP: NDArray[np.float32] = np.arange(1, 9, dtype=np.float32)
+
+
+def compiled_graph(folder: Path, options: Options, text: str = GRAPH, target: str = TARGET) -> Path:
+    """The bundle of a graph whose multiplications are for core 1."""
+    (folder / "sums.bw").write_text(text)
+    options = replace(options, on=(parse_on_option("mul=core1"),))
+    write_bundle(
+        compile_model(folder / "sums.bw", load_text(target, "bench.toml"), options).files, folder / "out"
+    )
+    return folder / "out"
+
+
+def sums(x: NDArray[np.float32]) -> NDArray[np.float32]:
+    return np.clip(x, -1000, 900).astype(np.float32) + STEP
+
+
+def expected(x: NDArray[np.float32]) -> NDArray[np.float32]:
+    a = sums(x)
+    return a * a - a
+
+
+def some(num_rows: int) -> NDArray[np.float32]:
+    return np.random.default_rng(num_rows).normal(0, 700, (num_rows, 8)).astype(np.float32)
+
+
+@pytest.mark.parametrize("sanitize", [False, True])
+@pytest.mark.parametrize("io", list(ir.Io))
+def test_a_device_without_code_copies_between_memories_that_two_share_none_of(
+    tmp_path: Path, io: ir.Io, sanitize: bool
+) -> None:
+    folder = compiled_graph(tmp_path, Options(io=io))
+    plan = read_plan(folder)
+    found = [(step.device, step.operators) for step in plan.steps]
+    assert found == [
+        ("cpu", ("clamp", "add")),
+        ("dma", ("device_copy",)),
+        ("core1", ("mul",)),
+        ("dma", ("device_copy",)),
+        ("cpu", ("sub",)),
+    ]
+    assert {lane.device: len(lane.copies) for lane in lanes(plan)} == {"cpu": 0, "dma": 2, "core1": 0}
+    x = some(1)
+    result = run_bundle(folder, [x], options=BuildOptions(flags=WARNINGS, sanitize=sanitize))
+    np.testing.assert_array_equal(result.outputs[0], expected(x))
+
+
+def test_as_much_is_copied_as_the_batch_has(tmp_path: Path) -> None:
+    folder = compiled_graph(tmp_path, Options(batch_max=3))
+    xs = [some(3), some(1), some(2)]
+    result = run_batch(folder, [[x] for x in xs], options=BuildOptions(flags=WARNINGS, sanitize=True))
+    for x, outputs in zip(xs, result.outputs, strict=True):
+        np.testing.assert_array_equal(outputs[0], expected(x))
+
+
+def test_a_device_without_code_copies_a_constant_that_is_not_reached(tmp_path: Path) -> None:
+    destination = 'VirtualDevice(device="core1", target=none, scope=none)'
+    copy = f'  %far : tensor<8xf32> = device_copy(%step) {{by="dma", destination={destination}}}\n'
+    text = GRAPH.replace("  %square", f"{copy}  %square").replace("mul(%a, %a)", "mul(%a, %far)")
+    target = TARGET.replace(REACH_OF_CORE_1, '["fast"]').replace(REACH_OF_DMA, '["ram", "fast", "flash"]')
+    folder = compiled_graph(tmp_path, Options(), text, target)
+    copies = [(step.device, step.reads) for step in read_plan(folder).steps if is_copy(step)]
+    assert sorted(copies) == [("dma", ("a",)), ("dma", ("low/operand",)), ("dma", ("square",))]
+    x = some(1)
+    a = sums(x)
+    result = run_bundle(folder, [x], options=BuildOptions(sanitize=True))
+    np.testing.assert_array_equal(result.outputs[0], a * STEP - a)
+
+
+def test_the_chain_from_the_option_to_the_byte_is_told(tmp_path: Path) -> None:
+    """And nothing of it where nothing was asked."""
+    plan = read_plan(compiled_graph(tmp_path, Options()))
+    (line,) = [line for line in explanation_lines(plan, explain(plan, "square")) if "plan_devices" in line]
+    assert line.strip() == "plan_devices: on device 'core1': --on 'mul=core1'"
+    assert (
+        "'square' on device 'core1' is in far, and needed on device 'cpu'"
+        in plan.buffers["square_on_cpu"].reason
+    )
+    assert plan.buffers["square"].place.name == "far"
+    assert "plan_devices" not in plan.buffers["a"].reason
+
+
+@pytest.mark.parametrize("sanitize", [False, True])
+@pytest.mark.parametrize(
+    ("pattern", "num_steps", "num_copies"),
+    # The first convolution reads the input, which the application keeps where core 1 does not reach it.
+    [("DEPTHWISE_CONV_2D", 4, 0), ("CONV_2D", 5, 1)],
+)
+def test_layers_on_the_second_core_are_exact(
+    tmp_path: Path, pattern: str, num_steps: int, num_copies: int, sanitize: bool
+) -> None:
+    options = Options(name="model", on=(parse_on_option(f"{pattern}=core1"),))
+    compiled = compile_model(models.model_path(models.KWS), load_target(BOARD), options)
+    write_bundle(compiled.files, tmp_path / "bundle")
+    steps = read_plan(tmp_path / "bundle").steps
+    asked = [step for step in steps if step.operators[0].partition(" ")[2] == f"({pattern})"]
+    copies = [step for step in steps if is_copy(step)]
+    assert (len(asked), len(copies)) == (num_steps, num_copies)
+    assert [step for step in steps if step.device == "core1"] == asked
+    batch = models.random_inputs(models.KWS, 3, seed=17)
+    result = run_batch(tmp_path / "bundle", batch, options=BuildOptions(sanitize=sanitize))
+    reference = LiteRt(models.model_content(models.KWS, False))
+    for inputs, outputs in zip(batch, result.outputs, strict=True):
+        np.testing.assert_array_equal(outputs[0], reference.run(*inputs)[0])

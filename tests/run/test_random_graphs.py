@@ -1,0 +1,51 @@
+"""Random graphs with functions, conditionals and loops, compiled, checked, watched, run: C computes what numpy does."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+from bytewright.bundle.write import write_bundle
+from bytewright.execute.build import BuildOptions
+from bytewright.execute.paranoid import run_paranoid
+from bytewright.execute.run import run_batch
+from bytewright.frontends.text.constants_file import constants_archive
+from bytewright.inspect.check import check_bundle
+from bytewright.ir.border import Io
+from bytewright.ir.evaluate.evaluate_graph import evaluate_graph
+from bytewright.ir.text.modules import named_constants, print_module
+from bytewright.options import Options
+from bytewright.pipeline import compile_model
+from bytewright.target.registry import load_target
+from support.random_graphs import random_graph
+
+pytestmark = [pytest.mark.run, pytest.mark.slow]
+
+SEEDS = range(300) if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else range(8)
+WARNED = ("-O1", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_c_of_a_graph_computes_what_its_functions_say(seed: int, tmp_path: Path) -> None:
+    graph = random_graph(Random(seed))
+    inputs = graph.inputs(3)
+    expected = [graph.expected(run) for run in inputs]
+    text = tmp_path / "random.bw"
+    text.write_text(print_module(graph.module))
+    text.with_suffix(".npz").write_bytes(constants_archive(named_constants(graph.module)))
+    for io in Io:
+        folder = tmp_path / io.value
+        write_bundle(compile_model(text, load_target("host"), Options(io=io)).files, folder)
+        check_bundle(folder)
+        found = run_batch(folder, inputs, options=BuildOptions(flags=WARNED, sanitize=True)).outputs
+        watched = run_paranoid(folder, inputs[0]).result.outputs
+        for number, own in enumerate((*found, watched)):
+            run = number % len(inputs)
+            evaluated = evaluate_graph(graph.module, inputs[run])
+            for value, wanted, other in zip(own, expected[run], evaluated, strict=True):
+                np.testing.assert_array_equal(value, wanted, strict=True)
+                np.testing.assert_array_equal(value, other, strict=True)

@@ -1,0 +1,242 @@
+"""Files that Vela wrote, imported, lowered and planned: what they compute, where everything lies, what is refused."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bytewright import ir
+from bytewright.diagnostics import CompileError
+from bytewright.ethos_u.payload import as_cop1, parse_payload
+from bytewright.frontends.tflite.importer import import_content
+from bytewright.ir.evaluate.evaluate import Evaluator
+from bytewright.ir.walk import walk_statements
+from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.ethos_u import EthosU
+from bytewright.options import Options
+from bytewright.pipeline import Planned, plan_model
+from bytewright.run_passes import Runner
+from bytewright.target.isa.find import require_isa
+from bytewright.target.model import Target
+from bytewright.target.options import Overrides, parse_resize_option
+from bytewright.target.registry import load_target
+from support.ethos_u import (
+    ADD_ON_CPU,
+    DEDICATED,
+    ONLY,
+    SEPARATE,
+    SHARED,
+    U55,
+    U65,
+    as_vela_executes,
+    needs_vela,
+    vela,
+    vela_operators,
+)
+from support.reference import TfLiteMicro
+from support.shared_models import AD01, INT8, KWS, RESNET8, model_path
+
+NUM_INPUTS = 100 if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else 2
+
+
+def target(accelerator: str) -> Target:
+    """The built-in one, with this NPU in it."""
+    found = load_target("corstone-300-u55")
+    devices = (found.devices[0], replace(found.devices[1], isa=require_isa(accelerator)))
+    return replace(found, devices=devices)
+
+
+def planned(
+    content: bytes, folder: Path, accelerator: str, options: Options | None = None
+) -> tuple[Planned, ir.Module]:
+    """The planned model, and its module before storage decided anything."""
+    path = folder / "m.tflite"
+    path.write_bytes(content)
+    after: dict[str, ir.Module] = {}
+    run = Runner(target(accelerator), None, after.__setitem__)
+    found = plan_model(path, run.target, options or Options(numerics=Numerics.TFLM), run)
+    return found, after["name_symbols"]
+
+
+def assert_equals_tflm(module: ir.Module, original: bytes) -> None:
+    evaluator, reference = Evaluator(module, executors={"npu": as_vela_executes}), TfLiteMicro(original)
+    parameter = module.main.buffer_parameters[0].buffer
+    generator = np.random.default_rng(5)
+    for _ in range(NUM_INPUTS):
+        x = generator.integers(-128, 128, module.inputs[0].type.fixed_shape, dtype=np.int8)
+        (found,) = evaluator.run(module.main.name, {parameter.name: x}).values()
+        assert np.array_equal(np.asarray(found).ravel(), reference.run(x)[0].ravel())
+
+
+@needs_vela
+@pytest.mark.parametrize("mode", [SHARED, ONLY])
+@pytest.mark.parametrize("accelerator", [U55, U65])
+@pytest.mark.parametrize("name", INT8)
+def test_a_planned_model_equals_tflm_in_no_more_than_velas_scratch(
+    name: str, accelerator: str, mode: str, tmp_path: Path
+) -> None:
+    original = model_path(name).read_bytes()
+    content = vela(original, accelerator, mode)
+    found, _ = planned(content, tmp_path, accelerator)
+    assert_equals_tflm(found.module, original)
+    (operator,) = vela_operators(content)
+    used = {pool.name: pool.used_bytes for pool in found.plan.pools.values() if pool.role == "workspace"}
+    assert used == {"dtcm": 0, "isram": operator.scratch.size_bytes}
+
+
+@needs_vela
+@pytest.mark.parametrize("mode", [SHARED, ONLY])
+@pytest.mark.parametrize("accelerator", [U55, U65])
+def test_a_model_of_both_processors_equals_tflm(accelerator: str, mode: str, tmp_path: Path) -> None:
+    original = model_path(RESNET8).read_bytes()
+    found, _ = planned(vela(original, accelerator, mode, *ADD_ON_CPU), tmp_path, accelerator)
+    assert_equals_tflm(found.module, original)
+    device_of = {kernel.name: kernel.device for kernel in found.module.kernels}
+    devices = [device_of[call.callee] for call in calls(found.module)]
+    assert devices.count("npu") == 4
+    # What the NPU leaves is read where it lies: of what it computes, the model's own output alone is copied.
+    assert sum("fetch" in call.callee for call in calls(found.module)) == 1
+    assert all(
+        buffer.place.name != "dtcm" for buffer in found.plan.buffers.values() if "scratch" in buffer.name
+    )
+
+
+@needs_vela
+@pytest.mark.parametrize("options", [SEPARATE, (*ADD_ON_CPU, *SEPARATE)])
+@pytest.mark.parametrize("accelerator", [U55, U65])
+def test_separate_regions_are_ordinary_buffers(
+    accelerator: str, options: tuple[str, ...], tmp_path: Path
+) -> None:
+    original = model_path(RESNET8).read_bytes()
+    content = vela(original, accelerator, SHARED, *options)
+    asked = Options(numerics=Numerics.TFLM, io=ir.Io.WORKSPACE)
+    found, module = planned(content, tmp_path, accelerator, asked)
+    assert_equals_tflm(module, original)
+    assert not any(call.callee.endswith(("place", "fetch")) for call in calls(module))
+    sizes = [b.size_bytes for b in found.plan.buffers.values() if b.name.endswith("scratch")]
+    streams = vela_operators(content)
+    assert max(sizes) == streams[0].scratch.size_bytes
+    assert len(sizes) == len(streams)
+
+
+@needs_vela
+def test_a_fast_scratch_is_a_block_of_its_own(tmp_path: Path) -> None:
+    original = model_path(KWS).read_bytes()
+    found, _ = planned(vela(original, U65, DEDICATED), tmp_path, U65)
+    assert_equals_tflm(found.module, original)
+    blocks = {b.name: b.size_bytes for b in found.plan.buffers.values() if "scratch" in b.name}
+    assert sorted(blocks.values()) == [490, 22192]
+
+
+@needs_vela
+@pytest.mark.parametrize("options", [(), SEPARATE])
+def test_the_stream_that_is_kept_is_what_the_core_driver_takes(options: tuple[str, ...]) -> None:
+    content = vela(model_path(AD01).read_bytes(), U55, SHARED, *options)
+    module = import_content(content, "m.tflite", numerics=Numerics.TFLM)
+    (node,) = module.graph.nodes
+    kept = {constant.name: constant.data.content for constant in module.constants}[node.inputs[0]]
+    (operator,) = vela_operators(content)
+    assert kept == as_cop1(parse_payload(operator.payload))
+    assert kept[:4] == b"COP1"
+
+
+@needs_vela
+def test_a_pool_one_granule_short_of_the_scratch_is_refused(tmp_path: Path) -> None:
+    content = vela(model_path(AD01).read_bytes(), U55, SHARED)
+    (operator,) = vela_operators(content)
+    need = operator.scratch.size_bytes
+
+    def with_room(size_bytes: int) -> Planned:
+        overrides = Overrides(resize=(parse_resize_option(f"isram={size_bytes}B"),))
+        return planned(content, tmp_path, U55, Options(numerics=Numerics.TFLM, overrides=overrides))[0]
+
+    assert with_room(need).plan.pools["isram"].used_bytes == need
+    with pytest.raises(CompileError, match="BW301"):
+        with_room(need - 16)
+
+
+@needs_vela
+def test_a_stream_for_another_npu_is_refused(tmp_path: Path) -> None:
+    content = vela(model_path(AD01).read_bytes(), U65, SHARED)
+    with pytest.raises(CompileError, match="BW744") as error:
+        planned(content, tmp_path, U55)
+    (found,) = error.value.diagnostics
+    assert (
+        found.message == "the stream is for ethos-u65-256, of which target 'corstone-300-u55' has no device"
+    )
+
+
+@needs_vela
+def test_other_numerics_are_refused_with_the_option_that_helps() -> None:
+    content = vela(model_path(AD01).read_bytes(), U55, SHARED)
+    with pytest.raises(CompileError, match="BW745") as error:
+        import_content(content, "m.tflite")
+    assert error.value.diagnostics[0].help == "--numerics tflm"
+
+
+def damaged(content: bytes, old: bytes, new: bytes) -> bytes:
+    assert content.count(old) == 1
+    assert len(old) == len(new)
+    return content.replace(old, new)
+
+
+@needs_vela
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ("shape", "BW743"),
+        ("action", "BW741"),
+        ("stop", "BW740"),
+        ("activation", "BW742"),
+        ("options", "BW741"),
+        ("offset", "BW743"),
+    ],
+)
+def test_each_mistake_of_a_file_is_one_clear_error(change: str, code: str) -> None:
+    content = vela(model_path(AD01).read_bytes(), U55, SHARED)
+    (operator,) = vela_operators(content)
+    payload, words = operator.payload, np.frombuffer(operator.payload, "<u4").copy()
+    match change:
+        case (
+            "shape"
+        ):  # the scratch tensor of 768 bytes is said to be 16 bytes shorter than what the stream touches
+            broken = damaged(content, b"\x01\0\0\0\x00\x03\0\0", b"\x01\0\0\0\xf0\x02\0\0")
+        case "options":
+            broken = damaged(content, b"\x01\x04\x01", b"\x01\x04\x02")
+        case "offset":  # of input and output, 128 of 768
+            broken = damaged(
+                content, np.array([0, 128, 128], "<i4").tobytes(), np.array([0, 752, 128], "<i4").tobytes()
+            )
+        case _:
+            if change == "action":
+                words[4] = 3
+            elif change == "stop":
+                words[-1] = 0x12
+            else:
+                words[words & 0xFFFF == 0x125] = 4 << 16 | 0x125
+            broken = damaged(content, payload, words.tobytes())
+    with pytest.raises(CompileError) as error:
+        import_content(broken, "m.tflite", numerics=Numerics.TFLM)
+    (found,) = error.value.diagnostics
+    assert found.code == code
+    assert found.where is not None
+    assert "operator 0 (CUSTOM 'ethos-u')" in found.where
+
+
+def calls(module: ir.Module) -> list[ir.Call]:
+    return [statement for statement in walk_statements(module.main.body) if isinstance(statement, ir.Call)]
+
+
+def test_an_operator_states_where_its_operands_lie() -> None:
+    operation = EthosU(U55, (64, 0, 0, 0), (0,), (32,), ((1, 16),))
+    stream, data = ir.TensorType((32,), ir.DType.U8), ir.TensorType((1, 16), ir.DType.I8)
+    (result,) = operation.infer((stream, stream, data))
+    assert (result.shape, result.dtype) == ((1, 16), ir.DType.I8)
+    with pytest.raises(ValueError, match="bytes 32 to 48 lie beyond region 1 of 40"):
+        replace(operation, region_bytes=(40, 0, 0, 0)).infer((stream, stream, data))
+    with pytest.raises(ValueError, match="2 operands for a stream, its constants and 1 inputs"):
+        operation.infer((stream, stream))

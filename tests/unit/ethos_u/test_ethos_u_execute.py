@@ -1,0 +1,181 @@
+"""The functional model against TensorFlow Lite Micro: whole models, and operators one by one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bytewright.diagnostics import CompileError
+from bytewright.ethos_u import weights
+from bytewright.ethos_u.operations import Rounding
+from bytewright.ethos_u.scaling import scaled, shifted_right
+from support.against_reference import drawn
+from support.ethos_u import (
+    DEDICATED,
+    ONLY,
+    SEPARATE,
+    SHARED,
+    U55,
+    U65,
+    needs_vela,
+    num_operators,
+    vela,
+    vela_operators,
+)
+from support.random_models import operator_models
+from support.reference import LiteRt, TfLiteMicro
+from support.shared_models import INT8, KWS, RESNET8, WITH_SOFTMAX, model_path, without_softmax
+
+THOROUGH = os.environ.get("BYTEWRIGHT_TESTS") == "thorough"
+NUM_INPUTS = 100 if THOROUGH else 3
+
+
+def random_inputs(shape: tuple[int, ...], count: int) -> list[np.ndarray[Any, np.dtype[np.int8]]]:
+    """Random inputs, the first of narrow range, so that a softmax is not saturated."""
+    generator = np.random.default_rng(7)
+    narrow = [generator.integers(-4, 4, shape, dtype=np.int8)]
+    return narrow + [generator.integers(-128, 128, shape, dtype=np.int8) for _ in range(count - 1)]
+
+
+def assert_equals_tflm(content: bytes, accelerator: str, mode: str, *options: str) -> None:
+    (operator,) = vela_operators(vela(content, accelerator, mode, *options))
+    reference = TfLiteMicro(content)
+    for seed, x in enumerate(random_inputs(operator.inputs[0].shape, NUM_INPUTS)):
+        wanted, found = reference.run(x), operator.run(x, seed=seed)
+        assert np.array_equal(found[0], wanted[0].reshape(found[0].shape))
+
+
+@needs_vela
+@pytest.mark.parametrize("mode", [SHARED, ONLY])
+@pytest.mark.parametrize("accelerator", [U55, U65])
+@pytest.mark.parametrize("name", INT8)
+def test_a_model_on_the_npu_equals_tflm(name: str, accelerator: str, mode: str) -> None:
+    assert_equals_tflm(model_path(name).read_bytes(), accelerator, mode)
+
+
+@needs_vela
+@pytest.mark.parametrize("accelerator", [U55, U65])
+@pytest.mark.parametrize("name", [name for name in INT8 if name in WITH_SOFTMAX])
+def test_what_stands_before_the_softmax_equals_tflm(name: str, accelerator: str) -> None:
+    assert_equals_tflm(without_softmax(model_path(name).read_bytes()), accelerator, SHARED)
+
+
+@needs_vela
+@pytest.mark.parametrize("name", [KWS, RESNET8])
+@pytest.mark.parametrize(
+    ("accelerator", "mode", "options"),
+    [
+        (U55, SHARED, SEPARATE),
+        (U65, SHARED, SEPARATE),
+        (U65, DEDICATED, ()),
+        ("ethos-u55-32", SHARED, ()),
+        ("ethos-u55-64", SHARED, ()),
+        ("ethos-u55-256", SHARED, ()),
+        ("ethos-u65-512", SHARED, ()),
+    ],
+)
+def test_other_layouts_and_accelerators_equal_tflm(
+    name: str, accelerator: str, mode: str, options: tuple[str, ...]
+) -> None:
+    assert_equals_tflm(model_path(name).read_bytes(), accelerator, mode, *options)
+
+
+# What Vela puts on the NPU; RELU6 where TFLM leaves the output's scale out of account is compared with LiteRT.
+ON_THE_NPU = [
+    "ADD",
+    "AVERAGE_POOL_2D",
+    "CONCATENATION",
+    "CONV_2D",
+    "DEPTHWISE_CONV_2D",
+    "FULLY_CONNECTED",
+    "HARD_SWISH",
+    "LEAKY_RELU",
+    "LOGISTIC",
+    "MAX_POOL_2D",
+    "MEAN",
+    "MUL",
+    "PAD",
+    "QUANTIZE",
+    "RELU",
+    "RELU6",
+    "SOFTMAX",
+    "SPLIT",
+    "SUB",
+    "TANH",
+    "TRANSPOSE",
+]
+
+
+@needs_vela
+@pytest.mark.parametrize("accelerator", [U55, U65, "ethos-u65-512"] if THOROUGH else [U55])
+@pytest.mark.parametrize("kind", ON_THE_NPU)
+def test_an_operator_on_the_npu_equals_its_reference(kind: str, accelerator: str) -> None:
+    num_compared = 0
+    for model in drawn(operator_models(kind, "int8"), 12 if THOROUGH else 3):
+        content = vela(model.content, accelerator, SHARED)
+        operators = vela_operators(content)
+        if not operators or num_operators(content) != 1:
+            continue
+        reference = LiteRt(model.content) if kind == "RELU6" else TfLiteMicro(model.content)
+        for seed in range(6):
+            inputs = model.inputs(seed)
+            wanted, found = reference.run(*inputs), operators[0].run(*inputs, seed=seed)
+            assert [np.array_equal(a, b.reshape(a.shape)) for a, b in zip(found, wanted, strict=True)] == [
+                True
+            ] * len(wanted), model.description
+        num_compared += 1
+    assert num_compared
+
+
+@needs_vela
+def test_without_the_decoder_the_weights_are_refused_with_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (operator,) = vela_operators(vela(model_path(KWS).read_bytes(), U55, SHARED))
+    weights._decode.cache_clear()
+    monkeypatch.setitem(sys.modules, "ethosu.mlw_codec", None)
+    with pytest.raises(CompileError) as error:
+        operator.run(np.zeros(operator.inputs[0].shape, np.int8))
+    (found,) = error.value.diagnostics
+    assert (found.code, found.help) == ("BW501", 'install it: pip install "bytewright[ethos-u]"')
+
+
+def exactly(value: int, multiplier: int, shift: int, rounding: Rounding) -> int:
+    """TFLite's own steps in Python's integers: a doubling high multiply, then a division half away from zero."""
+    product = value * multiplier
+    if rounding is Rounding.TRUNCATE:
+        return product >> shift
+    if rounding is Rounding.NATURAL or shift <= 31:
+        return (2 * product + (1 << shift) >> shift + 1) if shift else product
+    high = (product + (1 << 30)) >> 31
+    rest = 1 << (shift - 31)
+    return (abs(high) * 2 + rest) // (2 * rest) * (1 if high >= 0 else -1)
+
+
+@pytest.mark.parametrize("rounding", list(Rounding))
+def test_scaling_equals_its_definition_at_ties_and_elsewhere(rounding: Rounding) -> None:
+    generator = np.random.default_rng(3)
+    for shift in (0, 1, 7, 30, 31, 32, 33, 40, 48, 62):
+        values = np.concatenate([generator.integers(-(1 << 20), 1 << 20, 300), np.arange(-40, 40)])
+        for multiplier in (1, 3, 1 << 30, (1 << 31) - 1, 1234567891):
+            found = scaled(values, multiplier, shift, rounding)
+            assert found.tolist() == [exactly(int(value), multiplier, shift, rounding) for value in values]
+
+
+def test_shifting_right_rounds_as_it_is_told() -> None:
+    values, places = np.arange(-9, 10), np.full(19, 2)
+    halves = values / 4
+    away = np.sign(halves) * np.floor(np.abs(halves) + 0.5)
+    assert shifted_right(values, places, Rounding.DOUBLE).tolist() == away.tolist()
+    assert shifted_right(values, places, Rounding.NATURAL).tolist() == np.floor(halves + 0.5).tolist()
+    assert shifted_right(values, places, Rounding.TRUNCATE).tolist() == np.floor(halves).tolist()
+    assert shifted_right(values, places * 0, Rounding.DOUBLE).tolist() == values.tolist()
+
+
+def test_a_product_beyond_62_bits_is_refused() -> None:
+    with pytest.raises(CompileError, match="BW742"):
+        scaled(np.array([1 << 31]), 1 << 31, 31, Rounding.DOUBLE)

@@ -1,0 +1,125 @@
+"""Random graphs with functions, conditionals and loops, annotated at random, for devices that reach memory in parts."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from bytewright.diagnostics import CompileError, InternalError
+from bytewright.ir import Io
+from bytewright.ir.evaluate.evaluate_graph import evaluate_graph
+from bytewright.ir.module import Module
+from bytewright.ir.scope import is_within
+from bytewright.ir.verify.stages import Stage, verify
+from bytewright.ops.placement import DeviceCopy, OnDevice
+from bytewright.place.plan_devices import plan_devices
+from support.placed_graphs import form_of, shuffled, values_of, without_each_copy
+from support.random_graphs import RandomGraph, random_graph
+from support.three_devices import annotated, three_devices
+
+SEEDS = st.integers(0, 1 << 32)
+BORDERS = st.sampled_from(Io)
+
+
+def drawn(seed: int, *, copies: bool = True, scopes: bool = True) -> tuple[RandomGraph, Module, Random]:
+    random = Random(seed)
+    graph = random_graph(random)
+    often = random.choice((0.1, 0.3, 0.6))
+    return graph, annotated(graph.module, random, often=often, copies=copies, scopes=scopes), random
+
+
+def placed_or_refused(module: Module, wide: bool, io: Io) -> Module | None:
+    """None where annotations contradict each other; nothing else may be wrong with these graphs."""
+    try:
+        return plan_devices(module, three_devices(wide=wide), io=io)
+    except CompileError as error:
+        if {diagnostic.code for diagnostic in error.diagnostics} <= {"BW701", "BW702"}:
+            return None
+        raise
+
+
+def test_most_random_graphs_can_be_placed() -> None:
+    """So that what the properties say is said of something: with copies, on several devices, of functions."""
+    placed = [placed_or_refused(drawn(seed)[1], bool(seed % 2), Io.CALLER) for seed in range(80)]
+    found = [module for module in placed if module is not None]
+    assert len(found) > 60
+    operations = [node.operation for module in found for f in module.functions for node in f.nodes]
+    assert sum(isinstance(operation, DeviceCopy) for operation in operations) > 60
+    assert not any(isinstance(operation, OnDevice) for operation in operations)
+    devices = {v.type.place.device for module in found for f in module.functions for v in values_of(f)}
+    assert devices == {"cpu", "dsp", "npu"}
+
+
+@given(SEEDS, st.booleans(), BORDERS)
+def test_a_placed_graph_verifies_and_computes_the_same(seed: int, wide: bool, io: Io) -> None:
+    graph, module, _ = drawn(seed)
+    placed = placed_or_refused(module, wide, io)
+    assume(placed is not None)
+    assert placed is not None
+    verify(placed, Stage.PLACED, three_devices(wide=wide), module, "plan_devices")
+    for inputs in graph.inputs(2):
+        for own, wanted in zip(evaluate_graph(placed, inputs), graph.expected(inputs), strict=True):
+            np.testing.assert_array_equal(own, wanted)
+
+
+@given(SEEDS, st.booleans(), BORDERS)
+def test_placing_again_changes_nothing(seed: int, wide: bool, io: Io) -> None:
+    placed = placed_or_refused(drawn(seed)[1], wide, io)
+    assume(placed is not None)
+    assert placed is not None
+    assert plan_devices(placed, three_devices(wide=wide), io=io) == placed
+
+
+@given(SEEDS, st.booleans(), BORDERS)
+def test_names_and_order_change_nothing_but_names(seed: int, wide: bool, io: Io) -> None:
+    _, module, random = drawn(seed)
+    placed = placed_or_refused(module, wide, io)
+    other, back = shuffled(module, random)
+    given_names = frozenset(value.name for function in module.functions for value in values_of(function))
+    again = placed_or_refused(other, wide, io)
+    assert (placed is None) == (again is None)
+    if placed is not None and again is not None:
+        assert form_of(placed, {}, given_names) == form_of(again, back, given_names)
+
+
+@given(SEEDS, st.booleans(), BORDERS)
+def test_no_copy_can_be_taken_away(seed: int, wide: bool, io: Io) -> None:
+    """But those that somebody asked for: explicit ones, and those of a result out of a pool to the application."""
+    _, module, _ = drawn(seed, copies=False, scopes=False)
+    placed = placed_or_refused(module, wide, io)
+    assume(placed is not None)
+    assert placed is not None
+    copies = {v.name: n.operation for f in placed.functions for n in f.nodes for v in n.outputs}
+    for name, without in without_each_copy(placed):
+        operation = copies[name]
+        assert isinstance(operation, DeviceCopy)
+        source = operation.source.scope
+        if name in placed.graph.results and source is not None and io is Io.CALLER:
+            continue
+        with pytest.raises(InternalError, match="a device_copy is missing"):
+            verify(without, Stage.PLACED, three_devices(wide=wide))
+
+
+@given(SEEDS, st.booleans())
+def test_places_only_narrow(seed: int, wide: bool) -> None:
+    """What an annotation of an operator's result asks for holds: the device, and a pool within the scope."""
+    _, module, _ = drawn(seed, copies=False)
+    placed = placed_or_refused(module, wide, Io.CALLER)
+    assume(placed is not None)
+    assert placed is not None
+    places = {value.name: value.type.place for function in placed.functions for value in values_of(function)}
+    for function in module.functions:
+        computed = {v.name for n in function.nodes if hasattr(n.operation, "evaluate") for v in n.outputs}
+        for node in function.nodes:
+            operation, (name, *_) = node.operation, (*node.inputs, "")
+            control = next((n for n in function.nodes if name in [v.name for v in n.outputs]), None)
+            if not isinstance(operation, OnDevice) or control is None or name not in computed:
+                continue
+            if isinstance(control.operation, OnDevice) or hasattr(control.operation, "callees"):
+                continue
+            assert operation.device in (None, places[name].device)
+            assert is_within(places[name].scope, operation.place.scope)
