@@ -34,6 +34,13 @@ def inline_calls(module: ir.Module) -> ir.Module:
     if len(module.functions) == 1:
         return module
     _require_limits(module)
+    result = _inlined(module)
+    while result != module:  # what is decided in a body may show that it gives a constant on as it was
+        module, result = result, _inlined(result)
+    return result
+
+
+def _inlined(module: ir.Module) -> ir.Module:
     inlining = _Inlining(module)
     done: list[ir.Function] = []
     while len(done) < len(inlining.copies):

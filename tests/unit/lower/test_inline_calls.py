@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 from bytewright.diagnostics import CompileError
 from bytewright.ir.data import TensorData
@@ -22,7 +23,7 @@ from bytewright.lower.inline_calls import MAX_NESTING, inline_calls
 from bytewright.ops.control import Call, CondIf, Loop
 from bytewright.ops.data import Identity, Reshape
 from bytewright.ops.elementwise import Add, Mul
-from support.random_graphs import RandomGraph, graphs
+from support.random_graphs import RandomGraph, graphs, random_graph
 
 I32, BOOL = DType.I32, DType.BOOL
 FOUR, FLAG = TensorType((4,), I32), TensorType((1,), BOOL)
@@ -43,6 +44,7 @@ def test_the_evaluator_computes_what_numpy_does_before_and_after(graph: RandomGr
 
 
 @given(graphs())
+@example(random_graph(Random(6096)))  # that a body gives a constant on is seen when its conditional is gone
 def test_what_is_left_is_met_once_and_stays_as_it_is(graph: RandomGraph) -> None:
     inlined = inline_calls(graph.module)
     met = Counter(

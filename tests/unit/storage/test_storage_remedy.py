@@ -104,19 +104,28 @@ def test_a_stack_that_scopes_ask_for_by_name() -> None:
 def test_one_limit_is_enough_for_every_context() -> None:
     """The option sets all stacks, so it must not take from one what another one is too small for."""
     file = TWO_DEVICES.replace(
-        'isa = "ethos-u55"', 'isa = "ethos-u55"\nstack = "shared"\nmax-stack-size = 300'
+        'isa = "ethos-u55"', 'isa = "ethos-u55"\nstack = "shared"\nmax-stack-size = 600'
     )
     file = file.replace("[[parameters]]", COMMON)
     kernels = [
         reverse_kernel("m_far", 200, STACK, device="npu"),
-        reverse_kernel("m_near", 200, STACK, num_scratch=15),
+        reverse_kernel("m_near", 200, STACK, num_scratch=12),
     ]
     module, options = chain("m", kernels, 200), ("--io", "workspace")
     diagnostic = one_refusal(module, file, options)
-    assert diagnostic.message == "the stack of 'npu' needs 456 B; its limit is 300 B: 156 B too few"
-    assert diagnostic.help == f"--max-stack-size {2 * 256 + 3000 + 500}"
+    assert diagnostic.message == "the stack of 'npu' needs 712 B; its limit is 600 B: 112 B too few"
+    assert diagnostic.notes == ("worst path, arrays + allowance: m_npu_execute 256 B -> m_far 200 B + 256 B",)
+    hand_overs = 6 * 12 + 2 * 256  # spans on the entry's stack, and two levels of calls
+    assert diagnostic.help == f"--max-stack-size {2 * 256 + hand_overs + 2400 + 500}"
     result = planned(module, file, with_help(options, diagnostic.render()))
-    assert [use.size_bytes for use in result.trial.stack] == [3512, 456]
+    assert [use.size_bytes for use in result.trial.stack] == [2 * 256 + hand_overs + 2400, 712]
+    file = file.replace('max-stack-size = "4KiB"', "max-stack-size = 3995")
+    diagnostic = refusal(module, file, options).diagnostics[0]
+    assert diagnostic.message == "the stack of 'cpu' needs 3496 B; its limit is 3495 B: 1 B too few"
+    assert diagnostic.notes == (
+        f"worst path, arrays + allowance: main 0 B + 256 B + {hand_overs} B to hand work over"
+        " -> m_near 2400 B + 256 B",
+    )
 
 
 def test_what_two_devices_touch_gets_a_pool_that_both_reach() -> None:

@@ -82,7 +82,11 @@ def _refusal(use: StackUse, module: ir.Module, target: Target) -> Diagnostic:
             steps.append(f"{name} {target.device(callers[name]).stack_allowance_per_call_bytes} B")
         elif name in functions and functions[name].external is None:
             allowance = target.device(functions[name].device).stack_allowance_per_call_bytes
-            steps.append(f"{name} {array_bytes(functions[name])} B + {allowance} B")
+            more = _hand_over_bytes(module, target) if functions[name] in module.entries else 0
+            steps.append(
+                f"{name} {array_bytes(functions[name])} B + {allowance} B"
+                + (f" + {more} B to hand work over" if more else "")
+            )
         else:
             steps.append(f"{name} {_external_bytes(name, module, target)} B")
     return Diagnostic(
@@ -118,8 +122,9 @@ def stack_uses(module: ir.Module, target: Target, above: Above | None = None) ->
         ]
         packed = [_through_packed_form(call, worst, module, target) for call in packed_calls(function)]
         worst[function.name] = _worst_of(function, [*callees, *packed], target)
-        if function in module.entries and devices_of(module):
-            worst[function.name] = _with_hand_overs(worst[function.name], module, target)
+        if function in module.entries:
+            handing = worst[function.name].total_bytes + _hand_over_bytes(module, target)
+            worst[function.name] = replace(worst[function.name], total_bytes=handing)
         if above is not None and function in module.entries:
             worst[function.name] = _below(above.name, above.num_bytes, worst[function.name])
     own = target.device(module.entries[0].device)
@@ -135,15 +140,16 @@ def stack_uses(module: ir.Module, target: Target, above: Above | None = None) ->
     return tuple(uses)
 
 
-def _with_hand_overs(entry: _Worst, module: ir.Module, target: Target) -> _Worst:
-    """The entry with what it needs to have work done elsewhere, beside what the drivers use: spans, and two calls.
+def _hand_over_bytes(module: ir.Module, target: Target) -> int:
+    """What the entry needs to have work done elsewhere, beside what the drivers use: spans, and two calls.
 
     The steps are a function of their own there, and a kernel or the function that hands a job over is called by it.
     """
+    if not devices_of(module):
+        return 0
     device = target.device(module.entries[0].device)
     span_bytes = 2 * device.address_bits // 8 if device.address_bits > 32 else 12
-    more = num_spans(module, target) * span_bytes + 2 * device.stack_allowance_per_call_bytes
-    return replace(entry, total_bytes=entry.total_bytes + more)
+    return num_spans(module, target) * span_bytes + 2 * device.stack_allowance_per_call_bytes
 
 
 def dispatcher(module: ir.Module, device: Device) -> str:
