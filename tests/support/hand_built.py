@@ -47,14 +47,16 @@ def reverse_kernel(
     scope: Scope | None = GLOBAL,
     num_scratch: int = 1,
     device: str = "cpu",
+    alignment: int = 1,
 ) -> PrimFunc:
-    """Writes its input backwards, by way of `num_scratch` scratch arrays of the same size, all of one scope."""
+    """Writes its input backwards, by way of `num_scratch` scratch arrays like it, all of one scope and alignment."""
     source = Buffer("source", (size_bytes,), DType.I8, 1)
     result = Buffer("result", (size_bytes,), DType.I8, 1)
     body = BodyBuilder(("source", "result"))
     stages = [source]
     for index in range(num_scratch):
-        stages.append(body.allocate(Buffer(f"scratch{index}", (size_bytes,), DType.I8, 1), Storage(scope)))
+        scratch = Buffer(f"scratch{index}", (size_bytes,), DType.I8, alignment)
+        stages.append(body.allocate(scratch, Storage(scope)))
     for before, after in pairwise(stages):
         with body.for_("i", 0, size_bytes) as i:
             body.store(after, i, load(before, i))

@@ -6,6 +6,7 @@ module is stored and planned again, and must fit.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -99,6 +100,16 @@ def test_a_stack_that_scopes_ask_for_by_name() -> None:
     options = with_help((), diagnostic.render())
     assert planned(module, TWO_DEVICES, options).trial.stack[0].size_bytes == need
     assert refusal(module, TWO_DEVICES, ("--max-stack-size", str(need + 499))).exit_code == 3
+
+
+@pytest.mark.parametrize("alignment", [1, 8, 16, 64])
+def test_the_path_of_a_refusal_adds_up(alignment: int) -> None:
+    """Also where an array is aligned to more than a stack is."""
+    kernel = reverse_kernel("m_reverse", 6000, STACK, num_scratch=2, alignment=alignment)
+    diagnostic = one_refusal(chain("m", [kernel] * 2, 6000), TWO_DEVICES)
+    need = re.search(r"needs (\d+) B", diagnostic.message)
+    assert need is not None
+    assert sum(map(int, re.findall(r"(\d+) B", diagnostic.notes[0]))) == int(need[1])
 
 
 def test_one_limit_is_enough_for_every_context() -> None:

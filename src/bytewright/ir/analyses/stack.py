@@ -84,7 +84,7 @@ def _refusal(use: StackUse, module: ir.Module, target: Target) -> Diagnostic:
             allowance = target.device(functions[name].device).stack_allowance_per_call_bytes
             more = _hand_over_bytes(module, target) if functions[name] in module.entries else 0
             steps.append(
-                f"{name} {array_bytes(functions[name])} B + {allowance} B"
+                f"{name} {array_bytes(functions[name]) + _padding_bytes(functions[name])} B + {allowance} B"
                 + (f" + {more} B to hand work over" if more else "")
             )
         else:
