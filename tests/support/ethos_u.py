@@ -22,16 +22,18 @@ import pytest
 import tflite
 from numpy.typing import NDArray
 
-from bytewright.ethos_u.accelerator import Accelerator
 from bytewright.ethos_u.decode import decode
 from bytewright.ethos_u.execute import execute
 from bytewright.ethos_u.operations import Operation
 from bytewright.ethos_u.payload import parse_payload
+from bytewright.target.isa.accelerator import Accelerator
 
 Array = NDArray[Any]
 U55, U65 = "ethos-u55-128", "ethos-u65-256"
 SHARED, ONLY, DEDICATED = "Shared_Sram", "Sram_Only", "Dedicated_Sram"
 SEPARATE = ("--cop-format", "COP2", "--separate-io-regions")
+LINE_BYTES = 32
+IN_LINES = ("--cpu-tensor-alignment", str(LINE_BYTES))
 ADD_ON_CPU = ("--ignore-ops", "ADD")
 _DTYPES = {0: "float32", 2: "int32", 3: "uint8", 6: "bool", 7: "int16", 9: "int8"}
 _FOLDERS: list[tempfile.TemporaryDirectory[str]] = []

@@ -5,7 +5,6 @@ comes. The order of the commands is the order of the operations: waits and block
 does not depend on each other, and change no result.
 """
 
-from bytewright.ethos_u.accelerator import Accelerator
 from bytewright.ethos_u.commands import LONG_REGISTERS, OPERATIONS, SHORT_REGISTERS
 from bytewright.ethos_u.faults import damaged, unsupported
 from bytewright.ethos_u.operations import (
@@ -28,6 +27,7 @@ from bytewright.ethos_u.operations import (
     Window,
 )
 from bytewright.ethos_u.registers import Registers
+from bytewright.target.isa.accelerator import Accelerator
 
 _ELEMENTS = {
     (0, 0): Element.U8,

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from bytewright.ethos_u.accelerator import Accelerator
 from bytewright.ethos_u.accesses import Access, accesses
 from bytewright.ethos_u.faults import out_of_reach, unsupported
 from bytewright.ethos_u.memory import Bytes, Integers, Memory
@@ -32,6 +31,7 @@ from bytewright.ethos_u.operations import (
 )
 from bytewright.ethos_u.scaling import scaled, shifted_right
 from bytewright.ethos_u.weights import read_scales, read_weights
+from bytewright.target.isa.accelerator import Accelerator
 
 _RANGE = {
     Element.U8: (0, 255),

@@ -7,10 +7,10 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from bytewright.ethos_u.accelerator import Accelerator
 from bytewright.ethos_u.accesses import BLOCK_CHANNELS, pixel_stride, tiles
 from bytewright.ethos_u.faults import unsupported
 from bytewright.ethos_u.operations import SHRAM, FeatureMap, Span
+from bytewright.target.isa.accelerator import Accelerator
 
 Bytes = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.int64]

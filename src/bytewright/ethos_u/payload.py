@@ -8,8 +8,9 @@ alone, so `as_cop1` wraps the code of either: from byte 32 on, as the NPU wants 
 import struct
 from dataclasses import dataclass
 
-from bytewright.ethos_u.accelerator import Accelerator, of_configuration
 from bytewright.ethos_u.faults import damaged, unknown_action, unsupported
+from bytewright.target.isa.accelerator import Accelerator
+from bytewright.target.isa.ethos_u import DECODED_PRODUCTS, of_configuration, product_name
 
 WORD_BYTES = 4
 CODE_ALIGNMENT = 16
@@ -151,12 +152,9 @@ def _words(words: tuple[int, ...], index: int, count: int, what: str) -> tuple[i
 def _payload(configuration: int, identity: int, code: tuple[int, ...]) -> Payload:
     accelerator = of_configuration(configuration)
     if accelerator is None or identity >> 28 != _ARCHITECTURE_MAJOR:
-        product = {0: "an Ethos-U55", 1: "an Ethos-U65", 2: "an Ethos-U85"}.get(
-            configuration >> 28, "another product"
-        )
         raise unsupported(
-            f"the stream is for {product} with {configuration >> 8 & 0xFF} KiB of shared buffer and "
-            f"2^{configuration & 0xF} MACs (configuration 0x{configuration:08x}, architecture 0x{identity:08x}); "
-            "Ethos-U55 and Ethos-U65 of architecture 1 are supported"
+            f"the stream is for an {product_name(configuration)} with {configuration >> 8 & 0xFF} KiB of shared buffer "
+            f"and 2^{configuration & 0xF} MACs (configuration 0x{configuration:08x}, architecture 0x{identity:08x}); "
+            f"known are {DECODED_PRODUCTS}, of architecture {_ARCHITECTURE_MAJOR}"
         )
     return Payload(configuration, identity, accelerator, code)

@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bytewright.diagnostics import compile_error
-from bytewright.ethos_u.accelerator import Accelerator
 from bytewright.ethos_u.faults import damaged
 from bytewright.ethos_u.operations import Convolution, Element
+from bytewright.target.isa.accelerator import Accelerator
 
 PIECE = 8
 SCALE_BYTES = 10

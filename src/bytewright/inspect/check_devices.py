@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from bytewright.ir.prim import Job
 from bytewright.record.plan import DeviceKind, Plan, PlannedDevice
+from bytewright.target.isa.find import find_isa
 
 
 def faults_of_devices(plan: Plan) -> Iterator[str]:
@@ -17,7 +18,7 @@ def faults_of_devices(plan: Plan) -> Iterator[str]:
             yield f"steps run on device '{name}', which does not take part"
     for device in plan.devices.values():
         known = plan.hardware.find_device(device.name)
-        if known is None or known.isa.name != device.isa or device.name == plan.device.name:
+        if known is None or known.isa != find_isa(device.isa) or device.name == plan.device.name:
             yield f"device '{device.name}' ({device.isa}) is none that the target has beside the entry's"
             continue
         names = [kernel.name for kernel in device.kernels]

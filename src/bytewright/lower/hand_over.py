@@ -16,6 +16,7 @@ from bytewright.diagnostics import compile_error
 from bytewright.ir.copy import copy_kernel
 from bytewright.lower.kernel import ConstantArgument, TensorArgument
 from bytewright.ops.ethos_u import CONSTANTS, NUM_CONSTANT_OPERANDS, OUTPUTS, SCRATCH, EthosU
+from bytewright.target.isa.find import require_isa
 from bytewright.target.model import Device, Target
 
 REGION_ALIGNMENT = 16
@@ -110,7 +111,8 @@ def lower_ethos_u(
 
 
 def _device(operation: EthosU, node: ir.Node, target: Target) -> Device:
-    found = [device for device in target.devices if device.isa.name == operation.accelerator]
+    wanted = require_isa(operation.accelerator)
+    found = [device for device in target.devices if device.isa == wanted]
     if len(found) == 1:
         return found[0]
     known = ", ".join(f"{device.name} ({device.isa.name})" for device in target.devices)

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bytewright.diagnostics import CompileError
-from bytewright.ethos_u.accelerator import ACCELERATORS, find_accelerator
 from bytewright.ethos_u.accesses import Access, accesses, region_uses
 from bytewright.ethos_u.decode import decode
 from bytewright.ethos_u.execute import check_within, execute
@@ -26,6 +25,8 @@ from bytewright.ethos_u.operations import (
     Window,
 )
 from bytewright.ethos_u.payload import parse_payload
+from bytewright.target.isa.ethos_u import ACCELERATORS
+from bytewright.target.isa.find import find_isa, require_isa
 from support.ethos_u import (
     ADD_ON_CPU,
     DEDICATED,
@@ -264,5 +265,6 @@ def test_a_damaged_payload_is_read_or_refused(payloads: list[bytes], data: st.Da
 
 
 def test_accelerators_are_found_by_their_names() -> None:
-    assert [find_accelerator(accelerator.name) for accelerator in ACCELERATORS] == list(ACCELERATORS)
-    assert find_accelerator("ethos-u85-256") is None
+    assert [require_isa(accelerator.name).accelerator for accelerator in ACCELERATORS] == list(ACCELERATORS)
+    assert require_isa("ethos-u85").accelerator is None
+    assert find_isa("ethos-u85-256") is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,12 @@ from bytewright import ir
 from bytewright.diagnostics import CompileError, ExitCode
 from bytewright.frontends.registry import import_model
 from bytewright.frontends.tflite import vela as runner
+from bytewright.frontends.tflite.vela import content_for
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.options import Options
 from bytewright.target.registry import load_target
-from support.ethos_u import SEPARATE, SHARED, U55, needs_vela, vela
-from support.shared_models import AD01, model_path
+from support.ethos_u import IN_LINES, SEPARATE, SHARED, U55, needs_vela, vela, vela_operators
+from support.shared_models import AD01, KWS, model_path
 
 
 def kinds(module: ir.Module) -> set[str]:
@@ -32,6 +34,20 @@ def test_a_plain_model_goes_through_vela_for_the_targets_npu() -> None:
     assert kinds(module) == {"ethos_u"}
     assert module.numerics == "tflm"
     assert imported(model_path(AD01), "corstone-300-u55") == module  # the same each time
+
+
+@needs_vela
+@pytest.mark.parametrize(("cache_line", "options"), [(32, IN_LINES), (0, ())])
+def test_vela_is_told_the_cache_line_that_the_npu_does_not_see(
+    cache_line: int, options: tuple[str, ...]
+) -> None:
+    target = load_target("corstone-300-u55")
+    npu = replace(target.devices[1], cache_line_bytes=cache_line)
+    path = model_path(KWS)
+    content, _ = content_for(path, replace(target, devices=(target.devices[0], npu)), wanted=True)
+    assert content == vela(path.read_bytes(), U55, SHARED, *options)
+    (operator,) = vela_operators(content)
+    assert operator.scratch.size_bytes == (22208 if cache_line else 22192)
 
 
 @needs_vela

@@ -4,7 +4,7 @@ A model is given the stream's bytes and the memories that the job names, and not
 writes beyond them it reports as `OutOfReachError`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bytewright.diagnostics import compile_error
 from bytewright.record.plan import PlannedDevice
+from bytewright.target.isa.ethos_u import ACCELERATORS
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +62,14 @@ def _ethos_u(isa: str) -> StreamModel:
     return EthosUModel(isa)
 
 
-# By the beginning of an instruction set's name, of which a row makes the model; it is imported when it is used.
-STREAM_MODELS: dict[str, Callable[[str], StreamModel]] = {"ethos-u55-": _ethos_u, "ethos-u65-": _ethos_u}
+# By the name of an instruction set, of which a row makes the model; it is imported when it is used.
+STREAM_MODELS: dict[str, Callable[[str], StreamModel]] = {each.name: _ethos_u for each in ACCELERATORS}
 
 
-def find_stream_model(
-    isa: str, models: Mapping[str, Callable[[str], StreamModel]] = STREAM_MODELS
-) -> StreamModel | None:
+def find_stream_model(isa: str) -> StreamModel | None:
     """The model for an instruction set; None if none is known."""
-    found = [front for front in models if isa.startswith(front)]
-    return models[max(found, key=len)](isa) if found else None
+    make = STREAM_MODELS.get(isa)
+    return None if make is None else make(isa)
 
 
 def require_stream_model(device: PlannedDevice) -> None:
@@ -79,7 +78,7 @@ def require_stream_model(device: PlannedDevice) -> None:
     Raises:
         CompileError: BW731, or BW501 where what its model is made with is not installed.
     """
-    if not any(device.isa.startswith(front) for front in STREAM_MODELS):
+    if device.isa not in STREAM_MODELS:
         known = ", ".join(STREAM_MODELS) or "none"
         raise compile_error(
             "BW731",

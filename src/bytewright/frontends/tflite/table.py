@@ -35,6 +35,7 @@ from bytewright.frontends.tflite.strided_slice import convert_strided_slice
 from bytewright.ops.arithmetic import tables
 from bytewright.ops.elementwise import Add, Mul, Sigmoid, Sub, Tanh, TflHardSwish
 from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d
+from bytewright.target.isa.ethos_u import DECODED_PRODUCTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         convert_conv2d, "Conv2DOptions", f"{_WEIGHTS}; no groups; {_CLAMPS}", cost_ms=2.5, has_weights=True
     ),
     "CUSTOM 'ethos-u'": TfliteOperator(
-        convert_ethos_u, limits="made by Vela for Ethos-U55 or Ethos-U65; tflm", types=("int8",), cost_ms=5.0
+        convert_ethos_u, limits=f"made by Vela for {DECODED_PRODUCTS}; tflm", types=("int8",), cost_ms=5.0
     ),
     "DEPTHWISE_CONV_2D": TfliteOperator(
         convert_depthwise, "DepthwiseConv2DOptions", f"{_WEIGHTS}; {_CLAMPS}", cost_ms=2.5, has_weights=True

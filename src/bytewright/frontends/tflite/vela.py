@@ -11,20 +11,19 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from bytewright.diagnostics import compile_error
-from bytewright.ethos_u.accelerator import Accelerator, find_accelerator
 from bytewright.frontends.tflite.of_vela import ETHOS_U
 from bytewright.frontends.tflite.reader import load_file, read_model
 from bytewright.programs import execute
-from bytewright.target.model import Target
+from bytewright.target.model import Device, Target
 
 TIMEOUT_SECONDS = 600
 MEMORY_MODE = "Shared_Sram"  # weights outside of the SRAM that the tensors are in
+MIN_ALIGNMENT = 16  # of tensors that the CPU has; Vela takes no less
 
 
-def npu_of(target: Target) -> Accelerator | None:
+def npu_of(target: Target) -> Device | None:
     """The target's NPU, if it has one that Vela makes streams for."""
-    found = (find_accelerator(device.isa.name) for device in target.devices)
-    return next((accelerator for accelerator in found if accelerator is not None), None)
+    return next((device for device in target.devices if device.isa.accelerator is not None), None)
 
 
 def is_of_vela(content: bytes, file_name: str) -> bool:
@@ -46,17 +45,17 @@ def content_for(path: Path, target: Target, *, wanted: bool) -> tuple[bytes, boo
     content = load_file(path)
     if is_of_vela(content, path.name):
         return content, True
-    accelerator = npu_of(target)
-    if accelerator is None or not wanted:
+    npu = npu_of(target)
+    if npu is None or not wanted:
         return content, False
-    made = run_vela(path, content, accelerator)
+    made = run_vela(path, content, npu)
     return (made, True) if is_of_vela(made, path.name) else (content, False)
 
 
-def run_vela(path: Path, content: bytes, accelerator: Accelerator) -> bytes:
-    """The file that Vela makes of a model."""
+def run_vela(path: Path, content: bytes, npu: Device) -> bytes:
+    """The file that Vela makes of a model. Its scratch is a whole number of cache lines where the NPU has any."""
     if find_spec("ethosu") is None:
-        message = f"'{path.name}' is to run on {accelerator.name}, for which ethos-u-vela makes its streams"
+        message = f"'{path.name}' is to run on {npu.isa.name}, for which ethos-u-vela makes its streams"
         help_text = (
             'install it: pip install "bytewright[ethos-u]"; or give a file that Vela made; or --numerics litert-ref, '
             "for the CPU alone"
@@ -66,7 +65,8 @@ def run_vela(path: Path, content: bytes, accelerator: Accelerator) -> bytes:
         source = Path(folder) / "model.tflite"
         source.write_bytes(content)
         command = [sys.executable, "-m", "ethosu.vela", str(source), "--output-dir", folder]
-        command += ["--accelerator-config", accelerator.name, "--memory-mode", MEMORY_MODE]
+        command += ["--accelerator-config", npu.isa.name, "--memory-mode", MEMORY_MODE]
+        command += ["--cpu-tensor-alignment", str(max(MIN_ALIGNMENT, npu.cache_line_bytes))]
         done = execute(command, what="ethos-u-vela", timeout_seconds=TIMEOUT_SECONDS)
         made = Path(folder) / "model_vela.tflite"
         if done.returncode != 0 or not made.is_file():

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from bytewright.target.isa.accelerator import Accelerator
 from bytewright.target.isa.style import VECTOR, KernelStyle
 
 
@@ -38,6 +39,7 @@ class Isa:
         libraries: Stack needs by library, the one that is assumed first.
         macro: What a compiler that generates code for it defines; None if nobody asks.
         whole_frame_flags: What makes such a compiler count all that leaf functions have on the stack.
+        accelerator: Its configuration, where it is driven by command streams.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Isa:
     libraries: tuple[LibraryStacks, ...] = ()
     macro: str | None = None
     whole_frame_flags: tuple[str, ...] = ()
+    accelerator: Accelerator | None = None
 
     def library(self, name: str) -> LibraryStacks | None:
         """The figures of the library of this name, if there are any."""

@@ -14,8 +14,7 @@ X86_64 = Isa(
     whole_frame_flags=("-mno-red-zone",),
 )
 _WIDTHS = {
-    64: "npu dma ethos-u65-256 ethos-u65-512",
-    32: "arc-em arc-hs x86 xtensa-lx6 xtensa-lx7 hifi1 hifi3 hifi4 hifi5 hexagon ceva-bx1 ceva-bx2 dsp ethos-u55 "
-    "ethos-u65 ethos-u85 ethos-u55-32 ethos-u55-64 ethos-u55-128 ethos-u55-256",
+    64: "npu dma",
+    32: "arc-em arc-hs x86 xtensa-lx6 xtensa-lx7 hifi1 hifi3 hifi4 hifi5 hexagon ceva-bx1 ceva-bx2 dsp",
 }
 OTHERS = (HOST, X86_64, *(Isa(name, bits) for bits, names in _WIDTHS.items() for name in names.split()))

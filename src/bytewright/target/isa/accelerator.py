@@ -1,4 +1,4 @@
-"""The accelerators that a stream can be written for, and the word by which a payload names its own."""
+"""The record of an accelerator that is driven by command streams."""
 
 from dataclasses import dataclass
 
@@ -35,31 +35,3 @@ class Accelerator:
     def macs(self) -> int:
         """Multiply-accumulates in a cycle."""
         return 1 << self.log2_macs
-
-
-ACCELERATORS: tuple[Accelerator, ...] = (
-    Accelerator("ethos-u55-32", 0, 5, 16, ofm_depth=4, keeps_tables=False),
-    Accelerator("ethos-u55-64", 0, 6, 16, keeps_tables=False),
-    Accelerator("ethos-u55-128", 0, 7, 24),
-    Accelerator("ethos-u55-256", 0, 8, 48),
-    Accelerator("ethos-u65-256", 1, 8, 48),
-    Accelerator("ethos-u65-512", 1, 9, 96, num_cores=2),
-)
-
-
-def find_accelerator(name: str) -> Accelerator | None:
-    """The accelerator of this name, if it is one of these."""
-    return next((accelerator for accelerator in ACCELERATORS if accelerator.name == name), None)
-
-
-def of_configuration(word: int) -> Accelerator | None:
-    """The accelerator that a payload's configuration word names: its product, its shared buffer and its MACs."""
-    product, shram_kib, log2_macs = word >> 28, word >> 8 & 0xFF, word & 0xF
-    for accelerator in ACCELERATORS:
-        if (accelerator.product, accelerator.shram_kib, accelerator.log2_macs) == (
-            product,
-            shram_kib,
-            log2_macs,
-        ):
-            return accelerator
-    return None
