@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -266,6 +266,24 @@ def test_no_file_names_a_path_of_one_machine() -> None:
         if machine_path.search(line)
     ]
     assert faults == []
+
+
+def files_of_one_name(paths: Iterable[Path]) -> list[list[str]]:
+    """The groups of test files that pytest cannot tell apart: the tests' folders are no packages."""
+    groups: dict[str, list[str]] = {}
+    for path in sorted(paths):
+        groups.setdefault(path.name, []).append(path.as_posix())
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def test_no_two_test_files_have_one_name() -> None:
+    tests = ROOT / "tests"
+    assert files_of_one_name(path.relative_to(tests) for path in tests.rglob("test_*.py")) == []
+
+
+def test_the_rule_of_names_finds_two_test_files_of_one_name() -> None:
+    board, unit, other = Path("board/test_a.py"), Path("unit/test_a.py"), Path("unit/test_b.py")
+    assert files_of_one_name([unit, other, board]) == [["board/test_a.py", "unit/test_a.py"]]
 
 
 def locked_versions(name: str) -> dict[str, str]:
