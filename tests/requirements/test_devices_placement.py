@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from time import process_time
 
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from bytewright.diagnostics import CompileError, InternalError
 from bytewright.ir import Io
 from bytewright.ir.graph import Function, Node, Value
-from bytewright.ir.module import Module
+from bytewright.ir.module import Module, Port
 from bytewright.ir.text.modules import print_module
 from bytewright.ir.types import DType, TensorType
 from bytewright.ir.verify.stages import Stage, verify
@@ -18,8 +20,10 @@ from bytewright.lower.lower_graph import lower_graph
 from bytewright.ops.data import Identity
 from bytewright.ops.placement import DeviceCopy, OnDevice
 from bytewright.ops.registry import OPERATIONS
-from bytewright.options import On
+from bytewright.options import On, Options
+from bytewright.pipeline import compile_model
 from bytewright.place.plan_devices import plan_devices
+from bytewright.record.plan import Plan
 from support.parsing import parse_module
 from support.placed_graphs import values_of
 from support.three_devices import three_devices
@@ -167,17 +171,87 @@ def test_d4_one_copy_serves_all_users_at_its_place() -> None:
     assert names.index("a_on_cpu") == names.index("c") - 1  # as late as the first one needs it
 
 
-@pytest.mark.parametrize(("place", "count"), [("cpu", 0), ("npu", 1)])
-def test_d4_an_explicit_copy_between_equal_places_disappears(place: str, count: int) -> None:
-    destination = f'VirtualDevice(device="{place}", target=none, scope=none)'
-    module = graph(
+def copied(*, source: str, destination: str, pool: str | None = None, near: str = "none") -> Module:
+    """What a device computes is copied to another one, explicitly, used there, and then on the CPU."""
+    scope = "none" if pool is None else f'Scope(rank=Rank.GLOBAL, tag="{pool}")'
+    to = f'VirtualDevice(device="{destination}", target=none, scope={scope})'
+    return graph(
         f"a = {identity('x')}",
-        f"b = device_copy(%a) {{destination={destination}}}",
-        f"c = {identity('b')}",
-        "%c",
+        f"b = {on('a', source, scope=near)}",
+        f"c = device_copy(%b) {{destination={to}}}",
+        f"d = {identity('c')}",
+        f"e = {on('d', destination)}",
+        f"f = {identity('e')}",
+        f"g = {on('f', 'cpu')}",
+        "%g",
     )
-    found = placed(module)
-    assert len([copy for copy in copies(found) if copy == f"a -> {place}"]) == count
+
+
+def made(module: Module) -> dict[str, str | None]:
+    """The device that makes each copy."""
+    nodes = (node for function in module.functions for node in function.nodes)
+    return {
+        f"{n.inputs[0]} -> {n.outputs[0].name}": n.operation.by
+        for n in nodes
+        if isinstance(n.operation, DeviceCopy)
+    }
+
+
+def compiled(module: Module, folder: Path) -> Plan:
+    """The plan of a module with one result."""
+    port = Port("y", TensorType((4,), DType.I8))
+    (folder / "m.bw").write_text(print_module(replace(module, outputs=(port,))))
+    return compile_model(folder / "m.bw", three_devices(), Options(io=Io.WORKSPACE)).plan
+
+
+def copiers(plan: Plan) -> list[str]:
+    """The devices of the steps that copy."""
+    return [step.device for step in plan.steps if step.operators == ("device_copy",)]
+
+
+@pytest.mark.parametrize("device", ["cpu", "dsp", "npu"])
+def test_d4_an_explicit_copy_between_equal_places_disappears(device: str) -> None:
+    found = placed(copied(source=device, destination=device), io=Io.WORKSPACE)
+    assert "a -> c" not in made(found)
+    assert devices(found)["d"] == device
+
+
+def test_d4_an_explicit_copy_between_devices_that_share_memory_becomes_nothing(tmp_path: Path) -> None:
+    """The value is where both reach: of the pools near and shared, which the CPU has, in the one that the DSP has."""
+    module = copied(source="cpu", destination="dsp")
+    found = placed(module, io=Io.WORKSPACE)
+    assert made(found) == {}
+    assert [(v.name, v.type.place.device) for v in values_of(found.graph)] == [
+        ("x", "cpu"),
+        ("a", "cpu"),
+        ("d", "dsp"),
+        ("f", "cpu"),
+    ]
+    assert [node.inputs for node in found.graph.nodes] == [("x",), ("a",), ("d",)]
+    plan = compiled(module, tmp_path)
+    assert copiers(plan) == []
+    assert plan.buffers["a"].place.name == "shared"
+
+
+def test_d4_an_explicit_copy_between_pools_that_the_user_names_stays() -> None:
+    found = placed(copied(source="cpu", destination="dsp", pool="side"), io=Io.WORKSPACE)
+    assert made(found)["a -> c"] == "dsp"
+    found = placed(copied(source="dsp", destination="npu", pool="far"), io=Io.WORKSPACE)
+    assert made(found)["a -> c"] == "npu"
+
+
+def test_d4_an_explicit_copy_is_a_kernel_of_a_device_that_reaches_both_ends(tmp_path: Path) -> None:
+    """The DSP shares a pool with the CPU and another one with the NPU, and runs C."""
+    module = copied(source="cpu", destination="npu")
+    assert made(placed(module, io=Io.WORKSPACE))["a -> c"] == "dsp"
+    assert copiers(compiled(module, tmp_path)) == ["dsp", "dsp"]
+
+
+def test_d4_an_explicit_copy_out_of_the_reach_of_all_kernels_is_a_job(tmp_path: Path) -> None:
+    """Between pools that one device has alone, only the mover reaches both, which runs no C."""
+    module = copied(source="cpu", destination="npu", pool="far", near='"global.near"')
+    assert made(placed(module, io=Io.WORKSPACE))["a -> c"] == "mover"
+    assert copiers(compiled(module, tmp_path)) == ["mover", "dsp"]  # out of near; then out of side or far
 
 
 def test_d4_scopes_of_one_device_that_contradict_become_a_copy() -> None:

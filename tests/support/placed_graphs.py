@@ -9,6 +9,7 @@ from typing import Any
 
 from bytewright.ir.graph import ControlOperation, Function, Node, Value
 from bytewright.ir.module import Module
+from bytewright.ops.data import Reshape
 from bytewright.ops.placement import DeviceCopy
 
 Form = dict[str, Any]
@@ -110,18 +111,35 @@ def form_of(module: Module, known: dict[str, str], given: frozenset[str]) -> For
     return form
 
 
-def without_each_copy(module: Module) -> Iterator[tuple[str, Module]]:
-    """The module without one of its copies, for each of them, with the name of what the copy was."""
+def without_each_copy(module: Module, explicit: frozenset[str]) -> Iterator[tuple[str, Module]]:
+    """The module without one of its copies, for each of them, with the name of what the copy was.
+
+    What reads a copy reads what was copied then; an explicit copy, which somebody wants at its place, becomes another
+    name for that instead: a view of it.
+    """
     for number, function in enumerate(module.functions):
         for node in function.nodes:
-            if isinstance(node.operation, DeviceCopy):
-                name, source = node.outputs[0].name, node.inputs[0]
-                nodes = tuple(
-                    replace(other, inputs=tuple(source if i == name else i for i in other.inputs))
-                    for other in function.nodes
-                    if other is not node
+            if not isinstance(node.operation, DeviceCopy):
+                continue
+            (value,), (source,) = node.outputs, node.inputs
+            if value.name in explicit:
+                view = replace(node, operation=Reshape(value.type.shape))
+                without = replace(
+                    function, nodes=tuple(view if other is node else other for other in function.nodes)
                 )
-                results = tuple(source if result == name else result for result in function.results)
-                functions = list(module.functions)
-                functions[number] = replace(function, nodes=nodes, results=results)
-                yield name, replace(module, functions=tuple(functions))
+            else:
+                without = _reading(function, node, {value.name: source})
+            functions = list(module.functions)
+            functions[number] = without
+            yield value.name, replace(module, functions=tuple(functions))
+
+
+def _reading(function: Function, without: Node, instead: dict[str, str]) -> Function:
+    """The function without a node, whose readers read something else."""
+    nodes = tuple(
+        replace(node, inputs=tuple(instead.get(name, name) for name in node.inputs))
+        for node in function.nodes
+        if node is not without
+    )
+    results = tuple(instead.get(name, name) for name in function.results)
+    return replace(function, nodes=nodes, results=results)

@@ -91,7 +91,7 @@ def annotated(
 ) -> Module:
     """The module with annotations of values that operators give and functions take.
 
-    Without `copies` there are no explicit ones, and without `scopes` none that an annotation asks for by a pool.
+    Without `copies` there are no explicit ones, and without `scopes` no copy is asked for by a pool.
     """
     names = {value.name for function in module.functions for value in function.parameters}
     computed = {
@@ -121,7 +121,7 @@ def annotated(
             pool = None
         output = Value(fresh(value.name), value.type)
         if copies and device is not None and random.random() < 0.2:
-            scope = None if pool is None else pool_scope(pool)
+            scope = None if pool is None or not scopes else pool_scope(pool)
             return Node(
                 DeviceCopy(destination=VirtualDevice(device, None, scope)), (value.name,), (output,), NOWHERE
             )

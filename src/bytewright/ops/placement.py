@@ -49,7 +49,9 @@ class OnDevice(ir.Operation):
 
 @dataclass(frozen=True, slots=True)
 class DeviceCopy(ir.CopyOperation):
-    """The same values in memory of their own, at another place; any device may make the copy that reaches both.
+    """The same values at another place; any device may make the copy that reaches both.
+
+    Before placement it is a wish: it becomes nothing where a pool is left that all who touch the two ends reach.
 
     Attributes:
         source: Where the operand is.

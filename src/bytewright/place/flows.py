@@ -304,27 +304,36 @@ class _Reader:
         num_own = len(node.inputs) - len(passed(node, callees[0]))
         for operand, name in enumerate(node.inputs[:num_own]):
             self.use(name, None, number, position, operand)
-        results = [program.results[callee.name] for callee in callees]
-        for callee, items in zip(callees, results, strict=True):
+        for callee in callees:
             for index, value in enumerate(callee.parameters):
                 parameter = program.items[value.name]
                 operand = num_own + index
                 self.use(node.inputs[operand], parameter, number, position, operand, is_alias=True)
                 if callee is not callees[0] and node.inputs[operand] in program.uses:
                     program.join(program.items[callees[0].parameters[index].name], parameter)
-                if operation.carries_values:
-                    program.join(parameter, items[index])
         for index, item in enumerate(outputs):
-            for others in results[1:]:
-                program.join(results[0][index], others[index])
-            if not operation.carries_values and all(c.results[index] not in program.uses for c in callees):
-                continue  # constants are nobody's memory
+            given = self.given(callees, index, operation.carries_values)
+            for other in given[1:]:
+                program.join(given[0], other)
+            if not given:
+                continue
             if item not in program.asked:
-                program.join(results[0][index], item)
+                program.join(given[0], item)
                 continue
             program.flows.append(
-                Flow(results[0][index], item, Tie.PLAIN, True, number, position, index, is_output=True)
+                Flow(given[0], item, Tie.PLAIN, True, number, position, index, is_output=True)
             )
+
+    def given(self, callees: list[ir.Function], index: int, carries_values: bool) -> list[int]:
+        """What a result of a node that runs functions may be: theirs, without constants, which are nobody's memory,
+        and what a loop carries, since it may have no turn.
+        """
+        program = self.program
+        names = (callee.results[index] for callee in callees)
+        slots = [
+            program.results[c.name][index] for c, n in zip(callees, names, strict=True) if n in program.uses
+        ]
+        return slots + [program.items[c.parameters[index].name] for c in callees if carries_values]
 
     def results(self, number: int, function: ir.Function) -> None:
         """What a function gives. An annotation at the top of a function is fixed, but for the model's own results.

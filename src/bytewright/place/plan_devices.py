@@ -13,10 +13,11 @@ from bytewright.ir.where import Where
 from bytewright.ops.placement import DeviceCopy, OnDevice
 from bytewright.options import On
 from bytewright.place.choose_devices import choose_devices
+from bytewright.place.copy_makers import Copy
 from bytewright.place.flows import Program, Tie, read_program
 from bytewright.place.infer_devices import Devices
 from bytewright.place.on_options import asked_by_options
-from bytewright.place.settle import Copy, Settled, settle
+from bytewright.place.settle import Settled, settle
 from bytewright.target.model import Target
 
 

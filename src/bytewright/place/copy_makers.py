@@ -1,0 +1,98 @@
+"""Copies that placement makes, and the device that makes each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from bytewright import ir
+from bytewright.diagnostics import compile_error
+from bytewright.ops.placement import DeviceCopy
+from bytewright.place.item_homes import ItemHomes
+from bytewright.place.structural_keys import StructuralKeys
+from bytewright.target.mistake import listing
+
+
+@dataclass(slots=True)
+class Copy:
+    """One copy of a value.
+
+    Attributes:
+        source: The item that is copied.
+        home: The number of its own home, of which the copy is a member.
+        place: Where the copy is.
+        by: The device that makes it.
+        reason: Why it is needed.
+    """
+
+    source: int
+    home: int
+    place: ir.VirtualDevice
+    reason: str
+    by: str = ""
+
+
+@dataclass(slots=True)
+class CopyMakers:
+    """Chooses who makes each copy: the default device, another one that runs C, or one that copies by itself."""
+
+    homes: ItemHomes
+    keys: StructuralKeys
+
+    def choose(self, copies: Iterable[Copy], explicit: Mapping[int, Copy]) -> None:
+        """Sets `by` of copies, and narrows both ends of each to what its maker reaches.
+
+        Args:
+            copies: That nobody asked for.
+            explicit: By the items that explicit copies give.
+
+        Raises:
+            CompileError: BW703 where no device reaches both ends; at the collector's stop, all at once.
+        """
+        asked = {id(copy): item for item, copy in explicit.items()}
+        for copy in sorted((*copies, *explicit.values()), key=self._key):
+            wanted = self._wanted(asked[id(copy)]) if id(copy) in asked else None
+            with self.homes.collector.catch():
+                copy.by = self._maker(copy, wanted)
+                reach = self.homes.pools.of_device(copy.by)
+                self.homes.homes.narrow(copy.source, reach)
+                self.homes.homes.narrow(copy.home, reach)
+
+    def _key(self, copy: Copy) -> tuple[object, ...]:
+        places = self.homes.places
+        return (places(copy.source), places(copy.home), self.keys.of(copy.source), str(copy.place))
+
+    def _wanted(self, item: int) -> str | None:
+        """The device that an explicit copy names."""
+        program = self.homes.program
+        flow = program.copies[item]
+        assert flow.node is not None
+        operation = program.module.functions[flow.function].nodes[flow.node].operation
+        return operation.by if isinstance(operation, DeviceCopy) else None
+
+    def _maker(self, copy: Copy, wanted: str | None) -> str:
+        homes, target = self.homes, self.homes.program.target
+        order = sorted(
+            target.devices,
+            key=lambda d: (d.name != wanted, d.name != target.default_device_name, not d.runs_c),
+        )
+        ends = (copy.source, copy.home)
+        for device in order:
+            reach = homes.pools.of_device(device.name)
+            if all(homes.homes.admits(end, reach) for end in ends):
+                return device.name
+        sides = [
+            ", ".join(homes.pools.names(homes.homes.of(end))) or "memory of the application" for end in ends
+        ]
+        reason = homes.devices.reason_of(copy.source)
+        raise compile_error(
+            "BW703",
+            f"{homes.program.name_of(copy.source)} is needed on device '{copy.place.device}', and no device can copy "
+            f"it there",
+            (
+                f"it is on device '{homes.on[copy.source]}', in {sides[0]}; the copy would be in {sides[1]}",
+                *(() if reason is None else (reason,)),
+                *(listing(f"'{device.name}' reaches", device.reached_memories) for device in target.devices),
+            ),
+            "a device of the target that reaches both memories",
+        )
