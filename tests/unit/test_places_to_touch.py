@@ -24,7 +24,6 @@ REWRITES = {
     "place/flows.py",
     "place/on_options.py",
     "place/plan_devices.py",
-    "place/settle.py",
 }
 
 

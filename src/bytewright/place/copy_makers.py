@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from bytewright import ir
 from bytewright.diagnostics import compile_error
-from bytewright.ops.placement import DeviceCopy
 from bytewright.place.item_homes import ItemHomes
 from bytewright.place.structural_keys import StructuralKeys
 from bytewright.target.mistake import listing
@@ -68,7 +67,7 @@ class CopyMakers:
         flow = program.copies[item]
         assert flow.node is not None
         operation = program.module.functions[flow.function].nodes[flow.node].operation
-        return operation.by if isinstance(operation, DeviceCopy) else None
+        return operation.by if isinstance(operation, ir.CopyOperation) else None
 
     def _maker(self, copy: Copy, wanted: str | None) -> str:
         homes, target = self.homes, self.homes.program.target
