@@ -84,6 +84,7 @@ CODES: dict[str, str] = {
     "BW701": "a value is to be at two places at once",
     "BW702": "a place that is asked for cannot hold the value",
     "BW703": "no device can copy a value to where it is needed",
+    "BW704": "an operator is on a device that cannot run it",
     # 7xx: devices beside the entry's; 720: what they are handed in C
     "BW720": "a kernel hands work to another device",
     "BW721": "a kernel cannot be handed to its device",

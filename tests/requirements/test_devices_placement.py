@@ -20,7 +20,7 @@ from bytewright.lower.lower_graph import lower_graph
 from bytewright.ops.data import Identity
 from bytewright.ops.placement import DeviceCopy, OnDevice
 from bytewright.ops.registry import OPERATIONS
-from bytewright.options import On, Options
+from bytewright.options import On, Options, parse_on_option
 from bytewright.pipeline import compile_model
 from bytewright.place.plan_devices import plan_devices
 from bytewright.record.plan import Plan
@@ -386,6 +386,11 @@ def test_d3_options_put_operators_on_devices_and_draw_nothing_after_them() -> No
             "--on 'clamp=npu.side'",
         ),
         (On("clamp", "npu", "flash"), "which is no workspace pool", None),
+        (
+            On("clamp", "mover"),
+            "puts 'b' (clamp) on a device that cannot run it: device 'mover' has no stack, so it runs no C: only",
+            "--on 'clamp=dsp'",
+        ),
     ],
 )
 def test_options_that_mean_nothing_are_refused(option: On, message: str, help_text: str | None) -> None:
@@ -395,6 +400,39 @@ def test_options_that_mean_nothing_are_refused(option: On, message: str, help_te
     (diagnostic,) = caught.value.diagnostics
     assert message in diagnostic.message
     assert help_text is None or diagnostic.help == help_text
+    if help_text is not None:
+        followed = parse_on_option(help_text.removeprefix("--on ").strip("'"))
+        assert devices(placed(module, on=(followed,)))["b"] == followed.device
+
+
+@pytest.mark.parametrize("fixed", ["false", "true"])
+def test_d8_an_operator_on_a_device_that_runs_no_c_is_refused(fixed: str) -> None:
+    """Also one that is there only because of what it is tied to: one error for each who asks."""
+    lines = (f"a = {identity('x')}", f"b = clamp(%a) {CLAMP}", f"c = {on('b', 'mover', fixed=fixed)}")
+    with pytest.raises(CompileError) as caught:
+        placed(
+            graph(*lines, f"d = {identity('c')}", f"e = {on('a', 'mover')}", f"f = {identity('e')}", "%d, %f")
+        )
+    found = caught.value.diagnostics
+    assert {diagnostic.code for diagnostic in found} == {"BW704"}
+    assert found[0].message == "'a' (identity) is on device 'mover', which cannot run it"
+    assert found[0].notes[0] == "on_device puts 'a' on device 'mover'"
+    assert "only copies" in found[0].notes[1]
+    assert found[0].help == "put it on a device that can: dsp, npu, cpu"
+    messages = [diagnostic.message.partition(" ")[0] for diagnostic in found]
+    assert messages == (["'a'", "'b'"] if fixed == "false" else ["'a'", "'b'", "'d'"])
+
+
+def test_d8_what_is_only_another_name_or_a_copy_may_be_where_nothing_runs() -> None:
+    to = 'VirtualDevice(device="mover", target=none, scope=none)'
+    lines = (
+        f"a = {identity('x')}",
+        f"b = device_copy(%a) {{destination={to}}}",
+        "c = reshape(%b) {shape=(4,)}",
+        f"d = {on('c', 'mover')}",
+        f"e = {identity('d')}",
+    )
+    assert devices(placed(graph(*lines, "%e")))["c"] == "mover"
 
 
 def test_d12_lowering_reads_the_places() -> None:

@@ -33,6 +33,11 @@ class Operation:
     operand_names: ClassVar[tuple[str, ...]] = ("input",)
     """What the first operands are called; the others go by their positions."""
 
+    @property
+    def isa(self) -> str | None:
+        """The instruction set that it was compiled for already; None: it is compiled for whatever runs C."""
+        return None
+
     def infer(self, inputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """Types of the results.
 

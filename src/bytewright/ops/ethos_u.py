@@ -42,6 +42,11 @@ class EthosU(ir.Operation):
     shapes: tuple[tuple[int, ...], ...]
 
     @property
+    def isa(self) -> str:
+        """The accelerator."""
+        return self.accelerator
+
+    @property
     def is_separate(self) -> bool:
         """Whether inputs and outputs are regions of their own."""
         return bool(self.needed_bytes(INPUTS) or self.needed_bytes(OUTPUTS))

@@ -10,6 +10,7 @@ from bytewright import ir
 from bytewright.diagnostics import Collector, CompileError, compile_error
 from bytewright.ops.placement import DeviceCopy, OnDevice
 from bytewright.options import On
+from bytewright.place.check_devices import able_devices, can_run, why_not
 from bytewright.place.flows import Asked, operator_key
 from bytewright.target.mistake import closest_names
 from bytewright.target.model import Role, Target
@@ -19,8 +20,8 @@ def asked_by_options(module: ir.Module, target: Target, on: tuple[On, ...]) -> d
     """What is asked of nodes, by their identity; of several options for one operator, what they say together.
 
     Raises:
-        CompileError: BW204 for a device or pool that does not exist, a pattern that matches nothing, and options that
-            contradict each other; all at once.
+        CompileError: BW204 for a device or pool that does not exist, a pattern that matches nothing, a device that
+            cannot run what is put on it, and options that contradict each other; all at once.
     """
     if not on:
         return {}
@@ -37,6 +38,7 @@ def asked_by_options(module: ir.Module, target: Target, on: tuple[On, ...]) -> d
             matching = [nodes for nodes in operators.values() if _matches(option.pattern, nodes)]
             if not matching:
                 raise _nothing_matches(option, list(operators.values()))
+            _check_operators(option, target, matching)
             for nodes in matching:
                 for node in nodes:
                     asked[id(node)] = _joined(option, node, node is nodes[-1], asked.get(id(node)))
@@ -100,6 +102,19 @@ def _check(option: On, target: Target) -> None:
         meant = closest_names(option.pool, usable) or usable
         what = f"names the pool '{option.pool}', {which}; {_of('its pools', usable)}"
         raise _refused(option, what, On(option.pattern, option.device, meant[0]) if meant else None)
+
+
+def _check_operators(option: On, target: Target, matching: list[list[ir.Node]]) -> None:
+    """That the device can run what is put on it."""
+    device = target.device(option.device)
+    refused = [nodes for nodes in matching if not all(can_run(device, node.operation) for node in nodes)]
+    if not refused:
+        return
+    able = able_devices(target, [node.operation for nodes in matching for node in nodes])
+    last = refused[0][-1]
+    name = f"'{last.outputs[0].name}' ({last.where.operator or last.operation.name})"
+    instead = On(option.pattern, able[0]) if able else None
+    raise _refused(option, f"puts {name} on a device that cannot run it: {why_not(device)}", instead)
 
 
 def _nothing_matches(option: On, operators: list[list[ir.Node]]) -> CompileError:

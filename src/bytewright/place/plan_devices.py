@@ -12,6 +12,7 @@ from bytewright.c_names import unique_name
 from bytewright.ir.where import Where
 from bytewright.ops.placement import DeviceCopy, OnDevice
 from bytewright.options import On
+from bytewright.place.check_devices import check_devices
 from bytewright.place.choose_devices import choose_devices
 from bytewright.place.copy_makers import Copy
 from bytewright.place.flows import Program, Tie, read_program
@@ -33,8 +34,9 @@ def plan_devices(
         io: Where inputs and outputs are.
 
     Raises:
-        CompileError: BW204 for options that match nothing or name what does not exist; BW701 to BW703 for places that
-            contradict each other, do not exist, or are out of every device's reach.
+        CompileError: BW204 for options that match nothing, name what does not exist, or put an operator on a device
+            that cannot run it; BW701 to BW704 for places that contradict each other, do not exist, are out of every
+            device's reach, or of a device that cannot run what is there.
     """
     program = read_program(module, target, asked_by_options(module, target, on), io)
     devices = Devices(program)
@@ -42,6 +44,7 @@ def plan_devices(
     devices.spread(devices.edges(Tie.PLAIN, Tie.FIXED))
     devices.spread(devices.edges(Tie.PLAIN, Tie.FIXED, Tie.FREE))
     choose_devices(program, devices)
+    check_devices(program, devices)
     settled = settle(program, devices, io)
     return _Writer(program, settled).module()
 

@@ -97,6 +97,9 @@ def _device_problems(target: Target, device: Device) -> Iterator[Mistake]:
                 f"device {device.name!r} reaches {entry.memory!r} without coherence, but has no 'cache-line'"
             )
             yield Mistake((*path, "reach"), message, help=in_target_file("cache-line = 32"))
+    if device.operators and not device.runs_c:
+        message = f"device {device.name!r} takes operators, but has no stack, so it runs no C"
+        yield Mistake((*path, "operators"), message, help="drop `operators`, or give the device a `stack`")
     yield from width_problems(target, device)
     for context in device.contexts:
         yield from _stack_problems(target, device, context)

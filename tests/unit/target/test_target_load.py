@@ -136,7 +136,8 @@ def test_a_device_may_see_a_memory_elsewhere() -> None:
 def test_what_is_said_of_a_device_among_others() -> None:
     reach = 'reach = [{ memory = "isram", port = "axi1", coherent = false }]\ncache-line = "32B"\n'
     text = changed(
-        'reach = ["isram"]', reach + 'operators = ["conv2d"]\ncost-per-mac = 3\ntouch-alignment = 16'
+        'reach = ["isram"]',
+        reach + 'stack = "isram"\noperators = ["conv2d"]\ncost-per-mac = 3\ntouch-alignment = 16',
     )
     npu = load_text(text, "x").device("npu")
     assert npu.find_reach("isram") == Reach("isram", None, "axi1", is_coherent=False)
@@ -147,7 +148,7 @@ def test_what_is_said_of_a_device_among_others() -> None:
 
 
 def test_a_device_may_take_every_operator() -> None:
-    text = changed('reach = ["isram"]', 'reach = ["isram"]\noperators = ["all"]')
+    text = changed('reach = ["isram"]', 'reach = ["isram"]\nstack = "isram"\noperators = ["all"]')
     assert load_text(text, "x").device("npu").takes("conv2d")
     assert not load_text(text, "x").device("cpu").takes("conv2d")
 
@@ -250,7 +251,13 @@ DEVICE_MISTAKES = [
     ('["isram"]\ncache-line = "8KiB"', 27, "cache-line", "largest allowed is 4096"),
     ('["isram"]\ntouch-alignment = 3', 27, "touch-alignment", "must be a power of two"),
     ('["isram"]\ntouch-alignment = 131072', 27, "touch-alignment", "largest allowed is 65536"),
-    ('["isram"]\noperators = ["CONV 2D"]', 27, "operators", "is not the name of an operator"),
+    ('["isram"]\noperators = ["conv2d"]', 27, "operators", "has no stack, so it runs no C"),
+    (
+        '["isram"]\nstack = "isram"\noperators = ["CONV 2D"]',
+        28,
+        "operators",
+        "is not the name of an operator",
+    ),
     ('[{ memory = "isram", coherent = false }]', 26, "reach", "has no 'cache-line'"),
     ('[{ memory = "isram", coherent = 0 }]', 26, "reach.coherent", "must be true or false"),
 ]
