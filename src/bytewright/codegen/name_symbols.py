@@ -11,7 +11,7 @@ from bytewright.c_names import c_name, is_c_name, model_name, unique_c_name
 from bytewright.codegen.expressions import FUNCTIONS
 from bytewright.codegen.externals import externals, own_kernels
 from bytewright.diagnostics import compile_error
-from bytewright.ir.analyses.hand_over import devices_of
+from bytewright.ir.analyses.hand_over import c_names_of_devices, devices_of
 from bytewright.ir.packed import PACKED_END, packed_calls, packed_stem
 from bytewright.ir.rewrite import rename_callees
 from bytewright.ir.symbols import symbols_of
@@ -122,8 +122,8 @@ def _kernel_names(module: ir.Module, packed: set[str]) -> dict[str, str]:
 def _symbols(module: ir.Module) -> set[str]:
     """What the generated C declares of its own that links, is a type, or is called in expressions."""
     ports = ([port.name for port in border] for border in (module.inputs, module.outputs))
-    taken: set[str] = set()
-    devices = [unique_c_name(device, taken) for device in devices_of(module)]
+    c_names = c_names_of_devices(module)
+    devices = [c_names[device] for device in devices_of(module)]
     return symbols_of_model(module.name, *ports) | symbols_of_devices(module.name, devices) | set(FUNCTIONS)
 
 

@@ -6,11 +6,10 @@ from dataclasses import replace
 from math import prod
 
 from bytewright import __version__, ir
-from bytewright.c_names import unique_c_name
 from bytewright.frozen_mapping import FrozenMapping
 from bytewright.ir.analyses.arguments import buffer_arguments, scalar_arguments
 from bytewright.ir.analyses.clock import LiveBuffer, Step, Timeline
-from bytewright.ir.analyses.hand_over import devices_of, handed_to
+from bytewright.ir.analyses.hand_over import c_names_of_devices, devices_of, handed_to
 from bytewright.ir.analyses.lines import line_reason
 from bytewright.ir.analyses.stack import StackUse
 from bytewright.ir.analyses.touch import alignment_reason, constant_touches, touch_alignment
@@ -106,7 +105,7 @@ def build_plan(
 
 def _devices(module: ir.Module, target: Target) -> Iterable[PlannedDevice]:
     """The devices that take part besides the entry's."""
-    taken: set[str] = set()
+    c_names = c_names_of_devices(module)
     for name in devices_of(module):
         device, kernels = target.device(name), handed_to(module, name)
         jobs = {kernel.job for kernel in kernels}
@@ -117,7 +116,7 @@ def _devices(module: ir.Module, target: Target) -> Iterable[PlannedDevice]:
         else:
             kind = DeviceKind.COPY if kernels else DeviceKind.CONTEXT
         planned = (PlannedKernel(number, kernel.symbol, kernel.job) for number, kernel in enumerate(kernels))
-        yield PlannedDevice(name, unique_c_name(name, taken), device.isa.name, kind, tuple(planned))
+        yield PlannedDevice(name, c_names[name], device.isa.name, kind, tuple(planned))
 
 
 def _tensors(module: ir.Module, border: ir.Border) -> tuple[PlannedTensor, ...]:

@@ -13,6 +13,7 @@ from bytewright import ir
 from bytewright.c_names import c_identifier
 from bytewright.diagnostics import compile_error
 from bytewright.frozen_mapping import FrozenMapping
+from bytewright.ir.analyses.hand_over import execute_function
 from bytewright.ir.backend import backend_functions
 from bytewright.record.plan import (
     BufferRole,
@@ -187,7 +188,7 @@ class Names:
 
     def execute(self, device: PlannedDevice) -> str:
         """`kws_core1_execute`: the function that runs a kernel on a device."""
-        return f"{self.model}_{device.c_name}_execute"
+        return execute_function(self.model, device.c_name)
 
     def call_type(self, device: PlannedDevice) -> str:
         """`kws_core1_call`: which kernel of a device is to run, and its scalars."""
@@ -364,7 +365,9 @@ def symbols_of_model(model: str, inputs: Iterable[str], outputs: Iterable[str]) 
 
 def symbols_of_devices(model: str, devices: Iterable[str]) -> set[str]:
     """What it declares besides for other devices, if there are any; devices are called as in C."""
-    own = {f"{model}_{device}_{name}" for device in devices for name in ("execute", "call", "context")}
+    taking_part = tuple(devices)
+    own = {f"{model}_{device}_{name}" for device in taking_part for name in ("call", "context")}
+    own |= {execute_function(model, device) for device in taking_part}
     return own and own | {f"{model}_{name}" for name in _DEVICE_TYPES}
 
 

@@ -7,6 +7,7 @@ import pytest
 from bytewright.diagnostics import CompileError, Diagnostic, ExitCode
 from bytewright.pipeline import Compiled, compile_model
 from bytewright.target import load_text
+from support import two_devices
 from support.ir_program import read_module
 
 TARGET = """\
@@ -89,3 +90,17 @@ def test_renaming_either_helps(names: tuple[str, str, str, str]) -> None:
     header = compiled(*names).files["src/m.c"].decode()
     lines = [line.split()[0] for line in header.splitlines() if line.strip().startswith("M_AT_")]
     assert len(lines) == len(set(lines)) == 2
+
+
+@pytest.mark.parametrize("device", ["core1", "register", "core--1", "core-"])
+def test_the_path_of_a_device_begins_with_the_function_that_its_header_declares(device: str) -> None:
+    """Whatever becomes of the device's name in C: a word of C, or characters that C has not."""
+    text = two_devices.PROGRAM.replace("on core1", f'on "{device}"')
+    target = two_devices.TARGET.replace("device.core1", f"device.{device}")
+    compiled = two_devices.compiled(text, target)
+    headers = [text for file, text in compiled.files.items() if file.startswith("include/pair_")]
+    first = compiled.plan.stack[device].path[0]
+    assert any(f"int32_t {first}(".encode() in text for text in headers)
+    with pytest.raises(CompileError) as error:
+        two_devices.compiled(text, target.replace('"4KiB"', "300"))
+    assert f"worst path, arrays + allowance: {first} 1024 B -> " in str(error.value)

@@ -1,9 +1,12 @@
-"""What the entry hands over to other devices than its own: which kernels, and whose contexts it passes.
+"""What the entry hands over to other devices than its own: which kernels, whose contexts, and what that is called in C.
 
 A device that is neither handed a kernel nor has its context passed takes no part in a run.
 """
 
+from collections.abc import Mapping
+
 from bytewright import ir
+from bytewright.c_names import unique_names
 from bytewright.ir.walk import calls
 from bytewright.target.model import Target
 
@@ -19,6 +22,17 @@ def devices_of(module: ir.Module) -> tuple[str, ...]:
             if call.callee in kernels and kernels[call.callee].device != entry.device:
                 found[kernels[call.callee].device] = None
     return tuple(found)
+
+
+def c_names_of_devices(module: ir.Module) -> Mapping[str, str]:
+    """What the devices of a module are called in C, by name; those that take part in a run do not depend on others."""
+    others = (kernel.device for kernel in module.kernels)
+    return unique_names(dict.fromkeys((*devices_of(module), *others)), ())
+
+
+def execute_function(model: str, device: str) -> str:
+    """`kws_core1_execute`: the function that a device, as it is called in C, runs a job with."""
+    return f"{model}_{device}_execute"
 
 
 def num_spans(module: ir.Module, target: Target) -> int:

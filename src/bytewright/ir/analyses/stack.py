@@ -11,9 +11,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from bytewright import ir
-from bytewright.c_names import c_identifier
 from bytewright.diagnostics import Diagnostic
-from bytewright.ir.analyses.hand_over import devices_of, num_spans
+from bytewright.ir.analyses.hand_over import c_names_of_devices, devices_of, execute_function, num_spans
 from bytewright.ir.backend import backend_functions
 from bytewright.ir.packed import most_packed_arguments, packed_bytes, packed_calls, packed_name
 from bytewright.ir.walk import allocations, blocks, calls
@@ -73,7 +72,7 @@ def stack_refusals(uses: tuple[StackUse, ...], module: ir.Module, target: Target
 def _refusal(use: StackUse, module: ir.Module, target: Target) -> Diagnostic:
     functions = {function.name: function for function in (*module.kernels, *module.entries)}
     callers = {packed_name(module.name, kernel): kernel.device for kernel in module.kernels}
-    callers |= {dispatcher(module, device): device.name for device in target.devices}
+    callers |= {_dispatcher(module, name): name for name in c_names_of_devices(module)}
     steps: list[str] = []
     for name in use.path:
         if use.above is not None and name == use.above.name:
@@ -135,7 +134,7 @@ def stack_uses(module: ir.Module, target: Target, above: Above | None = None) ->
             paths = [worst[name] for name in firsts]
             if device is not own:
                 allowance = device.stack_allowance_per_call_bytes
-                paths = [_below(dispatcher(module, device), allowance, path) for path in paths]
+                paths = [_below(_dispatcher(module, device.name), allowance, path) for path in paths]
             uses.extend(_use(context, paths, above if device is own else None) for context in device.contexts)
     return tuple(uses)
 
@@ -152,9 +151,9 @@ def _hand_over_bytes(module: ir.Module, target: Target) -> int:
     return num_spans(module, target) * span_bytes + 2 * device.stack_allowance_per_call_bytes
 
 
-def dispatcher(module: ir.Module, device: Device) -> str:
+def _dispatcher(module: ir.Module, device: str) -> str:
     """The function of the bundle that a device calls with a job, and that calls the kernel."""
-    return f"{module.name}_{c_identifier(device.name)}_execute"
+    return execute_function(module.name, c_names_of_devices(module)[device])
 
 
 def _use(context: ExecutionContext, paths: list[_Worst], above: Above | None) -> StackUse:
