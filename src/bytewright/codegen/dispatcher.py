@@ -26,9 +26,8 @@ def device_header(module: ir.Module, plan: Plan, names: Names, device: PlannedDe
     writer.title(
         f"Kernels of model '{plan.model}' for device '{device.name}' ({device.isa}), for its driver."
     )
-    with writer.guarded(names.guard(names.device_header(device)), ["stdint.h"], is_for_cpp=True):
-        writer.line(f'#include "{names.included(names.header)}"')
-        writer.line()
+    own = [names.included(names.header)]
+    with writer.guarded(names.guard(names.device_header(device)), ["stdint.h"], own, is_for_cpp=True):
         writer.comment("The code of a job for this device: which kernel, and the numbers that it is given.")
         most = max((num_scalars(kernel) for kernel in handed_to(module, device.name)), default=0)
         scalars = (f"int32_t scalars[{most}];",) if most else ()

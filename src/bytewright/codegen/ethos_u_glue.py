@@ -70,9 +70,8 @@ def glue_header(module: ir.Module, plan: Plan, names: Names) -> str:
     """What the application includes, with how the core driver must be built."""
     writer = Writer()
     writer.title(f"A driver of the Ethos-U of model '{plan.model}', by Arm's core driver 1.0.")
-    with writer.guarded(names.ethos_u_guard, ["stddef.h", "stdint.h"], is_for_cpp=True):
-        writer.line(f'#include "{names.included(names.header)}"')
-        writer.line()
+    own = [names.included(names.header)]
+    with writer.guarded(names.ethos_u_guard, ["stddef.h", "stdint.h"], own, is_for_cpp=True):
         for device in ethos_u_devices(plan):
             writer.comment("\n".join(_configuration(module, plan, device)))
         writer.line("struct ethosu_driver;")

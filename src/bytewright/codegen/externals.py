@@ -47,10 +47,8 @@ def externals_header(module: ir.Module, names: Names) -> str:
         "nothing else of the model, keeps no pointer, and is called by the thread that runs the model."
     )
     headers = needed_by_prototypes(module)
-    with writer.guarded(names.guard(names.externals_header), headers, is_for_cpp=True):
-        if needs_contexts(module):
-            writer.line(f'#include "{names.included(names.header)}"')
-            writer.line()
+    own = [names.included(names.header)] if needs_contexts(module) else []
+    with writer.guarded(names.guard(names.externals_header), headers, own, is_for_cpp=True):
         for symbol in dict.fromkeys(function.symbol for function in externals(module)):
             prototypes = [function for function in externals(module) if function.symbol == symbol]
             writer.comment("\n".join(_contract(prototypes, names)))

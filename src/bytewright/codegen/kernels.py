@@ -36,13 +36,10 @@ def kernels_header(module: ir.Module, names: Names) -> str:
     sources = [names.entry_source, *([names.packed_source] if any(map(packed_calls, module.entries)) else [])]
     callers = " and ".join(map(names.included, sources))
     writer.title(f"Kernels of model '{module.name}'; private, called by {callers} only.")
-    with writer.guarded(names.guard(names.kernels_header), needed_by_prototypes(module)):
-        included = [names.header] if needs_contexts(module) else []
-        included += [names.externals_header] if externals(module) else []
-        for header in included:
-            writer.line(f'#include "{names.included(header)}"')
-        if included:
-            writer.line()
+    included = [names.header] if needs_contexts(module) else []
+    included += [names.externals_header] if externals(module) else []
+    own = [names.included(header) for header in included]
+    with writer.guarded(names.guard(names.kernels_header), needed_by_prototypes(module), own):
         taken = called(module)
         for kernel in own_kernels(module, entry_device(module)):
             write_prototype(writer, parameters_in_c(kernel, taken), ";", names)

@@ -116,14 +116,21 @@ class Writer:
 
     @contextmanager
     def guarded(
-        self, guard: str, includes: Sequence[str], *, is_for_cpp: bool = False
+        self, guard: str, includes: Sequence[str], own: Sequence[str] = (), *, is_for_cpp: bool = False
     ) -> Generator[None, None, None]:
-        """A header: its guard, what it includes of the C library, and `extern "C"` where C++ may read it."""
+        """A header: its guard, what it includes of the C library and of the bundle, and then `extern "C"` for C++.
+
+        Nothing is included behind that: what a header of C++ declares has no C linkage.
+        """
         self.lines(f"#ifndef {guard}\n#define {guard}")
         self.line()
         for include in includes:
             self.line(f"#include <{include}>")
         self.line()
+        for include in own:
+            self.line(f'#include "{include}"')
+        if own:
+            self.line()
         if is_for_cpp:
             self.lines('#ifdef __cplusplus\nextern "C" {\n#endif')
             self.line()

@@ -12,6 +12,7 @@ from bytewright.options import Options, Pin
 from bytewright.pipeline import compile_model
 from bytewright.target import Target, load_text
 from bytewright.target.registry import load_target
+from support import two_devices
 from support.digits_bundle import DIGITS
 from support.ir_program import read_module
 
@@ -220,3 +221,12 @@ def test_without_a_pool_nothing_is_said_of_what_pools_hold() -> None:
     header = files["include/copy.h"].decode()
     assert "WORKSPACE_SIZE" not in header
     assert "what each pool holds" not in header
+
+
+def test_headers_of_cpp_include_nothing_with_c_linkage() -> None:
+    """A header of the C library may have templates where C++ reads it, which cannot stand in `extern "C"`."""
+    files = two_devices.compiled().files
+    headers = {file: text.decode() for file, text in files.items() if file.endswith(".h")}
+    linked = {file: text.partition('extern "C"')[2] for file, text in headers.items() if 'extern "C"' in text}
+    assert set(linked) == {"include/pair.h", "include/pair_core1.h"}
+    assert [file for file, text in linked.items() if re.search("^ *#include", text, re.M)] == []
