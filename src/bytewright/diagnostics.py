@@ -85,6 +85,7 @@ CODES: dict[str, str] = {
     "BW702": "a place that is asked for cannot hold the value",
     "BW703": "no device can copy a value to where it is needed",
     "BW704": "an operator is on a device that cannot run it",
+    "BW705": "kernels ask for places of one memory that no copy can give it",
     # 7xx: devices beside the entry's; 720: what they are handed in C
     "BW720": "a kernel hands work to another device",
     "BW721": "a kernel cannot be handed to its device",
@@ -107,7 +108,6 @@ CODES: dict[str, str] = {
     "BW761": "an operator is to be computed by a function, and one of the two does not exist",
     "BW762": "operators cannot be computed by a function of the application as they are bound",
     "BW763": "a function of the application does not take an operator",
-    "BW764": "functions of the application ask for places that have nothing in common",
 }
 
 # By what the code's number begins with; all others are bad input.

@@ -30,6 +30,7 @@ from bytewright.place.attach_candidates import attach_candidates
 from bytewright.place.check_addresses import check_addresses
 from bytewright.place.check_scopes import check_scopes, undeclared_tags
 from bytewright.place.lower_tags import lower_tags
+from bytewright.place.place_scopes import place_scopes
 from bytewright.place.plan_devices import plan_devices
 from bytewright.plan.request import DEFAULT_NODE_BUDGET
 from bytewright.plan.solve import find_solver, solve
@@ -167,6 +168,9 @@ def plan_model(
     module = run(pass_constants, module)
     if not undeclared_tags(module, target):  # or a buffer could go that storage has to refuse
         module = run(drop_unused_buffers, module)
+    if ir.allocates_border(module.main):  # a text that was printed after `place_io`
+        options = replace(options, io=ir.Io.WORKSPACE)
+    module = run(place_scopes, module, target, options.io)  # the scopes of kernels and of what they are given meet
     target = with_external_stacks(module, target)
     if any(tag.lowering_pass for tag in target.scope_tags):
         module = run(lower_tags, module, target)
@@ -175,8 +179,6 @@ def plan_model(
     require_forms(module, options)
     module = run(name_symbols, module, options.entry_form)
     check_indices(module)
-    if ir.allocates_border(module.main):  # a text that was printed after `place_io`
-        options = replace(options, io=ir.Io.WORKSPACE)
 
     # storage and plan (`store`), as asked for; or else the refusal says with which other options there is a plan
     trial = require_fit(

@@ -118,7 +118,7 @@ def import_model(path: Path, target: Target, options: Options) -> Imported:
         if getattr(options, name) is not None:
             raise compile_error("BW204", f"'{path}' {reason}", help=f"leave out --{name}")
     imported = frontend.read(path, target, options)
-    if imported.stage is Stage.LOWERED and options.batch_max is not None:
+    if imported.stage is Stage.OPEN and options.batch_max is not None:
         message = f"'{path}' is lowered already, so its batch cannot be opened"
         extent = f"batch[1..{options.batch_max}]"
         help_text = f"leave out --batch-max, and give the tensors of the text an extent such as {extent}"

@@ -16,7 +16,6 @@ from bytewright.ir.builder import BodyBuilder, load
 from bytewright.ir.copy import copy_kernel
 from bytewright.ir.where import Where
 from bytewright.lower.blocks import Block, Carried, Move, blocks_of
-from bytewright.lower.bound.ask_scopes import ask_scopes
 from bytewright.lower.bound.facts import BoundOperator
 from bytewright.lower.bound.function import BoundValues
 from bytewright.lower.bound.lower_bound import lower_bound
@@ -52,7 +51,7 @@ def lower_graph(module: ir.Module, target: Target, bound: BoundValues | None = N
         bound: What functions of the application compute.
 
     Raises:
-        CompileError: BW110, for arithmetic that cannot be proved exact; BW763 and BW764, for operators that functions
+        CompileError: BW110, for arithmetic that cannot be proved exact; BW763, for operators that functions
             of the application do not take; all of them at once.
     """
     return _Lowering(module, target, bound or {}).run()
@@ -107,7 +106,7 @@ class _Lowering:
         self.collector.stop_if_any()
         device, where = self.target.default_device_name, Where(self.module.name)
         entry = ir.PrimFunc(function.name, parameters, self.body.finish(), device=device, where=where)
-        lowered = replace(
+        return replace(
             self.module,
             functions=(),
             constants=(),
@@ -115,7 +114,6 @@ class _Lowering:
             entries=(entry,),
             constant_buffers=tuple(self.constant_buffers.values()),
         )
-        return ask_scopes(lowered)
 
     def _block(self, block: Block) -> None:
         for group in block.fused.groups:

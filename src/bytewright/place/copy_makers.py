@@ -10,6 +10,7 @@ from bytewright.diagnostics import compile_error
 from bytewright.place.item_homes import ItemHomes
 from bytewright.place.structural_keys import StructuralKeys
 from bytewright.target.mistake import listing
+from bytewright.target.model import Device, Target
 
 
 @dataclass(slots=True)
@@ -29,6 +30,12 @@ class Copy:
     place: ir.VirtualDevice
     reason: str
     by: str = ""
+
+
+def makers(target: Target, wanted: str | None = None) -> tuple[Device, ...]:
+    """Who may make a copy, best first: who is wanted, the default device, others that run C, those that only copy."""
+    default = target.default_device_name
+    return tuple(sorted(target.devices, key=lambda d: (d.name != wanted, d.name != default, not d.runs_c)))
 
 
 @dataclass(slots=True)
@@ -71,12 +78,8 @@ class CopyMakers:
 
     def _maker(self, copy: Copy, wanted: str | None) -> str:
         homes, target = self.homes, self.homes.program.target
-        order = sorted(
-            target.devices,
-            key=lambda d: (d.name != wanted, d.name != target.default_device_name, not d.runs_c),
-        )
         ends = (copy.source, copy.home)
-        for device in order:
+        for device in makers(target, wanted):
             reach = homes.pools.of_device(device.name)
             if all(homes.homes.admits(end, reach) for end in ends):
                 return device.name

@@ -28,7 +28,7 @@ def plan_devices(
     """Returns the module with a device and target on every value, and copies.
 
     Args:
-        module: The graph, with annotations where there are any.
+        module: The graph, with annotations where there are any. Kernels have their devices already.
         target: The target.
         on: The user's options that put operators on devices.
         io: Where inputs and outputs are.
@@ -38,6 +38,8 @@ def plan_devices(
             that cannot run it; BW701 to BW704 for places that contradict each other, do not exist, are out of every
             device's reach, or of a device that cannot run what is there.
     """
+    if not module.functions:
+        return module
     program = read_program(module, target, asked_by_options(module, target, on), io)
     devices = Devices(program)
     devices.take_asked()

@@ -28,7 +28,7 @@ def check_text(parsed: ParsedModule, target: Target, file_name: str) -> Stage:
         CompileError: BW113, all mistakes at once.
     """
     module = parsed.module
-    stage = Stage.IMPORTED if module.functions else Stage.LOWERED
+    stage = Stage.IMPORTED if module.functions else Stage.OPEN
     violations = [Violation(None, module, text) for text in _faults_of_module(module)]
     if not violations:
         violations = find_violations(module, stage, target)

@@ -54,7 +54,7 @@ def import_text(
             "BW112", error.reason, help=error.help or _help(error, path, constants), where=place
         ) from error
     stage = check_text(parsed, target, path.name)
-    if stage is Stage.LOWERED:
+    if stage is Stage.OPEN:
         check_program(parsed, _with_ports(parsed.module), target, path.name)
     module = _with_ports(_with_places(parsed, path.name))
     if name is not None:

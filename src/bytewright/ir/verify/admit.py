@@ -24,9 +24,7 @@ PlaceOf = Callable[[Violation], str]
 def faults_of_program(module: ir.Module, target: Target) -> tuple[Violation, ...]:
     """What is wrong with a lowered module as a program: broken rules, or else what is read before it is written."""
     return (
-        find_violations(module, Stage.LOWERED, target)
-        or program_violations(module, target)
-        or unwritten(module)
+        find_violations(module, Stage.OPEN, target) or program_violations(module, target) or unwritten(module)
     )
 
 

@@ -28,6 +28,7 @@ class Stage(Enum):
 
     IMPORTED = "imported"
     PLACED = "placed"
+    OPEN = "open"
     LOWERED = "lowered"
     STORED = "stored"
     PLANNED = "planned"
@@ -38,6 +39,7 @@ _UNDECIDED = (None, ir.GLOBAL, ir.WORKSPACE)
 RULES: dict[Stage, StageRules] = {
     Stage.IMPORTED: StageRules(graph=True),
     Stage.PLACED: StageRules(graph=True, devices=True),
+    Stage.OPEN: StageRules(entries=True, unknown_tags=True, open_scopes=True),
     Stage.LOWERED: StageRules(entries=True, unknown_tags=True),
     Stage.STORED: StageRules(entries=True, undecided=_UNDECIDED),
     Stage.PLANNED: StageRules(entries=True, undecided=_UNDECIDED, offsets=True, lowered_tags=True),

@@ -71,7 +71,9 @@ def call_faults(
                 what = f"'{parameter.name}' of '{callee.name}' is the context of device '{parameter.device}'"
                 yield f"{what}, the argument that of '{argument.device}'"
         elif isinstance(parameter, ir.BufferParameter) and isinstance(argument, ir.Region):
-            yield from _buffer_faults(callee, parameter, argument, is_read_only, denoted, binding)
+            yield from _buffer_faults(callee, parameter, argument, is_read_only, binding)
+            if not context.rules.open_scopes:
+                yield from _scope_faults(callee, parameter, argument, denoted)
             given, wanted = argument.buffer, parameter.buffer
             if (
                 context.rules.undecided and given.alignment < wanted.alignment
@@ -120,21 +122,26 @@ def _buffer_faults(
     parameter: ir.BufferParameter,
     argument: ir.Region,
     is_read_only: Callable[[str], bool],
-    denoted: ScopesOf,
     binding: Binding,
 ) -> Iterator[str]:
     given, wanted = argument.buffer, parameter.buffer
     names = f"'{given.name}' is passed to '{wanted.name}' of '{callee.name}'"
     if given.dtype is not wanted.dtype:
         yield f"{names}: {given.dtype.value} is not {wanted.dtype.value}"
-    for scope in denoted(given.name):
-        if not ir.is_within(scope, parameter.scope):
-            yield f"{names}: scope '{scope}' does not satisfy scope '{parameter.scope}'"
     if parameter.access is not ir.Access.READ and is_read_only(given.name):
         yield f"{names}, which writes it, but it is only to be read"
     fault = _size_fault(argument, bound_extents(ir.storage_shape(wanted), binding))
     if fault is not None:
         yield f"{names}: {fault}"
+
+
+def _scope_faults(
+    callee: ir.PrimFunc, parameter: ir.BufferParameter, argument: ir.Region, denoted: ScopesOf
+) -> Iterator[str]:
+    names = f"'{argument.buffer.name}' is passed to '{parameter.name}' of '{callee.name}'"
+    for scope in denoted(argument.buffer.name):
+        if not ir.is_within(scope, parameter.scope):
+            yield f"{names}: scope '{scope}' does not satisfy scope '{parameter.scope}'"
 
 
 def _size_fault(argument: ir.Region, needed: tuple[ir.Extent, ...]) -> str | None:

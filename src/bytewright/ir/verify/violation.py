@@ -91,6 +91,8 @@ class StageRules:
         lowered_tags: No scope has a tag that some pass still has to lower.
         unknown_tags: Scopes may have tags that the target does not know: storage refuses them, once it has looked
             for options that give the target such pools.
+        open_scopes: What a call passes may have a wider scope than the parameter, or another one: `place_scopes` has
+            still to see to it.
     """
 
     graph: bool = False
@@ -100,6 +102,7 @@ class StageRules:
     offsets: bool = False
     lowered_tags: bool = False
     unknown_tags: bool = False
+    open_scopes: bool = False
 
 
 @dataclass(slots=True)

@@ -1,0 +1,92 @@
+"""The kernels that copy between scopes, each once, on a device that reaches both ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bytewright import ir
+from bytewright.c_names import unique_name
+from bytewright.diagnostics import compile_error
+from bytewright.ir.analyses.homes import Pools
+from bytewright.ir.copy import copy_kernel
+from bytewright.place.scope_uses import Use
+from bytewright.place.copy_makers import makers
+from bytewright.target.mistake import listing
+from bytewright.target.model import Device, Target
+
+_ANYWHERE = -1  # places that are not known here, or are none of tensors
+
+
+class CopyKernels:
+    """Kernels that are made when they are wanted.
+
+    Args:
+        module: Whose kernels they become.
+        target: Has the devices that copy.
+        io: Where inputs and outputs are.
+
+    Attributes:
+        functions: The kernels so far, by what they copy.
+    """
+
+    def __init__(self, module: ir.Module, target: Target, io: ir.Io) -> None:
+        self.module, self.target, self.io = module, target, io
+        self.pools = Pools(target)
+        self.names = {function.name for function in (*module.kernels, *module.entries)}
+        self.entries = {entry.name for entry in module.entries}
+        self.constants = {constant.buffer.name for constant in module.constant_buffers}
+        self.functions: dict[tuple[object, ...], ir.PrimFunc] = {}
+
+    def between(
+        self,
+        shape: tuple[ir.Extent, ...],
+        dtype: ir.DType,
+        device: Device,
+        scopes: tuple[ir.Scope | None, ir.Scope | None],
+    ) -> ir.PrimFunc:
+        """The kernel that copies elements on a device from one scope to another."""
+        key = (shape, dtype, device.name, scopes)
+        if key not in self.functions:
+            name = unique_name(f"{self.module.name}_copy", self.names)
+            copied = ir.Buffer("copied", shape, dtype, dtype.size_bytes)
+            job = None if device.runs_c else ir.Job.COPY
+            self.functions[key] = copy_kernel(name, copied, device.name, scopes, job)
+        return self.functions[key]
+
+    def device(self, function: ir.PrimFunc, use: Use, ends: Iterable[tuple[str, ir.Scope | None]]) -> Device:
+        """The device that makes a copy in a function: its own, or one that the entry hands it to.
+
+        Args:
+            function: Where it is made.
+            use: What it is made for.
+            ends: The buffers that it reads and writes, and their scopes.
+
+        Raises:
+            CompileError: BW703 if no device reaches them.
+        """
+        if function.name not in self.entries:
+            return self.target.device(function.device)
+        places = [self._places(function, name, scope) for name, scope in ends]
+        for device in makers(self.target):
+            if all(self.pools.of_device(device.name) & each for each in places):
+                return device
+        raise compile_error(
+            "BW703",
+            f"'{use.piece.buffer.name}' is needed in {use.parameter.scope}, and no device can copy it there",
+            (
+                f"{use.text} asks for {use.parameter.scope}",
+                *(listing(f"'{each.name}' reaches", each.reached_memories) for each in self.target.devices),
+            ),
+            "a device of the target that reaches both memories",
+            str(use.call.where),
+        )
+
+    def _places(self, entry: ir.PrimFunc, name: str, scope: ir.Scope | None) -> int:
+        """Where a buffer of the entry may be, as bits of `pools`."""
+        if name in self.constants:
+            return _ANYWHERE
+        parameter = next((p for p in entry.buffer_parameters if p.name == name), None)
+        if parameter is not None and self.io is ir.Io.CALLER and (scope is None or scope.pool is None):
+            is_input = ir.border_of(parameter) is ir.Border.INPUT
+            return self.pools.input if is_input else self.pools.output
+        return self.pools.of_scope(scope) or _ANYWHERE
