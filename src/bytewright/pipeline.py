@@ -170,7 +170,9 @@ def plan_model(
         module = run(drop_unused_buffers, module)
     if ir.allocates_border(module.main):  # a text that was printed after `place_io`
         options = replace(options, io=ir.Io.WORKSPACE)
-    module = run(place_scopes, module, target, options.io)  # the scopes of kernels and of what they are given meet
+    module = run(
+        place_scopes, module, target, options.io
+    )  # the scopes of kernels and of what they are given meet
     target = with_external_stacks(module, target)
     if any(tag.lowering_pass for tag in target.scope_tags):
         module = run(lower_tags, module, target)

@@ -14,6 +14,7 @@ from bytewright.diagnostics import CompileError
 from bytewright.execute.description import read_bundle
 from bytewright.execute.tools import compile_c, find_tool
 from bytewright.frontends.tflite import import_tflite
+from bytewright.pipeline import compile_model
 from bytewright.plan.problem import Buffer, Pool, Problem
 from bytewright.plan.solution import Placement
 from bytewright.plan.solve import SOLVERS, register_solver, solve
@@ -48,6 +49,26 @@ FAILING_COMPILER = (
 def not_a_model() -> None:
     Path("model.onnx").write_bytes(b"\x08\x07\x12\x07pytorch\x1a")
     import_tflite(Path("model.onnx"))
+
+
+def torn_memory() -> None:
+    kernel = ", ".join(
+        f'{name} : buffer<8xi8, "global.{pool}"> r' for name, pool in (("near", "isram"), ("far", "dtcm"))
+    )
+    Path("mix.bw").write_text(f"""module m
+
+input %x : tensor<8xi8>
+output %y : tensor<8xi8>
+
+kernel m_mix({kernel}, y : buffer<8xi8> w) on cpu {{
+  for i : i32 in 0 .. 8 {{ y[i] = i8(min(i32(near[i]), i32(far[i]))) }}
+}}
+
+entry main(x : buffer<8xi8> r, y : buffer<8xi8> w) on cpu {{
+  call_extern m_mix(&x, &x, &y)
+}}
+""")
+    compile_model(Path("mix.bw"), load_target("mps3-an547"))
 
 
 def truncated_model() -> None:
@@ -115,6 +136,7 @@ PROVOKED: dict[str, Callable[[], object]] = {
     "BW401": wrong_plan,
     "BW501": lambda: find_tool("qemu-system-arm", "qemu-system-arm"),
     "BW502": failing_compiler,
+    "BW704": torn_memory,
     "BW603": lambda: Problem((Buffer("b", 8, ((0, 1),), 12),), (Pool("dtcm", None),)),
     "BW604": lambda: solve(PROBLEM, solver="best"),
     "BW605": failing_solver,

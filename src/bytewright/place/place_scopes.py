@@ -205,7 +205,10 @@ class _Flow:
                 is_one = use.piece == other.piece and use.parameter.scope == other.parameter.scope
                 is_copied = not is_one and any(self.needs_copy(one, memory, own) for one in both)
                 is_changed = use.is_written or other.is_written
-                if (is_copied and is_changed) or not _have_common(*(one.parameter.scope for one in both)):
+                is_torn = memory.is_same(use.piece, other.piece) and not _have_common(
+                    use.parameter.scope, other.parameter.scope
+                )
+                if is_torn or (is_copied and is_changed):
                     names = " and ".join(f"'{one.parameter.name}'" for one in both)
                     sources = (place.by for place in self.of(use, memory, own))
                     raise compile_error(

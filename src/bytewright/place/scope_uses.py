@@ -140,6 +140,11 @@ class Memory:
         """Whether what two names stand for may be the same memory."""
         return any(a == b or frozenset((a, b)) in self.pairs for a in self.of(first) for b in self.of(second))
 
+    def is_same(self, first: Piece, second: Piece) -> bool:
+        """Whether two pieces may have an element in common, whatever callers pass."""
+        roots = self.of(first.buffer.name)
+        return any(name in roots for name in self.of(second.buffer.name)) and not first.is_apart(second)
+
     def may_overlap(self, first: Piece, second: Piece) -> bool:
         """Whether two pieces may have an element in common."""
         return self.is_shared(first.buffer.name, second.buffer.name) and not first.is_apart(second)

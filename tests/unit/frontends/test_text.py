@@ -38,7 +38,7 @@ def refused_text(folder: Path, text: str) -> tuple[Diagnostic, ...]:
 
 def test_a_text_has_its_constants_and_the_ports_of_its_entry(tmp_path: Path):
     text = import_text(write_small(tmp_path), HOST)
-    assert text.stage is Stage.LOWERED
+    assert text.stage is Stage.OPEN
     module = text.module
     assert np.array_equal(module.constant_buffers[0].data.array, WEIGHTS)
     assert [(port.name, str(port.type)) for port in module.inputs] == [("x", "tensor<8xi8>")]

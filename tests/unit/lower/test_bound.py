@@ -340,15 +340,16 @@ def test_tensors_constants_and_scratch_lie_where_it_asks(tmp_path: Path):
     assert [b.place.name for b in model.plan.buffers.values() if b.name.endswith("/s")] == ["isram"]
 
 
-def test_functions_that_ask_for_different_places_are_refused_with_both(tmp_path: Path):
+def test_functions_that_ask_for_different_places_get_a_copy(tmp_path: Path):
     kernels = ("conv2d_0=dsp_conv", "DEPTHWISE_CONV_2D=dsp_depthwise")
-    (error,) = refused(tmp_path, TWO_FUNCTIONS.replace("SCOPE", "dtcm"), *kernels, target="mps3-an547")
-    assert error.code == "BW764"
-    assert (
-        "'input' of 'dsp_depthwise' in 1 (DEPTHWISE_CONV_2D) asks for 'conv2d_0/out' in global.isram"
-        in error.message
-    )
-    assert "for 'output' of 'dsp_conv' in 0 (CONV_2D) it is in global.dtcm" in error.message
+    model = compiled(tmp_path, TWO_FUNCTIONS.replace("SCOPE", "dtcm"), *kernels, target="mps3-an547")
+    tensor, copy = (model.plan.buffers[f"conv2d_0/out{suffix}"] for suffix in ("", "_in_isram"))
+    assert (tensor.place.name, copy.place.name) == ("dtcm", "isram")
+    assert "'output' of 'dsp_conv' in 0 (CONV_2D) asks for global.dtcm" in tensor.reason
+    assert "a copy of 'conv2d_0/out', which is in global.dtcm" in copy.reason
+    assert "'input' of 'dsp_depthwise' in 1 (DEPTHWISE_CONV_2D) asks for global.isram" in copy.reason
+    steps = [step.operators for step in model.plan.steps]
+    assert steps.index(("device_copy for 1 (DEPTHWISE_CONV_2D)",)) == 1
     model = compiled(tmp_path, TWO_FUNCTIONS.replace("SCOPE", "isram"), *kernels, target="mps3-an547")
     assert model.plan.buffers["conv2d_0/out"].place.name == "isram"
 
