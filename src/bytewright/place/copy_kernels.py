@@ -9,8 +9,8 @@ from bytewright.c_names import unique_name
 from bytewright.diagnostics import compile_error
 from bytewright.ir.analyses.homes import Pools
 from bytewright.ir.copy import copy_kernel
-from bytewright.place.scope_uses import Use
 from bytewright.place.copy_makers import makers
+from bytewright.place.scope_uses import Use
 from bytewright.target.mistake import listing
 from bytewright.target.model import Device, Target
 

@@ -16,7 +16,7 @@ from bytewright.frontends.text.check_text import check_program, check_text
 from bytewright.frontends.text.constants_file import SUFFIX as CONSTANTS_SUFFIX
 from bytewright.frontends.text.constants_file import read_constants
 from bytewright.input_file import read_input
-from bytewright.ir.rewrite import Rewriting, rewrite_sequence
+from bytewright.ir.rewrite import Rewriting, rewrite_sequence, with_blocks
 from bytewright.ir.text.modules import ParsedModule, parse_text
 from bytewright.ir.text.reader import Constants, ParseError
 from bytewright.ir.verify.stages import Stage
@@ -100,13 +100,20 @@ def _with_places(parsed: ParsedModule, file_name: str) -> ir.Module:
         place = parsed.place_of(node)
         return stated if stated != NOWHERE or place is None else Where(f"{file_name}:{place.line}")
 
-    def located(statement: ir.Statement) -> tuple[ir.Statement, ...]:
-        if isinstance(statement, ir.Call):
-            return (replace(statement, where=where(statement, statement.where)),)
-        return (statement,)
+    def located(sequence: ir.Seq) -> ir.Seq:
+        return ir.Seq(
+            tuple(
+                replace(statement, where=where(statement, statement.where))
+                if isinstance(statement, ir.Call)
+                else with_blocks(statement, located)
+                for statement in sequence.statements
+            )
+        )
 
     def function(primfunc: ir.PrimFunc) -> ir.PrimFunc:
-        body = rewrite_sequence(primfunc.body, Rewriting(statement=located))
+        body = rewrite_sequence(
+            located(primfunc.body), Rewriting()
+        )  # constants folded, as where code is built
         return replace(primfunc, body=body, where=where(primfunc, primfunc.where))
 
     module = parsed.module
