@@ -271,7 +271,7 @@ def test_d6_one_memory_for_parameters_in_different_places_is_an_error(
 ) -> None:
     mix = MIX.replace("near[i] + far[i] - near[i]", "i8(i32(near[i]) + i32(far[i]) - i32(near[i]))")
     found = refusals(program(kernel("any") + mix + kernels, *allocate("t"), "any(x, t)", call))
-    assert [diagnostic.code for diagnostic in found] == ["BW704"]
+    assert [diagnostic.code for diagnostic in found] == ["BW705"]
     (diagnostic,) = found
     assert f"given the same memory, of {name}" in diagnostic.message
     both = [
@@ -299,7 +299,7 @@ def test_d6_parts_of_one_buffer_that_do_not_overlap_are_no_aliases() -> None:
     assert steps(placed(apart)) == ["any(x, t)", "t -> t_in_shared", "mix(t, t_in_shared, y)"]
     assert [
         d.code for d in refusals(parse_module(text.replace("m_mix(&t, &t,", "m_mix(&t[0], &t[3],"), {}, {}))
-    ] == ["BW704"]
+    ] == ["BW705"]
 
 
 def test_d6_a_copy_is_made_by_a_device_that_reaches_both_places() -> None:
@@ -335,7 +335,7 @@ def test_d6_a_place_that_no_copy_can_have_is_refused(
     kernels: str, lines: tuple[str, ...], message: str
 ) -> None:
     (diagnostic,) = refusals(program(kernel("any") + kernels, *lines))
-    assert (diagnostic.code, message in diagnostic.message) == ("BW704", True)
+    assert (diagnostic.code, message in diagnostic.message) == ("BW705", True)
 
 
 def test_d6_what_is_not_all_written_is_not_copied() -> None:
@@ -344,7 +344,7 @@ def test_d6_what_is_not_all_written_is_not_copied() -> None:
         "i32(a[i])", "i32(a[i % 4])"
     )
     (diagnostic,) = refusals(program(half, *allocate("t"), "half(x, t)", "read(t, y)"))
-    assert diagnostic.code == "BW704"
+    assert diagnostic.code == "BW705"
     assert "element 4 of 8 and 3 more" in diagnostic.message
     wrote = kernel("half", b="shared").replace("0 .. 8", "0 .. 4") + kernel("any") + kernel("near", b="near")
     found = placed(program(wrote, *allocate("t"), "near(x, t)", "half(x, t)", "any(t, y)"))

@@ -136,7 +136,7 @@ PROVOKED: dict[str, Callable[[], object]] = {
     "BW401": wrong_plan,
     "BW501": lambda: find_tool("qemu-system-arm", "qemu-system-arm"),
     "BW502": failing_compiler,
-    "BW704": torn_memory,
+    "BW705": torn_memory,
     "BW603": lambda: Problem((Buffer("b", 8, ((0, 1),), 12),), (Pool("dtcm", None),)),
     "BW604": lambda: solve(PROBLEM, solver="best"),
     "BW605": failing_solver,

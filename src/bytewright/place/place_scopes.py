@@ -41,7 +41,7 @@ def place_scopes(module: ir.Module, target: Target, io: ir.Io = ir.Io.CALLER) ->
             so what is asked of them is asked of a copy.
 
     Raises:
-        CompileError: BW703 and BW704, for what is asked and cannot be had.
+        CompileError: BW703 and BW705, for what is asked and cannot be had.
     """
     if _asks_nothing(module):
         return module
@@ -195,7 +195,7 @@ class _Flow:
         """Refuses arguments of a call that are the same memory where no copy gives one a place of its own.
 
         Raises:
-            CompileError: BW704.
+            CompileError: BW705.
         """
         for number, use in enumerate(uses):
             for other in uses[:number]:
@@ -212,7 +212,7 @@ class _Flow:
                     names = " and ".join(f"'{one.parameter.name}'" for one in both)
                     sources = (place.by for place in self.of(use, memory, own))
                     raise compile_error(
-                        "BW704",
+                        "BW705",
                         f"{names} of '{use.callee.symbol}' are given the same memory, of "
                         f"'{use.piece.buffer.name}', but are to be in different places",
                         tuple(dict.fromkeys((*(one.asking for one in both), *sources))),
@@ -286,7 +286,7 @@ def _have_common(first: ir.Scope | None, second: ir.Scope | None) -> bool:
 
 def _of_copy(fault: Violation) -> Violation:
     text = f"what kernels ask for takes a copy, and not all of it is written by then: {fault.text}"
-    return replace(fault, text=text, code="BW704", help="write all of it, or ask for one scope")
+    return replace(fault, text=text, code="BW705", help="write all of it, or ask for one scope")
 
 
 def _with_scopes(function: ir.PrimFunc, own: Mapping[str, _Place]) -> ir.PrimFunc:

@@ -72,7 +72,7 @@ def with_copies(
         partial: Parameters that are not written to the last element, so that what was there before is kept.
 
     Raises:
-        CompileError: BW703 and BW704, for copies that cannot be made.
+        CompileError: BW703 and BW705, for copies that cannot be made.
     """
     copying = _Copying(function, needed, memory, scopes, kernels, copies, partial)
     return copying.run(), copying.backs
@@ -315,7 +315,7 @@ class _Copying:
         """Refuses places that nothing can be copied to.
 
         Raises:
-            CompileError: BW704.
+            CompileError: BW705.
         """
         pool = None if scope is None else self.copies.target.find_pool(scope.pool or "")
         if pool is not None and pool.role is not Role.WORKSPACE:
@@ -326,7 +326,7 @@ class _Copying:
     def refused(self, use: Use, why: str) -> CompileError:
         known = (f"'{name}' is in {self.scopes[name]}" for name in self.memory.of(use.piece.buffer.name))
         return compile_error(
-            "BW704",
+            "BW705",
             f"'{use.piece.buffer.name}' cannot be in {use.parameter.scope}, and no copy can: {why}",
             (use.asking, *known),
             _HELP,
