@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bytewright.bundle.write import write_bundle
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ethos_u.accesses import accesses
 from bytewright.ethos_u.payload import as_cop1, parse_payload
@@ -19,12 +17,17 @@ from bytewright.execute.worker import streams
 from bytewright.execute.worker.ethos_u import EthosUModel
 from bytewright.execute.worker.streams import OutOfReachError, StreamRegion
 from bytewright.ir.border import Io
-from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.options import Options
-from bytewright.pipeline import compile_model
-from bytewright.target.isa.find import require_isa
-from bytewright.target.registry import load_target
-from support.ethos_u import ADD_ON_CPU, SEPARATE, SHARED, U55, U65, needs_vela, vela, vela_operators
+from support.ethos_u import (
+    ADD_ON_CPU,
+    SEPARATE,
+    SHARED,
+    U55,
+    U65,
+    needs_vela,
+    npu_bundle,
+    vela,
+    vela_operators,
+)
 from support.reference import TfLiteMicro
 from support.shared_models import AD01, KWS, RESNET8, model_path, random_inputs
 
@@ -33,17 +36,6 @@ WARNINGS = ("-O2", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 ENTRY, PLACE = "src/m.c", "isram + M_AT_ISRAM_M_ETHOS_U_0__SCRATCH, "
 CONSTANTS = "flash + M_AT_FLASH_ETHOS_U_0__CONSTANTS, "
 BOTH = "M_SPAN_READ | M_SPAN_WRITE"
-
-
-def npu_bundle(folder: Path, content: bytes, accelerator: str = U55, io: Io = Io.CALLER) -> Path:
-    """The bundle of a file of Vela's for Corstone-300 with this NPU."""
-    path = folder / "m.tflite"
-    path.write_bytes(content)
-    found = load_target("corstone-300-u55")
-    npu = replace(found.devices[1], isa=require_isa(accelerator))
-    target = replace(found, devices=(found.devices[0], npu))
-    write_bundle(compile_model(path, target, Options(numerics=Numerics.TFLM, io=io)).files, folder / "m")
-    return folder / "m"
 
 
 def assert_equals_tflm(directory: Path, name: str, sanitize: bool = False) -> None:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,11 +22,18 @@ import pytest
 import tflite
 from numpy.typing import NDArray
 
+from bytewright.bundle.write import write_bundle
 from bytewright.ethos_u.decode import decode
 from bytewright.ethos_u.execute import execute
 from bytewright.ethos_u.operations import Operation
 from bytewright.ethos_u.payload import parse_payload
+from bytewright.ir.border import Io
+from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.options import Options
+from bytewright.pipeline import compile_model
 from bytewright.target.isa.accelerator import Accelerator
+from bytewright.target.isa.find import require_isa
+from bytewright.target.registry import load_target
 
 Array = NDArray[Any]
 U55, U65 = "ethos-u55-128", "ethos-u65-256"
@@ -192,3 +199,14 @@ def as_vela_executes(code: bytes, regions: Sequence[NDArray[np.uint8]]) -> None:
     """Carries out a stream, for an evaluator: its regions in order."""
     payload = parse_payload(code)
     execute(decode(payload.code, payload.accelerator), dict(enumerate(regions)), payload.accelerator)
+
+
+def npu_bundle(folder: Path, content: bytes, accelerator: str = U55, io: Io = Io.CALLER) -> Path:
+    """The bundle of a file of Vela's for Corstone-300 with this NPU in it."""
+    path = folder / "m.tflite"
+    path.write_bytes(content)
+    found = load_target("corstone-300-u55")
+    npu = replace(found.devices[1], isa=require_isa(accelerator))
+    target = replace(found, devices=(found.devices[0], npu))
+    write_bundle(compile_model(path, target, Options(numerics=Numerics.TFLM, io=io)).files, folder / "m")
+    return folder / "m"

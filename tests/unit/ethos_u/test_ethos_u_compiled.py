@@ -18,7 +18,7 @@ from bytewright.frontends.tflite.importer import import_content
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.walk import walk_statements
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.ethos_u import EthosU
+from bytewright.ops.ethos_u import OUTPUTS, SCRATCH, EthosU
 from bytewright.options import Options
 from bytewright.pipeline import Planned, plan_model
 from bytewright.run_passes import Runner
@@ -36,6 +36,7 @@ from support.ethos_u import (
     SHARED,
     U55,
     U65,
+    VelaOperator,
     as_vela_executes,
     needs_vela,
     vela,
@@ -167,6 +168,64 @@ def test_separate_regions_are_ordinary_buffers(
     streams = vela_operators(content)
     assert max(sizes) == streams[0].scratch.size_bytes
     assert len(sizes) == len(streams)
+
+
+def most_live_bytes(operator: VelaOperator) -> int:
+    """The bytes that hold something still wanted, at the operation where they are most, the inputs not counted.
+
+    A byte does so from the operation that writes it to the last one that reads it, or to the end if it is a result.
+    """
+    num_operations = len(operator.operations)
+    changes = np.zeros(num_operations + 1, np.int64)
+    results = {(OUTPUTS, o.offset + byte) for o in operator.outputs for byte in range(o.size_bytes)}
+    written: dict[tuple[int, int], int] = {}
+    last: dict[tuple[int, int], int] = {}
+
+    def close(byte: tuple[int, int]) -> None:
+        changes[written[byte]] += 1
+        changes[num_operations if byte in results else last[byte] + 1] -= 1
+
+    for access in accesses(operator.operations):
+        if access.region not in {SCRATCH, OUTPUTS}:
+            continue
+        for byte in ((access.region, offset) for offset in range(access.first, access.last + 1)):
+            if access.writes:
+                if byte in written and byte not in results:
+                    close(byte)
+                    del written[byte]
+                written.setdefault(byte, access.operation)
+            last[byte] = access.operation
+    for byte in written:
+        close(byte)
+    return int(np.cumsum(changes).max())
+
+
+@needs_vela
+@pytest.mark.parametrize(
+    ("options", "scratch_bytes", "live_bytes", "workspace_bytes"),
+    [((), 21776, 51840, 57632), (("--optimise", "Size"), 16384, 49152, 52224)],
+    ids=["for time", "for size"],
+)
+def test_resnet8_with_its_additions_on_the_cpu_has_at_most_60_percent_of_the_scratch(
+    options: tuple[str, ...], scratch_bytes: int, live_bytes: int, workspace_bytes: int, tmp_path: Path
+) -> None:
+    """Of the scratch; of the whole workspace no plan of whole tensors can: one addition has more in its operands."""
+    original = model_path(RESNET8).read_bytes()
+    before = vela_operators(vela(original, U55, SHARED, *ADD_ON_CPU))[0].scratch.size_bytes
+    content = vela(original, U55, SHARED, *ADD_ON_CPU, *SEPARATE, *options)
+    asked = Options(numerics=Numerics.TFLM, io=ir.Io.WORKSPACE)
+    found, module = planned(content, tmp_path, U55, asked)
+    assert_equals_tflm(module, original)
+    buffers = found.plan.buffers
+    assert max(b.size_bytes for b in buffers.values() if b.name.endswith("scratch")) == scratch_bytes
+    assert before == 51840
+    assert scratch_bytes <= 0.6 * before
+    first = vela_operators(content)[0]
+    assert sum(output.size_bytes for output in first.outputs) == 32768 > 0.6 * before
+    assert most_live_bytes(first) == live_bytes
+    assert workspace_of(found) == {"dtcm": 0, "isram": workspace_bytes}
+    (size_of_input,) = (tensor.size_bytes for tensor in first.inputs)
+    assert workspace_bytes - size_of_input <= scratch_bytes + 32768 + LINE_BYTES
 
 
 @needs_vela

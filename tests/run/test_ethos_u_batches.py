@@ -1,0 +1,52 @@
+"""Compiled bundles for an Ethos-U, over many inputs: generated C in one process, the NPU in another.
+
+A softmax of random inputs is mostly one class, so the models are run without it too. BYTEWRIGHT_TESTS=thorough takes
+100 inputs each.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bytewright.execute.run import run_batch
+from support.ethos_u import ADD_ON_CPU, ONLY, SHARED, U55, U65, needs_vela, npu_bundle, vela, vela_operators
+from support.reference import TfLiteMicro
+from support.shared_models import INT8, RESNET8, WITH_SOFTMAX, model_content, random_inputs
+
+pytestmark = needs_vela
+NUM_INPUTS = 100 if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else 2
+
+
+def assert_batch_equals_tflm(name: str, folder: Path, accelerator: str, mode: str, *options: str) -> None:
+    """Compares all outputs for random inputs, of the model and of what stands before its softmax."""
+    for logits in (False, True) if name in WITH_SOFTMAX else (False,):
+        original = model_content(name, logits)
+        own = folder / ("logits" if logits else "whole")
+        own.mkdir()
+        directory = npu_bundle(own, vela(original, accelerator, mode, *options), accelerator)
+        inputs = random_inputs(name, NUM_INPUTS, seed=17)
+        reference = TfLiteMicro(original)
+        expected = [reference.run(*arrays)[0].ravel() for arrays in inputs]
+        found = run_batch(directory, inputs).outputs
+        assert len(found) == NUM_INPUTS
+        for number, ((output,), right) in enumerate(zip(found, expected, strict=True)):
+            assert np.array_equal(output.ravel(), right), f"input {number}"
+    assert len({right.tobytes() for right in expected}) >= 0.9 * NUM_INPUTS
+
+
+@pytest.mark.parametrize("mode", [SHARED, ONLY])
+@pytest.mark.parametrize("accelerator", [U55, U65])
+@pytest.mark.parametrize("name", INT8)
+def test_a_bundle_equals_tflm(name: str, accelerator: str, mode: str, tmp_path: Path) -> None:
+    assert_batch_equals_tflm(name, tmp_path, accelerator, mode)
+
+
+@pytest.mark.parametrize("mode", [SHARED, ONLY])
+@pytest.mark.parametrize("accelerator", [U55, U65])
+def test_a_bundle_of_both_processors_equals_tflm(accelerator: str, mode: str, tmp_path: Path) -> None:
+    assert len(vela_operators(vela(model_content(RESNET8), accelerator, mode, *ADD_ON_CPU))) == 4
+    assert_batch_equals_tflm(RESNET8, tmp_path, accelerator, mode, *ADD_ON_CPU)
