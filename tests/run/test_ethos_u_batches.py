@@ -35,7 +35,8 @@ def assert_batch_equals_tflm(name: str, folder: Path, accelerator: str, mode: st
         assert len(found) == NUM_INPUTS
         for number, ((output,), right) in enumerate(zip(found, expected, strict=True)):
             assert np.array_equal(output.ravel(), right), f"input {number}"
-    assert len({right.tobytes() for right in expected}) >= 0.9 * NUM_INPUTS
+        if logits or name not in WITH_SOFTMAX:
+            assert len({right.tobytes() for right in expected}) > NUM_INPUTS // 4
 
 
 @pytest.mark.parametrize("mode", [SHARED, ONLY])

@@ -102,16 +102,34 @@ def test_a_stream_that_touches_what_it_was_not_lent(
     assert note in error.notes[0]
 
 
-def test_a_stream_of_another_accelerator_is_refused(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize("sanitize", [False, True])
+def test_a_stream_of_another_accelerator_is_refused_with_the_reason(sanitize: bool, tmp_path: Path) -> None:
     directory = npu_bundle(tmp_path, vela(model_path(AD01).read_bytes(), U65), U65)
     plan = directory / "plan.json"
     plan.write_text(plan.read_text().replace(U65, U55))
     with pytest.raises(CompileError, match="BW731") as caught:
+        run_bundle(directory, random_inputs(AD01, 1, seed=3)[0], options=BuildOptions(sanitize=sanitize))
+    assert caught.value.diagnostics[0].notes == (
+        "the model of 'ethos-u55-128' cannot carry out the stream",
+        f"the stream is for {U65}, and this is {U55}",
+    )
+
+
+def test_damaged_weights_end_the_run_with_the_reason(tmp_path: Path) -> None:
+    """Vela's decoder ends its process then; neither this one nor the NPU's goes with it."""
+    content = vela(model_path(AD01).read_bytes())
+    (operator,) = vela_operators(content)
+    constants = operator.read_only.data or b""
+    directory = npu_bundle(
+        tmp_path, content.replace(constants, np.random.default_rng(1).bytes(len(constants)))
+    )
+    with pytest.raises(CompileError, match="BW731") as caught:
         run_bundle(directory, random_inputs(AD01, 1, seed=3)[0])
-    assert caught.value.diagnostics[0].notes == ("the model of 'ethos-u55-128' cannot carry out the stream",)
-    assert f"the stream is for {U65}, and this is {U55}" in capfd.readouterr().err
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.message.startswith("device 'npu' refused job 1")
+    assert diagnostic.notes[0] == "the model of 'ethos-u55-128' cannot carry out the stream"
+    assert diagnostic.notes[1].startswith("BW740: a weight stream of ")
+    assert "cannot be decoded: Vela's decoder ended with status 1" in diagnostic.notes[1]
 
 
 def test_without_velas_decoder_nothing_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,16 +8,13 @@ of the kernel of 8 x 8 taps, and within them the unit's own 8 x 8 channels.
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
-from bytewright.diagnostics import compile_error
+from bytewright.ethos_u.decoder import WeightDecoder
 from bytewright.ethos_u.faults import damaged
 from bytewright.ethos_u.operations import Convolution, Element
 from bytewright.target.isa.accelerator import Accelerator
@@ -25,6 +22,7 @@ from bytewright.target.isa.accelerator import Accelerator
 PIECE = 8
 SCALE_BYTES = 10
 Integers = npt.NDArray[np.int64]
+_DECODER = WeightDecoder()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,27 +52,12 @@ class _Order:
     narrow: bool
 
 
-def decoder() -> Callable[[bytearray], list[int]]:
-    """Vela's decoder of the weight stream.
-
-    Raises:
-        CompileError: BW501 where the package is not installed.
-    """
-    try:
-        module = importlib.import_module("ethosu.mlw_codec")
-    except (ImportError, RuntimeError) as error:
-        message = (
-            f"the weights of an Ethos-U stream are decoded by ethos-u-vela, which cannot be loaded ({error})"
-        )
-        raise compile_error("BW501", message, help='install it: pip install "bytewright[ethos-u]"') from None
-    return cast(Callable[[bytearray], list[int]], module.decode)
-
-
 def read_weights(operation: Convolution, streams: tuple[bytes, ...], accelerator: Accelerator) -> Integers:
     """The weights of all cores, as an array of rows, columns, input channels and output channels.
 
     Raises:
-        CompileError: BW740 where a stream holds fewer weights than the convolution has; BW501 without the decoder.
+        CompileError: BW740 where a stream is damaged or holds fewer weights than the convolution has; BW501 without
+            the decoder.
     """
     window = operation.window
     height, width = (window.height - 1) // window.dilation_y + 1, (window.width - 1) // window.dilation_x + 1
@@ -133,7 +116,7 @@ def _little_endian(columns: Integers) -> Integers:
 
 @lru_cache(maxsize=256)
 def _decode(stream: bytes, order: _Order) -> Integers:
-    values = np.array(decoder()(bytearray(stream)), np.int64) if stream else np.zeros(0, np.int64)
+    values = _DECODER.decode(stream).astype(np.int64) if stream else np.zeros(0, np.int64)
     num_weights = order.height * order.width * order.ifm_depth * order.ofm_depth
     # Only then is it certain that the order of all of them is no table out of proportion.
     positions = _positions(order) if num_weights <= values.size else None

@@ -159,7 +159,7 @@ def run_program(
 
 def _facts(output: str) -> dict[str, int]:
     """The numbers that the harness prints, by name."""
-    return {name: int(value) for name, value in (line.split() for line in output.splitlines())}
+    return {name: int(value, 0) for name, value in (line.split() for line in output.splitlines())}
 
 
 def _run_error(bundle: Bundle, options: BuildOptions, facts: dict[str, int]) -> CompileError:

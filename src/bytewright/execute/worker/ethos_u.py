@@ -10,9 +10,9 @@ import numpy as np
 from bytewright.diagnostics import CompileError
 from bytewright.ethos_u.accesses import Access, accesses
 from bytewright.ethos_u.decode import decode
+from bytewright.ethos_u.decoder import require_decoder
 from bytewright.ethos_u.execute import execute
 from bytewright.ethos_u.payload import parse_payload
-from bytewright.ethos_u.weights import decoder
 from bytewright.execute.worker.streams import OutOfReachError, StreamRegion
 
 
@@ -25,7 +25,7 @@ class EthosUModel:
 
     def __init__(self, isa: str) -> None:
         """Raises BW501 where Vela's decoder of weights is not installed."""
-        decoder()
+        require_decoder()
         self.isa = isa
 
     def execute(self, code: bytes, regions: Sequence[StreamRegion]) -> None:
@@ -44,7 +44,8 @@ class EthosUModel:
             given = {number: region.data for number, region in enumerate(regions)}
             execute(operations, given, payload.accelerator)
         except CompileError as error:
-            raise ValueError(str(error)) from error
+            reasons = (f"{each.code}: {each.message}" for each in error.diagnostics)
+            raise ValueError("\n".join(reasons)) from error
 
 
 def _check_reach(found: Sequence[Access], regions: Sequence[StreamRegion]) -> None:

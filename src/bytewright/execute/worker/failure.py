@@ -47,11 +47,13 @@ class FailureRecord(ctypes.Structure):
         ("region", ctypes.c_uint32),
         ("offset", ctypes.c_int64),
         ("device", ctypes.c_uint32),
+        ("reason", ctypes.c_char * 512),
     )
 
     def facts(self) -> dict[str, int]:
-        """Its members, as a program prints them."""
-        return {f"device_{field[0]}": int(getattr(self, field[0])) for field in self._fields_}
+        """Its members, as a program prints them: text is the number that its bytes are."""
+        numbers = {f"device_{field[0]}": int(getattr(self, field[0])) for field in self._fields_[:-1]}
+        return numbers | {"device_reason": int.from_bytes(bytes(self.reason), "big")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ class DeviceFacts:
         region: Among the memories that were opened; None if the address is in none of them.
         offset: From the first byte of that.
         device: Its place among the devices.
+        reason: Of a refusal, where one is known.
         places: What lies where in the process of the model: a name, the address, the bytes.
     """
 
@@ -81,6 +84,7 @@ class DeviceFacts:
     region: int | None
     offset: int
     device: int
+    reason: str
     timeout_seconds: float
     places: Sequence[tuple[str, int, int]]
 
@@ -89,7 +93,7 @@ class DeviceFacts:
         facts: Mapping[str, int], timeout_seconds: float, places: Sequence[tuple[str, int, int]]
     ) -> "DeviceFacts":
         """From the numbers of the driver."""
-        region = facts["device_region"]
+        region, reason = facts["device_region"], facts["device_reason"]
         return DeviceFacts(
             Failure(facts["device_kind"]),
             facts["device_job"],
@@ -102,6 +106,7 @@ class DeviceFacts:
             None if region == _NO_REGION else region,
             facts["device_offset"],
             facts["device_device"],
+            reason.to_bytes((reason.bit_length() + 7) // 8, "big").decode("utf-8", "replace"),
             timeout_seconds,
             places,
         )
@@ -126,7 +131,8 @@ def device_error(bundle: Bundle, facts: DeviceFacts) -> CompileError:
             status = f"what it runs jobs with returned {bundle.status_name(facts.status)}"
             if device.kind is DeviceKind.STREAM:
                 status = f"the model of '{device.isa}' cannot carry out the stream"
-            return CompileError(Diagnostic("BW731", f"{who} refused {job}", (status,)))
+            notes = (status, *facts.reason.splitlines())
+            return CompileError(Diagnostic("BW731", f"{who} refused {job}", notes))
         case Failure.ENDED:
             ending = f"its process ended with {ending_of(facts.status)}"
             return CrashError(Diagnostic("BW731", f"{who} failed in {job}", (ending,)))

@@ -505,6 +505,7 @@ static int32_t await_job(void *self)
     }
     if (answer.status != 0) {
         failure.status = answer.status;
+        memcpy(failure.reason, answer.reason, sizeof failure.reason - 1);
         return fail(device, HARNESS_DEVICE_REFUSED);
     }
     if (compare_kept(device) != 0) {

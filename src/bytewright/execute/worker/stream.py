@@ -20,7 +20,8 @@ _DONE, _FAULTED, _FAILED = 0, 1, 4
 _MESSAGE = struct.Struct("=IIQII")
 _REGION = struct.Struct("=QQQQII")
 _SPAN = struct.Struct("=IIQQ")
-_REPLY = struct.Struct("=IiQIIQ")
+_REASON_BYTES = 512
+_REPLY = struct.Struct(f"=IiQIIQ{_REASON_BYTES}s")
 _NO_REGION = (1 << 32) - 1
 _UNKNOWN = -1
 
@@ -38,14 +39,14 @@ class _Process:
         found = [_REGION.unpack(_receive(_REGION.size)) for _ in range(num_regions)]
         self.regions = [(region[0], region[4]) for region in found]
         self.memory = mmap.mmap(_MEMORY, size_bytes)
-        return _REPLY.pack(_DONE, 0, 0, 0, _NO_REGION, 0)
+        return _reply(_DONE)
 
     def execute(self, num_spans: int, code_bytes: int) -> bytes:
         """Carries out one job."""
         spans = [_SPAN.unpack(_receive(_SPAN.size)) for _ in range(num_spans)]
         code = _receive(code_bytes)
         if self.memory is None:
-            return _REPLY.pack(_FAILED, _UNKNOWN, 0, 0, _NO_REGION, 0)
+            return _reply(_FAILED, _UNKNOWN)
         data = np.frombuffer(self.memory, np.uint8)
         given: list[StreamRegion] = []
         for region, access, offset, size_bytes in spans:
@@ -58,12 +59,17 @@ class _Process:
         except OutOfReachError as error:
             region, _, offset, _ = spans[error.region]
             return _REPLY.pack(
-                _FAULTED, 0, 0, int(error.is_write), region, (offset + error.offset) % (1 << 64)
+                _FAULTED, 0, 0, int(error.is_write), region, (offset + error.offset) % (1 << 64), b""
             )
         except ValueError as error:
-            sys.stderr.write(f"{error}\n")
-            return _REPLY.pack(_DONE, _UNKNOWN, 0, 0, _NO_REGION, 0)
-        return _REPLY.pack(_DONE, 0, 0, 0, _NO_REGION, 0)
+            return _reply(_DONE, _UNKNOWN, str(error))
+        return _reply(_DONE)
+
+
+def _reply(outcome: int, status: int = 0, reason: str = "") -> bytes:
+    """A reply that speaks of no address; a reason that is too long is cut between two characters."""
+    text = reason.encode()[: _REASON_BYTES - 1].decode(errors="ignore").encode()
+    return _REPLY.pack(outcome, status, 0, 0, _NO_REGION, 0, text)
 
 
 def _receive(size_bytes: int) -> bytes:

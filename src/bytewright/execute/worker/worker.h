@@ -12,6 +12,8 @@
 enum { WORKER_COMMANDS = 3, WORKER_REPLIES = 4, WORKER_MEMORY = 5 };
 enum { WORKER_OPEN = 1, WORKER_EXECUTE = 2 };
 enum { WORKER_READ = 1, WORKER_WRITE = 2 };
+/* Bytes of the reason for which a job is refused, in UTF-8, with the zero behind it. */
+enum { WORKER_REASON_BYTES = 512 };
 enum { WORKER_DONE = 0, WORKER_FAULTED = 1, WORKER_NO_MEMORY = 2, WORKER_OUT_OF_REACH = 3, WORKER_FAILED = 4 };
 
 typedef struct {
@@ -47,6 +49,7 @@ typedef struct {
     uint32_t is_write;
     uint32_t region;  /* that the address is in, of WORKER_OUT_OF_REACH and of a fault; UINT32_MAX for none */
     uint64_t offset;  /* in the region */
+    char reason[WORKER_REASON_BYTES]; /* of a status that is not 0, where one is known; else empty */
 } worker_reply;
 
 #endif

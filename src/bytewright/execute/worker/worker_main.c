@@ -66,7 +66,7 @@ static void receive(void *to, size_t size_bytes)
 
 static void on_fault(int number, siginfo_t *information, void *context)
 {
-    worker_reply answer = {WORKER_FAULTED, number, (uint64_t)(uintptr_t)information->si_addr, 0, UINT32_MAX, 0};
+    worker_reply answer = {WORKER_FAULTED, number, (uint64_t)(uintptr_t)information->si_addr, 0, UINT32_MAX, 0, ""};
 
 #if defined(__x86_64__)
     answer.is_write = (uint32_t)((((ucontext_t *)context)->uc_mcontext.gregs[REG_ERR] >> 1) & 1);
@@ -203,7 +203,7 @@ int main(void)
     lent.page = (size_t)sysconf(_SC_PAGESIZE);
     catch_faults();
     for (;;) {
-        worker_reply answer = {WORKER_DONE, 0, 0, 0, UINT32_MAX, 0};
+        worker_reply answer = {WORKER_DONE, 0, 0, 0, UINT32_MAX, 0, ""};
         worker_message message;
         void *code = NULL;
 
