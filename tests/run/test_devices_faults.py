@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from bytewright.cli.main import bytewright as command_line
 from support.c_program import build_program, run_c, run_command
+from support.kws_program import NULL, OK, OVERLAP
 from support.two_devices import APPLICATION, DRIVERS, INPUT, PROGRAM, bundle, evaluated
 
 # In order: both activated, both opened; fetch, filter, narrow, return; closed and deactivated in reverse.
@@ -59,6 +60,25 @@ int main(void)
 }
 """
 
+REFUSED = r"""
+int main(void)
+{
+    prepare();
+    restart(0);
+    const @m@_inputs inputs = {x};
+    const @m@_outputs over = {(int16_t *)(void *)&devices};
+    const @m@_outputs last = {(int16_t *)(void *)((char *)(&devices + 1) - sizeof(int16_t))};
+    const @m@_outputs apart = {y};
+    SHOW("over the drivers", @m@_run(&context, &inputs, &over, &devices));
+    SHOW("over their last bytes", @m@_run(&context, &inputs, &last, &devices));
+    SHOW("no drivers", @m@_run(&context, &inputs, &apart, NULL));
+    SHOW("calls", num_calls);
+    SHOW("apart", run());
+    finish();
+    return 0;
+}
+"""
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -90,6 +110,16 @@ def test_what_was_acquired_is_released_in_reverse(folder: Path, tmp_path: Path) 
     released = {1: "", 2: "Dd", 3: "Dc Dd", 4: "Cd Dc Dd"} | dict.fromkeys(range(5, 13), "Cc Cd Dc Dd")
     for call in range(1, 13):
         assert runs[call] == " ".join([*begun[:call], *released[call].split()])
+
+
+def test_a_run_that_would_write_over_the_drivers_calls_none(folder: Path, tmp_path: Path) -> None:
+    assert run_c(folder, DRIVERS + APPLICATION + REFUSED, tmp_path) == {
+        "over the drivers": OVERLAP,
+        "over their last bytes": OVERLAP,
+        "no drivers": NULL,
+        "calls": 0,
+        "apart": OK,
+    }
 
 
 def test_the_bundle_and_all_of_its_stacks_verify_by_command(folder: Path) -> None:

@@ -12,6 +12,7 @@ from bytewright.codegen.overlaps import (
     write_span_type,
     write_table,
 )
+from bytewright.codegen.ports import run_arguments
 from bytewright.codegen.writer import Writer
 from bytewright.record.names import Names
 from bytewright.record.plan import Plan, PlannedPool
@@ -161,7 +162,8 @@ def write_run_checks(writer: Writer, plan: Plan, names: Names, strict: Mapping[s
     for symbol in plan.symbols:
         outside = f"({symbol.name} < {symbol.lower}) || ({symbol.name} > {names.bound(symbol.name)})"
         writer.refuse(outside, names.error("EXTENT"))
-    pointers = ("context",) if plan.io_in_workspace else ("context", "inputs", "outputs")
+    extents = [symbol.name for symbol in plan.symbols]
+    pointers = [name for name in run_arguments(plan) if name not in extents]
     writer.refuse(any_is_null(pointers), names.error("NULL"))
     for pool in (*plan.caller_workspaces, *plan.set_parameters):
         writer.refuse(f"context->{pool.c_name} == NULL", names.error("NOT_SET"))

@@ -102,7 +102,6 @@ def _write_hand_over(writer: Writer, names: Names) -> None:
 def write_run_on_devices(writer: Writer, plan: Plan, names: Names) -> None:
     """The end of the run function: the use of all devices, around the steps."""
     devices = tuple(plan.devices.values())
-    writer.refuse("devices == NULL", names.error("NULL"))
     for device in devices:
         if device.kernels:
             member = f"devices->{device.c_name}"

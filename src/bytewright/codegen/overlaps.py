@@ -107,7 +107,7 @@ def parameter_table(plan: Plan, names: Names) -> SpanTable:
 
 
 def run_table(plan: Plan, names: Names) -> SpanTable:
-    """What `<model>_run` compares: inputs and outputs, and the structures that bring them."""
+    """What `<model>_run` compares: inputs and outputs, the structures that bring them, and that of the drivers."""
     extents = [extent for tensor in (*plan.inputs, *plan.outputs) for extent in tensor.extents]
     symbols = [symbol.name for symbol in plan.symbols if symbol.name in extents]
     inputs, outputs = (
@@ -119,7 +119,8 @@ def run_table(plan: Plan, names: Names) -> SpanTable:
         )
         for border in ir.Border
     )
-    structures = tuple(MemorySpan(name, f"sizeof *{name}") for name in ("inputs", "outputs"))
+    devices = {"devices": f"const {names.devices_type} *"} if plan.devices else {}
+    structures = tuple(MemorySpan(name, f"sizeof *{name}") for name in ("inputs", "outputs", *devices))
     return SpanTable(
         "tensors",
         {
@@ -127,6 +128,7 @@ def run_table(plan: Plan, names: Names) -> SpanTable:
             "inputs": f"const {names.inputs_type} *",
             "outputs": f"const {names.outputs_type} *",
             **dict.fromkeys(symbols, "int32_t "),
+            **devices,
         },
         read=(*structures, *inputs),
         written=outputs,
