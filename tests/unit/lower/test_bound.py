@@ -218,6 +218,8 @@ def test_a_region_has_one_result(tmp_path: Path):
         ("stack = 64", "requires = [\"__import__('os')\"]", "is no formula: it has '__import__('os')'"),
         ("stack = 64", 'requires = ["[1 for _ in (1,)]"]', "is no formula"),
         ("stack = 64", 'requires = ["stride ** 2 > 1"]', "is no formula"),
+        ("stack = 64", 'requires = ["min(stride) > 1"]', "is no formula: it has 'min(stride)'"),
+        ("stack = 64", f'requires = ["{"-" * 50}1"]', "a formula has 51 levels, 50 are the most"),
         ("{ output = 0 }", "{ output = 1 }", "'output' is 1, but the largest allowed is 0"),
         (", { output = 0 }", "", "0 arguments are the output, and an operator has one"),
         ("{ input = 0 }", "{ input = 0 }, { input = 0 }", "2 arguments are input 0"),

@@ -13,6 +13,7 @@ from typing import Any, cast
 from bytewright import ir
 
 _MOST_CHARACTERS = 500
+_MOST_LEVELS = 50  # of what stands inside each other
 _ARITHMETIC: dict[type[ast.operator], Any] = {
     ast.Add: add,
     ast.Sub: sub,
@@ -103,16 +104,32 @@ def parse_formula(text: str) -> Formula:
     """
     if len(text) > _MOST_CHARACTERS:
         raise FormulaError(f"a formula has {len(text)} characters, {_MOST_CHARACTERS} are the most")
-    for node in ast.walk(_parsed(text)):
+    tree = _parsed(text)
+    if _num_levels(tree) > _MOST_LEVELS:
+        raise FormulaError(f"a formula has {_num_levels(tree)} levels, {_MOST_LEVELS} are the most")
+    for node in ast.walk(tree):
         is_known = isinstance(node, _NODES)
         if isinstance(node, ast.Constant):
             is_known = isinstance(node.value, int | float | str)
         if isinstance(node, ast.Call):
             is_known = isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS and not node.keywords
+            is_known &= len(node.args) > 1
         if not is_known:
             what = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__
             raise FormulaError(f"'{text}' is no formula: it has '{what}'")
     return Formula(text)
+
+
+def _num_levels(tree: ast.AST) -> int:
+    """How deep the nodes of a text lie inside each other."""
+    level: list[ast.AST] = [tree]
+    num_levels = 0
+    while level:
+        level = [
+            child for node in level for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)
+        ]
+        num_levels += bool(level)
+    return num_levels
 
 
 def described(value: object) -> str:
