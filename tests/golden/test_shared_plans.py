@@ -1,5 +1,7 @@
 """Plans of the shared models stay as they are: what is planned where, when, and how good it is, in digits of a hash.
 
+So does the C that is generated for one device: no argument and no byte is added for what other models have.
+
 A line that changes names the model and the facts that changed with it: pools, stack, or the places of buffers.
 """
 
@@ -43,10 +45,15 @@ def plan_line(model: Path, target: str, io: str, bundle: Path) -> str:
     plan = json.loads((bundle / "plan.json").read_text())
     used = " ".join(f"{pool['name']}={pool['used_bytes']}" for pool in plan["pools"])
     stack = plan["stack"]["cpu"]
+    texts = {
+        path.relative_to(bundle).as_posix(): path.read_text().replace(plan["plan_hash"], "")
+        for path in sorted(bundle.rglob("*.[ch]"))
+    }
     return (
         f"{model.stem} {target} {io}: {used} stack={stack['planned_bytes']} "
         f"pools {digits(facts(plan['pools'], POOL_FACTS))} buffers {digits(facts(plan['buffers'], BUFFER_FACTS))} "
-        f"steps {digits(facts(plan['steps'], STEP_FACTS))} kernels {len({s['kernel'] for s in plan['steps']})}"
+        f"steps {digits(facts(plan['steps'], STEP_FACTS))} kernels {len({s['kernel'] for s in plan['steps']})} "
+        f"c {digits(texts)}"
     )
 
 

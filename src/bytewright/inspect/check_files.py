@@ -9,7 +9,9 @@ from typing import Any
 from bytewright import ir
 from bytewright.bundle_folder import digest_of, foreign_entries, is_inside
 from bytewright.input_file import read_input
+from bytewright.inspect.check_flow import differences_of_flow, read_flow
 from bytewright.inspect.check_jobs import differences_of_hand_overs, differences_of_job
+from bytewright.inspect.check_lent import differences_of_lent
 from bytewright.inspect.read_c import (
     most_bytes,
     read_addresses,
@@ -122,15 +124,18 @@ def _faults_of_source(directory: Path, plan: Plan, names: Names) -> Iterator[str
     yield from _differences_of_addresses(path, plan, names, source)
     yield from _differences_of_arenas(path, plan, names, source)
     yield from _differences_of_requests(path, plan, names, source)
+    yield from differences_of_lent(path, plan, names, source)
     calls = read_calls(source, names, plan.externals)
     yield from differences_of_hand_overs(path, source, names, calls)
     kernels = ["" if step.device in plan.devices else step.kernel for step in plan.steps]
     if [call.kernel for call in calls] != kernels:
         yield f"{path} calls {len(calls)} kernels, not those of the plan's {len(plan.steps)} steps in order"
         return
+    flow, numbers = read_flow(source, names, plan, calls)
+    yield from differences_of_flow(path, plan, names, flow, numbers)
     for call, step in zip(calls, plan.steps, strict=True):
         if call.job is not None:
-            job = differences_of_job(plan, names, step, call.job)
+            job = differences_of_job(plan, names, step, call.job, numbers)
             yield from (f"{path}, step {step.index}: {text}" for text in job)
             continue
         known = [plan.buffers[name] for name in step.touched if name in plan.buffers]

@@ -1,6 +1,6 @@
 """Whether the jobs that the entry hands to other devices are those of the plan: which kernel, on what, and how."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from bytewright import ir
 from bytewright.inspect.read_c import (
@@ -12,8 +12,10 @@ from bytewright.inspect.read_c import (
     num_runs_of_steps,
     read_span,
 )
+from bytewright.inspect.read_flow import read_form, read_number
+from bytewright.ir.analyses.affine import Form
 from bytewright.record.names import Names
-from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedSpan, PlannedStep
+from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedBuffer, PlannedSpan, PlannedStep
 
 _ELEMENT_BYTES = {
     **{f"{sign}int{bits}_t": bits // 8 for sign in ("", "u") for bits in (8, 16, 32, 64)},
@@ -36,14 +38,22 @@ def faults_of_jobs(plan: Plan) -> Iterator[str]:
             yield f"step {step.index} touches '{name}', which its job is not given"
         for span in step.spans:
             buffer = touched.get(span.buffer)
+            if buffer is not None and step.device not in buffer.devices:
+                yield f"step {step.index} gives '{span.buffer}' to '{step.device}', which does not touch it"
             if buffer is None:
                 yield f"the job of step {step.index} is given '{span.buffer}', which the step does not touch"
-            elif (span.offset or 0) + (span.size_bytes or 0) > buffer.size_bytes:
+            elif not _is_inside(span, buffer):
                 yield f"the job of step {step.index} runs over the end of '{span.buffer}'"
             elif span.buffer not in step.scratch:
                 for may, names in ((ir.Access.READ, step.reads), (ir.Access.WRITE, step.writes)):
                     if may.value in span.access.value and span.buffer not in names:
                         yield f"the job of step {step.index} may access '{span.buffer}' as '{may.value}'"
+
+
+def _is_inside(span: PlannedSpan, buffer: PlannedBuffer) -> bool:
+    """Whether a span is a part of its buffer, as far as its numbers say; the kernels of a model are within theirs."""
+    offset = span.offset if isinstance(span.offset, int) else 0
+    return 0 <= offset <= buffer.size_bytes - (span.size_bytes or 0)
 
 
 def differences_of_hand_overs(
@@ -60,8 +70,13 @@ def differences_of_hand_overs(
         yield f"{path} runs the steps {num_runs} times, not once"
 
 
-def differences_of_job(plan: Plan, names: Names, step: PlannedStep, job: JobText) -> Iterator[str]:
-    """How a job differs from its step: device, kernel and code, and each span."""
+def differences_of_job(
+    plan: Plan, names: Names, step: PlannedStep, job: JobText, known: Mapping[str, Form]
+) -> Iterator[str]:
+    """How a job differs from its step: device, kernel with its numbers, code, and each span.
+
+    `known` says what names of numbers stand for.
+    """
     device = plan.devices[step.device]
     if job.device != device.c_name:
         yield f"the job is handed to '{job.device}', not to '{device.c_name}'"
@@ -74,6 +89,7 @@ def differences_of_job(plan: Plan, names: Names, step: PlannedStep, job: JobText
         case None:
             if job.kernel not in [kernel.number for kernel in kernels]:
                 yield f"the job is of kernel {job.kernel}, not of {kernels[0].number}, '{step.kernel}'"
+            yield from _differences_of_scalars(step, job, known)
             code = (names.call_type(device), "&call", "(uint32_t)sizeof call")
         case ir.Job.COPY:
             code = (None, "NULL", "0u")
@@ -89,11 +105,25 @@ def differences_of_job(plan: Plan, names: Names, step: PlannedStep, job: JobText
         if text is None:
             yield f"span {index} is not written as it is generated"
         else:
-            for what in _differences_of_span(plan, names, text, span):
+            for what in _differences_of_span(plan, names, text, span, known):
                 yield f"span {index}, of '{span.buffer}': {what}"
 
 
-def _differences_of_span(plan: Plan, names: Names, text: SpanText, span: PlannedSpan) -> Iterator[str]:
+def _differences_of_scalars(step: PlannedStep, job: JobText, known: Mapping[str, Form]) -> Iterator[str]:
+    """The numbers of a job are its kernel's; those of kernels that are given more follow, and are 0."""
+    given = [read_number(text, known) for text in job.scalars]
+    num_planned = len(step.scalars)
+    padded = [*step.scalars, *[0] * (len(given) - num_planned)]
+    if given != padded:
+        written = [
+            ", ".join("changing" if n is None else str(n) for n in numbers) for numbers in (given, padded)
+        ]
+        yield f"the job's numbers are {{{written[0]}}}, in the plan {{{written[1]}}}"
+
+
+def _differences_of_span(
+    plan: Plan, names: Names, text: SpanText, span: PlannedSpan, known: Mapping[str, Form]
+) -> Iterator[str]:
     buffer = plan.buffers.get(span.buffer)
     if buffer is None:
         return  # the plan is refused for that
@@ -106,7 +136,8 @@ def _differences_of_span(plan: Plan, names: Names, text: SpanText, span: Planned
         element_bytes = buffer.dtype.size_bytes
     if text.address != address:
         yield f"it begins at '{text.address}', not at '{address}'"
-    offset = int(text.index) * (element_bytes or 0) if text.index.isdecimal() else None
+    index = read_form(text.index, known)
+    offset = None if index is None else index.times(element_bytes or 0).written
     if offset != span.offset:
         yield f"it begins {_bytes(offset)} into it, in the plan {_bytes(span.offset)}"
     size_bytes = most_bytes(text.size, {symbol.name: symbol.upper for symbol in plan.symbols})
@@ -121,5 +152,5 @@ def _differences_of_span(plan: Plan, names: Names, text: SpanText, span: Planned
         yield f"its access is '{' | '.join(text.access)}', in the plan '{' | '.join(access)}'"
 
 
-def _bytes(number: int | None) -> str:
+def _bytes(number: int | str | None) -> str:
     return "a number of bytes that changes" if number is None else f"{number} B"

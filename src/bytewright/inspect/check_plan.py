@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from bytewright import ir
 from bytewright.diagnostics import CompileError
 from bytewright.inspect.check_devices import faults_of_devices
+from bytewright.inspect.check_flow import faults_of_branches
 from bytewright.inspect.check_lines import bytes_taken, faults_of_lines, line_of_parameters
 from bytewright.ir.analyses.clock import Condition
 from bytewright.plan import problem as planning
@@ -37,6 +38,7 @@ def faults_of_plan(plan: Plan) -> list[str]:
         *_faults_of_border(plan),
         *_faults_of_stack(plan),
         *faults_of_devices(plan),
+        *faults_of_branches(plan),
     ]
     if not faults:  # otherwise the numbers below may not exist
         faults = [

@@ -5,7 +5,7 @@ The texts are those that Bytewright writes, so patterns suffice; what they do no
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bytewright.ir.packed import PACKED_END
 from bytewright.record.names import REQUEST, Names
@@ -42,7 +42,8 @@ class JobText:
         code: What that is told to do: `&call`, `NULL`, or the address of a stream.
         code_bytes: The expression for the size of that.
         call_type: The type of the constant `call`; None where there is none.
-        kernel: The number in it.
+        kernel: The number in it,
+        scalars: and those that the kernel is given.
         spans: What the job is given; None for one that was not generated so.
         num_spans: How many it is said to be.
     """
@@ -52,17 +53,22 @@ class JobText:
     code_bytes: str
     call_type: str | None
     kernel: int | None
+    scalars: tuple[str, ...]
     spans: tuple[SpanText | None, ...]
     num_spans: str
 
 
 @dataclass(frozen=True, slots=True)
 class CallText:
-    """One call of the entry: the kernel, and the names of what it is given, each once; or the job that stands there."""
+    """One call of the entry: the kernel, and the names of what it is given, each once; or the job that stands there.
+
+    `position` is that in the body of the function with the steps.
+    """
 
     kernel: str
     names: frozenset[str]
     job: JobText | None = None
+    position: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +111,7 @@ def read_calls(source: str, names: Names, externals: Collection[str] = ()) -> li
     enumerator, by `inputs->x` or `outputs->y`, or by what was requested. A packed call is one of the kernel that it is
     the packed form of, with what was put into the array of arguments since the call before it.
     """
-    body = _body_of_steps(source, names)
+    body = body_of_steps(source, names)
     kernel = "|".join([rf"{names.model}_\w+", *map(re.escape, sorted(externals))])
     before, behind = r"(?:if \(|\w+ = )?", r"(?:;| != 0\) \{| == 0 \? \w+ : \w+;)"
     call = re.compile(rf"^ +{before}({kernel})\(([^;{{]*?)\){behind}$", re.MULTILINE)
@@ -125,14 +131,16 @@ def read_calls(source: str, names: Names, externals: Collection[str] = ()) -> li
         if kernel.endswith(PACKED_END) and kernel not in externals:
             kernel = packed.get(kernel, kernel.removesuffix(PACKED_END))
             arguments = _packed(body[begin : match.start()], arguments, names)
-        found.append(CallText(kernel, frozenset(name.findall(arguments))))
+        found.append(CallText(kernel, frozenset(name.findall(arguments)), position=match.start()))
         begin = match.end()
     return found
 
 
 def _jobs(names: Names) -> re.Pattern[str]:
     """The block of a job: what says which kernel is to run, the spans, and the hand-over."""
-    call = r"(?: +(?:static )?const (?P<type>\w+) call = \{(?P<kernel>\d+)u(?:, \{[^{}]*\})?\};\n)?"
+    call = (
+        r"(?: +(?:static )?const (?P<type>\w+) call = \{(?P<kernel>\d+)u(?:, \{(?P<scalars>[^{}]*)\})?\};\n)?"
+    )
     spans = rf" +const {names.span_type} spans\[\] = \{{\n(?P<spans>(?: +lend\(.*\),\n)*) +\}};\s+"
     outcome = rf"(?:;| != {names.ok}\) \{{)$"
     hand_over = rf"(?:if \(|\w+ = )hand_over\((?P<arguments>[^;{{]*?)\){outcome}"
@@ -152,9 +160,11 @@ def _handed_over(match: re.Match[str], names: Names) -> CallText:
         device.removeprefix("&devices->"),
         *(code, code_bytes, match["type"]),
         int(match["kernel"]) if match["kernel"] else None,
+        tuple(text.strip() for text in (match["scalars"] or "").split(",") if text.strip()),
         *(spans, num_spans),
     )
-    return CallText("", frozenset(span.address for span in spans if span is not None), job)
+    named = frozenset(span.address for span in spans if span is not None)
+    return CallText("", named, job, match.start())
 
 
 def read_span(address: str, size: str, names: Names, access: str = "") -> SpanText | None:
@@ -169,7 +179,7 @@ def read_span(address: str, size: str, names: Names, access: str = "") -> SpanTe
 
 def num_hand_overs(source: str, names: Names) -> int:
     """How many calls hand something over, however they are written, and calls of hooks beside them."""
-    return len(re.findall(r"\bhand_over\b|\blaunch\b|\bwait\b", _body_of_steps(source, names)))
+    return len(re.findall(r"\bhand_over\b|\blaunch\b|\bwait\b", body_of_steps(source, names)))
 
 
 def num_runs_of_steps(source: str, names: Names) -> int:
@@ -206,20 +216,20 @@ def read_requests(source: str, names: Names) -> list[RequestText]:
         RequestText(found[6], found[5])
         if found[1] is None
         else RequestText(found[1], found[2], found[3], int(found[4]))
-        for found in text.finditer(_body_of_steps(source, names))
+        for found in text.finditer(body_of_steps(source, names))
     ]
 
 
 def read_arenas(source: str, names: Names) -> dict[str, tuple[str, str]]:
     """The arenas that the run function sets: where each begins, as an offset's name, and its size's macro."""
     bases, sizes = (
-        dict(re.findall(rf"^ +context->(\w+)\.{text};$", _body_of_steps(source, names), re.MULTILINE))
+        dict(re.findall(rf"^ +context->(\w+)\.{text};$", body_of_steps(source, names), re.MULTILINE))
         for text in (r"base = \w+ \+ (\w+)", r"size_bytes = (\w+)")
     )
     return {pool: (bases.get(pool, ""), sizes.get(pool, "")) for pool in {**bases, **sizes}}
 
 
-def _body_of_steps(source: str, names: Names) -> str:
+def body_of_steps(source: str, names: Names) -> str:
     """The function that has the steps, which is the run function where no other device takes part."""
     return source.partition(f"int32_t {names.steps}(")[2].partition("\n}\n")[0]
 

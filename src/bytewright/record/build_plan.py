@@ -7,6 +7,7 @@ from math import prod
 
 from bytewright import __version__, ir
 from bytewright.frozen_mapping import FrozenMapping
+from bytewright.ir.analyses.affine import Definitions
 from bytewright.ir.analyses.arguments import buffer_arguments, scalar_arguments
 from bytewright.ir.analyses.clock import LiveBuffer, Step, Timeline
 from bytewright.ir.analyses.hand_over import c_names_of_devices, devices_of, handed_to
@@ -14,7 +15,7 @@ from bytewright.ir.analyses.lines import line_reason
 from bytewright.ir.analyses.stack import StackUse
 from bytewright.ir.analyses.touch import alignment_reason, constant_touches, touch_alignment
 from bytewright.ir.symbols import scalar_symbols
-from bytewright.ir.walk import allocations
+from bytewright.ir.walk import allocations, walk_statements
 from bytewright.options import Options, options_text
 from bytewright.plan.solution import Solution
 from bytewright.record.plan import (
@@ -93,6 +94,7 @@ def build_plan(
         steps=steps,
         loops=timeline.loops,
         conditions=timeline.conditions,
+        branches=timeline.branches,
         hardware=target,
         has_packed_entry=options.entry_form is ir.Form.PACKED,
         externals=tuple(dict.fromkeys(k.symbol for k in module.kernels if k.external is not None)),
@@ -301,9 +303,11 @@ def _constants(module: ir.Module, target: Target, timeline: Timeline) -> Iterabl
 def _steps(module: ir.Module, timeline: Timeline) -> Iterable[PlannedStep]:
     kernels = {kernel.name: kernel for kernel in module.kernels}
     arena_of = _arena_of(timeline)
+    numbers = _numbers(module.main)
     for step in timeline.steps:
         kernel = kernels.get(step.call.callee)
         reads, writes, scratch = _accesses(step, kernel, arena_of)
+        job = None if kernel is None or kernel.device == module.main.device else kernel
         yield PlannedStep(
             step.index,
             step.ticks,
@@ -316,13 +320,29 @@ def _steps(module: ir.Module, timeline: Timeline) -> Iterable[PlannedStep]:
             FrozenMapping(dict(step.needed)),
             is_packed := step.call.kind is ir.CallKind.CPACKED,
             len(step.call.arguments) if is_packed else 0,
-            ()
-            if kernel is None or kernel.device == module.main.device
-            else _spans(module, kernel, step.call),
+            () if job is None else _spans(module, job, step.call, numbers),
+            () if job is None or job.job is not None else _scalars(job, step.call, numbers),
         )
 
 
-def _spans(module: ir.Module, kernel: ir.PrimFunc, call: ir.Call) -> tuple[PlannedSpan, ...]:
+def _numbers(entry: ir.PrimFunc) -> Definitions:
+    """What the numbers stand for that the entry has names for."""
+    numbers = Definitions()
+    for statement in walk_statements(entry.body):
+        if isinstance(statement, ir.Let):
+            numbers.define(statement.variable, statement.value)
+    return numbers
+
+
+def _scalars(kernel: ir.PrimFunc, call: ir.Call, numbers: Definitions) -> tuple[int | str | None, ...]:
+    """The numbers that a job hands to its kernel."""
+    forms = (numbers.form(argument) for _, argument in scalar_arguments(kernel, call))
+    return tuple(None if form is None else form.written for form in forms)
+
+
+def _spans(
+    module: ir.Module, kernel: ir.PrimFunc, call: ir.Call, numbers: Definitions
+) -> tuple[PlannedSpan, ...]:
     """What a job consists of: for each parameter as many bytes as it asks for, and a copy's destination first."""
     extents = {given.variable.name: symbol for given, symbol in scalar_symbols(module.main) if symbol}
     largest: dict[str, int] = {}
@@ -333,8 +353,8 @@ def _spans(module: ir.Module, kernel: ir.PrimFunc, call: ir.Call) -> tuple[Plann
             largest[parameter.variable.name] = extents[argument.name].upper
     spans: list[PlannedSpan] = []
     for parameter, region in buffer_arguments(kernel, call):
-        index, shape = ir.region_index(region), ir.storage_shape(parameter.buffer)
-        offset = int(index.value) * region.buffer.dtype.size_bytes if isinstance(index, ir.Const) else None
+        index, shape = numbers.form(ir.region_index(region)), ir.storage_shape(parameter.buffer)
+        offset = None if index is None else index.times(region.buffer.dtype.size_bytes).written
         counts = [largest.get(e.name) if isinstance(e, ir.Symbol) else e for e in shape]
         known = [count for count in counts if count is not None]
         size_bytes = prod(known) * parameter.buffer.dtype.size_bytes if len(known) == len(counts) else None

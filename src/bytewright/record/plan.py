@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from bytewright import ir
 from bytewright.frozen_mapping import FrozenMapping
-from bytewright.ir.analyses.clock import Condition, Loop
+from bytewright.ir.analyses.clock import Branch, Condition, Loop, outer_first
 from bytewright.ir.packed import packed_bytes
 from bytewright.record.codec import Signed
 from bytewright.target.model import PARAMETER_HEADER_BYTES, Device, Loader, Provider, Role, Target
@@ -256,13 +256,14 @@ class PlannedSpan:
 
     Attributes:
         buffer: Whose part it is.
-        offset: Where it begins in the buffer, in bytes; None if that changes from turn to turn of a loop.
+        offset: Where it begins in the buffer, in bytes: a number, a sum such as `128*turn + 4` if it changes, or None
+            if it changes otherwise.
         size_bytes: With every extent that a run is given at its largest; None if a turn decides.
         access: What the device may do with it.
     """
 
     buffer: str
-    offset: int | None
+    offset: int | str | None
     size_bytes: int | None
     access: ir.Access
 
@@ -281,6 +282,7 @@ class PlannedStep:
         is_packed: Whether it calls the packed form of the kernel,
         num_packed_arguments: and with how many arguments.
         spans: What the job consists of, of a call that is handed over, in the job's order; a command stream is first.
+        scalars: The numbers that such a call hands to its kernel, in order, each as the offset of a span.
     """
 
     index: int
@@ -295,6 +297,7 @@ class PlannedStep:
     is_packed: bool = field(default=False, metadata={"omit_empty": True})
     num_packed_arguments: int = field(default=0, metadata={"omit_empty": True})
     spans: tuple[PlannedSpan, ...] = field(default=(), metadata={"omit_empty": True})
+    scalars: tuple[int | str | None, ...] = field(default=(), metadata={"omit_empty": True})
 
     @property
     def touched(self) -> tuple[str, ...]:
@@ -361,6 +364,8 @@ class Plan:
         stack: By execution context, that of the entry first.
         loops: Steps that come again; what they touch and is not born inside lives from the first tick to the last.
         conditions: Truth values that the entry branches on; a bundle without any does not say so.
+        branches: All branches of the entry, outer ones first, with the steps of their arms; a bundle without any does
+            not say so.
         hardware: The target that the plan was made for.
         externals: Functions of the application that the steps call, or their kernels do.
         devices: Those besides the entry's that take part, by name, in the order of the application's structure.
@@ -386,6 +391,7 @@ class Plan:
     steps: tuple[PlannedStep, ...]
     loops: tuple[Loop, ...]
     conditions: tuple[Condition, ...] = field(default=(), metadata={"omit_empty": True})
+    branches: tuple[Branch, ...] = field(default=(), metadata={"omit_empty": True})
     hardware: Target = field(metadata={"key": "target_description"})
     externals: tuple[str, ...] = ()
     devices: Mapping[str, PlannedDevice] = field(
@@ -558,11 +564,26 @@ class Plan:
         """Bytes of the arrays on the run's stack in which it packs arguments, one pair for all of its calls."""
         return packed_bytes(max((step.num_packed_arguments for step in self.steps), default=0))
 
+    def surroundings(self, index: int) -> tuple[str, ...]:
+        """The loops and arms that a step is in, the outermost first: `for turn in 0 .. 2`, `if not flag`."""
+        loops = [loop for loop in outer_first(self.loops) if loop.steps[0] <= index <= loop.steps[1]]
+        found = [(2 * number + 1, _loop_text(loop)) for number, loop in enumerate(loops)]
+        for branch in self.branches:
+            for begin, end, front in ((*branch.then, "if"), (*branch.otherwise, "if not")):
+                if begin <= index < end:
+                    found.append((2 * branch.num_loops, f"{front} {branch.text}"))
+        return tuple(text for _, text in sorted(found, key=lambda item: item[0]))
+
     @property
     def num_ticks(self) -> int:
         """The end of the clock."""
         ends = (*(step.ticks[1] for step in self.steps), *(found.tick + 1 for found in self.conditions))
         return max(ends, default=0)
+
+
+def _loop_text(loop: Loop) -> str:
+    ends = ("?" if end is None else end for end in (loop.begin, loop.end))
+    return f"for {loop.variable or '?'} in {' .. '.join(map(str, ends))}"
 
 
 def _used_bytes(pools: Iterable[PlannedPool]) -> int:

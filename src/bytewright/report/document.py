@@ -24,7 +24,13 @@ def report_document(plan: Plan) -> dict[str, Any]:
         "stack": {context: encode(stack) for context, stack in plan.stack.items()},
         "buffers": [facts(buffer, *buffer_facts) for buffer in largest_first(plan)],
         "lanes": [asdict(lane) for lane in lanes(plan)],
-        "steps": [facts(step, "index", "kernel", "device", "operators") for step in plan.steps],
+        "steps": [
+            {
+                **facts(step, "index", "kernel", "device", "operators"),
+                "when": list(plan.surroundings(step.index)),
+            }
+            for step in plan.steps
+        ],
     }
 
 

@@ -198,7 +198,16 @@ def explanation_lines(plan: Plan, explanation: Explanation) -> list[str]:
     ]
     for use in explanation.uses:
         step = use.step
-        lines.append(f"  step {step.index}  {step.kernel} {use.how} it: {' + '.join(step.operators)}")
+        operators = " + ".join(step.operators)
+        facts = [*([operators] if operators else []), *plan.surroundings(step.index)]
+        lines.append(f"  step {step.index}  {step.kernel} {use.how} it: {', '.join(facts)}")
+    for branch in plan.branches:
+        if branch.buffer == buffer.name:
+            arms = (
+                f"{begin}..{end - 1}" if begin < end else "none"
+                for begin, end in (branch.then, branch.otherwise)
+            )
+            lines.append(f"  a branch chooses by it between steps {' and '.join(arms)}")
     if buffer.place.kind is PlaceKind.PLANNED:
         lines.append(f"alive at the same time in {buffer.place.name}")
         lines.extend(

@@ -192,14 +192,16 @@ def steps_text(buffer: PlannedBuffer) -> str:
 
 
 def steps_table(plan: Plan) -> Table:
-    """Every step with the bytes that live during it, and who carries it out where there is a choice."""
+    """Every step with the bytes that live during it; where there is a choice, who carries it out, and when."""
     uses = [use_over_time(plan, pool) for pool in used_workspaces(plan)]
     on_device = ("device",) if lanes(plan) else ()
-    columns = (">step", *on_device, "kernel", "operators", *(f">{use.pool.name} live" for use in uses))
+    when = ("when",) if plan.loops or plan.branches else ()
+    columns = (">step", *on_device, *when, "kernel", "operators", *(f">{use.pool.name} live" for use in uses))
     rows = (
         (
             step.index,
             *(step.device for _ in on_device),
+            *("\n".join(plan.surroundings(step.index)) for _ in when),
             step.kernel.removeprefix(f"{plan.model}_"),
             " + ".join(step.operators),
             *(use.live_bytes[step.index] for use in uses),

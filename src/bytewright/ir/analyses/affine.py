@@ -38,6 +38,19 @@ class Form:
         kept = tuple((name, coefficient) for name, coefficient in terms.items() if coefficient)
         return Form(self.constant + other.constant * factor, kept)
 
+    def times(self, factor: int) -> Form:
+        """The form times a number."""
+        return Form(0).plus(self, factor)
+
+    @property
+    def written(self) -> int | str:
+        """As a number, or as `32*turn - 4` with the variables in order of their names."""
+        terms = [name if factor == 1 else f"{factor}*{name}" for name, factor in sorted(self.terms)]
+        if not terms:
+            return int(self.constant)
+        constant = f" {'-' if self.constant < 0 else '+'} {abs(self.constant)}" if self.constant else ""
+        return " + ".join(terms) + constant
+
     def range_in(self, ranges: Ranges) -> Range | None:
         """Between which values it lies; None if a variable's range is not known."""
         low = high = self.constant
@@ -91,7 +104,7 @@ class Definitions:
         if left.terms and right.terms:
             return None
         factor, scaled = (left.constant, right) if not left.terms else (right.constant, left)
-        return Form(0).plus(scaled, factor)
+        return scaled.times(factor)
 
     def variables_of(self, expression: ir.Expr) -> tuple[str, ...]:
         """The variables that an expression depends on, directly or through what they stand for."""

@@ -10,10 +10,12 @@ Inputs of the model live from the start, because the application has already wri
 Lifetimes are half-open. Beside them stands which devices touch each buffer (`touch.py`).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from bytewright import ir
 from bytewright.diagnostics import InternalError
+from bytewright.ir.analyses.affine import Definitions
 from bytewright.ir.analyses.body_clock import BodyClock, Interval, Needs, body_clocks
 from bytewright.ir.analyses.touch import Touch, Touches, TouchTable, branches_on, touch_table, united
 from bytewright.ir.walk import condition_buffer, loaded_buffers
@@ -64,10 +66,22 @@ class Loop:
     Attributes:
         steps: The first of them and the last.
         inside: Names of buffers that are born in it, and carry nothing from turn to turn.
+        variable: What counts its turns; None in a plan of before that was said,
+        begin: from this number,
+        end: to the one before this. Each may be a sum, as `Form.written`; None for what is no sum.
     """
 
     steps: tuple[int, int]
     inside: tuple[str, ...]
+    variable: str | None = None
+    begin: int | str | None = None
+    end: int | str | None = None
+
+
+def outer_first(loops: Sequence[Loop]) -> list[Loop]:
+    """The loops of a timeline in the order in which they begin; it has those inside of one before that."""
+    last_first = loops[::-1]  # of two with the same steps the outer one comes first now, and stays there
+    return sorted(last_first, key=lambda loop: (loop.steps[0], -loop.steps[1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +99,30 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
+class Branch:
+    """A branch of the entry, on a truth value in a buffer or on numbers.
+
+    Attributes:
+        buffer: That of the truth value; None for a branch on numbers.
+        compared: What those are, as `batch < 3`; None for anything else than two sums.
+        then: The steps of the first arm, half-open.
+        otherwise: Those of the second, which follow them.
+        num_loops: How many loops it is in.
+    """
+
+    buffer: str | None
+    compared: str | None
+    then: tuple[int, int]
+    otherwise: tuple[int, int]
+    num_loops: int
+
+    @property
+    def text(self) -> str:
+        """What it is on, for people."""
+        return self.buffer or (f"({self.compared})" if self.compared else "(numbers)")
+
+
+@dataclass(frozen=True, slots=True)
 class Timeline:
     """All steps, and all buffers of the entry that are used, in order of allocation; parameters first.
 
@@ -95,6 +133,7 @@ class Timeline:
     buffers: tuple[LiveBuffer, ...]
     loops: tuple[Loop, ...] = ()
     conditions: tuple[Condition, ...] = ()
+    branches: tuple[Branch, ...] = ()
 
     @property
     def num_ticks(self) -> int:
@@ -136,7 +175,8 @@ def read_clock(module: ir.Module, target: Target, entry: ir.PrimFunc | None = No
         for definition in definitions
         if definition.buffer.name in reader.lifetimes
     ]
-    return Timeline(tuple(reader.steps), tuple(live), tuple(reader.loops), tuple(reader.conditions))
+    loops, conditions, branches = tuple(reader.loops), tuple(reader.conditions), tuple(reader.branches)
+    return Timeline(tuple(reader.steps), tuple(live), loops, conditions, branches)
 
 
 @dataclass(slots=True)
@@ -149,6 +189,9 @@ class _Reader:
     steps: list[Step] = field(default_factory=list[Step])
     loops: list[Loop] = field(default_factory=list[Loop])
     conditions: list[Condition] = field(default_factory=list[Condition])
+    branches: list[Branch] = field(default_factory=list[Branch])
+    numbers: Definitions = field(default_factory=Definitions)
+    num_loops: int = 0  # around the statement
     allocations: list[ir.Allocate] = field(default_factory=list[ir.Allocate])
     arena_of: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     lifetimes: Needs = field(default_factory=Needs)
@@ -172,22 +215,23 @@ class _Reader:
                 self._loop(statement)
             case ir.If():
                 self._condition(statement)
-                self.sequence(statement.then)
-                if statement.otherwise is not None:
-                    self.sequence(statement.otherwise)
+                self._branch(statement)
             case ir.Let():
-                pass
+                self.numbers.define(statement.variable, statement.value)
             case ir.Store() | ir.View():
                 raise InternalError("the entry touches memory outside of a call")
 
     def _loop(self, loop: ir.For) -> None:
         first, num_allocations, num_steps = self.tick, len(self.allocations), len(self.steps)
         num_conditions = len(self.conditions)
+        self.num_loops += 1
         self.sequence(loop.body)
+        self.num_loops -= 1
         inside = tuple(allocation.buffer.name for allocation in self.allocations[num_allocations:])
         if len(self.steps) > num_steps:
             steps = (num_steps, len(self.steps) - 1)
-            self.loops.append(Loop(steps, inside))
+            ends = (self._written(loop.begin), self._written(loop.end))
+            self.loops.append(Loop(steps, inside, loop.variable.name, *ends))
             for number in range(num_conditions, len(self.conditions)):
                 if self.conditions[number].loop is None:  # of no loop inside this one
                     self.conditions[number] = replace(self.conditions[number], loop=steps)
@@ -206,6 +250,34 @@ class _Reader:
         self.touches[buffer.name] = united(known, (branches_on(self.entry),))
         self.conditions.append(Condition(buffer.name, self.tick, self.entry.device))
         self.tick += 1
+
+    def _branch(self, branch: ir.If) -> None:
+        """Both arms, one after the other."""
+        first, number, buffer = len(self.steps), len(self.branches), condition_buffer(branch)
+        compared = self._compared(branch.condition) if buffer is None else None
+        name, none = None if buffer is None else buffer.name, (first, first)
+        found = Branch(name, compared, none, none, self.num_loops)
+        self.branches.append(found)  # in front of those inside
+        self.sequence(branch.then)
+        second = len(self.steps)
+        if branch.otherwise is not None:
+            self.sequence(branch.otherwise)
+        end = len(self.steps)
+        if buffer is None and end == first:
+            del self.branches[number]  # it chooses between nothing and nothing
+        else:
+            self.branches[number] = replace(found, then=(first, second), otherwise=(second, end))
+
+    def _written(self, expression: ir.Expr) -> int | str | None:
+        form = self.numbers.form(expression)
+        return None if form is None else form.written
+
+    def _compared(self, condition: ir.Expr) -> str | None:
+        """What a branch on numbers compares, as a comparison of sums."""
+        if not isinstance(condition, ir.Binary) or not condition.operator.is_comparison:
+            return None
+        sides = [self._written(side) for side in (condition.left, condition.right)]
+        return None if None in sides else f"{sides[0]} {condition.operator.value} {sides[1]}"
 
     def _call(self, call: ir.Call) -> None:
         kernel, clock = self.kernels.get(call.callee), self.clocks.get(call.callee)

@@ -1,0 +1,128 @@
+"""Whether the entry's loops and branches are those of the plan: around which steps, how often, and on what."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from bytewright.inspect.read_c import CallText, body_of_steps, read_span
+from bytewright.inspect.read_flow import (
+    BranchText,
+    LoopText,
+    read_blocks,
+    read_branches,
+    read_comparison,
+    read_definitions,
+    read_loops,
+    read_number,
+)
+from bytewright.ir.analyses.affine import Form
+from bytewright.ir.analyses.clock import Branch, outer_first
+from bytewright.record.names import REQUEST, Names
+from bytewright.record.plan import PlaceKind, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class FlowText:
+    """The loops and branches of the entry, outer ones first."""
+
+    loops: tuple[LoopText, ...]
+    branches: tuple[BranchText, ...]
+
+
+def faults_of_branches(plan: Plan) -> Iterator[str]:
+    """Arms of steps that do not exist or do not follow each other, and branches on what is no condition of the plan."""
+    for branch in plan.branches:
+        first, second = branch.then
+        if (
+            not 0 <= first <= second <= branch.otherwise[1] <= len(plan.steps)
+            or second != branch.otherwise[0]
+        ):
+            yield f"{_named(branch)} has {_arms(branch.then, branch.otherwise)}, which do not follow each other"
+    on_buffers = [branch for branch in plan.branches if branch.buffer is not None]
+    stated = [(condition.buffer, _step_after(plan, condition.tick)) for condition in plan.conditions]
+    if [(branch.buffer, branch.then[0]) for branch in on_buffers] != stated:
+        yield f"{len(on_buffers)} branches are on buffers, and they are not the {len(stated)} conditions in order"
+
+
+def _step_after(plan: Plan, tick: int) -> int:
+    """How many steps are over in a tick."""
+    return sum(step.ticks[1] <= tick for step in plan.steps)
+
+
+def read_flow(
+    source: str, names: Names, plan: Plan, calls: Sequence[CallText]
+) -> tuple[FlowText, dict[str, Form]]:
+    """The loops and branches of the C, and what its names of numbers stand for in the plan."""
+    body = body_of_steps(source, names)
+    blocks, positions = read_blocks(body), [call.position for call in calls]
+    loops = read_loops(blocks, positions)
+    variables = {
+        text.variable: Form(0, ((loop.variable, 1),))
+        for text, loop in zip(loops, outer_first(plan.loops), strict=False)
+        if loop.variable is not None
+    }
+    branches = read_branches(blocks, positions, rf"{REQUEST}\w+ != NULL")
+    return FlowText(tuple(loops), tuple(branches)), read_definitions(body, variables)
+
+
+def differences_of_flow(
+    path: str, plan: Plan, names: Names, flow: FlowText, known: Mapping[str, Form]
+) -> Iterator[str]:
+    """Loops and branches that are not the plan's."""
+    loops = outer_first(plan.loops)
+    if [text.steps for text in flow.loops] != [loop.steps for loop in loops]:
+        written = [
+            ", ".join(f"{first} to {last}" for first, last in steps) or "none"
+            for steps in ([text.steps for text in flow.loops], [loop.steps for loop in loops])
+        ]
+        yield f"{path} has loops of steps {written[0]}; in the plan {written[1]}"
+    else:
+        for text, loop in zip(flow.loops, loops, strict=True):
+            turns = (read_number(text.begin, known), read_number(text.end, known))
+            if loop.variable is not None and turns != (loop.begin, loop.end):
+                yield (
+                    f"{path}: the loop of steps {loop.steps[0]} to {loop.steps[1]} runs from {_text(turns[0])} to "
+                    f"{_text(turns[1])}, in the plan from {_text(loop.begin)} to {_text(loop.end)}"
+                )
+    if len(flow.branches) != len(plan.branches):
+        yield f"{path} has {len(flow.branches)} branches, the plan {len(plan.branches)}"
+        return
+    for text, branch in zip(flow.branches, plan.branches, strict=True):
+        if (text.then, text.otherwise) != (branch.then, branch.otherwise):
+            yield (
+                f"{path}: {_named(branch)} has {_arms(text.then, text.otherwise)}, in the plan "
+                f"{_arms(branch.then, branch.otherwise)}"
+            )
+        if text.num_loops != branch.num_loops:
+            yield f"{path}: {_named(branch)} is in {text.num_loops} loops, in the plan in {branch.num_loops}"
+        if not _is_on(text.condition, branch, plan, names, known):
+            yield f"{path}: {_named(branch)} is on '{text.condition}'"
+
+
+def _is_on(condition: str, branch: Branch, plan: Plan, names: Names, known: Mapping[str, Form]) -> bool:
+    """Whether the C of a condition is that of a branch."""
+    if branch.buffer is None:
+        return read_comparison(condition, known) == branch.compared
+    buffer = plan.buffers.get(branch.buffer)
+    address = re.fullmatch(r"\*(.+) != 0", condition)
+    found = read_span(address[1], "1", names) if address else None
+    if buffer is None or found is None:
+        return False
+    expected = names.argument(buffer)
+    if buffer.place.kind is not PlaceKind.CALLER:
+        expected = f"{names.base(plan.pools[buffer.place.name])} + {expected}"
+    return (found.address, found.index) == (expected, "0")
+
+
+def _named(branch: Branch) -> str:
+    return f"the branch on {branch.text}"
+
+
+def _arms(then: tuple[int, int], otherwise: tuple[int, int]) -> str:
+    """`the arms 3..5 and none`."""
+    first, second = (f"{begin}..{end - 1}" if begin < end else "none" for begin, end in (then, otherwise))
+    return f"the arms {first} and {second}"
+
+
+def _text(number: int | str | None) -> str:
+    return "what changes otherwise" if number is None else str(number)

@@ -1,0 +1,46 @@
+"""docs/devices.md names the keys that plan.json has of devices, loops and branches, and plain bundles have none."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from bytewright.record.plan import Plan, PlannedBuffer, PlannedStep
+from bytewright.record.plan_file import document_of
+from support.digits_bundle import digits_document
+from support.flow_program import FLOW
+from support.two_devices import compiled
+
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "devices.md"
+
+
+def documented() -> set[str]:
+    table = DOCUMENT.read_text(encoding="utf-8").partition("## What plan.json says of it")[2]
+    return set(re.findall(r"^\| `([\w.\[\]]+)` \|", table, re.MULTILINE))
+
+
+def found(document: dict[str, Any], key: str) -> bool:
+    whole, _, part = key.partition("[].")
+    return any(part in item for item in document[whole]) if part else bool(document.get(key))
+
+
+def test_a_program_with_devices_and_branches_has_each_documented_key() -> None:
+    document = document_of(compiled(FLOW).plan)
+    assert {key for key in documented() if not found(document, key)} == {"buffers[].line_bytes"}
+
+
+def test_a_model_of_one_device_has_none_of_them() -> None:
+    assert [key for key in documented() if found(digits_document(), key)] == []
+
+
+def test_what_a_plan_leaves_out_when_it_is_empty_is_documented() -> None:
+    left_out = {
+        f"{front}{f.name}"
+        for front, record in (("", Plan), ("steps[].", PlannedStep), ("buffers[].", PlannedBuffer))
+        for f in fields(record)
+        if f.metadata.get("omit_empty")
+    }
+    packed = {"has_packed_entry", "steps[].is_packed", "steps[].num_packed_arguments"}
+    assert left_out - packed == documented() - {"loops"}
