@@ -19,11 +19,14 @@ from bytewright.record.plan_file import read_plan
 from bytewright.report.explain import explain, explanation_lines
 from bytewright.report.lanes import is_copy, lanes
 from bytewright.target import load_text
+from bytewright.target.model import Role
 from bytewright.target.registry import load_target
 from support import shared_models as models
+from support.documented_targets import documented_target
 from support.pair_program import BOARD
 from support.reference import LiteRt
 
+DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits" / "digits.tflite"
 WARNINGS = ("-O2", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 
 # Two devices that run C reach no memory that both may write; a third, which runs none, copies between theirs.
@@ -182,3 +185,27 @@ def test_layers_on_the_second_core_are_exact(
     reference = LiteRt(models.model_content(models.KWS, False))
     for inputs, outputs in zip(batch, result.outputs, strict=True):
         np.testing.assert_array_equal(outputs[0], reference.run(*inputs)[0])
+
+
+def test_the_documented_target_of_two_devices_takes_what_it_says(tmp_path: Path) -> None:
+    """Without any option: the depthwise layer is on core 1, in memory that both reach, on lines of its own."""
+    target = load_text(documented_target("two-devices"), "docs/targets.md")
+    write_bundle(compile_model(DIGITS, target, Options()).files, tmp_path / "both")
+    plan = read_plan(tmp_path / "both")
+    lent = [step for step in plan.steps if step.device == "core1"]
+    assert [step.operators[0].partition(" ")[2] for step in lent] == ["(DEPTHWISE_CONV_2D)"]
+    assert not any(is_copy(step) for step in plan.steps)
+    (step,) = lent
+    for name in (*step.reads, *step.writes):
+        buffer = plan.buffers[name]
+        if plan.pools[buffer.place.name].role is not Role.PARAMETERS:
+            assert buffer.place.name == "shared"
+            assert buffer.place.offset % 32 == 0
+    (region,) = [line for line in explanation_lines(plan, explain(plan, step.writes[0])) if "region" in line]
+    assert "1 operators that device 'core1' takes" in region
+    with np.load(DIGITS.parent / "heldout.npz") as stored:
+        images = stored["images"][:20, np.newaxis]
+    result = run_batch(tmp_path / "both", [[image] for image in images], options=BuildOptions(sanitize=True))
+    reference = LiteRt(DIGITS)
+    for image, outputs in zip(images, result.outputs, strict=True):
+        np.testing.assert_array_equal(outputs[0], reference.run(image)[0])

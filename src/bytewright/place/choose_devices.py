@@ -7,6 +7,7 @@ reach.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bytewright import ir
@@ -37,16 +38,21 @@ class _Operator:
     num_launches: int = 0
 
 
-def choose_devices(program: Program, devices: Devices) -> None:
-    """Puts open operators on devices that take them, region by region."""
+def choose_devices(program: Program, devices: Devices, io: ir.Io) -> None:
+    """Puts open operators on devices that take them, region by region, in the order of the target's devices.
+
+    A region is judged beside what is decided of devices before its own, and as if the others of its device stayed. They
+    are not connected, so at most they share copies that each counts: the whole costs no more than if nothing moved.
+    """
     if any(device.operators for device in program.target.devices):
-        _Choice(program, devices, Pools(program.target)).run()
+        _Choice(program, devices, io, Pools(program.target)).run()
 
 
 @dataclass(slots=True)
 class _Choice:
     program: Program
     devices: Devices
+    io: ir.Io
     pools: Pools
     flows: dict[int, list[Flow]] = field(default_factory=dict[int, list[Flow]])  # of each item
 
@@ -71,9 +77,11 @@ class _Choice:
         members: dict[int, list[object]] = {}
         for key, number in numbers.items():
             members.setdefault(regions.find(number), []).append(key)
-        before = Devices(self.program, dict(self.devices.known))
-        for keys in members.values():
-            self.decide([operators[key] for key in keys], wanted[keys[0]], before)
+        for device in self.program.target.devices:
+            before = Devices(self.program, dict(self.devices.known))
+            for keys in members.values():
+                if wanted[keys[0]] is device:
+                    self.decide([operators[key] for key in keys], device, before)
 
     def operators(self) -> dict[object, _Operator]:
         """The operators of the model that are open as a whole."""
@@ -125,28 +133,53 @@ class _Choice:
         saved = work * (default.cost_per_mac - device.cost_per_mac)
         launches = sum(max(1, operator.num_launches) for operator in region)
         copied: dict[tuple[int, str], int] = {}
+        is_possible = True
         for flow in dict.fromkeys(flow for item in items for flow in self.flows.get(item, ())):
             if (flow.value in items) == (flow.user in items):
                 continue
-            inside, outside = (flow.value, flow.user) if flow.value in items else (flow.user, flow.value)
-            assert inside is not None
-            other = default.name if outside is None else before.of(outside)
-            if other != device.name and not self.pools.share(device.name, other):
-                ends = (device.name, other) if inside == flow.value else (other, device.name)
+            other = self.outside(flow, items, before)
+            if other == device.name:
+                continue
+            ends = (device.name, other) if flow.value in items else (other, device.name)
+            places = self.ends(flow, *ends)
+            if not places[0] & places[1]:
                 copied[flow.value, ends[1]] = self.copy_cost(flow.value, *ends)
+                is_possible = is_possible and self.is_copied(*places)
         paid = launches * HAND_OVER_COST + sum(copied.values())
         sums = (
             f"{len(region)} operators that device '{device.name}' takes: {work} steps save {saved}, {launches} "
-            f"hand-overs and {len(copied)} copies cost {paid}"
+            f"hand-overs and {len(copied)} copies cost {paid}{'' if is_possible else ', which no device can make'}"
         )
         for item in items:
-            if saved > paid:
+            if saved > paid and is_possible:
                 self.devices.known[program.classes.find(item)] = self.devices.number(device.name)
                 self.devices.reasons[program.classes.find(item)] = f"a region of {sums}"
             else:
                 self.devices.reasons.setdefault(
                     program.classes.find(item), f"here, and not in a region of {sums}"
                 )
+
+    def outside(self, flow: Flow, items: Mapping[int, None], before: Devices) -> str:
+        """The device of the end of a flow that is not in a region."""
+        item = flow.user if flow.value in items else flow.value
+        return self.program.target.default_device_name if item is None else before.of(item)
+
+    def ends(self, flow: Flow, source: str, destination: str) -> tuple[int, int]:
+        """Where the value of a flow may be for each of the two devices: inputs and outputs with the application."""
+        program = self.program
+        value, is_of_caller = program.values[flow.value], self.io is ir.Io.CALLER
+        is_input = is_of_caller and value is not None and value in program.main.parameters
+        is_output = is_of_caller and flow.user in program.results[program.main.name]
+        places = [self.pools.of_device(device) for device in (source, destination)]
+        if is_input or is_output:
+            places[0 if is_input else 1] &= self.pools.input if is_input else self.pools.output
+            return places[0], places[1]
+        return places[0] & self.pools.planned, places[1] & self.pools.planned
+
+    def is_copied(self, source: int, destination: int) -> bool:
+        """Whether a device can copy from some places to others."""
+        reach = [self.pools.of_device(device.name) for device in self.program.target.devices]
+        return any(places & source and places & destination for places in reach)
 
     def copy_cost(self, item: int, source: str, destination: str) -> int:
         """What it costs to read a value in the cheapest memory of one device and write it in that of another."""

@@ -45,7 +45,7 @@ def plan_devices(
     devices.take_asked()
     devices.spread(devices.edges(Tie.PLAIN, Tie.FIXED))
     devices.spread(devices.edges(Tie.PLAIN, Tie.FIXED, Tie.FREE))
-    choose_devices(program, devices)
+    choose_devices(program, devices, io)
     check_devices(program, devices)
     settled = settle(program, devices, io)
     return _Writer(program, settled).module()

@@ -70,6 +70,7 @@ class _Settling:
     keys: StructuralKeys
     cut: dict[int, tuple[str, Flow]] = field(default_factory=dict[int, tuple[str, Flow]])
     cut_flows: set[int] = field(default_factory=set[int])  # by identity
+    depths: list[int] = field(default_factory=list[int])  # of items, in annotations
 
     @property
     def program(self) -> Program:
@@ -123,14 +124,13 @@ class _Settling:
 
     def depth_of(self, flow: Flow) -> int:
         """Annotations of annotations come first, from the inside, because one that is cut is a value of its own."""
-        depth, behind = 0, self.homes.behind
-        while flow.user is not None and behind(flow.user) is flow:
-            depth += 1
-            further = behind(flow.value)
-            if further is None:
-                return depth
-            flow = further
-        return 1 << 30
+        if flow.user is None or self.homes.behind(flow.user) is not flow:
+            return 1 << 30
+        if not self.depths:
+            for item in range(len(self.program.values)):  # what is behind an item is an earlier one
+                behind = self.homes.behind(item)
+                self.depths.append(0 if behind is None else self.depths[behind.value] + 1)
+        return self.depths[flow.user]
 
     def join_or_cut(self, number: int, flow: Flow) -> None:
         assert flow.user is not None

@@ -69,24 +69,42 @@ def _memory_problems(memory: Memory) -> Iterator[Mistake]:
 
 
 def _alignment_problems(target: Target, memory: Memory) -> Iterator[Mistake]:
-    """A linker aligns addresses: a pool at the start of a memory is aligned if the memory is, in every view of it."""
-    strictest = max(target.pools_in(memory.name), key=lambda pool: pool.alignment, default=None)
-    if strictest is None:
-        return
-    views = _common_views(memory)
-    for device in target.devices:
-        for entry in device.reach:
-            if entry.memory == memory.name and entry.base is not None:
-                views += _views(target, device, entry)
-    for view in views:
-        if view.first % strictest.alignment:
+    """A linker aligns addresses: a pool at the start of a memory is aligned if the memory is, in every view of it; and
+    what is aligned for a device with a view of its own, only if both the memory and that view are.
+    """
+    own = {
+        device.name: _views(target, device, entry)
+        for device in target.devices
+        for entry in device.reach
+        if entry.memory == memory.name and entry.base is not None
+    }
+    for view in (*_common_views(memory), *(view for views in own.values() for view in views)):
+        needs = [
+            (pool.alignment, f"the alignment of pool {pool.name!r} in it")
+            for pool in target.pools_in(memory.name)
+        ]
+        for device in target.devices:
+            if device.name in own and (view.device is device or view.path[-1] == "base"):
+                needs += _touch_needs(device, memory)
+        alignment, why = max(needs, key=lambda need: need[0], default=(1, ""))
+        if view.first % alignment:
             how = "has an alias" if view.path[-1] == "aliases" else "is"
             how = f"is, as device {view.device.name!r} sees it," if view.device else how
             message = (
-                f"memory {memory.name!r} {how} at {view.first:#x}, {view.first % strictest.alignment} B past a "
-                f"multiple of {strictest.alignment}, the alignment of pool {strictest.name!r} in it"
+                f"memory {memory.name!r} {how} at {view.first:#x}, {view.first % alignment} B past a multiple of "
+                f"{alignment}, {why}"
             )
             yield Mistake(view.path, message)
+
+
+def _touch_needs(device: Device, memory: Memory) -> Iterator[tuple[int, str]]:
+    """What the addresses of a memory are multiples of for a device that reaches it, and why."""
+    reach = device.find_reach(memory.name)
+    if reach is not None:
+        yield device.touch_alignment, f"the touch-alignment of device {device.name!r}, which reaches it"
+        if not reach.is_coherent:
+            line_bytes = max(1, device.cache_line_bytes)
+            yield line_bytes, f"the cache-line of device {device.name!r}, which reaches it without coherence"
 
 
 def _overlaps(views: Sequence[_View], device: Device | None = None) -> Iterator[Mistake]:

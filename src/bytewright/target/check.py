@@ -21,7 +21,17 @@ from bytewright.target.mistake import (
     reach_line,
     read_only_memories,
 )
-from bytewright.target.model import Device, ExecutionContext, Loader, Memory, Pool, Provider, Role, Target
+from bytewright.target.model import (
+    MAX_SPAN_BYTES,
+    Device,
+    ExecutionContext,
+    Loader,
+    Memory,
+    Pool,
+    Provider,
+    Role,
+    Target,
+)
 from bytewright.target.size import format_size
 from bytewright.target.source import Path
 
@@ -117,6 +127,17 @@ def _object_problems(target: Target, pool: Pool, path: Path) -> Iterator[Mistake
             f"bit addresses, so the largest array has {narrowest.largest_object_bytes} B"
         )
         yield Mistake((*path, "size"), message)
+        return
+    other = next((device for device in devices if device.name != target.default_device_name), None)
+    if other is not None and pool.size_bytes > MAX_SPAN_BYTES:
+        message = (
+            f"pool {pool.name!r} has {pool.size_bytes} B, but device {other.name!r} is lent it in spans, whose sizes "
+            f"have 32 bits: {MAX_SPAN_BYTES} B"
+        )
+        help_text = (
+            f'devices = ["{target.default_device_name}"] or size = {MAX_SPAN_BYTES} for pool {pool.name!r}'
+        )
+        yield Mistake((*path, "size"), message, help=help_text)
 
 
 def context_path(device: Device, context: ExecutionContext) -> Path:

@@ -69,6 +69,7 @@ class Unlimited(Enum):
 UNLIMITED: Final = Unlimited.UNLIMITED
 
 DEFAULT_ALIGNMENT = 16
+MAX_SPAN_BYTES = (1 << 32) - 1  # what is lent to another device: its size is a `uint32_t` in C
 ALL_OPERATORS = "all"  # of a device that takes every operator
 DEFAULT_LOCAL_SIZE_BYTES = 128
 DEFAULT_PROVIDER: Final[dict[Role, Provider]] = {
@@ -440,11 +441,13 @@ class Target:
         return tuple(device for device in self.devices if device.reaches(memory_name))
 
     def capacity_bytes(self, pool: Pool) -> int | None:
-        """What can be used of a pool: its size, and no more than an array that its devices can address; None for no
-        limit that matters.
+        """What can be used of a pool: its size, and no more than an array that its devices can address, or than can be
+        handed to them; None for no limit that matters.
         """
         limits = [self.device(name) for name in pool.devices] or self.devices
         largest_bytes = min(device.largest_object_bytes for device in limits)
+        if any(device.name != self.default_device_name for device in limits):
+            largest_bytes = min(largest_bytes, MAX_SPAN_BYTES)
         if pool.size_bytes is None:
             return None if largest_bytes >= _BEYOND_ALL_BYTES else largest_bytes
         return min(pool.size_bytes, largest_bytes)

@@ -7,6 +7,7 @@ import pytest
 
 from bytewright.diagnostics import CompileError
 from bytewright.target import Rank, dump, load_text
+from support.documented_targets import documented_target
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "targets.md").read_text(encoding="utf-8")
 
@@ -26,8 +27,7 @@ def _keys(value: object) -> set[str]:
 
 
 def test_the_example_loads_and_every_key_is_explained() -> None:
-    (example,) = re.findall(r"```toml\n(.*?)```", DOCUMENT, re.DOTALL)
-    target = load_text(example, "docs/targets.md")
+    target = load_text(documented_target("gateway"), "docs/targets.md")
     assert [context.name for context in target.contexts] == ["cpu", "dsp.thread0", "dsp.thread1"]
     assert target.device("dsp").ranks == (Rank.GLOBAL, Rank.SHARED, Rank.LOCAL)
     assert target.address_seen_by("npu", "shared") == 0x80000000
