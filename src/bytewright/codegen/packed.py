@@ -97,9 +97,10 @@ def packed_header(module: ir.Module, plan: Plan, names: Names) -> str:
         writer.comment(
             f"All of them: args are num_args of {names.argument_type}, type_codes their codes. Nothing is written to "
             f"out, and {names.argument_code('NONE')} to out_code unless that is NULL. The resource is the caller's "
-            f"own, and not looked at. Each returns {names.ok} or an error; {names.error('NULL')} and "
-            f"{names.error('ARGUMENTS')}, for another number, another code or an integer that its type does not hold, "
-            "before anything is done."
+            f"own, and not looked at. Each returns {names.ok} or an error; {names.error('NULL')}, where args or "
+            f"type_codes is NULL, and {names.error('ARGUMENTS')}, for another number, another code or an integer that "
+            "its type does not hold, before anything is done. What pointers among the arguments point to is the "
+            "caller's promise: forms of kernels pass them on as they are."
         )
         writer.line()
         for kernel in packed_kernels(module):

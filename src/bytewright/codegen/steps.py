@@ -8,7 +8,7 @@ from bytewright import ir
 from bytewright.codegen.arena import describe_requests, requested, requests_of
 from bytewright.codegen.c_form import with_variables_of_c
 from bytewright.codegen.dispatcher import num_scalars
-from bytewright.codegen.expressions import c_num_bytes, c_value, memory_type
+from bytewright.codegen.expressions import c_expression, c_num_bytes, c_value, memory_type
 from bytewright.codegen.hand_over import span_text, write_spans
 from bytewright.codegen.kernels import called
 from bytewright.codegen.packed import write_packed_call
@@ -185,16 +185,23 @@ class StepWriter(StatementWriter):
         for parameter, argument in buffer_arguments(self.kernels[call.callee], call):
             if parameter.role is not ir.ParameterRole.ACTIVATION:
                 continue
-            buffer = argument.buffer
             shape = ir.format_shape(parameter.buffer.shape).replace("x", ",")
-            text = f"{buffer.dtype.value}[{shape}] {self._place(buffer)}"
-            (reads if parameter.access is ir.Access.READ else writes).append(text)
+            text = f"{parameter.buffer.dtype.value}[{shape}] {self._place(argument)}"
+            if parameter.access is not ir.Access.WRITE:
+                reads.append(text)
+            if parameter.access is not ir.Access.READ:
+                writes.append(text)
         operators = " + ".join(call.operators) or call.callee
         device = self.kernels[call.callee].device
         place = "" if device == self.device else f" on {device}"
         return f"{operators}{place}: {', '.join(reads)} -> {', '.join(writes)}"
 
-    def _place(self, buffer: ir.Buffer) -> str:
-        """`@dtcm+8000` or `@caller`."""
-        place = self.plan.buffers[buffer.name].place
-        return "@caller" if place.kind is PlaceKind.CALLER else f"@{place.name}+{place.offset}"
+    def _place(self, region: ir.Region) -> str:
+        """`@dtcm+8000` or `@caller`; behind it the element that a part begins at, where loops decide: `[i * 8]`."""
+        place, index = self.plan.buffers[region.buffer.name].place, ir.region_index(region)
+        skipped = index.value * region.buffer.dtype.size_bytes if isinstance(index, ir.Const) else 0
+        element = "" if isinstance(index, ir.Const) else f"[{c_expression(index)}]"
+        if place.offset is not None:
+            return f"@{place.name}+{place.offset + skipped}{element}"
+        name = "caller" if place.kind is PlaceKind.CALLER else place.name
+        return f"@{name}{f'+{skipped}' if skipped else ''}{element}"
