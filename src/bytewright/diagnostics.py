@@ -101,8 +101,9 @@ CODES: dict[str, str] = {
     "BW741": "an action in the payload of an Ethos-U operator is not known",
     "BW742": "a command stream of an Ethos-U uses what is not supported",
     "BW743": "a command stream of an Ethos-U reaches beyond its tensors",
-    "BW744": "a command stream is for another NPU or memory mode than the target has",
+    "BW744": "a command stream is for another NPU than the target has",
     "BW745": "a command stream of an Ethos-U has other numerics than were asked for",
+    "BW746": "a base pointer of an Ethos-U would need two ports",
     # 76x: operators that functions of the application compute
     "BW760": "the description of functions of the application is not valid",
     "BW761": "an operator is to be computed by a function, and one of the two does not exist",

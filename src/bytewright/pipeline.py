@@ -34,6 +34,7 @@ from bytewright.place.place_scopes import place_scopes
 from bytewright.place.plan_devices import plan_devices
 from bytewright.plan.request import DEFAULT_NODE_BUDGET
 from bytewright.plan.solve import find_solver, solve
+from bytewright.record.base_pointers import require_ports
 from bytewright.record.build_plan import build_plan
 from bytewright.record.names import names_of
 from bytewright.record.parameter_bytes import parameter_bytes
@@ -201,6 +202,7 @@ def plan_model(
         contents,
         model_files,
     )
+    require_ports(plan)
     return Planned(module, plan, contents, trial)
 
 

@@ -4,15 +4,12 @@ They are no part of the model's library, as they need the core driver's header. 
 each base pointer follows from where the plan has what the streams are given.
 """
 
-from bytewright import ir
 from bytewright.codegen.writer import Writer
-from bytewright.ir.analyses.arguments import buffer_arguments
-from bytewright.ir.walk import walk_statements
+from bytewright.record.base_pointers import CALLER, STREAM, base_pointers
 from bytewright.record.names import Names
-from bytewright.record.plan import DeviceKind, PlaceKind, Plan, PlannedDevice
+from bytewright.record.plan import DeviceKind, Plan, PlannedDevice
+from bytewright.target.isa.find import require_isa
 
-_STREAM = -1
-_CALLER = "what the application passes to a run"
 _SETTINGS = {"axi0": "0 or 1", "axi1": "2 or 3"}
 _SOURCE = """
 enum { MOST_BASES = sizeof(((@state@ *)0)->bases) / sizeof(uint64_t) };
@@ -63,17 +60,17 @@ static void release(void *self) {
 def ethos_u_devices(plan: Plan) -> tuple[PlannedDevice, ...]:
     """The devices that the core driver drives."""
     devices = plan.devices.values()
-    return tuple(d for d in devices if d.kind is DeviceKind.STREAM and d.isa.startswith("ethos-u"))
+    return tuple(d for d in devices if d.kind is DeviceKind.STREAM and require_isa(d.isa).accelerator)
 
 
-def glue_header(module: ir.Module, plan: Plan, names: Names) -> str:
+def glue_header(plan: Plan, names: Names) -> str:
     """What the application includes, with how the core driver must be built."""
     writer = Writer()
     writer.title(f"A driver of the Ethos-U of model '{plan.model}', by Arm's core driver 1.0.")
     own = [names.included(names.header)]
     with writer.guarded(names.ethos_u_guard, ["stddef.h", "stdint.h"], own, is_for_cpp=True):
         for device in ethos_u_devices(plan):
-            writer.comment("\n".join(_configuration(module, plan, device)))
+            writer.comment("\n".join(_configuration(plan, device)))
         writer.line("struct ethosu_driver;")
         writer.line()
         writer.comment("What the driver keeps: one for each device. The application owns it.")
@@ -101,16 +98,15 @@ def glue_source(plan: Plan, names: Names) -> str:
     return writer.text()
 
 
-def _configuration(module: ir.Module, plan: Plan, device: PlannedDevice) -> list[str]:
+def _configuration(plan: Plan, device: PlannedDevice) -> list[str]:
     """Which port each base pointer needs."""
     lines = [f"Device '{device.name}' ({device.isa}) needs of the core driver's configuration:"]
-    for region, memories in sorted(_memories(module, plan, device).items()):
-        macro = "NPU_QCONFIG" if region == _STREAM else f"NPU_REGIONCFG_{region}"
-        ports = sorted({port for port in memories.values() if port is not None})
-        settings = " and ".join(f"{_SETTINGS.get(port, 'its number')} (port {port})" for port in ports)
-        if len(ports) > 1:
-            settings += ", which no one setting gives: the port must be one that reaches all of these"
-        lines.append(f"- {macro}: {settings or 'any port'}, for {', '.join(sorted(memories))}")
+    for number, given in base_pointers(plan, device).items():
+        macro = "NPU_QCONFIG" if number == STREAM else f"NPU_REGIONCFG_{number}"
+        port = next((each.port for each in given if each.port is not None), None)
+        setting = "any port" if port is None else f"{_SETTINGS.get(port, 'its number')} (port {port})"
+        memories = {CALLER if each.memory is None else f"'{each.memory}'" for each in given}
+        lines.append(f"- {macro}: {setting}, for {', '.join(sorted(memories))}")
     if any(not reach.is_coherent for reach in plan.hardware.device(device.name).reach):
         lines.append(
             "Its ethosu_flush_dcache and ethosu_invalidate_dcache must be those of the processor's cache."
@@ -118,27 +114,3 @@ def _configuration(module: ir.Module, plan: Plan, device: PlannedDevice) -> list
     if any(reach.base is not None for reach in plan.hardware.device(device.name).reach):
         lines.append("Its ethosu_address_remap must make what the NPU sees of the processor's addresses.")
     return lines
-
-
-def _memories(module: ir.Module, plan: Plan, device: PlannedDevice) -> dict[int, dict[str, str | None]]:
-    """By base pointer, the memories that it points to, with the port to each; the stream itself is -1."""
-    kernels = {kernel.name: kernel for kernel in module.kernels if kernel.device == device.name}
-    found: dict[int, dict[str, str | None]] = {}
-    for call in walk_statements(module.main.body):
-        if not isinstance(call, ir.Call) or call.callee not in kernels:
-            continue
-        arguments = [region.buffer.name for _, region in buffer_arguments(kernels[call.callee], call)]
-        for region, name in enumerate(arguments, _STREAM):
-            if region == _STREAM or name != arguments[0]:  # the stream stands where nothing is used
-                memory, port = _memory(plan, device, name)
-                found.setdefault(region, {})[memory] = port
-    return found
-
-
-def _memory(plan: Plan, device: PlannedDevice, buffer: str) -> tuple[str, str | None]:
-    place = plan.buffers[buffer].place
-    if place.kind is PlaceKind.CALLER:
-        return _CALLER, None
-    memory = plan.pools[place.name].memory
-    reach = plan.hardware.device(device.name).find_reach(memory)
-    return f"'{memory}'", None if reach is None else reach.port

@@ -48,7 +48,7 @@ def generate_c(
             texts[names.device_header(device)] = device_header(module, plan, names, device)
             texts[names.device_source(device)] = device_source(module, names, device)
     if ethos_u_devices(plan):
-        texts[names.ethos_u_header] = glue_header(module, plan, names)
+        texts[names.ethos_u_header] = glue_header(plan, names)
         texts[names.ethos_u_source] = glue_source(plan, names)
     if externals(module):
         texts[names.externals_header] = externals_header(module, names)

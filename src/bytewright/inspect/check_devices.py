@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from bytewright.ir.prim import Job
+from bytewright.record.base_pointers import contradicting_ports
 from bytewright.record.plan import DeviceKind, Plan, PlannedDevice
 from bytewright.target.isa.find import find_isa
 
@@ -29,6 +30,8 @@ def faults_of_devices(plan: Plan) -> Iterator[str]:
         kind = _kind_of(device, known.runs_c)
         if device.kind is not kind:
             yield f"device '{device.name}' is of kind '{device.kind}', its kernels make it '{kind}'"
+    for what, one, other in contradicting_ports(plan):
+        yield f"{what}, and '{one.buffer}' is behind '{one.port}', '{other.buffer}' behind '{other.port}'"
 
 
 def _kind_of(device: PlannedDevice, runs_c: bool) -> DeviceKind:

@@ -36,6 +36,7 @@ from bytewright.lower.kernels.registry import TEMPLATES
 from bytewright.ops.control import CondIf, Loop
 from bytewright.ops.data import Identity
 from bytewright.ops.ethos_u import EthosU
+from bytewright.ops.placement import DeviceCopy
 from bytewright.target.model import Target
 
 TENSOR_ALIGNMENT = 16
@@ -251,12 +252,13 @@ class _Lowering:
         for value in job.node.outputs:
             if value.name not in lying:
                 self._own_buffer(value)
-        operators = (job.node.where.operator or job.node.operation.name,)
+        operator = job.node.where.operator or job.node.operation.name
 
         def copy(call: BlockCopy) -> None:
             place = ir.Region(blocks[call.block], (ir.const(call.offset),))
             ends = (self._tensor(call.tensor), place) if call.into else (place, self._tensor(call.tensor))
-            self.body.call(call.kernel.name, *ends, operators=operators, where=call.kernel.where)
+            copying = (f"{DeviceCopy.name} for {operator}",)
+            self.body.call(call.kernel.name, *ends, operators=copying, where=call.kernel.where)
 
         for call in job.before:
             copy(call)
@@ -269,7 +271,7 @@ class _Lowering:
                     arguments.append(self._tensor(name))
                 case ConstantArgument(data=data, hint=hint):
                     arguments.append(self._passed_constant(job.function, data, hint))
-        self.body.call(job.function.name, *arguments, operators=operators, where=job.function.where)
+        self.body.call(job.function.name, *arguments, operators=(operator,), where=job.function.where)
         for call in job.after:
             copy(call)
 

@@ -20,7 +20,7 @@ class Lane:
         copies: Those of them that only copy.
         read_bytes: Of the buffers that its steps read, each counted for each step.
         written_bytes: The same of what they write.
-        copied_bytes: What its copies write.
+        copied_bytes: What its copies move; of a block that may be a part, and is then all of the other buffer.
     """
 
     device: str
@@ -50,7 +50,7 @@ def _lane(plan: Plan, device: str) -> Lane:
         tuple(step.index for step in copies),
         total([step.reads for step in steps]),
         total([step.writes for step in steps]),
-        total([step.writes for step in copies]),
+        sum(min(total([step.reads]), total([step.writes])) for step in copies),
     )
 
 

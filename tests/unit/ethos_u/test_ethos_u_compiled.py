@@ -21,6 +21,7 @@ from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.ethos_u import OUTPUTS, SCRATCH, EthosU
 from bytewright.options import Options
 from bytewright.pipeline import Planned, plan_model
+from bytewright.report.lanes import lanes
 from bytewright.run_passes import Runner
 from bytewright.target.isa.find import require_isa
 from bytewright.target.model import Target
@@ -150,6 +151,19 @@ def test_a_model_of_both_processors_equals_tflm(accelerator: str, mode: str, tmp
     assert all(
         buffer.place.name != "dtcm" for buffer in found.plan.buffers.values() if "scratch" in buffer.name
     )
+
+
+@needs_vela
+def test_copies_into_a_block_and_out_of_it_are_copies_in_the_lanes(tmp_path: Path) -> None:
+    found, _ = planned(vela(model_path(AD01).read_bytes(), U55, SHARED), tmp_path, U55)
+    assert [(step.kernel, step.operators) for step in found.plan.steps] == [
+        ("m_ethos_u_0_place", ("device_copy for 0 (CUSTOM 'ethos-u')",)),
+        ("m_ethos_u_0", ("0 (CUSTOM 'ethos-u')",)),
+        ("m_ethos_u_0_fetch", ("device_copy for 0 (CUSTOM 'ethos-u')",)),
+    ]
+    cpu, npu = lanes(found.plan)
+    assert (cpu.device, cpu.steps, cpu.copies, cpu.copied_bytes) == ("cpu", (0, 2), (0, 2), 640 + 640)
+    assert (npu.device, npu.steps, npu.copies, npu.copied_bytes) == ("npu", (1,), (), 0)
 
 
 @needs_vela

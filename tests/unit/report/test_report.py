@@ -156,8 +156,8 @@ def test_lanes_say_who_runs_when_and_what_is_copied() -> None:
     cpu, npu = lanes(whole)
     assert (cpu.device, cpu.steps, cpu.copies) == ("cpu", (0, 3), ())
     assert (npu.device, npu.steps, npu.copies) == ("npu", (1, 2), (1,))
-    # a (100 B) and b (200 B) are read, b and c (50 B) written; the copy writes b.
-    assert (npu.read_bytes, npu.written_bytes, npu.copied_bytes) == (300, 250, 200)
+    # a (100 B) and b (200 B) are read, b and c (50 B) written; the copy moves a to a part of b.
+    assert (npu.read_bytes, npu.written_bytes, npu.copied_bytes) == (300, 250, 100)
     assert (cpu.read_bytes, cpu.written_bytes, cpu.copied_bytes) == (50, 100, 0)
     assert lane_lines(whole, ascii_only=True) == ["step 0", "cpu  #  #", "npu   c#", "     # runs, c copies"]
     assert lane_lines(whole)[1:3] == ["cpu  █  █", "npu   ▒█"]
