@@ -191,6 +191,15 @@ def test_a_device_without_c_is_handed_jobs_alone() -> None:
     assert "is handed numbers of i32" in refusals(wide.replace(", 7, true", ", 7.0:f32, true"))["BW721"]
 
 
+def test_a_job_without_memory_is_none() -> None:
+    kernel = "kernel pair_pause(turns : i32) on core1 {\n}\n\nentry main"
+    pausing = PROGRAM.replace("entry main", kernel).replace(
+        "call_extern pair_return", "call_extern pair_pause(3)\n  call_extern pair_return"
+    )
+    reason = "has no buffer, so nothing that device 'core1' does in it reaches the model"
+    assert refusals(pausing) == {"BW721": f"kernel 'pair_pause' {reason}"}
+
+
 LINES = TARGET.replace(
     'isa = "host"\nreach = ["shared", "flash"]',
     'isa = "host"\ncache-line = 32\nreach = [{ memory = "shared", coherent = false }, "flash"]',
