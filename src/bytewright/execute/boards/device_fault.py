@@ -11,6 +11,7 @@ from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.execute.boards.counts import AddressRange
 from bytewright.execute.boards.fault import describe_address, fault_notes, fault_reasons, has_stray_address
 from bytewright.execute.boards.second_core import SecondCore
+from bytewright.execute.jobs import described_job
 from bytewright.execute.tools import CrashError
 from bytewright.record.plan import Plan
 
@@ -46,18 +47,9 @@ class Surroundings:
         return self.second.device.name
 
     def job(self, facts: dict[str, int]) -> str:
-        """`job 3 (kernel 'kws_depthwise_conv2d_2', step 5)`, or what was done before the first."""
-        number = facts.get("device_job", 0)
-        if not number:
-            return "what it is lent"
-        kernels = {kernel.number: kernel.name for kernel in self.plan.devices[self.device].kernels}
-        name = kernels.get(facts.get("device_kernel", -1))
-        steps = [step for step in self.plan.steps if step.device == self.device]
-        # What comes again, or may be left out, has no step of its number.
-        step = steps[number - 1] if not self.plan.loops and number <= len(steps) else None
-        if step is not None and name in (None, step.kernel):
-            return f"job {number} (kernel '{step.kernel}', step {step.index})"
-        return f"job {number}" + (f" (kernel '{name}')" if name else "")
+        """Which job it was."""
+        device = self.plan.devices[self.device]
+        return described_job(self.plan, device, facts.get("device_job", 0), facts.get("device_kernel"))
 
     def where(self, address: int) -> str:
         """What lies at an address of core 0."""

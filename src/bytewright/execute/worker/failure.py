@@ -12,6 +12,7 @@ from enum import IntEnum
 from bytewright import ir
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.execute.description import Bundle
+from bytewright.execute.jobs import described_job, step_of_job
 from bytewright.execute.tools import CrashError, ending_of
 from bytewright.record.plan import DeviceKind, Lent, Plan, PlannedBuffer, PlannedDevice, PlannedStep
 
@@ -116,7 +117,8 @@ def device_error(bundle: Bundle, facts: DeviceFacts) -> CompileError:
     """The error for a run that ended because of a device."""
     plan = bundle.plan
     device = tuple(plan.devices.values())[facts.device]
-    job = f"{_job(plan, device, facts)} of model '{plan.model}' on the host"
+    kernel = facts.kernel if device.kind is DeviceKind.C else None
+    job = f"{described_job(plan, device, facts.job, kernel)} of model '{plan.model}' on the host"
     who = f"device '{device.name}'"
     match facts.failure:
         case Failure.FAULTED if facts.status in (0, signal.SIGSEGV, signal.SIGBUS):
@@ -153,24 +155,6 @@ def device_error(bundle: Bundle, facts: DeviceFacts) -> CompileError:
             )
 
 
-def _job(plan: Plan, device: PlannedDevice, facts: DeviceFacts) -> str:
-    """`job 3 (kernel 'kws_depthwise_conv2d_2', step 5)`."""
-    if not facts.job:
-        return "what it is lent"
-    kernels = {kernel.number: kernel.name for kernel in device.kernels}
-    name = kernels.get(facts.kernel) if device.kind is DeviceKind.C and facts.kernel is not None else None
-    step = _step(plan, device, facts)
-    if step is not None and name in (None, step.kernel):
-        return f"job {facts.job} (kernel '{step.kernel}', step {step.index})"
-    return f"job {facts.job}" + (f" (kernel '{name}')" if name else "")
-
-
-def _step(plan: Plan, device: PlannedDevice, facts: DeviceFacts) -> PlannedStep | None:
-    """The step of the job; what comes again, or may be left out, has none of its number."""
-    steps = [step for step in plan.steps if step.device == device.name]
-    return steps[facts.job - 1] if not plan.loops and 0 < facts.job <= len(steps) else None
-
-
 def _stray(plan: Plan, device: PlannedDevice, facts: DeviceFacts, message: str) -> Diagnostic:
     what = "it wrote" if facts.is_write else "it read or wrote"
     if facts.region is None:
@@ -199,7 +183,7 @@ def _place(plan: Plan, device: PlannedDevice, lent: list[Lent], facts: DeviceFac
     if outside:
         return outside
     at = part.offset + offset
-    step = _step(plan, device, facts)
+    step = step_of_job(plan, device, facts.job)
     buffers = [
         f"byte {at - (b.place.offset or 0)} of '{b.name}'"
         for b in plan.buffers_in(part.pool)
