@@ -64,6 +64,11 @@ def check(
         f"  {verdict.num_buffers} buffers: in bounds, aligned, and no two that live at once share a byte"
     )
     click.echo(f"  {verdict.num_steps} steps: the C touches what the plan says, while it is alive")
+    for pool in plan.device_workspaces:
+        click.echo(
+            f"  pool '{pool.name}': obtained by '{pool.obtained_by}'; nothing that '{plan.device.name}' runs has an "
+            "address in it"
+        )
     click.echo(f"  {verdict.num_files} files: unchanged; sizes and offsets are those of the plan")
     click.echo(f"  {verdict.parameter_bytes} B of parameters: those of the plan")
     for proof in proofs:

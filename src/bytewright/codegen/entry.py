@@ -113,8 +113,9 @@ def _write_offsets(writer: Writer, module: ir.Module, plan: Plan, names: Names) 
 
 
 def _used_pools(plan: Plan, role: Role) -> tuple[PlannedPool, ...]:
-    """The pools of a role that hold a buffer; a blob may be a header alone."""
-    return tuple(pool for pool in plan.used_pools(role) if plan.buffers_in(pool.name))
+    """The pools of a role that hold a buffer, and have an address; a blob may be a header alone."""
+    pools = plan.workspaces if role is Role.WORKSPACE else plan.used_pools(role)
+    return tuple(pool for pool in pools if plan.buffers_in(pool.name))
 
 
 def _write_step_macro(writer: Writer, plan: Plan, names: Names) -> None:

@@ -29,7 +29,7 @@ static int32_t launch(void *self, const @job@ *job) {
         return -1;
     }
     for (uint32_t index = 0u; index < job->num_spans; ++index) {
-        state->bases[index] = (uint64_t)(uintptr_t)job->spans[index].base;
+        state->bases[index] = @base@;
         state->sizes[index] = job->spans[index].size_bytes;
     }
     return (ethosu_invoke_async(state->reserved, job->code, (int)job->code_bytes, state->bases, state->sizes,
@@ -74,7 +74,10 @@ def glue_header(plan: Plan, names: Names) -> str:
         writer.line("struct ethosu_driver;")
         writer.line()
         writer.comment("What the driver keeps: one for each device. The application owns it.")
-        members = ("struct ethosu_driver *reserved;", "uint64_t bases[8];", "size_t sizes[8];")
+        members = ["struct ethosu_driver *reserved;", "uint64_t bases[8];", "size_t sizes[8];"]
+        if pools := plan.device_workspaces:
+            what = "where the memory of each number is, the first at 0: the application says so before a run"
+            members.append(f"uint64_t memories[{len(pools)}]; /* {what} */")
         writer.structure(names.ethos_u_state, members)
         writer.prototype(
             "The hooks, for the member of the device: a run reserves an NPU of the core driver when it begins, and "
@@ -93,7 +96,12 @@ def glue_source(plan: Plan, names: Names) -> str:
     writer.line("#include <stdbool.h>")
     writer.line()
     writer.line("#include <ethosu_driver.h>")
+    base = "(uint64_t)(uintptr_t)job->spans[index].base"
+    if plan.device_workspaces:
+        there = "(state->memories[job->spans[index].memory - 1u] + job->spans[index].offset)"
+        base = f"(job->spans[index].memory == 0u) ? {base} :\n            {there}"
     text = _SOURCE.replace("@state@", names.ethos_u_state).replace("@function@", names.ethos_u_function)
+    text = text.replace("@base@", base)
     writer.lines(text.replace("@job@", names.job_type).replace("@device@", names.device_type))
     return writer.text()
 

@@ -2,6 +2,8 @@
 
 A run takes all devices into use, carries out its steps, of which some are jobs, and ends their use in reverse. What is
 done by hand for each device and step is data: which memories it is lent, and what a job consists of.
+
+A pool that the entry's device does not reach has no address here: spans name it by its number, and the offset in it.
 """
 
 from bytewright import ir
@@ -11,12 +13,15 @@ from bytewright.codegen.ports import run_arguments
 from bytewright.codegen.writer import Writer
 from bytewright.ir.walk import calls
 from bytewright.record.names import Names
-from bytewright.record.plan import DeviceKind, Plan, PlannedDevice
+from bytewright.record.plan import DeviceKind, Lent, Plan, PlannedDevice, PlannedPool
 
 
 def write_hand_over_helpers(writer: Writer, plan: Plan, names: Names) -> None:
     """The functions that know the hooks, one for each idea."""
-    _write_lend(writer, names)
+    if _lends_addresses(plan):
+        _write_lend(writer, plan, names)
+    if plan.device_workspaces:
+        _write_lend_in(writer, names)
     writer.comment("A device, and the memories that it may reach while it is in use.")
     members = (
         *(f"const {names.device_type} *device;", f"const {names.span_type} *memories;"),
@@ -29,13 +34,33 @@ def write_hand_over_helpers(writer: Writer, plan: Plan, names: Names) -> None:
         _write_hand_over(writer, names)
 
 
-def _write_lend(writer: Writer, names: Names) -> None:
+def _lends_addresses(plan: Plan) -> bool:
+    """Whether any span has an address: a device that computes in memory of its own alone is lent none."""
+    numbers = {pool.name for pool in plan.device_workspaces}
+    spans = (plan.buffers[span.buffer] for step in plan.steps for span in step.spans)
+    return not numbers or any(not (b.has_offset and b.place.name in numbers) for b in spans)
+
+
+def _write_lend(writer: Writer, plan: Plan, names: Names) -> None:
     writer.comment("Memory for a device. What it may do is said beside the address, not by its type.")
     head = f"static {names.span_type} lend(const void *base, uint32_t size_bytes, uint32_t access)"
     with writer.block(head):
-        writer.line(f"const {names.span_type} span = {{(void *)(uintptr_t)base, size_bytes, access}};")
+        place = ", 0u, 0u" if plan.device_workspaces else ""
+        writer.line(f"const {names.span_type} span = {{(void *)(uintptr_t)base, size_bytes, access{place}}};")
         writer.line()
         writer.line("return span;")
+    writer.line()
+
+
+def _write_lend_in(writer: Writer, names: Names) -> None:
+    writer.comment("Memory that devices have among themselves: it has no address here.")
+    arguments = ["uint32_t memory", "uint32_t offset", "uint32_t size_bytes", "uint32_t access"]
+    writer.listed(f"static {names.span_type} lend_in", arguments, " {")
+    with writer.indented():
+        writer.line(f"const {names.span_type} span = {{NULL, size_bytes, access, memory, offset}};")
+        writer.line()
+        writer.line("return span;")
+    writer.line("}")
     writer.line()
 
 
@@ -141,6 +166,9 @@ def _memories(plan: Plan, names: Names, device: PlannedDevice) -> list[str]:
     spans: list[str] = []
     for lent in plan.lent_to(device.name):
         pool = plan.pools[lent.pool]
+        if pool.obtained_by is not None:
+            spans.append(_lent_in(names, pool, lent))
+            continue
         base = f"context->{pool.c_name}" if pool.is_set else names.array(pool)
         access = ir.Access.READ_WRITE if lent.is_written else ir.Access.READ
         address = f"{base} + {lent.offset}" if lent.offset else base
@@ -151,6 +179,19 @@ def _memories(plan: Plan, names: Names, device: PlannedDevice) -> list[str]:
             access = ir.Access.READ if border is ir.Border.INPUT else ir.Access.READ_WRITE
             spans.append(span_text(names, names.member(border, tensor.c_name), num_bytes, access))
     return spans
+
+
+def _lent_in(names: Names, pool: PlannedPool, lent: Lent) -> str:
+    """What a device is lent of a pool that devices obtain; all of it, for the one that obtains it."""
+    access = access_text(names, ir.Access.READ_WRITE)
+    if lent.is_obtained:
+        access = f"{access} | {names.span_obtain}"
+    return f"lend_in({names.device_memory(pool)}, {lent.offset}u, {lent.size_bytes}u, {access})"
+
+
+def device_span_text(names: Names, pool: PlannedPool, offset: str, num_bytes: str, access: ir.Access) -> str:
+    """One span in a pool that devices obtain; `num_bytes` ends with a number."""
+    return f"lend_in({names.device_memory(pool)}, {offset}, {num_bytes}u, {access_text(names, access)})"
 
 
 def span_text(names: Names, address: str, num_bytes: str, access: ir.Access) -> str:
@@ -168,15 +209,7 @@ def write_device_types(writer: Writer, module: ir.Module, plan: Plan, names: Nam
     """The types of the header: what a driver is, with the contract of each hook."""
     if not plan.devices:
         return
-    writer.comment("What a device may do with a memory.")
-    writer.enumeration([f"{names.span_read} = 1", f"{names.span_write} = 2"])
-    writer.line()
-    writer.comment(
-        "Some memory that a device may touch, and how: a sum of the values above. The address is that of the "
-        "processor that runs the model; a driver translates it to what its device sees. Of memory that may be written, "
-        "a job may write a part; what it does not write keeps its value."
-    )
-    writer.structure(names.span_type, ("void *base;", "uint32_t size_bytes;", "uint32_t access;"))
+    _write_span_type(writer, plan, names)
     writer.comment(
         "What a device is to do, in memory of the model that stays as it is until `wait` returns. The code of a device "
         "that runs C lies in the program's own memory, which the device need not reach: it is meant for the driver, to "
@@ -212,6 +245,49 @@ def write_device_types(writer: Writer, module: ir.Module, plan: Plan, names: Nam
     writer.comment("The devices of the application, one for each that the model uses.")
     members = [f"{names.device_type} {d.c_name}; /* {_described(names, d)} */" for d in plan.devices.values()]
     writer.structure(names.devices_type, members)
+
+
+def _write_span_type(writer: Writer, plan: Plan, names: Names) -> None:
+    pools = plan.device_workspaces
+    accesses = [f"{names.span_read} = 1", f"{names.span_write} = 2"]
+    if pools:
+        accesses.append(f"{names.span_obtain} = 4 /* of a memory of `open`: see below */")
+    writer.comment("What a device may do with a memory.")
+    writer.enumeration(accesses)
+    writer.line()
+    if pools:
+        _write_device_memories(writer, pools, plan, names)
+    writer.comment(
+        "Some memory that a device may touch, and how: a sum of the values above. The address is that of the "
+        "processor that runs the model; a driver translates it to what its device sees. Of memory that may be written, "
+        "a job may write a part; what it does not write keeps its value."
+        + (
+            " Where `memory` is not 0, the bytes are in that memory, from `offset` on, and `base` is NULL."
+            if pools
+            else ""
+        )
+    )
+    of_devices = ("uint32_t memory;", "uint32_t offset;") if pools else ()
+    members = ("void *base;", "uint32_t size_bytes;", "uint32_t access;", *of_devices)
+    writer.structure(names.span_type, members)
+
+
+def _write_device_memories(writer: Writer, pools: tuple[PlannedPool, ...], plan: Plan, names: Names) -> None:
+    sizes = ", ".join(f"{names.size(pool)} and {names.alignment(pool)}" for pool in pools)
+    writer.comment(
+        f"Memories that '{plan.device.name}', which runs the model, does not reach: drivers have them, at whatever "
+        "address their devices see. Each holds as many bytes, aligned so, as is said above: "
+        f"{sizes}. The device whose `open` is given one with {names.span_obtain} obtains it there, all of its bytes, "
+        "and releases it in `close`; those that are opened later and closed before may be given parts of it. What it "
+        "holds is kept from `open` to `close`; at first that is anything. Without an `open` the memory is simply there."
+    )
+    writer.enumeration(
+        [
+            f"{names.device_memory(pool)} = {number} /* pool '{pool.name}', in memory '{pool.memory}' */"
+            for number, pool in enumerate(pools, start=1)
+        ]
+    )
+    writer.line()
 
 
 def _described(names: Names, device: PlannedDevice) -> str:

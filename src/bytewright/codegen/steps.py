@@ -9,15 +9,16 @@ from bytewright.codegen.arena import describe_requests, requested, requests_of
 from bytewright.codegen.c_form import with_variables_of_c
 from bytewright.codegen.dispatcher import num_scalars
 from bytewright.codegen.expressions import c_expression, c_num_bytes, c_value, memory_type
-from bytewright.codegen.hand_over import span_text, write_spans
+from bytewright.codegen.hand_over import device_span_text, span_text, write_spans
 from bytewright.codegen.kernels import called
 from bytewright.codegen.packed import write_packed_call
 from bytewright.codegen.statements import StatementWriter
 from bytewright.codegen.writer import Writer
+from bytewright.diagnostics import InternalError
 from bytewright.ir.analyses.arguments import buffer_arguments, scalar_arguments
 from bytewright.ir.analyses.hand_over import handed_to
 from bytewright.record.names import REQUEST, Names
-from bytewright.record.plan import PlaceKind, Plan, PlannedDevice
+from bytewright.record.plan import PlaceKind, Plan, PlannedBuffer, PlannedDevice
 
 MAX_NAMED = 8  # workspaces that each step names; more have one name together
 
@@ -60,8 +61,12 @@ class StepWriter(StatementWriter):
             case PlaceKind.ARENA:
                 return f"({memory_type(buffer.dtype)} *){text}"
             case _:
-                base = self.names.base(self.plan.pools[planned.place.name])
-                return address_in_pool(base, text, buffer.dtype, access)
+                pool = self.plan.pools[planned.place.name]
+                if pool.obtained_by is not None:
+                    raise InternalError(
+                        f"'{buffer.name}' has no address: device '{self.device}' does not reach it"
+                    )
+                return address_in_pool(self.names.base(pool), text, buffer.dtype, access)
 
     def condition(self, condition: ir.Expr) -> str:
         """A truth value of a buffer, where the plan has put that; else numbers that the run has."""
@@ -155,6 +160,11 @@ class StepWriter(StatementWriter):
             for e in ir.storage_shape(parameter.buffer)
         )
         num_bytes = c_num_bytes(extents, parameter.buffer.dtype, "uint32_t")
+        planned = self.plan.buffers[region.buffer.name]
+        pool = self.plan.pools.get(planned.place.name) if planned.has_offset else None
+        if pool is not None and pool.obtained_by is not None:
+            offset = self._offset(planned, region)
+            return device_span_text(self.names, pool, offset, num_bytes, parameter.access)
         return span_text(
             self.names, self._lent_address(region, parameter.access), num_bytes, parameter.access
         )
@@ -165,6 +175,13 @@ class StepWriter(StatementWriter):
         if planned.has_offset and isinstance(index, ir.Const) and index.value == 0:
             return f"{self.names.base(self.plan.pools[planned.place.name])} + {self.names.argument(planned)}"
         return self.region(region, access)
+
+    def _offset(self, planned: PlannedBuffer, region: ir.Region) -> str:
+        """How far into its pool a region begins, in bytes."""
+        text, index = self.names.argument(planned), ir.region_index(region)
+        if isinstance(index, ir.Const) and index.value == 0:
+            return text
+        return f"{text} + ({region.buffer.dtype.size_bytes}u * (uint32_t)({c_value(index)}))"
 
     def _write_code(self, call: ir.Call, kernel: ir.PrimFunc, device: PlannedDevice) -> None:
         """Writes the variable `call`, which says which kernel is to run, with which numbers."""

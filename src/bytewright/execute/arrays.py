@@ -68,7 +68,8 @@ class PlannedArray:
 
 def planned_arrays(plan: Plan) -> list[PlannedArray]:
     """All of them; the stack comes last in its memory, so that what is behind it is free."""
-    generated = [pool for pool in plan.pools.values() if pool.provider is Provider.GENERATED]
+    in_program = [pool for pool in plan.pools.values() if pool.obtained_by is None]
+    generated = [pool for pool in in_program if pool.provider is Provider.GENERATED]
     return [
         *workspace_arrays(plan),
         *_tensors(ArrayKind.INPUT, plan.inputs),

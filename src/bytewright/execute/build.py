@@ -70,6 +70,10 @@ class BoardTable:
     second_core: tuple[str, ...] = ()
 
 
+# C of its own, each with a header of its name.
+_OF_HOST_DEVICES = ("host_devices", "device_memories")
+
+
 @dataclass(frozen=True, slots=True)
 class HostDevices:
     """What the host's harness needs for devices besides the entry's.
@@ -104,7 +108,8 @@ def write_harness(
     if watch is not None:
         copied.append(("harness", "paranoid.c"))
     if devices is not None:
-        copied += [("worker", name) for name in ("worker.h", "host_devices.h", "host_devices.c")]
+        copied += [("worker", f"{name}.{kind}") for name in _OF_HOST_DEVICES for kind in "hc"]
+        copied.append(("worker", "worker.h"))
     for subfolder, name in copied:
         (folder / name).write_text(harness_source(subfolder, name), encoding="utf-8")
     (folder / "harness_model.h").write_text(model_table(bundle.plan, board, watch, devices), encoding="utf-8")
@@ -224,6 +229,8 @@ def _host_devices(plan: Plan, names: Names, devices: HostDevices) -> list[str]:
         f"#define HARNESS_JOB_TYPE {names.job_type}",
         f"#define HARNESS_DEVICE_ALIGNMENT {max(b.alignment for b in plan.buffers.values())}u",
         f"#define HARNESS_DEVICE_TIMEOUT_MS {round(devices.timeout_seconds * 1000)}L",
+        f"#define HARNESS_NUM_DEVICE_MEMORIES {len(plan.device_workspaces)}",
+        *([f"#define HARNESS_SPAN_OBTAIN {names.span_obtain}"] if plan.device_workspaces else []),
         *_list("DEVICES", entries),
     ]
 

@@ -12,7 +12,6 @@ from itertools import pairwise
 
 from bytewright.record.names import names_of
 from bytewright.record.plan import BufferRole, Plan, PlannedBuffer, PlannedPool, PlannedStep
-from bytewright.target.model import Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ def watch_plan(plan: Plan, guard_bytes: int) -> Watch:
     """The tables for a plan, with guards that are a power of two or as large as a pool's alignment."""
     pools = tuple(
         WatchedPool(pool, max(guard_bytes, pool.alignment) if pool.is_caller else 0)
-        for pool in plan.used_pools(Role.WORKSPACE)
+        for pool in plan.workspaces
     )
     dead: list[WatchedRange] = []
     still: list[WatchedRange] = []

@@ -139,7 +139,8 @@ def check_elf(directory: Path, plan: Plan, path: Path, symbols: Mapping[str, str
     Raises:
         CompileError: BW204 for a pool that does not exist; BW208, BW501 for the file; BW405 with all that is wrong.
     """
-    wanted = [array for pool in plan.pools.values() for array in _wanted_arrays(plan, pool)]
+    in_program = [pool for pool in plan.pools.values() if pool.obtained_by is None]
+    wanted = [array for pool in in_program for array in _wanted_arrays(plan, pool)]
     keys = {array.key for array in wanted}
     unknown = [key for key in symbols if key not in keys]
     if unknown:

@@ -9,6 +9,7 @@ from typing import Any
 from bytewright import ir
 from bytewright.bundle_folder import digest_of, foreign_entries, is_inside
 from bytewright.input_file import read_input
+from bytewright.inspect.check_device_memory import differences_of_device_memory
 from bytewright.inspect.check_flow import differences_of_flow, read_flow
 from bytewright.inspect.check_jobs import differences_of_hand_overs, differences_of_job
 from bytewright.inspect.check_lent import differences_of_lent
@@ -127,6 +128,10 @@ def _faults_of_source(directory: Path, plan: Plan, names: Names) -> Iterator[str
     yield from differences_of_lent(path, plan, names, source)
     calls = read_calls(source, names, plan.externals)
     yield from differences_of_hand_overs(path, source, names, calls)
+    of_devices = {names.device_source(device) for device in plan.devices.values()} | {names.ethos_u_source}
+    others = [file for file in plan.files if file.endswith(".c") and file not in (path, *of_devices)]
+    texts = {file: _read_text(directory, file) for file in others if plan.device_workspaces}
+    yield from differences_of_device_memory(plan, names, path, source, texts)
     kernels = ["" if step.device in plan.devices else step.kernel for step in plan.steps]
     if [call.kernel for call in calls] != kernels:
         yield f"{path} calls {len(calls)} kernels, not those of the plan's {len(plan.steps)} steps in order"

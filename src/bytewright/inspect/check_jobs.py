@@ -127,13 +127,18 @@ def _differences_of_span(
     buffer = plan.buffers.get(span.buffer)
     if buffer is None:
         return  # the plan is refused for that
-    address = names.argument(buffer)
+    address, memory = names.argument(buffer), None
     element_bytes = _ELEMENT_BYTES.get(text.element or "")
-    if buffer.has_offset and buffer.place.name in plan.pools:
-        address = f"{names.base(plan.pools[buffer.place.name])} + {address}"
+    pool = plan.pools.get(buffer.place.name) if buffer.has_offset else None
+    if pool is not None and pool.obtained_by is not None:
+        memory, element_bytes = names.device_memory(pool), 1
+    elif pool is not None:
+        address = f"{names.base(pool)} + {address}"
         element_bytes = 1 if text.element is None else element_bytes
     elif buffer.place.kind is PlaceKind.CALLER and text.element is None and buffer.dtype is not None:
         element_bytes = buffer.dtype.size_bytes
+    if text.memory != memory:
+        yield f"it is in memory '{text.memory}', not in '{memory}'"
     if text.address != address:
         yield f"it begins at '{text.address}', not at '{address}'"
     index = read_form(text.index, known)

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from bytewright import ir
 from bytewright.diagnostics import CompileError
+from bytewright.inspect.check_device_memory import faults_of_device_memory
 from bytewright.inspect.check_devices import faults_of_devices
 from bytewright.inspect.check_flow import faults_of_branches
 from bytewright.inspect.check_lines import bytes_taken, faults_of_lines, line_of_parameters
@@ -39,6 +40,7 @@ def faults_of_plan(plan: Plan) -> list[str]:
         *_faults_of_stack(plan),
         *faults_of_devices(plan),
         *faults_of_branches(plan),
+        *faults_of_device_memory(plan),
     ]
     if not faults:  # otherwise the numbers below may not exist
         faults = [

@@ -24,6 +24,7 @@ class SpanText:
         index: What is added to it: a number of elements, or the text of one that changes; `0` for nothing.
         size: The expression for its bytes.
         access: The enumerators that say what may be done with it, in their order.
+        memory: The enumerator of the memory that the address is an offset in; None for an address of the program.
     """
 
     address: str
@@ -31,6 +32,7 @@ class SpanText:
     index: str
     size: str
     access: tuple[str, ...]
+    memory: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,15 +143,20 @@ def _jobs(names: Names) -> re.Pattern[str]:
     call = (
         r"(?: +(?:static )?const (?P<type>\w+) call = \{(?P<kernel>\d+)u(?:, \{(?P<scalars>[^{}]*)\})?\};\n)?"
     )
-    spans = rf" +const {names.span_type} spans\[\] = \{{\n(?P<spans>(?: +lend\(.*\),\n)*) +\}};\s+"
+    spans = rf" +const {names.span_type} spans\[\] = \{{\n(?P<spans>(?: +lend(?:_in)?\(.*\),\n)*) +\}};\s+"
     outcome = rf"(?:;| != {names.ok}\) \{{)$"
     hand_over = rf"(?:if \(|\w+ = )hand_over\((?P<arguments>[^;{{]*?)\){outcome}"
     return re.compile(rf"^ +\{{\n{call}{spans}{hand_over}", re.MULTILINE)
 
 
 def _handed_over(match: re.Match[str], names: Names) -> CallText:
-    lent = re.findall(r"^ +lend\((.*), (.*?)u, ([\w |]+)\),$", match["spans"], re.MULTILINE)
-    spans = tuple(read_span(address, size, names, access) for address, size, access in lent)
+    lent = re.findall(r"^ +(lend(?:_in)?)\((.*), (.*?)u, ([\w |]+)\),$", match["spans"], re.MULTILINE)
+    spans = tuple(
+        read_span(address, size, names, access)
+        if how == "lend"
+        else _read_span_in(address, size, names, access)
+        for how, address, size, access in lent
+    )
     device, code, code_bytes, array, num_spans = ("", "", "", "", "")
     arguments = re.split(r",\s*", match["arguments"].strip())
     if len(arguments) == 5:
@@ -175,6 +182,36 @@ def read_span(address: str, size: str, names: Names, access: str = "") -> SpanTe
     if found is None:
         return None
     return SpanText(found[3], found[1], found[4] or "0", size, tuple(access.split(" | ")))
+
+
+def _read_span_in(place: str, size: str, names: Names, access: str) -> SpanText | None:
+    """A part of a buffer that has no address: `KWS_MEMORY_LOCAL, KWS_AT_LOCAL_X + (4u * (uint32_t)(8))`."""
+    found = re.fullmatch(
+        rf"(\w+), ({names.offset_front}\w+)(?: \+ \((\d+)u \* \(uint32_t\)\((.+)\)\))?", place
+    )
+    if found is None:
+        return None
+    index = found[4] or "0"
+    if found[3] is not None and index.isdecimal():
+        index = str(int(index) * int(found[3]))  # in bytes
+    return SpanText(found[2], None, index, size, tuple(access.split(" | ")), found[1])
+
+
+def read_memories(source: str, names: Names) -> dict[str, list[tuple[str, str, str, tuple[str, ...]]]]:
+    """What devices are lent of memories without an address, by their members: number, offset, bytes and access."""
+    array = re.compile(
+        rf"const {names.span_type} (\w+)_memories\[\] = \{{$(.*?)^ +\}};", re.MULTILINE | re.DOTALL
+    )
+    span = re.compile(r"^ +lend_in\((\w+), (\w+), (\w+), ([\w |]+)\),$", re.MULTILINE)
+    return {
+        device: [(*place, tuple(access.split(" | "))) for *place, access in span.findall(spans)]
+        for device, spans in array.findall(source)
+    }
+
+
+def without_comments(source: str) -> str:
+    """C text without its comments, as it is generated: no text in quotes has one."""
+    return re.sub(r"/\*.*?\*/", "", source, flags=re.DOTALL)
 
 
 def num_hand_overs(source: str, names: Names) -> int:

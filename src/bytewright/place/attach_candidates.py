@@ -12,7 +12,7 @@ from dataclasses import replace
 from bytewright import ir
 from bytewright.diagnostics import Collector
 from bytewright.ir.analyses.clock import read_clock
-from bytewright.ir.analyses.touch import Touches, constant_touches, reasons_beside
+from bytewright.ir.analyses.touch import Touch, Touches, constant_touches, holders, reasons_beside
 from bytewright.ir.definitions import Definition, redefined, redefined_constants
 from bytewright.place.candidates import Wanted, candidate_pools, check_memory_of_caller
 from bytewright.target.model import Role, Target
@@ -30,11 +30,12 @@ def attach_candidates(module: ir.Module, target: Target) -> ir.Module:
     collector = Collector()
     allocated = [_of_entry(entry, module, target, collector) for entry in module.entries]
     touches, device = constant_touches(module, target), module.entries[0].device
+    owner = (Touch(device, f"the program has its bytes, which runs on device '{device}'"),)
     constants: dict[str, ir.Storage] = {}
     for constant in module.constant_buffers:
         name = constant.buffer.name
         with collector.catch():
-            constants[name] = _attached(constant, touches[name], device, target)
+            constants[name] = _attached(constant, touches[name], device, target, owner)
     collector.stop_if_any()
     return replace(
         module,
@@ -49,22 +50,27 @@ def _of_entry(
     """What is decided of the entry's allocations, by name, with their candidates."""
     found: dict[str, ir.Storage] = {}
     given = {parameter.buffer.name: parameter for parameter in entry.buffer_parameters}
+    held = holders(entry, module)
     for live in read_clock(module, target, entry).buffers:
         name = live.buffer.name
         with collector.catch():
             if live.allocation is None:
                 check_memory_of_caller(live, given[name], entry.device, target)
             else:
-                found[name] = _attached(live.allocation, live.touches, entry.device, target)
+                found[name] = _attached(
+                    live.allocation, live.touches, entry.device, target, held.get(name, ())
+                )
     return found
 
 
-def _attached(definition: Definition, touches: Touches, device: str, target: Target) -> ir.Storage:
+def _attached(
+    definition: Definition, touches: Touches, device: str, target: Target, held: Touches
+) -> ir.Storage:
     """What is decided of it with its candidates, and why they are these; unchanged where nothing was narrowed."""
     storage, before = definition.storage, definition.scope
     if ir.lowering_pass(before, target) is not None:
         return storage
-    wanted = Wanted(definition, touches)
+    wanted = Wanted(definition, touches, held)
     pools = tuple(pool.name for pool in candidate_pools(wanted, target))
     scope = before
     if len(pools) == 1:

@@ -1,6 +1,8 @@
 """Candidate pools: the pools that a buffer of the entry, or a constant, may end in.
 
 candidates = resolve(scope) ∩ pools of its role ∩ pools of every device that touches it ∩ its annotation
+
+A device whose code has a buffer's address must reach its memory too, though it may touch no byte of it.
 """
 
 from dataclasses import dataclass
@@ -16,10 +18,11 @@ from bytewright.target.model import Pool, Role, Target
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What needs a pool, and who touches it."""
+    """What needs a pool, who touches it, and whose code has its address besides."""
 
     definition: Definition
     touches: Touches
+    holders: Touches = ()
 
     @property
     def role(self) -> Role:
@@ -103,7 +106,7 @@ def _refusal(pool: Pool, wanted: Wanted, target: Target) -> str | None:
         return "is for inputs and outputs alone"
     if wanted.is_io and not pool.is_for_io and any(other.is_for_io for other in target.pools):
         return "is not for inputs and outputs, for which the target has pools of their own"
-    unreached = _unreached(pool, wanted)
+    unreached = _unreached(pool, wanted, target)
     if unreached and not target.device(unreached[0].device).reaches(pool.memory):
         return f"is in memory '{pool.memory}', which device '{unreached[0].device}' does not reach"
     if unreached:
@@ -114,15 +117,16 @@ def _refusal(pool: Pool, wanted: Wanted, target: Target) -> str | None:
     return None
 
 
-def _unreached(pool: Pool, wanted: Wanted) -> Touches:
-    """The devices that touch a buffer and may not use a pool, by name."""
+def _unreached(pool: Pool, wanted: Wanted, target: Target) -> Touches:
+    """The devices that touch a buffer and may not use a pool, by name, then those that do not reach its address."""
     touches = (touch for touch in wanted.touches if pool.devices and touch.device not in pool.devices)
-    return tuple(sorted(touches, key=lambda touch: touch.device))
+    holders = (holder for holder in wanted.holders if not target.device(holder.device).reaches(pool.memory))
+    return (*sorted(touches, key=lambda touch: touch.device), *holders)
 
 
 def _reasons_of_unreached(wanted: Wanted, pools: tuple[Pool, ...], target: Target) -> tuple[str, ...]:
     """Why the devices count that stand in a pool's way, and what they reach."""
-    touches = [touch for pool in pools for touch in _unreached(pool, wanted)]
+    touches = [touch for pool in pools for touch in _unreached(pool, wanted, target)]
     devices = [target.device(name) for name in dict.fromkeys(touch.device for touch in touches)]
     return (
         *dict.fromkeys(touch.reason for touch in touches),

@@ -75,6 +75,8 @@ def build_plan(
         *(_pool(pool, workspace, target, None) for pool in target.pools_of(Role.WORKSPACE)),
         *(_pool(pool, parameters, target, contents[pool.name]) for pool in target.pools_of(Role.PARAMETERS)),
     )
+    devices = tuple(_devices(module, target))
+    pools = _obtained(pools, buffers, devices, module, target)
     plan = Plan(
         model=module.name,
         target=target.name,
@@ -98,7 +100,7 @@ def build_plan(
         hardware=target,
         has_packed_entry=options.entry_form is ir.Form.PACKED,
         externals=tuple(dict.fromkeys(k.symbol for k in module.kernels if k.external is not None)),
-        devices=FrozenMapping({device.name: device for device in _devices(module, target)}),
+        devices=FrozenMapping({device.name: device for device in devices}),
         plan_hash="",
         files=FrozenMapping({}),
     )
@@ -119,6 +121,29 @@ def _devices(module: ir.Module, target: Target) -> Iterable[PlannedDevice]:
             kind = DeviceKind.COPY if kernels else DeviceKind.CONTEXT
         planned = (PlannedKernel(number, kernel.symbol, kernel.job) for number, kernel in enumerate(kernels))
         yield PlannedDevice(name, c_names[name], device.isa.name, kind, tuple(planned))
+
+
+def _obtained(
+    pools: Iterable[PlannedPool],
+    buffers: Iterable[PlannedBuffer],
+    devices: tuple[PlannedDevice, ...],
+    module: ir.Module,
+    target: Target,
+) -> tuple[PlannedPool, ...]:
+    """The pools, each that the entry's device does not reach with the first device that touches anything in it.
+
+    It is opened before the others that use the pool, and closed after them.
+    """
+    reached = target.device(module.main.device).reached_memories
+    touching = {(b.place.name, device) for b in buffers if b.has_offset for device in b.devices}
+
+    def obtained(pool: PlannedPool) -> PlannedPool:
+        if pool.memory in reached or not pool.used_bytes:
+            return pool
+        first = next(device.name for device in devices if (pool.name, device.name) in touching)
+        return replace(pool, obtained_by=first)
+
+    return tuple(map(obtained, pools))
 
 
 def _tensors(module: ir.Module, border: ir.Border) -> tuple[PlannedTensor, ...]:

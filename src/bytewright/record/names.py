@@ -39,7 +39,18 @@ _OF_THE_FILE = frozenset(
 # The same, where it hands work to other devices.
 NAMES_OF_HAND_OVERS = frozenset(
     {
-        *("devices", "spans", "call", "uses", "status", "run_steps", "lend", "hand_over", "device_use"),
+        *(
+            "devices",
+            "spans",
+            "call",
+            "uses",
+            "status",
+            "run_steps",
+            "lend",
+            "lend_in",
+            "hand_over",
+            "device_use",
+        ),
         *("begin_devices", "end_devices"),
     }
 )
@@ -136,6 +147,7 @@ class Names:
             f"{model}_{name}" for name in _DEVICE_TYPES
         )
         self.span_read, self.span_write = f"{prefix}_SPAN_READ", f"{prefix}_SPAN_WRITE"
+        self.span_obtain = f"{prefix}_SPAN_OBTAIN"
         self.argument_type = f"{model}_argument"
         # Macros; what offsets and the pools of arenas begin with
         self.offset_front = f"{c_identifier(f'{model}_at')}_".upper()
@@ -262,6 +274,10 @@ class Names:
             | self._extents
             | {self.base(pool) for pool in plan.pools.values()}
         )
+
+    def device_memory(self, pool: PlannedPool) -> str:
+        """`KWS_MEMORY_LOCAL`: the enumerator of a pool that devices obtain, which spans name in place of an address."""
+        return f"{self.prefix}_MEMORY_{pool.c_name.upper()}"
 
     # Arenas
 
@@ -406,6 +422,9 @@ def _macros(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
         for device in plan.devices.values():
             yield names.guard(names.device_header(device)), f"the header of device '{device.name}'"
         yield names.ethos_u_guard, "the header of the Ethos-U's driver"
+    for pool in plan.device_workspaces:
+        yield names.span_obtain, f"enumerator '{names.span_obtain}' of the model"
+        yield names.device_memory(pool), f"the number of pool '{pool.name}'"
     if plan.has_packed_forms:
         for name in (names.guard(names.packed_header), *map(names.argument_code, ARGUMENT_CODES)):
             yield name, f"macro '{name}' of the model"

@@ -121,6 +121,8 @@ class PlannedPool:
         load_memory: The memory that keeps them until then; None if they need none, or one that is not known.
         read_cost: Of a byte in its memory, relative to the others.
         write_cost: The same.
+        obtained_by: The device that obtains it for each run, in a memory that the entry's device does not reach; None
+            for a pool that the program has.
     """
 
     name: str
@@ -139,6 +141,7 @@ class PlannedPool:
     load_memory: str | None = None
     read_cost: int = 1
     write_cost: int = 1
+    obtained_by: str | None = field(default=None, metadata={"omit_empty": True})
 
     @property
     def is_caller(self) -> bool:
@@ -242,12 +245,15 @@ class Lent:
         offset: Where it begins, in bytes.
         size_bytes: How much it is.
         is_written: Whether the device may write there.
+        is_obtained: Whether the device is to obtain the memory, which is then all of the pool, with every byte that
+            others are lent of it.
     """
 
     pool: str
     offset: int
     size_bytes: int
     is_written: bool
+    is_obtained: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,14 +435,24 @@ class Plan:
         return tuple(pool for pool in pools if provider in (None, pool.provider))
 
     @property
+    def workspaces(self) -> tuple[PlannedPool, ...]:
+        """Workspace pools in memory of the program."""
+        return tuple(pool for pool in self.used_pools(Role.WORKSPACE) if pool.obtained_by is None)
+
+    @property
     def caller_workspaces(self) -> tuple[PlannedPool, ...]:
-        """Workspace pools that the application provides."""
-        return self.used_pools(Role.WORKSPACE, Provider.CALLER)
+        """Those of them that the application provides."""
+        return tuple(pool for pool in self.workspaces if pool.is_caller)
 
     @property
     def own_workspaces(self) -> tuple[PlannedPool, ...]:
-        """Workspace pools that are arrays of the generated code, so that one context may run at a time."""
-        return self.used_pools(Role.WORKSPACE, Provider.GENERATED)
+        """Those that are arrays of the generated code, so that one context may run at a time."""
+        return tuple(pool for pool in self.workspaces if not pool.is_caller)
+
+    @property
+    def device_workspaces(self) -> tuple[PlannedPool, ...]:
+        """Workspace pools in memory that the entry's device does not reach: devices obtain them for each run."""
+        return tuple(pool for pool in self.used_pools(Role.WORKSPACE) if pool.obtained_by is not None)
 
     @property
     def caller_parameters(self) -> tuple[PlannedPool, ...]:
@@ -504,7 +520,9 @@ class Plan:
         found: list[Lent] = []
         for pool in self.pools.values():
             touched = [b for b in self.buffers_in(pool.name) if device in b.devices and b.size_bytes]
-            if touched:
+            if pool.obtained_by == device:
+                found.append(Lent(pool.name, 0, pool.used_bytes, is_written=True, is_obtained=True))
+            elif touched:
                 first = min(buffer.place.offset or 0 for buffer in touched)
                 end = max((buffer.place.offset or 0) + buffer.size_bytes for buffer in touched)
                 found.append(Lent(pool.name, first, end - first, pool.role is not Role.PARAMETERS))

@@ -55,6 +55,8 @@ def _pool(plan: Plan, name: str) -> dict[str, Any]:
     sizes = ("capacity_bytes", "used_bytes", "lower_bound_bytes")
     document = facts(pool, "name", "memory", "role", "provider", *sizes)
     document |= {"gap_bytes": pool.used_bytes - pool.lower_bound_bytes, "optimal": pool.optimal}
+    if pool.obtained_by is not None:
+        document["obtained_by"] = pool.obtained_by
     if pool.role is Role.PARAMETERS:
         document |= {"load": pool.load, "load_memory": pool.load_memory}
     if pool.role is Role.WORKSPACE:

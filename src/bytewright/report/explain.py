@@ -153,6 +153,8 @@ def _not_a_candidate(plan: Plan, buffer: PlannedBuffer, pool: PlannedPool) -> st
     barred = [device for device in devices if device not in admitted]
     if barred:
         return f"device '{barred[0]}', which touches it, may not use this pool"
+    if not plan.device.reaches(pool.memory):
+        return f"device '{plan.device.name}' does not reach it, and its code has the address"
     if buffer.role is BufferRole.ARENA or buffer.place.kind is PlaceKind.ARENA:
         return "not a candidate: the scope that it came with, or what it shares the arena with, leaves this pool out"
     return "not a candidate: the scope that it came with leaves this pool out"
@@ -228,6 +230,8 @@ def _where(plan: Plan, buffer: PlannedBuffer) -> str:
         return place_text(buffer)
     pool = plan.pools[place.name]
     provider = "from the caller" if pool.is_caller else "declared by the generated code"
+    if pool.obtained_by is not None:
+        provider = f"obtained by device '{pool.obtained_by}', as '{plan.device.name}' does not reach it"
     if pool.loading:
         provider += f", {pool.loading}"
     last = place.offset + buffer.size_bytes

@@ -97,8 +97,12 @@ def _table(
 def pools_table(plan: Plan) -> Table:
     """How far each pool is filled, and how good that is."""
     columns = ("pool", "role", "from", ">used", ">capacity", ">lower bound", "evidence")
-    figures = attrgetter("name", "role", "provider", "used_bytes", "capacity_bytes", "lower_bound_bytes")
-    return _table("Pools", columns, ((*figures(pool), evidence(pool)) for pool in plan.pools.values()))
+    figures = attrgetter("used_bytes", "capacity_bytes", "lower_bound_bytes")
+    rows = (
+        (pool.name, pool.role, pool.obtained_by or pool.provider, *figures(pool), evidence(pool))
+        for pool in plan.pools.values()
+    )
+    return _table("Pools", columns, rows)
 
 
 def memories_table(plan: Plan) -> Table:

@@ -134,7 +134,7 @@ def second_core_of(plan: Plan, board: Board) -> SecondCore | None:
     if not names:
         return None
     target = plan.hardware
-    obstacle = _obstacle(target, board, names)
+    obstacle = _obstacle(plan, board, names)
     if obstacle is not None:
         raise compile_error(
             "BW204",
@@ -156,12 +156,15 @@ def second_core_of(plan: Plan, board: Board) -> SecondCore | None:
     )
 
 
-def _obstacle(target: Target, board: Board, names: Sequence[str]) -> str | None:
-    """Why the board cannot be these devices of a target, if so."""
+def _obstacle(plan: Plan, board: Board, names: Sequence[str]) -> str | None:
+    """Why the board cannot be these devices of a plan's target, if so."""
+    target = plan.hardware
     if board.second_device is None:
         return f"it has one core, which is '{target.default_device_name}'"
     if len(names) > 1:
         return f"it has two cores, the model uses {', '.join(names)} besides '{target.default_device_name}'"
+    for pool in plan.device_workspaces:
+        return f"'{pool.obtained_by}' is to obtain pool '{pool.name}', and the harness's driver obtains no memory"
     device, isa = target.device(names[0]), board.target.device(board.second_device).isa
     if not device.runs_c or device.isa != isa:
         return f"its second core is a {isa.name} that runs C, '{device.name}' is a {device.isa.name}"

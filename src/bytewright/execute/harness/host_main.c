@@ -39,6 +39,7 @@ static void print_failure_of_device(void *const *workspaces)
     printf("device_address %llu\n", (unsigned long long)failure->address);
     printf("device_region %lu\n", (unsigned long)failure->region);
     printf("device_offset %lld\n", (long long)failure->offset);
+    printf("device_memory %lu\n", (unsigned long)failure->memory);
     printf("device_device %lu\ndevice_reason 0x0", (unsigned long)failure->device);
     for (const char *byte = failure->reason; *byte != '\0'; ++byte) { /* text as one number, as all facts are */
         printf("%02x", (unsigned)(unsigned char)*byte);

@@ -48,6 +48,7 @@ class FailureRecord(ctypes.Structure):
         ("region", ctypes.c_uint32),
         ("offset", ctypes.c_int64),
         ("device", ctypes.c_uint32),
+        ("memory", ctypes.c_uint32),
         ("reason", ctypes.c_char * 512),
     )
 
@@ -70,6 +71,7 @@ class DeviceFacts:
         region: Among the memories that were opened; None if the address is in none of them.
         offset: From the first byte of that.
         device: Its place among the devices.
+        memory: The number of the devices' memory in which `address` is an offset; 0 for an address.
         reason: Of a refusal, where one is known.
         places: What lies where in the process of the model: a name, the address, the bytes.
     """
@@ -85,6 +87,7 @@ class DeviceFacts:
     region: int | None
     offset: int
     device: int
+    memory: int
     reason: str
     timeout_seconds: float
     places: Sequence[tuple[str, int, int]]
@@ -107,6 +110,7 @@ class DeviceFacts:
             None if region == _NO_REGION else region,
             facts["device_offset"],
             facts["device_device"],
+            facts["device_memory"],
             reason.to_bytes((reason.bit_length() + 7) // 8, "big").decode("utf-8", "replace"),
             timeout_seconds,
             places,
@@ -146,7 +150,10 @@ def device_error(bundle: Bundle, facts: DeviceFacts) -> CompileError:
         case Failure.MISUSED:
             return CompileError(Diagnostic("BW731", f"{who} was given {job} out of turn"))
         case Failure.NOT_LENT:
-            note = f"span {facts.span} at {facts.address:#x}{_named_place(facts)}"
+            at = f"{facts.address:#x}{_named_place(facts)}"
+            if facts.memory:
+                at = f"byte {facts.address} of pool '{plan.device_workspaces[facts.memory - 1].name}'"
+            note = f"span {facts.span} at {at}"
             message = f"{who} was not lent what it needs for {job}: it was not opened, or not for that"
             return CompileError(Diagnostic("BW732", message, (note,)))
         case Failure.HUNG:

@@ -3,7 +3,8 @@
  * What a job is given is copied to memory that driver and process share, and what it may write is copied back. There each
  * memory that was lent ends where pages begin that nobody may touch, constants cannot be written, and the bytes beside
  * what a job may write are compared when it is done. So a device that goes beyond what it is given is noticed, as it
- * would be by a memory protection unit, and by bytes where that knows granules.
+ * would be by a memory protection unit, and by bytes where that knows granules. What devices have among themselves is in
+ * files of its own, which this process does not map (`device_memories.c`).
  */
 #define _GNU_SOURCE
 
@@ -21,16 +22,29 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "device_memories.h"
 #include "worker.h"
 
-enum { MOST_REGIONS = 256, MOST_SPANS = 1024, POISON = 0x5C };
+#if HARNESS_NUM_DEVICE_MEMORIES > 0
+#define MEMORY_OF(span) ((span)->memory)
+#define OFFSET_OF(span) ((span)->offset)
+#else
+#define MEMORY_OF(span) ((void)(span), 0u)
+#define OFFSET_OF(span) ((void)(span), 0u)
+#define HARNESS_SPAN_OBTAIN 4u
+#endif
 
-/* A memory that is lent: where the model has it, and where it lies in what is shared. */
+enum { MOST_REGIONS = 256, MOST_SPANS = 1024, POISON = 0x5C, NUM_DESCRIPTORS = 3 + HARNESS_NUM_DEVICE_MEMORIES };
+
+/* A memory that is lent: where the model has it, and where it lies in what is shared; or a part of one of the devices. */
 typedef struct {
     unsigned char *base;
+    uint32_t memory; /* its number, of one of the devices */
+    uint32_t first;  /* the offset of the part */
     size_t size_bytes;
     uint32_t access;
-    size_t offset;       /* of its pages in the shared memory */
+    size_t offset;       /* of its pages in the shared memory, or in the device's */
+    size_t kept;         /* of its pages in what the driver keeps of all regions */
     size_t mapped_bytes; /* of its pages */
     size_t begin;        /* of its bytes in its pages */
 } lent_region;
@@ -44,7 +58,8 @@ typedef struct {
     uint32_t num_regions;
     lent_region regions[MOST_REGIONS];
     unsigned char *shared; /* all pages, as the driver maps them */
-    unsigned char *before; /* what they held when the job began */
+    unsigned char *before; /* what all regions held when the job began */
+    unsigned char *now;    /* what those of devices hold when it is done */
     size_t shared_bytes;
     uint32_t num_spans;
     worker_span spans[MOST_SPANS];
@@ -53,7 +68,7 @@ typedef struct {
 #define COMMAND(index, member, ...) static const char *const command_##index[] = {__VA_ARGS__, NULL};
 HARNESS_DEVICES(COMMAND)
 
-#define DRIVER(index, member, ...) [index] = {command_##index, 0, -1, -1, -1, 0, 0, 0, 0, {{0}}, 0, 0, 0, 0, {{0}}},
+#define DRIVER(index, member, ...) [index] = {command_##index, 0, -1, -1, -1, 0, 0, 0, 0, {{0}}, 0, 0, 0, 0, 0, {{0}}},
 static driver drivers[] = {HARNESS_DEVICES(DRIVER)};
 
 static harness_device_failure failure;
@@ -89,13 +104,14 @@ static void stop_process(driver *device)
         device->shared = NULL;
     }
     free(device->before);
-    device->before = NULL;
+    free(device->now);
+    device->before = device->now = NULL;
     device->num_regions = 0;
     device->is_open = 0;
     device->is_in_flight = 0;
 }
 
-/* Begins the process, with nothing of this one but three descriptors. */
+/* Begins the process, with nothing of this one but three descriptors, and those of the devices' memories. */
 static int start_process(driver *device)
 {
     extern char **environ;
@@ -106,17 +122,21 @@ static int start_process(driver *device)
 
     if (memory >= 0 && pipe2(commands, O_CLOEXEC) == 0 && pipe2(replies, O_CLOEXEC) == 0) {
         /* Copies above those that the process has them at, so that none is written over before it is copied. */
-        const int high[3] = {fcntl(commands[0], F_DUPFD_CLOEXEC, 64), fcntl(replies[1], F_DUPFD_CLOEXEC, 64),
-                             fcntl(memory, F_DUPFD_CLOEXEC, 64)};
+        int high[NUM_DESCRIPTORS];
 
         posix_spawn_file_actions_init(&actions);
-        posix_spawn_file_actions_adddup2(&actions, high[0], WORKER_COMMANDS);
-        posix_spawn_file_actions_adddup2(&actions, high[1], WORKER_REPLIES);
-        posix_spawn_file_actions_adddup2(&actions, high[2], WORKER_MEMORY);
+        for (uint32_t index = 0; index < NUM_DESCRIPTORS; ++index) {
+            const int own[3] = {commands[0], replies[1], memory};
+            const device_memory *const other = index < 3 ? NULL : find_device_memory(index - 2);
+            const int file = index < 3 ? own[index] : other != NULL ? other->file : -1;
+
+            high[index] = fcntl(file, F_DUPFD_CLOEXEC, WORKER_COMMANDS + NUM_DESCRIPTORS);
+            posix_spawn_file_actions_adddup2(&actions, high[index], WORKER_COMMANDS + (int)index);
+        }
         outcome = posix_spawn(&device->process, device->command[0], &actions, NULL, (char *const *)(uintptr_t)device->command,
                               environ);
         posix_spawn_file_actions_destroy(&actions);
-        for (int index = 0; index < 3; ++index) {
+        for (uint32_t index = 0; index < NUM_DESCRIPTORS; ++index) {
             close(high[index]);
         }
     }
@@ -249,7 +269,8 @@ static int are_same(const driver *device, const HARNESS_SPAN_TYPE *memories, uin
     for (uint32_t index = 0; index < num_memories; ++index) {
         const lent_region *const region = &device->regions[index];
 
-        if (region->base != memories[index].base || region->size_bytes != memories[index].size_bytes ||
+        if (region->base != memories[index].base || region->memory != MEMORY_OF(&memories[index]) ||
+            region->first != OFFSET_OF(&memories[index]) || region->size_bytes != memories[index].size_bytes ||
             region->access != memories[index].access) {
             return 0;
         }
@@ -261,7 +282,7 @@ static int are_same(const driver *device, const HARNESS_SPAN_TYPE *memories, uin
 static int lay_out(driver *device, const HARNESS_SPAN_TYPE *memories, uint32_t num_memories)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    size_t end = 0;
+    size_t end = 0, kept = 0;
 
     if (device->shared != NULL) {
         munmap(device->shared, device->shared_bytes);
@@ -273,13 +294,26 @@ static int lay_out(driver *device, const HARNESS_SPAN_TYPE *memories, uint32_t n
         const size_t size_bytes = memories[index].size_bytes;
         const size_t misaligned = (size_t)((uintptr_t)memories[index].base % HARNESS_DEVICE_ALIGNMENT);
 
+        const device_memory *const other = find_device_memory(MEMORY_OF(&memories[index]));
+
         region->base = memories[index].base;
+        region->memory = MEMORY_OF(&memories[index]);
+        region->first = OFFSET_OF(&memories[index]);
         region->size_bytes = size_bytes;
         region->access = memories[index].access;
+        region->kept = kept;
+        if (other != NULL) {
+            region->offset = 0;
+            region->mapped_bytes = other->mapped_bytes;
+            region->begin = other->begin + region->first;
+            kept += region->mapped_bytes;
+            continue;
+        }
         region->offset = end;
         region->mapped_bytes = (size_bytes + HARNESS_DEVICE_ALIGNMENT + page - 1) / page * page;
         region->begin = (region->mapped_bytes - size_bytes - misaligned) / HARNESS_DEVICE_ALIGNMENT * HARNESS_DEVICE_ALIGNMENT + misaligned;
         end += region->mapped_bytes;
+        kept += region->mapped_bytes;
     }
     device->shared_bytes = end == 0 ? page : end;
     if (ftruncate(device->memory, (off_t)device->shared_bytes) != 0) {
@@ -292,19 +326,38 @@ static int lay_out(driver *device, const HARNESS_SPAN_TYPE *memories, uint32_t n
     }
     memset(device->shared, POISON, device->shared_bytes);
     free(device->before);
-    device->before = malloc(device->shared_bytes);
-    return device->before == NULL ? -1 : 0;
+    free(device->now);
+    device->before = malloc(kept + 1);
+    device->now = malloc(kept + 1);
+    return device->before == NULL || device->now == NULL ? -1 : 0;
 }
 
-static int32_t open_memories(void *self, const HARNESS_SPAN_TYPE *memories, uint32_t num_memories)
+/* Obtains what this device is to obtain; what others obtained is there already. */
+static int32_t obtain(driver *device, const HARNESS_SPAN_TYPE *memories, uint32_t num_memories)
+{
+    for (uint32_t index = 0; index < num_memories; ++index) {
+        const uint32_t number = MEMORY_OF(&memories[index]);
+        const device_memory *const memory = find_device_memory(number);
+
+        if ((memories[index].access & HARNESS_SPAN_OBTAIN) != 0u) {
+            if (obtain_device_memory(number, memories[index].size_bytes, POISON, device) != 0) {
+                failure.status = errno;
+                return fail(device, HARNESS_DEVICE_NOT_STARTED);
+            }
+        } else if (number != 0u && (memory == NULL || memory->owner == NULL)) {
+            return fail(device, HARNESS_DEVICE_MISUSED);
+        }
+    }
+    return 0;
+}
+
+static int32_t share_memories(driver *device, const HARNESS_SPAN_TYPE *memories, uint32_t num_memories)
 {
     static worker_region regions[MOST_REGIONS];
-    driver *const device = self;
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     worker_message message = {WORKER_OPEN, num_memories, 0, 0, 0};
     worker_reply answer;
 
-    device->is_open = 1;
     if (are_same(device, memories, num_memories)) {
         return 0;
     }
@@ -317,7 +370,8 @@ static int32_t open_memories(void *self, const HARNESS_SPAN_TYPE *memories, uint
         const lent_region *const region = &device->regions[index];
         const uint64_t first = (uint64_t)(uintptr_t)region->base / page * page;
         const uint64_t end = ((uint64_t)(uintptr_t)region->base + region->size_bytes + page - 1) / page * page;
-        const worker_region sent = {region->offset, region->mapped_bytes, first, end - first, region->access, 0};
+        const worker_region sent = {region->offset, region->mapped_bytes, first, region->memory == 0u ? end - first : 0,
+                                    region->access, region->memory};
 
         regions[index] = sent;
     }
@@ -338,14 +392,28 @@ static int32_t open_memories(void *self, const HARNESS_SPAN_TYPE *memories, uint
     return 0;
 }
 
+static int32_t open_memories(void *self, const HARNESS_SPAN_TYPE *memories, uint32_t num_memories)
+{
+    driver *const device = self;
+
+    if (obtain(device, memories, num_memories) != 0 || share_memories(device, memories, num_memories) != 0) {
+        release_device_memories(device);
+        return -1;
+    }
+    device->is_open = 1;
+    return 0;
+}
+
 /* The region that a span lies in, with all that it asks for; else what is wrong with it. */
 static int32_t find_region(driver *device, const HARNESS_SPAN_TYPE *span, worker_span *found)
 {
     for (uint32_t index = 0; index < device->num_regions; ++index) {
         const lent_region *const region = &device->regions[index];
-        const size_t offset = (size_t)((uintptr_t)span->base - (uintptr_t)region->base);
+        const uintptr_t at = MEMORY_OF(span) != 0u ? OFFSET_OF(span) : (uintptr_t)span->base;
+        const uintptr_t first = region->memory != 0u ? region->first : (uintptr_t)region->base;
+        const size_t offset = (size_t)(at - first);
 
-        if ((uintptr_t)span->base >= (uintptr_t)region->base && offset <= region->size_bytes &&
+        if (MEMORY_OF(span) == region->memory && at >= first && offset <= region->size_bytes &&
             span->size_bytes <= region->size_bytes - offset && (span->access & ~region->access) == 0u) {
             found->region = index;
             found->access = span->access;
@@ -354,8 +422,19 @@ static int32_t find_region(driver *device, const HARNESS_SPAN_TYPE *span, worker
             return 0;
         }
     }
-    failure.address = (uint64_t)(uintptr_t)span->base;
+    failure.memory = MEMORY_OF(span);
+    failure.address = failure.memory != 0u ? OFFSET_OF(span) : (uint64_t)(uintptr_t)span->base;
     return fail(device, HARNESS_DEVICE_NOT_LENT);
+}
+
+/* All that is in the pages of a region. */
+static const unsigned char *content_of(const driver *device, const lent_region *region)
+{
+    if (region->memory == 0u) {
+        return device->shared + region->offset;
+    }
+    (void)read_device_memory(find_device_memory(region->memory), device->now + region->kept);
+    return device->now + region->kept;
 }
 
 static int32_t launch(void *self, const HARNESS_JOB_TYPE *job)
@@ -382,14 +461,16 @@ static int32_t launch(void *self, const HARNESS_JOB_TYPE *job)
     for (uint32_t index = 0; index < job->num_spans; ++index) {
         const worker_span *const span = &device->spans[index];
 
-        memcpy(device->shared + device->regions[span->region].offset + span->offset, job->spans[index].base,
-               span->size_bytes);
+        if (device->regions[span->region].memory == 0u) {
+            memcpy(device->shared + device->regions[span->region].offset + span->offset, job->spans[index].base,
+                   span->size_bytes);
+        }
     }
     for (uint32_t index = 0; index < device->num_regions; ++index) {
         const lent_region *const region = &device->regions[index];
 
         if ((region->access & WORKER_WRITE) != 0u) {
-            memcpy(device->before + region->offset, device->shared + region->offset, region->mapped_bytes);
+            memcpy(device->before + region->kept, content_of(device, region), region->mapped_bytes);
         }
     }
     if (send_bytes(device, &message, sizeof message) != 0 ||
@@ -437,8 +518,8 @@ static int32_t compare_kept(driver *device)
 {
     for (uint32_t index = 0; index < device->num_regions; ++index) {
         const lent_region *const region = &device->regions[index];
-        const unsigned char *const now = device->shared + region->offset;
-        const unsigned char *const before = device->before + region->offset;
+        const unsigned char *const now = content_of(device, region);
+        const unsigned char *const before = device->before + region->kept;
         size_t at = (region->access & WORKER_WRITE) != 0u ? 0 : region->mapped_bytes;
 
         while (at < region->mapped_bytes) {
@@ -478,7 +559,7 @@ static int32_t note_fault(driver *device, const worker_reply *answer)
         const lent_region *const region = &device->regions[index];
         const uint64_t offset = answer->address - (uint64_t)(uintptr_t)region->base;
 
-        if (offset < region->size_bytes) {
+        if (region->memory == 0u && offset < region->size_bytes) {
             failure.region = index;
             failure.offset = (int64_t)offset;
             failure.is_raw = 1;
@@ -516,7 +597,7 @@ static int32_t await_job(void *self)
         const worker_span *const span = &device->spans[index];
         const lent_region *const region = &device->regions[span->region];
 
-        if ((span->access & WORKER_WRITE) != 0u) {
+        if ((span->access & WORKER_WRITE) != 0u && region->memory == 0u) {
             memcpy(region->base + (span->offset - region->begin), device->shared + region->offset + span->offset,
                    span->size_bytes);
         }
@@ -527,6 +608,7 @@ static int32_t await_job(void *self)
 static void close_memories(void *self)
 {
     ((driver *)self)->is_open = 0;
+    release_device_memories(self);
 }
 
 #define HOOKS(index, member, ...) \
@@ -538,4 +620,5 @@ void harness_stop_devices(void)
     for (size_t index = 0; index < sizeof drivers / sizeof *drivers; ++index) {
         stop_process(&drivers[index]);
     }
+    forget_device_memories();
 }

@@ -29,6 +29,7 @@ typedef struct {
     uint32_t region;  /* the memory that it is in or beside, among those of `open`; UINT32_MAX for none of them */
     int64_t offset;   /* from the first byte of that */
     uint32_t device;  /* its place among the devices */
+    uint32_t memory;  /* of a span that was not lent: the number of the devices' memory, in which address is an offset */
     char reason[512]; /* of HARNESS_DEVICE_REFUSED, where one is known; else empty */
 } harness_device_failure;
 

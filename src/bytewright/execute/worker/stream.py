@@ -10,6 +10,7 @@ import struct
 import sys
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bytewright.execute.worker.streams import OutOfReachError, StreamModel, StreamRegion, find_stream_model
 
@@ -31,27 +32,29 @@ class _Process:
 
     def __init__(self, model: StreamModel) -> None:
         self.model = model
-        self.regions: list[tuple[int, int]] = []  # offset in the memory, access
-        self.memory: mmap.mmap | None = None
+        self.regions: list[NDArray[np.uint8]] | None = None  # all pages of each
 
     def open(self, num_regions: int, size_bytes: int) -> bytes:
         """Maps what is lent."""
-        found = [_REGION.unpack(_receive(_REGION.size)) for _ in range(num_regions)]
-        self.regions = [(region[0], region[4]) for region in found]
-        self.memory = mmap.mmap(_MEMORY, size_bytes)
+        lent = np.frombuffer(mmap.mmap(_MEMORY, size_bytes), np.uint8)
+        self.regions = []
+        for _ in range(num_regions):
+            offset, mapped_bytes, _, _, _, memory = _REGION.unpack(_receive(_REGION.size))
+            pages = lent[offset : offset + mapped_bytes]
+            if memory:
+                pages = np.frombuffer(mmap.mmap(_MEMORY + memory, mapped_bytes), np.uint8)
+            self.regions.append(pages)
         return _reply(_DONE)
 
     def execute(self, num_spans: int, code_bytes: int) -> bytes:
         """Carries out one job."""
         spans = [_SPAN.unpack(_receive(_SPAN.size)) for _ in range(num_spans)]
         code = _receive(code_bytes)
-        if self.memory is None:
+        if self.regions is None:
             return _reply(_FAILED, _UNKNOWN)
-        data = np.frombuffer(self.memory, np.uint8)
         given: list[StreamRegion] = []
         for region, access, offset, size_bytes in spans:
-            first = self.regions[region][0] + offset
-            part = data[first : first + size_bytes]
+            part = self.regions[region][offset : offset + size_bytes]
             part.flags.writeable = bool(access & _WRITE)
             given.append(StreamRegion(part, bool(access & _READ), bool(access & _WRITE)))
         try:

@@ -8,7 +8,8 @@
 
 #include <stdint.h>
 
-/* Descriptors of the process: commands, replies, and the memory. */
+/* Descriptors of the process: commands, replies, and the memory. Those that devices have among themselves follow, by
+ * their numbers. */
 enum { WORKER_COMMANDS = 3, WORKER_REPLIES = 4, WORKER_MEMORY = 5 };
 enum { WORKER_OPEN = 1, WORKER_EXECUTE = 2 };
 enum { WORKER_READ = 1, WORKER_WRITE = 2 };
@@ -24,14 +25,14 @@ typedef struct {
     uint32_t unused;
 } worker_message;
 
-/* Of WORKER_OPEN: pages of the memory. What the driver's process has at `forbidden` is never mapped. */
+/* Of WORKER_OPEN: pages of the memory, or of that with a number of its own. What the driver's process has at `forbidden` is never mapped. */
 typedef struct {
     uint64_t offset;
     uint64_t size_bytes;
     uint64_t forbidden;
     uint64_t forbidden_bytes;
     uint32_t access;
-    uint32_t unused;
+    uint32_t memory;
 } worker_region;
 
 /* Of WORKER_EXECUTE. */

@@ -165,8 +165,8 @@ static int map_regions(void)
         const worker_region *const region = &lent.regions[index];
         const int rights = (region->access & WORKER_WRITE) != 0 ? PROT_READ | PROT_WRITE : PROT_READ;
 
-        lent.bases[index] = mmap(lent.reserved + at, region->size_bytes, rights, MAP_SHARED | MAP_FIXED, WORKER_MEMORY,
-                                 (off_t)region->offset);
+        lent.bases[index] = mmap(lent.reserved + at, region->size_bytes, rights, MAP_SHARED | MAP_FIXED,
+                                 WORKER_MEMORY + (int)region->memory, (off_t)region->offset);
         if (lent.bases[index] == MAP_FAILED) {
             return -1;
         }

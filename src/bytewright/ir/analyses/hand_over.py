@@ -44,6 +44,14 @@ def num_spans(module: ir.Module, target: Target) -> int:
     return lent + max((len(kernel.buffer_parameters) for kernel in kernels), default=0)
 
 
+def obtains_memory(module: ir.Module, target: Target) -> bool:
+    """Whether devices of a run may be given memory that the entry's device does not reach, so that they obtain it."""
+    reached = target.device(module.main.device).reached_memories
+    names = devices_of(module)
+    hidden = (pool for pool in target.workspace_pools if pool.memory not in reached)
+    return any(not pool.devices or set(pool.devices) & set(names) for pool in hidden)
+
+
 def handed_to(module: ir.Module, device: str) -> tuple[ir.PrimFunc, ...]:
     """The kernels of a device that entries of another one call, in the module's order: their numbers are theirs."""
     called = {call.callee for entry in module.entries if entry.device != device for call in calls(entry)}

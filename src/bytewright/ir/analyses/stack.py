@@ -12,7 +12,13 @@ from dataclasses import dataclass, replace
 
 from bytewright import ir
 from bytewright.diagnostics import Diagnostic
-from bytewright.ir.analyses.hand_over import c_names_of_devices, devices_of, execute_function, num_spans
+from bytewright.ir.analyses.hand_over import (
+    c_names_of_devices,
+    devices_of,
+    execute_function,
+    num_spans,
+    obtains_memory,
+)
 from bytewright.ir.backend import backend_functions
 from bytewright.ir.packed import most_packed_arguments, packed_bytes, packed_calls, packed_name
 from bytewright.ir.walk import allocations, blocks, calls
@@ -148,6 +154,8 @@ def _hand_over_bytes(module: ir.Module, target: Target) -> int:
         return 0
     device = target.device(module.entries[0].device)
     span_bytes = 2 * device.address_bits // 8 if device.address_bits > 32 else 12
+    if obtains_memory(module, target):
+        span_bytes += 8  # which memory it is, and the offset there
     return num_spans(module, target) * span_bytes + 2 * device.stack_allowance_per_call_bytes
 
 

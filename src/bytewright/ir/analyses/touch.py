@@ -10,7 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bytewright import ir
-from bytewright.ir.walk import condition_buffer, free_buffers, regions, walk_statements
+from bytewright.ir.analyses.arguments import buffer_arguments
+from bytewright.ir.walk import (
+    allocations,
+    calls,
+    condition_buffer,
+    free_buffers,
+    regions,
+    walk_statements,
+)
 from bytewright.target.model import Target
 
 
@@ -127,6 +135,36 @@ def united(first: Touches, second: Touches) -> Touches:
     for touch in (*first, *second):
         known.setdefault(touch.device, touch)
     return tuple(known.values())
+
+
+def holders(entry: ir.PrimFunc, module: ir.Module) -> dict[str, Touches]:
+    """The entry's device for each buffer whose address its code has, by name, though it may touch no byte.
+
+    That is what it passes to functions of its own device, and what it requests at run time. A job has no addresses.
+    """
+    found: dict[str, Touches] = {}
+    kernels = {kernel.name: kernel for kernel in module.kernels}
+    requested = {
+        allocation.buffer
+        for allocation in allocations(entry)
+        if allocation.storage.on_request is not None or not ir.has_constant_size(allocation.buffer)
+    }
+
+    def hold(buffer: ir.Buffer, what: str) -> None:
+        reason = f"'{entry.name}' on device '{entry.device}' {what}"
+        found.setdefault(buffer.name, (Touch(entry.device, reason),))
+
+    for call in calls(entry):
+        kernel = kernels.get(call.callee)
+        if kernel is None or kernel.device == entry.device:
+            regions = (argument for argument in call.arguments if isinstance(argument, ir.Region))
+            for region in regions:
+                hold(region.buffer, f"passes its address to '{call.callee}'")
+            continue
+        for parameter, region in buffer_arguments(kernel, call):
+            if parameter.role is ir.ParameterRole.SCRATCH and region.buffer in requested:
+                hold(region.buffer, f"requests it at run time, for '{call.callee}'")
+    return found
 
 
 def reasons_beside(device: str, touches: Touches) -> tuple[str, ...]:
