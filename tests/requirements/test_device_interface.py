@@ -1,8 +1,9 @@
-"""Requirements C2, C3, C4 and C6: what a model and the drivers of an application owe each other."""
+"""Requirements C2, C3, C4, C6 and C7: what a model and the drivers of an application owe each other."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,12 @@ import pytest
 from bytewright.diagnostics import CompileError
 from bytewright.execute.description import read_bundle
 from bytewright.inspect.check_plan import faults_of_plan
+from bytewright.ir.border import Io
+from bytewright.options import Options
 from bytewright.record.plan_file import plan_of
+from support import device_memory
 from support.c_program import run_c, run_command
+from support.device_memory import replaced
 from support.two_devices import APPLICATION, DRIVERS, INPUT, PROGRAM, TARGET, bundle, compiled, evaluated
 
 REFUSALS = r"""
@@ -249,6 +254,89 @@ def test_check_proves_what_plan_json_says_of_devices(
     assert faults_of_plan(plan_of(document)) == []
     damage(document)
     assert any(message in fault for fault in faults_of_plan(plan_of(document)))
+
+
+def test_c7_a_pool_that_the_cpu_does_not_reach_is_obtained_by_a_device_and_has_no_address() -> None:
+    found = compiled(device_memory.PRIVATE, device_memory.TARGET)
+    (pool,) = found.plan.device_workspaces
+    assert (pool.name, pool.obtained_by, pool.used_bytes) == ("local", "dma", 192)
+    assert json.loads(found.files["plan.json"])["pools"][2]["obtained_by"] == "dma"
+    header, entry = (found.files[path].decode() for path in ("include/pair.h", "src/pair.c"))
+    assert re.findall(r"PAIR_MEMORY_\w+ = \d+", header) == ["PAIR_MEMORY_LOCAL = 1"]
+    assert re.findall(r"#define (PAIR_LOCAL\w+ \d+)", header) == [
+        "PAIR_LOCAL_WORKSPACE_SIZE 192",
+        "PAIR_LOCAL_WORKSPACE_ALIGN 16",
+    ]
+    of_memory = re.search(r"typedef struct \{([^}]*)\} pair_workspaces;", header)
+    assert of_memory is not None
+    assert "near" in of_memory[1]
+    assert "local" not in of_memory[1]
+    assert "uint8_t *local" not in header + entry
+    assert "pair_local_workspace" not in entry
+    assert set(
+        re.findall(r"\w*local\w*", re.sub(r"/\*.*?\*/", "", entry.partition("run_steps(")[2]).lower())
+    ) == {
+        "pair_memory_local",
+        *(f"pair_at_local_{name}" for name in ("lent", "filtered", "shifted", "narrow")),
+    }
+
+
+def test_c7_a_model_without_such_a_pool_knows_nothing_of_them(folder: Path) -> None:
+    """Neither a bundle for devices that share memory, nor one for a target where only the pool is not used."""
+    unused = replaced(
+        device_memory.TARGET, ('reach = ["local", "flash"]', 'reach = ["local", "flash", "shared"]')
+    )
+    files = compiled(PROGRAM, unused).files
+    for text in (files["include/pair.h"].decode(), (folder / "include" / "pair.h").read_text()):
+        assert "void *base;\n    uint32_t size_bytes;\n    uint32_t access;\n} pair_span;" in text
+        assert not re.search("MEMORY_LOCAL|OBTAIN", text)
+    assert "obtained_by" not in files["plan.json"].decode()
+
+
+OWN_IO = '[[io]]\nname = "io"\nmemory = "local"\nsize = "1KiB"\n'
+LOOKS = (
+    ("kernel pair_fetch(", "extern app_look(x : buffer<32xi16> r) on cpu stack=64 {}\n\nkernel pair_fetch("),
+    (
+        "  call_extern pair_filter(",
+        '  call_extern app_look(&lent) {touched_by=(("core1",),)}\n  call_extern pair_filter(',
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("program", "target", "io", "what", "reason"),
+    [
+        (LOOKS, (), Io.CALLER, "lent", "'main' on device 'cpu' passes its address to 'app_look'"),
+        (
+            (),
+            (("[device.core1]", "[device.core1]\nuse-backend-alloc-workspace = true"),),
+            Io.CALLER,
+            "filtered/padded",
+            "'main' on device 'cpu' requests it at run time, for 'pair_filter'",
+        ),
+        (
+            (),
+            (("[[parameters]]", f"{OWN_IO}[[parameters]]"),),
+            Io.WORKSPACE,
+            "x",
+            "'main' on device 'cpu' returns its address to the application",
+        ),
+    ],
+    ids=["to a function of the CPU", "requested at run time", "input of the application"],
+)
+def test_c7_what_the_cpu_has_the_address_of_does_not_lie_there(
+    program: tuple[tuple[str, str], ...],
+    target: tuple[tuple[str, str], ...],
+    io: Io,
+    what: str,
+    reason: str,
+) -> None:
+    texts = (replaced(device_memory.PRIVATE, *program), replaced(device_memory.TARGET, *target))
+    with pytest.raises(CompileError) as caught:
+        compiled(*texts, Options(io=io))
+    found = next(d for d in caught.value.diagnostics if f"'{what}'" in d.message)
+    assert (found.code, found.message) == ("BW301", f"'{what}' cannot be placed in any workspace pool")
+    assert reason in found.notes
 
 
 def test_a_bundle_for_one_device_says_nothing_of_devices() -> None:

@@ -49,8 +49,10 @@ PRIVATE = replaced(
     ("kernel pair_filter(", f"{_FILTERED}{_SHIFTED}\nkernel pair_filter("),
     (
         "  allocate filtered : buffer<32xi32>\n  allocate shifted : buffer<32xi32>\n",
-        '  allocate filtered : buffer<32xi32, "global.local">\n  allocate filtered_near : buffer<32xi32, "global.near">\n'
-        '  allocate shifted_near : buffer<32xi32, "global.near">\n  allocate shifted : buffer<32xi32, "global.local">\n',
+        '  allocate filtered : buffer<32xi32, "global.local">\n'
+        '  allocate filtered_near : buffer<32xi32, "global.near">\n'
+        '  allocate shifted_near : buffer<32xi32, "global.near">\n'
+        '  allocate shifted : buffer<32xi32, "global.local">\n',
     ),
     (
         "  call_extern pair_shift(&filtered, &shifted)\n",
@@ -93,8 +95,7 @@ _OWNER_OF_MEMORY = """        const uintptr_t first = (uintptr_t)me->memories[i]
         const uintptr_t begin = span->memory == 0 ? first : me->memories[i].offset;
         const uintptr_t at = span->memory == 0 ? from : span->offset;
         if (span->memory == me->memories[i].memory && at >="""
-_SEEN = """        seen[i].base = me->mirrors[owner] + ((uint8_t *)me->spans[i].base - (uint8_t *)me->memories[owner].base);
-"""
+_SEEN = "        seen[i].base = me->mirrors[owner] + "
 _CLOSE = """    me->is_open = 0;
     give_back((char)(me->name - 32));
 """
@@ -126,7 +127,8 @@ DRIVERS = replaced(
     ),
     (
         _SEEN,
-        f"        if (seen[i].memory != 0) {{\n            seen[i].base = heap[seen[i].memory] + seen[i].offset;\n"
+        "        if (seen[i].memory != 0) {\n"
+        "            seen[i].base = heap[seen[i].memory] + seen[i].offset;\n"
         f"            continue;\n        }}\n{_SEEN}",
     ),
     (

@@ -140,7 +140,8 @@ def united(first: Touches, second: Touches) -> Touches:
 def holders(entry: ir.PrimFunc, module: ir.Module) -> dict[str, Touches]:
     """The entry's device for each buffer whose address its code has, by name, though it may touch no byte.
 
-    That is what it passes to functions of its own device, and what it requests at run time. A job has no addresses.
+    That is what it passes to functions of its own device, what it requests at run time, and inputs and outputs, which
+    the application writes and reads. A job has no addresses.
     """
     found: dict[str, Touches] = {}
     kernels = {kernel.name: kernel for kernel in module.kernels}
@@ -154,6 +155,9 @@ def holders(entry: ir.PrimFunc, module: ir.Module) -> dict[str, Touches]:
         reason = f"'{entry.name}' on device '{entry.device}' {what}"
         found.setdefault(buffer.name, (Touch(entry.device, reason),))
 
+    for allocation in allocations(entry):
+        if allocation.storage.border is not None:
+            hold(allocation.buffer, "returns its address to the application")
     for call in calls(entry):
         kernel = kernels.get(call.callee)
         if kernel is None or kernel.device == entry.device:
