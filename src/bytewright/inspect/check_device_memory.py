@@ -7,7 +7,7 @@ nowhere else, a span of it is made by one function, which gives it no address, a
 import re
 from collections.abc import Iterator, Mapping
 
-from bytewright.inspect.read_c import read_memories, without_comments
+from bytewright.inspect.read_c import without_comments
 from bytewright.record.names import Names
 from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedPool
 from bytewright.target.model import Role
@@ -42,7 +42,7 @@ def _first_user(plan: Plan, pool: PlannedPool) -> str | None:
 def differences_of_device_memory(
     plan: Plan, names: Names, path: str, source: str, others: Mapping[str, str]
 ) -> Iterator[str]:
-    """How the C could come to bytes of such a pool, or does not have devices obtain it.
+    """How the C could come to bytes of such a pool. What devices are lent of it is for `check_lent.py`.
 
     Args:
         plan: Of the bundle.
@@ -65,7 +65,6 @@ def differences_of_device_memory(
         words = set(re.findall(r"\w+", without_comments(text)))
         if words & {names.span_type, *map(names.device_memory, pools)}:
             yield f"{other} knows of devices' memories"
-    yield from _differences_of_opened(plan, names, path, source)
 
 
 def _named_elsewhere(plan: Plan, names: Names, path: str, source: str, pool: PlannedPool) -> Iterator[str]:
@@ -88,22 +87,3 @@ def _definition(names: Names) -> str:
     span = "{NULL, size_bytes, access, memory, offset}"
     head = f"static {names.span_type} lend_in({arguments})"
     return f"{head} {{ const {names.span_type} span = {span}; return span; }}"
-
-
-def _differences_of_opened(plan: Plan, names: Names, path: str, source: str) -> Iterator[str]:
-    """What `open` is given of such pools: one device obtains all of each, others have what they touch."""
-    opened = read_memories(source, names)
-    for device in plan.devices.values():
-        expected: list[tuple[str, str, str, tuple[str, ...]]] = []
-        for lent in plan.lent_to(device.name):
-            pool = plan.pools[lent.pool]
-            if pool.obtained_by is not None:
-                access = [
-                    names.span_read,
-                    names.span_write,
-                    *([names.span_obtain] if lent.is_obtained else []),
-                ]
-                place = (names.device_memory(pool), f"{lent.offset}u", f"{lent.size_bytes}u")
-                expected.append((*place, tuple(access)))
-        if opened.get(device.c_name, []) != expected:
-            yield f"{path} does not open for '{device.name}' what it obtains or is lent of devices' memories"

@@ -131,7 +131,7 @@ def _differences_of_span(
     element_bytes = _ELEMENT_BYTES.get(text.element or "")
     pool = plan.pools.get(buffer.place.name) if buffer.has_offset else None
     if pool is not None and pool.obtained_by is not None:
-        memory, element_bytes = names.device_memory(pool), 1
+        memory, element_bytes = names.device_memory(pool), text.element_bytes
     elif pool is not None:
         address = f"{names.base(pool)} + {address}"
         element_bytes = 1 if text.element is None else element_bytes

@@ -8,7 +8,8 @@ from bytewright.inspect.read_c import most_bytes
 from bytewright.record.names import Names
 from bytewright.record.plan import Plan, PlannedDevice
 
-# One entry of a table: the address, the bytes with every extent at its largest, and the access.
+# One entry of a table: the address, or number and offset of what has none; the bytes with every extent at its largest;
+# and the access.
 _Lent = tuple[str, int | None, str]
 
 
@@ -46,7 +47,7 @@ def _entries(table: str, plan: Plan) -> list[_Lent]:
     upper = {symbol.name: symbol.upper for symbol in plan.symbols}
     found: list[_Lent] = []
     for line in table.splitlines():
-        entry = re.fullmatch(r" +lend\((.*), (.*?)u, ([\w |]+)\),", line)
+        entry = re.fullmatch(r" +lend(?:_in)?\((.*), (.*?)u, ([\w |]+)\),", line)
         found.append((entry[1], most_bytes(entry[2], upper), entry[3]) if entry else (line.strip(), None, ""))
     return found
 
@@ -57,6 +58,10 @@ def _expected(plan: Plan, names: Names, device: PlannedDevice) -> list[_Lent]:
     found: list[_Lent] = []
     for lent in plan.lent_to(device.name):
         pool = plan.pools[lent.pool]
+        if pool.obtained_by is not None:
+            access = f"{both} | {names.span_obtain}" if lent.is_obtained else both
+            found.append((f"{names.device_memory(pool)}, {lent.offset}u", lent.size_bytes, access))
+            continue
         base = f"context->{pool.c_name}" if pool.is_set else names.array(pool)
         address = f"{base} + {lent.offset}" if lent.offset else base
         found.append((address, lent.size_bytes, both if lent.is_written else read))

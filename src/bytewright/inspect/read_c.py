@@ -25,6 +25,7 @@ class SpanText:
         size: The expression for its bytes.
         access: The enumerators that say what may be done with it, in their order.
         memory: The enumerator of the memory that the address is an offset in; None for an address of the program.
+        element_bytes: What the index counts, in such a memory.
     """
 
     address: str
@@ -33,6 +34,7 @@ class SpanText:
     size: str
     access: tuple[str, ...]
     memory: str | None = None
+    element_bytes: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,22 +193,9 @@ def _read_span_in(place: str, size: str, names: Names, access: str) -> SpanText 
     )
     if found is None:
         return None
-    index = found[4] or "0"
-    if found[3] is not None and index.isdecimal():
-        index = str(int(index) * int(found[3]))  # in bytes
-    return SpanText(found[2], None, index, size, tuple(access.split(" | ")), found[1])
-
-
-def read_memories(source: str, names: Names) -> dict[str, list[tuple[str, str, str, tuple[str, ...]]]]:
-    """What devices are lent of memories without an address, by their members: number, offset, bytes and access."""
-    array = re.compile(
-        rf"const {names.span_type} (\w+)_memories\[\] = \{{$(.*?)^ +\}};", re.MULTILINE | re.DOTALL
+    return SpanText(
+        found[2], None, found[4] or "0", size, tuple(access.split(" | ")), found[1], int(found[3] or 1)
     )
-    span = re.compile(r"^ +lend_in\((\w+), (\w+), (\w+), ([\w |]+)\),$", re.MULTILINE)
-    return {
-        device: [(*place, tuple(access.split(" | "))) for *place, access in span.findall(spans)]
-        for device, spans in array.findall(source)
-    }
 
 
 def without_comments(source: str) -> str:

@@ -111,13 +111,14 @@ ELSEWHERE = "outside of spans, but 'cpu' does not reach pool 'local'"
         pytest.param(
             " | PAIR_SPAN_OBTAIN",
             "",
-            "does not open for 'dma' what it obtains or is lent of devices' memories",
+            "does not lend device 'dma' 192 B at 'PAIR_MEMORY_LOCAL, 0u' as "
+            "'PAIR_SPAN_READ | PAIR_SPAN_WRITE | PAIR_SPAN_OBTAIN'",
             id="obtained by nobody",
         ),
         pytest.param(
             "0u, 192u, PAIR_SPAN_READ | PAIR_SPAN_WRITE | PAIR_SPAN_OBTAIN",
             "0u, 191u, PAIR_SPAN_READ | PAIR_SPAN_WRITE | PAIR_SPAN_OBTAIN",
-            "does not open for 'dma' what it obtains",
+            "lends device 'dma' 191 B at 'PAIR_MEMORY_LOCAL, 0u'",
             id="one byte less",
         ),
         pytest.param(
