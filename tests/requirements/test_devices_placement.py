@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import process_time
+from typing import ClassVar
 
 import pytest
 
 from bytewright.diagnostics import CompileError, InternalError
 from bytewright.ir import Io
-from bytewright.ir.graph import Function, Node, Value
+from bytewright.ir.graph import Function, Node, Operation, Value
 from bytewright.ir.module import Module, Port
 from bytewright.ir.text.modules import print_module
 from bytewright.ir.types import DType, TensorType
@@ -130,6 +131,74 @@ def test_d2_devices_spread_through_operators_calls_loops_and_conditionals() -> N
     )
     found = devices(placed(module))
     assert {name: found[name] for name in "abcdpq"} == dict.fromkeys("abcdpq", "npu")
+
+
+def test_d2_an_annotation_at_the_top_of_a_function_is_fixed() -> None:
+    """What calls it has the result where the function gives it, and what uses that follows."""
+    function = FUNCTION.replace("(%q)", "(%r)").replace("\n}", f"\n  %r : {T} = {on('q', 'npu')}\n}}")
+    lines = (f"a = {identity('x')}", 'b = call(%a) {callee="f"}', f"c = {identity('b')}")
+    found = placed(graph(*lines, "%c", functions=function))
+    assert {name: devices(found)[name] for name in "qbc"} == dict.fromkeys("qbc", "npu")
+    assert [copy for copy in copies(found) if copy.startswith(("q", "b"))] == []
+    with pytest.raises(CompileError, match="BW701"):
+        placed(graph(*lines, f"d = {on('b', 'cpu', fixed='true')}", "%d", functions=function))
+
+
+def test_d2_a_view_is_where_its_operand_is() -> None:
+    lines = (
+        f"a = {identity('x')}",
+        "b = reshape(%a) {shape=(4,)}",
+        f"c = {on('b', 'npu')}",
+        f"d = {identity('c')}",
+    )
+    found = placed(graph(*lines, f"e = {on('d', 'cpu')}", "%e"))
+    assert {name: devices(found)[name] for name in "abd"} == {"a": "npu", "b": "npu", "d": "cpu"}
+    with pytest.raises(CompileError, match="BW701"):
+        placed(graph(*lines, f"e = {on('a', 'cpu')}", "%e, %d"))
+
+
+@dataclass(frozen=True)
+class Halves(Operation):
+    """An operator with two results."""
+
+    name: ClassVar[str] = "halves"
+
+
+def test_d2_all_results_of_an_operator_are_on_its_device() -> None:
+    type_ = TensorType((4,), DType.I8)
+    nodes = (
+        Node(Halves(), ("x",), (Value("a", type_), Value("b", type_)), NOWHERE),
+        Node(OnDevice("npu"), ("b",), (Value("c", type_),), NOWHERE),
+    )
+    module = Module("m", (Function("main", (Value("x", type_),), nodes, ("a", "c")),))
+    found = devices(plan_devices(module, three_devices()))
+    assert (found["a"], found["b"]) == ("npu", "npu")
+
+
+def test_d2_a_constant_that_a_function_gives_ties_nothing() -> None:
+    """It is nobody's memory: what the other arm gives has nothing to do with the state of a loop that gives it."""
+    functions = f"""constant %k = data<4xi8> [1, 2, 3, 4]
+constant %flag = data<1xbool> [true]
+func f(%p : {T}) -> (%r) {{
+  %q : {T} = clamp(%p) {CLAMP}
+  %r : {T} = {on("q", "npu")}
+}}
+func g(%t : {T}) -> (%k) {{
+}}
+"""
+    lines = (
+        'a = loop(%x) {body="g", num_iterations=2}',
+        f"b = clamp(%a) {CLAMP}",
+        'c = cond_if(%flag, %x) {then_branch="f", else_branch="g"}',
+    )
+    found = devices(placed(graph(*lines, f"d = {on('a', 'cpu')}", "%b, %c, %d", functions=functions)))
+    assert {name: found[name] for name in "qctab"} == {
+        "q": "npu",
+        "c": "npu",
+        "t": "cpu",
+        "a": "cpu",
+        "b": "cpu",
+    }
 
 
 def test_d2_operands_and_results_share_a_device_and_keep_scopes_of_their_own() -> None:

@@ -17,7 +17,7 @@ from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch, run_bundle
 from bytewright.execute.worker import commands, streams
 from bytewright.record.plan import PlannedDevice
-from support.two_devices import PROGRAM, TARGET, bundle, evaluated
+from support.two_devices import PROGRAM, STREAM_TARGET, bundle, evaluated, stream_program
 
 WARNINGS = ("-O2", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 X = (np.arange(32) * 997 - 9000).astype(np.int16)
@@ -277,23 +277,6 @@ def _parent(stat: Path) -> str:
 
 # Command streams
 
-STREAMS = (
-    PROGRAM.replace(
-        "kernel pair_narrow(x : buffer<32xi32> r, y : buffer<32xi16> w) on core1 {\n"
-        "  for i : i32 in 0 .. 32 {\n"
-        "    y[i] = i16(min(max(double_round(x[i], 1431655765, 2), -30000), 30000))\n"
-        "  }\n}",
-        "kernel pair_narrow(stream : buffer<4xu8> r parameter, x : buffer<32xi32> r, y : buffer<32xi16> w) on npu\n"
-        "    job(stream) {\n}",
-    )
-    .replace(
-        "constant taps :", "constant orders : buffer<4xu8> = data<4xu8> [MODE, 1, 2, 3]\nconstant taps :"
-    )
-    .replace("pair_narrow(&shifted", "pair_narrow(&orders, &shifted")
-)
-STREAM_TARGET = TARGET.replace(
-    "[device.dma]", '[device.npu]\nisa = "npu"\nreach = ["shared", "flash"]\n[device.dma]'
-)
 # The model of a made-up unit: halves of its first memory go to the second, and the stream's first byte says what else.
 MODEL = """
 from bytewright.execute.worker import stream, streams
@@ -335,7 +318,7 @@ def stream_bundle(folder: Path, mode: int, monkeypatch: pytest.MonkeyPatch) -> P
         return (sys.executable, str(script))
 
     monkeypatch.setattr(commands, "stream_command", command)
-    return bundle(folder / "pair", STREAMS.replace("MODE", str(mode)), STREAM_TARGET)
+    return bundle(folder / "pair", stream_program(mode), STREAM_TARGET)
 
 
 def test_a_stream_is_carried_out_by_the_model_of_its_instruction_set(
@@ -346,7 +329,7 @@ def test_a_stream_is_carried_out_by_the_model_of_its_instruction_set(
         regions[1].view("<i2")[:] = (regions[0].view("<i4") // 2).astype("<i2")
 
     directory = stream_bundle(tmp_path, 0, monkeypatch)
-    expected = evaluated(STREAMS.replace("MODE", "0"), {"x": X}, executors={"npu": execute})["y"]
+    expected = evaluated(stream_program(), {"x": X}, executors={"npu": execute})["y"]
     for sanitize in (False, True):
         (found,) = run_bundle(directory, [X], options=BuildOptions(sanitize=sanitize)).outputs
         assert np.array_equal(found, expected)
@@ -369,6 +352,6 @@ def test_a_stream_that_goes_beyond_its_memories(
 
 
 def test_without_a_model_the_run_is_refused(tmp_path: Path):
-    directory = bundle(tmp_path / "pair", STREAMS.replace("MODE", "0"), STREAM_TARGET)
+    directory = bundle(tmp_path / "pair", stream_program(), STREAM_TARGET)
     with pytest.raises(CompileError, match="no model of 'npu' is known here"):
         run_bundle(directory, [X])

@@ -22,6 +22,7 @@ from bytewright.target import load_text
 from bytewright.target.model import Role
 from bytewright.target.registry import load_target
 from support import shared_models as models
+from support import two_devices
 from support.documented_targets import documented_target
 from support.pair_program import BOARD
 from support.reference import LiteRt
@@ -30,40 +31,9 @@ DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits" / "digits.t
 WARNINGS = ("-O2", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 
 # Two devices that run C reach no memory that both may write; a third, which runs none, copies between theirs.
-TARGET = """name = "bench"
-default-device = "cpu"
-[memory.ram]
-size = "64KiB"
-[memory.fast]
-size = "64KiB"
-[memory.flash]
-size = "64KiB"
-access = "r"
-[device.cpu]
-isa = "host"
-reach = ["ram", "flash"]
-stack = "ram"
-max-stack-size = "8KiB"
-[device.core1]
-isa = "host"
-reach = ["fast", "flash"]
-stack = "fast"
-max-stack-size = "8KiB"
-[device.dma]
-isa = "dma"
-reach = ["ram", "fast"]
-[[workspace]]
-name = "near"
-memory = "ram"
-size = "16KiB"
-[[workspace]]
-name = "far"
-memory = "fast"
-size = "16KiB"
-[[parameters]]
-name = "flash"
-memory = "flash"
-"""
+TARGET = two_devices.TARGET.replace('reach = ["ram", "shared", "flash"]', 'reach = ["ram", "flash"]').replace(
+    "shared", "fast"
+)
 REACH_OF_CORE_1, REACH_OF_DMA = '["fast", "flash"]', '["ram", "fast"]'
 
 GRAPH = """
@@ -156,10 +126,10 @@ def test_the_chain_from_the_option_to_the_byte_is_told(tmp_path: Path) -> None:
     (line,) = [line for line in explanation_lines(plan, explain(plan, "square")) if "plan_devices" in line]
     assert line.strip() == "plan_devices: on device 'core1': --on 'mul=core1'"
     assert (
-        "'square' on device 'core1' is in far, and needed on device 'cpu'"
+        "'square' on device 'core1' is in fast, and needed on device 'cpu'"
         in plan.buffers["square_on_cpu"].reason
     )
-    assert plan.buffers["square"].place.name == "far"
+    assert plan.buffers["square"].place.name == "fast"
     assert "plan_devices" not in plan.buffers["a"].reason
 
 

@@ -137,6 +137,27 @@ entry main(x : buffer<32xi16> r, y : buffer<32xi16> w) on cpu {
 """
 
 
+# With a unit beside them that is driven by streams of commands, and runs no C.
+STREAM_TARGET = TARGET.replace(
+    "[device.dma]", '[device.npu]\nisa = "npu"\nreach = ["shared", "flash"]\n[device.dma]'
+)
+
+
+def stream_program(mode: int = 0) -> str:
+    """The program whose last kernel is a stream for that unit, which begins with this byte."""
+    narrow = PROGRAM[PROGRAM.index("kernel pair_narrow") : PROGRAM.index("kernel pair_move")]
+    job = (
+        "kernel pair_narrow(stream : buffer<4xu8> r parameter, x : buffer<32xi32> r, y : buffer<32xi16> w) on npu\n"
+        "    job(stream) {\n}\n\n"
+    )
+    orders = f"constant orders : buffer<4xu8> = data<4xu8> [{mode}, 1, 2, 3]\n"
+    return (
+        PROGRAM.replace(narrow, job)
+        .replace("constant taps :", f"{orders}constant taps :")
+        .replace("pair_narrow(&shifted", "pair_narrow(&orders, &shifted")
+    )
+
+
 def bench(text: str = TARGET) -> Target:
     """The target of a text."""
     return load_text(text, "bench.toml")

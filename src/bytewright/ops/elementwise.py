@@ -42,18 +42,29 @@ class Clamp(ir.Operation):
 
 
 class _OfTwo(ir.Operation):
-    """Abstract: a function of two operands on i32 or f32, with numpy's broadcasting. i32 must not overflow."""
+    """Abstract: a function of two operands on i32 or f32, with numpy's broadcasting.
+
+    Attributes:
+        result_dtype: Of the result; None for the type that both operands have.
+    """
 
     __slots__ = ()
     function: ClassVar[np.ufunc]
+    result_dtype: ClassVar[ir.DType | None] = None
 
     def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
-        """The broadcast shape in the type that both operands have."""
+        """The broadcast shape."""
         require_count(inputs, 2)
         first, second = inputs
         require_dtype(first, _SUMS, "the first operand")
         require_dtype(second, (first.dtype,), "the second operand")
-        return (ir.TensorType(broadcast(first.shape, second.shape), first.dtype),)
+        return (ir.TensorType(broadcast(first.shape, second.shape), self.result_dtype or first.dtype),)
+
+
+class _Arithmetic(_OfTwo):
+    """Abstract: the result has the operands' type; i32 must not overflow."""
+
+    __slots__ = ()
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact for i32; one float32 rounding."""
@@ -66,7 +77,7 @@ class _OfTwo(ir.Operation):
 
 
 @dataclass(frozen=True, slots=True)
-class Add(_OfTwo):
+class Add(_Arithmetic):
     """x + y."""
 
     name: ClassVar[str] = "add"
@@ -74,7 +85,7 @@ class Add(_OfTwo):
 
 
 @dataclass(frozen=True, slots=True)
-class Sub(_OfTwo):
+class Sub(_Arithmetic):
     """x - y."""
 
     name: ClassVar[str] = "sub"
@@ -82,26 +93,18 @@ class Sub(_OfTwo):
 
 
 @dataclass(frozen=True, slots=True)
-class Mul(_OfTwo):
+class Mul(_Arithmetic):
     """x * y."""
 
     name: ClassVar[str] = "mul"
     function: ClassVar[np.ufunc] = np.multiply
 
 
-class _Comparison(ir.Operation):
-    """Abstract: a truth value of two operands on i32 or f32, with numpy's broadcasting."""
+class _Comparison(_OfTwo):
+    """Abstract: the result is a truth value."""
 
     __slots__ = ()
-    function: ClassVar[np.ufunc]
-
-    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
-        """The broadcast shape in bool."""
-        require_count(inputs, 2)
-        first, second = inputs
-        require_dtype(first, _SUMS, "the first operand")
-        require_dtype(second, (first.dtype,), "the second operand")
-        return (ir.TensorType(broadcast(first.shape, second.shape), ir.DType.BOOL),)
+    result_dtype: ClassVar[ir.DType | None] = ir.DType.BOOL
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """Exact; what is not a number is neither greater nor equal."""

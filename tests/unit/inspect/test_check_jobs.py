@@ -17,7 +17,7 @@ from bytewright.options import Options
 from bytewright.pipeline import compile_model
 from bytewright.target import load_target
 from support.digits_bundle import DIGITS, change_file, write_document
-from support.two_devices import PROGRAM, TARGET, bundle
+from support.two_devices import PROGRAM, STREAM_TARGET, TARGET, bundle, stream_program
 
 SOURCE = "src/pair.c"
 FETCH, FILTER, NARROW = 1, 2, 4  # steps
@@ -35,21 +35,7 @@ TURNS = PARTS.replace(
     "    call_extern pair_narrow(&shifted[turn * 32], &narrow)\n"
     "  }\n",
 )
-STREAM = (
-    PROGRAM.replace(
-        "kernel pair_narrow(x : buffer<32xi32> r, y : buffer<32xi16> w) on core1 {\n"
-        "  for i : i32 in 0 .. 32 {\n"
-        "    y[i] = i16(min(max(double_round(x[i], 1431655765, 2), -30000), 30000))\n"
-        "  }\n}",
-        "kernel pair_narrow(stream : buffer<4xu8> r parameter, x : buffer<32xi32> r, y : buffer<32xi16> w) on npu\n"
-        "    job(stream) {\n}",
-    )
-    .replace("constant taps :", "constant orders : buffer<4xu8> = data<4xu8> [0, 1, 2, 3]\nconstant taps :")
-    .replace("pair_narrow(&shifted", "pair_narrow(&orders, &shifted")
-)
-STREAM_TARGET = TARGET.replace(
-    "[device.dma]", '[device.npu]\nisa = "npu"\nreach = ["shared", "flash"]\n[device.dma]'
-)
+STREAM = stream_program()
 
 
 def refusal(directory: Path) -> str:

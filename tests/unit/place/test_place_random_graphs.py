@@ -86,22 +86,22 @@ def test_names_and_order_change_nothing_but_names(seed: int, wide: bool, io: Io)
         assert form_of(placed, {}, given_names) == form_of(again, back, given_names)
 
 
-@given(SEEDS, st.booleans(), BORDERS)
-@example(236, False, Io.CALLER)  # an explicit copy between devices that share a pool
-@example(675, True, Io.CALLER)  # a loop whose function gives a constant, which is nobody's memory
-def test_no_copy_can_be_taken_away(seed: int, wide: bool, io: Io) -> None:
+@given(SEEDS, st.booleans(), st.booleans(), BORDERS)
+@example(236, True, False, Io.CALLER)  # an explicit copy between devices that share a pool
+@example(675, False, True, Io.CALLER)  # a loop whose function gives a constant, which is nobody's memory
+def test_no_copy_can_be_taken_away(seed: int, copies: bool, wide: bool, io: Io) -> None:
     """But one of a result out of a pool to the application, which the application asks for by having no such pool.
 
     An explicit copy is asked for, too; it cannot be another name of what it copies.
     """
-    _, module, _ = drawn(seed, scopes=False)
+    _, module, _ = drawn(seed, copies=copies, scopes=False)
     placed = placed_or_refused(module, wide, io)
     assume(placed is not None)
     assert placed is not None
     explicit = frozenset(value.name for function in module.functions for value in values_of(function))
-    copies = {v.name: n.operation for f in placed.functions for n in f.nodes for v in n.outputs}
+    operations = {v.name: n.operation for f in placed.functions for n in f.nodes for v in n.outputs}
     for name, without in without_each_copy(placed, explicit):
-        operation = copies[name]
+        operation = operations[name]
         assert isinstance(operation, DeviceCopy)
         source = operation.source.scope
         if name in placed.graph.results and source is not None and io is Io.CALLER:
