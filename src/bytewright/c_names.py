@@ -69,6 +69,8 @@ _HEADERS = """
     altivec auto_ptr arm_acle arm_bf16 arm_cde arm_cmse arm_fp16 arm_mve arm_neon arm_sve binders cpuid immintrin
     intrin io direct dos malloc process windows
 """
+# Types of models of these names would be called as functions and types that files of a bundle have for themselves.
+_FRONTS = "await begin check end find needed"
 # Targets and projects that CMake, CTest and CPack have themselves; names that Windows has no files of.
 _OTHERS = """
     all all_build clean continuous default_target depend edit_cache experimental help install nightly package
@@ -80,7 +82,7 @@ RESERVED = frozenset(
     for words in (_KEYWORDS_OF_C, _KEYWORDS_OF_CPP, _PREDEFINED, _TYPES, _MACROS, _ERROR_NUMBERS)
     for word in words.split()
 )
-_NO_MODEL = frozenset(f"{_HEADERS} {_OTHERS}".split())
+_NO_MODEL = frozenset(f"{_HEADERS} {_FRONTS} {_OTHERS}".split())
 
 
 def c_identifier(text: str) -> str:

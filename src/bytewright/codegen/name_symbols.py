@@ -20,6 +20,7 @@ from bytewright.record.names import (
     NAMES_OF_HAND_OVERS,
     OF_POOLS,
     symbols_of_devices,
+    symbols_of_files,
     symbols_of_model,
     symbols_of_packed_forms,
 )
@@ -124,7 +125,8 @@ def _symbols(module: ir.Module) -> set[str]:
     ports = ([port.name for port in border] for border in (module.inputs, module.outputs))
     c_names = c_names_of_devices(module)
     devices = [c_names[device] for device in devices_of(module)]
-    return symbols_of_model(module.name, *ports) | symbols_of_devices(module.name, devices) | set(FUNCTIONS)
+    own = symbols_of_model(module.name, *ports) | symbols_of_devices(module.name, devices)
+    return own | symbols_of_files(has_devices=bool(devices)) | set(FUNCTIONS)
 
 
 def _with_kernels(module: ir.Module, names: dict[str, str]) -> ir.Module:

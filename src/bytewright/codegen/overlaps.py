@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from bytewright import ir
 from bytewright.codegen.expressions import c_num_bytes
 from bytewright.codegen.writer import Writer
-from bytewright.record.names import Names
+from bytewright.record.names import PARAMETER_TABLE, RUN_TABLE, WORKSPACE_TABLE, Names
 from bytewright.record.plan import Plan, PlannedPool
 
 _SPAN = "memory_span"
@@ -73,7 +73,7 @@ def workspace_table(plan: Plan, names: Names) -> SpanTable:
         for pool in plan.caller_workspaces
     )
     return SpanTable(
-        "workspaces",
+        WORKSPACE_TABLE,
         {"context": f"const {names.context_type} *", "workspaces": f"const {names.workspaces_type} *"},
         read=(),
         written=lent,
@@ -86,7 +86,7 @@ def parameter_table(plan: Plan, names: Names) -> SpanTable:
     """What `<model>_set_parameters` compares: no pool with another, nor what is copied to with what is copied."""
     lent = [pool for pool in plan.caller_parameters if not pool.is_copied]
     return SpanTable(
-        "parameters",
+        PARAMETER_TABLE,
         {"context": f"const {names.context_type} *", "parameters": f"const {names.parameters_type} *"},
         read=tuple(MemorySpan(f"parameters->{pool.c_name}", names.size(pool)) for pool in lent),
         written=tuple(
@@ -122,7 +122,7 @@ def run_table(plan: Plan, names: Names) -> SpanTable:
     devices = {"devices": f"const {names.devices_type} *"} if plan.devices else {}
     structures = tuple(MemorySpan(name, f"sizeof *{name}") for name in ("inputs", "outputs", *devices))
     return SpanTable(
-        "tensors",
+        RUN_TABLE,
         {
             "context": f"const {names.context_type} *",
             "inputs": f"const {names.inputs_type} *",

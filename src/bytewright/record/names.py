@@ -29,31 +29,24 @@ CMAKE_FILE = "CMakeLists.txt"
 GLUE_FOLDER = "glue/"  # C that needs headers of others, so that it is no part of the library
 # Variables of the run function that hold what it requested begin with this.
 REQUEST = "request_"
-# What the entry's file has for itself, and the arguments of its functions.
-_OF_THE_FILE = frozenset(
-    {
-        *("context", "inputs", "outputs", "shared", "request_status"),
-        *("first_error", "memory_span", "wraps", "share_bytes", "lies_within", "first_address"),
-    }
+# What functions of the entry's file compare memories of, each in a table.
+WORKSPACE_TABLE, PARAMETER_TABLE, RUN_TABLE = _TABLES = ("workspaces", "parameters", "tensors")
+# Functions and types that files of the C have for themselves: to check memory and to request it,
+_OF_MEMORY = (
+    *("first_error", "find_arena", "memory_span", "wraps", "share_bytes", "lies_within", "first_address"),
+    *(name for table in _TABLES for name in (f"check_{table}", f"{table}_at")),
 )
+# to hand work over, on both sides,
+_OF_HAND_OVERS = (
+    *("run_steps", "lend", "lend_in", "hand_over", "device_use", "begin_devices", "end_devices"),
+    *("needed_span", "check_spans", "copy"),
+)
+# and to take packed arguments.
+_OF_PACKED_FORMS = ("check_arguments",)
+# What no variable of the entry's file is called: these, and the arguments of its functions.
+_OF_THE_FILE = frozenset({"context", "inputs", "outputs", "shared", "request_status", *_OF_MEMORY})
 # The same, where it hands work to other devices.
-NAMES_OF_HAND_OVERS = frozenset(
-    {
-        *(
-            "devices",
-            "spans",
-            "call",
-            "uses",
-            "status",
-            "run_steps",
-            "lend",
-            "lend_in",
-            "hand_over",
-            "device_use",
-        ),
-        *("begin_devices", "end_devices"),
-    }
-)
+NAMES_OF_HAND_OVERS = frozenset({"devices", "spans", "call", "uses", "status", *_OF_HAND_OVERS})
 _DEVICE_TYPES = ("span", "job", "device", "devices")
 # What the run function has besides if it packs arguments.
 _OF_PACKED_CALLS = ("packed_arguments", "packed_codes", "packed_status")
@@ -387,10 +380,15 @@ def symbols_of_devices(model: str, devices: Iterable[str]) -> set[str]:
     return own and own | {f"{model}_{name}" for name in _DEVICE_TYPES}
 
 
+def symbols_of_files(*, has_devices: bool) -> set[str]:
+    """What files of the C declare for themselves, whatever the model is called."""
+    return {*_OF_MEMORY, *(_OF_HAND_OVERS if has_devices else ())}
+
+
 def symbols_of_packed_forms(model: str) -> set[str]:
     """What the C of packed forms declares beside those of kernels."""
     names = Names(model)
-    return {names.run_packed, names.argument_type}
+    return {names.run_packed, names.argument_type, *_OF_PACKED_FORMS}
 
 
 def check_names(plan: Plan, names: Names) -> None:
