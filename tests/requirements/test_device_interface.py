@@ -12,8 +12,10 @@ import pytest
 
 from bytewright.diagnostics import CompileError
 from bytewright.execute.description import read_bundle
+from bytewright.inspect.check import check_bundle
 from bytewright.inspect.check_plan import faults_of_plan
 from bytewright.ir.border import Io
+from bytewright.ir.packed import Form
 from bytewright.options import Options
 from bytewright.record.plan_file import plan_of
 from support import device_memory
@@ -158,8 +160,10 @@ def test_c4_copies_go_through_the_device_that_reaches_both_memories(folder: Path
     assert "pair_fetch(" not in text
 
 
-def test_c2_a_context_is_an_argument_of_the_kernels_that_need_it(tmp_path: Path) -> None:
-    folder = bundle(tmp_path / "bundle", CONTEXT, WITH_NPU)
+@pytest.mark.parametrize("form", list(Form))
+def test_c2_a_context_is_an_argument_of_the_kernels_that_need_it(tmp_path: Path, form: Form) -> None:
+    folder = bundle(tmp_path / "bundle", CONTEXT, WITH_NPU, Options(calling_form=form))
+    check_bundle(folder)
     kernels = (folder / "src" / "driven_kernels.h").read_text()
     assert "context" not in kernels.split("driven_pass")[1].split(";")[0]
     externals = (folder / "include" / "driven_externals.h").read_text()

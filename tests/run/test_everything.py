@@ -14,6 +14,7 @@ from bytewright.pipeline import compile_model
 from bytewright.target import load_target
 from support.arena_cases import CASES
 from support.c_program import run_command
+from support.device_bundles import DEVICE_BUNDLES, device_files
 from support.digits_bundle import DIGITS
 from support.loaded_parameters import COMBINATIONS, Loader, Provider, board_target
 from support.shared_models import BOARD, FLOAT, HOST, INT8, compiled
@@ -71,6 +72,12 @@ def test_parameters_that_are_loaded_have_none(load: Loader, provider: Provider, 
 def test_requests_at_run_time_have_none(name: str, tmp_path: Path) -> None:
     files = compile_model(CASES[name].module, CASES[name].target).files
     assert warnings_of(files, tmp_path, "host", ALLOWED) == ""
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("name", DEVICE_BUNDLES)
+def test_devices_and_packed_forms_have_none(name: str, machine: str, tmp_path: Path) -> None:
+    assert warnings_of(device_files(name), tmp_path, machine, ALLOWED) == ""
 
 
 def test_each_exception_of_the_page_is_needed(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from support.two_devices import PROGRAM
+from support.two_devices import PROGRAM, TARGET
 
 STATE = """
 kernel pair_judge(x : buffer<32xi16> r, flag : buffer<1xbool> w, limit : i32) on core1 {
@@ -42,6 +42,25 @@ FLOW = (
         "  }\n",
     )
 )
+# The same; jobs have scratch of an extent that each call decides, and so have the calls between them, which request it.
+EXTENTS = (
+    FLOW.replace("padded : buffer<35xi16>", 'padded : buffer<n[1..3]x35xi16, "global.shared">')
+    .replace("padded[i]", "padded[n - 1, i]")
+    .replace("padded[k + 3]", "padded[n - 1, k + 3]")
+    .replace("padded[row + tap]", "padded[n - 1, row + tap]")
+    .replace("first : i32, wide : bool\n", "first : i32, wide : bool, n : i32\n")
+    .replace("turn * 3 + 7, true)", "turn * 3 + 7, true, turn + 2)")
+    .replace("5, false)", "5, false, turn + 1)")
+    .replace(
+        "y : buffer<32xi32> w) on cpu {\n  for i : i32 in 0 .. 32 {\n    y[i] = double_round(x[i], 1431655765, 1)\n",
+        "y : buffer<32xi32> w, m : i32) on cpu {\n  allocate own : buffer<m[1..3]x32xi32>\n"
+        "  for i : i32 in 0 .. 32 {\n"
+        "    own[m - 1, i] = double_round(x[i], 1431655765, 1)\n    y[i] = own[m - 1, i]\n",
+    )
+    .replace("&shifted[part])", "&shifted[part], turn + 1)")
+    .replace("&shifted[32])\n    }", "&shifted[32], 3)\n    }")
+)
+REQUESTING = TARGET.replace("[device.cpu]\n", "[device.cpu]\nuse-backend-alloc-workspace = true\n")
 JUDGE, FIRST, SECOND, NARROW = 2, 3, 5, 8  # steps
 
 

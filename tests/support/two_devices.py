@@ -277,7 +277,7 @@ static uint32_t owner_of(const driver *me, const @m@_span *span)
             return i;
         }
     }
-    assert(!"a span outside of what was lent");
+    assert(0 && "a span outside of what was lent");
     return 0;
 }
 

@@ -4,6 +4,7 @@ A packed form checks number and type codes of what it is given, calls the plain 
 The resource belongs to the runtime: nothing here reads it, and no plain function is given it.
 """
 
+import re
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -190,7 +191,8 @@ def _form(
 
 def _write_kernel_call(writer: Writer, names: Names, kernel: ir.PrimFunc, values: list[str]) -> None:
     if kernel.external is not None and kernel.external.returns_status:
-        writer.listed(f"return {kernel.symbol}", values, f" == 0 ? {names.ok} : {names.error('EXTERNAL')};")
+        outcome = f" == 0) ? {names.ok} : {names.error('EXTERNAL')};"
+        writer.listed(f"return ({kernel.symbol}", values, outcome)
         return
     writer.listed(kernel.symbol, values, ";")
     writer.line(f"return {names.ok};")
@@ -274,6 +276,8 @@ def write_packed_call(
     """
     for index, (argument, value) in enumerate(zip(_arguments(kernel, names), values, strict=True)):
         given = value if argument.context_type is None else f"{value}.self"
+        if argument.dtype is ir.DType.F32:
+            given = f"(double){given}" if re.fullmatch(r"[\w.]+", given) else f"(double)({given})"
         writer.assigned(f"{names.packed_arguments}[{index}].{argument.member}", given)
         writer.assigned(f"{names.packed_codes}[{index}]", names.argument_code(argument.code))
     arrays = [names.packed_arguments, names.packed_codes] if values else ["NULL", "NULL"]
