@@ -7,12 +7,13 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from bytewright.record.plan import Plan, PlannedBuffer, PlannedStep
+from bytewright.record.plan import Plan, PlannedBuffer, PlannedPool, PlannedStep
 from bytewright.record.plan_file import document_of
 from support.digits_bundle import digits_document
 from support.flow_program import FLOW
 from support.two_devices import compiled
 
+FRONTS = {"": Plan, "steps[].": PlannedStep, "buffers[].": PlannedBuffer, "pools[].": PlannedPool}
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "devices.md"
 
 
@@ -28,7 +29,10 @@ def found(document: dict[str, Any], key: str) -> bool:
 
 def test_a_program_with_devices_and_branches_has_each_documented_key() -> None:
     document = document_of(compiled(FLOW).plan)
-    assert {key for key in documented() if not found(document, key)} == {"buffers[].line_bytes"}
+    assert {key for key in documented() if not found(document, key)} == {
+        "buffers[].line_bytes",
+        "pools[].obtained_by",
+    }
 
 
 def test_a_model_of_one_device_has_none_of_them() -> None:
@@ -38,7 +42,7 @@ def test_a_model_of_one_device_has_none_of_them() -> None:
 def test_what_a_plan_leaves_out_when_it_is_empty_is_documented() -> None:
     left_out = {
         f"{front}{f.name}"
-        for front, record in (("", Plan), ("steps[].", PlannedStep), ("buffers[].", PlannedBuffer))
+        for front, record in FRONTS.items()
         for f in fields(record)
         if f.metadata.get("omit_empty")
     }
