@@ -27,6 +27,7 @@ class CopyKernels:
 
     Attributes:
         functions: The kernels so far, by what they copy.
+        buffers: Functions and what they keep copies in, by name.
     """
 
     def __init__(self, module: ir.Module, target: Target, io: ir.Io) -> None:
@@ -35,6 +36,7 @@ class CopyKernels:
         self.names = {function.name for function in (*module.kernels, *module.entries)}
         self.entries = {entry.name for entry in module.entries}
         self.constants = {constant.buffer.name for constant in module.constant_buffers}
+        self.buffers: set[tuple[str, str]] = set()
         self.functions: dict[tuple[object, ...], ir.PrimFunc] = {}
 
     def between(

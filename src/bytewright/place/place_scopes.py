@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial as bind
+from functools import partial
 
 from bytewright import ir
 from bytewright.diagnostics import Collector, compile_error
@@ -22,11 +22,11 @@ from bytewright.ir.analyses.bind_symbols import Known, known_of
 from bytewright.ir.definitions import redefined, redefined_constants
 from bytewright.ir.verify.admit import place_in, refuse
 from bytewright.ir.verify.violation import Violation
-from bytewright.ir.verify.written import unwritten
+from bytewright.ir.verify.written import fully_written, unwritten
 from bytewright.ir.walk import allocations, calls, definitions
 from bytewright.place.copy_kernels import CopyKernels
 from bytewright.place.flow_in import flow_in
-from bytewright.place.scope_copies import Back, Written, with_copies
+from bytewright.place.scope_copies import Needed, with_copies
 from bytewright.place.scope_uses import Memory, Pairs, Use, pairs_of
 from bytewright.target.model import Role, Target
 
@@ -224,48 +224,44 @@ class _Flow:
 
     def copied(self) -> ir.Module:
         """The module with the scopes that are asked for, and copies where that is not enough."""
-        partial: set[Written] = set()
-        placed = {f.name: _with_scopes(f, self.places[f.name]) for f in self.functions}
-        while True:
-            copies, backs = CopyKernels(self.module, self.target, self.io), dict[int, Back]()
-            written: dict[str, ir.PrimFunc] = {}
-            for name, function in placed.items():
-                with self.collector.catch():
-                    written[name] = self.with_copies(function, copies, partial, backs)
-            self.collector.stop_if_any()
-            found = self.as_module(written, copies)
-            faults = unwritten(found) if copies.functions else ()
-            more = {backs[id(fault.node)].of for fault in faults if id(fault.node) in backs} - partial
-            if not more:
-                refuse([_of_copy(fault) for fault in faults], bind(place_in, found))
-                return found
-            partial |= more
+        placed = [_with_scopes(function, self.places[function.name]) for function in self.functions]
+        needed = {function.name: self.needed(function) for function in placed}
+        if not any(needed.values()):
+            return self.as_module({function.name: function for function in placed}, ())
+        copies, full = CopyKernels(self.module, self.target, self.io), fully_written(self.module)
+        written: dict[str, ir.PrimFunc] = {}
+        for function in placed:
+            own = self.places[function.name]
+            scopes = {name: place.scope for name, place in {**self.constants, **own}.items()}
+            with self.collector.catch():
+                written[function.name] = with_copies(
+                    function, needed[function.name], self.memory(function), scopes, self.kernels, copies, full
+                )
+        self.collector.stop_if_any()
+        called = {call.callee for function in written.values() for call in calls(function)}
+        used = (kernel for kernel in copies.functions.values() if kernel.name in called)
+        found = self.as_module(written, tuple(used))
+        refuse([_of_copy(fault) for fault in unwritten(found, copies.buffers)], partial(place_in, found))
+        return found
 
-    def with_copies(
-        self, function: ir.PrimFunc, copies: CopyKernels, partial: set[Written], backs: dict[int, Back]
-    ) -> ir.PrimFunc:
+    def needed(self, function: ir.PrimFunc) -> Needed:
+        """What a function is to pass copies for."""
         own, memory = self.places[function.name], self.memory(function)
-        needed = {
+        return {
             (id(call), use.index): use
             for call in calls(function)
             for use in memory.uses(call, self.kernels)
             if self.needs_copy(use, memory, own)
         }
-        if not needed:
-            return function
-        scopes = {name: place.scope for name, place in {**self.constants, **own}.items()}
-        copied, brought = with_copies(function, needed, memory, scopes, self.kernels, copies, partial)
-        backs.update(brought)
-        return copied
 
-    def as_module(self, functions: Mapping[str, ir.PrimFunc], copies: CopyKernels) -> ir.Module:
+    def as_module(self, functions: Mapping[str, ir.PrimFunc], copies: tuple[ir.PrimFunc, ...]) -> ir.Module:
         storages = {
             c.buffer.name: self.constants[c.buffer.name].narrowed(c.storage)
             for c in self.module.constant_buffers
         }
         return replace(
             self.module,
-            kernels=(*copies.functions.values(), *(functions[kernel.name] for kernel in self.module.kernels)),
+            kernels=(*copies, *(functions[kernel.name] for kernel in self.module.kernels)),
             entries=tuple(functions[entry.name] for entry in self.module.entries),
             constant_buffers=redefined_constants(self.module, storages),
         )

@@ -15,9 +15,10 @@ from bytewright import ir
 from bytewright.c_names import unique_name
 from bytewright.diagnostics import CompileError, compile_error
 from bytewright.ir.analyses.bind_symbols import Known
-from bytewright.ir.walk import defined_names, names_in, regions, walk_statements
+from bytewright.ir.walk import defined_names, named_buffers, names_in, regions, walk_statements
 from bytewright.place.copy_kernels import CopyKernels
-from bytewright.place.scope_uses import Memory, Piece, Use
+from bytewright.place.drop_dead_copies import DropDeadCopies, Move
+from bytewright.place.scope_uses import Memory, Piece, Use, Written
 from bytewright.target.model import Role
 
 # By a call's identity and the number of an argument: what it is given elsewhere than it asks for.
@@ -35,18 +36,6 @@ class Copied:
 Live = dict[Copied, None]  # copies that hold what the memory holds, in order
 
 
-# A callee and one of its parameters.
-Written = tuple[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Back:
-    """A call that brings back what another one wrote for a parameter."""
-
-    call: ir.Call
-    of: Written
-
-
 _COPY = "device_copy"
 _HELP = "ask for one scope in both, or pass a copy"
 
@@ -58,9 +47,9 @@ def with_copies(
     scopes: Mapping[str, ir.Scope | None],
     kernels: Mapping[str, Known],
     copies: CopyKernels,
-    partial: Container[Written],
-) -> tuple[ir.PrimFunc, Mapping[int, Back]]:
-    """The function whose calls are given copies, and by identity the calls that bring back what another one wrote.
+    full: Container[Written],
+) -> ir.PrimFunc:
+    """The function whose calls are given copies where they need them.
 
     Args:
         function: A kernel or an entry.
@@ -69,13 +58,12 @@ def with_copies(
         scopes: Of what it defines, and of constants.
         kernels: Those that it may call.
         copies: The kernels that copy, to which those that are missing are added.
-        partial: Parameters that are not written to the last element, so that what was there before is kept.
+        full: Parameters that are written to the last element. Of others, what was there before is kept.
 
     Raises:
         CompileError: BW703 and BW705, for copies that cannot be made.
     """
-    copying = _Copying(function, needed, memory, scopes, kernels, copies, partial)
-    return copying.run(), copying.backs
+    return _Copying(function, needed, memory, scopes, kernels, copies, full).run()
 
 
 @dataclass(slots=True)
@@ -86,14 +74,14 @@ class _Copying:
     scopes: Mapping[str, ir.Scope | None]
     kernels: Mapping[str, Known]
     copies: CopyKernels
-    partial: Container[Written]
+    full: Container[Written]
     names: set[str] = field(default_factory=set[str])
     buffers: dict[Copied, ir.Allocate] = field(default_factory=dict[Copied, ir.Allocate])
     destinations: dict[Piece, list[ir.Scope | None]] = field(
         default_factory=dict[Piece, list["ir.Scope | None"]]
     )
     first: dict[Copied, Use] = field(default_factory=dict[Copied, Use])  # what each copy is made for
-    backs: dict[int, Back] = field(default_factory=dict[int, Back])
+    moves: dict[int, Move] = field(default_factory=dict[int, Move])
     calls: set[int] = field(default_factory=set[int])  # that are given copies, by identity
     num_threads: int = 0  # parallel loops around the present statement
 
@@ -104,8 +92,11 @@ class _Copying:
         for use in self.needed.values():
             self.first.setdefault(self.copy_of(use), use)
         self.calls = {call for call, _ in self.needed}
-        body = self.block(self.function.body, {}, {})
-        return replace(self.function, body=ir.Seq((*self.buffers.values(), *body.statements)))
+        written = replace(self.function, body=self.block(self.function.body, {}, {}))
+        body = DropDeadCopies(self.memory, self.kernels, self.moves, self.full).run(written).body
+        named = {buffer.name for buffer in named_buffers(body)}
+        used = (allocation for allocation in self.buffers.values() if allocation.buffer.name in named)
+        return replace(self.function, body=ir.Seq((*used, *body.statements)))
 
     def add_destination(self, use: Use) -> None:
         """Uses that have a place in common share a copy."""
@@ -192,22 +183,20 @@ class _Copying:
 
     def call(self, call: ir.Call, live: Live) -> Iterator[ir.Statement]:
         """A call, with what it reads copied before it, and what it wrote behind it."""
-        arguments, backs = list(call.arguments), dict[Copied, Use]()
+        arguments, backs = list(call.arguments), Live()
         for use in self.memory.uses(call, self.kernels):
             if (id(call), use.index) not in self.needed:
                 continue
             copied = self.copy_of(use)
-            if use.is_read or (use.is_written and not use.is_scratch and use.written in self.partial):
+            if not use.is_overwritten(self.full):
                 yield from self.fill(copied, live)
             arguments[use.index] = ir.Region(self.buffer(copied))
             if use.is_written and not use.is_scratch:
-                backs[copied] = use
+                backs[copied] = None
         yield replace(call, arguments=tuple(arguments))
         self.forget(live, call)
-        for copied, use in backs.items():
-            back = self.move(copied, is_back=True)
-            self.backs[id(back)] = Back(back, use.written)
-            yield back
+        for copied in backs:
+            yield self.move(copied, is_back=True)
             self.overwrite(live, copied.piece)
             live[copied] = None
 
@@ -221,7 +210,11 @@ class _Copying:
                 case ir.Call():
                     self.forget(found, statement)
                     uses = self.memory.uses(statement, self.kernels)
-                    read = (u for u in uses if (id(statement), u.index) in self.needed and u.is_read)
+                    read = (
+                        u
+                        for u in uses
+                        if (id(statement), u.index) in self.needed and not u.is_overwritten(self.full)
+                    )
                     found = {**dict.fromkeys(map(self.copy_of, read)), **found}
                 case ir.Store():
                     self.forget(found, statement)
@@ -288,9 +281,11 @@ class _Copying:
         kernel = self.copies.between(piece.shape, piece.buffer.dtype, device, (first, second))
         symbols = (p.variable for p in kernel.parameters if isinstance(p, ir.ScalarParameter))
         operators = tuple(f"{_COPY} for {operator}" for operator in use.call.operators) or (_COPY,)
-        return ir.Call(
+        call = ir.Call(
             kernel.name, (source, destination, *symbols), operators=operators, where=use.call.where
         )
+        self.moves[id(call)] = Move(call, piece, is_back)
+        return call
 
     def buffer(self, copied: Copied) -> ir.Buffer:
         """Where a copy is."""
@@ -305,6 +300,7 @@ class _Copying:
             buffer = ir.Buffer(name, piece.shape, piece.buffer.dtype, alignment)
             homes = ", ".join(str(self.scopes[root]) for root in self.memory.of(piece.buffer.name))
             reason = f"place_scopes: a copy of '{piece.buffer.name}', which is in {homes}: {use.asking}"
+            self.copies.buffers.add((self.function.name, name))
             self.buffers[copied] = ir.Allocate(buffer, ir.Storage(scope, provenance=(reason,)))
         return self.buffers[copied].buffer
 

@@ -6,7 +6,7 @@ memory as far as names say so: through views, and through parameters that some c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import prod
 
@@ -14,6 +14,8 @@ from bytewright import ir
 from bytewright.ir.analyses.bind_symbols import Known, binding_at, bound_extents, known_of
 from bytewright.ir.walk import calls, regions, walk_expression, walk_statements
 
+# A kernel and one of its parameters, by name.
+Written = tuple[str, str]
 # Pairs of a function's parameters that some call gives the same memory.
 Pairs = frozenset[frozenset[str]]
 
@@ -104,9 +106,13 @@ class Use:
         return f"{stated}, since {self.because}" if self.because else stated
 
     @property
-    def written(self) -> tuple[str, str]:
+    def written(self) -> Written:
         """The parameter, by the names of both."""
         return self.callee.name, self.parameter.name
+
+    def is_overwritten(self, full: Container[Written]) -> bool:
+        """Whether nothing is left of what it held before, as `full` says of the parameters that it holds."""
+        return self.is_scratch or (self.parameter.access is ir.Access.WRITE and self.written in full)
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ A read that depends on a condition, or whose elements are not known, needs some 
 A function that the module does not hold writes what it is given.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -30,11 +30,38 @@ MAX_TURN_ELEMENTS = 1 << 26  # that are looked at, in all, where turns are looke
 TURN_COST = 1000  # of each turn besides, in elements
 
 
-def unwritten(module: ir.Module) -> tuple[Violation, ...]:
-    """What a module that verifies reads before it is written, and elements that do not exist."""
-    program = _Program(module)
+_Buffer = tuple[str, str]  # a function and a buffer of it, by name
+
+
+def unwritten(module: ir.Module, trusted: Container[_Buffer] = ()) -> tuple[Violation, ...]:
+    """What a module that verifies reads before it is written, and elements that do not exist.
+
+    Args:
+        module: Kernels and an entry.
+        trusted: Functions and buffers of theirs, by name, that are written before they are read, even on a way that is
+            never taken.
+    """
+    program = _Program(module, trusted)
     program.settle()
     return tuple(dict.fromkeys(violation for found in program.found.values() for violation in found))
+
+
+def fully_written(module: ir.Module) -> frozenset[tuple[str, str]]:
+    """Kernels and their parameters that every call writes to the last element, by name."""
+    program = _Program(module)
+    program.settle()
+    known = {name for name, _ in program.summaries}
+    others = (kernel for kernel in module.kernels if kernel.name not in known)  # of calls that are never made
+    program.settle([(kernel.name, (None,) * _num_scalars(kernel)) for kernel in others])
+    always: dict[tuple[str, str], bool] = {}
+    for (name, _), summary in program.summaries.items():
+        for parameter, mask in summary.writes.items():
+            always[name, parameter] = always.get((name, parameter), True) and bool(mask.all())
+    return frozenset(key for key, is_full in always.items() if is_full)
+
+
+def _num_scalars(kernel: ir.PrimFunc) -> int:
+    return sum(isinstance(parameter, ir.ScalarParameter) for parameter in kernel.parameters)
 
 
 def _elements(missing: Mask) -> str:
@@ -65,8 +92,8 @@ _Key = tuple[str, tuple[int | None, ...]]
 class _Program:
     """The module, what its kernels do with the scalars of some call, and what is wrong."""
 
-    def __init__(self, module: ir.Module) -> None:
-        self.module = module
+    def __init__(self, module: ir.Module, trusted: Container[_Buffer] = ()) -> None:
+        self.module, self.trusted = module, trusted
         self.kernels = {kernel.name: kernel for kernel in module.kernels}
         self.callers = {kernel.name for kernel in module.kernels if calls(kernel)}
         self.summaries: dict[_Key, _Summary] = {}
@@ -75,12 +102,12 @@ class _Program:
         self.wanted: list[_Key] = []
         self.budget = MAX_TURN_ELEMENTS
 
-    def settle(self) -> None:
+    def settle(self, keys: Sequence[_Key | None] = (None,)) -> None:
         """Looks at the entry, and before it at all that it calls: no recursion, however deep calls go.
 
         What asks for a kernel that calls others and was not looked at yet is done again when that is known.
         """
-        pending: list[_Key | None] = [None]
+        pending = list(keys)
         while pending:
             key = pending[-1]
             if key is None or key not in self.summaries:
@@ -184,6 +211,7 @@ class _Function:
     def define(self, buffer: ir.Buffer) -> None:
         if ir.num_elements(buffer) <= MAX_ELEMENTS:
             self.written[buffer.name] = _nothing(buffer)
+            self.written[buffer.name][:] = (self.function.name, buffer.name) in self.program.trusted
 
     def report(self, node: object, text: str, code: str = UNWRITTEN) -> None:
         self.program.violations.append(Violation(self.function, node, text, code=code))

@@ -1,0 +1,57 @@
+"""Random programs whose kernels ask for places, compiled, checked, watched and run: the C computes what numpy does."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bytewright.bundle.write import write_bundle
+from bytewright.diagnostics import CompileError
+from bytewright.execute.build import BuildOptions
+from bytewright.execute.paranoid import run_paranoid
+from bytewright.execute.run import run_batch
+from bytewright.inspect.check import check_bundle
+from bytewright.ir import Io
+from bytewright.options import Options
+from bytewright.pipeline import Compiled, compile_model
+from support.asked_scopes import POOLS, asking_program, pools
+from support.parsing import parse_module
+from support.random_entries import expected
+
+pytestmark = [pytest.mark.run, pytest.mark.slow]
+
+SEEDS = range(300) if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else range(3)
+WARNED = ("-O1", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
+
+
+def compiled(text: str, io: Io) -> Compiled | None:
+    """None where a call passes one memory for two places."""
+    try:
+        return compile_model(parse_module(text, {}, {}), pools(), Options(io=io))
+    except CompileError as error:
+        if all(diagnostic.code == "BW705" for diagnostic in error.diagnostics):
+            return None
+        raise
+
+
+@pytest.mark.parametrize("io", Io)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_c_of_what_was_placed_computes_what_the_program_says(seed: int, io: Io, tmp_path: Path) -> None:
+    numbers = range(seed * 1000, seed * 1000 + 50)
+    programs = ((asking_program(number), number) for number in numbers)
+    (_, python), model = next((p, m) for p, _ in programs if (m := compiled(p[0], io)) is not None)
+    asked = {
+        name: b for name, b in model.plan.buffers.items() if (b.scope or "").removeprefix("global.") in POOLS
+    }
+    assert asked
+    assert all(buffer.place.name == (buffer.scope or "").removeprefix("global.") for buffer in asked.values())
+    write_bundle(model.files, tmp_path)
+    check_bundle(tmp_path)
+    x = np.random.default_rng(seed).integers(-50, 50, 24).astype(np.int16)
+    values = expected(python, x)
+    result = run_batch(tmp_path, [[x], [x]], options=BuildOptions(flags=WARNED, sanitize=True))
+    np.testing.assert_array_equal([run[0] for run in result.outputs], [values, values])
+    np.testing.assert_array_equal(run_paranoid(tmp_path, [x]).result.outputs[0], values)
