@@ -27,6 +27,7 @@ from bytewright.ir.prim import (
     View,
 )
 from bytewright.ir.scope import Scope
+from bytewright.ir.walk import walk_statements
 
 _OPERATORS: dict[str, Callable[[int, int], int]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.floordiv, "%": operator.mod,
@@ -62,6 +63,7 @@ class Trace:
     useful: set[int] = field(default_factory=set[int])
     misplaced: list[str] = field(default_factory=list[str])
     num_numbers: int = 0
+    taken: set[tuple[int, bool]] = field(default_factory=set[tuple[int, bool]])
 
     def run(self) -> Trace:
         places: dict[str, Place] = {}
@@ -70,6 +72,13 @@ class Trace:
             places[parameter.name] = (memory, 0)
         self.body(self.module.main.body, dict(places), {})
         return self
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the run took every way that the entry has, so that no copy is for a way that it did not take."""
+        statements = tuple(walk_statements(self.module.main.body))
+        loops = {(id(s), True) for s in statements if isinstance(s, For | If)}
+        return loops | {(id(s), False) for s in statements if isinstance(s, If)} <= self.taken
 
     def memory(self, size: object, scope: Scope | None) -> Memory:
         assert isinstance(size, int)
@@ -87,9 +96,11 @@ class Trace:
                     values[variable.name] = _value(value, values)
                 case For(variable=variable, begin=begin, end=end, body=body):
                     for turn in range(_value(begin, values), _value(end, values)):
+                        self.taken.add((id(statement), True))
                         self.body(body, places, {**values, variable.name: turn})
                 case If(condition=condition, then=then, otherwise=otherwise):
                     side = then if _value(condition, values) else otherwise
+                    self.taken.add((id(statement), side is then))
                     if side is not None:
                         self.body(side, places, dict(values))
                 case Seq():
@@ -121,7 +132,7 @@ class Trace:
 
     def compute(self, kernel: PrimFunc, given: dict[str, Place]) -> None:
         for parameter in kernel.buffer_parameters:
-            if parameter.access is Access.WRITE:
+            if parameter.access is not Access.READ:
                 memory, at = given[parameter.name]
                 memory.numbers[at : at + PART] = self.memory(PART, None).numbers
 
