@@ -18,7 +18,9 @@ from bytewright.ir.types import DType, TensorType
 from bytewright.ir.verify.stages import Stage, verify
 from bytewright.ir.where import NOWHERE
 from bytewright.lower.lower_graph import lower_graph
+from bytewright.ops.control import Call
 from bytewright.ops.data import Identity
+from bytewright.ops.elementwise import Sub
 from bytewright.ops.placement import DeviceCopy, OnDevice
 from bytewright.ops.registry import OPERATIONS
 from bytewright.options import On, Options, parse_on_option
@@ -97,6 +99,18 @@ def test_d1_a_free_place_is_copied_only_where_that_is_needed() -> None:
     assert "a -> cpu" not in copies(unbound)
     bound = placed(graph(*lines, f"d = {on('c', 'cpu')}", "%d"))
     assert "a -> cpu" in copies(bound)
+
+
+def test_d1_a_free_place_gives_way_to_what_is_tied() -> None:
+    """Ties that admit no copy are followed first: the operand's device, not that of who reads the free place."""
+    lines = (
+        f"s = {identity('x')}",
+        f"s2 = {on('s', 'cpu')}",
+        f"c = {identity('s')}",
+        f"c2 = {on('c', free='true')}",
+    )
+    found = placed(graph(*lines, f"g = {identity('c2')}", f"g2 = {on('g', 'npu')}", "%g2, %s2"))
+    assert (devices(found)["c"], devices(found)["g"]) == ("cpu", "npu")
 
 
 def test_d1_device_and_scope_may_each_be_left_open() -> None:
@@ -230,14 +244,16 @@ def test_d4_one_copy_serves_all_users_at_its_place() -> None:
     module = graph(
         f"a = {identity('x')}",
         f"b = {on('a', 'npu')}",
+        f"w = {identity('x')}",
+        f"w2 = {on('w', 'cpu')}",
         f"c = {identity('b')}",
         f"d = clamp(%b) {CLAMP}",
-        "%c, %d",
+        "%w2, %c, %d",
     )
     found = placed(module)
     assert copies(found).count("a -> cpu") == 1
     names = [node.outputs[0].name for node in found.graph.nodes]
-    assert names.index("a_on_cpu") == names.index("c") - 1  # as late as the first one needs it
+    assert names == ["x_on_npu", "a", "w", "a_on_cpu", "c", "d"]  # as late as the first one needs it
 
 
 def copied(*, source: str, destination: str, pool: str | None = None, near: str = "none") -> Module:
@@ -390,6 +406,81 @@ def test_d8_a_copy_that_no_device_can_make_is_refused() -> None:
         plan_devices(graph(*lines, "%d"), three_devices(mover=False))
     assert "no device can copy it" in caught.value.diagnostics[0].message
     assert copies(placed(graph(*lines, "%d")))
+
+
+def test_d8_a_condition_is_fixed_nowhere_but_on_the_device_that_branches() -> None:
+    text = f"""module m
+input %i : tensor<1xi32>
+input %x : {T}
+{FUNCTION}
+func main(%i : tensor<1xi32>, %x : {T}) -> (%r) {{
+  %c : tensor<1xbool> = equal(%i, %i)
+  %d : tensor<1xbool> = {on("c", "dsp", fixed="true")}
+  %r : {T} = cond_if(%d, %x) {{then_branch="f", else_branch="f"}}
+}}
+"""
+    loose = placed(parse_module(text.replace("fixed=true", "fixed=false"), {}, OPERATIONS), io=Io.WORKSPACE)
+    assert devices(loose)["c"] == "dsp"
+    with pytest.raises(CompileError, match="BW701") as caught:
+        placed(parse_module(text, {}, OPERATIONS))
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.notes[1] == "it says which way the entry goes, which device 'cpu' runs"
+
+
+def test_d4_a_value_is_lent_to_devices_in_the_order_of_the_target() -> None:
+    """The DSP's value can be where the CPU reaches it, or where the NPU does: the CPU comes first."""
+    lines = (f"a = {identity('x')}", f"b = {on('a', 'dsp')}", f"c = {identity('b')}", f"d = {on('c', 'npu')}")
+    found = placed(graph(*lines, f"e = {identity('b')}", f"f = {on('e', 'cpu')}", "%d, %f"), io=Io.WORKSPACE)
+    assert copies(found) == ["a -> npu", "c -> cpu"]
+
+
+def test_d9_ties_to_and_fro_are_followed_in_one_walk() -> None:
+    """Each difference is of two values, each value in two differences; only at the ends a device is known."""
+    type_ = TensorType((4,), DType.I32)
+    nodes = [Node(OnDevice("cpu"), ("x",), (Value("free", type_),), NOWHERE)]
+    for number in range(5_001):
+        nodes.append(Node(OnDevice("cpu"), ("x",), (Value(f"in{number}", type_),), NOWHERE))
+        nodes.append(Node(Identity(), (f"in{number}",), (Value(f"x{number}", type_),), NOWHERE))
+    for number in range(5_000):
+        operands = (f"x{number}", f"x{number + 1}")
+        nodes.append(Node(Sub(), operands, (Value(f"y{number}", type_),), NOWHERE))
+    nodes.append(Node(OnDevice("npu"), ("y0",), (Value("first", type_),), NOWHERE))
+    nodes.append(Node(OnDevice("dsp"), ("y4999",), (Value("last", type_),), NOWHERE))
+    module = Module("m", (Function("main", (Value("x", type_),), tuple(nodes), ("first", "last")),))
+    begin = process_time()
+    found = devices(plan_devices(module, three_devices()))
+    assert process_time() - begin < 10
+    assert {found[f"y{number}"] for number in range(2_490)} == {"npu"}
+    assert {found[f"y{number}"] for number in range(2_510, 5_000)} == {"dsp"}
+
+
+def test_d9_ten_thousand_annotations_of_one_value() -> None:
+    type_ = TensorType((4,), DType.I8)
+    nodes, last = [Node(Identity(), ("x",), (Value("v", type_),), NOWHERE)], "v"
+    for number in range(10_000):
+        operation = OnDevice(("npu", "cpu")[number % 2])
+        nodes.append(Node(operation, (last,), (Value(f"a{number}", type_),), NOWHERE))
+        last = f"a{number}"
+    module = Module("m", (Function("main", (Value("x", type_),), tuple(nodes), (last,)),))
+    begin = process_time()
+    found = plan_devices(module, three_devices())
+    assert process_time() - begin < 30
+    assert devices(found)["v"] == "npu"
+
+
+def test_d9_ten_thousand_functions_that_call_each_other() -> None:
+    type_ = TensorType((4,), DType.I8)
+    clamp = Node(Identity(), ("p0",), (Value("r0", type_),), NOWHERE)
+    functions = [Function("f0", (Value("p0", type_),), (clamp,), ("r0",))]
+    for number in range(1, 10_000):
+        call = Node(Call(f"f{number - 1}"), (f"p{number}",), (Value(f"r{number}", type_),), NOWHERE)
+        functions.append(Function(f"f{number}", (Value(f"p{number}", type_),), (call,), (f"r{number}",)))
+    pin = Node(OnDevice("npu"), ("r0",), (Value("pinned", type_),), NOWHERE)
+    functions[0] = Function("f0", (Value("p0", type_),), (clamp, pin), ("pinned",))
+    begin = process_time()
+    found = devices(plan_devices(Module("m", tuple(functions)), three_devices()))
+    assert process_time() - begin < 30
+    assert {found[f"r{number}"] for number in range(9_999)} == {"npu"}
 
 
 @pytest.mark.parametrize("every", [100_000, 1000, 9])

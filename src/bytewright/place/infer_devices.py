@@ -120,53 +120,66 @@ class Devices:
                 self.reasons[member] = because[0]
 
     def settle(self, members: Sequence[int], around: _Around) -> None:
-        """Devices of open items that ties lead from to several."""
-        known = self.known
-        wanted = _spread(members, around.users, around.sources, known)
-        now = {item: bits.bit_length() - 1 for item, bits in wanted.items() if _is_one(bits)}
-        rest = [item for item in members if item not in now]
-        given = _spread(rest, around.sources, around.users, _Both(known, now))
-        for item in rest:
-            bits = given[item]
-            if _is_one(bits):
-                now[item] = bits.bit_length() - 1
-            elif bits or wanted[item]:
-                now[item] = self.default
+        """Devices of open items that ties lead from to several: in turns, each of what the one before has reached."""
+        left = dict.fromkeys(members)
+        reached: Iterable[int] = members
+        while reached:
+            wanted = _spread(left, reached, around.users, around.sources, self.known)
+            now = {item: bits.bit_length() - 1 for item, bits in wanted.items() if _is_one(bits)}
+            self.put(now, left, around)
+            reached = dict.fromkeys((*reached, *around.beside(now, left)))
+            given = _spread(left, reached, around.sources, around.users, self.known)
+            rest = {
+                item: given[item].bit_length() - 1 if _is_one(given.get(item, 0)) else self.default
+                for item in dict.fromkeys((*given, *wanted))
+                if item in left
+            }
+            self.put(rest, left, around)
+            reached = around.beside((*now, *rest), left)
+
+    def put(self, now: Mapping[int, int], left: dict[int, None], around: _Around) -> None:
+        """Puts items on devices, which are not left then, because of what was there before."""
+        text = "what it is used by, or made from, is on this device"
+        reasons = {
+            item: min(
+                (
+                    self.reasons[other]
+                    for other in around.neighbours(item)
+                    if self.known.get(other) == number and other in self.reasons
+                ),
+                default=text,
+            )
+            for item, number in now.items()
+            if number != self.default
+        }
+        self.reasons.update(reasons)
         for item, number in now.items():
-            known[item] = number
-            if number != self.default:
-                self.reasons[item] = "what it is used by, or made from, is on this device"
-
-
-@dataclass(slots=True)
-class _Both:
-    first: Mapping[int, int]
-    second: Mapping[int, int]
-
-    def get(self, item: int) -> int | None:
-        found = self.first.get(item)
-        return self.second.get(item) if found is None else found
+            self.known[item] = number
+            left.pop(item)
 
 
 def _spread(
-    members: Sequence[int],
+    members: Mapping[int, None],
+    reached: Iterable[int],
     ahead: Mapping[int, Sequence[int]],
     behind: Mapping[int, Sequence[int]],
-    known: Mapping[int, int] | _Both,
+    known: Mapping[int, int],
 ) -> dict[int, int]:
-    """Sets of devices that members meet ahead, through each other."""
-    found = dict.fromkeys(members, 0)
-    for item in members:
-        for other in ahead.get(item, ()):
-            number = known.get(other)
-            if number is not None:
-                found[item] |= 1 << number
-    pending = [item for item in members if found[item]]
+    """Sets of devices that members meet ahead, through each other, from those that may have one right before them."""
+    found: dict[int, int] = {}
+    for item in reached:
+        if item in members:
+            for other in ahead.get(item, ()):
+                number = known.get(other)
+                if number is not None:
+                    found[item] = found.get(item, 0) | 1 << number
+    pending = list(found)
     while pending:
         item = pending.pop()
         for other in behind.get(item, ()):
-            if other in found and found[item] & ~found[other]:
-                found[other] |= found[item]
+            before = found.get(other, 0)
+            if other in members and found[item] & ~before:
+                found[other] = before | found[item]
                 pending.append(other)
     return found
 
@@ -182,6 +195,10 @@ class _Around:
     def neighbours(self, item: int) -> tuple[int, ...]:
         """What an item is tied to."""
         return (*self.users.get(item, ()), *self.sources.get(item, ()))
+
+    def beside(self, items: Iterable[int], left: Mapping[int, None]) -> dict[int, None]:
+        """The open items that some items are tied to."""
+        return dict.fromkeys(other for item in items for other in self.neighbours(item) if other in left)
 
     @staticmethod
     def of(edges: _Edges, known: Mapping[int, int]) -> _Around:
