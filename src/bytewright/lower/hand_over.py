@@ -7,7 +7,7 @@ to an address by what computed it. Results are read where they lie in the block,
 caller wants are copied.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bytewright import ir
@@ -24,10 +24,16 @@ REGION_ALIGNMENT = 16
 
 @dataclass(frozen=True, slots=True)
 class CallBlock:
-    """Memory that is allocated for one call."""
+    """Memory that is allocated for a call, or for all.
+
+    Attributes:
+        tensors: What lies in it from the one that computes it to those that read it, each with its place; then no call
+            copies it there.
+    """
 
     name: str
     size_bytes: int
+    tensors: tuple[tuple[str, int], ...] = ()
 
 
 Passed = TensorArgument | ConstantArgument | CallBlock
@@ -87,6 +93,8 @@ def lower_ethos_u(
     wanted: Collection[str],
     target: Target,
     names: set[str],
+    shared: CallBlock | None,
+    root: Callable[[str], str],
 ) -> HandOver:
     """The job of a call.
 
@@ -98,6 +106,8 @@ def lower_ethos_u(
         wanted: The results that the caller gets.
         target: Has the NPU that the stream was made for.
         names: Of kernels, to which those of the copies are added.
+        shared: The scratch of all calls, if they share one.
+        root: The tensor whose memory a name denotes.
 
     Raises:
         CompileError: BW744, no device of the target carries the stream out.
@@ -106,7 +116,17 @@ def lower_ethos_u(
     assert isinstance(operation, EthosU)
     device = _device(operation, node, target)
     return _Job(
-        name, node, operation, types, constants, wanted, device, target.default_device_name, names
+        name,
+        node,
+        operation,
+        types,
+        constants,
+        wanted,
+        device,
+        target.default_device_name,
+        names,
+        shared,
+        root,
     ).lowered()
 
 
@@ -137,6 +157,8 @@ class _Job:
     device: Device
     cpu: str
     names: set[str]
+    shared: CallBlock | None
+    root: Callable[[str], str]
 
     def lowered(self) -> HandOver:
         commands = self._constant(self.node.inputs[0], "commands")
@@ -146,7 +168,9 @@ class _Job:
             given, access = self._region(region, commands)
             dtype = ir.DType.U8 if isinstance(given, ConstantArgument) else ir.DType.I8
             passed.append(given)
-            parameters.append(self._parameter(f"region{region}", self._size_bytes(given), access, dtype))
+            is_block = isinstance(given, CallBlock)
+            size_bytes = self.operation.needed_bytes(region) if is_block else self._size_bytes(given)
+            parameters.append(self._parameter(f"region{region}", size_bytes, access, dtype))
         before = tuple(self._copies_in(passed))
         after = tuple(self._copies_out(passed))
         lying = tuple(self._lying(passed))
@@ -183,6 +207,8 @@ class _Job:
         if operation.is_separate and region == operation.output_region:
             alone = self._alone(operation.output_offsets, [value.name for value in self.node.outputs])
             return alone or CallBlock(f"{self.name}/outputs", size_bytes), ir.Access.WRITE
+        if region == SCRATCH and self.shared is not None:
+            return self.shared, ir.Access.READ_WRITE
         what = "scratch" if region == SCRATCH else "fast_scratch"
         return CallBlock(f"{self.name}/{what}", size_bytes), ir.Access.READ_WRITE
 
@@ -194,8 +220,10 @@ class _Job:
     def _copies_in(self, passed: Sequence[Passed]) -> Iterator[BlockCopy]:
         block = passed[1 + self.operation.input_region] if self._inputs else None
         if isinstance(block, CallBlock):
+            lying = {name for name, _ in block.tensors}
             for tensor, offset in zip(self._inputs, self.operation.input_offsets, strict=True):
-                yield self._copy(tensor, block, offset, into=True)
+                if self.root(tensor) not in lying:
+                    yield self._copy(tensor, block, offset, into=True)
 
     def _copies_out(self, passed: Sequence[Passed]) -> Iterator[BlockCopy]:
         for value, block, offset in self._in_block(passed):
@@ -221,10 +249,8 @@ class _Job:
     def _constant(self, name: str, hint: str) -> ConstantArgument:
         return ConstantArgument(self.constants[name].data, hint)
 
-    def _size_bytes(self, passed: Passed) -> int:
+    def _size_bytes(self, passed: ConstantArgument | TensorArgument) -> int:
         match passed:
-            case CallBlock():
-                return passed.size_bytes
             case ConstantArgument():
                 return passed.data.type.num_elements
             case TensorArgument():

@@ -33,6 +33,7 @@ from bytewright.lower.kernel import (
 from bytewright.lower.kernels.context import Template
 from bytewright.lower.kernels.elementwise import lower_elementwise
 from bytewright.lower.kernels.registry import TEMPLATES
+from bytewright.lower.shared_scratch import share_scratch
 from bytewright.ops.control import CondIf, Loop
 from bytewright.ops.data import Identity
 from bytewright.ops.ethos_u import EthosU
@@ -84,7 +85,9 @@ class _Lowering:
         }
         self.given: dict[str, str] = {}  # what the parameters of functions are at their places
         self.buffers: dict[str, ir.Buffer] = {}
-        self.parts: dict[str, ir.Region] = {}  # results that lie in a block that an NPU wrote
+        self.parts: dict[str, ir.Region] = {}  # what lies in a block that an NPU works in
+        self.call_blocks: dict[CallBlock, ir.Buffer] = {}
+        self.shared: CallBlock | None = None
         self.body = BodyBuilder()
         self.kernels: list[ir.PrimFunc] = []
         self.collector = Collector()
@@ -103,6 +106,7 @@ class _Lowering:
         parameters = (*inputs, *outputs, *scalars)
         self.buffers = {parameter.buffer.name: parameter.buffer for parameter in (*inputs, *outputs)}
         self.body = BodyBuilder(parameter.name for parameter in parameters)
+        self.shared = self._shared_block()
         self._block(self.main)
         self.collector.stop_if_any()
         device, where = self.target.default_device_name, Where(self.module.name)
@@ -217,7 +221,8 @@ class _Lowering:
 
     def _group(self, group: Group) -> None:
         """The kernel of a group, and its call."""
-        self._own_buffer(group.output)
+        if group.output.name not in self.parts:
+            self._own_buffer(group.output)
         with self.collector.catch():
             kernel = self._lower_group(group)
             self.kernels.append(kernel.function)
@@ -236,16 +241,35 @@ class _Lowering:
         with self.collector.catch():
             name = self._kernel_name(node)
             job = lower_ethos_u(
-                name, node, self.types, self.constants, wanted, self.target, self.kernel_names
+                name,
+                node,
+                self.types,
+                self.constants,
+                wanted,
+                self.target,
+                self.kernel_names,
+                self.shared,
+                self._root,
             )
             self.kernels.extend(job.functions)
             self._write_job(job)
 
+    def _shared_block(self) -> CallBlock | None:
+        """The block of all calls of an NPU, if they share one."""
+        groups = self.main.fused.groups
+        shared = share_scratch(groups, self.types, self.constants, self.buffers, self._root)
+        if shared is None:
+            return None
+        name = unique_name(f"{self.module.name}/scratch", self.names)
+        return CallBlock(name, shared.size_bytes, tuple(shared.offsets.items()))
+
     def _write_job(self, job: HandOver) -> None:
-        blocks: dict[CallBlock, ir.Buffer] = {}
-        for block in job.blocks:
+        blocks = self.call_blocks
+        for block in [block for block in job.blocks if block not in blocks]:
             buffer = ir.Buffer(block.name, (block.size_bytes,), ir.DType.I8, TENSOR_ALIGNMENT)
             blocks[block] = self.body.allocate(buffer, ir.Storage(ir.WORKSPACE, provenance=(_ORIGIN,)))
+            for name, offset in block.tensors:
+                self.parts[name] = ir.Region(blocks[block], (ir.const(offset),))
         for name, block, offset in job.lying:
             self.parts[name] = ir.Region(blocks[block], (ir.const(offset),))
         lying = {name for name, _, _ in job.lying}

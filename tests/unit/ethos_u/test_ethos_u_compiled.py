@@ -141,13 +141,17 @@ def test_a_scratch_of_half_a_line_too_much_is_given_the_whole_line(name: str, tm
 @pytest.mark.parametrize("accelerator", [U55, U65])
 def test_a_model_of_both_processors_equals_tflm(accelerator: str, mode: str, tmp_path: Path) -> None:
     original = model_path(RESNET8).read_bytes()
-    found, _ = planned(vela(original, accelerator, mode, *ADD_ON_CPU), tmp_path, accelerator)
+    content = vela(original, accelerator, mode, *IN_LINES, *ADD_ON_CPU)
+    found, _ = planned(content, tmp_path, accelerator)
     assert_equals_tflm(found.module, original)
     device_of = {kernel.name: kernel.device for kernel in found.module.kernels}
     devices = [device_of[call.callee] for call in calls(found.module)]
     assert devices.count("npu") == 4
-    # What the NPU leaves is read where it lies: of what it computes, the model's own output alone is copied.
-    assert sum("fetch" in call.callee for call in calls(found.module)) == 1
+    # The model's own input and output alone are copied: all else is written and read where it lies in the scratch.
+    copies = [step.operators[0].startswith("device_copy") for step in found.plan.steps]
+    assert copies == [True, *[False] * 7, True]
+    scratch_bytes = vela_operators(content)[0].scratch.size_bytes
+    assert workspace_of(found) == {"dtcm": 0, "isram": scratch_bytes}
     assert all(
         buffer.place.name != "dtcm" for buffer in found.plan.buffers.values() if "scratch" in buffer.name
     )

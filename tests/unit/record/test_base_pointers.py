@@ -10,12 +10,13 @@ import pytest
 
 from bytewright.diagnostics import CompileError
 from bytewright.inspect.check_devices import faults_of_devices
+from bytewright.ir.border import Io
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.options import Options, parse_pin_option
 from bytewright.pipeline import Planned, plan_model
 from bytewright.record.base_pointers import STREAM, base_pointers
 from bytewright.target.load import load_text
-from support.ethos_u import ADD_ON_CPU, SHARED, U55, needs_vela, vela
+from support.ethos_u import ADD_ON_CPU, SEPARATE, SHARED, U55, needs_vela, vela
 from support.shared_models import RESNET8, model_path
 
 pytestmark = needs_vela
@@ -30,9 +31,9 @@ def planned(folder: Path, pin: str | None = None, port: str = "axi1") -> Planned
     assert text.count(reach) == 1
     target = load_text(text.replace(reach, reach.replace("axi1", port)) + DDR, "t.toml")
     path = folder / "m.tflite"
-    path.write_bytes(vela(model_path(RESNET8).read_bytes(), U55, SHARED, *ADD_ON_CPU))
+    path.write_bytes(vela(model_path(RESNET8).read_bytes(), U55, SHARED, *ADD_ON_CPU, *SEPARATE))
     pins = () if pin is None else (parse_pin_option(pin),)
-    return plan_model(path, target, Options(numerics=Numerics.TFLM, pins=pins))
+    return plan_model(path, target, Options(numerics=Numerics.TFLM, pins=pins, io=Io.WORKSPACE))
 
 
 def test_a_region_behind_two_ports_is_refused_and_the_help_works(tmp_path: Path) -> None:
@@ -41,7 +42,7 @@ def test_a_region_behind_two_ports_is_refused_and_the_help_works(tmp_path: Path)
     (found,) = caught.value.diagnostics
     assert found.message == (
         "device 'npu' reaches region 1 of its streams through one port, and the plan needs two: "
-        f"'m_ethos_u_0/scratch' of step 1 in 'isram' behind 'axi0', '{SECOND}' of step 4 in 'ddr' behind 'axi1'"
+        f"'m_ethos_u_0/scratch' of step 0 in 'isram' behind 'axi0', '{SECOND}' of step 2 in 'ddr' behind 'axi1'"
     )
     assert found.help == f"put both into one memory: --pin '{SECOND}=isram'"
     assert planned(tmp_path, f"{SECOND}=isram").plan.buffers[SECOND].place.name == "isram"
@@ -54,6 +55,8 @@ def test_memories_behind_one_port_may_differ_from_job_to_job(tmp_path: Path) -> 
         STREAM: {("flash", "axi1")},
         0: {("flash", "axi1")},
         1: {("isram", "axi0"), ("ddr", "axi0")},
+        3: {("isram", "axi0")},
+        4: {("isram", "axi0")},
     }
 
 
