@@ -213,7 +213,8 @@ def write_device_types(writer: Writer, module: ir.Module, plan: Plan, names: Nam
     writer.comment(
         "What a device is to do, in memory of the model that stays as it is until `wait` returns. The code of a device "
         "that runs C lies in the program's own memory, which the device need not reach: it is meant for the driver, to "
-        "hand its bytes on. With a code of NULL the device copies the second span to the first, of equal size."
+        "hand its bytes on. With a code of NULL the device copies the second span to the first, of equal size. Spans "
+        "may share bytes: a kernel may write its result where it has read an input to the end."
     )
     members = (
         *("const void *code;", "uint32_t code_bytes;", "uint32_t num_spans;"),

@@ -230,3 +230,34 @@ def test_headers_of_cpp_include_nothing_with_c_linkage() -> None:
     linked = {file: text.partition('extern "C"')[2] for file, text in headers.items() if 'extern "C"' in text}
     assert set(linked) == {"include/pair.h", "include/pair_core1.h"}
     assert [file for file, text in linked.items() if re.search("^ *#include", text, re.M)] == []
+
+
+def test_that_spans_of_a_job_may_share_bytes_is_said_since_they_do() -> None:
+    """An input dies within the call, and the result takes its bytes: a driver must not protect each by itself."""
+    program = """
+module m
+input %x : tensor<8xi8>
+output %y : tensor<8xi8>
+kernel m_turn(x : buffer<8xi8> r, y : buffer<8xi8> w) on core1 {
+  allocate s : buffer<8xi8>
+  for i : i32 in 0 .. 8 { s[i] = x[i] }
+  for j : i32 in 0 .. 8 { y[j] = s[7 - j] }
+}
+kernel m_move(x : buffer<8xi8> r, y : buffer<8xi8> w) on cpu {
+  for i : i32 in 0 .. 8 { y[i] = x[i] }
+}
+entry main(x : buffer<8xi8> r, y : buffer<8xi8> w) on cpu {
+  allocate t : buffer<8xi8>
+  allocate u : buffer<8xi8>
+  call_extern m_move(&x, &t)
+  call_extern m_turn(&t, &u)
+  call_extern m_move(&u, &y)
+}
+"""
+    compiled = two_devices.compiled(program)
+    (step,) = (step for step in compiled.plan.steps if step.device == "core1")
+    places = [compiled.plan.buffers[span.buffer].place for span in step.spans]
+    assert len(places) > len(set(places))
+    assert "Spans may share bytes" in " ".join(compiled.files["include/m.h"].decode().split("\n * ")).replace(
+        "  ", " "
+    )
