@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from bytewright.bundle.write import write_bundle
+from support.device_bundles import device_files
 from support.shared_models import BOARD, KWS, VWW, bundle, target_with
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "misra.md"
@@ -28,10 +30,12 @@ def limits(model: str) -> dict[tuple[str, ...], int]:
 
 @cache
 def findings(model: str) -> Counter[str]:
+    return findings_in(bundle(model, target_with(BOARD)), [f"src/{model}.c", f"src/{model}_kernels.c"])
+
+
+def findings_in(folder: Path, sources: list[str]) -> Counter[str]:
     if shutil.which("cppcheck") is None:
         pytest.skip("cppcheck is not installed")
-    folder = bundle(model, target_with(BOARD))
-    sources = [f"src/{model}.c", f"src/{model}_kernels.c"]
     command = ["cppcheck", "--addon=misra", "--std=c99", "--enable=style", "--quiet", "-Iinclude", *sources]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=200)
     return Counter(re.findall(r"\[misra-c2012-([0-9.]+)\]", done.stderr))
@@ -54,3 +58,15 @@ def test_findings_have_reasons_and_do_not_grow(model: str) -> None:
 @pytest.mark.parametrize("model", MODELS)
 def test_conditions_are_truth_values(model: str) -> None:
     assert findings(model)["14.4"] == 0
+
+
+@pytest.mark.slow
+def test_devices_and_packed_forms_have_findings_of_the_rules_on_the_page(tmp_path: Path) -> None:
+    found: Counter[str] = Counter()
+    for number, name in enumerate(("functions, packed", "second core, packed")):
+        files = device_files(name)
+        write_bundle(files, tmp_path / str(number))
+        found += findings_in(tmp_path / str(number), sorted(path for path in files if path.endswith(".c")))
+    known = {rule for rules in limits(KWS) for rule in rules}
+    further = re.findall(r"^\| ([0-9.]+) \| [a-z]", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(set(found) - known) == sorted(further)
