@@ -29,6 +29,7 @@ from bytewright.options import NOTHING_ASKED, Options
 from bytewright.place.attach_candidates import attach_candidates
 from bytewright.place.check_addresses import check_addresses
 from bytewright.place.check_scopes import check_scopes, undeclared_tags
+from bytewright.place.fetch_constants import fetch_constants, lacks_constants
 from bytewright.place.lower_tags import lower_tags
 from bytewright.place.place_scopes import place_scopes
 from bytewright.place.plan_devices import plan_devices
@@ -174,6 +175,8 @@ def plan_model(
     module = run(
         place_scopes, module, target, options.io
     )  # the scopes of kernels and of what they are given meet
+    if lacks_constants(module, target):  # of devices that have memory of their own alone
+        module = run(fetch_constants, module, target)
     target = with_external_stacks(module, target)
     if any(tag.lowering_pass for tag in target.scope_tags):
         module = run(lower_tags, module, target)

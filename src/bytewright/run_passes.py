@@ -26,6 +26,7 @@ PASSES: dict[str, Stage] = {
     "pass_constants": Stage.OPEN,
     "drop_unused_buffers": Stage.OPEN,
     "place_scopes": Stage.LOWERED,
+    "fetch_constants": Stage.LOWERED,
     "lower_tags": Stage.LOWERED,
     "pack_calls": Stage.LOWERED,
     "name_symbols": Stage.LOWERED,

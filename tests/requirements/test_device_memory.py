@@ -19,13 +19,16 @@ from bytewright.frontends.text.constants_file import constants_archive
 from bytewright.inspect.check import check_bundle
 from bytewright.ir.border import Io
 from bytewright.ir.text.modules import named_constants, print_module
-from bytewright.options import Options
+from bytewright.options import Options, parse_on_option
 from bytewright.pipeline import Compiled, compile_model
 from bytewright.record.plan_file import read_plan
+from bytewright.report.lanes import is_copy
+from bytewright.target import load_text
 from support.c_program import build_program, run_c, run_command
-from support.device_memory import APPLICATION, DRIVERS, PRIVATE, TARGET
+from support.device_memory import ALONE, APPLICATION, DRIVERS, PRIVATE, TARGET, replaced
 from support.random_graphs import random_graph
-from support.three_devices import annotated, three_devices
+from support.reference import LiteRt
+from support.three_devices import MOVER, POOLS, TEXT, annotated
 from support.two_devices import INPUT, PROGRAM, bundle, evaluated
 
 WARNED = ("-O1", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
@@ -231,8 +234,9 @@ def test_c7_c_that_dereferences_it_is_noticed_by_check_and_by_a_run(tmp_path: Pa
 @pytest.mark.slow
 @pytest.mark.parametrize("seeds", [range(first, first + 14) for first in range(0, 42, 14)], ids=str)
 def test_c7_random_graphs_with_such_memories_equal_numpy(seeds: range, tmp_path: Path) -> None:
-    """`side` and `far` are of the other devices alone; a mover reaches all."""
+    """`side` and `far` are of the other devices alone; a mover reaches all, and every other npu no parameters."""
     used: list[str] = []
+    fetched = 0
     for seed in seeds:
         random = Random(seed)
         graph = random_graph(random)
@@ -241,13 +245,16 @@ def test_c7_random_graphs_with_such_memories_equal_numpy(seeds: range, tmp_path:
         text = tmp_path / f"random{seed}.bw"
         text.write_text(print_module(module))
         text.with_suffix(".npz").write_bytes(constants_archive(named_constants(module)))
-        found = compiled_or_contradictory(text, io)
+        found = compiled_or_contradictory(text, io, has_flash=bool(seed % 2))
         if found is None:
             continue
         folder = tmp_path / str(seed)
         write_bundle(found.files, folder)
         check_bundle(folder)
         plan = read_plan(folder)
+        fetched += sum(
+            name.endswith("_on_npu") for step in plan.steps for name in step.writes if is_copy(step)
+        )
         used += [pool.name for pool in plan.device_workspaces]
         assert {pool.name for pool in plan.workspaces} <= {"near", "shared"}
         inputs = graph.inputs(2)
@@ -257,13 +264,42 @@ def test_c7_random_graphs_with_such_memories_equal_numpy(seeds: range, tmp_path:
                 np.testing.assert_array_equal(value, wanted, strict=True)
     assert set(used) == {"side", "far"}
     assert len(used) >= 4
+    assert fetched > 0
 
 
-def compiled_or_contradictory(text: Path, io: Io) -> Compiled | None:
+def compiled_or_contradictory(text: Path, io: Io, *, has_flash: bool) -> Compiled | None:
     """None where annotations contradict each other, or take an operand from the limit that its range is proved by."""
+    reach = ('"far", "flash"]\nstack', '"far"]\nstack')
+    target = load_text(replaced(TEXT + MOVER + POOLS, *([] if has_flash else [reach])), "three.toml")
     try:
-        return compile_model(text, three_devices(), Options(io=io))
+        return compile_model(text, target, Options(io=io))
     except CompileError as error:
         if {diagnostic.code for diagnostic in error.diagnostics} <= {"BW701", "BW702", "BW110"}:
             return None
         raise
+
+
+# Parameters
+
+
+DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits" / "digits.tflite"
+
+
+@pytest.mark.parametrize("sanitize", [False, True])
+def test_c7_parameters_are_copied_to_a_device_that_reaches_nothing_else(
+    tmp_path: Path, sanitize: bool
+) -> None:
+    """Weights, biases and tables of a layer: as LiteRT computes it, with a core that has its own memory alone."""
+    options = Options(on=(parse_on_option("DEPTHWISE_CONV_2D=core1"),))
+    write_bundle(compile_model(DIGITS, load_text(ALONE, "alone.toml"), options).files, tmp_path / "digits")
+    check_bundle(tmp_path / "digits")
+    plan = read_plan(tmp_path / "digits")
+    copied = {name for step in plan.steps if step.device == "dma" for name in step.reads}
+    assert {"depthwise_conv2d_1/weights", "depthwise_conv2d_1/bias"} <= copied
+    images = np.random.default_rng(7).integers(-128, 128, (4, 1, 8, 8, 1)).astype(np.int8)
+    result = run_batch(
+        tmp_path / "digits", [[x] for x in images], options=BuildOptions(flags=WARNED, sanitize=sanitize)
+    )
+    reference = LiteRt(DIGITS.read_bytes())
+    for image, (found,) in zip(images, result.outputs, strict=True):
+        np.testing.assert_array_equal(found, reference.run(image)[0])

@@ -30,6 +30,12 @@ TARGET = replaced(
     ('reach = ["ram", "shared"]', 'reach = ["ram", "shared", "local"]'),
     ("[[parameters]]", '[[workspace]]\nname = "local"\nmemory = "local"\nsize = "8KiB"\n[[parameters]]'),
 )
+# The core reaches nothing else at all, and the DMA the parameters.
+ALONE = replaced(
+    TARGET,
+    ('reach = ["local", "flash"]', 'reach = ["local"]'),
+    ('reach = ["ram", "shared", "local"]', 'reach = ["ram", "shared", "local", "flash"]'),
+)
 
 _COPY = """
 kernel pair_{name}(source : buffer<32x{dtype}, "global.{of}"> r, destination : buffer<32x{dtype}, "global.{to}"> w)
