@@ -232,6 +232,43 @@ def test_d6_what_both_ways_of_a_branch_need_is_copied_before_it() -> None:
     assert text.index("if turn < 1") < text.index("m_copy(&t, &t_in_shared)")
 
 
+def test_d6_a_way_that_changes_the_value_ends_its_copy() -> None:
+    kernels = kernel("any") + kernel("near", a="near") + kernel("shared", a="shared")
+    lines = (
+        "near(t, u)",
+        "shared(t, y)",
+        "for turn : i32 in 0 .. 1 {",
+        "if turn < 1 {",
+        "any(u, t)",
+        "}",
+        "}",
+    )
+    found = placed(program(kernels, *allocate("t", "u"), "any(x, t)", *lines, "shared(t, y)"))
+    assert steps(found).count("t -> t_in_shared") == 2
+
+
+def test_d6_what_another_turn_reads_is_brought_back() -> None:
+    kernels = kernel("any") + kernel("near", b="near") + kernel("put", b="shared")
+    begin = ("allocate t : buffer<16xi8>", "for at : i32 in 0 .. 2 {", "near(x, t[at * 8])", "}")
+    loop = ("for turn : i32 in 0 .. 2 {", "any(t[turn * 8], u)", "put(u, t[8])", "put(x, t[turn * 8])", "}")
+    found = placed(program(kernels, *allocate("u"), *begin, *loop, "any(u, y)"))
+    assert len([step for step in steps(found) if step.endswith("-> t")]) == 2
+
+
+def test_d6_who_writes_a_value_says_first_where_it_is() -> None:
+    kernels = kernel("any") + kernel("near", a="near") + kernel("put", b="shared")
+    found = placed(program(kernels, *allocate("t", "u"), "any(x, t)", "near(t, u)", "put(u, t)", "any(t, y)"))
+    assert scopes(found)["t"] == "shared"
+    assert [step for step in steps(found) if "->" in step] == ["t -> t_in_near"]
+
+
+def test_d6_what_a_call_reads_and_changes_is_not_copied_for_one_of_both() -> None:
+    kernels = kernel("near", b="near") + kernel("shared", a="shared") + kernel("any")
+    (diagnostic,) = refusals(program(kernels, *allocate("t"), "near(x, t)", "shared(t, t)", "any(t, y)"))
+    assert (diagnostic.code, "the same memory" in diagnostic.message) == ("BW705", True)
+    assert any("'b' of 'm_near' in" in note for note in diagnostic.notes)
+
+
 def test_d6_the_applications_memory_is_copied_and_planned_inputs_are_narrowed() -> None:
     kernels = kernel("near", a="near", b="near")
     module = program(kernels, "near(x, y)")

@@ -53,11 +53,8 @@ class DropDeadCopies:
             left, read = self._statement(statement, read)
             kept.extend(() if left is None else (left,))
             read.update((_whole(buffer), None) for buffer in loaded_buffers(statement))
-            for name in defined_names(statement):  # of another turn, the same words are another piece
-                told = [piece for piece in read if name in piece.names and piece.indices]
-                for piece in told:
-                    del read[piece]
-                read.update((_whole(piece.buffer), None) for piece in told)
+            for name in defined_names(statement):
+                _widen(read, name)
         return ir.Seq(tuple(reversed(kept))), read
 
     def _statement(self, statement: ir.Statement, after: Read) -> tuple[ir.Statement | None, Read]:
@@ -81,6 +78,7 @@ class DropDeadCopies:
         read = dict(after)
         while True:
             body, begin = self._block(loop.body, read)
+            _widen(begin, loop.variable.name)
             if begin.keys() <= read.keys():
                 return replace(loop, body=body), read
             read.update(begin)
@@ -99,6 +97,14 @@ class DropDeadCopies:
         ended = {use.piece for use in uses if use.is_overwritten(self.full)}
         read = {piece: None for piece in after if piece not in ended}
         return call, {**read, **{use.piece: None for use in uses if use.is_read}}
+
+
+def _widen(read: Read, name: str) -> None:
+    """Takes pieces that are told by a variable for all of their buffers: in another turn they are other ones."""
+    told = [piece for piece in read if name in piece.names and piece.indices]
+    for piece in told:
+        del read[piece]
+    read.update((_whole(piece.buffer), None) for piece in told)
 
 
 def _whole(buffer: ir.Buffer) -> Piece:

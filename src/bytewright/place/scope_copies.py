@@ -166,6 +166,7 @@ class _Copying:
             if copied in kept:
                 yield from self.fill(copied, live)
         turn = {**self.before(loop.body.statements, after), **after}
+        _drop(turn, loop.variable.name)
         self.num_threads += loop.kind is ir.LoopKind.PARALLEL
         while True:
             end = dict(live)
@@ -226,6 +227,7 @@ class _Copying:
                     found = {**first, **second}
                 case ir.For():
                     turn = self.before(statement.body.statements, found)
+                    _drop(turn, statement.variable.name)
                     found = {**self.before(statement.body.statements, {**turn, **found}), **found}
                 case _:
                     pass
