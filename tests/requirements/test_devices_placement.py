@@ -301,6 +301,14 @@ def test_d4_an_explicit_copy_between_equal_places_disappears(device: str) -> Non
     assert devices(found)["d"] == device
 
 
+def test_d4_an_explicit_copy_between_equal_places_disappears_though_its_ends_are_lent_elsewhere() -> None:
+    to = 'VirtualDevice(device="dsp", target=none, scope=none)'
+    lines = (f"a = {identity('x')}", f"b = {on('a', 'dsp')}", f"c = device_copy(%b) {{destination={to}}}")
+    more = (f"d = {identity('b')}", f"e = {on('d', 'cpu')}", f"f = {identity('c')}", f"g = {on('f', 'npu')}")
+    found = placed(graph(*lines, *more, "%e, %g"), io=Io.WORKSPACE)
+    assert copies(found) == ["a -> npu", "f -> cpu"]
+
+
 def test_d4_an_explicit_copy_between_devices_that_share_memory_becomes_nothing(tmp_path: Path) -> None:
     """The value is where both reach: of the pools near and shared, which the CPU has, in the one that the DSP has."""
     module = copied(source="cpu", destination="dsp")
