@@ -6,6 +6,10 @@ the NPU moves whole blocks.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
 
 from bytewright.ethos_u.faults import unsupported
 from bytewright.ethos_u.operations import (
@@ -20,6 +24,8 @@ from bytewright.ethos_u.operations import (
     Span,
 )
 
+Flags = npt.NDArray[np.bool_]
+Integers = npt.NDArray[np.int64]
 BLOCK_CHANNELS = 16
 BASE_ALIGNMENT = 16
 
@@ -84,6 +90,37 @@ def tiles(array: FeatureMap) -> Iterator[Tile]:
 def pixel_stride(array: FeatureMap) -> int:
     """Bytes from a pixel to the one on its right."""
     return BLOCK_CHANNELS * array.element.size_bytes if array.blocked else array.stride_x
+
+
+@lru_cache(maxsize=256)
+def element_offsets(array: FeatureMap) -> Integers:
+    """Where in its region each element begins: height, width, depth."""
+    result = np.empty((array.height, array.width, array.depth), np.int64)
+    channel = np.arange(array.depth, dtype=np.int64)
+    size = array.element.size_bytes
+    along_channels = channel * size
+    if array.blocked:
+        along_channels = channel // BLOCK_CHANNELS * array.stride_c + channel % BLOCK_CHANNELS * size
+    for tile in tiles(array):
+        rows = np.arange(tile.bottom - tile.top, dtype=np.int64)[:, None, None] * array.stride_y
+        columns = np.arange(tile.right - tile.left, dtype=np.int64)[None, :, None] * pixel_stride(array)
+        result[tile.top : tile.bottom, tile.left : tile.right] = tile.base + rows + columns + along_channels
+    return result
+
+
+def written_bytes(operations: Sequence[Operation], region: int, size_bytes: int) -> Flags:
+    """For each byte of a region of that size whether any operation writes it; all accesses lie within it."""
+    written = np.zeros(size_bytes, np.bool_)
+    for operation in operations:
+        if not isinstance(operation, DmaCopy):
+            if operation.ofm.region == region:
+                size = np.arange(operation.ofm.element.size_bytes)
+                written[element_offsets(operation.ofm)[..., None] + size] = True
+        elif operation.destination_region == region:
+            for row in range(operation.num_rows):
+                first = operation.destination + row * operation.destination_step
+                written[first : first + operation.row_bytes] = True
+    return written
 
 
 def accesses(operations: Sequence[Operation]) -> tuple[Access, ...]:

@@ -13,7 +13,6 @@ from bytewright.ethos_u.accesses import Access, accesses
 from bytewright.ethos_u.faults import out_of_reach, unsupported
 from bytewright.ethos_u.memory import Bytes, Integers, Memory
 from bytewright.ethos_u.operations import (
-    UNARY,
     Convolution,
     DmaCopy,
     Element,
@@ -33,15 +32,8 @@ from bytewright.ethos_u.scaling import scaled, shifted_right
 from bytewright.ethos_u.weights import read_scales, read_weights
 from bytewright.target.isa.accelerator import Accelerator
 
-_RANGE = {
-    Element.U8: (0, 255),
-    Element.I8: (-128, 127),
-    Element.U16: (0, 65535),
-    Element.I16: (-32768, 32767),
-    Element.I32: (-(1 << 31), (1 << 31) - 1),
-}
-
-
+# What has been compared with a reference, bit for bit; the rest is refused.
+_RANGE = {Element.I8: (-128, 127), Element.I32: (-(1 << 31), (1 << 31) - 1)}
 _UNKNOWN_MODES = {ElementwiseMode.MIN, ElementwiseMode.MAX, ElementwiseMode.LRELU, ElementwiseMode.ABS}
 
 
@@ -92,16 +84,20 @@ def _check_known(number: int, operation: Operation) -> None:
     """Refuses what has not been compared with a reference, bit for bit."""
     if isinstance(operation, DmaCopy):
         return
+    arrays, roundings = [operation.ifm, operation.ofm], {operation.result.rounding}
     what: str | None = None
-    if operation.result.rounding is Rounding.TRUNCATE:
-        what = "rounds towards minus infinity"
-    elif isinstance(operation, Elementwise):
+    if isinstance(operation, Elementwise):
+        roundings.add(operation.operand_rounding)
+        if operation.ifm2 is not None:
+            arrays.append(operation.ifm2)
         if operation.mode in _UNKNOWN_MODES:
             what = f"is an element-wise {operation.mode.name}"
     elif operation.upscale is not Upscale.NONE:
         what = "reads an upscaled input"
-    for array in (operation.ifm, operation.ofm):
-        if array.element in {Element.U8, Element.U16, Element.I16}:
+    if Rounding.TRUNCATE in roundings:
+        what = "rounds towards minus infinity"
+    for array in arrays:
+        if array.element not in _RANGE:
             what = f"is of {array.element.value}"
     if what is not None:
         raise unsupported(f"operation {number} of the stream {what}, which the functional model does not do")
@@ -124,7 +120,7 @@ def _convolution(operation: Convolution, memory: Memory, accelerator: Accelerato
     scales = read_scales(operation, tuple(memory.span(span) for span in operation.scales))
     window, ofm = operation.window, operation.ofm
     image = memory.load(operation.ifm) - operation.ifm.zero_point
-    image = _padded(_upscaled(image, operation.upscale, window, ofm), window, 0)
+    image = _padded(image, window, 0)
     # Sums of products stay below 2^53, so that float64 holds them exactly, and its products are fast.
     sums = np.zeros((ofm.height, ofm.width, ofm.depth), np.float64)
     for row in range(weights.shape[0]):
@@ -146,7 +142,7 @@ def _pooling(operation: Pooling, memory: Memory) -> Integers:
         image = image.sum(axis=-1, keepdims=True)
     greatest = operation.mode is PoolingMode.MAX
     lowest = _RANGE[operation.ifm.element][0] - operation.ifm.zero_point
-    image = _padded(_upscaled(image, operation.upscale, window, ofm), window, lowest if greatest else 0)
+    image = _padded(image, window, lowest if greatest else 0)
     sums = np.full((ofm.height, ofm.width, ofm.depth), lowest if greatest else 0, np.int64)
     for row in range(0, window.height, window.dilation_y):
         for column in range(0, window.width, window.dilation_x):
@@ -170,10 +166,7 @@ def _averages(sums: Integers, operation: Pooling) -> Integers:
     The NPU takes a reciprocal that is a little too large, which is what Vela states where all windows are full.
     """
     window, ifm = operation.window, operation.ifm
-    extents = (
-        (ifm.height, ifm.width) if operation.upscale is Upscale.NONE else (2 * ifm.height, 2 * ifm.width)
-    )
-    ones = _padded(np.ones((*extents, 1), np.int64), window, 0)
+    ones = _padded(np.ones((ifm.height, ifm.width, 1), np.int64), window, 0)
     count = np.zeros((*sums.shape[:2], 1), np.int64)
     for row in range(0, window.height, window.dilation_y):
         for column in range(0, window.width, window.dilation_x):
@@ -185,20 +178,6 @@ def _averages(sums: Integers, operation: Pooling) -> Integers:
     )
     multiplier = (np.left_shift(np.int64(1), 31 + places) + np.left_shift(np.int64(1), places)) // count
     return scaled(sums, multiplier, 31 + places, operation.result.rounding)
-
-
-def _upscaled(image: Integers, upscale: Upscale, window: Window, ofm: FeatureMap) -> Integers:
-    """The image at twice its size, cut to what the windows read."""
-    if upscale is Upscale.NONE:
-        return image
-    height, width, depth = image.shape
-    result = np.zeros((2 * height, 2 * width, depth), np.int64)
-    result[::2, ::2] = image
-    if upscale is Upscale.NEAREST:
-        result[1::2, ::2] = result[::2, 1::2] = result[1::2, 1::2] = image
-    rows = (ofm.height - 1) * window.stride_y + window.height - window.pad_top - window.pad_bottom
-    columns = (ofm.width - 1) * window.stride_x + window.width - window.pad_left - window.pad_right
-    return result[:rows, :columns]
 
 
 def _padded(image: Integers, window: Window, value: int) -> Integers:
@@ -224,8 +203,8 @@ def _check_sums(sums: Integers, wide: bool) -> None:
 def _elementwise(operation: Elementwise, memory: Memory) -> Integers:
     mode, result = operation.mode, operation.result
     first = memory.load(operation.ifm) - operation.ifm.zero_point
-    if mode in UNARY:
-        return _unary(mode, first, operation)
+    if mode is ElementwiseMode.CLZ:
+        return _leading_zeros(first, operation)
     if operation.ifm2 is None:
         second = np.full((1, 1, 1), operation.scalar or 0, np.int64) - operation.ifm2_zero_point
     else:
@@ -244,10 +223,6 @@ def _elementwise(operation: Elementwise, memory: Memory) -> Integers:
             values = first + second
         case ElementwiseMode.SUB:
             values = first - second
-        case ElementwiseMode.MIN:
-            return np.minimum(first, second)
-        case ElementwiseMode.MAX:
-            return np.maximum(first, second)
         case ElementwiseMode.SHR:
             return shifted_right(*_shift_operands(first, second), result.rounding)
         case _:
@@ -257,18 +232,11 @@ def _elementwise(operation: Elementwise, memory: Memory) -> Integers:
     return scaled(values, result.multiplier, result.shift, result.rounding)
 
 
-def _unary(mode: ElementwiseMode, values: Integers, operation: Elementwise) -> Integers:
-    result = operation.result
-    if mode is ElementwiseMode.CLZ:
-        if operation.ifm.element is not Element.I32:
-            raise unsupported("leading zeros are counted in an array that is not of 32 bits")
-        lengths = np.floor(np.log2(np.maximum(values, 1).astype(np.float64))).astype(np.int64) + 1
-        return np.where(values < 0, 0, np.where(values == 0, 32, 32 - lengths))
-    if result.multiplier is None:
-        raise unsupported(f"an element-wise {mode.name} has no scale")
-    if mode is ElementwiseMode.ABS:
-        return scaled(np.abs(values), result.multiplier, result.shift, result.rounding)
-    return np.where(values < 0, scaled(values, result.multiplier, result.shift, result.rounding), values)
+def _leading_zeros(values: Integers, operation: Elementwise) -> Integers:
+    if operation.ifm.element is not Element.I32:
+        raise unsupported("leading zeros are counted in an array that is not of 32 bits")
+    lengths = np.floor(np.log2(np.maximum(values, 1).astype(np.float64))).astype(np.int64) + 1
+    return np.where(values < 0, 0, np.where(values == 0, 32, 32 - lengths))
 
 
 def _operands_of_sum(operation: Elementwise, first: Integers, second: Integers) -> tuple[Integers, Integers]:
@@ -278,7 +246,7 @@ def _operands_of_sum(operation: Elementwise, first: Integers, second: Integers) 
         if (operation.first_multiplier, operation.second_multiplier) != factors or operation.first_shift:
             raise unsupported("both operands of a sum are scaled, by more than 16 bits")
         return first * factors[0], second * factors[1]
-    if operation.ifm.element not in {Element.U8, Element.I8}:
+    if operation.ifm.element is not Element.I8:
         raise unsupported(f"one operand of a sum of {operation.ifm.element.value} is scaled by 32 bits")
     # The NPU shifts the other one, of the greater scale, by the places that 8 bits leave free.
     multiplier, shift, rounding = (
@@ -320,11 +288,7 @@ def _finished(
         values = np.clip(values, result.minimum, result.maximum)
     if result.table is None:
         return values
-    if ofm.element not in {Element.U8, Element.I8, Element.I32}:
-        raise unsupported(f"a lookup table makes {ofm.element.value}")
     wide = ofm.element is Element.I32
     table = memory.table(result.table, 4 if wide else 1, accelerator)
     # Tables begin with the entry of the lowest index.
-    index = values - low
-    found = table[index]
-    return found & 0xFF if ofm.element is Element.U8 else found
+    return table[values - low]

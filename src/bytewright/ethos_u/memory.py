@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from bytewright.ethos_u.accesses import BLOCK_CHANNELS, pixel_stride, tiles
+from bytewright.ethos_u.accesses import element_offsets
 from bytewright.ethos_u.faults import unsupported
 from bytewright.ethos_u.operations import SHRAM, FeatureMap, Span
 from bytewright.target.isa.accelerator import Accelerator
@@ -50,14 +49,14 @@ class Memory:
 
     def load(self, array: FeatureMap) -> Integers:
         """A feature map as an array of height, width and depth, its zero point not yet taken away."""
-        offsets = _offsets(array)
+        offsets = element_offsets(array)
         size = array.element.size_bytes
         data = self.regions[array.region][offsets[..., None] + np.arange(size)]
         return data.view(array.element.value)[..., 0].astype(np.int64)
 
     def store(self, array: FeatureMap, values: Integers) -> None:
         """Writes a feature map, whose values are in the range of its type."""
-        offsets = _offsets(array)
+        offsets = element_offsets(array)
         size = array.element.size_bytes
         data = (
             np.ascontiguousarray(values.astype(array.element.value))
@@ -77,19 +76,3 @@ class Memory:
         if data.size != 256 * entry_bytes:
             raise unsupported(f"a table of {256 * entry_bytes} bytes in slot {slot} is beyond the tables")
         return data.view(np.int8 if entry_bytes == 1 else np.int32).astype(np.int64)
-
-
-@lru_cache(maxsize=256)
-def _offsets(array: FeatureMap) -> Integers:
-    """Where in its region each element begins."""
-    result = np.empty((array.height, array.width, array.depth), np.int64)
-    channel = np.arange(array.depth, dtype=np.int64)
-    size = array.element.size_bytes
-    along_channels = channel * size
-    if array.blocked:
-        along_channels = channel // BLOCK_CHANNELS * array.stride_c + channel % BLOCK_CHANNELS * size
-    for tile in tiles(array):
-        rows = np.arange(tile.bottom - tile.top, dtype=np.int64)[:, None, None] * array.stride_y
-        columns = np.arange(tile.right - tile.left, dtype=np.int64)[None, :, None] * pixel_stride(array)
-        result[tile.top : tile.bottom, tile.left : tile.right] = tile.base + rows + columns + along_channels
-    return result

@@ -1,4 +1,4 @@
-"""The NPU's rounding: a product of a sum and a multiplier, divided by a power of two in one of three ways.
+"""The NPU's rounding: a product of a sum and a multiplier, divided by a power of two in one of two ways.
 
 Numbers are int64, and a product that it would not hold is refused.
 """
@@ -22,8 +22,6 @@ def scaled(
     if greatest >= _LIMIT:
         raise unsupported(f"a product of {greatest} is beyond 62 bits")
     product = values * factor
-    if rounding is Rounding.TRUNCATE:
-        return product >> places
     half = np.where(places > 0, np.left_shift(np.int64(1), np.maximum(places - 1, 0)), 0)
     if rounding is Rounding.DOUBLE:
         # Of more than 31 places, the first 31 are rounded by themselves, half up, and the rest half away from zero.
@@ -33,8 +31,6 @@ def scaled(
 
 def shifted_right(values: Integers, places: Integers, rounding: Rounding) -> Integers:
     """Divides: values / 2^places, places from 0 to 31."""
-    if rounding is Rounding.TRUNCATE:
-        return values >> places
     half = np.where(places > 0, np.left_shift(np.int64(1), np.maximum(places - 1, 0)), 0)
     if rounding is Rounding.NATURAL:
         return (values + half) >> places

@@ -116,7 +116,6 @@ from bytewright.ir.types import (
     Symbol,
     TensorType,
     VirtualDevice,
-    default_place,
     format_shape,
     join_places,
     upper_bound,

@@ -134,12 +134,6 @@ def join_places(first: VirtualDevice, second: VirtualDevice) -> VirtualDevice:
     return VirtualDevice(first.device or second.device, first.target or second.target, scope)
 
 
-def default_place(first: VirtualDevice, second: VirtualDevice) -> VirtualDevice:
-    """The first place, with the second's parts where its own are open."""
-    scope = second.scope if first.scope is None else first.scope
-    return VirtualDevice(first.device or second.device, first.target or second.target, scope)
-
-
 @dataclass(frozen=True, slots=True)
 class TensorType:
     """Shape, element type and, once placed, virtual device of a value."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.diagnostics import CompileError
@@ -304,6 +305,20 @@ def damaged(content: bytes, old: bytes, new: bytes) -> bytes:
     return content.replace(old, new)
 
 
+def _with_registers(words: NDArray[np.uint32], changes: dict[int, int]) -> NDArray[np.uint32]:
+    """The stream with a last output of two pixels: told where the distance of channels was, which it does not use."""
+    words = words.copy()
+    for command, value in changes.items():
+        last = int(np.flatnonzero(words & 0xFFFF == command)[-1])
+        if command & 0x4000:
+            words[last + 1] = value
+        else:
+            words[last] = value << 16 | command
+    room = int(np.flatnonzero(words & 0xFFFF == 0x4016)[-1])
+    words[room : room + 2] = (1 << 16 | 0x111, 1 << 16 | 0x11A)
+    return words
+
+
 @needs_vela
 @pytest.mark.parametrize(
     ("change", "code"),
@@ -314,6 +329,7 @@ def damaged(content: bytes, old: bytes, new: bytes) -> bytes:
         ("activation", "BW742"),
         ("options", "BW741"),
         ("offset", "BW743"),
+        ("hole", "BW743"),
     ],
 )
 def test_each_mistake_of_a_file_is_one_clear_error(change: str, code: str) -> None:
@@ -336,6 +352,10 @@ def test_each_mistake_of_a_file_is_one_clear_error(change: str, code: str) -> No
                 words[4] = 3
             elif change == "stop":
                 words[-1] = 0x12
+            elif (
+                change == "hole"
+            ):  # two pixels of 319 channels, 321 bytes from each other: from 0 to 639 but for two
+                words = _with_registers(words, {0x113: 318, 0x4014: 321})
             else:
                 words[words & 0xFFFF == 0x125] = 4 << 16 | 0x125
             broken = damaged(content, payload, words.tobytes())

@@ -42,7 +42,7 @@ def test_a_payload_names_its_accelerator(accelerator: str, options: tuple[str, .
     content = vela(model_path(AD01).read_bytes(), accelerator, SHARED, *options)
     (operator,) = vela_operators(content)
     payload = parse_payload(operator.payload)
-    assert (payload.accelerator.name, payload.accelerator.macs) == (accelerator, macs)
+    assert (payload.accelerator.name, 1 << payload.accelerator.log2_macs) == (accelerator, macs)
     assert payload.code[-1] == STOP
 
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bytewright.diagnostics import CompileError
-from bytewright.ethos_u.accesses import Access, accesses, region_uses
+from bytewright.ethos_u.accesses import Access, accesses, element_offsets, region_uses, written_bytes
 from bytewright.ethos_u.decode import decode
 from bytewright.ethos_u.execute import check_within, execute
-from bytewright.ethos_u.memory import _offsets
 from bytewright.ethos_u.operations import (
+    DmaCopy,
     Element,
     FeatureMap,
     Pooling,
@@ -137,7 +137,7 @@ def test_the_hulls_of_tiles_are_of_the_bytes_that_the_model_touches(array: Featu
     window = Window(1, 1, 1, 1, 1, 1, 0, 0, 0, 0, False)
     operation = Pooling(PoolingMode.MAX, array, array, window, Upscale.NONE, False, result)
     found = [access for access in accesses([operation]) if not access.writes]
-    offsets = _offsets(array).ravel()
+    offsets = element_offsets(array).ravel()
     first, last = min(access.first for access in found), max(access.last for access in found)
     assert first == offsets.min()
     # A blocked pixel counts with all of its 16 channels.
@@ -148,6 +148,27 @@ def test_the_hulls_of_tiles_are_of_the_bytes_that_the_model_touches(array: Featu
     for access in found:
         inside |= (offsets >= access.first) & (offsets + array.element.size_bytes - 1 <= access.last)
     assert inside.all()
+
+
+@given(array=feature_maps(), elsewhere=st.booleans())
+def test_written_bytes_are_those_of_elements_and_not_of_hulls(array: FeatureMap, elsewhere: bool) -> None:
+    result = Result(Rounding.DOUBLE, 1, 0, -128, 127, None, False)
+    window = Window(1, 1, 1, 1, 1, 1, 0, 0, 0, 0, False)
+    operation = Pooling(PoolingMode.MAX, array, array, window, Upscale.NONE, False, result)
+    end = max(access.last for access in accesses([operation])) + 1
+    wanted = {
+        int(offset) + byte
+        for offset in element_offsets(array).ravel()
+        for byte in range(array.element.size_bytes)
+    }
+    region = array.region + elsewhere
+    written = written_bytes([operation], region, end)
+    assert set(np.flatnonzero(written).tolist()) == (set() if elsewhere else wanted)
+
+
+def test_rows_that_are_copied_are_written_and_what_is_between_them_is_not() -> None:
+    copy = DmaCopy(0, 0, 3, 1, 10, 5, row_bytes=3, num_rows=2)
+    assert np.flatnonzero(written_bytes([copy], 1, 20)).tolist() == [10, 11, 12, 15, 16, 17]
 
 
 def refusal(*code: int) -> str:

@@ -9,7 +9,7 @@ from bytewright.ir.graph import Function, Node, Operation, Value
 from bytewright.ir.module import Module
 from bytewright.ir.scope import STACK, WORKSPACE, pool_scope
 from bytewright.ir.text.modules import print_module
-from bytewright.ir.types import DType, TensorType, VirtualDevice, default_place, join_places
+from bytewright.ir.types import DType, TensorType, VirtualDevice, join_places
 from bytewright.ir.where import NOWHERE
 from bytewright.ops.placement import DeviceCopy, OnDevice
 from bytewright.ops.registry import OPERATIONS
@@ -79,9 +79,3 @@ def test_places_join_part_by_part() -> None:
             join_places(first, second)
         with pytest.raises(ValueError, match="'"):
             join_places(second, first)
-
-
-def test_open_parts_take_the_default() -> None:
-    npu = VirtualDevice("npu", "board", WORKSPACE)
-    assert default_place(SRAM, npu) == VirtualDevice("cpu", "board", pool_scope("sram"))
-    assert default_place(VirtualDevice(), npu) == npu

@@ -6,9 +6,11 @@ writes covers the outputs, and of the scratch, which all calls share, each call 
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from bytewright import ir
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.ethos_u.accesses import Access, accesses, region_uses
+from bytewright.ethos_u.accesses import Flags, accesses, region_uses, written_bytes
 from bytewright.ethos_u.decode import decode
 from bytewright.ethos_u.execute import check_within
 from bytewright.ethos_u.payload import Payload, as_cop1, parse_payload
@@ -38,8 +40,7 @@ def convert_ethos_u(conversion: Conversion) -> None:
         )
     try:
         payload = parse_payload(_content(conversion, stream.commands))
-        found = accesses(decode(payload.code, payload.accelerator))
-        operation = _operation(conversion, stream, payload, found)
+        operation = _operation(conversion, stream, payload)
     except CompileError as error:
         raise CompileError(_with_place(conversion, error)) from None
     commands = _constant(conversion, "commands", as_cop1(payload))
@@ -63,10 +64,10 @@ def _with_place(conversion: Conversion, error: CompileError) -> tuple[Diagnostic
     )
 
 
-def _operation(
-    conversion: Conversion, stream: StreamRecord, payload: Payload, found: Sequence[Access]
-) -> EthosU:
+def _operation(conversion: Conversion, stream: StreamRecord, payload: Payload) -> EthosU:
     """The call with the sizes that are proved."""
+    operations = decode(payload.code, payload.accelerator)
+    found = accesses(operations)
     tensors = conversion.graph.model.tensors
     inputs = [tensors[index] for index in conversion.operator.inputs]
     outputs = [tensors[index] for index in conversion.operator.outputs]
@@ -86,7 +87,8 @@ def _operation(
         if region in uses and uses[region].writes:
             conversion.fail(f"the stream writes region {region}, which is only to be read", code="BW743")
     _check_places(conversion, [*inputs, *outputs], stream, None if separate else sizes[SCRATCH])
-    _check_outputs_are_written(conversion, outputs, stream, found, OUTPUTS if separate else SCRATCH)
+    block = OUTPUTS if separate else SCRATCH
+    _check_outputs_are_written(conversion, outputs, stream, written_bytes(operations, block, sizes[block]))
     needed = {region: use.needed_bytes for region, use in uses.items()}
     if separate:
         needed |= {INPUTS: sizes[INPUTS], OUTPUTS: sizes[OUTPUTS]}
@@ -119,23 +121,17 @@ def _check_places(
 
 
 def _check_outputs_are_written(
-    conversion: Conversion,
-    outputs: Sequence[TensorRecord],
-    stream: StreamRecord,
-    found: Sequence[Access],
-    region: int,
+    conversion: Conversion, outputs: Sequence[TensorRecord], stream: StreamRecord, written: Flags
 ) -> None:
-    """What the stream writes covers each output."""
-    written = sorted((a.first, a.last) for a in found if a.writes and a.region == region)
+    """The stream writes every byte of each output."""
     for tensor in outputs:
-        reached = stream.offsets[tensor.index]
-        end = reached + _size_bytes(tensor)
-        for first, last in written:
-            if first <= reached <= last:
-                reached = last + 1
-        if reached < end:
+        first = stream.offsets[tensor.index]
+        missing = np.flatnonzero(~written[first : first + _size_bytes(tensor)])
+        if missing.size:
             conversion.fail(
-                f"the stream never writes byte {reached} of '{tensor.name}'", code="BW743", tensor=tensor
+                f"the stream never writes byte {first + int(missing[0])} of '{tensor.name}'",
+                code="BW743",
+                tensor=tensor,
             )
 
 

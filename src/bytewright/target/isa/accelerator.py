@@ -30,8 +30,3 @@ class Accelerator:
     def core_shram_bytes(self) -> int:
         """Bytes of one core's shared buffer, at the end of which the lookup tables are."""
         return self.shram_kib * 1024 // self.num_cores
-
-    @property
-    def macs(self) -> int:
-        """Multiply-accumulates in a cycle."""
-        return 1 << self.log2_macs
