@@ -51,6 +51,12 @@ def test_a_plan_of_one_device_needs_no_second_core(plan: Plan) -> None:
     assert second_core_of(replace(plan, devices={}), BOARD_FACTS) is None
 
 
+def test_memory_that_the_core_is_to_obtain_is_none_that_the_board_has(plan: Plan) -> None:
+    pools = {**plan.pools, "shared": replace(plan.pools["shared"], obtained_by="core1")}
+    expected = "'core1' is to obtain pool 'shared', and the harness's driver obtains no memory"
+    assert obstacle(replace(plan, pools=pools)) == expected
+
+
 def test_windows_hold_every_address_of_core_0(plan: Plan) -> None:
     second = second_of(plan)
     assert set(second.windows) == {
