@@ -21,6 +21,7 @@ from bytewright.ir.border import Io
 from bytewright.ir.text.modules import named_constants, print_module
 from bytewright.options import Options, parse_on_option
 from bytewright.pipeline import Compiled, compile_model
+from bytewright.record.plan import BufferRole
 from bytewright.record.plan_file import read_plan
 from bytewright.report.lanes import is_copy
 from bytewright.target import load_text
@@ -253,7 +254,10 @@ def test_c7_random_graphs_with_such_memories_equal_numpy(seeds: range, tmp_path:
         check_bundle(folder)
         plan = read_plan(folder)
         fetched += sum(
-            name.endswith("_on_npu") for step in plan.steps for name in step.writes if is_copy(step)
+            plan.buffers[name].role is BufferRole.PARAMETER
+            for step in plan.steps
+            for name in step.reads
+            if is_copy(step)
         )
         used += [pool.name for pool in plan.device_workspaces]
         assert {pool.name for pool in plan.workspaces} <= {"near", "shared"}
