@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import permutations
 from pathlib import Path
 from time import process_time
 from typing import ClassVar
@@ -530,6 +531,30 @@ def test_d11_names_of_copies_are_unique_and_stay() -> None:
     assert len(set(names)) == len(names)
     assert "a_on_cpu_1" in names
     assert parse_module(print_module(found), {}, OPERATIONS) == found
+
+
+def test_d3_functions_that_are_alike_are_told_apart_by_their_callers() -> None:
+    """Two pass their parameters on to a third one, which cannot be one memory with both: one of them copies."""
+    found = {copies_of_alike(names, order) for names in permutations("fg") for order in permutations("fg")}
+    assert found in ({"near"}, {"shared"})
+
+
+def copies_of_alike(names: tuple[str, ...], order: tuple[str, ...]) -> str:
+    """Where that is what is passed to the one that copies, if the two have these names and this order."""
+    below = f"func h(%hp : {T}) -> () {{\n}}\n"
+    functions = "\n".join(
+        f'func {name}(%{name}p : {T}) -> () {{\n  () = call(%{name}p) {{callee="h"}}\n}}' for name in order
+    )
+    pools = dict(zip(names, ("near", "shared"), strict=True))
+    lines = list[str]()
+    for name, pool in pools.items():
+        place = f'{{device="cpu", scope="global.{pool}", fixed=false, free=false}}'
+        lines += [f"%{pool} : {T} = identity(%x)", f"%{pool}.at : {T} = on_device(%{pool}) {place}"]
+        lines += [f'() = call(%{pool}.at) {{callee="{name}"}}']
+    body = "\n".join(["", f"func main(%x : {T}) -> (%x) {{", *lines, "}\n"])
+    module = parse_module(f"module m\ninput %x : {T}\n{below}{functions}{body}", {}, OPERATIONS)
+    (copy,) = copies(placed(module))
+    return pools[copy.partition("p ")[0]]
 
 
 def test_d3_options_put_operators_on_devices_and_draw_nothing_after_them() -> None:

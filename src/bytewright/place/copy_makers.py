@@ -65,8 +65,9 @@ class CopyMakers:
                 self.homes.homes.narrow(copy.home, reach)
 
     def _key(self, copy: Copy) -> tuple[object, ...]:
-        places = self.homes.places
-        return (places(copy.source), places(copy.home), self.keys.of(copy.source), str(copy.place))
+        places, keys = self.homes.places, self.keys
+        ends = (copy.source, copy.home)
+        return (*map(places, ends), *map(keys.of, ends), str(copy.place))
 
     def _wanted(self, item: int) -> str | None:
         """The device that an explicit copy names."""

@@ -7,7 +7,8 @@ and destination. A home only ever narrows, so where a copy was needed once it st
 An explicit copy is none where its ends still have a place in common then. It is erased, and all is settled again
 without what it said of its result, which would be forgotten the next time as well.
 
-Where not all can be had, what comes first is decided by places and by what computes a value, never by names or order.
+Where not all can be had, what comes first is decided by places, by what computes a value and by what becomes of it,
+never by names or order.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from bytewright.place.infer_devices import Devices
 from bytewright.place.item_homes import ItemHomes
 from bytewright.place.structural_keys import StructuralKeys
 
-_Key = tuple[int, int, int, bytes, bytes, int]
+_Key = tuple[int, int, int, int, int, int]
 
 
 @dataclass(slots=True)
@@ -53,7 +54,7 @@ def settle(program: Program, devices: Devices, io: ir.Io) -> Settled:
         CompileError: BW701 for scopes that contradict each other; BW702 for places that do not exist; BW703 where no
             device can make a copy.
     """
-    keys, erased = StructuralKeys(program), frozenset[int]()
+    keys, erased = StructuralKeys(program, devices), frozenset[int]()
     while True:
         collector = Collector()
         homes = ItemHomes(program, devices, io, Pools(program.target), collector, erased)

@@ -1,6 +1,9 @@
-"""What each item of a graph is computed by, as a digest that neither names nor the order of operators change.
+"""What each item of a graph is, as a number that neither names nor the order of functions and operators change.
 
-Where not all can be had, such keys decide what comes first.
+Where not all can be had, such keys decide what comes first. What computes an item is not enough for that: a parameter
+is also what its callers pass, and of two equal values each is also what becomes of it. So items are told apart by what
+they are tied to, until that tells no more apart. Items that are equal then are tied alike to what is alike, so that the
+same can be had for each of them, whichever comes first.
 """
 
 from __future__ import annotations
@@ -10,23 +13,49 @@ from hashlib import blake2b
 
 from bytewright import ir
 from bytewright.place.flows import Program
+from bytewright.place.infer_devices import Devices
+from bytewright.place.tell_apart import Ties, tell_apart
 
 
 @dataclass(slots=True)
 class StructuralKeys:
-    """The digests of a program's items, computed when the first one is asked for."""
+    """The keys of a program's items, computed when the first one is asked for."""
 
     program: Program
-    _keys: list[bytes] = field(default_factory=list[bytes], init=False)
+    devices: Devices
+    _keys: list[int] = field(default_factory=list[int], init=False)
 
-    def of(self, item: int) -> bytes:
-        """An item's digest."""
+    def of(self, item: int) -> int:
+        """An item's key; -1 for a home that is no item's."""
         if not self._keys:
-            self._keys = _digests(self.program)
-        return self._keys[item]
+            self._keys = tell_apart(self._by_themselves(), _ties(self.program))
+        return self._keys[item] if item < len(self._keys) else -1
+
+    def _by_themselves(self) -> list[bytes]:
+        """What computes each item, its device, and what is asked of it."""
+        keys = _digests(self.program)
+        for item, key in enumerate(keys):
+            asked = sorted({str(one.place).encode() for one in self.program.asked.get(item, ())})
+            keys[item] = _digest(key, self.devices.of(item).encode(), *asked)
+        return keys
+
+
+def _ties(program: Program) -> Ties:
+    """What flows tie each item to, and what is one memory with it."""
+    ties: list[list[tuple[str, int]]] = [[] for _ in program.values]
+    for flow in program.flows:
+        if flow.user is not None:
+            word = f"{flow.tie.value} {flow.operand} {flow.is_alias} {flow.is_output}"
+            ties[flow.value].append((f"used {word}", flow.user))
+            ties[flow.user].append((f"uses {word}", flow.value))
+    for first, second in program.one_memory:
+        ties[first].append(("first", second))
+        ties[second].append(("second", first))
+    return ties
 
 
 def _digests(program: Program) -> list[bytes]:
+    """What each item is computed by, from the parameters of its function on."""
     keys = [b""] * len(program.values)
     constants = {constant.name: constant.data.digest.encode() for constant in program.module.constants}
     of_function: dict[str, bytes] = {}
@@ -35,8 +64,9 @@ def _digests(program: Program) -> list[bytes]:
         return keys[program.uses[name][0]] if name in program.uses else constants.get(name, b"")
 
     for function in program.module.functions:
+        role = b"of the model" if function is program.main else b"of a function"
         for index, value in enumerate(function.parameters):
-            keys[program.items[value.name]] = _digest(b"parameter", str(index).encode())
+            keys[program.items[value.name]] = _digest(b"parameter", role, str(index).encode())
         for node in function.nodes:
             operation = node.operation
             text = repr(operation)
@@ -49,8 +79,9 @@ def _digests(program: Program) -> list[bytes]:
                 if value.name in program.items:
                     parts = (text.encode(), str(index).encode(), *callees, *map(of_name, node.inputs))
                     keys[program.items[value.name]] = _digest(*parts)
-        for slot, name in zip(program.results[function.name], function.results, strict=True):
-            keys[slot] = _digest(b"result", of_name(name))
+        for index, slot in enumerate(program.results[function.name]):
+            name = function.results[index]
+            keys[slot] = _digest(b"result", role, str(index).encode(), of_name(name))
         of_function[function.name] = _digest(*map(of_name, function.results))
     return keys
 

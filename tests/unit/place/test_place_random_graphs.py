@@ -18,6 +18,7 @@ from bytewright.ir.verify.stages import Stage, verify
 from bytewright.ops.placement import DeviceCopy, OnDevice
 from bytewright.place.plan_devices import plan_devices
 from support.placed_graphs import form_of, shuffled, values_of, without_each_copy
+from support.random_calls import random_calls
 from support.random_graphs import RandomGraph, random_graph
 from support.three_devices import annotated, three_devices
 
@@ -25,9 +26,11 @@ SEEDS = st.integers(0, 1 << 32)
 BORDERS = st.sampled_from(Io)
 
 
-def drawn(seed: int, *, copies: bool = True, scopes: bool = True) -> tuple[RandomGraph, Module, Random]:
+def drawn(
+    seed: int, *, copies: bool = True, scopes: bool = True, is_large: bool = False
+) -> tuple[RandomGraph, Module, Random]:
     random = Random(seed)
-    graph = random_graph(random)
+    graph = random_graph(random, most_families=6, most_nodes=8) if is_large else random_graph(random)
     often = random.choice((0.1, 0.3, 0.6))
     return graph, annotated(graph.module, random, often=often, copies=copies, scopes=scopes), random
 
@@ -74,9 +77,29 @@ def test_placing_again_changes_nothing(seed: int, wide: bool, io: Io) -> None:
     assert plan_devices(placed, three_devices(wide=wide), io=io) == placed
 
 
-@given(SEEDS, st.booleans(), BORDERS)
-def test_names_and_order_change_nothing_but_names(seed: int, wide: bool, io: Io) -> None:
-    _, module, random = drawn(seed)
+@given(SEEDS, st.booleans(), st.booleans(), BORDERS)
+@example(5273, True, False, Io.CALLER)  # two functions pass their first parameters on to a third one
+def test_names_and_order_change_nothing_but_names(seed: int, is_large: bool, wide: bool, io: Io) -> None:
+    _, module, random = drawn(seed, is_large=is_large)
+    assert_names_and_order_change_nothing(module, random, wide, io)
+
+
+@given(SEEDS, BORDERS)
+@example(75, Io.CALLER)
+@example(490, Io.CALLER)
+def test_names_and_order_do_not_decide_between_functions_that_are_alike(seed: int, io: Io) -> None:
+    random = Random(seed)
+    assert_names_and_order_change_nothing(random_calls(random), random, False, io)
+
+
+def test_functions_that_are_alike_compete() -> None:
+    """So that the property says something: parameters that could not be one memory with what is passed."""
+    placed = [placed_or_refused(random_calls(Random(seed)), False, Io.CALLER) for seed in range(80)]
+    inner = [f for module in placed if module is not None for f in module.functions[:-1]]
+    assert sum(any(isinstance(n.operation, DeviceCopy) for n in f.nodes) for f in inner) > 5
+
+
+def assert_names_and_order_change_nothing(module: Module, random: Random, wide: bool, io: Io) -> None:
     placed = placed_or_refused(module, wide, io)
     other, back = shuffled(module, random)
     given_names = frozenset(value.name for function in module.functions for value in values_of(function))
