@@ -35,7 +35,8 @@ def inline_calls(module: ir.Module) -> ir.Module:
         return module
     _require_limits(module)
     result = _inlined(module)
-    while result != module:  # what is decided in a body may show that it gives a constant on as it was
+    # What is decided in a body may show that it gives a constant on as it was; one function alone has none to decide.
+    while len(result.functions) > 1 and result != module:
         module, result = result, _inlined(result)
     return result
 
