@@ -14,10 +14,16 @@ from bytewright.ir.walk import definitions
 
 
 class Io(StrEnum):
-    """Who provides the memory of the model's inputs and outputs: the application at each run, or a workspace."""
+    """How inputs and outputs come and go.
+
+    CALLER: The application provides their memory at each run.
+    WORKSPACE: They lie in a workspace.
+    ROWS: The application provides the outputs' memory, and hands over the input a few rows at a time.
+    """
 
     CALLER = "caller"
     WORKSPACE = "workspace"
+    ROWS = "rows"
 
 
 def border_of(definition: BufferParameter | Allocate) -> Border | None:

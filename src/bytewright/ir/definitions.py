@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from bytewright.ir.module import ConstantBuffer, Module
 from bytewright.ir.prim import Allocate, PrimFunc, Statement, View
-from bytewright.ir.rewrite import Rewriting, rewrite_sequence
+from bytewright.ir.rewrite import Rewriting, rewrite_sequence, with_body
 from bytewright.ir.scope import Scope
 from bytewright.ir.storage import Storage
 from bytewright.ir.walk import walk_statements
@@ -55,7 +55,7 @@ def redefined(function: PrimFunc, storages: Mapping[str, Storage]) -> PrimFunc:
     def define(statement: Statement) -> tuple[Statement, ...]:
         return (_decided(statement, storages) if isinstance(statement, Allocate) else statement,)
 
-    return replace(function, body=rewrite_sequence(function.body, Rewriting(statement=define)))
+    return with_body(function, rewrite_sequence(function.body, Rewriting(statement=define)))
 
 
 def redefined_constants(module: Module, storages: Mapping[str, Storage]) -> tuple[ConstantBuffer, ...]:
@@ -65,4 +65,6 @@ def redefined_constants(module: Module, storages: Mapping[str, Storage]) -> tupl
 
 def _decided(definition: _Kind, storages: Mapping[str, Storage]) -> _Kind:
     storage = storages.get(definition.buffer.name)
-    return definition if storage is None else replace(definition, storage=storage)
+    if storage is None or storage == definition.storage:
+        return definition
+    return replace(definition, storage=storage)

@@ -11,7 +11,7 @@ from bytewright.ir.graph import Constant, Function, Quantization
 from bytewright.ir.prim import PrimFunc
 from bytewright.ir.scope import Scope
 from bytewright.ir.storage import UNDECIDED, Annotations, Storage
-from bytewright.ir.types import TensorType
+from bytewright.ir.types import Extent, TensorType
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,23 @@ class SourceTensor:
 
 
 @dataclass(frozen=True, slots=True)
+class Narrowed:
+    """What became of a graph that lost channels (`fold_constant_channels`): documentation, as `SourceTensor` is.
+
+    Attributes:
+        macs_before, macs: Multiply-accumulates of its convolutions, each counted once; of one sample if that is open.
+        weight_bytes_before, weight_bytes: Of their weights.
+        shapes: What had which shape before, by the names of values and constants, and later of buffers.
+    """
+
+    macs_before: int
+    macs: int
+    weight_bytes_before: int
+    weight_bytes: int
+    shapes: Mapping[str, tuple[Extent, ...]]
+
+
+@dataclass(frozen=True, slots=True)
 class Module:
     """The unit that passes transform.
 
@@ -64,6 +81,7 @@ class Module:
             hand, which is its own reference.
         sources: Tensors of the model's file by the names of the values, and later buffers, that hold them. The text of
             the IR does not have them.
+        narrowed: What the graph lost of its channels; None if nothing. The text of the IR does not have it either.
     """
 
     name: str
@@ -77,6 +95,7 @@ class Module:
     state: tuple[Port, ...] = ()
     numerics: str | None = None
     sources: Mapping[str, SourceTensor] = field(default_factory=lambda: FrozenMapping({}), compare=False)
+    narrowed: Narrowed | None = field(default=None, compare=False)
 
     @property
     def main(self) -> PrimFunc:

@@ -6,7 +6,9 @@ takes conditions, index arithmetic and neutral elements with it.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import assert_never
+from operator import is_
+from typing import TypeVar, assert_never
+from typing import cast as cast_type
 
 from bytewright.c_names import unique_name
 from bytewright.diagnostics import InternalError
@@ -49,6 +51,7 @@ from bytewright.ir.walk import as_any, defined_names, walk_statements
 
 Indices = tuple[Expr, ...]
 Element = tuple[Buffer, Indices]
+_Node = TypeVar("_Node", bound=Expr | Statement | Region)
 
 
 def _same_expression(expression: Expr) -> Expr:
@@ -109,7 +112,25 @@ def rewrite_expression(expression: Expr, rewriting: Rewriting) -> Expr:
             rebuilt = select(condition, inside(node.if_true), inside(node.if_false))
         case _:
             assert_never(node)
-    return rewriting.expression(rebuilt)
+    return rewriting.expression(_kept(node, rebuilt))
+
+
+def _kept(node: _Node, rebuilt: _Node) -> _Node:
+    """The node itself where the very same parts were rebuilt, so that what is remembered of it stays."""
+    if type(node) is not type(rebuilt):
+        return rebuilt
+    for name in node.__slots__:
+        before, after = getattr(node, name), getattr(rebuilt, name)
+        if before is not after and not _are_same_items(before, after):
+            return rebuilt
+    return node
+
+
+def _are_same_items(before: object, after: object) -> bool:
+    if not isinstance(before, tuple) or not isinstance(after, tuple):
+        return False
+    items, others = cast_type(tuple[object, ...], before), cast_type(tuple[object, ...], after)
+    return len(items) == len(others) and all(map(is_, items, others))
 
 
 def _element(node: Load | Store | Region, rewriting: Rewriting) -> Element:
@@ -119,27 +140,36 @@ def _element(node: Load | Store | Region, rewriting: Rewriting) -> Element:
 
 def rewrite_region(region: Region, rewriting: Rewriting) -> Region:
     """The region with the rewriting applied to its buffer and indices."""
-    return Region(*_element(region, rewriting))
+    return _kept(region, Region(*_element(region, rewriting)))
 
 
 def rewrite_sequence(sequence: Seq, rewriting: Rewriting) -> Seq:
-    """The sequence with the rewriting applied to every statement in it."""
+    """The sequence with the rewriting applied to every statement in it; itself if none changes."""
     statements: list[Statement] = []
     for statement in sequence.statements:
         statements.extend(rewrite_statement(statement, rewriting))
+    if len(statements) == len(sequence.statements) and all(map(is_, statements, sequence.statements)):
+        return sequence
     return Seq(tuple(statements))
 
 
 def with_blocks(statement: Statement, change: Callable[[Seq], Seq]) -> Statement:
-    """The statement with what `change` makes of the sequences directly inside it; a `Seq` is its own."""
+    """The statement with what `change` makes of the sequences directly inside it; a `Seq` is its own.
+
+    It is the same object if none of them becomes another.
+    """
     match statement:
         case Seq():
             return change(statement)
         case For():
-            return replace(statement, body=change(statement.body))
+            body = change(statement.body)
+            return statement if body is statement.body else replace(statement, body=body)
         case If():
+            then = change(statement.then)
             otherwise = None if statement.otherwise is None else change(statement.otherwise)
-            return replace(statement, then=change(statement.then), otherwise=otherwise)
+            if then is statement.then and otherwise is statement.otherwise:
+                return statement
+            return replace(statement, then=then, otherwise=otherwise)
         case _:
             return statement
 
@@ -167,15 +197,21 @@ def rename_callees(function: PrimFunc, names: Mapping[str, str]) -> PrimFunc:
 
     def renamed(statement: Statement) -> tuple[Statement, ...]:
         if isinstance(statement, Call):
-            return (replace(statement, callee=names.get(statement.callee, statement.callee)),)
+            name = names.get(statement.callee, statement.callee)
+            return (statement if name == statement.callee else replace(statement, callee=name),)
         return (statement,)
 
-    return replace(function, body=rewrite_sequence(function.body, Rewriting(statement=renamed)))
+    return with_body(function, rewrite_sequence(function.body, Rewriting(statement=renamed)))
+
+
+def with_body(function: PrimFunc, body: Seq) -> PrimFunc:
+    """The function with another body; itself, and with it all that is remembered of it, if it is the same."""
+    return function if body is function.body else replace(function, body=body)
 
 
 def rewrite_statement(statement: Statement, rewriting: Rewriting) -> tuple[Statement, ...]:
     """The statements that replace one; branches whose condition became constant are resolved."""
-    rebuilt = _rebuild(statement, rewriting)
+    rebuilt = _kept(statement, _rebuild(statement, rewriting))
     if isinstance(rebuilt, If) and isinstance(rebuilt.condition, Const):
         chosen = rebuilt.then if rebuilt.condition.value else rebuilt.otherwise
         return () if chosen is None or not chosen.statements else rewriting.statement(chosen)

@@ -15,6 +15,11 @@ def buffer_arguments(callee: ir.PrimFunc, call: ir.Call) -> list[tuple[ir.Buffer
     ]
 
 
+def is_whole(parameter: ir.BufferParameter, region: ir.Region) -> bool:
+    """Whether an argument is all of a buffer that has the parameter's shape, so rows of the two are the same."""
+    return not region.indices and region.buffer.shape == parameter.buffer.shape
+
+
 def scalar_arguments(callee: ir.PrimFunc, call: ir.Call) -> list[tuple[ir.ScalarParameter, ir.Expr]]:
     """Each parameter that is passed by value, with what is passed for it."""
     return [

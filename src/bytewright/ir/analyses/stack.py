@@ -185,6 +185,12 @@ def packed_entry(module: ir.Module, target: Target) -> Above:
     )
 
 
+def pushing_entry(module: ir.Module, target: Target) -> Above:
+    """The function that is given rows of the input, and calls the one with the steps for each."""
+    device = target.device(module.entries[0].device)
+    return Above(f"{module.name}_push_rows", device.stack_allowance_per_call_bytes)
+
+
 def _first_on(device: Device, module: ir.Module) -> list[str]:
     """Functions where a path on a device's stack begins: entries, and kernels called from another device."""
     functions = (*module.kernels, *module.entries)

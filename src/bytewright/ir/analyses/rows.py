@@ -1,0 +1,277 @@
+"""Which rows of its inputs a kernel needs for a row of its output, where it makes its output row by row.
+
+Such a kernel takes `row_begin` and `row_end`, and runs each of its sweeps over the rows between them, every row for
+itself: it stores to that row alone, keeps nothing from one row to the next, and reads a window of rows of each input
+that moves with it. Then any order of calls that makes each row once gives what one call for all rows gives, as long as
+the rows under the window are there; so a caller may make a row when the next kernel needs it, and keep few of them.
+
+All of it is read off the loops: rows are those of the axis that moves with the loop over rows.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+from bytewright import ir
+from bytewright.ir.analyses.affine import Definitions, Form
+from bytewright.ir.analyses.ranges import Range
+from bytewright.ir.remember import remembered
+from bytewright.ir.walk import evaluated, regions
+
+ROW_BEGIN, ROW_END = "row_begin", "row_end"
+
+
+@dataclass(frozen=True, slots=True)
+class RowWindow:
+    """The rows of an input that row `r` of the output needs: `stride * r + first` to `stride * r + last`, inclusive.
+
+    Rows before the first one of the input and after the last one are not read.
+    """
+
+    stride: int
+    first: int
+    last: int
+
+    @property
+    def num_rows(self) -> int:
+        """Its height."""
+        return self.last - self.first + 1
+
+
+@dataclass(frozen=True, slots=True)
+class RowAccess:
+    """How a kernel goes about rows.
+
+    Attributes:
+        output: The name of the parameter that it writes.
+        axes: The axis that counts rows, of the output and of each input with a window.
+        windows: By the names of input parameters. An input without one is needed as a whole by every row.
+    """
+
+    output: str
+    axes: Mapping[str, int]
+    windows: Mapping[str, RowWindow]
+
+
+@remembered
+def row_access(kernel: ir.PrimFunc) -> RowAccess | None:
+    """How a kernel goes about rows; None if it does not make its output row by row."""
+    return None if any(map(_is_scratch, kernel.buffer_parameters)) else row_windows(kernel)
+
+
+@remembered
+def row_windows(kernel: ir.PrimFunc) -> RowAccess | None:
+    """The same of a kernel that storage may have given scratch as parameters.
+
+    That is known to hold nothing from one row to the next only if it was an allocation of the kernel once.
+    """
+    outputs = [
+        p.buffer for p in kernel.buffer_parameters if p.access is not ir.Access.READ and not _is_scratch(p)
+    ]
+    scalars = [p.variable.name for p in kernel.parameters if isinstance(p, ir.ScalarParameter)]
+    if kernel.is_opaque or len(outputs) != 1 or scalars != [ROW_BEGIN, ROW_END]:
+        return None
+    scratch = {p.name for p in kernel.buffer_parameters if _is_scratch(p)}
+    given = {p.name: p.buffer for p in kernel.buffer_parameters if p.name not in scratch}
+    reader = _Reader(given, outputs[0].name, own=scratch)
+    try:
+        reader.sequence(kernel.body)
+    except _NotByRowsError:
+        return None
+    return reader.found()
+
+
+def _is_scratch(parameter: ir.BufferParameter) -> bool:
+    return parameter.role is ir.ParameterRole.SCRATCH
+
+
+class _NotByRowsError(Exception):
+    """Something in a kernel is done otherwise than row by row."""
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads a body.
+
+    Attributes:
+        bounds: Names of variables that are one end of the rows that are asked for: of `row_begin`, or of `row_end`.
+        row: The variable of the loop over rows around the statement.
+        own: Buffers that were allocated for one row.
+        views: What they show.
+        windows: By input; None for one that is read otherwise.
+    """
+
+    parameters: Mapping[str, ir.Buffer]
+    output: str
+    definitions: Definitions = field(default_factory=Definitions)
+    ranges: dict[str, Range] = field(default_factory=dict[str, Range])
+    bounds: dict[str, str] = field(default_factory=lambda: {ROW_BEGIN: ROW_BEGIN, ROW_END: ROW_END})
+    row: str | None = None
+    own: set[str] = field(default_factory=set[str])
+    views: dict[str, ir.View] = field(default_factory=dict[str, ir.View])
+    axes: dict[str, int] = field(default_factory=dict[str, int])
+    windows: dict[str, RowWindow | None] = field(default_factory=dict[str, RowWindow | None])
+
+    def found(self) -> RowAccess | None:
+        if self.output not in self.axes:
+            return None
+        windows = {name: window for name, window in self.windows.items() if window is not None}
+        axes = {name: axis for name, axis in self.axes.items() if name == self.output or name in windows}
+        return RowAccess(self.output, axes, windows)
+
+    def sequence(self, sequence: ir.Seq) -> None:
+        for statement in sequence.statements:
+            self._statement(statement)
+
+    def _statement(self, statement: ir.Statement) -> None:
+        for node in evaluated(statement):
+            if isinstance(node, ir.Load):
+                self._read(node.buffer, node.indices)
+            elif isinstance(node, ir.Var) and node.name in self.bounds and not self._is_of_bounds(statement):
+                raise _NotByRowsError  # what it does depends on which rows are asked for together
+        match statement:
+            case ir.Seq():
+                self.sequence(statement)
+            case ir.For():
+                self._loop(statement)
+            case ir.If():
+                self.sequence(statement.then)
+                if statement.otherwise is not None:
+                    self.sequence(statement.otherwise)
+            case ir.Let(variable=variable, value=value):
+                bound = self._bound(value)
+                if bound is not None:
+                    self.bounds[variable.name] = bound
+                self.definitions.define(variable, value)
+            case ir.Allocate(buffer=buffer):
+                if self.row is not None:
+                    self.own.add(buffer.name)
+            case ir.View(buffer=buffer):
+                self.views[buffer.name] = statement
+            case ir.Store(buffer=buffer, indices=indices):
+                self._written(buffer, indices)
+            case ir.Call():
+                if regions(statement):  # what a callee does is not looked into
+                    raise _NotByRowsError
+
+    def _bound(self, value: ir.Expr) -> str | None:
+        """Which end of the rows that are asked for a number is: one of them, or the nearer one of it and a number."""
+        match value:
+            case ir.Var(name=name):
+                return self.bounds.get(name)
+            case ir.Binary(operator=ir.BinaryOperator.MAX, left=left, right=ir.Const()):
+                return ROW_BEGIN if self._bound(left) == ROW_BEGIN else None
+            case ir.Binary(operator=ir.BinaryOperator.MIN, left=left, right=ir.Const()):
+                return ROW_END if self._bound(left) == ROW_END else None
+            case _:
+                return None
+
+    def _is_of_bounds(self, statement: ir.Statement) -> bool:
+        """Whether a statement only loops over the rows that are asked for, or names an end of them."""
+        match statement:
+            case ir.For(begin=begin, end=end):
+                return (self._bound(begin), self._bound(end)) == (ROW_BEGIN, ROW_END)
+            case ir.Let(value=value):
+                return self._bound(value) is not None
+            case _:
+                return False
+
+    def _loop(self, loop: ir.For) -> None:
+        if self._is_of_bounds(loop):
+            if self.row is not None:
+                raise _NotByRowsError
+            self.row = loop.variable.name
+            self.sequence(loop.body)
+            self.row = None
+            return
+        begin, end = (self.definitions.range_of(bound, self.ranges) for bound in (loop.begin, loop.end))
+        self.ranges.pop(loop.variable.name, None)
+        if begin is not None and end is not None:
+            self.ranges[loop.variable.name] = (begin[0], max(begin[0], end[1] - 1))
+        self.sequence(loop.body)
+
+    def _written(self, buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> None:
+        if buffer.name in self.own:
+            return
+        if buffer.name != self.output or self.row is None:
+            raise _NotByRowsError
+        axis, form = self._row_of(buffer, indices)
+        if axis is None or form != Form(0, ((self.row, 1),)) or self.axes.get(buffer.name, axis) != axis:
+            raise _NotByRowsError
+        self.axes[buffer.name] = axis
+
+    def _row_of(self, buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> tuple[int | None, Form]:
+        """The axis whose index moves with the row, and that index; no axis if there is none, or rows are in parts."""
+        moving: list[tuple[int, Form]] = []
+        for axis, index in enumerate(indices):
+            form = self.definitions.form(index)
+            if form is None and self.row in self.definitions.variables_of(index):
+                raise _NotByRowsError
+            if form is not None and any(name == self.row for name, _ in form.terms):
+                moving.append((axis, form))
+        if len(moving) > 1:
+            raise _NotByRowsError
+        if not moving or prod(map(ir.upper_bound, buffer.shape[: moving[0][0]])) != 1:
+            return None, Form(0)
+        return moving[0]
+
+    def _read(self, buffer: ir.Buffer, indices: tuple[ir.Expr, ...], length: int = 1) -> None:
+        """A read of a parameter: of `length` elements in a row from the indices on."""
+        view = self.views.get(buffer.name)
+        if view is not None:
+            for source in regions(view):
+                self._read_through(view, source)
+            return
+        if buffer.name == self.output or (buffer.name not in self.parameters and buffer.name not in self.own):
+            raise _NotByRowsError  # of what another row has left, perhaps
+        if buffer.name not in self.parameters:
+            return
+        axis, form = (None, Form(0)) if self.row is None else self._row_of(buffer, indices)
+        self._note(
+            buffer,
+            axis,
+            form if axis is not None and self._is_in_row(buffer, indices, axis, length) else None,
+        )
+
+    def _read_through(self, view: ir.View, source: ir.Region) -> None:
+        length = ir.num_elements(view.buffer)
+        shown = self.views.get(source.buffer.name)
+        if shown is None and source.buffer.name in self.parameters and source.indices:
+            self._read(source.buffer, source.indices, length)
+        elif shown is None and source.buffer.name in self.own:
+            return
+        elif shown is None and source.buffer.name in self.parameters and source.buffer.name != self.output:
+            self._note(source.buffer, None, None)
+        else:
+            raise _NotByRowsError
+
+    def _is_in_row(self, buffer: ir.Buffer, indices: tuple[ir.Expr, ...], axis: int, length: int) -> bool:
+        """Whether a run of elements ends in the row that it begins in."""
+        inner = buffer.shape[axis + 1 :]
+        last = max((i for i, index in enumerate(indices) if i > axis and index != ir.const(0)), default=axis)
+        if length <= prod(map(ir.upper_bound, buffer.shape[last + 1 :])):
+            return True
+        first = ir.flat_index(ir.Buffer("row", inner, buffer.dtype), indices[axis + 1 :])
+        known = self.definitions.range_of(first, self.ranges)
+        return known is not None and known[0] >= 0 and known[1] + length <= prod(map(ir.upper_bound, inner))
+
+    def _note(self, buffer: ir.Buffer, axis: int | None, form: Form | None) -> None:
+        """Widens the window of an input by what is read; without a form there is none."""
+        name = buffer.name
+        known = self.windows.get(name)
+        self.windows[name] = None
+        if form is None or axis is None or self.row is None or (name in self.axes and known is None):
+            self.axes.setdefault(name, -1)
+            return
+        stride = dict(form.terms)[self.row]
+        span = form.plus(Form(0, ((self.row, stride),)), -1).range_in(self.ranges)
+        is_new = name not in self.axes
+        if (
+            span is None
+            or stride < 1
+            or not (is_new or (self.axes[name] == axis and known and known.stride == stride))
+        ):
+            self.axes.setdefault(name, -1)
+            return
+        first, last = span if known is None else (min(known.first, span[0]), max(known.last, span[1]))
+        self.axes[name], self.windows[name] = axis, RowWindow(stride, first, last)

@@ -1,0 +1,280 @@
+"""Which turns of a function's loops tell where accesses are nearest: the first and last ones, and where it changes.
+
+What an access reaches is a sum of loop variables times numbers, and so is, for one turn of each loop, the distance
+between two accesses. The greatest of several such distances is convex in each variable, and so is greatest at an end
+of every stretch of turns in which no condition changes: at its first turn or its last, or, where two turns of one
+loop are compared, at the two first or the two last. So these turns stand for all, exactly. A stretch ends where a
+condition, a bound, or the side of a minimum may change; turns in which that depends on other variables are all looked
+at, and so are those of variables that indices are not sums of (a remainder, a row of a ring).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytewright import ir
+from bytewright.ir.analyses.affine import Definitions, Form
+from bytewright.ir.analyses.ranges import Range
+from bytewright.ir.remember import Remembered
+from bytewright.ir.walk import evaluated, operands, regions, walk_expression
+
+Turns = NDArray[np.int64]
+# Loops of so few turns are looked at turn by turn.
+FEW_TURNS = 4
+_PIECEWISE = (ir.BinaryOperator.MIN, ir.BinaryOperator.MAX)
+_LINEAR = (ir.BinaryOperator.ADD, ir.BinaryOperator.SUB)
+
+
+@dataclass(frozen=True, slots=True)
+class TellingTurns:
+    """The turns of the loops of one function, whose scalar parameters have certain ranges.
+
+    Attributes:
+        definitions: What names stand for.
+        ranges: Of variables, where they are known.
+        changes: By variable: sums at whose change of sign something changes.
+        irregular: Variables of which every turn is looked at.
+        loading: The statements that themselves load from what counts, by identity.
+        touching: The loops in which anything touches it.
+    """
+
+    definitions: Definitions
+    ranges: Mapping[str, Range]
+    changes: Mapping[str, tuple[Form, ...]]
+    irregular: frozenset[str]
+    loading: frozenset[int]
+    touching: frozenset[int]
+
+    def of(self, variable: str, begins: Turns, ends: Turns) -> Turns | None:
+        """Turns of a loop, ascending, for each of the pairs of bounds that it has; None if they are not known."""
+        found: set[int] = set()
+        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+            if variable in self.irregular or end - begin <= FEW_TURNS:
+                found.update(range(begin, end))
+                continue
+            cuts = {begin, end}
+            for form in self.changes.get(variable, ()):
+                zone = self._zone(form, variable)
+                if zone is None:
+                    return None
+                low, high = max(zone[0], begin), min(zone[1], end - 1)
+                found.update(range(low, high + 1))
+                cuts.update(cut for cut in (zone[0], zone[1] + 1) if begin < cut < end)
+            for cut in cuts:
+                found.update(turn for turn in range(cut - 2, cut + 2) if begin <= turn < end)
+        return np.array(sorted(found), dtype=np.int64)
+
+    def _zone(self, form: Form, variable: str) -> Range | None:
+        """The turns in which a sum may be zero; where it passes zero between two turns, an empty range between them."""
+        factor = dict(form.terms)[variable]
+        rest = Form(form.constant, tuple(t for t in form.terms if t[0] != variable)).range_in(self.ranges)
+        if rest is None:
+            return None
+        low, high = (-rest[1], -rest[0]) if factor > 0 else rest
+        return -(-low // abs(factor)), high // abs(factor)
+
+
+def telling_turns(
+    function: ir.PrimFunc, scalars: Mapping[str, Range], touched: Collection[str]
+) -> TellingTurns:
+    """Reads a function whose scalar parameters lie in these ranges, for accesses to some of its parameters."""
+    key = (tuple(sorted(scalars.items())), tuple(sorted(touched)))
+    known = _known.get(function)
+    if known is None:
+        _known.put(function, known := {})
+    if key not in known:
+        known[key] = _read(function, scalars, touched)
+    return known[key]
+
+
+_known: Remembered[dict[Hashable, TellingTurns]] = Remembered()
+
+
+def _read(function: ir.PrimFunc, scalars: Mapping[str, Range], touched: Collection[str]) -> TellingTurns:
+    reader = _Reader(set(touched), dict(scalars))
+    reader.sequence(function.body)
+    changes: dict[str, list[Form]] = {}
+    for form in dict.fromkeys(reader.changes):
+        for name, _ in form.terms:
+            changes.setdefault(name, []).append(form)
+    fixed = {name: tuple(forms) for name, forms in changes.items()}
+    return TellingTurns(
+        reader.definitions,
+        reader.ranges,
+        fixed,
+        frozenset(reader.irregular),
+        frozenset(reader.loading),
+        frozenset(reader.touching),
+    )
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads what addresses, conditions and bounds are computed from; what data decides is nobody's turn.
+
+    Attributes:
+        touched: Names of what the accesses are to, views included.
+        of_data: Variables that depend on what is loaded.
+    """
+
+    touched: set[str]
+    ranges: dict[str, Range]
+    definitions: Definitions = field(default_factory=Definitions)
+    changes: list[Form] = field(default_factory=list[Form])
+    irregular: set[str] = field(default_factory=set[str])
+    of_data: set[str] = field(default_factory=set[str])
+    loading: set[int] = field(default_factory=set[int])
+    touching: set[int] = field(default_factory=set[int])
+
+    def sequence(self, sequence: ir.Seq) -> bool:
+        """Whether anything in it touches what counts."""
+        found = [self._statement(statement) for statement in sequence.statements]
+        return any(found)
+
+    def _statement(self, statement: ir.Statement) -> bool:
+        match statement:
+            case ir.Seq():
+                return self.sequence(statement)
+            case ir.Allocate():
+                return False
+            case ir.For():
+                self._loop(statement)
+                touches = self.sequence(statement.body)
+                if touches:
+                    self.touching.add(id(statement))
+                    self._bounds(statement)
+                return touches
+            case ir.If():
+                touches = self._loads(statement)
+                blocks = (statement.then, statement.otherwise)
+                inside = [self.sequence(block) for block in blocks if block is not None]
+                if any(inside):
+                    self._computed(statement.condition)
+                return touches or any(inside)
+            case _:
+                return self._plain(statement)
+
+    def _plain(self, statement: ir.Let | ir.View | ir.Store | ir.Call) -> bool:
+        touches = self._loads(statement)
+        named = [region for region in regions(statement) if region.buffer.name in self.touched]
+        for region in named:
+            self._computed(ir.region_index(region))
+        match statement:
+            case ir.Let():
+                if self._depends_on_data(statement.value):
+                    self.of_data.add(statement.variable.name)
+                else:
+                    self.definitions.define(statement.variable, statement.value)
+            case ir.View():
+                if named:
+                    self.touched.add(statement.buffer.name)
+                if named and statement.condition is not None:
+                    self._computed(statement.condition)
+                return touches
+            case ir.Store():
+                if statement.buffer.name in self.touched:
+                    self._computed(ir.flat_index(statement.buffer, statement.indices))
+                    touches = True
+            case ir.Call():
+                for argument in statement.arguments if named else ():
+                    if isinstance(argument, ir.Expr):  # what the callee makes of it is not looked into
+                        self._every(argument)
+        return touches or bool(named)
+
+    def _loads(self, statement: ir.Statement) -> bool:
+        """Learns where a statement loads from what counts, and on what that depends."""
+        nodes = tuple(evaluated(statement))
+        loads = [node for node in nodes if isinstance(node, ir.Load) and node.buffer.name in self.touched]
+        if not loads:
+            return False
+        self.loading.add(id(statement))
+        for load in loads:
+            self._computed(ir.flat_index(load.buffer, load.indices))
+        for node in nodes:
+            if isinstance(node, ir.Select) and not self._depends_on_data(node.condition):
+                self._computed(node.condition)
+        return True
+
+    def _loop(self, loop: ir.For) -> None:
+        begin = self.definitions.range_of(loop.begin, self.ranges)
+        end = self.definitions.range_of(loop.end, self.ranges)
+        if begin is not None and end is not None:
+            self.ranges[loop.variable.name] = begin[0], max(begin[0], end[1] - 1)
+
+    def _bounds(self, loop: ir.For) -> None:
+        self._computed(loop.begin)
+        self._computed(loop.end)
+        first, last = self.definitions.form(loop.begin), self.definitions.form(loop.end)
+        if first is not None and last is not None:
+            length = last.plus(first, -1)
+            self._change(*(length.plus(Form(-turns)) for turns in range(4)))
+        for bound in (loop.begin, loop.end):
+            if self.definitions.form(bound) is None and not self._is_step(bound):
+                self._every(bound)
+
+    def _change(self, *forms: Form) -> None:
+        self.changes.extend(form for form in forms if form.terms)
+
+    def _every(self, expression: ir.Expr) -> None:
+        self.irregular.update(self.definitions.variables_of(expression))
+
+    def _depends_on_data(self, expression: ir.Expr) -> bool:
+        return any(
+            isinstance(node, ir.Load | ir.ScalarCall)
+            or (isinstance(node, ir.Var) and node.name in self.of_data)
+            for node in walk_expression(expression)
+        )
+
+    def _is_step(self, expression: ir.Expr) -> bool:
+        """Whether it keeps its value where no condition changes."""
+        match expression:
+            case ir.Const():
+                return True
+            case ir.Var(name=name):
+                value, known = self.definitions.values.get(name), self.ranges.get(name)
+                is_fixed = known is not None and known[0] == known[1]
+                return is_fixed if value is None else self._is_step(value)
+            case ir.Select():
+                return self._is_step(expression.if_true) and self._is_step(expression.if_false)
+            case ir.Binary():
+                return self._is_step(expression.left) and self._is_step(expression.right)
+            case _:
+                return False
+
+    def _computed(self, expression: ir.Expr) -> None:
+        """Learns what an address, a bound or a condition depends on, but for what data decides."""
+        pending: list[ir.Expr] = [expression]
+        while pending:
+            node = pending.pop()
+            if isinstance(node, ir.Cast) and node.dtype.size_bytes < node.operand.dtype.size_bytes:
+                self._every(node)  # it may wrap
+            if isinstance(node, ir.Var):
+                if node.name not in self.of_data and node.name in self.definitions.values:
+                    pending.append(self.definitions.values[node.name])
+            elif not isinstance(node, ir.Const) and not self._depends_on_data(node):
+                if self.definitions.form(node) is None:
+                    self._operation(node)
+                pending.extend(operands(node))
+
+    def _operation(self, node: ir.Expr) -> None:
+        match node:
+            case ir.Binary(operator=operator) if operator.is_comparison or operator in _PIECEWISE:
+                left, right = self.definitions.form(node.left), self.definitions.form(node.right)
+                if left is not None and right is not None:
+                    self._change(left.plus(right, -1))
+                elif not (self._is_step(node.left) and self._is_step(node.right)):
+                    self._every(node)
+            case ir.Binary(operator=operator) if operator in _LINEAR or operator.is_lazy:
+                pass
+            case ir.Binary(operator=ir.BinaryOperator.MUL) if isinstance(node.left, ir.Const) or isinstance(
+                node.right, ir.Const
+            ):
+                pass
+            case ir.Cast() | ir.Select():
+                pass
+            case _:
+                self._every(node)
