@@ -12,6 +12,7 @@ from dataclasses import replace
 from bytewright import ir
 from bytewright.c_names import unique_name
 from bytewright.diagnostics import Collector, InternalError
+from bytewright.frozen_mapping import FrozenMapping
 from bytewright.ir.builder import BodyBuilder, load
 from bytewright.ir.copy import copy_kernel
 from bytewright.ir.where import Where
@@ -95,6 +96,8 @@ class _Lowering:
         self.shared_data: dict[ir.TensorData, ir.TensorData] = {}
         self.constant_names: set[str] = set()
         self.kernel_names: set[str] = set()
+        # What constant buffers would have been with all channels.
+        self.shapes_before: dict[str, tuple[ir.Extent, ...]] = {}
 
     def run(self) -> ir.Module:
         function = self.main.function
@@ -118,7 +121,16 @@ class _Lowering:
             kernels=tuple(self.kernels),
             entries=(entry,),
             constant_buffers=tuple(self.constant_buffers.values()),
+            narrowed=self._narrowed(),
         )
+
+    def _narrowed(self) -> ir.Narrowed | None:
+        """What the graph lost, with the names of buffers in place of those of the graph's constants."""
+        narrowed = self.module.narrowed
+        if narrowed is None:
+            return None
+        shapes = {name: shape for name, shape in narrowed.shapes.items() if name not in self.constants}
+        return replace(narrowed, shapes=FrozenMapping(shapes | self.shapes_before))
 
     def _block(self, block: Block) -> None:
         for group in block.fused.groups:
@@ -227,6 +239,7 @@ class _Lowering:
             kernel = self._lower_group(group)
             self.kernels.append(kernel.function)
             arguments = [self._argument(argument, kernel) for argument in kernel.arguments]
+            self._note_narrowed(group, kernel, arguments)
             self.body.call(
                 kernel.function.name,
                 *arguments,
@@ -234,6 +247,19 @@ class _Lowering:
                 touched_by=kernel.touched_by,
                 where=kernel.function.where,
             )
+
+    def _note_narrowed(
+        self, group: Group, kernel: LoweredKernel, arguments: list[ir.Region | ir.Expr]
+    ) -> None:
+        """Remembers what the weights of a convolution were before channels went."""
+        narrowed = self.module.narrowed
+        if narrowed is None or group.anchor is None or len(group.anchor.inputs) < 2:
+            return
+        before = narrowed.shapes.get(group.anchor.inputs[1])
+        for argument, region in zip(kernel.arguments, arguments, strict=True):
+            is_weights = isinstance(argument, ConstantArgument) and argument.hint == "weights"
+            if before is not None and is_weights and isinstance(region, ir.Region):
+                self.shapes_before[region.buffer.name] = before
 
     def _hand_over(self, node: ir.Node) -> None:
         """The job of an NPU: its blocks are allocated, and what is not where the NPU wants it is copied."""

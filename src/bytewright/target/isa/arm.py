@@ -4,13 +4,15 @@ from dataclasses import replace
 
 from bytewright.target.isa.arm_libraries import BASELINE, MAINLINE, WITH_FLOATS
 from bytewright.target.isa.isa import Isa
-from bytewright.target.isa.style import SCALAR
+from bytewright.target.isa.style import SCALAR, SCALAR_WITH_DSP, SCALAR_WITH_MVE
 
 
 def _core(base: Isa, name: str, *features: str, flags: tuple[str, ...] = ()) -> Isa:
     """A microcontroller core that has all that another one has, and more."""
     flags = (f"-mcpu={name}", "-mthumb", *flags)
-    return replace(base, name=name, features=(*base.features, *features), flags=flags)
+    features = (*base.features, *features)
+    style = SCALAR_WITH_MVE if "mve" in features else SCALAR_WITH_DSP if "dsp" in features else SCALAR
+    return replace(base, name=name, features=features, flags=flags, style=style)
 
 
 _ANY_M = Isa(

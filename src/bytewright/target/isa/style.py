@@ -4,7 +4,7 @@ These are measured facts (docs/kernels.md): on x86 sixteen output channels at a 
 compilers use the widest dot products; scalar Arm cores have registers for eight.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +17,8 @@ class KernelStyle:
         paired_taps: Sum two 8-bit products in 16 bits first, where the weights allow it.
         few_channels_by_lanes: Accumulate eight channels side by side where there are no more than these.
         float_lanes: Output channels of a float32 convolution that are accumulated side by side.
+        channel_multiples: What widths of tensors are multiples of where constant channels are removed: the first that
+            takes at most a quarter of itself of channels more, or else the last.
         max_patch_bytes: The largest patch of the input that a kernel gathers into a local array.
     """
 
@@ -25,11 +27,25 @@ class KernelStyle:
     paired_taps: bool
     few_channels_by_lanes: bool
     float_lanes: int
+    channel_multiples: tuple[int, ...]
     max_patch_bytes: int = 64
+
+    def width_for(self, num_channels: int) -> int:
+        """The width of a tensor that needs this many channels."""
+        for multiple in self.channel_multiples[:-1]:
+            width = -(-num_channels // multiple) * multiple
+            if width - num_channels <= multiple // 4:
+                return width
+        return -(-num_channels // self.channel_multiples[-1]) * self.channel_multiples[-1]
 
 
 VECTOR = KernelStyle(
-    channel_block=16, unsigned_activations=True, paired_taps=True, few_channels_by_lanes=True, float_lanes=64
+    channel_block=16,
+    unsigned_activations=True,
+    paired_taps=True,
+    few_channels_by_lanes=True,
+    float_lanes=64,
+    channel_multiples=(16, 2),
 )
 SCALAR = KernelStyle(
     channel_block=8,
@@ -37,4 +53,8 @@ SCALAR = KernelStyle(
     paired_taps=False,
     few_channels_by_lanes=False,
     float_lanes=16,
+    channel_multiples=(1,),
 )
+# The same kernels on cores whose instructions take four channels at once, or sixteen.
+SCALAR_WITH_DSP = replace(SCALAR, channel_multiples=(4,))
+SCALAR_WITH_MVE = replace(SCALAR, channel_multiples=(16, 2))

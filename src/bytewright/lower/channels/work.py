@@ -1,0 +1,34 @@
+"""What convolutions cost, before and after: multiply-accumulates of one run, and bytes of weights."""
+
+from dataclasses import dataclass
+from math import prod
+
+from bytewright import ir
+from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Of all convolutions of a module, each counted once, for a batch of one where that is open."""
+
+    macs: int
+    weight_bytes: int
+
+
+def work_of(module: ir.Module) -> Work:
+    """Counts the convolutions of a graph; weights that several of them read are there once."""
+    constants = {constant.name: constant.data.type for constant in module.constants}
+    weights: dict[str, int] = {}
+    macs = 0
+    for function in module.functions:
+        for node in function.nodes:
+            if (
+                isinstance(node.operation, Conv2d | DepthwiseConv2d)
+                and {*node.inputs[1:]} <= constants.keys()
+            ):
+                own = constants[node.inputs[1]]
+                weights[node.inputs[1]] = own.size_bytes
+                shape = node.outputs[0].type.shape
+                per_element = own.num_elements // node.operation.channels(own.fixed_shape)[1]
+                macs += per_element * prod(extent for extent in shape if isinstance(extent, int))
+    return Work(macs, sum(weights.values()))

@@ -1,0 +1,90 @@
+"""What is said of channels that were removed: by compile, report, explain and plan.json; and of none, nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+from click.testing import CliRunner
+
+from bytewright.cli.main import bytewright
+from bytewright.pipeline import compile_model
+from bytewright.record.plan_file import document_of, hash_document, plan_of
+from bytewright.target.registry import load_target
+from tflite_writer import ModelBuilder
+
+LINE = "constant channels: 36 of 48 multiply-accumulates (75.0 %) and 9 of 12 B of weights (75.0 %) removed"
+
+
+def written(path: Path, *, empty: tuple[int, ...] = (1, 3)) -> Path:
+    """x [1,2,2,1] -> 4 channels, of which some have weights of zero -> 2 channels, the first 4 and then 8 products."""
+    builder = ModelBuilder()
+    x = builder.tensor("x", (1, 2, 2, 1), "int8", scale=0.5, zero_point=3)
+    inner = builder.tensor("inner", (1, 2, 2, 4), "int8", scale=0.5, zero_point=-4)
+    y = builder.tensor("y", (1, 2, 2, 2), "int8", scale=2.0, zero_point=1)
+    weights = np.arange(10, 50, 10, dtype=np.int8).reshape(4, 1, 1, 1)
+    weights[list(empty)] = 0
+    first = builder.constant("w1", weights, scale=0.25, zero_point=0)
+    second = builder.constant(
+        "w2", np.arange(1, 9, dtype=np.int8).reshape(2, 1, 1, 4), scale=0.25, zero_point=0
+    )
+    bias = builder.constant("b1", np.array([8, 16, 24, 32], np.int32), scale=0.125, zero_point=0)
+    bias2 = builder.constant("b2", np.array([5, 6], np.int32), scale=0.125, zero_point=0)
+    options = {"padding": "VALID", "stride_h": 1, "stride_w": 1}
+    builder.operator("CONV_2D", [x, first, bias], [inner], **options)
+    builder.operator("CONV_2D", [inner, second, bias2], [y], **options)
+    path.write_bytes(builder.build([x], [y]))
+    return path
+
+
+def test_plan_json_says_it_and_the_hash_does_not(tmp_path: Path) -> None:
+    plan = compile_model(
+        written(tmp_path / "m.tflite", empty=(1, 2, 3)), load_target("generic-cortex-m")
+    ).plan
+    document = document_of(plan)
+    assert document["narrowed"] == {
+        "macs": 4 + 8,
+        "macs_before": 48,
+        "weight_bytes": 1 + 2,
+        "weight_bytes_before": 12,
+    }
+    assert plan_of(document) == plan
+    before = {buffer["name"]: buffer.get("shape_before") for buffer in document["buffers"]}
+    assert {name: shape for name, shape in before.items() if shape} == {
+        "conv2d_0/out": [1, 2, 2, 4],
+        "conv2d_0/weights": [4, 1, 1, 1],
+        "conv2d_1/weights": [2, 1, 1, 4],
+    }
+    without = {key: value for key, value in document.items() if key != "narrowed"}
+    without["buffers"] = [
+        {key: value for key, value in buffer.items() if key != "shape_before"}
+        for buffer in document["buffers"]
+    ]
+    assert hash_document(without) == plan.plan_hash
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(bytewright, arguments)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_commands_say_it(tmp_path: Path) -> None:
+    model, bundle = written(tmp_path / "m.tflite", empty=(1, 2, 3)), str(tmp_path / "out")
+    assert f"  {LINE}\n" in run("compile", str(model), "-o", bundle, "--target", "generic-cortex-m")
+    assert LINE in run("report", bundle)
+    assert json.loads(run("report", bundle, "--json"))["narrowed"]["macs_before"] == 48
+    assert "  narrowed 1x2x2x4 in the model: channels" in run("explain", bundle, "conv2d_0/out")
+    assert "  narrowed 2x1x1x4 in the model: channels" in run("explain", bundle, "conv2d_1/weights")
+    explained = json.loads(run("explain", bundle, "conv2d_0/out", "--json"))
+    assert (explained["shape"], explained["shape_before"]) == ([1, 2, 2, 1], [1, 2, 2, 4])
+
+
+def test_of_a_model_that_lost_nothing_nothing_is_said(tmp_path: Path) -> None:
+    model, bundle = written(tmp_path / "m.tflite", empty=()), str(tmp_path / "out")
+    assert "constant channels" not in run("compile", str(model), "-o", bundle)
+    assert "constant channels" not in run("report", bundle)
+    assert "narrowed" not in json.loads(run("report", bundle, "--json"))
+    assert "narrowed" not in run("explain", bundle, "conv2d_0/out")
+    assert "shape_before" not in (tmp_path / "out" / "plan.json").read_text()
