@@ -13,9 +13,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from bytewright import ir
-from bytewright.ethos_u.accesses import accesses
-from bytewright.ethos_u.decode import decode
-from bytewright.ethos_u.payload import parse_payload
 from bytewright.lower.group import Group
 from bytewright.ops.control import CondIf, Loop
 from bytewright.ops.ethos_u import NUM_CONSTANT_OPERANDS, SCRATCH, EthosU
@@ -139,6 +136,10 @@ class _Sharing:
 
     def _keeps(self, number: int, lying: Sequence[_Lying], offsets: Mapping[str, int]) -> bool:
         """Whether a call, and the copies before it, leave what is read by later groups, or by the call."""
+        from bytewright.ethos_u.accesses import accesses
+        from bytewright.ethos_u.decode import decode
+        from bytewright.ethos_u.payload import parse_payload
+
         node, _ = self.calls[number]
         copied = [
             (at, at + self.types[name].num_elements)

@@ -11,9 +11,6 @@ from typing import ClassVar
 import numpy as np
 
 from bytewright import ir
-from bytewright.ethos_u.decode import decode
-from bytewright.ethos_u.execute import execute
-from bytewright.ethos_u.payload import parse_payload
 from bytewright.ops.checks import require
 
 CONSTANTS, SCRATCH, FAST_SCRATCH, INPUTS, OUTPUTS = range(5)
@@ -97,6 +94,10 @@ class EthosU(ir.Operation):
 
     def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
         """The functional model of the NPU, exact."""
+        from bytewright.ethos_u.decode import decode
+        from bytewright.ethos_u.execute import execute
+        from bytewright.ethos_u.payload import parse_payload
+
         payload = parse_payload(inputs[0].tobytes())
         regions = {
             region: np.zeros(self.needed_bytes(region), np.uint8) for region in range(SCRATCH, OUTPUTS + 1)

@@ -167,7 +167,7 @@ class _Choice:
     def ends(self, flow: Flow, source: str, destination: str) -> tuple[int, int]:
         """Where the value of a flow may be for each of the two devices: inputs and outputs with the application."""
         program = self.program
-        value, is_of_caller = program.values[flow.value], self.io is ir.Io.CALLER
+        value, is_of_caller = program.values[flow.value], self.io is not ir.Io.WORKSPACE
         is_input = is_of_caller and value is not None and value in program.main.parameters
         is_output = is_of_caller and flow.user in program.results[program.main.name]
         places = [self.pools.of_device(device) for device in (source, destination)]

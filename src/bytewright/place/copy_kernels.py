@@ -88,7 +88,7 @@ class CopyKernels:
         if name in self.constants:
             return _ANYWHERE
         parameter = next((p for p in entry.buffer_parameters if p.name == name), None)
-        if parameter is not None and self.io is ir.Io.CALLER and (scope is None or scope.pool is None):
+        if parameter is not None and self.io is not ir.Io.WORKSPACE and (scope is None or scope.pool is None):
             is_input = ir.border_of(parameter) is ir.Border.INPUT
             return self.pools.input if is_input else self.pools.output
         return self.pools.of_scope(scope) or _ANYWHERE

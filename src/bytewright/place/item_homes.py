@@ -158,7 +158,7 @@ class ItemHomes:
         for item in self._inputs:
             is_reached = (
                 self.pools.of_device(self.on[item]) & self.pools.input
-                if self.io is ir.Io.CALLER
+                if self.io is not ir.Io.WORKSPACE
                 else self.pools.share(default, self.on[item])
             )
             if item not in self.program.asked and not is_reached:
@@ -184,7 +184,7 @@ class ItemHomes:
                 of_device  # what is another name of something elsewhere says what users reach, and no more
             )
         is_border = item in self._inputs or item in self._outputs
-        if is_border and self.io is ir.Io.CALLER and scope is None:
+        if is_border and self.io is not ir.Io.WORKSPACE and scope is None:
             need = self.pools.input if item in self._inputs else self.pools.output
         elif is_border and self._is_spread:
             scope = ir.join_scopes(ir.WORKSPACE, scope)
@@ -204,7 +204,7 @@ class ItemHomes:
         """A place without a memory: it is said why, as long as storage will not say it better."""
         target, device, name = self.program.target, self.on[item], self.program.name_of(item)
         texts = tuple(one.text for one in asked) or (self.devices.reason_of(item) or "nothing asks for it",)
-        if is_border and self.io is ir.Io.CALLER and scope is None:
+        if is_border and self.io is not ir.Io.WORKSPACE and scope is None:
             message = f"{name} is to be on device '{device}', which does not reach all memory that the application has"
             raise compile_error("BW702", message, texts, "--io workspace")
         may_use = self.pools.names(self.pools.of_device(device))

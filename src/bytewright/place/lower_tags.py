@@ -6,10 +6,11 @@ have. It runs first of the stage, only if the module has the tag, and what it re
 Bytewright's own; but what is wrong with it is the plug-in's fault, and says so.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bytewright import ir
 from bytewright.diagnostics import CompileError, compile_error
@@ -18,6 +19,9 @@ from bytewright.ir.verify.stages import Stage, find_violations
 from bytewright.ir.walk import allocations
 from bytewright.place.check_scopes import placed_definitions, undeclared_tags
 from bytewright.target.model import Target
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "bytewright.passes"
 _MOST_NOTES = 10
@@ -69,6 +73,8 @@ def _run(name: str, module: ir.Module, target: Target, tagged: tuple[str, ...]) 
 
 
 def _find(name: str, target: Target, tagged: tuple[str, ...]) -> EntryPoint:
+    from importlib.metadata import entry_points
+
     found = sorted(entry_points(group=GROUP), key=lambda point: (point.name, _owner(point)))
     fitting = [point for point in found if point.name == name]
     owners = list(dict.fromkeys(map(_owner, fitting)))

@@ -163,7 +163,7 @@ class _Flow:
         for definition in definitions(function):
             name, scope = definition.buffer.name, definition.scope
             is_allocated = isinstance(definition, ir.Allocate)
-            is_given = self.io is ir.Io.CALLER and not is_allocated and self.is_entry(function)
+            is_given = self.io is not ir.Io.WORKSPACE and not is_allocated and self.is_entry(function)
             by = f"'{name}' of '{function.symbol}' is defined in {scope or ir.GLOBAL}"
             if is_given and (scope is None or scope.pool is None):
                 by = f"'{name}' is where the application has it"

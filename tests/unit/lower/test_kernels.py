@@ -11,12 +11,16 @@ import pytest
 
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.expr import Buffer, RingRows
+from bytewright.ir.graph import Operation
 from bytewright.ir.module import Module
 from bytewright.ir.prim import Access, BufferParameter, Call, ParameterRole, PrimFunc, Region
 from bytewright.ir.rewrite import substitute_in_function
 from bytewright.ir.types import DType
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
-from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d
+from bytewright.ops.data import Concat, Identity, Pad, Slice, Transpose
+from bytewright.ops.elementwise import Add, Clamp
+from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
+from bytewright.ops.softmax import TflSoftmax
 from support.evaluation import evaluate_function
 from support.lowering import TARGETS, Draft, lowered, random_inputs
 
@@ -81,6 +85,34 @@ MODELS = {
     "float depthwise": _convolution(5, 10, (3, 3), depthwise=True, dtype=F32),
     "maximum": _pool(MaxPool2d),
     "average": _pool(TflAveragePool2d),
+}
+
+
+def _of(*shapes: tuple[int, ...], operation: Operation, dtype: DType = I8) -> Callable[[], Draft]:
+    """A model of one operator over inputs of these shapes."""
+
+    def make() -> Draft:
+        draft = Draft()
+        inputs = [draft.parameter(f"x{i}", shape, dtype) for i, shape in enumerate(shapes)]
+        draft.node("y", operation, *inputs)
+        return draft
+
+    return make
+
+
+X = (2, 5, 4, 3)
+MOVERS = {
+    "clamp": _of(X, operation=Clamp(-30, 50)),
+    "sum of two": _of(X, X, operation=Add(), dtype=F32),
+    "sum with a row": _of(X, (1, 1, 4, 3), operation=Add(), dtype=F32),
+    "pad on every side": _of(X, operation=Pad((0, 2, 1, 0), (0, 1, 2, 2), -7)),
+    "pad of samples": _of(X, operation=Pad((1, 0, 0, 0), (1, 0, 0, 0), 3)),
+    "slice": _of(X, operation=Slice((0, 1, 0, 1), (2, 2, 3, 2), (1, 2, 1, 1))),
+    "transpose": _of(X, operation=Transpose((0, 2, 1, 3))),
+    **{f"concat along {axis}": _of(X, X, X, operation=Concat(axis)) for axis in range(4)},
+    "identity": _of(X, operation=Identity()),
+    "mean along columns": _of(X, operation=TflMean((2,), True), dtype=F32),
+    "softmax": _of(X, operation=TflSoftmax(1.0), dtype=F32),
 }
 CASES = [
     pytest.param(make, target, id=f"{name}, {target}") for name, make in MODELS.items() for target in TARGETS
@@ -174,6 +206,25 @@ def test_rows_in_a_ring(make: Callable[[], Draft], target: str) -> None:
         arguments = {source.name: ring, "row_begin": row, "row_end": row + 1, **constants}
         found = evaluator.run(kernel.name, arguments, require_complete=False)[output.name]
         assert same(found[:, row], wanted[:, row])
+
+
+@pytest.mark.parametrize("make", [pytest.param(make, id=name) for name, make in MOVERS.items()])
+def test_rows_of_what_is_no_window(make: Callable[[], Draft]) -> None:
+    """Each row alone, the last one first: other rows are not touched."""
+    draft = make()
+    module = draft.module("y")
+    kernel, _ = only_kernel(lowered(module))
+    inputs = random_inputs(module, 9)
+    wanted = evaluate_function(module.graph, module.constants, inputs)["y"]
+    evaluator = Evaluator(Module("m"), (kernel,))
+    (output,) = (p.buffer for p in kernel.buffer_parameters if p.access is Access.WRITE)
+    given = [p.buffer.name for p in kernel.buffer_parameters if p.access is Access.READ]
+    for row in reversed(range(wanted.shape[1])):
+        arguments = {**dict(zip(given, inputs, strict=True)), "row_begin": row, "row_end": row + 1}
+        found = evaluator.run(kernel.name, arguments, require_complete=False)[output.name]
+        assert same(found[:, row], wanted[:, row])
+        others = np.delete(found, row, axis=1)
+        assert (others.view(np.uint8) == 0xA5).all()  # as memory that nothing wrote
 
 
 def test_a_kernel_of_one_row_takes_no_range() -> None:

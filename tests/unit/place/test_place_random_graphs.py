@@ -23,7 +23,7 @@ from support.random_graphs import RandomGraph, random_graph
 from support.three_devices import annotated, three_devices
 
 SEEDS = st.integers(0, 1 << 32)
-BORDERS = st.sampled_from(Io)
+BORDERS = st.sampled_from((Io.CALLER, Io.WORKSPACE))
 
 
 def drawn(

@@ -25,7 +25,7 @@ from support.traced_copies import Trace
 
 TARGET = pools()
 SEEDS = st.integers(0, 1 << 32)
-BORDERS = st.sampled_from(Io)
+BORDERS = st.sampled_from((Io.CALLER, Io.WORKSPACE))
 FORMS = st.sampled_from((asking_program, reusing_program))
 FEW = settings(max_examples=25 if settings().max_examples < 1000 else 1000)
 Form = Callable[[int], tuple[str, str]]

@@ -1,7 +1,7 @@
 """What every template receives, and the loops that templates share."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 from bytewright import ir
@@ -11,6 +11,8 @@ from bytewright.lower.epilogue import Epilogue
 from bytewright.lower.kernel import KernelBuilder
 from bytewright.target.isa.style import KernelStyle
 
+# The axis of rows in [N, H, W, C].
+ROWS = 1
 # A position under the output: batch, row, column.
 Pixel = tuple[ir.Expr, ir.Expr, ir.Expr]
 
@@ -87,9 +89,50 @@ def nest(
         )
 
 
-def elements(body: BodyBuilder, shape: tuple[ir.Extent, ...]) -> AbstractContextManager[tuple[ir.Expr, ...]]:
-    """Nested loops over every element of a tensor; yields its indices."""
-    return nest(body, axis_names(len(shape)), shape)
+@contextmanager
+def loops(
+    kernel: KernelBuilder, shape: tuple[ir.Extent, ...], axes: Iterable[int], *, by_rows: bool = True
+) -> Generator[dict[int, ir.Expr], None, None]:
+    """Nested loops over some axes of a tensor, outermost first; yields the index of each.
+
+    Where they go `by_rows`, the second of four axes counts rows of the output, of which the caller asks for some.
+    """
+    names = axis_names(len(shape))
+    with ExitStack() as stack:
+        yield {
+            axis: stack.enter_context(
+                kernel.rows(extent)
+                if by_rows and (len(shape), axis) == (4, ROWS) and isinstance(extent := shape[axis], int)
+                else counted(kernel.body, names[axis], shape[axis])
+            )
+            for axis in axes
+        }
+
+
+@contextmanager
+def elements(
+    kernel: KernelBuilder, shape: tuple[ir.Extent, ...]
+) -> Generator[tuple[ir.Expr, ...], None, None]:
+    """Nested loops over every element of a tensor, as `loops`; yields its indices."""
+    with loops(kernel, shape, range(len(shape))) as indices:
+        yield tuple(indices.values())
+
+
+@contextmanager
+def stretch(
+    kernel: KernelBuilder, shape: tuple[ir.Extent, ...], axis: int, first: int, count: ir.Extent
+) -> Generator[ir.Expr, None, None]:
+    """A loop over `count` indices of one axis from `first` on, as `loops`; all of it where `first` is 0 and it is open.
+
+    Rows are those of the stretch that the caller asks for.
+    """
+    extent = shape[axis]
+    if (len(shape), axis) == (4, ROWS) and isinstance(extent, int) and isinstance(count, int):
+        with kernel.rows(extent, first, first + count) as row:
+            yield row
+    else:
+        with counted(kernel.body, axis_names(len(shape))[axis], count) as index:
+            yield index + first
 
 
 EACH_PIXEL = "for each pixel of the output"

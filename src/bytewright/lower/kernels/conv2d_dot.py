@@ -2,15 +2,16 @@
 
 In the interior the input under one row of the window lies in one piece, so each row is one dot product. At the
 border the taps are visited one by one. The two are separate loops: compilers vectorise each, but not both in one.
+Pixels are computed in order all the same, row by row, so that the output may follow close behind the input in memory.
 Weights stay in the model's order.
 """
 
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass
 
 from bytewright import ir
 from bytewright.ir.builder import BodyBuilder, load, region
+from bytewright.ir.expr import equal
 from bytewright.lower.kernels.context import Pixel, accumulated, channel_blocks, counted, named
 from bytewright.lower.kernels.convolution import Convolution
 
@@ -76,7 +77,7 @@ class DotProducts:
 
 
 def write_dot(convolution: Convolution) -> None:
-    """Writes the loops over the interior and over the border."""
+    """Writes the loop over rows, and in each the pixels in order."""
     template, window = convolution.template, convolution.window
     body, style = template.body, template.style
     is_short = style.unsigned_activations and convolution.weights.shape[1] < SHORT_DOT
@@ -84,21 +85,46 @@ def write_dot(convolution: Convolution) -> None:
     rows, columns = window.rows.interior, window.columns.interior
     in_one_piece = window.columns.dilation == 1 or window.columns.kernel == 1
     has_interior = in_one_piece and rows[0] < rows[1] and columns[0] < columns[1]
-    with counted(body, "n", convolution.num) as n:
-        if has_interior:
-            if not window.is_all_interior:
-                body.note("where the window lies inside the input: one dot product a row of it")
-            with template.kernel.rows(window.rows.out, *rows) as y, body.for_("x", *columns) as x:
+    with counted(body, "n", convolution.num) as n, template.kernel.rows(window.rows.out) as y:
+        if has_interior and window.is_all_interior:
+            with counted(body, "x", window.columns.out) as x:
                 _add_rows(dot, (n, y, x))
-            if window.is_all_interior:
-                return
+        elif has_interior:
+            _write_parts(dot, n, y)
+        else:
+            with counted(body, "x", window.columns.out) as x:
+                _add_taps(dot, (n, y, x))
+
+
+def _write_parts(dot: DotProducts, n: ir.Expr, y: ir.Expr) -> None:
+    """One row: what is left of the interior, the interior, and what is right of it, so that pixels are in order.
+
+    The border's code is there once, for both sides. A row above or below the interior is all left of it.
+    """
+    window, body = dot.convolution.window, dot.convolution.template.body
+    width = window.columns.out
+    is_inside = window.rows.is_interior(y)
+    first, last = (
+        named(
+            body,
+            name,
+            ir.const(column) if column == width else ir.select(is_inside, ir.const(column), ir.const(width)),
+        )
+        for name, column in zip(("left", "right"), window.columns.interior, strict=True)
+    )
+    with body.for_("part", 0, 3) as part:
+        with body.if_(equal(part, 1)):
+            body.note("where the window lies inside the input: one dot product a row of it")
+            # Not to `last`: that the run of a row's last pixel ends with the row can then be told from the bounds.
+            with body.for_("x", first, window.columns.interior[1]) as x:
+                _add_rows(dot, (n, y, x))
+        with body.else_():
+            is_left = part < 1
+            begin = body.let("begin", ir.select(is_left, ir.const(0), last))
+            end = body.let("end", ir.select(is_left, first, ir.const(width)))
             body.note("the border, tap by tap; outside the input taps are the zero point")
-        with (
-            template.kernel.rows(window.rows.out) as y,
-            body.for_("x", 0, window.columns.out) as x,
-            body.if_(window.is_border(y, x)) if has_interior else nullcontext(),
-        ):
-            _add_taps(dot, (n, y, x))
+            with body.for_("x", begin, end) as x:
+                _add_taps(dot, (n, y, x))
 
 
 def _add_rows(dot: DotProducts, pixel: Pixel) -> None:

@@ -2,7 +2,7 @@
 
 from bytewright import ir
 from bytewright.ir.builder import load
-from bytewright.lower.kernels.context import Template, axis_names, counted, elements, nest
+from bytewright.lower.kernels.context import Template, elements, loops, stretch
 from bytewright.lower.point import Coordinates
 from bytewright.lower.scalar import element
 from bytewright.ops.data import Concat, Pad, Slice, Transpose
@@ -13,20 +13,22 @@ def lower_pad(template: Template, operation: Pad) -> None:
 
     No element asks where it lies. Besides being slower, that is code which GCC 12 vectorises wrongly for AVX-512
     (a masked load of six elements whose condition is the outer loop's). Axes that are padded have fixed extents.
+    Rows are in order all the same, those before the input first, so that the caller may ask for some of them.
     """
     source = template.input(0)
     shape = template.type(0).shape
     result = template.result_type.shape
-    names = axis_names(len(shape))
-    body = template.body
 
     def fill(outer: Coordinates, first: int, count: int) -> None:
         """The constant at `count` indices from `first` on, along the axis after the outer ones."""
         if count:
             axis = len(outer)
-            with nest(body, names[axis:], (count, *result[axis + 1 :])) as inner:
+            with (
+                stretch(template.kernel, result, axis, first, count) as own,
+                loops(template.kernel, result, range(axis + 1, len(result))) as inner,
+            ):
                 value = ir.const(operation.value, source.dtype)
-                template.epilogue.store((*outer, inner[0] + first, *inner[1:]), element(value))
+                template.epilogue.store((*outer, own, *inner.values()), element(value))
 
     def write(outer: Coordinates, indices: Coordinates) -> None:
         axis = len(outer)
@@ -35,8 +37,8 @@ def lower_pad(template: Template, operation: Pad) -> None:
             return
         before = operation.before[axis]
         fill(outer, 0, before)
-        with counted(body, names[axis], shape[axis]) as index:
-            write((*outer, index + before), (*indices, index))
+        with stretch(template.kernel, result, axis, before, shape[axis]) as own:
+            write((*outer, own), (*indices, own - before))
         fill(outer, before + ir.upper_bound(shape[axis]), operation.after[axis])
 
     write((), ())
@@ -45,7 +47,7 @@ def lower_pad(template: Template, operation: Pad) -> None:
 def lower_slice(template: Template, operation: Slice) -> None:
     """Writes the kernel of a slice, strides included."""
     source = template.input(0)
-    with elements(template.body, template.result_type.shape) as coordinates:
+    with elements(template.kernel, template.result_type.shape) as coordinates:
         indices = [
             index * stride + start
             for index, start, stride in zip(coordinates, operation.start, operation.stride, strict=True)
@@ -56,7 +58,7 @@ def lower_slice(template: Template, operation: Slice) -> None:
 def lower_transpose(template: Template, operation: Transpose) -> None:
     """Writes the kernel of a transpose: axis i of the result is axis permutation[i] of the input."""
     source = template.input(0)
-    with elements(template.body, template.result_type.shape) as coordinates:
+    with elements(template.kernel, template.result_type.shape) as coordinates:
         indices: list[ir.Expr] = [ir.const(0)] * len(coordinates)
         for index, axis in zip(coordinates, operation.permutation, strict=True):
             indices[axis] = index
@@ -64,21 +66,30 @@ def lower_transpose(template: Template, operation: Transpose) -> None:
 
 
 def lower_concat(template: Template, operation: Concat) -> None:
-    """Writes the kernel of a concatenation: one loop nest an operand."""
-    axis = operation.axis
-    first = 0
-    for operand in range(len(template.anchor.inputs)):
-        source = template.input(operand)
-        with elements(template.body, template.type(operand).shape) as coordinates:
-            own = list(coordinates)
-            own[axis] = own[axis] + first
-            template.epilogue.store(tuple(own), element(load(source, *coordinates)))
-        first += template.type(operand).fixed_shape[axis]
+    """Writes the kernel of a concatenation: within the axes outside of it, one operand after the other."""
+    axis, result = operation.axis, template.result_type.shape
+    inner_axes = range(axis + 1, len(result))
+    with loops(template.kernel, result, range(axis)) as outer:
+        first = 0
+        for operand in range(len(template.anchor.inputs)):
+            source, count = template.input(operand), template.type(operand).fixed_shape[axis]
+            with (
+                stretch(template.kernel, result, axis, first, count) as own,
+                loops(template.kernel, result, inner_axes) as inner,
+            ):
+                coordinates = (*outer.values(), own, *inner.values())
+                indices = (*outer.values(), own - first, *inner.values())
+                template.epilogue.store(coordinates, element(load(source, *indices)))
+            first += count
 
 
 def lower_identity(template: Template, operation: ir.Operation) -> None:
-    """Writes a copy: where one tensor must exist twice, at two outputs of the model or at two places."""
-    del operation
-    source = template.input(0)
-    with elements(template.body, template.result_type.shape) as coordinates:
+    """Writes a copy: where one tensor must exist twice, at two outputs of the model or at two places.
+
+    One between devices is made as a whole.
+    """
+    source, shape = template.input(0), template.result_type.shape
+    by_rows = not isinstance(operation, ir.CopyOperation)
+    with loops(template.kernel, shape, range(len(shape)), by_rows=by_rows) as indices:
+        coordinates = tuple(indices.values())
         template.epilogue.store(coordinates, element(load(source, *coordinates)))

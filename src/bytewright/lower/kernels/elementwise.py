@@ -10,5 +10,5 @@ def lower_elementwise(kernel: KernelBuilder, epilogue: Epilogue) -> None:
     shape = epilogue.types[epilogue.group.output.name].shape
     # Without the operators' names: a kernel whose text is the same is shared, and its head says whom it serves.
     kernel.body.note("element by element: load, compute, store")
-    with elements(kernel.body, shape) as coordinates:
+    with elements(kernel, shape) as coordinates:
         epilogue.store(coordinates)

@@ -1,14 +1,13 @@
 """Pools and means: reductions over a window or over axes, a few channels side by side."""
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from math import prod
 
 from bytewright import ir
 from bytewright.ir.builder import load
 from bytewright.ir.scalar_functions import DIVIDE_ROUND
-from bytewright.lower.kernels.context import Pixel, Template, axis_names, channel_blocks, named, nest, pixels
+from bytewright.lower.kernels.context import Pixel, Template, channel_blocks, loops, named, pixels
 from bytewright.lower.kernels.window import Axis, Window, window_of
 from bytewright.lower.rescale import ScaleOperands, double_round
 from bytewright.lower.scalar import Scalar, clamped, element, lowest, require_i32
@@ -111,23 +110,14 @@ def lower_mean(template: Template, operation: TflMean) -> None:
     body = template.body
     source, input_shape = template.input(0), template.type(0).shape
     axes = range(len(input_shape))
-    with _loops(template, [axis for axis in axes if axis not in operation.axes], input_shape) as outer:
+    kept = [axis for axis in axes if axis not in operation.axes]
+    with loops(template.kernel, input_shape, kept, by_rows=operation.keep_dims) as outer:
         total = body.scalar("total", I32 if source.dtype.is_integer else F32, 0)
-        with _loops(template, operation.axes, input_shape) as inner:
+        with loops(template.kernel, input_shape, operation.axes, by_rows=False) as inner:
             indices = {**outer, **inner}
             body.add_to(total, (), element(load(source, *(indices[axis] for axis in axes))).expr)
         own = [outer.get(axis, ir.const(0)) for axis in axes if operation.keep_dims or axis in outer]
         template.epilogue.store(tuple(own), _mean(template, operation, load(total)))
-
-
-@contextmanager
-def _loops(
-    template: Template, axes: Sequence[int], shape: tuple[ir.Extent, ...]
-) -> Generator[dict[int, ir.Expr], None, None]:
-    """Nested loops over some axes of a tensor; yields the index of each axis."""
-    names = axis_names(len(shape))
-    with nest(template.body, [names[a] for a in axes], tuple(shape[a] for a in axes)) as indices:
-        yield dict(zip(axes, indices, strict=True))
 
 
 def _mean(template: Template, operation: TflMean, total: ir.Expr) -> Scalar:

@@ -14,7 +14,7 @@ import numpy as np
 from bytewright import ir
 from bytewright.ir.builder import BodyBuilder, load
 from bytewright.ir.scalar_functions import EXP, MULTIPLY_Q31, SHIFT_ROUND
-from bytewright.lower.kernels.context import Template, axis_names, nest
+from bytewright.lower.kernels.context import Template, loops
 from bytewright.lower.point import Coordinates
 from bytewright.lower.scalar import element, lowest
 from bytewright.ops.arithmetic.fixedpoint import (
@@ -39,8 +39,8 @@ def lower_softmax(template: Template, operation: TflSoftmax) -> None:
     shape, depth = template.type(0).shape, template.type(0).fixed_shape[-1]
     source = template.input(0)
     write = _write_fixed if source.dtype.is_integer else _write_float
-    with nest(template.body, axis_names(len(shape))[:-1], shape[:-1]) as outer:
-        write(_Row(template, source, outer, depth), operation)
+    with loops(template.kernel, shape, range(len(shape) - 1)) as outer:
+        write(_Row(template, source, tuple(outer.values()), depth), operation)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,16 @@ class Axis:
         """True if no window touches the padding."""
         return self.interior == (0, self.out)
 
+    def is_interior(self, position: ir.Expr) -> ir.Expr:
+        """Whether the window of an output position lies inside the input; TRUE, the constant, where every one does."""
+        first, last = self.interior
+        condition: ir.Expr = ir.TRUE
+        if first > 0:
+            condition = ir.both(condition, position >= first)
+        if last < self.out:
+            condition = ir.both(condition, position < last)
+        return condition
+
     def contains(self, index: ir.Expr, offset: ir.Expr | int, condition: ir.Expr = ir.TRUE) -> ir.Expr:
         """Whether a condition holds, and a tap's input index lies inside; TRUE, the constant, where both always do."""
         first_offset = offset if isinstance(offset, int) else 0
@@ -70,17 +80,6 @@ class Window:
     def is_all_interior(self) -> bool:
         """True if no window touches the padding."""
         return self.rows.is_all_interior and self.columns.is_all_interior
-
-    def is_border(self, y: ir.Expr, x: ir.Expr) -> ir.Expr:
-        """Whether the window of an output position touches the padding."""
-        condition: ir.Expr = ir.FALSE
-        for position, axis in ((y, self.rows), (x, self.columns)):
-            first, last = axis.interior
-            if first > 0:
-                condition = ir.either(condition, position < first)
-            if last < axis.out:
-                condition = ir.either(condition, position >= last)
-        return condition
 
     def loops(self, body: BodyBuilder) -> AbstractContextManager[tuple[ir.Expr, ...]]:
         """Nested loops over the rows and columns of the window."""
