@@ -34,6 +34,19 @@ from bytewright.target.size import SizeError, parse_size
 MAX_TEXT_BYTES = 1 << 20
 
 
+class Rows(Enum):
+    """Where kernels run together row by row, so that the tensors between them are never whole.
+
+    AUTO: Where it lowers the peak of what is alive.
+    OFF: Nowhere.
+    MAX: Wherever it saves memory.
+    """
+
+    AUTO = "auto"
+    OFF = "off"
+    MAX = "max"
+
+
 class Embedding(Enum):
     """How the bytes of a parameter pool come into the program.
 
@@ -200,6 +213,14 @@ class Options:
             "Where inputs and outputs are: the application brings them, or asks where they lie.",
         ),
     ] = ir.Io.CALLER
+    rows: Annotated[
+        Rows,
+        Option(
+            Choice(Rows),
+            "Where layers run together row by row, so that the tensors between them are never whole: where it lowers "
+            "the peak, nowhere, or wherever it saves memory.",
+        ),
+    ] = Rows.AUTO
     batch_max: Annotated[
         int | None, Option(Count(), "Let each run compute 1 to N samples; the plan is made for N.")
     ] = None
@@ -257,6 +278,7 @@ class Arguments(TypedDict, total=False):
     kernel_file: str | PathLike[str] | None
     on: str | Iterable[str]
     io: str
+    rows: str
     batch_max: int | None
     constants: str | PathLike[str] | None
     numerics: str | None

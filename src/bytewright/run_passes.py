@@ -21,6 +21,7 @@ PASSES: dict[str, Stage] = {
     "plan_devices": Stage.PLACED,
     "inline_calls": Stage.PLACED,
     "fold_pad": Stage.PLACED,
+    "fold_constant_channels": Stage.PLACED,
     "lower_graph": Stage.OPEN,
     "share_kernels": Stage.OPEN,
     "pass_constants": Stage.OPEN,
@@ -30,6 +31,8 @@ PASSES: dict[str, Stage] = {
     "lower_tags": Stage.LOWERED,
     "pack_calls": Stage.LOWERED,
     "name_symbols": Stage.LOWERED,
+    "take_rows": Stage.LOWERED,
+    "fuse_rows": Stage.LOWERED,
     "place_io": Stage.LOWERED,
     "join_alignments": Stage.LOWERED,
     "place_scratch": Stage.LOWERED,
@@ -37,6 +40,7 @@ PASSES: dict[str, Stage] = {
     "attach_candidates": Stage.STORED,
     "own_lines": Stage.STORED,
     "make_arenas": Stage.STORED,
+    "choose_ways": Stage.STORED,
     "apply_solution": Stage.PLANNED,
 }
 # What these return cannot be compared with what they were given: shapes, tags or names are others.

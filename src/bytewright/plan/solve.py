@@ -7,7 +7,6 @@ registered by name; they return placements alone, and what these are worth is me
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib.metadata import entry_points
 from typing import cast
 
 from bytewright.diagnostics import CompileError, InternalError, compile_error
@@ -59,6 +58,8 @@ def find_solver(name: str) -> SolverFunction:
     """
     if name in SOLVERS:
         return SOLVERS[name]
+    from importlib.metadata import entry_points
+
     installed = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
     if name in installed:
         try:

@@ -8,6 +8,8 @@ Sizes are those of buffers with the rest of their last cache line, where they ha
 Offsets count from the pool's start, which the caller or the linker aligns; no more is known of it.
 """
 
+from collections.abc import Iterable
+
 from bytewright import ir
 from bytewright.diagnostics import CompileError, Diagnostic, InternalError, compile_error
 from bytewright.ir.analyses.clock import Timeline
@@ -15,16 +17,20 @@ from bytewright.ir.analyses.lines import parameter_lines
 from bytewright.ir.analyses.traffic import Traffic, TrafficByName, entry_traffic
 from bytewright.ir.definitions import Definition
 from bytewright.plan import problem as plan
+from bytewright.storage.find_overlaps import Overlap, planned_buffers
 from bytewright.target.model import PARAMETER_HEADER_BYTES, Pool, Provider, Target
 
 # What one inference moves of a buffer, beyond which it counts as that: no machine would end, and sums stay in 64 bits.
 MAX_TRAFFIC_BYTES = 1 << 40
 
 
-def build_workspace_problem(module: ir.Module, timeline: Timeline, target: Target) -> plan.Problem:
+def build_workspace_problem(
+    module: ir.Module, timeline: Timeline, target: Target, overlaps: Iterable[Overlap] = ()
+) -> plan.Problem:
     """Every allocation of the entry, kernels' scratch included, with the candidates that it carries.
 
-    What is requested at run time lies in its arena, which has all of its traffic.
+    What is requested at run time lies in its arena, which has all of its traffic. What `overlaps` names may share
+    bytes as its kernels allow.
     """
     traffic = _traffic(module)
     for request in (live.allocation for live in timeline.buffers):
@@ -33,14 +39,11 @@ def build_workspace_problem(module: ir.Module, timeline: Timeline, target: Targe
             own = traffic.get(request.buffer.name, Traffic())
             traffic[request.storage.arena] = traffic.get(request.storage.arena, Traffic()) + own
     buffers = tuple(
-        _buffer(live.allocation, ir.extent_bytes(live.buffer), (live.lower, live.upper), traffic, target)
-        for live in timeline.buffers
-        if live.allocation is not None
-        and live.allocation.storage.arena is None
-        and ir.lowering_pass(live.allocation.scope, target) is None
+        _buffer(allocation, ir.extent_bytes(live.buffer), (live.lower, live.upper), traffic, target)
+        for live, allocation in planned_buffers(timeline, target)
     )
     pools = tuple(plan.Pool(pool.name, target.capacity_bytes(pool)) for pool in target.workspace_pools)
-    return _problem(buffers, pools)
+    return _problem(buffers, pools, tuple(overlap.contract for overlap in overlaps))
 
 
 def _buffer(
@@ -109,10 +112,14 @@ def build_parameter_problem(module: ir.Module, target: Target) -> plan.Problem:
     return _problem((*headers, *buffers), pools)
 
 
-def _problem(buffers: tuple[plan.Buffer, ...], pools: tuple[plan.Pool, ...]) -> plan.Problem:
+def _problem(
+    buffers: tuple[plan.Buffer, ...],
+    pools: tuple[plan.Pool, ...],
+    contracts: tuple[plan.Contract, ...] = (),
+) -> plan.Problem:
     """The problem; offsets of pins that no plan can keep are the user's mistake, and no fault of a problem."""
     try:
-        return plan.Problem(buffers, pools)
+        return plan.Problem(buffers, pools, contracts)
     except CompileError as error:
         if any(diagnostic.code != "BW603" for diagnostic in error.diagnostics):
             raise

@@ -26,7 +26,7 @@ from bytewright.ir.analyses.body_clock import BodyClock, body_clock
 from bytewright.ir.analyses.stack import Above, StackUse, stack_uses, worst_arrays
 from bytewright.ir.analyses.touch import Touch, Touches, TouchTable, alignment_reason, touch_alignment
 from bytewright.ir.definitions import redefined
-from bytewright.ir.rewrite import Rewriting, rewrite_sequence
+from bytewright.ir.rewrite import Rewriting, rewrite_sequence, with_body
 from bytewright.ir.walk import allocations, blocks, names_in, walk_statements
 from bytewright.storage.choose_moves import Array, Demand, choose_moves
 from bytewright.storage.share_scratch import share_scratch
@@ -175,8 +175,7 @@ def _with_own_scratch(
         own = _lent(own, known.function, _with_scratch(statement, own), touched)
         return arrange(tuple(own), _with_scratch(statement, own))
 
-    body = rewrite_sequence(known.function.body, Rewriting(statement=expand))
-    return replace(known.function, body=body)
+    return with_body(known.function, rewrite_sequence(known.function.body, Rewriting(statement=expand)))
 
 
 def _lent(

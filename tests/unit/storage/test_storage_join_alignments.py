@@ -140,7 +140,7 @@ def test_a_part_has_to_begin_at_a_multiple(first: str, is_possible: bool) -> Non
 def test_the_workspace_keeps_what_was_joined() -> None:
     tensor = 'allocate t : buffer<8xi8, "global.workspace", align=1>\n'
     program = module(STRICT, f"{tensor}call_extern strict(&x, &t)\ncall_extern strict(&t, &y)")
-    for io in Io:
+    for io in (Io.CALLER, Io.WORKSPACE):
         planned = plan_model(program, NO_STACK, Options(io=io))
         assert all(
             place.offset % 64 == 0 or name == "y"

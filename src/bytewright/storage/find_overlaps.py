@@ -1,0 +1,224 @@
+"""Where an output may lie over an input that dies: the contracts that the planner is given, and what they rest on.
+
+A pair has a contract where the two coexist in one step alone, in which a kernel of ours reads the one and writes the
+other: the distances are those of its body (`ir/analyses/overlap.py`), run upwards or downwards (`ir/downwards.py`).
+Which way a step runs is decided after planning (`choose_ways.py`), so a contract offers the nearer side of both. Only
+one way can be taken, though: where several inputs of a step die, that with the smaller distances is chosen before.
+
+Left out, and kept apart: inputs and outputs of the model while the application may touch them, which is before the
+first step and after the last; what an opaque function or a device without code of ours touches, since nothing is
+known of its order; what has cache lines of its own, since lines are cleaned and dropped as a whole; what is requested
+at run time; and pairs of different types that C may assume to be apart, none of which consists of characters.
+"""
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from bytewright import ir
+from bytewright.ir.analyses.arguments import buffer_arguments, scalar_arguments
+from bytewright.ir.analyses.clock import LiveBuffer, Loop, Step, Timeline
+from bytewright.ir.analyses.overlap import Distances, Given, overlap_distances
+from bytewright.ir.downwards import run_downwards
+from bytewright.ir.remember import Remembered
+from bytewright.ir.symbols import symbols_of
+from bytewright.plan.problem import Contract
+from bytewright.target.model import Target
+
+# The parameters that a buffer is passed for, and the byte of it that each begins at, where that is known.
+_Passed = list[tuple[ir.BufferParameter, int | None]]
+_CHARACTERS = (ir.DType.I8, ir.DType.U8)
+
+
+class Way(StrEnum):
+    """How a kernel runs through its rows and pixels."""
+
+    UP = "up"
+    DOWN = "down"
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """An input of a step that dies there, and an output that is born there.
+
+    Attributes:
+        step: The step's number.
+        source: The buffer that is read.
+        output: The buffer that is written.
+        distances: What each way needs, of those that the step may be run in.
+    """
+
+    step: int
+    source: str
+    output: str
+    distances: Mapping[Way, Distances]
+
+    @property
+    def contract(self) -> Contract:
+        """What the planner may do: the nearer side of every way."""
+        below = min(distances.below_bytes for distances in self.distances.values())
+        above = min(distances.above_bytes for distances in self.distances.values())
+        return Contract(self.source, self.output, below, above)
+
+    def allows(self, way: Way, distance: int) -> bool:
+        """Whether the output may begin so many bytes above the input, or below it if negative."""
+        needed = self.distances.get(way)
+        return needed is not None and (distance <= -needed.below_bytes or distance >= needed.above_bytes)
+
+
+def planned_buffers(timeline: Timeline, target: Target) -> Iterator[tuple[LiveBuffer, ir.Allocate]]:
+    """What the planner places of the entry's buffers: what it allocates, and does not request at run time."""
+    for live in timeline.buffers:
+        allocation = live.allocation
+        if (
+            allocation is not None
+            and allocation.storage.arena is None
+            and ir.lowering_pass(allocation.scope, target) is None
+        ):
+            yield live, allocation
+
+
+def find_overlaps(module: ir.Module, timeline: Timeline, target: Target) -> tuple[Overlap, ...]:
+    """All pairs of a module at stage STORED that may overlap, in the order of the steps."""
+    live = {found.buffer.name: found for found, _ in planned_buffers(timeline, target)}
+    kernels = {kernel.name: kernel for kernel in module.kernels}
+    return tuple(
+        overlap
+        for step in timeline.steps
+        for overlap in _of_step(step, live, timeline.loops, kernels, target)
+    )
+
+
+def _of_step(
+    step: Step,
+    live: Mapping[str, LiveBuffer],
+    loops: tuple[Loop, ...],
+    kernels: Mapping[str, ir.PrimFunc],
+    target: Target,
+) -> list[Overlap]:
+    kernel = kernels.get(step.call.callee)
+    if (
+        kernel is None
+        or kernel.is_opaque
+        or kernel.job is not None
+        or not target.device(kernel.device).runs_c
+    ):
+        return []
+    if step.call.kind is not ir.CallKind.EXTERN:  # another function may be called by that name
+        return []
+    passed: dict[str, _Passed] = {}
+    for parameter, region in buffer_arguments(kernel, step.call):
+        passed.setdefault(region.buffer.name, []).append((parameter, _first_byte(region)))
+    around = [loop for loop in loops if loop.steps[0] <= step.index <= loop.steps[1]]
+    own = [n for n in passed if n in live and all(n in loop.inside for loop in around)]
+    sources = [
+        name
+        for name in own
+        if _is_all(passed[name], ir.Access.READ)
+        and live[name].upper <= step.ticks[1]
+        and _border_of(live[name]) is not ir.Border.OUTPUT
+    ]
+    outputs = [
+        name
+        for name in own
+        if _is_all(passed[name], ir.Access.WRITE)
+        and live[name].lower >= step.ticks[0]
+        and _border_of(live[name]) is not ir.Border.INPUT
+    ]
+    pairs = [
+        (source, output)
+        for source in sources
+        for output in outputs
+        if live[source].upper > live[output].lower
+        and not live[source].buffer.line_bytes
+        and not live[output].buffer.line_bytes
+        and _may_alias(passed[source], passed[output])
+    ]
+    ways = {
+        pair: _distances(kernel, passed[pair[0]], passed[pair[1]], scalars_of(kernel, step.call), kernels)
+        for pair in pairs
+    }
+    found = [Overlap(step.index, *pair, distances) for pair, distances in ways.items() if distances]
+    found = found if len(found) == 1 else _in_one_way(found, live)
+    return [overlap for overlap in found if _is_of_use(overlap, live)]
+
+
+def _border_of(live: LiveBuffer) -> ir.Border | None:
+    return None if live.allocation is None else live.allocation.storage.border
+
+
+def _first_byte(region: ir.Region) -> int | None:
+    """Where a region begins in its buffer; None if a loop decides."""
+    index = ir.region_index(region)
+    return int(index.value) * region.buffer.dtype.size_bytes if isinstance(index, ir.Const) else None
+
+
+def _is_all(passed: _Passed, access: ir.Access) -> bool:
+    """Whether a buffer is passed for activations alone, all of the same access, and it is known where they begin."""
+    return all(
+        parameter.access is access and parameter.role is ir.ParameterRole.ACTIVATION and first is not None
+        for parameter, first in passed
+    )
+
+
+def _may_alias(first: _Passed, second: _Passed) -> bool:
+    """Whether a C compiler has to think that the two may be the same memory."""
+    types = [{parameter.buffer.dtype for parameter, _ in passed} for passed in (first, second)]
+    return all(a is b or a in _CHARACTERS or b in _CHARACTERS for a in types[0] for b in types[1])
+
+
+def scalars_of(kernel: ir.PrimFunc, call: ir.Call) -> dict[str, int]:
+    """The scalar parameters of a kernel that a call gives numbers, and extents at their greatest."""
+    found = {name: symbol.upper for name, symbol in symbols_of(kernel).items()}
+    for parameter, argument in scalar_arguments(kernel, call):
+        if isinstance(argument, ir.Const):
+            found[parameter.name] = int(argument.value)
+    return found
+
+
+_known: Remembered[dict[Hashable, dict[Way, Distances]]] = Remembered()
+
+
+def _distances(
+    kernel: ir.PrimFunc,
+    source: _Passed,
+    output: _Passed,
+    scalars: Mapping[str, int],
+    kernels: Mapping[str, ir.PrimFunc],
+) -> dict[Way, Distances]:
+    """What each way needs in which the kernel can run."""
+    given = {p.name: Given(False, first or 0) for p, first in source}
+    given |= {p.name: Given(True, first or 0) for p, first in output}
+    key = (tuple(given.items()), tuple(scalars.items()))
+    known = _known.get(kernel)
+    if known is None:
+        _known.put(kernel, known := {})
+    if key not in known:
+        bodies = {Way.UP: kernel, Way.DOWN: run_downwards(kernel, scalars)}
+        found = {
+            way: overlap_distances(body, given, scalars, kernels)
+            for way, body in bodies.items()
+            if body is not None
+        }
+        known[key] = {way: distances for way, distances in found.items() if distances is not None}
+    return known[key]
+
+
+def _in_one_way(overlaps: list[Overlap], live: Mapping[str, LiveBuffer]) -> list[Overlap]:
+    """The pairs of one step with the distances of one way alone, in which they can share most; upwards of equals."""
+
+    def shared(way: Way) -> int:
+        return sum(_most_shared(o, o.distances[way], live) for o in overlaps if way in o.distances)
+
+    way = Way.DOWN if overlaps and shared(Way.DOWN) > shared(Way.UP) else Way.UP
+    return [replace(o, distances={way: o.distances[way]}) for o in overlaps if way in o.distances]
+
+
+def _most_shared(overlap: Overlap, distances: Distances, live: Mapping[str, LiveBuffer]) -> int:
+    """How many bytes the two can share at most."""
+    source, output = (ir.size_bytes(live[name].buffer) for name in (overlap.source, overlap.output))
+    return max(min(output - distances.below_bytes, source), min(source - distances.above_bytes, output), 0)
+
+
+def _is_of_use(overlap: Overlap, live: Mapping[str, LiveBuffer]) -> bool:
+    return any(_most_shared(overlap, distances, live) for distances in overlap.distances.values())

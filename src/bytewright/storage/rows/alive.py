@@ -1,0 +1,80 @@
+"""What is alive during each step of an entry, for the search for segments: read off the clock and the problem."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bytewright import ir
+from bytewright.ir.analyses.clock import Timeline
+from bytewright.ir.walk import definitions
+from bytewright.plan.problem import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Alive:
+    """What is alive when, without segments.
+
+    Attributes:
+        tensors: Size in bytes, first step and last step of what the entry keeps between steps, by name.
+        peaks: The most bytes that are alive at one time, during each step, what pairs may share counted once.
+        scratch: The bytes of what lives during each step and is no tensor: what its kernel works with.
+    """
+
+    tensors: Mapping[str, tuple[int, int, int]]
+    peaks: Sequence[int]
+    scratch: Sequence[int]
+
+
+def alive_of(entry: ir.PrimFunc, timeline: Timeline, problem: Problem) -> Alive:
+    """What the planner was asked about the entry.
+
+    Args:
+        entry: As it was lowered: what it defines are tensors, and the rest of the problem is scratch.
+        timeline: The clock of the entry that was stored.
+        problem: Its workspace.
+    """
+    kept = {definition.buffer.name for definition in definitions(entry)}
+    begins = np.array([step.ticks[0] for step in timeline.steps] or [0])
+    ends = np.array([step.ticks[1] for step in timeline.steps] or [0])
+    change = np.zeros(timeline.num_ticks + 1, np.int64)
+    tensors: dict[str, tuple[int, int, int]] = {}
+    scratch = np.zeros(len(timeline.steps), np.int64)
+    for buffer in problem.buffers:
+        lower, upper = buffer.first_tick, buffer.last_tick
+        change[lower] += buffer.size_bytes
+        change[upper] -= buffer.size_bytes
+        first = int(np.searchsorted(ends, lower, "right"))
+        last = int(np.searchsorted(begins, upper, "left")) - 1
+        if buffer.name in kept:
+            tensors[buffer.name] = (buffer.size_bytes, first, min(last, len(timeline.steps) - 1))
+        else:
+            scratch[first : last + 1] += buffer.size_bytes
+    for lower, upper, shared_bytes in _shared(problem):
+        change[lower] -= shared_bytes
+        change[upper] += shared_bytes
+    total = np.cumsum(change)
+    peaks = [int(total[step.ticks[0] : step.ticks[1]].max()) for step in timeline.steps]
+    return Alive(tensors, peaks, scratch.tolist())
+
+
+def _shared(problem: Problem) -> Iterator[tuple[int, int, int]]:
+    """When contracts let pairs of buffers share bytes, and how many; no buffer is counted in two pairs at one time."""
+    buffers = {buffer.name: buffer for buffer in problem.buffers}
+    pairs: list[tuple[int, str, str]] = []
+    for contract in problem.contracts:
+        first, second = buffers[contract.first], buffers[contract.second]
+        together = min(
+            max(second.size_bytes, contract.below_bytes + first.size_bytes),
+            max(first.size_bytes, contract.above_bytes + second.size_bytes),
+        )
+        pairs.append((first.size_bytes + second.size_bytes - together, first.name, second.name))
+    taken: dict[str, list[tuple[int, int]]] = {}
+    for shared_bytes, *names in sorted(pairs, reverse=True):
+        lower = max(buffers[name].first_tick for name in names)
+        upper = min(buffers[name].last_tick for name in names)
+        times = [time for name in names for time in taken.get(name, ())]
+        if shared_bytes > 0 and lower < upper and all(end <= lower or upper <= begin for begin, end in times):
+            for name in names:
+                taken.setdefault(name, []).append((lower, upper))
+            yield lower, upper, shared_bytes

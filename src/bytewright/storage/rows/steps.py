@@ -1,0 +1,164 @@
+"""The steps of an entry as far as rows go: which of them make rows, and which tensors could be rings between them.
+
+A step may be part of a segment if its kernel makes its output row by row and runs on the entry's device, and the step
+stands in no loop and no branch. A tensor may be a ring if the entry allocates it for itself, one step makes all of it,
+and the others read windows of its rows; whether all of these are in one segment is for the segment to see.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+from bytewright import ir
+from bytewright.ir.analyses.arguments import buffer_arguments, is_whole
+from bytewright.ir.analyses.rows import RowAccess, RowWindow, row_access
+from bytewright.ir.walk import named_buffers, walk_statements
+
+
+@dataclass(frozen=True, slots=True)
+class RowStep:
+    """A step that makes rows.
+
+    Attributes:
+        number: Of the step on the clock.
+        output: What it makes; None where that is a part of a buffer.
+        reads: Windows of rows that it reads, by the buffer's name.
+        others: Names of buffers of which it reads anything else: all of it, or from some element on.
+    """
+
+    number: int
+    call: ir.Call
+    kernel: ir.PrimFunc
+    access: RowAccess
+    output: ir.Buffer
+    reads: Mapping[str, RowWindow]
+    others: frozenset[str]
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of its output."""
+        return ir.upper_bound(self.output.shape[self.axis])
+
+    @property
+    def axis(self) -> int:
+        """The axis that counts the rows of its output."""
+        return self.access.axes[self.access.output]
+
+    def axis_of(self, name: str) -> int:
+        """The axis by which it reads the rows of a buffer."""
+        given = buffer_arguments(self.kernel, self.call)
+        return next(self.access.axes[p.name] for p, region in given if region.buffer.name == name)
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """What the entry allocates for itself, and could keep as a ring.
+
+    Attributes:
+        axis: The one that counts rows.
+        maker: The step that makes it.
+        readers: The steps that read it, all of them by windows of rows.
+    """
+
+    buffer: ir.Buffer
+    axis: int
+    maker: int
+    readers: tuple[int, ...]
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one row."""
+        return prod(map(ir.upper_bound, self.buffer.shape[self.axis + 1 :])) * self.buffer.dtype.size_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RowProgram:
+    """An entry.
+
+    Attributes:
+        num_steps: All of its steps.
+        steps: Those that make rows, by their numbers.
+        tensors: By the names of their buffers.
+        barriers: Numbers of steps before which something stands that no loop may be put around.
+        taken: The tensor that the first step takes from the input row by row, which must be a ring; None if there is
+            none.
+    """
+
+    num_steps: int
+    steps: Mapping[int, RowStep]
+    tensors: Mapping[str, Tensor]
+    barriers: frozenset[int]
+    taken: str | None = None
+
+
+def read_rows(module: ir.Module, taken: str | None = None) -> RowProgram:
+    """The steps of the only entry; `taken` as in what it returns."""
+    entry, kernels = module.main, {kernel.name: kernel for kernel in module.kernels}
+    steps: dict[int, RowStep] = {}
+    barriers: set[int] = set()
+    own: dict[str, ir.Buffer] = {}
+    number = 0
+    for statement in entry.body.statements:
+        match statement:
+            case ir.Call():
+                step = _row_step(number, statement, kernels.get(statement.callee), entry.device)
+                if step is not None:
+                    steps[number] = step
+                number += 1
+            case ir.Allocate(buffer=buffer, storage=storage):
+                if storage.border is None and storage.arena is None and storage.pinned_offset is None:
+                    own[buffer.name] = buffer
+            case _:
+                barriers.add(number)
+                number += sum(isinstance(inner, ir.Call) for inner in walk_statements(statement))
+                barriers.add(number)
+    return RowProgram(number, steps, _tensors(entry, steps, own), frozenset(barriers), taken)
+
+
+def _row_step(number: int, call: ir.Call, kernel: ir.PrimFunc | None, device: str) -> RowStep | None:
+    access = None if kernel is None or kernel.device != device else row_access(kernel)
+    if kernel is None or access is None:
+        return None
+    reads: dict[str, RowWindow] = {}
+    others: set[str] = set()
+    output: ir.Buffer | None = None
+    for parameter, region in buffer_arguments(kernel, call):
+        if parameter.name == access.output:
+            output = region.buffer if _is_whole(parameter, region) else None
+        elif parameter.name in access.windows and _is_whole(parameter, region):
+            name, window = region.buffer.name, access.windows[parameter.name]
+            if name in reads:
+                return None  # of one tensor under two names
+            reads[name] = window
+        else:
+            others.add(region.buffer.name)
+    scalars = [argument for argument in call.arguments if isinstance(argument, ir.Expr)]
+    if output is None or output.name in reads or output.name in others:
+        return None
+    step = RowStep(number, call, kernel, access, output, reads, frozenset(others))
+    return step if scalars == [ir.const(0), ir.const(step.num_rows)] else None
+
+
+def _is_whole(parameter: ir.BufferParameter, region: ir.Region) -> bool:
+    return is_whole(parameter, region) and region.buffer.rows is None
+
+
+def _tensors(
+    entry: ir.PrimFunc, steps: Mapping[int, RowStep], own: Mapping[str, ir.Buffer]
+) -> dict[str, Tensor]:
+    """What one step makes, and others read by windows of rows; nothing else touches it."""
+    num_uses = Counter(buffer.name for buffer in named_buffers(entry.body))
+    makers = {step.output.name: step for step in steps.values()}
+    readers_of: dict[str, list[int]] = {}
+    for number, step in steps.items():
+        for name in step.reads:
+            readers_of.setdefault(name, []).append(number)
+    found: dict[str, Tensor] = {}
+    for name, buffer in own.items():
+        maker, readers = makers.get(name), tuple(readers_of.get(name, ()))
+        if maker is None or not readers or num_uses[name] != 1 + len(readers):
+            continue
+        if all(steps[number].axis_of(name) == maker.axis for number in readers):
+            found[name] = Tensor(buffer, maker.axis, maker.number, readers)
+    return found

@@ -1,0 +1,146 @@
+"""Which models may be given their input row by row, what the others are told, and the loops that take the rows."""
+
+from __future__ import annotations
+
+from math import prod
+from pathlib import Path
+
+import pytest
+
+from bytewright import ir
+from bytewright.diagnostics import CompileError, InternalError
+from bytewright.ir.analyses.row_loops import row_loops
+from bytewright.options import Options, Rows
+from bytewright.pipeline import Planned, compile_model, plan_model
+from bytewright.target import load_target
+from support.digits_bundle import DIGITS
+from support.random_models import RandomModel
+from support.row_models import Layer, chain
+from tflite_writer import ModelBuilder
+
+BY_ROWS = Options(io=ir.Io.ROWS)
+
+
+def planned(model: bytes, folder: Path, options: Options = BY_ROWS) -> Planned:
+    path = folder / "m.tflite"
+    path.write_bytes(model)
+    return plan_model(path, load_target("host"), options)
+
+
+def refused(model: bytes, folder: Path, options: Options = BY_ROWS) -> tuple[str, str | None]:
+    """The reason and the help."""
+    with pytest.raises(CompileError) as caught:
+        planned(model, folder, options)
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.code == "BW210"
+    front, _, reason = diagnostic.message.partition("row by row: ")
+    assert front == "model 'm' cannot be given its input "
+    return reason, diagnostic.help
+
+
+def two_inputs() -> bytes:
+    builder = ModelBuilder()
+    sides = [builder.tensor(f"side_{i}", (1, 6, 6, 2), "float32") for i in range(2)]
+    result = builder.tensor("sum", (1, 6, 6, 2), "float32")
+    builder.operator("ADD", sides, [result])
+    return builder.build(sides, [result])
+
+
+def of_one_operator(kind: str, **options: int | str) -> bytes:
+    """An operator of an image of six rows, which makes one of them too."""
+    builder = ModelBuilder()
+    image = builder.tensor("image", (1, 6, 6, 2), "float32")
+    result = builder.tensor("result", (1, 6, 6, 2), "float32")
+    builder.operator(kind, [image], [result], **options)
+    return builder.build([image], [result])
+
+
+WINDOW = {"filter_height": 2, "filter_width": 2, "stride_h": 1, "stride_w": 1, "padding": "SAME"}
+
+
+def test_a_model_of_two_inputs(tmp_path: Path) -> None:
+    reason, help_text = refused(two_inputs(), tmp_path)
+    assert reason == "it has 2 inputs, of which rows would have to come in turn"
+    assert help_text == "--io caller"
+    planned(two_inputs(), tmp_path, Options(io=ir.Io.CALLER))  # which the help says
+
+
+def test_a_first_layer_that_needs_the_whole_image(tmp_path: Path) -> None:
+    builder = ModelBuilder()
+    image = builder.tensor("image", (1, 6, 6, 2), "float32")
+    axes = builder.tensor("axes", (2,), "int32", data=[1, 2])
+    result = builder.tensor("mean", (1, 2), "float32")
+    builder.operator("MEAN", [image, axes], [result])
+    reason, help_text = refused(builder.build([image], [result]), tmp_path)
+    assert reason == "step '0 (MEAN)' reads it otherwise than by a window of rows that moves downwards"
+    assert help_text == "--io caller"
+
+
+def test_a_layer_alone_has_no_rows_to_keep_for_another(tmp_path: Path) -> None:
+    """The segment may be one layer behind the copy: its window is what is kept."""
+    model = of_one_operator("MAX_POOL_2D", **WINDOW)
+    plan = planned(model, tmp_path).plan
+    assert plan.workspace_bytes == 2 * 6 * 2 * 4  # two rows
+
+
+def test_a_batch() -> None:
+    with pytest.raises(CompileError) as caught:
+        plan_model(DIGITS, load_target("host"), Options(io=ir.Io.ROWS, batch_max=3))
+    assert caught.value.diagnostics[0].message.endswith(
+        "a run is given 'batch', and works on several images at once"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "help_text"),
+    [
+        pytest.param(Options(io=ir.Io.ROWS, rows=Rows.OFF), "--rows auto", id="off"),
+        pytest.param(Options(io=ir.Io.ROWS, entry_form=ir.Form.PACKED), "--entry-form plain", id="packed"),
+    ],
+)
+def test_options_that_do_not_go_with_it(options: Options, help_text: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        plan_model(DIGITS, load_target("host"), options)
+    (diagnostic,) = caught.value.diagnostics
+    assert (diagnostic.code, diagnostic.help) == ("BW210", help_text)
+    plan_model(DIGITS, load_target("host"), BY_ROWS)  # as the help says
+
+
+@pytest.mark.parametrize(
+    ("model", "inner_turns", "ring_rows"),
+    [
+        pytest.param(chain((9, 5, 3), Layer(3), Layer(3)), (), 3, id="stride-1"),
+        pytest.param(chain((16, 4, 2), *[Layer(3, stride=2)] * 3), (2, 2, 2), 3, id="strides-2"),
+        pytest.param(chain((13, 4, 2), Layer(3, stride=2), Layer(2, stride=3)), (3, 2), 3, id="strides-2-3"),
+        pytest.param(chain((12, 6, 3), Layer(4, stride=4, padding="VALID"), Layer(3)), (4,), 4, id="patches"),
+        pytest.param(chain((2, 4, 2), Layer(5), Layer(5)), (), 2, id="no-fewer-rows-than-all"),
+    ],
+)
+def test_loops_take_each_row_once(
+    model: RandomModel, inner_turns: tuple[int, ...], ring_rows: int, tmp_path: Path
+) -> None:
+    module = planned(model.content, tmp_path, Options(io=ir.Io.ROWS, rows=Rows.MAX)).module
+    found = row_loops(module.main)
+    assert found.turns[1:] == inner_turns
+    assert found.first_row <= 0
+    assert found.end_row >= found.num_rows == model.input_shapes[0][1]
+    assert found.end_row - found.first_row == prod(found.turns)
+    destination = found.take.arguments[1]
+    assert isinstance(destination, ir.Region)
+    assert destination.buffer.rows == ir.RingRows(1, ring_rows)
+
+
+def test_an_entry_without_such_loops() -> None:
+    module = plan_model(DIGITS, load_target("host"), Options(rows=Rows.OFF)).module
+    with pytest.raises(InternalError, match="does not begin with loops over rows"):
+        row_loops(module.main)
+
+
+def test_who_is_shown_the_passes_gets_the_same() -> None:
+    seen: list[str] = []
+    compiled = compile_model(
+        DIGITS, load_target("host"), BY_ROWS, after_pass=lambda name, _: seen.append(name)
+    )
+    assert compiled.plan.io is ir.Io.ROWS
+    assert seen.index("take_rows") < seen.index("fuse_rows")
+    assert compiled.files == compile_model(DIGITS, load_target("host"), BY_ROWS).files
