@@ -12,6 +12,7 @@ from bytewright.ir.analyses.arguments import buffer_arguments, scalar_arguments
 from bytewright.ir.analyses.clock import LiveBuffer, Step, Timeline
 from bytewright.ir.analyses.hand_over import c_names_of_devices, devices_of, handed_to
 from bytewright.ir.analyses.lines import line_reason
+from bytewright.ir.analyses.row_loops import row_loops
 from bytewright.ir.analyses.stack import StackUse
 from bytewright.ir.analyses.touch import alignment_reason, constant_touches, touch_alignment
 from bytewright.ir.symbols import scalar_symbols
@@ -22,12 +23,14 @@ from bytewright.record.plan import (
     BufferRole,
     Build,
     DeviceKind,
+    NarrowedWork,
     Place,
     PlaceKind,
     Plan,
     PlannedBuffer,
     PlannedDevice,
     PlannedKernel,
+    PlannedOverlap,
     PlannedPool,
     PlannedSpan,
     PlannedStack,
@@ -35,6 +38,9 @@ from bytewright.record.plan import (
     PlannedTensor,
 )
 from bytewright.record.plan_file import with_hash
+from bytewright.record.rows import PlannedSegment, ring_of, rows_of
+from bytewright.storage.choose_ways import ways_of
+from bytewright.storage.find_overlaps import Overlap, Way
 from bytewright.target.model import Pool, Role, Target
 
 BUILD_FLAGS = ("-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")
@@ -50,8 +56,11 @@ def build_plan(
     stack: Iterable[StackUse],
     workspace: Solution,
     parameters: Solution,
+    overlaps: Iterable[Overlap],
     contents: Mapping[str, bytes],
     model_files: Mapping[str, bytes],
+    segments: tuple[PlannedSegment, ...] = (),
+    plain_workspace_bytes: int | None = None,
 ) -> Plan:
     """The plan, its own hash included; there are no files yet.
 
@@ -63,10 +72,13 @@ def build_plan(
         stack: Of every context, that of the entry first.
         workspace: Where the solution put the entry's buffers,
         parameters: and where the constants.
+        overlaps: What of the entry's buffers may share bytes.
         contents: The bytes of the parameter pools, by name.
         model_files: What the model was read from, by the files' names.
+        segments: Steps that run together row by row,
+        plain_workspace_bytes: and what the workspace would need without that.
     """
-    steps = tuple(_steps(module, timeline))
+    steps = _with_overlaps(_steps(module, timeline), tuple(overlaps), workspace)
     tensors = tuple(_entry_buffers(module, target, timeline, steps))
     constants = tuple(_constants(module, target, timeline))
     taken = {buffer.name for buffer in (*tensors, *constants)}
@@ -85,7 +97,7 @@ def build_plan(
         build=Build(__version__, BUILD_FLAGS),
         model_files=FrozenMapping({name: _sha256(content) for name, content in model_files.items()}),
         options=options_text(options),
-        inputs=_tensors(module, ir.Border.INPUT),
+        inputs=_inputs(module, options.io),
         outputs=_tensors(module, ir.Border.OUTPUT),
         symbols=tuple(symbol for _, symbol in scalar_symbols(module.main) if symbol is not None),
         pools=FrozenMapping({pool.name: pool for pool in pools}),
@@ -97,14 +109,25 @@ def build_plan(
         loops=timeline.loops,
         conditions=timeline.conditions,
         branches=timeline.branches,
+        segments=segments,
+        plain_workspace_bytes=plain_workspace_bytes,
         hardware=target,
         has_packed_entry=options.entry_form is ir.Form.PACKED,
         externals=tuple(dict.fromkeys(k.symbol for k in module.kernels if k.external is not None)),
         devices=FrozenMapping({device.name: device for device in devices}),
+        narrowed=_narrowed(module),
         plan_hash="",
         files=FrozenMapping({}),
     )
     return with_hash(plan)
+
+
+def _narrowed(module: ir.Module) -> NarrowedWork | None:
+    """What the removal of channels saved."""
+    work = module.narrowed
+    if work is None or (work.macs, work.weight_bytes) == (work.macs_before, work.weight_bytes_before):
+        return None
+    return NarrowedWork(work.macs, work.macs_before, work.weight_bytes, work.weight_bytes_before)
 
 
 def _devices(module: ir.Module, target: Target) -> Iterable[PlannedDevice]:
@@ -151,6 +174,14 @@ def _tensors(module: ir.Module, border: ir.Border) -> tuple[PlannedTensor, ...]:
     return tuple(_tensor(port, buffer) for buffer, (side, port) in ports if side is border)
 
 
+def _inputs(module: ir.Module, io: ir.Io) -> tuple[PlannedTensor, ...]:
+    """The inputs, of which there is one if it comes row by row."""
+    inputs = _tensors(module, ir.Border.INPUT)
+    if io is not ir.Io.ROWS:
+        return inputs
+    return tuple(replace(tensor, num_rows=row_loops(module.main).num_rows) for tensor in inputs)
+
+
 def _tensor(port: ir.Port, buffer: str) -> PlannedTensor:
     return PlannedTensor(
         name=port.name,
@@ -191,8 +222,10 @@ def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _described(planned: PlannedBuffer, buffer: ir.Buffer, source: ir.SourceTensor | None) -> PlannedBuffer:
+def _described(planned: PlannedBuffer, buffer: ir.Buffer, module: ir.Module | None) -> PlannedBuffer:
     """With what it is as a tensor, of the model's file or of the compiler's own."""
+    source = module.sources.get(buffer.name) if module else None
+    before = module.narrowed.shapes.get(buffer.name) if module and module.narrowed else None
     quantization = source.quantization if source else None
     return replace(
         planned,
@@ -201,6 +234,8 @@ def _described(planned: PlannedBuffer, buffer: ir.Buffer, source: ir.SourceTenso
         dtype=buffer.dtype,
         scale=quantization.scale if quantization else None,
         zero_point=quantization.zero_point if quantization else None,
+        shape_before=None if before is None else tuple(map(ir.upper_bound, before)),
+        ring=ring_of(buffer),
     )
 
 
@@ -249,7 +284,7 @@ def _entry_buffers(
             reason,
             line_bytes=live.buffer.line_bytes,
         )
-        yield _described(planned, live.buffer, module.sources.get(name))
+        yield _described(planned, live.buffer, module)
 
 
 def _reason_of_caller(live: LiveBuffer, module: ir.Module, target: Target) -> str:
@@ -322,7 +357,7 @@ def _constants(module: ir.Module, target: Target, timeline: Timeline) -> Iterabl
             tuple(sorted(touch.device for touch in touches[buffer.name])),
             "; ".join(("constant of the model", *constant.storage.provenance)),
         )
-        yield _described(planned, buffer, module.sources.get(buffer.name))
+        yield _described(planned, buffer, module)
 
 
 def _steps(module: ir.Module, timeline: Timeline) -> Iterable[PlannedStep]:
@@ -347,7 +382,26 @@ def _steps(module: ir.Module, timeline: Timeline) -> Iterable[PlannedStep]:
             len(step.call.arguments) if is_packed else 0,
             () if job is None else _spans(module, job, step.call, numbers),
             () if job is None or job.job is not None else _scalars(job, step.call, numbers),
+            rows=rows_of(kernel, step.call, numbers),
         )
+
+
+def _with_overlaps(
+    steps: Iterable[PlannedStep], overlaps: tuple[Overlap, ...], workspace: Solution
+) -> tuple[PlannedStep, ...]:
+    """The steps with the way that each runs, and what may share bytes because of it."""
+    ways = ways_of(overlaps, workspace)
+
+    def found(step: PlannedStep) -> PlannedStep:
+        way = ways.get(step.index, (Way.UP,))[0]
+        pairs = tuple(
+            PlannedOverlap(overlap.source, overlap.output, needed.below_bytes, needed.above_bytes)
+            for overlap in overlaps
+            if overlap.step == step.index and (needed := overlap.distances.get(way)) is not None
+        )
+        return replace(step, overlaps=pairs, runs_down=way is Way.DOWN) if pairs else step
+
+    return tuple(map(found, steps))
 
 
 def _numbers(entry: ir.PrimFunc) -> Definitions:

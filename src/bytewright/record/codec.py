@@ -91,6 +91,7 @@ _FORMS: dict[object, _Form] = {
     Signed: _Form("a number", "numbers", _is_integer),
     float: _Form("a number", "numbers", _is_finite),
     int | str: _Form("a number or a name", "integers and names", lambda value: type(value) in (int, str)),
+    Signed | str: _Form("a number or a name", "integers and names", lambda value: type(value) in (int, str)),
     tuple[int, int]: _Form("two integers", "pairs of integers", _is_pair, lambda v, _: tuple(v), list),
     Target: _Form("an object", "objects", _is_object, load_description, dump),
 }

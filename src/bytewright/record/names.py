@@ -30,7 +30,9 @@ GLUE_FOLDER = "glue/"  # C that needs headers of others, so that it is no part o
 # Variables of the run function that hold what it requested begin with this.
 REQUEST = "request_"
 # What functions of the entry's file compare memories of, each in a table.
-WORKSPACE_TABLE, PARAMETER_TABLE, RUN_TABLE = _TABLES = ("workspaces", "parameters", "tensors")
+WORKSPACE_TABLE, PARAMETER_TABLE, RUN_TABLE, ROWS_TABLE = _TABLES = (
+    *("workspaces", "parameters", "tensors", "pushed_rows"),
+)
 # Functions and types that files of the C have for themselves: to check memory and to request it,
 _OF_MEMORY = (
     *("first_error", "find_arena", "memory_span", "wraps", "share_bytes", "lies_within", "first_address"),
@@ -48,6 +50,11 @@ _OF_THE_FILE = frozenset({"context", "inputs", "outputs", "shared", "request_sta
 # The same, where it hands work to other devices.
 NAMES_OF_HAND_OVERS = frozenset({"devices", "spans", "call", "uses", "status", *_OF_HAND_OVERS})
 _DEVICE_TYPES = ("span", "job", "device", "devices")
+# What the functions have besides that stand for the run where the input comes row by row,
+RUN_ROW, ROWS = "run_row", "rows"
+_OF_ROWS = frozenset({RUN_ROW, ROWS, "row", "num_rows", "pushed", "pass", "status"})
+# and what of it is in the context: where the outputs go, how many rows there were, and whether some may come.
+_MEMBERS_OF_ROWS = ("outputs", "num_rows", "is_begun")
 # What the run function has besides if it packs arguments.
 _OF_PACKED_CALLS = ("packed_arguments", "packed_codes", "packed_status")
 # What the header of packed forms says of an argument.
@@ -57,7 +64,10 @@ TENSOR_MACROS = ("SIZE", "ELEMENTS", "RANK", "SHAPE", "SCALE", "ZERO_POINT")
 LINES_MACRO = (
     "LINES_SIZE"  # of one that has its cache lines to itself: bytes of its array, up to the end of a line
 )
+# Of an input that comes row by row: how many rows, and the bytes of each.
+ROW_MACROS = ("ROWS", "ROW_SIZE")
 _FUNCTIONS = ("run", "set_workspaces", "set_parameters", "verify_parameters")
+_FUNCTIONS_OF_ROWS = ("begin", "push_rows", "finish")
 _TYPES = ("inputs", "outputs", "context", "memory", "workspaces", "parameters", "copy", "arena")
 VERSION_PARTS = ("MAJOR", "MINOR", "PATCH")
 # What a pool's name stands before, in names that link.
@@ -76,6 +86,7 @@ class Names:
         devices: Mapping[str, str] = FrozenMapping({}),
         *,
         packs_arguments: bool = False,
+        takes_rows: bool = False,
     ) -> None:
         """The names of a bundle.
 
@@ -85,6 +96,7 @@ class Names:
             tensors: inputs and outputs in C,
             devices: and those that take part besides the entry's, by name.
             packs_arguments: Whether the run function calls packed forms.
+            takes_rows: Whether the input comes row by row, so that three functions stand for the run.
         """
         self.model, self.prefix = model, (prefix := model.upper())
         self._extents = frozenset(extents)
@@ -96,6 +108,7 @@ class Names:
         )
         of_packed = (self.packed_arguments, self.packed_codes, self.packed_status)
         self._of_the_file = _OF_THE_FILE | frozenset(of_packed if packs_arguments else ())
+        self._of_the_file |= _OF_ROWS if takes_rows else frozenset[str]()
         known = [(border, name, name.upper()) for border, name in tensors]
         capitals = Counter((border, upper) for border, _, upper in known)
         self._alike = frozenset(
@@ -121,6 +134,8 @@ class Names:
         self.run, self.set_workspaces, self.set_parameters, self.verify_parameters = (
             f"{model}_{function}" for function in _FUNCTIONS
         )
+        self.takes_rows = takes_rows
+        self.begin, self.push_rows, self.finish = (f"{model}_{function}" for function in _FUNCTIONS_OF_ROWS)
         self.allocate, self.release = backend_functions(model)
         self.run_packed = f"{model}_run_packed"
         self.has_devices = bool(devices)
@@ -299,6 +314,10 @@ class Names:
             name = f"{name}{_mark(tensor.c_name)}".upper()
         return f"{self.prefix}_{border.name}_{name}_{what}"
 
+    def input_rows(self, tensor: PlannedTensor) -> str:
+        """`KWS_INPUT_IMAGE_ROWS`: how many rows an input has that comes row by row."""
+        return self.tensor(ir.Border.INPUT, tensor, ROW_MACROS[0])
+
     def bound(self, extent: str) -> str:
         """`KWS_BATCH_MAX`: the largest value of an extent that the application gives."""
         return f"{self.prefix}_{extent.upper()}_MAX"
@@ -328,6 +347,8 @@ class Names:
     def argument(self, buffer: PlannedBuffer) -> str:
         """What a call of the entry names a buffer by."""
         match buffer.place.kind:
+            case PlaceKind.CALLER if self.takes_rows and buffer.role is BufferRole.INPUT:
+                return ROWS
             case PlaceKind.CALLER:
                 return self.member(buffer.role, buffer.place.name)
             case PlaceKind.ARENA:
@@ -341,7 +362,14 @@ def names_of(plan: Plan) -> Names:
     tensors = ((border, tensor.c_name) for border in ir.Border for tensor in plan.tensors(border))
     devices = {device.name: device.c_name for device in plan.devices.values()}
     symbols = (symbol.name for symbol in plan.symbols)
-    return Names(plan.model, symbols, tensors, devices, packs_arguments=plan.packs_arguments)
+    return Names(
+        plan.model,
+        symbols,
+        tensors,
+        devices,
+        packs_arguments=plan.packs_arguments,
+        takes_rows=plan.image is not None,
+    )
 
 
 def _part(buffer: str) -> str:
@@ -366,7 +394,9 @@ def symbols_of_model(model: str, inputs: Iterable[str], outputs: Iterable[str]) 
 
     Inputs and outputs are called as in C.
     """
-    names = {f"{model}_{name}" for name in (*_FUNCTIONS, *_TYPES)} | set(backend_functions(model))
+    names = {f"{model}_{name}" for name in (*_FUNCTIONS, *_FUNCTIONS_OF_ROWS, *_TYPES)} | set(
+        backend_functions(model)
+    )
     return (
         names | {f"{model}_input_{name}" for name in inputs} | {f"{model}_output_{name}" for name in outputs}
     )
@@ -382,7 +412,7 @@ def symbols_of_devices(model: str, devices: Iterable[str]) -> set[str]:
 
 def symbols_of_files(*, has_devices: bool) -> set[str]:
     """What files of the C declare for themselves, whatever the model is called."""
-    return {*_OF_MEMORY, *(_OF_HAND_OVERS if has_devices else ())}
+    return {*_OF_MEMORY, RUN_ROW, *(_OF_HAND_OVERS if has_devices else ())}
 
 
 def symbols_of_packed_forms(model: str) -> set[str]:
@@ -436,7 +466,11 @@ def _macros(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
         yield names.bound(symbol.name), f"the bound of '{symbol.name}'"
     for border in ir.Border:
         for tensor in plan.tensors(border):
-            for what in (*TENSOR_MACROS, *([LINES_MACRO] if plan.line_bytes(tensor) else [])):
+            more = (
+                *([LINES_MACRO] if plan.line_bytes(tensor) else []),
+                *(ROW_MACROS if tensor.num_rows else ()),
+            )
+            for what in (*TENSOR_MACROS, *more):
                 yield names.tensor(border, tensor, what), f"{border.value} '{tensor.c_name}'"
     for buffer in plan.buffers.values():
         if buffer.has_offset:
@@ -449,3 +483,5 @@ def _members(plan: Plan, names: Names) -> Iterator[tuple[str, str]]:
         yield pool.c_name, f"pool '{pool.name}'"
     for _, pool in plan.arenas:
         yield names.arena(pool), f"the arena of pool '{pool.name}'"
+    for member in _MEMBERS_OF_ROWS if plan.image is not None else ():
+        yield member, "what the context keeps between rows"

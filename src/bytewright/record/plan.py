@@ -15,6 +15,7 @@ from bytewright.frozen_mapping import FrozenMapping
 from bytewright.ir.analyses.clock import Branch, Condition, Loop, outer_first
 from bytewright.ir.packed import packed_bytes
 from bytewright.record.codec import Signed
+from bytewright.record.rows import PlannedRing, PlannedRows, PlannedSegment
 from bytewright.target.model import PARAMETER_HEADER_BYTES, Device, Loader, Provider, Role, Target
 
 
@@ -72,6 +73,8 @@ class PlannedBuffer:
         zero_point: The same.
         line_bytes: Size of the cache lines that it has to itself while it lives, because a device touches it whose view
             of the memory is not coherent; 0 if it may share lines.
+        shape_before: Of a tensor or of weights that lost channels: the shape in the model; None if it lost none.
+        ring: Where it keeps some rows of a tensor only: `shape` is then that of the tensor.
     """
 
     name: str
@@ -92,6 +95,8 @@ class PlannedBuffer:
     scale: float | None = None
     zero_point: Signed | None = None
     line_bytes: int = field(default=0, metadata={"omit_empty": True})
+    shape_before: tuple[int, ...] | None = field(default=None, metadata={"omit_empty": True})
+    ring: PlannedRing | None = field(default=None, metadata={"omit_empty": True})
 
     @property
     def extent_bytes(self) -> int:
@@ -275,6 +280,28 @@ class PlannedSpan:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedOverlap:
+    """An input that dies in a step, and an output that may lie over it because the kernel is done with what it writes.
+
+    Attributes:
+        source: The buffer that is read.
+        output: The buffer that is written. It begins so far below the other one, or above it, or further:
+        below_bytes: as the kernel asks, run as the step runs it,
+        above_bytes: the same.
+    """
+
+    source: str
+    output: str
+    below_bytes: int
+    above_bytes: int
+
+    @property
+    def text(self) -> str:
+        """What its kernel asks for, for people."""
+        return f"contract: at least {self.below_bytes} B below it, or {self.above_bytes} B above"
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedStep:
     """One call of the entry.
 
@@ -289,6 +316,9 @@ class PlannedStep:
         num_packed_arguments: and with how many arguments.
         spans: What the job consists of, of a call that is handed over, in the job's order; a command stream is first.
         scalars: The numbers that such a call hands to its kernel, in order, each as the offset of a span.
+        overlaps: The pairs of its buffers that may share bytes while they coexist.
+        runs_down: Whether its kernel runs from the last row and pixel to the first.
+        rows: Which rows it makes, of a call that makes some of a tensor's.
     """
 
     index: int
@@ -304,6 +334,9 @@ class PlannedStep:
     num_packed_arguments: int = field(default=0, metadata={"omit_empty": True})
     spans: tuple[PlannedSpan, ...] = field(default=(), metadata={"omit_empty": True})
     scalars: tuple[int | str | None, ...] = field(default=(), metadata={"omit_empty": True})
+    overlaps: tuple[PlannedOverlap, ...] = field(default=(), metadata={"omit_empty": True})
+    runs_down: bool = field(default=False, metadata={"omit_empty": True})
+    rows: PlannedRows | None = field(default=None, metadata={"omit_empty": True})
 
     @property
     def touched(self) -> tuple[str, ...]:
@@ -319,6 +352,7 @@ class PlannedTensor:
         buffer: Its buffer. One that the caller provides and no step touches is not among the plan's buffers.
         shape: With every extent that a run is given at its largest; size_bytes is that of this shape.
         extents: The same with the names of such extents.
+        num_rows: Rows of it that the application hands over one after another; 0 where it has all of it at once.
     """
 
     name: str
@@ -330,6 +364,12 @@ class PlannedTensor:
     size_bytes: int
     scale: float | None
     zero_point: Signed | None
+    num_rows: int = field(default=0, metadata={"omit_empty": True})
+
+    @property
+    def row_bytes(self) -> int:
+        """The bytes of one of these rows."""
+        return self.size_bytes // self.num_rows
 
     def shape_for(self, values: Mapping[str, int]) -> tuple[int, ...]:
         """The shape in a run that is given these values of extents."""
@@ -338,6 +378,35 @@ class PlannedTensor:
     def bytes_for(self, values: Mapping[str, int]) -> int:
         """The bytes of that shape."""
         return math.prod(self.shape_for(values)) * self.dtype.size_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class NarrowedWork:
+    """What the model's convolutions take, of what they took before channels were removed.
+
+    Attributes:
+        macs: Multiply-accumulates, each convolution counted once; of one sample where the batch is open.
+        weight_bytes: Of weights.
+    """
+
+    macs: int
+    macs_before: int
+    weight_bytes: int
+    weight_bytes_before: int
+
+    @property
+    def text(self) -> str:
+        """How much was removed, of how much."""
+        macs, weights = self.macs_before - self.macs, self.weight_bytes_before - self.weight_bytes
+        sums = f"{macs} of {self.macs_before} multiply-accumulates ({_share(macs, self.macs_before)})"
+        share = _share(weights, self.weight_bytes_before)
+        return f"{sums} and {weights} of {self.weight_bytes_before} B of weights ({share}) removed"
+
+
+def _share(part: int, whole: int) -> str:
+    """In tenths of a percent, rounded down."""
+    tenths = 1000 * part // whole if whole else 0
+    return f"{tenths // 10}.{tenths % 10} %"
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,10 +441,13 @@ class Plan:
         conditions: Truth values that the entry branches on; a bundle without any does not say so.
         branches: All branches of the entry, outer ones first, with the steps of their arms; a bundle without any does
             not say so.
+        segments: Steps that run together row by row; a bundle without any does not say so.
+        plain_workspace_bytes: With segments: what the workspace would need without; None if there was no plan.
         hardware: The target that the plan was made for.
         externals: Functions of the application that the steps call, or their kernels do.
         devices: Those besides the entry's that take part, by name, in the order of the application's structure.
         has_packed_entry: Whether the run function has a packed form too.
+        narrowed: What the removal of constant channels saved; None if it saved no convolution anything.
         plan_hash: sha256 of the plan.
         files: sha256 of every other file of the bundle, by path; empty until there is one.
         files_hash: sha256 of all of this; None until there is a bundle.
@@ -398,12 +470,15 @@ class Plan:
     loops: tuple[Loop, ...]
     conditions: tuple[Condition, ...] = field(default=(), metadata={"omit_empty": True})
     branches: tuple[Branch, ...] = field(default=(), metadata={"omit_empty": True})
+    segments: tuple[PlannedSegment, ...] = field(default=(), metadata={"omit_empty": True})
+    plain_workspace_bytes: int | None = field(default=None, metadata={"omit_empty": True})
     hardware: Target = field(metadata={"key": "target_description"})
     externals: tuple[str, ...] = ()
     devices: Mapping[str, PlannedDevice] = field(
         default_factory=lambda: FrozenMapping({}), metadata={"omit_empty": True}
     )
     has_packed_entry: bool = field(default=False, metadata={"omit_empty": True})
+    narrowed: NarrowedWork | None = field(default=None, metadata={"omit_empty": True})
     plan_hash: str
     files: Mapping[str, str]
     files_hash: str | None = None
@@ -424,6 +499,18 @@ class Plan:
     def io_in_workspace(self) -> bool:
         """Whether inputs and outputs lie in the workspace, and the application brings none."""
         return self.io is ir.Io.WORKSPACE
+
+    @property
+    def image(self) -> PlannedTensor | None:
+        """The input that comes row by row, if one does."""
+        return next((tensor for tensor in self.inputs if tensor.num_rows), None)
+
+    @property
+    def structures_of_run(self) -> tuple[str, ...]:
+        """The structures of addresses that a run is given: where rows are handed over, its first function."""
+        if self.io_in_workspace:
+            return ()
+        return ("inputs", "outputs") if self.image is None else ("outputs",)
 
     def pools_of(self, role: Role) -> tuple[PlannedPool, ...]:
         """The pools of one role, in preference order."""
@@ -514,6 +601,17 @@ class Plan:
     def buffers_in(self, pool: str) -> tuple[PlannedBuffer, ...]:
         """The buffers that have an offset in a pool, in the plan's order."""
         return tuple(b for b in self.buffers.values() if b.has_offset and b.place.name == pool)
+
+    def shared_bytes(self, first: str, second: str) -> int:
+        """How many bytes two buffers have in common, if both have an offset in the same pool."""
+        places = [
+            (b.place, b.size_bytes) for b in (self.buffers[first], self.buffers[second]) if b.has_offset
+        ]
+        if len(places) < 2 or places[0][0].name != places[1][0].name:
+            return 0
+        begins = [place.offset or 0 for place, _ in places]
+        ends = [begin + size for begin, (_, size) in zip(begins, places, strict=True)]
+        return max(min(ends) - max(begins), 0)
 
     def lent_to(self, device: str) -> tuple[Lent, ...]:
         """The parts of pools that a device is lent for a run, in the order of the pools."""
