@@ -5,6 +5,7 @@ The inputs are IR text, in `input/`: graphs as they are imported, and programs.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -73,6 +74,23 @@ def test_the_entry_of_two_layers(golden: Golden) -> None:
     golden("entry_run.c", text[text.index("int32_t two_run") :])
 
 
+def test_an_image_that_comes_row_by_row(golden: Golden) -> None:
+    """What runs for each row, and the three functions of the interface."""
+    path = GOLDEN_FOLDER.parents[2] / "examples" / "digits" / "digits.tflite"
+    files = compile_model(path, load_target("host"), Options(io=Io.ROWS)).files
+    text = files["src/digits.c"].decode()
+    row, interface = text.index("static int32_t run_row"), text.index("int32_t digits_push_rows")
+    golden("rows_push.c", text[interface : text.index("\n}\n", interface) + 3])
+    short = re.sub(
+        r"^ +\(const \w+ \*\).*\(rodata \+ .*\n", "", text[row : text.index("\n}\n", row) + 3], flags=re.M
+    )
+    golden("rows_run_row.c", short)
+    header = files["include/digits.h"].decode()
+    golden(
+        "rows_prototypes.h", header[header.index("/* Begins") : header.index("/* ---- Hook")].rstrip() + "\n"
+    )
+
+
 def test_a_model_before_storage(golden: Golden) -> None:
     """One file a pass; consecutive ones differ in what the pass changed."""
     imported = read("layers")
@@ -106,8 +124,9 @@ def test_a_program_after_each_pass_of_storage(golden: Golden, plug_ins: Path) ->
     options = Options(io=Io.WORKSPACE, pins=(Pin("filtered", "slow"),))
     target = load_file(INPUT / "storage.toml")
     compile_model(INPUT / "storage.bw", target, options, after_pass=after_pass)
-    # One is an option's, one for devices that reach no parameters.
-    passes = [name for name in PASSES if name not in ("pack_calls", "fetch_constants")]
+    # Two are options', one for devices that reach no parameters, and the kernels make no rows.
+    absent = ("pack_calls", "take_rows", "fetch_constants", "fuse_rows")
+    passes = [name for name in PASSES if name not in absent]
     assert ran[1:] == passes[passes.index("pass_constants") :]
     assert sorted(shown) == sorted(path.name for path in GOLDEN_FOLDER.glob("storage_*"))
 

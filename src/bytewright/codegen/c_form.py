@@ -51,7 +51,10 @@ def c_form(kernel: ir.PrimFunc, taken: Collection[str] = ()) -> ir.PrimFunc:
 
 
 def _unrolled(kernel: ir.PrimFunc) -> ir.PrimFunc:
-    """With copies for loops that are unrolled, and without what only folded away in them: `x * turn` in turn 0."""
+    """With copies for loops that are unrolled, and without what only folded away in them: `x * turn` in turn 0.
+
+    Without the numbers of rows, too, that lie where every other row does.
+    """
 
     def one_turn(statement: ir.Statement) -> tuple[ir.Statement, ...]:
         match statement:
@@ -60,11 +63,24 @@ def _unrolled(kernel: ir.PrimFunc) -> ir.PrimFunc:
             case _:
                 return (statement,)
 
-    body = rewrite_sequence(kernel.body, Rewriting(statement=one_turn))
-    if any(isinstance(s, ir.For) and s.kind is ir.LoopKind.UNROLLED for s in walk_statements(body)):
+    body = rewrite_sequence(kernel.body, Rewriting(statement=one_turn, element=_in_one_row))
+    has_one_row = any(
+        p.buffer.rows is not None and p.buffer.rows.num_rows == 1 for p in kernel.buffer_parameters
+    )
+    if has_one_row or any(
+        isinstance(s, ir.For) and s.kind is ir.LoopKind.UNROLLED for s in walk_statements(body)
+    ):
         body = drop_unused(expand_unrolled(body, (p.name for p in kernel.parameters)))
     opened = rewrite_sequence(body, Rewriting(statement=lambda node: (with_blocks(node, _open_end),)))
     return replace(kernel, body=_open_end(opened))
+
+
+def _in_one_row(buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> tuple[ir.Buffer, tuple[ir.Expr, ...]]:
+    """Every row of a ring of one row is where the first is: its number is not needed."""
+    if buffer.rows is None or buffer.rows.num_rows != 1 or not indices:
+        return buffer, indices
+    axis = buffer.rows.axis
+    return buffer, (*indices[:axis], ir.const(0, indices[axis].dtype), *indices[axis + 1 :])
 
 
 def _open_end(sequence: ir.Seq) -> ir.Seq:

@@ -7,6 +7,7 @@ from bytewright.codegen.expressions import memory_type
 from bytewright.codegen.overlaps import (
     SpanTable,
     parameter_table,
+    rows_table,
     run_table,
     workspace_table,
     write_span_type,
@@ -105,6 +106,8 @@ def tables(plan: Plan, names: Names) -> tuple[SpanTable, ...]:
         found.append(parameter_table(plan, names))
     if not plan.io_in_workspace:
         found.append(run_table(plan, names))
+    if plan.image is not None:
+        found.append(rows_table(plan, names))
     return tuple(found)
 
 
@@ -130,6 +133,8 @@ def write_set_workspaces(writer: Writer, plan: Plan, names: Names) -> None:
         write_overlap_check(writer, names, workspace_table(plan, names))
         for pool in pools:
             writer.line(f"context->{pool.c_name} = (uint8_t *)workspaces->{pool.c_name}.base;")
+        if plan.image is not None:
+            writer.line("context->is_begun = 0;")
         writer.line(f"return {names.ok};")
     writer.line()
 
@@ -170,7 +175,7 @@ def write_run_checks(writer: Writer, plan: Plan, names: Names, strict: Mapping[s
     if plan.io_in_workspace:
         return
     for border in ir.Border:
-        for tensor in plan.tensors(border):
+        for tensor in plan.tensors(border) if f"{border.value}s" in plan.structures_of_run else ():
             member = names.member(border, tensor.c_name)
             writer.refuse(f"{member} == NULL", names.error("NULL"))
             natural = f"sizeof({memory_type(tensor.dtype)})" if tensor.dtype.size_bytes > 1 else None

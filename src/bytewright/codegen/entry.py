@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from bytewright import ir
 from bytewright.codegen.arena import write_arena_helpers, write_arena_resets
+from bytewright.codegen.by_rows import RowFunctions
 from bytewright.codegen.checks import (
     tables,
     write_helpers,
@@ -70,7 +71,10 @@ def entry_source(module: ir.Module, plan: Plan, names: Names, contents: Mapping[
     write_set_parameters(writer, plan, names, contents)
     if plan.io_in_workspace:
         _write_address_functions(writer, plan, names)
-    _write_run(writer, module, plan, names)
+    if plan.image is not None:
+        _write_functions_of_rows(writer, module, plan, names)
+    else:
+        _write_run(writer, module, plan, names)
     return writer.text()
 
 
@@ -166,13 +170,32 @@ def _write_run_steps(writer: Writer, module: ir.Module, plan: Plan, names: Names
     writer.line()
 
 
-def _write_steps(writer: Writer, module: ir.Module, plan: Plan, names: Names) -> None:
-    """The steps, behind what they name."""
+def _write_functions_of_rows(writer: Writer, module: ir.Module, plan: Plan, names: Names) -> None:
+    """The functions that stand for the run where the input comes row by row."""
+    watched = [names.base(pool) for pool in _used_pools(plan, Role.WORKSPACE)]
+    steps = StepWriter(writer, module, plan, names, watched)
+
+    def write_variables(function: Writer) -> None:
+        _write_bases(function, plan, names)
+        write_argument_arrays(function, module, plan, names)
+
+    functions = RowFunctions(writer, module, plan, names, steps, write_variables)
+    functions.write()
+
+
+def _write_bases(writer: Writer, plan: Plan, names: Names) -> None:
+    """The variables with the addresses of pools."""
     workspaces, parameters = (_used_pools(plan, role) for role in (Role.WORKSPACE, Role.PARAMETERS))
     for pool in (*workspaces, *parameters):
         constness = "const " if pool in parameters else ""
         source = f"context->{pool.c_name}" if pool.is_set else names.array(pool)
         writer.line(f"{constness}uint8_t *const {names.base(pool)} = {source};")
+
+
+def _write_steps(writer: Writer, module: ir.Module, plan: Plan, names: Names) -> None:
+    """The steps, behind what they name."""
+    workspaces = _used_pools(plan, Role.WORKSPACE)
+    _write_bases(writer, plan, names)
     touched = {plan.buffers[name].place.name for step in plan.steps for name in step.touched}
     for pool in workspaces:
         if pool.name not in touched:  # an input that no step reads, say; the macro may have no text

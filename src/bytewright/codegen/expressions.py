@@ -217,8 +217,10 @@ def _truth_as_number(expression: ir.Expr) -> str:
 
 def _binary(node: ir.Binary) -> tuple[str, int]:
     strength = PRECEDENCE[node.operator]
-    # Parentheses spare the reader C's table of precedences, but for operands that continue a sum or a product.
-    continues = strength in (_SUM, _PRODUCT) or (
+    # Parentheses spare the reader C's table of precedences, but for operands that continue a sum or a product: a
+    # remainder is neither.
+    operators = {node.operator, node.left.operator} if isinstance(node.left, ir.Binary) else {node.operator}
+    continues = (strength in (_SUM, _PRODUCT) and ir.BinaryOperator.MOD not in operators) or (
         node.operator.is_lazy and isinstance(node.left, ir.Binary) and node.left.operator is node.operator
     )
     left_text, left_strength = _text(node.left)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from bytewright import ir
 from bytewright.codegen.arena import backend_source
+from bytewright.codegen.by_rows import with_a_row_of_input
 from bytewright.codegen.check_places import check_places
 from bytewright.codegen.dispatcher import device_header, device_source
 from bytewright.codegen.entry import entry_source
@@ -36,9 +37,12 @@ def generate_c(
     """
     check_names(plan, names)
     check_places(module, plan)
+    entry_text = entry_source(module, plan, names, contents)
+    if plan.image is not None:
+        module = with_a_row_of_input(module)
     texts = {
         names.header: header_text(module, plan, names, embedding),
-        names.entry_source: entry_source(module, plan, names, contents),
+        names.entry_source: entry_text,
         names.kernels_header: kernels_header(module, names),
         names.kernels_source: kernels_source(module, names),
         names.parameters_source: parameters_source(plan, names, embedding),

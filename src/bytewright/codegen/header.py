@@ -10,6 +10,7 @@ from bytewright.codegen.arena import (
     write_arena_sizes,
     write_arena_types,
 )
+from bytewright.codegen.by_rows import begin_head, finish_head, push_rows_head
 from bytewright.codegen.checks import set_workspaces_head
 from bytewright.codegen.expressions import memory_type
 from bytewright.codegen.externals import externals
@@ -18,7 +19,7 @@ from bytewright.codegen.ports import address_head, run_head, strict_alignments
 from bytewright.codegen.set_parameters import set_parameters_head, verify_parameters_head
 from bytewright.codegen.writer import Writer
 from bytewright.options import Embedding
-from bytewright.record.names import LINES_MACRO, TENSOR_MACROS, VERSION_PARTS, Names
+from bytewright.record.names import LINES_MACRO, ROW_MACROS, TENSOR_MACROS, VERSION_PARTS, Names
 from bytewright.record.plan import Plan, PlannedPool, PlannedTensor
 from bytewright.target.model import Role
 
@@ -40,6 +41,12 @@ ERRORS = (
 PACKED_ERRORS = (
     ("ARGUMENTS", "a packed form was given another number of arguments, or others than it takes"),
 )
+# Of an input that comes row by row, where one does.
+ROW_ERRORS = (
+    ("NOT_BEGUN", "rows were pushed, or a run finished, that was not begun"),
+    ("ROWS", "fewer rows than none were pushed, or more than the input has left"),
+    ("INCOMPLETE", "a run was finished before it had all rows"),
+)
 
 
 def header_text(module: ir.Module, plan: Plan, names: Names, embedding: Embedding) -> str:
@@ -55,7 +62,7 @@ def header_text(module: ir.Module, plan: Plan, names: Names, embedding: Embeddin
         _write_memory(writer, plan, names, embedding)
         _write_tensor_macros(writer, plan, names)
         _write_attributes(writer, names)
-        _write_errors(writer, names, (*ERRORS, *(PACKED_ERRORS if plan.has_packed_forms else ())))
+        _write_errors(writer, plan, names)
         writer.heading("Types")
         if not plan.io_in_workspace:
             _write_ports(writer, plan, names, strict_alignments(module))
@@ -111,9 +118,10 @@ def _write_memory(writer: Writer, plan: Plan, names: Names, embedding: Embedding
 def _write_tensor_macros(writer: Writer, plan: Plan, names: Names) -> None:
     writer.heading("Inputs and outputs")
     largest = ", for the largest extents" if plan.symbols else ""
+    rows = " The input comes row by row: so many rows, of so many bytes each." if plan.image else ""
     writer.comment(
         f"Of each: bytes, elements, and extents as the initializer of an array{largest}. A real number x is stored as "
-        "round(x / SCALE) + ZERO_POINT, where the two are given."
+        f"round(x / SCALE) + ZERO_POINT, where the two are given.{rows}"
     )
     for border in ir.Border:
         for tensor in plan.tensors(border):
@@ -124,6 +132,9 @@ def _write_tensor_macros(writer: Writer, plan: Plan, names: Names) -> None:
             values = (tensor.size_bytes, prod(shape), len(shape), initializer, scale, zero_point)
             for what, value in zip(TENSOR_MACROS, values, strict=True):
                 if value is not None:
+                    writer.line(f"#define {names.tensor(border, tensor, what)} {value}")
+            if tensor.num_rows:
+                for what, value in zip(ROW_MACROS, (tensor.num_rows, tensor.row_bytes), strict=True):
                     writer.line(f"#define {names.tensor(border, tensor, what)} {value}")
             if line_bytes := plan.line_bytes(tensor):
                 lines_bytes = -(-tensor.size_bytes // line_bytes) * line_bytes
@@ -145,10 +156,16 @@ def _write_attributes(writer: Writer, names: Names) -> None:
     writer.line()
 
 
-def _write_errors(writer: Writer, names: Names, possible: Sequence[tuple[str, str]]) -> None:
+def _write_errors(writer: Writer, plan: Plan, names: Names) -> None:
+    """The results; each error has one number, whatever others there are."""
     writer.heading("Results")
     writer.comment("What functions return that say how they ended: 0, or one of these.")
-    errors = [f"{names.error(name)} = {-i - 1} /* {meaning} */" for i, (name, meaning) in enumerate(possible)]
+    left_out = [*([] if plan.has_packed_forms else PACKED_ERRORS), *([] if plan.image else ROW_ERRORS)]
+    errors = [
+        f"{names.error(name)} = {-number} /* {meaning} */"
+        for number, (name, meaning) in enumerate((*ERRORS, *PACKED_ERRORS, *ROW_ERRORS), start=1)
+        if (name, meaning) not in left_out
+    ]
     writer.enumeration([f"{names.ok} = 0", *errors])
     writer.line()
 
@@ -168,6 +185,8 @@ def _write_ports(writer: Writer, plan: Plan, names: Names, strict: Mapping[str, 
         (ir.Border.INPUT, "const ", names.inputs_type, inputs),
         (ir.Border.OUTPUT, "", names.outputs_type, outputs),
     ):
+        if f"{border.value}s" not in plan.structures_of_run:
+            continue
         members: list[str] = []
         lines = ""
         for tensor in plan.tensors(border):
@@ -212,6 +231,7 @@ def _write_pools(writer: Writer, plan: Plan, names: Names) -> None:
         *(f"uint8_t *{pool.c_name};" for pool in plan.caller_workspaces),
         *(f"const uint8_t *{pool.c_name};" for pool in plan.set_parameters),
         *(f"{names.arena_type} {names.arena(pool)};" for _, pool in plan.arenas),
+        *((f"{names.outputs_type} outputs;", "int32_t num_rows;", "int32_t is_begun;") if plan.image else ()),
     )
     writer.structure(names.context_type, members)
     if plan.own_parameters:
@@ -241,6 +261,10 @@ def _write_functions(writer: Writer, module: ir.Module, plan: Plan, names: Names
             f"{_returns(names, ('NULL', 'NOT_SET', 'HASH'))}",
             verify_parameters_head(names),
         )
+    if plan.image is not None:
+        write_arena_prototypes(writer, plan, names)
+        _write_prototypes_of_rows(writer, module, plan, names, plan.image)
+        return
     if plan.io_in_workspace:
         _write_address_prototypes(writer, plan, names)
         contract = (
@@ -261,6 +285,41 @@ def _write_functions(writer: Writer, module: ir.Module, plan: Plan, names: Names
         f"{_what_is_shared(plan)}\n{_returns(names, _errors_of_a_run(module, plan))}",
         run_head(plan, names),
     )
+
+
+def _write_prototypes_of_rows(
+    writer: Writer, module: ir.Module, plan: Plan, names: Names, image: PlannedTensor
+) -> None:
+    """The functions that stand for the run where the input comes row by row."""
+    own = _errors_of_a_run(module, plan)
+    of_steps = [error for error in own if error in ("NO_MEMORY", "ORDER", "EXTERNAL")]
+    of_rows = ["ALIGN"] if image.dtype.size_bytes > 1 else []
+    of_outputs = ["ALIGN"] if any(tensor.dtype.size_bytes > 1 for tensor in plan.outputs) else []
+    stack = f"At most {names.stack_size} bytes of stack are used."
+    writer.prototype(
+        "Begins an inference, whatever the one before came to. Outputs and workspaces share no bytes with each other, "
+        "with parameters, with the context, or with what the argument points to; they belong to the inference until "
+        f"it is finished.\n{stack}\n{_what_is_shared(plan)}\n"
+        f"{_returns(names, [*_without(own, 'ALIGN', *of_steps), *of_outputs, *of_steps])}",
+        begin_head(plan, names),
+    )
+    writer.prototype(
+        f"Takes the next rows of input '{image.c_name}', {_described(image)}, from the top: {image.row_bytes} bytes "
+        f"each, {names.input_rows(image)} in all, in as many calls as the application likes. Computes what they let be "
+        "computed; the rows need not be kept. They share no bytes with outputs, workspaces and context.\n"
+        f"{stack} An error of the rows changes nothing: others may be pushed.\n"
+        f"{_returns(names, ['NULL', 'NOT_BEGUN', 'ROWS', *of_rows, 'OVERLAP', 'RANGE', *of_steps])}",
+        push_rows_head(plan, names),
+    )
+    writer.prototype(
+        f"Computes the rest, when all rows were pushed; the outputs are there afterwards.\n{stack}\n"
+        f"{_returns(names, ['NULL', 'NOT_BEGUN', 'INCOMPLETE', *of_steps])}",
+        finish_head(names),
+    )
+
+
+def _without(errors: Sequence[str], *left_out: str) -> list[str]:
+    return [error for error in errors if error not in left_out]
 
 
 def _returns(names: Names, errors: Sequence[str]) -> str:

@@ -53,6 +53,15 @@ def name_symbols(module: ir.Module, entry_form: ir.Form = ir.Form.PLAIN) -> ir.M
     return _with_kernels(named, renamed) if renamed else named
 
 
+def taken_names(module: ir.Module, entry_form: ir.Form = ir.Form.PLAIN) -> set[str]:
+    """Names that a kernel may not have which a later pass adds to a module with the names of C."""
+    packed = _of_packed_forms(module, entry_form)
+    own = {kernel.symbol for kernel in module.kernels}
+    if packed:  # the packed form of the new kernel would be called as one of these
+        packed |= {name.removesuffix(PACKED_END) for name in packed | own}
+    return own | packed | _symbols(module)
+
+
 def _check_model(module: ir.Module) -> None:
     if module.name != model_name(module.name):
         message = (

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bytewright import ir
-from bytewright.codegen.expressions import c_num_bytes
+from bytewright.codegen.expressions import c_num_bytes, memory_type
 from bytewright.codegen.writer import Writer
-from bytewright.record.names import PARAMETER_TABLE, RUN_TABLE, WORKSPACE_TABLE, Names
+from bytewright.record.names import PARAMETER_TABLE, ROWS_TABLE, RUN_TABLE, WORKSPACE_TABLE, Names
 from bytewright.record.plan import Plan, PlannedPool
 
 _SPAN = "memory_span"
@@ -110,23 +110,25 @@ def run_table(plan: Plan, names: Names) -> SpanTable:
     """What `<model>_run` compares: inputs and outputs, the structures that bring them, and that of the drivers."""
     extents = [extent for tensor in (*plan.inputs, *plan.outputs) for extent in tensor.extents]
     symbols = [symbol.name for symbol in plan.symbols if symbol.name in extents]
+    types = {"inputs": names.inputs_type, "outputs": names.outputs_type}
+    ports = {name: f"const {types[name]} *" for name in plan.structures_of_run}
     inputs, outputs = (
         tuple(
             MemorySpan(
                 names.member(border, t.c_name), c_num_bytes(t.extents, t.dtype, "size_t", plan.line_bytes(t))
             )
             for t in plan.tensors(border)
+            if f"{border.value}s" in ports
         )
         for border in ir.Border
     )
     devices = {"devices": f"const {names.devices_type} *"} if plan.devices else {}
-    structures = tuple(MemorySpan(name, f"sizeof *{name}") for name in ("inputs", "outputs", *devices))
+    structures = tuple(MemorySpan(name, f"sizeof *{name}") for name in (*ports, *devices))
     return SpanTable(
         RUN_TABLE,
         {
             "context": f"const {names.context_type} *",
-            "inputs": f"const {names.inputs_type} *",
-            "outputs": f"const {names.outputs_type} *",
+            **ports,
             **dict.fromkeys(symbols, "int32_t "),
             **devices,
         },
@@ -138,6 +140,34 @@ def run_table(plan: Plan, names: Names) -> SpanTable:
             *_arrays_that_change(plan, names),
         ),
         constant=(*_of_context(names, plan.caller_parameters), *_constant_arrays(plan, names)),
+    )
+
+
+def rows_table(plan: Plan, names: Names) -> SpanTable:
+    """What `<model>_push_rows` compares: the rows, and whatever changes while they are read."""
+    image = next(tensor for tensor in plan.inputs if tensor.num_rows)
+    outputs = (
+        MemorySpan(
+            f"context->{names.member(ir.Border.OUTPUT, t.c_name).replace('->', '.')}", f"{t.size_bytes}"
+        )
+        for t in plan.outputs
+    )
+    return SpanTable(
+        ROWS_TABLE,
+        {
+            "context": f"const {names.context_type} *",
+            "rows": f"const {memory_type(image.dtype)} *",
+            "num_rows": "int32_t ",
+        },
+        read=(MemorySpan("rows", f"(size_t)num_rows * {image.row_bytes}u"),),
+        written=(),
+        changing=(
+            _CONTEXT,
+            *_of_context(names, plan.caller_workspaces),
+            *_arrays_that_change(plan, names),
+            *outputs,
+        ),
+        constant=(),
     )
 
 

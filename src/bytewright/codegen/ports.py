@@ -10,18 +10,18 @@ from bytewright.record.plan import Plan, PlannedTensor
 
 def run_head(plan: Plan, names: Names, name: str | None = None) -> str:
     """The head of the run function, as the header declares and the entry defines it, or of another of its kind."""
-    ports = f", const {names.inputs_type} *inputs, const {names.outputs_type} *outputs"
+    types = {"inputs": names.inputs_type, "outputs": names.outputs_type}
+    ports = "".join(f", const {types[name]} *{name}" for name in plan.structures_of_run)
     extents = "".join(f", int32_t {symbol.name}" for symbol in plan.symbols)
     devices = f", const {names.devices_type} *devices" if plan.devices else ""
-    arguments = f"{names.context_type} *context{'' if plan.io_in_workspace else ports}{extents}{devices}"
+    arguments = f"{names.context_type} *context{ports}{extents}{devices}"
     return f"int32_t {name or names.run}({arguments})"
 
 
 def run_arguments(plan: Plan) -> tuple[str, ...]:
     """The names of its arguments."""
-    ports = () if plan.io_in_workspace else ("inputs", "outputs")
     devices = ("devices",) if plan.devices else ()
-    return ("context", *ports, *(symbol.name for symbol in plan.symbols), *devices)
+    return ("context", *plan.structures_of_run, *(symbol.name for symbol in plan.symbols), *devices)
 
 
 def address_head(names: Names, border: ir.Border, tensor: PlannedTensor) -> str:

@@ -70,7 +70,7 @@ class StatementWriter:
             case ir.Seq():
                 self._block(statement)
             case ir.For():
-                self._loop(statement)
+                self.loop(statement)
             case ir.Allocate():
                 declaration = self.declaration(statement)
                 if declaration is not None:
@@ -140,7 +140,8 @@ class StatementWriter:
             return self.declaration(statement) is not None
         return isinstance(statement, ir.Let | ir.View)
 
-    def _loop(self, loop: ir.For) -> None:
+    def loop(self, loop: ir.For) -> None:
+        """Writes a loop."""
         name, begin, end = loop.variable.name, c_expression(loop.begin), c_expression(loop.end)
         c_type = C_TYPES[loop.variable.dtype]
         if loop.note:

@@ -4,9 +4,12 @@ The entry is printed as kernels are, but for two things: its buffers are where t
 and its calls are steps.
 """
 
+from dataclasses import replace
+
 from bytewright import ir
 from bytewright.codegen.arena import describe_requests, requested, requests_of
 from bytewright.codegen.c_form import with_variables_of_c
+from bytewright.codegen.describe_rows import describe_ring, describe_segment
 from bytewright.codegen.dispatcher import num_scalars
 from bytewright.codegen.expressions import c_expression, c_num_bytes, c_value, memory_type
 from bytewright.codegen.hand_over import device_span_text, span_text, write_spans
@@ -18,7 +21,8 @@ from bytewright.diagnostics import InternalError
 from bytewright.ir.analyses.arguments import buffer_arguments, scalar_arguments
 from bytewright.ir.analyses.hand_over import handed_to
 from bytewright.record.names import REQUEST, Names
-from bytewright.record.plan import PlaceKind, Plan, PlannedBuffer, PlannedDevice
+from bytewright.record.plan import PlaceKind, Plan, PlannedBuffer, PlannedDevice, PlannedStep
+from bytewright.record.row_reasons import rows_held
 
 MAX_NAMED = 8  # workspaces that each step names; more have one name together
 
@@ -28,6 +32,16 @@ def address_in_pool(base: str, offset: str, dtype: ir.DType, access: ir.Access) 
     constness = "const " if access is ir.Access.READ else ""
     through = f"({constness}void *)" if dtype.size_bytes > 1 else ""
     return f"({constness}{memory_type(dtype)} *){through}({base} + {offset})"
+
+
+def describe_overlaps(plan: Plan, step: PlannedStep) -> str:
+    """`; overlaps conv_1 by 7616 B (contract: 384 B below it), downwards`; empty for a step without any."""
+    found: list[str] = []
+    for pair in step.overlaps:
+        num_bytes = plan.shared_bytes(pair.source, pair.output)
+        if num_bytes:
+            found.append(f"overlaps {pair.source} by {num_bytes} B ({pair.text})")
+    return "".join(f"; {text}" for text in (*found, *(["downwards"] if step.runs_down else [])))
 
 
 class StepWriter(StatementWriter):
@@ -43,12 +57,21 @@ class StepWriter(StatementWriter):
         self.called = called(module)
         self.watched = watched
         self.num_written = 0
+        self.held = rows_held(plan) if plan.segments else {}
 
     def entry(self, entry: ir.PrimFunc) -> None:
         """Writes all steps, and the macro after the last."""
+        self.sequence(self.in_c(entry).body)
+        self.end()
+
+    def in_c(self, entry: ir.PrimFunc) -> ir.PrimFunc:
+        """The entry with variables as they are called in C."""
         taken = {*self.called, *self.names.variables(self.plan)}
         fronts = (REQUEST, f"{self.names.model}_", f"{self.names.prefix}_")
-        self.sequence(with_variables_of_c(entry, taken, fronts).body)
+        return with_variables_of_c(entry, taken, fronts)
+
+    def end(self) -> None:
+        """Writes the macro after the last step."""
         self._macro()
 
     def address(self, buffer: ir.Buffer, access: ir.Access) -> str:
@@ -74,6 +97,14 @@ class StepWriter(StatementWriter):
             return f"*{self.address(condition.buffer, ir.Access.READ)} != 0"
         return super().condition(condition)
 
+    def loop(self, loop: ir.For) -> None:
+        """A loop; that of a segment under what it is for."""
+        segment = next((s for s in self.plan.segments if s.steps[0] == self.num_written), None)
+        if segment is not None and loop.note:  # the outermost of its loops alone has one
+            self.writer.comment(describe_segment(self.plan, segment, self.held))
+            loop = replace(loop, note="")
+        super().loop(loop)
+
     def declaration(self, allocation: ir.Allocate) -> None:
         """The plan has given every buffer its place, or it is requested around its step."""
 
@@ -82,7 +113,8 @@ class StepWriter(StatementWriter):
         self._macro()
         self.num_written += 1
         requests = requests_of(call, self.plan)
-        self.writer.comment(f"{self._described(call)}{describe_requests(requests, self.plan)}")
+        overlaps = describe_overlaps(self.plan, self.plan.steps[self.num_written - 1])
+        self.writer.comment(f"{self._described(call)}{overlaps}{describe_requests(requests, self.plan)}")
         with requested(self.writer, self.plan, self.names, requests) as status:
             self._call(call, status)
 
@@ -203,7 +235,8 @@ class StepWriter(StatementWriter):
             if parameter.role is not ir.ParameterRole.ACTIVATION:
                 continue
             shape = ir.format_shape(parameter.buffer.shape).replace("x", ",")
-            text = f"{parameter.buffer.dtype.value}[{shape}] {self._place(argument)}"
+            kept = describe_ring(self.plan.buffers[argument.buffer.name])
+            text = f"{parameter.buffer.dtype.value}[{shape}] {kept}{self._place(argument)}"
             if parameter.access is not ir.Access.WRITE:
                 reads.append(text)
             if parameter.access is not ir.Access.READ:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
+from bytewright import ir
 from bytewright.codegen.c_form import c_form
 from bytewright.codegen.statements import StatementWriter
 from bytewright.codegen.writer import Writer
+from bytewright.ir.rewrite import Rewriting, rewrite_function
 from support.parsing import parse_module
 
 TEXT = """
@@ -143,3 +146,21 @@ def test_what_lies_where_memory_says_has_neither_pointer_nor_position() -> None:
     text = text_of(f"for i : i32 in 0 .. 4 {{ {stores} }}")
     assert "block" not in text
     assert text.count("? i : at") == 2
+
+
+def test_in_a_ring_of_one_row_no_row_is_looked_for() -> None:
+    body = "for k : i32 in 0 .. 3 { let row : i32 = k + n\nlet again : i32 = row * 2\ny[0, 0, k] = x[0, again, k] }"
+    assert "again" in text_of(body)
+    assert ring_of_one_text(body) == "for (int32_t k = 0; k < 3; ++k) { y[k] = x[k]; }"
+
+
+def ring_of_one_text(body: str) -> str:
+    """The text of a kernel whose input is a ring of one row."""
+    (kernel,) = parse_module(TEXT.format(body=body), {}, {}).kernels
+
+    def ringed(buffer: ir.Buffer) -> ir.Buffer:
+        return replace(buffer, rows=ir.RingRows(1, 1)) if buffer.name == "x" else buffer
+
+    writer = Writer()
+    StatementWriter(writer).sequence(c_form(rewrite_function(kernel, Rewriting(buffer=ringed))).body)
+    return re.sub(r"\s+", " ", writer.text()).strip()

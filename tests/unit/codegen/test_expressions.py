@@ -108,7 +108,7 @@ def test_c_and_the_evaluator_agree_on_random_expressions(seed: int, tmp_path: Pa
         ((X + Y) * 2, "(x + y) * 2"),
         (X - (Y - 1), "x - (y - 1)"),
         (X - Y - 1, "x - y - 1"),
-        (X % 3 * Y, "x % 3 * y"),
+        (X % 3 * Y, "(x % 3) * y"),
         (X * (Y % 3), "x * (y % 3)"),
         ((X << 2) + 1, "(x << 2) + 1"),
         (X + 1 >> 2, "(x + 1) >> 2"),
@@ -172,7 +172,7 @@ def test_elements() -> None:
     scalar = Buffer("s", (), I8, 1)
     assert c_element(matrix, (X, Y)) == "m[(x * 4) + y]"
     assert c_element(matrix, (const(2), const(1))) == "m[9]"
-    assert c_element(ring, (const(0), X, Y)) == "r[(x % 3 * 4) + y]"
+    assert c_element(ring, (const(0), X, Y)) == "r[((x % 3) * 4) + y]"
     assert c_element(scalar, ()) == "s"
     assert c_element(Buffer("p", (1,), I8, 1), (const(0),)) == "p[0]"
 

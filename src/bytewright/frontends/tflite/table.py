@@ -18,7 +18,6 @@ from bytewright.frontends.tflite.convolution import (
     convert_fully_connected,
 )
 from bytewright.frontends.tflite.elementwise import convert_binary, product_form, sum_form
-from bytewright.frontends.tflite.ethos_u import convert_ethos_u
 from bytewright.frontends.tflite.pooling import convert_mean, convert_pool
 from bytewright.frontends.tflite.quantization import convert_dequantize, convert_quantize
 from bytewright.frontends.tflite.shape import (
@@ -63,6 +62,13 @@ class TfliteOperator:
     has_weights: bool = False
 
 
+def _convert_ethos_u(conversion: Conversion) -> None:
+    """What knows streams is loaded when a file has one."""
+    from bytewright.frontends.tflite.ethos_u import convert_ethos_u
+
+    convert_ethos_u(conversion)
+
+
 _CLAMPS = "fused activation: none, RELU, RELU6, RELU_N1_TO_1"
 _WEIGHTS = "constant weights, per tensor or per channel, zero point 0"
 _POOLS = f"tflm: input and output quantised alike; {_CLAMPS}"
@@ -87,7 +93,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         convert_conv2d, "Conv2DOptions", f"{_WEIGHTS}; no groups; {_CLAMPS}", cost_ms=2.5, has_weights=True
     ),
     "CUSTOM 'ethos-u'": TfliteOperator(
-        convert_ethos_u, limits=f"made by Vela for {DECODED_PRODUCTS}; tflm", types=("int8",), cost_ms=5.0
+        _convert_ethos_u, limits=f"made by Vela for {DECODED_PRODUCTS}; tflm", types=("int8",), cost_ms=5.0
     ),
     "DEPTHWISE_CONV_2D": TfliteOperator(
         convert_depthwise, "DepthwiseConv2DOptions", f"{_WEIGHTS}; {_CLAMPS}", cost_ms=2.5, has_weights=True
