@@ -20,7 +20,7 @@ class Verdict:
     """A bundle that verifies, and how much was looked at.
 
     Attributes:
-        num_buffers: Placed in pools; no two that live at once share a byte.
+        num_buffers: Placed in pools; of two that live at once none shares a byte that its kernel does not allow.
         num_steps: Whose calls in C touch exactly the buffers that the plan says, all of them alive.
         num_files: Unchanged since they were written.
         parameter_bytes: Compared with the plan's digests.

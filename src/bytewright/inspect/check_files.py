@@ -13,7 +13,10 @@ from bytewright.inspect.check_device_memory import differences_of_device_memory
 from bytewright.inspect.check_flow import differences_of_flow, read_flow
 from bytewright.inspect.check_jobs import differences_of_hand_overs, differences_of_job
 from bytewright.inspect.check_lent import differences_of_lent
+from bytewright.inspect.check_row_code import differences_of_rows
+from bytewright.inspect.check_row_loops import differences_of_passes
 from bytewright.inspect.read_c import (
+    body_of_steps,
     most_bytes,
     read_addresses,
     read_arenas,
@@ -136,8 +139,13 @@ def _faults_of_source(directory: Path, plan: Plan, names: Names) -> Iterator[str
     if [call.kernel for call in calls] != kernels:
         yield f"{path} calls {len(calls)} kernels, not those of the plan's {len(plan.steps)} steps in order"
         return
+    yield from differences_of_passes(path, plan, body_of_steps(source, names))
     flow, numbers = read_flow(source, names, plan, calls)
     yield from differences_of_flow(path, plan, names, flow, numbers)
+    if any(step.rows is not None for step in plan.steps):
+        is_listed = names.kernels_source in plan.files  # or it is refused already, whatever it says
+        kernels_text = _read_text(directory, names.kernels_source) if is_listed else ""
+        yield from differences_of_rows(path, plan, names, calls, kernels_text, numbers)
     for call, step in zip(calls, plan.steps, strict=True):
         if call.job is not None:
             job = differences_of_job(plan, names, step, call.job, numbers)

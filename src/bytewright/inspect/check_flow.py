@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from bytewright.inspect.check_row_loops import branches_in_c, loops_in_c, places_of_rows
 from bytewright.inspect.read_c import CallText, body_of_steps, read_span
 from bytewright.inspect.read_flow import (
     BranchText,
@@ -16,7 +17,7 @@ from bytewright.inspect.read_flow import (
     read_number,
 )
 from bytewright.ir.analyses.affine import Form
-from bytewright.ir.analyses.clock import Branch, outer_first
+from bytewright.ir.analyses.clock import Branch
 from bytewright.record.names import REQUEST, Names
 from bytewright.record.plan import PlaceKind, Plan
 
@@ -58,9 +59,10 @@ def read_flow(
     loops = read_loops(blocks, positions)
     variables = {
         text.variable: Form(0, ((loop.variable, 1),))
-        for text, loop in zip(loops, outer_first(plan.loops), strict=False)
+        for text, loop in zip(loops, loops_in_c(plan), strict=False)
         if loop.variable is not None
     }
+    variables |= places_of_rows(plan, body)
     branches = read_branches(blocks, positions, rf"{REQUEST}\w+ != NULL")
     return FlowText(tuple(loops), tuple(branches)), read_definitions(body, variables)
 
@@ -69,7 +71,7 @@ def differences_of_flow(
     path: str, plan: Plan, names: Names, flow: FlowText, known: Mapping[str, Form]
 ) -> Iterator[str]:
     """Loops and branches that are not the plan's."""
-    loops = outer_first(plan.loops)
+    loops, branches = loops_in_c(plan), branches_in_c(plan)
     if [text.steps for text in flow.loops] != [loop.steps for loop in loops]:
         written = [
             ", ".join(f"{first} to {last}" for first, last in steps) or "none"
@@ -84,10 +86,10 @@ def differences_of_flow(
                     f"{path}: the loop of steps {loop.steps[0]} to {loop.steps[1]} runs from {_text(turns[0])} to "
                     f"{_text(turns[1])}, in the plan from {_text(loop.begin)} to {_text(loop.end)}"
                 )
-    if len(flow.branches) != len(plan.branches):
-        yield f"{path} has {len(flow.branches)} branches, the plan {len(plan.branches)}"
+    if len(flow.branches) != len(branches):
+        yield f"{path} has {len(flow.branches)} branches, the plan {len(branches)}"
         return
-    for text, branch in zip(flow.branches, plan.branches, strict=True):
+    for text, branch in zip(flow.branches, branches, strict=True):
         if (text.then, text.otherwise) != (branch.then, branch.otherwise):
             yield (
                 f"{path}: {_named(branch)} has {_arms(text.then, text.otherwise)}, in the plan "

@@ -12,6 +12,8 @@ from bytewright.inspect.check_device_memory import faults_of_device_memory
 from bytewright.inspect.check_devices import faults_of_devices
 from bytewright.inspect.check_flow import faults_of_branches
 from bytewright.inspect.check_lines import bytes_taken, faults_of_lines, line_of_parameters
+from bytewright.inspect.check_overlaps import contracts_in, faults_of_overlaps
+from bytewright.inspect.check_rows import faults_of_rows
 from bytewright.ir.analyses.clock import Condition
 from bytewright.plan import problem as planning
 from bytewright.plan.solution import Placement
@@ -27,7 +29,11 @@ _KINDS = {
     BufferRole.INPUT: (PlaceKind.CALLER, PlaceKind.PLANNED),
     BufferRole.OUTPUT: (PlaceKind.CALLER, PlaceKind.PLANNED),
 }
-_BORDER = {ir.Io.CALLER: PlaceKind.CALLER, ir.Io.WORKSPACE: PlaceKind.PLANNED}
+_BORDER = {
+    ir.Io.CALLER: PlaceKind.CALLER,
+    ir.Io.WORKSPACE: PlaceKind.PLANNED,
+    ir.Io.ROWS: PlaceKind.CALLER,
+}
 
 
 def faults_of_plan(plan: Plan) -> list[str]:
@@ -46,10 +52,12 @@ def faults_of_plan(plan: Plan) -> list[str]:
         faults = [
             *_faults_of_lifetimes(plan),
             *_faults_of_loops(plan),
+            *faults_of_overlaps(plan),
             *_faults_of_offsets(plan),
             *_faults_of_tops(plan),
             *_faults_of_arenas(plan),
             *faults_of_lines(plan),
+            *faults_of_rows(plan),
         ]
     return faults
 
@@ -296,6 +304,7 @@ def _faults_of_offsets(plan: Plan) -> Iterator[str]:
             problem = planning.Problem(
                 tuple(buffer for buffer, _ in stated),
                 tuple(planning.Pool(pool.name, pool.capacity_bytes) for pool in pools),
+                contracts_in(plan, kind),
             )
         except CompileError as error:
             yield from (diagnostic.message for diagnostic in error.diagnostics)
@@ -354,7 +363,7 @@ def _faults_of_tops(plan: Plan) -> Iterator[str]:
         alignment = max((b.alignment for b in inside), default=1)
         if pool.alignment % alignment:
             yield f"pool '{pool.name}' is aligned to {pool.alignment}, a buffer in it to {alignment}"
-        alive = header + max((_live_bytes(inside, b, taken) for b in inside), default=0)
+        alive = header + max((_live_bytes(inside, b, taken, plan.steps) for b in inside), default=0)
         if not alive <= pool.lower_bound_bytes <= pool.used_bytes:
             yield (
                 f"pool '{pool.name}' states the lower bound {pool.lower_bound_bytes} B, "
@@ -364,7 +373,19 @@ def _faults_of_tops(plan: Plan) -> Iterator[str]:
             yield f"pool '{pool.name}' claims to be optimal: {pool.optimal}, against its own bound"
 
 
-def _live_bytes(buffers: Iterable[PlannedBuffer], born: PlannedBuffer, taken: Mapping[str, int]) -> int:
-    """Bytes taken when one buffer is born: they are most at some birth."""
+def _live_bytes(
+    buffers: Iterable[PlannedBuffer],
+    born: PlannedBuffer,
+    taken: Mapping[str, int],
+    steps: Iterable[PlannedStep],
+) -> int:
+    """Bytes taken when one buffer is born, less all that pairs with a contract could share: no bound is below that."""
     tick = (born.live or (0, 0))[0]
-    return sum(taken[b.name] for b in buffers if b.live is not None and b.live[0] <= tick < b.live[1])
+    alive = {b.name for b in buffers if b.live is not None and b.live[0] <= tick < b.live[1]}
+    shared = sum(
+        min(taken[pair.source], taken[pair.output])
+        for step in steps
+        for pair in step.overlaps
+        if {pair.source, pair.output} <= alive
+    )
+    return max(sum(taken[name] for name in alive) - shared, 0)

@@ -105,8 +105,9 @@ def _understand(
     if device is not None:
         return graph, [names.execute(device)]
     roots = [title for title in exported if ":" not in title]
-    if names.run not in roots:
-        raise InternalError(f"the call graph of {names.entry_source} does not define {names.run}")
+    for name in (names.begin, names.push_rows, names.finish) if names.takes_rows else (names.run,):
+        if name not in roots:
+            raise InternalError(f"the call graph of {names.entry_source} does not define {name}")
     return graph, roots
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from bytewright.ir.packed import PACKED_END
-from bytewright.record.names import REQUEST, Names
+from bytewright.record.names import REQUEST, ROWS, RUN_ROW, Names
 
 _DEFINE = re.compile(r"^#define (\w+) (\d+)\b", re.MULTILINE)
 _PLAN_HASH = re.compile(r"\bPlan ([0-9a-f]{64})\.")
@@ -66,13 +66,14 @@ class JobText:
 class CallText:
     """One call of the entry: the kernel, and the names of what it is given, each once; or the job that stands there.
 
-    `position` is that in the body of the function with the steps.
+    `position` is that in the body of the function with the steps; `arguments` are those of a plain call, as they stand.
     """
 
     kernel: str
     names: frozenset[str]
     job: JobText | None = None
     position: int = field(default=0, compare=False)
+    arguments: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,8 @@ def read_calls(source: str, names: Names, externals: Collection[str] = ()) -> li
     kernel = "|".join([rf"{names.model}_\w+", *map(re.escape, sorted(externals))])
     before, behind = r"(?:if \(|\w+ = )?", r"(?:;| != 0\) \{| == 0 \? \w+ : \w+;)"
     call = re.compile(rf"^ +{before}({kernel})\(([^;{{]*?)\){behind}$", re.MULTILINE)
-    name = re.compile(rf"\b{names.offset_front}\w+|\b(?:inputs|outputs)->\w+|\b{REQUEST}\w+")
+    rows = rf"|(?<=\s){ROWS}(?=,)" if names.takes_rows else ""
+    name = re.compile(rf"\b{names.offset_front}\w+|\b(?:inputs|outputs)->\w+|\b{REQUEST}\w+{rows}")
     packed = {f"{names.model}_extern_{symbol}{PACKED_END}": symbol for symbol in externals}
     found: list[CallText] = []
     begin = 0
@@ -135,9 +137,22 @@ def read_calls(source: str, names: Names, externals: Collection[str] = ()) -> li
         if kernel.endswith(PACKED_END) and kernel not in externals:
             kernel = packed.get(kernel, kernel.removesuffix(PACKED_END))
             arguments = _packed(body[begin : match.start()], arguments, names)
-        found.append(CallText(kernel, frozenset(name.findall(arguments)), position=match.start()))
+        named, texts = frozenset(name.findall(arguments)), split_arguments(arguments)
+        found.append(CallText(kernel, named, position=match.start(), arguments=texts))
         begin = match.end()
     return found
+
+
+def split_arguments(text: str) -> tuple[str, ...]:
+    """The arguments of a call, or the parameters of a function, from what stands between the parentheses."""
+    found, depth = [""], 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if character == "," and not depth:
+            found.append("")
+        else:
+            found[-1] += character
+    return tuple(" ".join(argument.split()) for argument in found if argument.strip())
 
 
 def _jobs(names: Names) -> re.Pattern[str]:
@@ -256,7 +271,14 @@ def read_arenas(source: str, names: Names) -> dict[str, tuple[str, str]]:
 
 
 def body_of_steps(source: str, names: Names) -> str:
-    """The function that has the steps, which is the run function where no other device takes part."""
+    """The function that has the steps, which is the run function where no other device takes part.
+
+    Where the input comes row by row it is several, one behind the other.
+    """
+    if names.takes_rows:
+        functions = (RUN_ROW, names.begin, names.finish)
+        bodies = (source.partition(f"int32_t {name}(")[2].partition("\n}\n")[0] for name in functions)
+        return "\n}\n".join(bodies)
     return source.partition(f"int32_t {names.steps}(")[2].partition("\n}\n")[0]
 
 

@@ -1,0 +1,56 @@
+"""Whether two buffers may share bytes as plan.json says: they meet in one step, which reads the one, writes the other.
+
+How near they may come follows from the kernel's body, which only the compiler has; that the offsets keep to what is
+stated is for the validator, which is given these contracts.
+"""
+
+from collections.abc import Iterator
+
+from bytewright.plan.problem import Contract
+from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedOverlap, PlannedStep
+
+
+def contracts_in(plan: Plan, kind: PlaceKind) -> tuple[Contract, ...]:
+    """The contracts between buffers that have places of a kind."""
+    return tuple(
+        Contract(pair.source, pair.output, pair.below_bytes, pair.above_bytes)
+        for step in plan.steps
+        for pair in step.overlaps
+        if {plan.buffers[name].place.kind for name in (pair.source, pair.output)} == {kind}
+    )
+
+
+def faults_of_overlaps(plan: Plan) -> Iterator[str]:
+    """Pairs that may overlap and cannot, one sentence each."""
+    for step in plan.steps:
+        for pair in step.overlaps:
+            what = f"step {step.index} lets '{pair.output}' overlap '{pair.source}'"
+            if pair.source not in step.reads or pair.source in (*step.writes, *step.scratch):
+                yield f"{what}, which is no buffer that it only reads"
+            elif pair.output not in step.writes or pair.output in (*step.reads, *step.scratch):
+                yield f"{what}, and does not only write it"
+            elif not _meet_in(plan, step, pair):
+                yield f"{what}, and they coexist in other steps too"
+        device = plan.hardware.find_device(step.device)
+        if step.overlaps and (device is None or not device.runs_c):
+            yield f"step {step.index} lets buffers overlap on '{step.device}', whose order nothing is known of"
+
+
+def _meet_in(plan: Plan, step: PlannedStep, pair: PlannedOverlap) -> bool:
+    """Whether two buffers coexist in a step alone, and in each turn of a loop around it anew.
+
+    An output of the model is needed after the last step, and an input before the first.
+    """
+    source, output = plan.buffers[pair.source], plan.buffers[pair.output]
+    around = [loop for loop in plan.loops if loop.steps[0] <= step.index <= loop.steps[1]]
+    return (
+        source.live is not None
+        and output.live is not None
+        and source.live[1] <= step.ticks[1]
+        and output.live[0] >= step.ticks[0]
+        and source.role is not BufferRole.OUTPUT
+        and output.role is not BufferRole.INPUT
+        and not source.line_bytes
+        and not output.line_bytes
+        and all({source.name, output.name} <= set(loop.inside) for loop in around)
+    )

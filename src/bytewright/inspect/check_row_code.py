@@ -1,0 +1,177 @@
+"""Whether the C of steps that run by rows is the plan's: the rows that calls ask for, and how kernels find them.
+
+A kernel that is given a ring must find each row in its slot: wherever its C reaches into the ring, what depends on the
+row stands under `% rows`, with the ring's own number of rows; and it must leave out rows that its output does not have.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from bytewright.inspect.read_c import CallText, split_arguments
+from bytewright.inspect.read_flow import read_form
+from bytewright.ir.analyses.affine import Form
+from bytewright.record.names import ROWS, Names
+from bytewright.record.plan import Plan, PlannedStep
+
+_CONSTANT = re.compile(r"^ *(?:static )?const (?:u?int\d+_t|bool) (\w+) =\s+([^;]+);$", re.MULTILINE)
+_ROW_LOOP = re.compile(r"for \(int32_t (\w+) = (\w+); \1 < (\w+); \+\+\1\)")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+def differences_of_rows(
+    path: str,
+    plan: Plan,
+    names: Names,
+    calls: Sequence[CallText],
+    kernels: str,
+    known: Mapping[str, Form],
+) -> Iterator[str]:
+    """What differs, one sentence each.
+
+    Args:
+        path: The file with the calls, as messages call it.
+        plan: The plan.
+        names: The names of its bundle.
+        calls: One for each step.
+        kernels: The text of the file with the kernels.
+        known: What names of numbers stand for in the plan.
+    """
+    for call, step in zip(calls, plan.steps, strict=True):
+        if step.rows is None:
+            continue
+        image = ROWS if names.takes_rows else None  # an address, as all others that are no sums
+        forms = [read_form(argument, known) for argument in call.arguments if argument != image]
+        asked = [form.written for form in forms if form is not None]
+        planned = [step.rows.begin, step.rows.end]
+        if asked != planned:
+            yield (f"{path}, step {step.index} asks for rows {_range(asked)}, in the plan {_range(planned)}")
+        if kernels:  # or the file is missed already
+            yield from _differences_of_kernel(plan, names, step, call, kernels)
+
+
+def _range(ends: Sequence[int | str | None]) -> str:
+    return " to ".join(f"'{end}'" for end in ends) or "none"
+
+
+def _differences_of_kernel(
+    plan: Plan, names: Names, step: PlannedStep, call: CallText, kernels: str
+) -> Iterator[str]:
+    """Of one call: how its kernel goes about each ring that it is given, and about rows that do not exist."""
+    front = f"{names.kernels_source}, {step.kernel}"
+    parameters, body = _function(kernels, step.kernel)
+    if len(parameters) != len(call.arguments):
+        yield f"{front} has {len(parameters)} parameters, step {step.index} passes {len(call.arguments)}"
+        return
+    body = re.sub(r"/\*.*?\*/", "", body, flags=re.DOTALL)
+    constants = dict(_CONSTANT.findall(body))
+    rows, moving = _row_variables(body, constants)
+    num_rows = 0 if step.rows is None else step.rows.num_rows
+    if not rows or any(not _is_within(ends, constants, num_rows) for ends in rows.values()):
+        yield f"{front} does not leave out rows that are not among the {num_rows} of its output"
+    for name in step.touched:
+        buffer = plan.buffers.get(name)
+        if buffer is None or buffer.ring is None:
+            continue
+        ring, at = buffer.ring, re.compile(rf"\b{re.escape(names.argument(buffer))}\b")
+        given = [
+            parameter for parameter, text in zip(parameters, call.arguments, strict=True) if at.search(text)
+        ]
+        for parameter in given:
+            if not _keeps_to_ring(body, parameter, ring.num_rows, moving, constants):
+                yield f"{front} reaches rows of its {parameter} otherwise than in the {ring.num_rows} slots of a ring"
+
+
+def _function(text: str, name: str) -> tuple[list[str], str]:
+    """The names of a function's parameters, and its body; nothing for one that is not there."""
+    found = re.search(rf"^void {name}\(([^)]*)\)\s*\{{\n(.*?)^\}}", text, re.MULTILINE | re.DOTALL)
+    if found is None:
+        return [], ""
+    return [parameter.split()[-1].lstrip("*") for parameter in split_arguments(found[1])], found[2]
+
+
+def _row_variables(
+    body: str, constants: Mapping[str, str]
+) -> tuple[dict[str, tuple[str, str]], frozenset[str]]:
+    """The variables of loops over the rows that were asked for, each with its ends, and all that moves with a row."""
+    loops = {
+        variable: (begin, end)
+        for variable, begin, end in _ROW_LOOP.findall(body)
+        if "row_begin" in _expanded(begin, constants) and "row_end" in _expanded(end, constants)
+    }
+    return loops, frozenset({*loops, "row_begin", "row_end"})
+
+
+def _expanded(text: str, constants: Mapping[str, str], depth: int = 0) -> frozenset[str]:
+    """All names that a text depends on, with what constants stand for."""
+    found: set[str] = set()
+    for name in _NAME.findall(text):
+        found.add(name)
+        if name in constants and depth < len(constants):
+            found |= _expanded(constants[name], {k: v for k, v in constants.items() if k != name}, depth + 1)
+    return frozenset(found)
+
+
+def _is_within(ends: tuple[str, str], constants: Mapping[str, str], num_rows: int) -> bool:
+    """Whether the ends of a loop over rows keep to the rows of the output, or to fewer."""
+    first, last = (_bounds(end, constants) for end in ends)
+    low = [int(number) for number in re.findall(r"max_i32\([^()]*, (\d+)\)", first)]
+    high = [int(number) for number in re.findall(r"min_i32\([^()]*, (\d+)\)", last)]
+    return bool(low and high) and max(low) >= 0 and min(high) <= num_rows
+
+
+def _bounds(name: str, constants: Mapping[str, str]) -> str:
+    """The text of a bound, with what it is made of."""
+    texts: list[str] = []
+    while name in constants and constants[name] not in texts:
+        texts.append(constants[name])
+        made_of = [inner for inner in _NAME.findall(constants[name]) if inner in constants]
+        name = made_of[0] if made_of else ""
+    return " ".join(texts)
+
+
+def _keeps_to_ring(
+    body: str, parameter: str, num_rows: int, moving: frozenset[str], constants: Mapping[str, str]
+) -> bool:
+    """Whether every index of a ring moves with the row under its modulo alone; a ring of one row has no modulo."""
+    indices: list[str] = []
+    for found in re.finditer(rf"\b{parameter}\b", body):
+        if body[found.end() : found.end() + 1] != "[":
+            return False  # passed on, or computed with
+        indices.append(_bracketed(body, found.end()))
+    return bool(indices) and not any(_moves(index, num_rows, moving, constants) for index in indices)
+
+
+def _bracketed(text: str, begin: int) -> str:
+    """What stands between the bracket at a position and the one that closes it."""
+    depth = 0
+    for position in range(begin, len(text)):
+        depth += (text[position] == "[") - (text[position] == "]")
+        if not depth:
+            return text[begin + 1 : position]
+    return text[begin + 1 :]
+
+
+def _moves(text: str, num_rows: int, moving: frozenset[str], constants: Mapping[str, str]) -> bool:
+    """Whether a number depends on the row, but for what stands under the modulo."""
+    plain = _without_slots(text, num_rows)
+    for name in _NAME.findall(plain):
+        others = {key: value for key, value in constants.items() if key != name}
+        if name in moving or (name in constants and _moves(constants[name], num_rows, moving, others)):
+            return True
+    return False
+
+
+def _without_slots(text: str, num_rows: int) -> str:
+    """The text without what stands before `% rows`: a name, or what is in parentheses."""
+    while True:
+        found = re.search(rf"(\w+|\)) % {num_rows}\b", text)
+        if found is None:
+            return text
+        begin = found.start()
+        if found[1] == ")":
+            depth = 0
+            for begin in range(found.start(), -1, -1):
+                depth += (text[begin] == ")") - (text[begin] == "(")
+                if not depth:
+                    break
+        text = f"{text[:begin]}0{text[found.end() :]}"
