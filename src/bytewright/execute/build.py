@@ -201,7 +201,7 @@ def model_table(
         f"#define HARNESS_PARAMETERS_TYPE {names.parameters_type}",
         f"#define HARNESS_SET_WORKSPACES {names.set_workspaces}",
         f"#define HARNESS_SET_PARAMETERS {names.set_parameters}",
-        f"#define HARNESS_RUN {names.run}",
+        *_run(plan, names),
     ]
     if board is not None:
         lines += [
@@ -232,6 +232,19 @@ def _host_devices(plan: Plan, names: Names, devices: HostDevices) -> list[str]:
         f"#define HARNESS_NUM_DEVICE_MEMORIES {len(plan.device_workspaces)}",
         *([f"#define HARNESS_SPAN_OBTAIN {names.span_obtain}"] if plan.device_workspaces else []),
         *_list("DEVICES", entries),
+    ]
+
+
+def _run(plan: Plan, names: Names) -> list[str]:
+    """The function of a run, or those that stand for it, and what they are given."""
+    if plan.image is None:
+        return ["#define HARNESS_INPUT_ROWS 0", f"#define HARNESS_RUN {names.run}"]
+    return [
+        f"#define HARNESS_INPUT_ROWS {plan.image.num_rows}",
+        f"#define HARNESS_ROW_BYTES {plan.image.row_bytes}u",
+        f"#define HARNESS_BEGIN {names.begin}",
+        f"#define HARNESS_PUSH_ROWS {names.push_rows}",
+        f"#define HARNESS_FINISH {names.finish}",
     ]
 
 

@@ -3,13 +3,15 @@
 Both follow from the lifetimes and offsets in plan.json alone, never from the generated C, which is what is being
 watched. A byte may change in a step if a buffer that the step writes has it, and no other buffer that lives while
 that one does: in a plan that verifies the second half says nothing, and in one that does not it finds the overlap.
-A buffer that dies in the middle of a step may lose its bytes there, but only to one that the step writes.
+A buffer that dies in the middle of a step may lose its bytes there, but only to one that the step writes; so may one
+that an output overlaps no nearer than its contract in plan.json: no look between the steps can judge its kernel.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from bytewright.execute.watch_rows import WatchedRows, watched_rows
 from bytewright.record.names import names_of
 from bytewright.record.plan import BufferRole, Plan, PlannedBuffer, PlannedPool, PlannedStep
 
@@ -32,6 +34,7 @@ class WatchedRange:
         first: The first byte; negative in the guard before the pool.
         end: One past the last byte.
         buffer: The buffer that lives there; None for dead bytes and guards.
+        row: Which of its rows, if it is one alone.
     """
 
     step: int
@@ -39,6 +42,7 @@ class WatchedRange:
     first: int
     end: int
     buffer: str | None = None
+    row: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,7 @@ class Watch:
         guard_bytes: What lies before and after each pool at least.
         dead: What is poisoned before each step, and after the last.
         still: What each step may not change.
+        rows: The same of loops over rows, call by call.
     """
 
     plan: Plan
@@ -56,6 +61,7 @@ class Watch:
     pools: tuple[WatchedPool, ...]
     dead: tuple[WatchedRange, ...]
     still: tuple[WatchedRange, ...]
+    rows: tuple[WatchedRows, ...] = ()
 
 
 def watch_plan(plan: Plan, guard_bytes: int) -> Watch:
@@ -79,8 +85,9 @@ def watch_plan(plan: Plan, guard_bytes: int) -> Watch:
                 if not owners
             ]
         for step in plan.steps:
-            still += _still(step, index, watched, buffers)
-    return Watch(plan, guard_bytes, pools, tuple(dead), tuple(still))
+            still += _still(step, index, watched, buffers, _agreed(step, plan))
+    rows = watched_rows(plan, [watched.pool.name for watched in pools])
+    return Watch(plan, guard_bytes, pools, tuple(dead), tuple(still), rows)
 
 
 def _lower(buffer: PlannedBuffer) -> int:
@@ -98,7 +105,11 @@ def _live(buffer: PlannedBuffer) -> tuple[int, int]:
 
 
 def _still(
-    step: PlannedStep, index: int, watched: WatchedPool, buffers: Sequence[PlannedBuffer]
+    step: PlannedStep,
+    index: int,
+    watched: WatchedPool,
+    buffers: Sequence[PlannedBuffer],
+    agreed: Collection[tuple[str, str]],
 ) -> Iterator[WatchedRange]:
     """What a step may not change in a pool, with the buffer that would suffer; guards included."""
     size, guard = watched.pool.used_bytes, watched.guard_bytes
@@ -107,12 +118,30 @@ def _still(
     for first, end, owners in _pieces(watched.pool, concerned):
         written = [b for b in owners if b.name in writable]
         others = [b for b in owners if b.name not in writable]
-        suffering = [b for b in others if not written or any(_overlaps(_live(b), _live(w)) for w in written)]
+        suffering = [
+            b
+            for b in others
+            if not written
+            or any(_overlaps(_live(b), _live(w)) and (b.name, w.name) not in agreed for w in written)
+        ]
         if suffering or not written:
             yield WatchedRange(step.index, index, first, end, suffering[0].name if suffering else None)
     if guard:
         yield WatchedRange(step.index, index, -guard, 0)
         yield WatchedRange(step.index, index, size, size + guard)
+
+
+def _agreed(step: PlannedStep, plan: Plan) -> set[tuple[str, str]]:
+    """Inputs of a step that may lose bytes to an output: pairs whose offsets are as far apart as their kernel asks."""
+    distances = [
+        (pair, (plan.buffers[pair.output].place.offset or 0) - (plan.buffers[pair.source].place.offset or 0))
+        for pair in step.overlaps
+    ]
+    return {
+        (pair.source, pair.output)
+        for pair, distance in distances
+        if not -pair.below_bytes < distance < pair.above_bytes
+    }
 
 
 def _overlaps(first: tuple[int, int], second: tuple[int, int]) -> bool:
@@ -159,6 +188,7 @@ def table_header(watch: Watch) -> str:
             ("PARANOID_POOLS", pools),
             ("PARANOID_DEAD", _entries(watch, watch.dead)),
             ("PARANOID_STILL", _entries(watch, watch.still)),
+            ("PARANOID_ROWS", _row_entries(watch)),
         )
     )
 
@@ -171,13 +201,33 @@ def _entries(watch: Watch, ranges: Sequence[WatchedRange]) -> list[str]:
     return entries
 
 
+def _row_entries(watch: Watch) -> list[str]:
+    entries: list[str] = []
+    for entry in watch.rows:
+        guard = watch.pools[entry.pool].guard_bytes
+        bytes_of_pool = f"{entry.pool}, {entry.first + guard}, {entry.end + guard}"
+        entries.append(f"ENTRY({entry.step}, {entry.call}, {bytes_of_pool}, {int(entry.is_still)})")
+    return entries
+
+
 def parse_findings(watch: Watch, report: str) -> list[WatchedRange]:
     """The parts of watched ranges that changed though they may not have; paranoid.c has three lines for each."""
     lines = [line for line in report.splitlines() if line.startswith("finding_")]
     numbers = [int(line.partition(" ")[2]) for line in lines]
     findings: list[WatchedRange] = []
+    # Behind the ranges that are still come those of rows, and behind them that not all calls were there.
     for index, first, end in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True):
-        watched = watch.still[index]
+        watched = (
+            watch.still[index] if index < len(watch.still) else _range_of(watch, index - len(watch.still))
+        )
         guard = watch.pools[watched.pool].guard_bytes
         findings.append(replace(watched, first=first - guard, end=end - guard))
     return findings
+
+
+def _range_of(watch: Watch, index: int) -> WatchedRange:
+    """A finding about rows: bytes that a call changed, or the first call that never came, which has none."""
+    if index < len(watch.rows):
+        entry = watch.rows[index]
+        return WatchedRange(entry.step, entry.pool, entry.first, entry.end, entry.buffer, entry.row)
+    return WatchedRange(watch.rows[0].step, watch.rows[0].pool, 0, 0)

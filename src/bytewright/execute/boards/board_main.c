@@ -41,7 +41,7 @@ struct harness_stack {
     uint32_t *lowest_written; /* by the last run */
 };
 
-/* Calls HARNESS_RUN with these arguments: four in registers, which it need not look at, and the others on its stack. */
+/* Calls HARNESS_RUN, or what stands for it, with these arguments: four in registers, which it need not look at, and the others on its stack. */
 int32_t harness_call(const uintptr_t *arguments, uint32_t num_on_stack);
 void harness_unprotect(void);
 void harness_exit(int status) __attribute__((noreturn));
@@ -255,8 +255,13 @@ static int32_t run_once(const int32_t *extents, uint32_t *stack_bytes)
     const uintptr_t arguments[4 + NUM_ARGUMENTS] = {
         (uintptr_t)&harness_model_context,
 #if !HARNESS_IO_IN_WORKSPACE
+#if HARNESS_INPUT_ROWS
+        (uintptr_t)&harness_model_session.outputs,
+        (uintptr_t)harness_model_session.image,
+#else
         (uintptr_t)&harness_model_session.inputs,
         (uintptr_t)&harness_model_session.outputs,
+#endif
 #endif
         HARNESS_EXTENTS(PASS_EXTENT)
 #if HARNESS_NUM_DEVICES > 0

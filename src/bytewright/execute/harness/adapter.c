@@ -76,7 +76,11 @@ void harness_sizes(const int32_t *extents, size_t *input_bytes, size_t *output_b
     memcpy(outputs[index], HARNESS_OUTPUT_ADDRESS(member)(&session->context), output_bytes[index]);
 #define PASS_IO
 #else
+#if HARNESS_INPUT_ROWS
+#define BIND_INPUT(index, member, size_bytes) session->image = inputs[index];
+#else
 #define BIND_INPUT(index, member, size_bytes) session->inputs.member = inputs[index];
+#endif
 #define BIND_OUTPUT(index, member, size_bytes) session->outputs.member = outputs[index];
 #define COLLECT_OUTPUT(index, member, size_bytes)
 #define PASS_IO , &session->inputs, &session->outputs
@@ -95,6 +99,32 @@ void harness_bind(harness_session *session, void *const *inputs, void *const *ou
     HARNESS_OUTPUTS(BIND_OUTPUT)
 }
 
+#if HARNESS_INPUT_ROWS
+int32_t harness_push_all(HARNESS_CONTEXT_TYPE *context, const HARNESS_OUTPUTS_TYPE *outputs, const void *image)
+{
+    const unsigned char *row = image;
+    int32_t num_left = HARNESS_INPUT_ROWS;
+    int32_t status = HARNESS_BEGIN(context, outputs);
+
+    while (status >= 0 && num_left > 0) {
+        /* So many as a byte of the image says, from 1 to 7 or all: every image comes in pieces of its own. */
+        const int32_t wanted = 1 + *row % 8;
+        const int32_t num_rows = wanted == 8 || wanted > num_left ? num_left : wanted;
+
+        status = HARNESS_PUSH_ROWS(context, (const void *)row, num_rows);
+        row += (size_t)num_rows * HARNESS_ROW_BYTES;
+        num_left -= num_rows;
+    }
+    return status < 0 ? status : HARNESS_FINISH(context);
+}
+
+int32_t harness_run(harness_session *session, const int32_t *extents)
+{
+    (void)extents;
+    return harness_push_all(&session->context, &session->outputs, session->image);
+}
+#else
+
 #ifdef HARNESS_DEVICES_TYPE
 #define PASS_DEVICES , &harness_devices
 #else
@@ -106,6 +136,7 @@ int32_t harness_run(harness_session *session, const int32_t *extents)
     (void)extents;
     return HARNESS_RUN(&session->context PASS_IO HARNESS_EXTENTS(PASS_EXTENT) PASS_DEVICES);
 }
+#endif
 
 void harness_collect(const harness_session *session, void *const *outputs, const int32_t *extents)
 {

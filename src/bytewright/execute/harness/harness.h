@@ -28,8 +28,12 @@
 
 typedef struct {
     HARNESS_CONTEXT_TYPE context;
-#if !HARNESS_IO_IN_WORKSPACE
+#if HARNESS_INPUT_ROWS
+    const void *image;
+#elif !HARNESS_IO_IN_WORKSPACE
     HARNESS_INPUTS_TYPE inputs;
+#endif
+#if !HARNESS_IO_IN_WORKSPACE
     HARNESS_OUTPUTS_TYPE outputs;
 #endif
 } harness_session;
@@ -66,6 +70,11 @@ void harness_bind(harness_session *session, void *const *inputs, void *const *ou
 #ifdef HARNESS_DEVICES_TYPE
 /* The drivers of the other devices that the model uses. */
 extern const HARNESS_DEVICES_TYPE harness_devices;
+#endif
+
+#if HARNESS_INPUT_ROWS
+/* One run of a model that is given its image row by row: all of it, in several pieces. Returns the model's status. */
+int32_t harness_push_all(HARNESS_CONTEXT_TYPE *context, const HARNESS_OUTPUTS_TYPE *outputs, const void *image);
 #endif
 
 /* One run of the model, with the extents that it is given. Returns its status. */

@@ -2,8 +2,9 @@
  * each kernel, every byte that the plan does not let it write must be what it was: poison, buffers that live on,
  * and the guards before and after each pool.
  *
- * "harness_paranoid.h" is generated for each bundle: its pools, and two tables of ranges. An offset in a table
- * counts from the first guard byte of its pool.
+ * "harness_paranoid.h" is generated for each bundle: its pools, and three tables of ranges. An offset in a table
+ * counts from the first guard byte of its pool. The third is about loops over rows: for a certain call of a step, the
+ * bytes that are dead before it, and those that it may not change, in the order of the calls.
  */
 #include "harness_paranoid.h"
 
@@ -25,6 +26,15 @@ typedef struct {
     uint32_t end;
 } byte_range;
 
+typedef struct {
+    uint32_t step;
+    uint32_t call;
+    uint32_t pool;
+    uint32_t first;
+    uint32_t end;
+    uint32_t is_still;
+} row_range;
+
 /* Two poisons in turn, so that one of them changes whatever depends on it. */
 static const unsigned char poisons[2] = {0xA5, 0x5A};
 
@@ -34,29 +44,37 @@ PARANOID_POOLS(DECLARE_SHADOW)
 
 #define POOL(index, guard_bytes, all_bytes) {guard_bytes, all_bytes, shadow_##index},
 #define RANGE(step, pool, first, end) {step, pool, first, end},
+#define ROWS(step, call, pool, first, end, is_still) {step, call, pool, first, end, is_still},
 static const watched_pool watched_pools[] = {PARANOID_POOLS(POOL)};
 static const byte_range dead_ranges[] = {PARANOID_DEAD(RANGE){UINT32_MAX, 0, 0, 0}};
 static const byte_range still_ranges[] = {PARANOID_STILL(RANGE){UINT32_MAX, 0, 0, 0}};
+static const row_range row_ranges[] = {PARANOID_ROWS(ROWS){UINT32_MAX, 0, 0, 0, 0, 0}};
 
 enum { NUM_POOLS = sizeof watched_pools / sizeof *watched_pools };
 enum { NUM_DEAD = sizeof dead_ranges / sizeof *dead_ranges - 1 };
 enum { NUM_STILL = sizeof still_ranges / sizeof *still_ranges - 1 };
+enum { NUM_ROWS = sizeof row_ranges / sizeof *row_ranges - 1 };
 enum { MOST_FINDINGS = 16 };
 
-/* `current` is the step that runs, if one does: in a loop steps come again, and a branch leaves some out. */
+/* `current` is the step that runs, if one does: in a loop steps come again, and a branch leaves some out. Of the ranges
+ * of rows, those from `row_first` to before `row_end` are about the call that runs. */
 static struct {
     uint32_t num_runs;
     uint32_t current;
     int is_running;
+    uint32_t row_first;
+    uint32_t row_end;
+    uint32_t num_calls[PARANOID_NUM_STEPS + 1];
     uint32_t num_findings;
     uint32_t findings[MOST_FINDINGS][3];
 } watch HARNESS_WRITABLE;
 
-static void check(size_t index, const unsigned char *pool)
+static void check(size_t index, byte_range range, unsigned char *const *pools)
 {
-    const unsigned char *const shadow = watched_pools[still_ranges[index].pool].shadow;
-    uint32_t first = still_ranges[index].first;
-    uint32_t end = still_ranges[index].end;
+    const unsigned char *const pool = pools[range.pool] - watched_pools[range.pool].guard_bytes;
+    const unsigned char *const shadow = watched_pools[range.pool].shadow;
+    uint32_t first = range.first;
+    uint32_t end = range.end;
 
     if (memcmp(pool + first, shadow + first, end - first) == 0 || watch.num_findings == MOST_FINDINGS) {
         return;
@@ -80,9 +98,20 @@ void harness_step(unsigned int step, unsigned char *const *pools)
     watch.num_runs += (uint32_t)is_first;
     for (size_t index = 0; index < NUM_STILL; ++index) {
         if (!is_first && still_ranges[index].step == watch.current) {
-            const uint32_t pool = still_ranges[index].pool;
-            check(index, pools[pool] - watched_pools[pool].guard_bytes);
+            check(index, still_ranges[index], pools);
         }
+    }
+    for (size_t index = watch.row_first; !is_first && index < watch.row_end; ++index) {
+        const row_range rows = row_ranges[index];
+        if (rows.is_still) {
+            check(NUM_STILL + index, (byte_range){rows.step, rows.pool, rows.first, rows.end}, pools);
+        }
+    }
+    if (is_first) {
+        memset(watch.num_calls, 0, sizeof watch.num_calls);
+        watch.row_end = 0;
+    } else if (step == PARANOID_NUM_STEPS && watch.row_end != NUM_ROWS && watch.num_findings == 0) {
+        watch.findings[watch.num_findings++][0] = NUM_STILL + NUM_ROWS; /* some call never came */
     }
     if (watch.num_findings != 0) {
         harness_violated();
@@ -94,6 +123,16 @@ void harness_step(unsigned int step, unsigned char *const *pools)
                    range.end - range.first);
         }
     }
+    watch.row_first = watch.row_end;
+    while (watch.row_end < NUM_ROWS && row_ranges[watch.row_end].step == step &&
+           row_ranges[watch.row_end].call == watch.num_calls[step]) {
+        const row_range rows = row_ranges[watch.row_end++];
+        if (!rows.is_still) {
+            memset(pools[rows.pool] - watched_pools[rows.pool].guard_bytes + rows.first, poisons[watch.num_runs % 2],
+                   rows.end - rows.first);
+        }
+    }
+    ++watch.num_calls[step];
     watch.current = step;
     watch.is_running = step != PARANOID_NUM_STEPS;
     for (size_t index = 0; index < NUM_POOLS; ++index) {
