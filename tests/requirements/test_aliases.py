@@ -67,7 +67,7 @@ static void map(uintptr_t base)
 
 def two_in_dtcm() -> Target:
     """Two workspaces in DTCM, and parameters in flash that the application lends."""
-    pools = (parse_pool_option("first=9KiB@dtcm"), parse_pool_option("second=64KiB@dtcm"))
+    pools = (parse_pool_option("first=8KiB@dtcm"), parse_pool_option("second=64KiB@dtcm"))
     providers = (parse_provider_option("flash=caller"),)
     return apply_overrides(load_target(BOARD), Overrides(workspace=pools, provider=providers))
 

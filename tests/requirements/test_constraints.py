@@ -188,7 +188,7 @@ kernel m_work(
 
 
 @pytest.mark.parametrize("overrides", [Overrides(), Overrides(use_backend_alloc_workspace=True)])
-@pytest.mark.parametrize("io", Io)
+@pytest.mark.parametrize("io", [Io.CALLER, Io.WORKSPACE])
 @pytest.mark.parametrize("pins", [(), (Pin("*large", "ram"), Pin("w", "rodata"), Pin("t", "ram", offset=64))])
 def test_p1_passes_keep_annotations_that_they_do_not_own(
     overrides: Overrides, io: Io, pins: tuple[Pin, ...]
@@ -220,7 +220,7 @@ def test_p2_candidates_are_in_order_and_narrower_lists_hold() -> None:
 
 
 def test_p3_the_final_pool_is_in_the_ir_and_in_the_plan() -> None:
-    compiled = compile_model(DIGITS, _pools("dtcm=2KiB", "isram"))
+    compiled = compile_model(DIGITS, _pools("dtcm=1KiB", "isram"))
     places = _places(compiled)
     for name, allocation in _allocations(compiled).items():
         assert allocation.scope is not None

@@ -124,9 +124,25 @@ def assert_protected(plan: Plan) -> None:
                 assert first < buffer.live[0] < end
                 assert buffer.live[1] == plan.num_ticks
     placed = [buffer for buffer in plan.buffers.values() if buffer.place.kind == "planned"]
+    # An output may lie over an input that dies in its step, no nearer than the step's contract says.
+    agreed = {
+        frozenset((pair.source, pair.output))
+        for step in plan.steps
+        for pair in step.overlaps
+        if not -pair.below_bytes
+        < offset_of(plan, pair.output) - offset_of(plan, pair.source)
+        < pair.above_bytes
+    }
     for index, first in enumerate(placed):
         for second in placed[index + 1 :]:
-            assert not (alive_together(first, second) and share_bytes(first, second))
+            if frozenset((first.name, second.name)) not in agreed:
+                assert not (alive_together(first, second) and share_bytes(first, second))
+
+
+def offset_of(plan: Plan, name: str) -> int:
+    offset = plan.buffers[name].place.offset
+    assert offset is not None
+    return offset
 
 
 @pytest.mark.parametrize("name", [KWS, VWW, AD01])
@@ -135,13 +151,16 @@ def test_p8_inputs_live_from_the_start_and_outputs_to_the_end(name: str) -> None
 
 
 def test_p8_inputs_may_be_overwritten_after_their_last_read() -> None:
-    """kws and vww need no byte more for having inputs and outputs in the workspace."""
+    """kws needs no byte more for having inputs and outputs in the workspace, vww fewer than the input has."""
     for name in (KWS, VWW):
-        caller, workspace = (compiled(name, load_target(HOST), io=io).plan for io in Io)
-        assert workspace.workspace_bytes == caller.workspace_bytes
+        caller, workspace = (
+            compiled(name, load_target(HOST), io=io).plan for io in (Io.CALLER, Io.WORKSPACE)
+        )
         assert caller.io == "caller"
         (source,) = workspace.inputs
         buffer = workspace.buffers[source.buffer]
+        more_bytes = workspace.workspace_bytes - caller.workspace_bytes
+        assert more_bytes == 0 if name == KWS else more_bytes < buffer.size_bytes
         assert any(
             share_bytes(buffer, other) for other in workspace.buffers.values() if is_later(other, buffer)
         )
@@ -205,7 +224,7 @@ def test_p8_check_compares_the_functions_with_the_plan(tmp_path: Path) -> None:
 
 
 @pytest.mark.run
-@pytest.mark.parametrize("io", list(Io))
+@pytest.mark.parametrize("io", [Io.CALLER, Io.WORKSPACE])
 @pytest.mark.parametrize("name", [KWS, VWW, AD01])
 def test_p8_outputs_are_the_references_in_both_modes(name: str, io: Io) -> None:
     """Each inference runs twice: what overwrote the inputs does not reach the second run's output."""
@@ -226,7 +245,8 @@ def test_p8_floats_are_aligned_and_the_same_in_both_modes() -> None:
     name = "ad01_fp32"
     batch = random_inputs(name, COUNT, SEED)
     by_mode = [
-        run_batch(bundle(name, load_target(HOST), io=io), batch, options=SANITIZED).outputs for io in Io
+        run_batch(bundle(name, load_target(HOST), io=io), batch, options=SANITIZED).outputs
+        for io in (Io.CALLER, Io.WORKSPACE)
     ]
     for caller, workspace in zip(*by_mode, strict=True):
         np.testing.assert_array_equal(caller[0], workspace[0])
@@ -419,7 +439,7 @@ def test_p8_the_header_has_functions_in_place_of_structs() -> None:
 
 @pytest.mark.board
 @pytest.mark.skipif(shutil.which("qemu-system-arm") is None, reason="qemu-system-arm is not installed")
-@pytest.mark.parametrize("io", list(Io))
+@pytest.mark.parametrize("io", [Io.CALLER, Io.WORKSPACE])
 def test_p8_on_the_board_in_both_modes(io: Io) -> None:
     """Half of the workspace in DTCM, the rest in ISRAM; each inference runs twice in one image."""
     overrides = Overrides(resize=(parse_resize_option("dtcm=8KiB"),))

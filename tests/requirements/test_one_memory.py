@@ -63,7 +63,8 @@ memory = "ram"
 size = {second}
 provider = "caller"
 """
-SIZES = {"stack": 4096, "fast": 2048, "slow": 2048, "first": 2048, "second": 6144}
+# One workspace alone would do for all results: the first is so small that the plan needs both.
+SIZES = {"stack": 4096, "fast": 128, "slow": 2048, "first": 2048, "second": 6144}
 POOLS = ("fast", "slow", "first", "second")
 
 
@@ -130,7 +131,7 @@ def test_u8_intervals_of_memories_with_addresses_are_disjoint() -> None:
         assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("io", list(Io))
+@pytest.mark.parametrize("io", [Io.CALLER, Io.WORKSPACE])
 def test_u8_what_a_plan_uses_fits_the_memory_exactly(io: Io) -> None:
     """A memory of just the bytes that the plan and the stack use is enough; with one byte less nothing comes out."""
     document = compiled(io).document
@@ -323,7 +324,7 @@ NUM_LAYOUTS = 240
 
 
 @pytest.mark.run
-@pytest.mark.parametrize("io", list(Io))
+@pytest.mark.parametrize("io", [Io.CALLER, Io.WORKSPACE])
 def test_u8_what_the_application_lends_in_one_memory_never_collides(io: Io, tmp_path: Path) -> None:
     """Every layout that collides is refused when its second part is set, or at run for outputs; nothing was written.
 

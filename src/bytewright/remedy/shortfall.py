@@ -1,15 +1,18 @@
 """By how many bytes pools are too small as a whole, before it is asked which few buffers prove it.
 
-Buffers that may be in no other pools need, at each tick, the sum of those that are alive. That is a lower bound: where
-only alignment or the order of lifetimes keeps a plan from existing, there is no shortfall to speak of.
+Buffers that may be in no other pools need, at each tick, what those that are alive take together: the sum of their
+sizes, less what contracts let them share. That is a lower bound: where only alignment or the order of lifetimes keeps
+a plan from existing, there is no shortfall to speak of.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, combinations
+from itertools import combinations
 
-from bytewright.plan.problem import Buffer, Pool, Problem
+from bytewright.plan.bounds import union_of
+from bytewright.plan.flat import FlatProblem, flatten
+from bytewright.plan.problem import Pool, Problem
+from bytewright.plan.sweep import moments
 
 _MOST_POOLS = 6  # of which every choice is looked at
 
@@ -35,15 +38,21 @@ class Shortfall:
 
 def largest_shortfall(problem: Problem) -> Shortfall | None:
     """The one with the most bytes missing, in the fewest pools; None if there is none."""
-    found = [_shortfall(problem, pools) for pools in _choices(problem.pools)]
+    flat = flatten(problem)
+    found = [_shortfall(flat, pools) for pools in _choices(problem.pools)]
     worst = max(found, key=lambda shortfall: shortfall.missing_bytes, default=None)
     return worst if worst is not None and worst.missing_bytes > 0 else None
 
 
-def _shortfall(problem: Problem, pools: Sequence[Pool]) -> Shortfall:
+def _shortfall(flat: FlatProblem, pools: Sequence[Pool]) -> Shortfall:
     names = tuple(pool.name for pool in pools)
-    confined = [b for b in problem.buffers if all(c.pool in names for c in problem.candidates_of(b))]
-    needed_bytes, tick = _peak(confined)
+    problem = flat.problem
+    confined = [
+        number
+        for number, buffer in enumerate(flat.buffers)
+        if all(candidate.pool in names for candidate in problem.candidates_of(buffer))
+    ]
+    needed_bytes, tick = _peak(flat, confined)
     return Shortfall(names, sum(pool.capacity_bytes or 0 for pool in pools), needed_bytes, tick)
 
 
@@ -54,13 +63,16 @@ def _choices(pools: Sequence[Pool]) -> Iterator[tuple[Pool, ...]]:
         yield from combinations(limited, size)
 
 
-def _peak(buffers: Sequence[Buffer]) -> tuple[int, int]:
-    """The most bytes that are alive at one tick, and the first such tick."""
-    changes: Counter[int] = Counter()
-    for buffer in buffers:
-        for lower, upper in buffer.lifetimes:
-            changes[lower] += buffer.size_bytes
-            changes[upper] -= buffer.size_bytes
-    ticks = sorted(changes)
-    alive_bytes = accumulate(changes[tick] for tick in ticks)
-    return max(zip(alive_bytes, ticks, strict=True), key=lambda pair: pair[0], default=(0, 0))
+def _peak(flat: FlatProblem, members: Sequence[int]) -> tuple[int, int]:
+    """The most bytes that are known to be needed at one tick, and the first such tick."""
+    best, alive, num_bytes = (0, 0), set[int](), 0
+    for moment in moments(flat, members):
+        alive.difference_update(moment.deaths)
+        alive.update(moment.births)
+        num_bytes += sum(flat.size_bytes[i] for i in moment.births)
+        num_bytes -= sum(flat.size_bytes[i] for i in moment.deaths)
+        if moment.is_section and num_bytes > best[0]:
+            needed_bytes = union_of(flat, alive)
+            if needed_bytes > best[0]:
+                best = (needed_bytes, moment.tick)
+    return best

@@ -13,6 +13,9 @@ from bytewright.ir.analyses.stack import StackUse
 from bytewright.options import Options
 from bytewright.plan.problem import Problem
 from bytewright.plan.solution import Solution
+from bytewright.record.rows import PlannedSegment
+from bytewright.remedy.shortfall import largest_shortfall
+from bytewright.storage.find_overlaps import Overlap
 from bytewright.target.model import Role, Target, with_io_pools
 
 
@@ -38,20 +41,26 @@ class Trial:
         module: The module with every allocation decided and no offset yet.
         timeline: Its clock.
         stack: Of every context that the module runs on, whatever the limits.
+        overlaps: The pairs of buffers that may overlap.
         workspace_problem: What was asked of the planner for the workspace.
         workspace: Its answer.
         parameter_problem: The same for the parameters.
         parameters: Its answer.
+        segments: Steps that run together row by row,
+        plain_workspace_bytes: and what the workspace would need without that; None if there is no such plan.
     """
 
     conditions: Conditions
     module: ir.Module
     timeline: Timeline
     stack: tuple[StackUse, ...]
+    overlaps: tuple[Overlap, ...]
     workspace_problem: Problem
     workspace: Solution
     parameter_problem: Problem
     parameters: Solution
+    segments: tuple[PlannedSegment, ...] = ()
+    plain_workspace_bytes: int | None = None
 
     @property
     def failing_roles(self) -> tuple[Role, ...]:
@@ -68,6 +77,24 @@ class Trial:
     def tops(self) -> dict[str, int]:
         """Bytes that each pool needs, as far as there are plans."""
         return {use.pool: use.top_bytes for s in (self.workspace, self.parameters) for use in s.pools}
+
+    def is_smaller_than(self, other: "Trial") -> bool:
+        """Whether it fits where the other one does not, or else needs fewer bytes of workspaces, all pools together."""
+        ranks = [(trial.fits, trial.workspace.has_plan) for trial in (self, other)]
+        return ranks[0] > ranks[1] if ranks[0] != ranks[1] else self._measure < other._measure
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Bytes of all workspace pools, as far as there is a plan."""
+        return sum(use.top_bytes for use in self.workspace.pools)
+
+    @property
+    def _measure(self) -> int:
+        """What the workspaces need; without a plan, what they are known to lack at least."""
+        if self.workspace.has_plan:
+            return self.workspace_bytes
+        shortfall = largest_shortfall(self.workspace_problem)
+        return 0 if shortfall is None else shortfall.missing_bytes
 
 
 # Stores the module under conditions. Raises CompileError for what no size could mend.
