@@ -37,6 +37,10 @@ bench: setup  ## Measure the models: time beside LiteRT, instructions, RAM, flas
 bench-plan: setup  ## Measure the planner beside CP-SAT on the public instances
 	@$(VENV)/python benchmarks/plan.py
 
+.PHONY: bench-memory
+bench-memory: setup  ## Measure memory beside its bounds, and what it costs: instructions, code, compile time
+	@$(VENV)/python benchmarks/memory.py
+
 .PHONY: format
 format: setup  ## Format the Python code and sort its imports
 	@$(VENV)/ruff check --quiet --select I --fix .

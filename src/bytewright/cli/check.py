@@ -61,7 +61,7 @@ def check(
         return
     click.echo(f"{plan.model}: verified, plan {plan.plan_hash[:12]}")
     click.echo(
-        f"  {verdict.num_buffers} buffers: in bounds, aligned, and no two that live at once share a byte"
+        f"  {verdict.num_buffers} buffers: in bounds, aligned, and no byte is shared but as a kernel allows"
     )
     click.echo(f"  {verdict.num_steps} steps: the C touches what the plan says, while it is alive")
     for pool in plan.device_workspaces:

@@ -1,35 +1,102 @@
-"""`bytewright`: the group of all commands."""
+"""`bytewright`: the group of all commands.
+
+A command's module is loaded when the command is: to load all of them takes as long as to compile a small model.
+"""
+
+from collections.abc import Callable
+from functools import cache
 
 import click
 
 from bytewright import __version__
-from bytewright.cli.check import check
-from bytewright.cli.compile import compile_command
-from bytewright.cli.explain import explain
 from bytewright.cli.failures import CommandLine
-from bytewright.cli.ops import ops
-from bytewright.cli.plan import plan
-from bytewright.cli.report import report
-from bytewright.cli.run import run
-from bytewright.cli.targets import targets
 
 _EPILOG = (
     "Exit status: 0 fine; 1 the input is wrong; 2 option syntax; 3 it does not fit; 4 it does not verify; "
     "5 a tool failed; 70 a bug."
 )
 
-COMMANDS: tuple[click.Command, ...] = (compile_command, run, report, explain, check, plan, targets, ops)
+
+def _compile() -> click.Command:
+    from bytewright.cli.compile import compile_command
+
+    return compile_command
 
 
-@click.group(
-    name="bytewright",
-    cls=CommandLine,
-    epilog=_EPILOG,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-@click.version_option(__version__, prog_name="bytewright")
-def bytewright() -> None:
-    """Neural networks to plain C99, with a proved home for every byte."""
+def _run() -> click.Command:
+    from bytewright.cli.run import run
+
+    return run
+
+
+def _report() -> click.Command:
+    from bytewright.cli.report import report
+
+    return report
+
+
+def _explain() -> click.Command:
+    from bytewright.cli.explain import explain
+
+    return explain
+
+
+def _check() -> click.Command:
+    from bytewright.cli.check import check
+
+    return check
+
+
+def _plan() -> click.Command:
+    from bytewright.cli.plan import plan
+
+    return plan
+
+
+def _targets() -> click.Command:
+    from bytewright.cli.targets import targets
+
+    return targets
+
+
+def _ops() -> click.Command:
+    from bytewright.cli.ops import ops
+
+    return ops
+
+
+COMMANDS: dict[str, Callable[[], click.Command]] = {
+    "compile": _compile,
+    "run": _run,
+    "report": _report,
+    "explain": _explain,
+    "check": _check,
+    "plan": _plan,
+    "targets": _targets,
+    "ops": _ops,
+}
+
+
+@cache
+def load_command(name: str) -> click.Command:
+    """The command of this name, which is one of COMMANDS, with the options that all commands have."""
+    command = COMMANDS[name]()
+    command.params.append(_debug_option())
+    for inner in command.commands.values() if isinstance(command, click.Group) else ():
+        inner.params.append(_debug_option())
+    return command
+
+
+class Commands(CommandLine):
+    """The group, whose commands are loaded when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names, in the order of the help's list."""
+        return sorted({*COMMANDS, *super().list_commands(ctx)})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, or None if there is none of this name."""
+        return load_command(cmd_name) if cmd_name in COMMANDS else super().get_command(ctx, cmd_name)
 
 
 def _debug_option() -> click.Option:
@@ -45,16 +112,18 @@ def _debug_option() -> click.Option:
     )
 
 
-def _register() -> None:
-    bytewright.params.append(_debug_option())
-    for command in COMMANDS:
-        command.params.append(_debug_option())
-        for inner in command.commands.values() if isinstance(command, click.Group) else ():
-            inner.params.append(_debug_option())
-        bytewright.add_command(command)
+@click.group(
+    name="bytewright",
+    cls=Commands,
+    epilog=_EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(__version__, prog_name="bytewright")
+def bytewright() -> None:
+    """Neural networks to plain C99, with a proved home for every byte."""
 
 
-_register()
+bytewright.params.append(_debug_option())
 
 
 def main() -> None:

@@ -36,7 +36,8 @@ def chart(use: PoolHistory, width: int = 78, ascii_only: bool = False) -> list[s
         ascii_only: For outputs that know no other characters.
 
     Returns:
-        Lines: the pool's figures, the capacity's line, the bars, an axis of steps, and marks under the peak.
+        Lines: the pool's figures, the capacity's line, the bars, an axis of steps, marks under the peak, and under the
+        steps that run together row by row.
     """
     glyphs = _ASCII if ascii_only else _UNICODE
     capacity = use.pool.capacity_bytes
@@ -64,6 +65,10 @@ def chart(use: PoolHistory, width: int = 78, ascii_only: bool = False) -> list[s
     lines.append(row("step", " " + _ticks(range(0, len(live_bytes), steps_each), bar)))
     marks = "".join(("^" if live == use.peak_bytes else " ") * bar for live in columns)
     lines.append(row("peak", " " + marks))
+    if use.by_rows:
+        spans = [range(step, step + steps_each) for step in range(0, len(live_bytes), steps_each)]
+        fused = "".join(("=" if any(step in use.by_rows for step in span) else " ") * bar for span in spans)
+        lines.append(row("rows", " " + fused))
     return lines
 
 

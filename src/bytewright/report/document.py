@@ -8,6 +8,7 @@ from bytewright.record.plan import Plan, PlannedBuffer
 from bytewright.report.by_memory import use_by_memory
 from bytewright.report.lanes import lanes
 from bytewright.report.memory import use_over_time
+from bytewright.report.rows import calls_of, rows_text
 from bytewright.target.model import Role
 
 
@@ -19,10 +20,14 @@ def report_document(plan: Plan) -> dict[str, Any]:
         **members(plan, "model", "target", "numerics"),
         "symbols": [encode(symbol) for symbol in plan.symbols],
         **members(plan, "plan_hash", *figures),
+        **({} if plan.narrowed is None else {"narrowed": encode(plan.narrowed)}),
         "pools": [_pool(plan, name) for name in plan.pools],
         "memories": [{**asdict(use), "free_bytes": use.free_bytes} for use in use_by_memory(plan)],
         "stack": {context: encode(stack) for context, stack in plan.stack.items()},
-        "buffers": [facts(buffer, *buffer_facts) for buffer in largest_first(plan)],
+        "segments": [{**encode(segment), "num_calls": calls_of(plan, segment)} for segment in plan.segments],
+        "buffers": [
+            {**facts(buffer, *buffer_facts), "rows": rows_text(buffer)} for buffer in largest_first(plan)
+        ],
         "lanes": [asdict(lane) for lane in lanes(plan)],
         "steps": [
             {

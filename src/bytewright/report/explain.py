@@ -8,6 +8,7 @@ from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedBuffer, PlannedPool, PlannedStep
 from bytewright.report.document import facts
 from bytewright.report.memory import coexist, live_at_ticks
+from bytewright.report.rows import row_reasons
 from bytewright.report.tables import place_text, steps_text
 from bytewright.target.mistake import did_you_mean
 from bytewright.target.model import Role
@@ -192,8 +193,10 @@ def explanation_lines(plan: Plan, explanation: Explanation) -> list[str]:
     lines = [
         buffer.name,
         f"  what     {buffer.role}, {buffer.size_bytes} B, aligned to {buffer.alignment}",
+        *_narrowing(buffer),
         f"  where    {_where(plan, buffer)}",
         f"  alive    {_lifetime(buffer)}",
+        *(f"  rows     {reason}" for reason in row_reasons(plan, buffer)),
         f"  scope    {buffer.scope or 'unconstrained'}",
         *_indented("because", buffer.reason.split("; ")),
         "used by",
@@ -203,6 +206,7 @@ def explanation_lines(plan: Plan, explanation: Explanation) -> list[str]:
         operators = " + ".join(step.operators)
         facts = [*([operators] if operators else []), *plan.surroundings(step.index)]
         lines.append(f"  step {step.index}  {step.kernel} {use.how} it: {', '.join(facts)}")
+        lines.extend(f"          {text}" for text in _overlap_texts(plan, step, buffer.name))
     for branch in plan.branches:
         if branch.buffer == buffer.name:
             arms = (
@@ -222,6 +226,29 @@ def explanation_lines(plan: Plan, explanation: Explanation) -> list[str]:
         lines.append("why not in")
         lines.extend(f"  {place}: {reason}" for place, reason in explanation.elsewhere)
     return lines
+
+
+def _narrowing(buffer: PlannedBuffer) -> list[str]:
+    """What it would have been with all channels of the model."""
+    if buffer.shape_before is None:
+        return []
+    shape = "x".join(map(str, buffer.shape_before))
+    return [
+        f"  narrowed {shape} in the model: channels that are constant, or that nobody reads, were removed"
+    ]
+
+
+def _overlap_texts(plan: Plan, step: PlannedStep, name: str) -> list[str]:
+    """What a buffer may share with another one in a step, and what it does."""
+    found: list[str] = []
+    for pair in step.overlaps:
+        if name in (pair.source, pair.output):
+            num_bytes, way = plan.shared_bytes(pair.source, pair.output), "down" if step.runs_down else "up"
+            shares = (
+                f"overlaps '{pair.source}' by {num_bytes} B" if num_bytes else f"may overlap '{pair.source}'"
+            )
+            found.append(f"'{pair.output}' {shares}; {pair.text}; the kernel runs {way}")
+    return found
 
 
 def _where(plan: Plan, buffer: PlannedBuffer) -> str:
@@ -259,10 +286,24 @@ def _indented(head: str, facts: list[str]) -> list[str]:
 def explanation_document(explanation: Explanation) -> dict[str, Any]:
     """The explanation for programs."""
     members = ("name", "role", "size_bytes", "alignment", "place", "live", "scope", "reason", "candidates")
+    buffer = explanation.buffer
+    narrowed = {} if buffer.shape_before is None else facts(buffer, "shape", "shape_before")
     return {
-        **facts(explanation.buffer, *members),
+        **facts(buffer, *members),
+        **narrowed,
         "uses": [
-            {"step": use.step.index, "kernel": use.step.kernel, "how": use.how} for use in explanation.uses
+            {
+                "step": use.step.index,
+                "kernel": use.step.kernel,
+                "how": use.how,
+                "overlaps": [
+                    facts(pair, "source", "output", "below_bytes", "above_bytes")
+                    for pair in use.step.overlaps
+                    if explanation.buffer.name in (pair.source, pair.output)
+                ],
+                "runs_down": use.step.runs_down,
+            }
+            for use in explanation.uses
         ],
         "neighbours": [other.name for other in explanation.neighbours],
         "elsewhere": [{"place": place, "reason": reason} for place, reason in explanation.elsewhere],

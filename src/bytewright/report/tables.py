@@ -15,19 +15,23 @@ from bytewright.report.compare import Change, compare
 from bytewright.report.document import largest_first
 from bytewright.report.lanes import lane_lines, lanes
 from bytewright.report.memory import use_over_time, used_workspaces
+from bytewright.report.rows import calls_of, rows_text
 
 NUM_LARGEST = 10
 NUM_CHANGES_SHOWN = 20
+_WHERE_BORDER = {False: "the caller's", True: "in the workspace"}
 
 
 def print_report(plan: Plan, console: Console) -> None:
     """Prints everything, from the total to the single step."""
     console.print(Text(f"{plan.model} for {plan.target}, bit for bit {plan.numerics}", style="bold"))
     written = f", parameters in RAM {plan.ram_parameter_bytes} B" if plan.ram_parameter_bytes else ""
-    border = "are in the workspace" if plan.io_in_workspace else "are the caller's"
+    border = f"inputs and outputs are {_WHERE_BORDER[plan.io_in_workspace]}"
+    if plan.image is not None:
+        border = f"the input comes in {plan.image.num_rows} rows of {plan.image.row_bytes} B, outputs are the caller's"
     console.print(
         f"RAM {plan.ram_bytes} B: workspace {plan.workspace_bytes} B, stack {plan.stack_bytes} B{written}; "
-        f"all parameters {plan.parameter_bytes} B; inputs and outputs {border}",
+        f"all parameters {plan.parameter_bytes} B; {border}",
         soft_wrap=True,
     )
     facts = [f"each run takes {plan.extents_text}"] if plan.symbols else []
@@ -38,10 +42,13 @@ def print_report(plan: Plan, console: Console) -> None:
     ]
     if facts:
         console.print("; ".join(facts), soft_wrap=True, markup=False)
+    if plan.narrowed is not None:
+        console.print(f"constant channels: {plan.narrowed.text}", soft_wrap=True, markup=False)
     console.print(pools_table(plan))
     console.print(memories_table(plan))
     console.print(stack_table(plan))
     print_charts(plan, console)
+    print_segments(plan, console)
     print_lanes(plan, console)
     console.print(largest_table(plan))
     console.print(steps_table(plan))
@@ -53,6 +60,27 @@ def print_charts(plan: Plan, console: Console) -> None:
         lines = chart(use_over_time(plan, pool), console.width, console.options.ascii_only)
         console.print()
         console.print("\n".join(lines), soft_wrap=True, markup=False)
+
+
+def print_segments(plan: Plan, console: Console) -> None:
+    """Which steps run together row by row, and what that saves; nothing where none do."""
+    if not plan.segments:
+        return
+    plain = "no plan" if plan.plain_workspace_bytes is None else f"{plan.plain_workspace_bytes} B"
+    columns = ("steps", ">turns", ">calls", ">rings", ">alive", ">if whole")
+    rows = (
+        (
+            f"{segment.steps[0]}..{segment.steps[1]}",
+            segment.num_turns,
+            calls_of(plan, segment),
+            len(segment.rings),
+            segment.alive_bytes,
+            segment.plain_alive_bytes,
+        )
+        for segment in plan.segments
+    )
+    title = f"Row by row (workspace {plan.workspace_bytes} B, {plain} without rows)"
+    console.print(_table(title, columns, rows))
 
 
 def print_lanes(plan: Plan, console: Console) -> None:
@@ -168,8 +196,11 @@ def largest_table(plan: Plan) -> Table:
     """The largest buffers, wherever they are."""
     shown = largest_first(plan)[:NUM_LARGEST]
     title = f"Largest buffers ({len(shown)} of {len(plan.buffers)})"
-    rows = ((b.name, b.size_bytes, place_text(b), steps_text(b)) for b in shown)
-    return _table(title, ("buffer", ">bytes", "place", "steps"), rows)
+    by_rows = ("rows kept",) if plan.segments else ()
+    rows = (
+        (b.name, b.size_bytes, *(rows_text(b) for _ in by_rows), place_text(b), steps_text(b)) for b in shown
+    )
+    return _table(title, ("buffer", ">bytes", *by_rows, "place", "steps"), rows)
 
 
 def place_text(buffer: PlannedBuffer) -> str:

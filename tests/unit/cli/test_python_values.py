@@ -270,7 +270,7 @@ def test_an_installed_package_brings_solvers(monkeypatch: pytest.MonkeyPatch) ->
         assert group == "bytewright.solvers"
         return [_EntryPoint(), _BrokenEntryPoint()]
 
-    monkeypatch.setattr("bytewright.plan.solve.entry_points", found)
+    monkeypatch.setattr("importlib.metadata.entry_points", found)
     assert bytewright.compile(DIGITS, solver="packaged") != bytewright.compile(DIGITS)
     for name, code, said in (("broken", "BW605", "somewhere"), ("other", "BW604", "packaged")):
         with pytest.raises(CompileError) as caught:

@@ -224,6 +224,24 @@ def test_many_steps_share_columns_and_the_peak_survives() -> None:
     assert rows[-1].index("^") == rows[1].index("#")
 
 
+def test_steps_that_run_row_by_row_are_marked() -> None:
+    rows = chart(dataclasses.replace(use((4, 8, 8, 2)), by_rows=(1, 2)), width=20, ascii_only=True)
+    assert rows[-2].index("^") == rows[-1].index("=")
+    assert rows[-1].split() == ["rows", rows[-2].split()[1].replace("^", "=")]
+
+
+def test_bytes_that_two_buffers_share_count_once() -> None:
+    """b is written over the end of a, 40 B of it, while both live; c comes when a is dead."""
+    buffers = (
+        tensor("a", 100, (0, 6), Place(PlaceKind.PLANNED, "dtcm", 0)),
+        tensor("b", 80, (3, 9), Place(PlaceKind.PLANNED, "dtcm", 60)),
+        tensor("c", 60, (6, 9), Place(PlaceKind.PLANNED, "dtcm", 0)),
+    )
+    whole = plan(buffers={buffer.name: buffer for buffer in buffers})
+    history = use_over_time(whole, whole.pools["dtcm"])
+    assert history.live_bytes[:3] == (100, 140, 140)
+
+
 def test_step_numbers_do_not_touch() -> None:
     rows = chart(use(tuple(range(1, 31))), width=40, ascii_only=True)
     numbers = [int(word) for word in rows[-2].split()[1:]]
