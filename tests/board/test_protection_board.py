@@ -22,7 +22,7 @@ from bytewright.execute.boards.protection import Rights, disjoint_regions
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import read_bundle
 from bytewright.execute.run import run_batch, run_bundle
-from bytewright.options import Options
+from bytewright.options import Options, Rows
 from bytewright.pipeline import compile_model
 from bytewright.record.plan_file import read_plan
 from bytewright.target.dump import dump
@@ -64,9 +64,8 @@ def vww(tmp_path_factory: pytest.TempPathFactory) -> Built:
     workspaces = (parse_pool_option("dtcm=32KiB"), parse_pool_option("isram=64KiB"))
     target = apply_overrides(load_target(BOARD), Overrides(workspace=workspaces))
     folder = tmp_path_factory.mktemp("vww")
-    write_bundle(
-        compile_model(models.model_path(models.VWW), target, Options(name="vww")).files, folder / "bundle"
-    )
+    whole = Options(name="vww", rows=Rows.OFF)  # by rows it needs one memory alone
+    write_bundle(compile_model(models.model_path(models.VWW), target, whole).files, folder / "bundle")
     bundle = read_bundle(folder / "bundle")
     (folder / "image").mkdir()
     return Built(folder / "bundle", build_image(bundle, board_for(target), folder / "image", BuildOptions()))

@@ -37,7 +37,7 @@ def sectionless(load: Loader) -> Target:
     for memory in description["memory"].values():
         memory.pop("section", None)
     dtcm, isram = description["workspace"]
-    dtcm |= {"size": "9KiB", "provider": "generated"}
+    dtcm |= {"size": "8KiB", "provider": "generated"}
     isram |= {"provider": "generated"}
     return load_description(description, "sectionless")
 

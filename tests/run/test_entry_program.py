@@ -115,7 +115,7 @@ def program(body: str, kernels: str = KERNELS) -> Module:
     return parse_module(PROGRAM.format(kernels=kernels, body=body), {}, {})
 
 
-@pytest.mark.parametrize("io", list(Io))
+@pytest.mark.parametrize("io", [Io.CALLER, Io.WORKSPACE])
 @pytest.mark.parametrize("body", list(EXPECTED), ids=["loop", "carried", "branches", "names"])
 def test_programs_run_check_and_keep_to_their_plan(body: str, io: Io, tmp_path: Path) -> None:
     write_bundle(compile_model(program(body), load_target("host"), Options(io=io)).files, tmp_path / "out")

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -248,12 +249,34 @@ def test_every_call_says_what_it_computes_and_where(name: str, target: str) -> N
     calls = re.findall(r"/\* ((?:[^*]|\*(?!/))+) \*/\n\s+(\w+)\(", text)
     called = [(comment, callee) for comment, callee in calls if " -> " in comment]
     assert [callee for _, callee in called] == [step["kernel"] for step in result.document["steps"]]
-    tensor = r"(i8|f32|i32|i16)\[[\d,]*\] @(caller|\w+\+\d+)"
+    buffers = {buffer["name"]: buffer for buffer in result.document["buffers"]}
+    tensor = r"(i8|f32|i32|i16)\[[\d,]*\] (ring of \d+ rows? )?@(caller|\w+\+\d+)"
     for (comment, _), step in zip(called, result.document["steps"], strict=True):
         words = " ".join(comment.replace("\n", " ").replace(" * ", " ").split())
-        operators, _, places = words.partition(": ")
+        operators, _, rest = words.partition(": ")
+        places, *shared = rest.split("; ")
         assert operators == " + ".join(step["operators"])
         assert re.fullmatch(rf"({tensor})(, {tensor})* -> {tensor}(, {tensor})*", places), words
+        touched = [buffers[name] for name in (*step["reads"], *step["writes"])]
+        rings = [buffer["ring"]["num_rows"] for buffer in touched if "ring" in buffer]
+        assert sorted(map(int, re.findall(r"ring of (\d+) row", places))) == sorted(rings)
+        assert shared == overlaps_of(step, buffers)
+
+
+def overlaps_of(step: dict[str, Any], buffers: dict[str, dict[str, Any]]) -> list[str]:
+    """What a comment says of the buffers that share bytes in a step of plan.json."""
+    found: list[str] = []
+    for pair in step.get("overlaps", ()):
+        source, output = buffers[pair["source"]], buffers[pair["output"]]
+        first, second = source["place"], output["place"]
+        if first["kind"] != "planned" or (first["kind"], first["name"]) != (second["kind"], second["name"]):
+            continue
+        ends = (first["offset"] + source["size_bytes"], second["offset"] + output["size_bytes"])
+        num_bytes = min(ends) - max(first["offset"], second["offset"])
+        if num_bytes > 0:
+            asked = f"at least {pair['below_bytes']} B below it, or {pair['above_bytes']} B above"
+            found.append(f"overlaps {pair['source']} by {num_bytes} B (contract: {asked})")
+    return [*found, *(["downwards"] if step.get("runs_down") else [])]
 
 
 @pytest.mark.parametrize(("name", "target"), VARIANTS)

@@ -16,6 +16,7 @@ from bytewright.execute.host import HostModel
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch, run_bundle
 from bytewright.execute.worker import commands, streams
+from bytewright.options import Options, Pin
 from bytewright.record.plan import PlannedDevice
 from support.two_devices import PROGRAM, STREAM_TARGET, bundle, evaluated, stream_program
 
@@ -23,6 +24,8 @@ WARNINGS = ("-O2", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 X = (np.arange(32) * 997 - 9000).astype(np.int16)
 Y = evaluated(PROGRAM, {"x": X})["y"]
 KERNELS, ENTRY = "src/pair_core1_kernels.c", "src/pair.c"
+# `shifted` behind `filtered`, which it would share bytes with: so there are others than those that a job is given.
+APART = Options(pins=(Pin("shifted", "shared", offset=128),))
 # The end of pair_filter, whose `y` is at the beginning of what core1 is lent of pool 'shared': 256 bytes.
 END_OF_FILTER = "        y[row] = sum;\n    }\n"
 FILTER = r"device 'core1' {} in job 1 \(kernel 'pair_filter', step 2\) of model 'pair' on the host"
@@ -30,7 +33,7 @@ FILTER = r"device 'core1' {} in job 1 \(kernel 'pair_filter', step 2\) of model 
 
 def changed(folder: Path, file: str, before: str, after: str) -> Path:
     """The bundle with a line of its C changed."""
-    directory = bundle(folder / "pair")
+    directory = bundle(folder / "pair", options=APART)
     path = directory / file
     text = path.read_text()
     assert text.count(before) == 1
@@ -318,7 +321,7 @@ def stream_bundle(folder: Path, mode: int, monkeypatch: pytest.MonkeyPatch) -> P
         return (sys.executable, str(script))
 
     monkeypatch.setattr(commands, "stream_command", command)
-    return bundle(folder / "pair", stream_program(mode), STREAM_TARGET)
+    return bundle(folder / "pair", stream_program(mode), STREAM_TARGET, APART)
 
 
 def test_a_stream_is_carried_out_by_the_model_of_its_instruction_set(

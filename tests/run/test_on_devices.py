@@ -78,7 +78,7 @@ def some(num_rows: int) -> NDArray[np.float32]:
 
 
 @pytest.mark.parametrize("sanitize", [False, True])
-@pytest.mark.parametrize("io", list(ir.Io))
+@pytest.mark.parametrize("io", [ir.Io.CALLER, ir.Io.WORKSPACE])
 def test_a_device_without_code_copies_between_memories_that_two_share_none_of(
     tmp_path: Path, io: ir.Io, sanitize: bool
 ) -> None:

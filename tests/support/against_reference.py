@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from bytewright.diagnostics import CompileError
 from bytewright.ir.border import Io
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.options import Options
+from bytewright.options import NOTHING_ASKED, Options
 from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
 from support.many_models import Job, build
@@ -67,19 +68,21 @@ def assert_equals_reference(
     compiler: str = "gcc",
     num_inputs: int = 4,
     io: Io = Io.CALLER,
+    options: Options = NOTHING_ASKED,
 ) -> None:
     """Every model compiles, builds without a warning, and computes what the reference does.
 
-    The first two inputs are the extremes.
+    The first two inputs are the extremes. `options` are what else is asked for, beside numerics and io.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    asked = replace(options, numerics=numerics, io=io)
     jobs: list[Job] = []
     problems: list[str] = []
     for index, model in enumerate(models):
         path = folder / f"m{index}.tflite"
         path.write_bytes(model.content)
         try:
-            compiled = compile_model(path, load_target(target), Options(numerics=numerics, io=io))
+            compiled = compile_model(path, load_target(target), asked)
         except CompileError as error:
             problems.append(f"{model.description}: refused: {error}")
             continue

@@ -14,14 +14,18 @@ import signal
 import sys
 import time
 import traceback
+from itertools import combinations
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from bytewright.diagnostics import CompileError
 from bytewright.options import Options
 from bytewright.pipeline import Compiled, compile_model
 from bytewright.target.model import Target
 from bytewright.target.registry import load_target
+
+JsonObject = dict[str, Any]
 
 
 class OutOfTimeError(Exception):
@@ -39,19 +43,47 @@ def _current_bytes() -> int:
 
 
 def overlapping(compiled: Compiled) -> str | None:
-    """Two buffers of the plan that share bytes while both are alive, found from plan.json alone."""
-    placed = [
-        (b["place"]["name"], b["place"]["offset"], b["size_bytes"], b["live"], b["name"])
-        for b in compiled.document["buffers"]
-        if b["place"]["kind"] == "planned"
-    ]
-    for index, (pool, offset, size, live, name) in enumerate(placed):
-        for other_pool, other_offset, other_size, other_live, other in placed[index + 1 :]:
-            together = live[0] < other_live[1] and other_live[0] < live[1]
-            apart = offset + size <= other_offset or other_offset + other_size <= offset
-            if pool == other_pool and together and not apart and size and other_size:
-                return f"'{name}' and '{other}' overlap"
+    """Two buffers of the plan that share bytes while both are alive, found from plan.json alone.
+
+    They may in the one step that reads the one and writes the other, as far apart as its kernel asks.
+    """
+    document = compiled.document
+    placed = [b for b in document["buffers"] if b["place"]["kind"] == "planned" and b["size_bytes"]]
+    for first, second in combinations(placed, 2):
+        (pool, offset), (other_pool, other_offset) = (_place(b) for b in (first, second))
+        begin = max(b["live"][0] for b in (first, second))
+        end = min(b["live"][1] for b in (first, second))
+        apart = offset + first["size_bytes"] <= other_offset or other_offset + second["size_bytes"] <= offset
+        if pool != other_pool or begin >= end or apart:
+            continue
+        if not any(_allows(step, pair, (begin, end)) for step, pair in _pairs(document, first, second)):
+            return f"'{first['name']}' and '{second['name']}' overlap"
     return None
+
+
+def _place(buffer: JsonObject) -> tuple[str, int]:
+    return buffer["place"]["name"], buffer["place"]["offset"]
+
+
+def _pairs(
+    document: JsonObject, first: JsonObject, second: JsonObject
+) -> list[tuple[JsonObject, JsonObject]]:
+    """The steps that let two buffers overlap, each with the pair and how far above the input the output begins."""
+    by_name = {buffer["name"]: buffer for buffer in (first, second)}
+    found: list[tuple[JsonObject, JsonObject]] = []
+    for step in document["steps"]:
+        for pair in step.get("overlaps", ()):
+            if {pair["source"], pair["output"]} == set(by_name):
+                above = _place(by_name[pair["output"]])[1] - _place(by_name[pair["source"]])[1]
+                found.append((step, {**pair, "above": above}))
+    return found
+
+
+def _allows(step: JsonObject, pair: JsonObject, together: tuple[int, int]) -> bool:
+    begin, end = step["ticks"]
+    asked = -pair["above"] >= pair["below_bytes"] or pair["above"] >= pair["above_bytes"]
+    roles = pair["source"] in step["reads"] and pair["output"] in step["writes"]
+    return asked and roles and begin <= together[0] and together[1] <= end
 
 
 def outcome(path: Path, target: Target, seconds: float) -> str:

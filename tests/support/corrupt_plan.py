@@ -19,11 +19,13 @@ from bytewright.record.plan_file import hash_document, hash_files, read_plan
 
 
 def overlapping_pair(plan: Plan, first_role: str = "tensor") -> tuple[PlannedBuffer, PlannedBuffer]:
-    """Two buffers of one workspace that are alive at once, the first of a role: the later one to be moved."""
+    """Two buffers of one workspace, alive at once and apart, the first of a role: the later one to be moved."""
     placed = [b for b in plan.buffers.values() if b.place.kind == "planned" and b.live is not None]
+    agreed = {frozenset((pair.source, pair.output)) for step in plan.steps for pair in step.overlaps}
     for first in placed:
         for second in placed:
-            if first.role == first_role and first is not second and alive_at_once(first, second):
+            may = frozenset((first.name, second.name)) in agreed
+            if first.role == first_role and first is not second and not may and alive_at_once(first, second):
                 return first, second
     raise AssertionError("no two buffers are alive at once")
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bytewright.bundle.write import write_bundle
+from bytewright.options import Options, Rows
 from bytewright.pipeline import compile_model
 from bytewright.record.plan import Plan
 from bytewright.record.plan_file import hash_document, hash_files, plan_of
@@ -28,7 +29,7 @@ def _compiled(target: str, caller_parameters: bool) -> tuple[dict[str, bytes], d
     if caller_parameters:
         options = tuple(ProviderOption(pool.name, Provider.CALLER) for pool in loaded.parameter_pools)
         loaded = apply_overrides(loaded, Overrides(provider=options))
-    compiled = compile_model(DIGITS, loaded)
+    compiled = compile_model(DIGITS, loaded, Options(rows=Rows.OFF))  # a step is a step
     return compiled.files, compiled.document
 
 

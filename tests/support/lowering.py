@@ -23,6 +23,7 @@ from bytewright.ir.prim import Access, PrimFunc
 from bytewright.ir.types import DType, TensorType
 from bytewright.ir.verify.stages import verify
 from bytewright.ir.where import Where
+from bytewright.lower.fold_constant_channels import fold_constant_channels
 from bytewright.lower.fold_pad import fold_pad
 from bytewright.lower.inline_calls import inline_calls
 from bytewright.lower.lower_graph import lower_graph
@@ -104,6 +105,7 @@ def lower_step_by_step(
     yield "inline_calls", (module := inline_calls(module))
     if fold:
         yield "fold_pad", (module := fold_pad(module))
+        yield "fold_constant_channels", (module := fold_constant_channels(module, target))
     yield "lower_graph", (module := lower_graph(module, target))
     yield "share_kernels", share_kernels(module)
 

@@ -154,7 +154,8 @@ def _unit(job: Job) -> str:
         lines.append(f"        workspaces.{name}.size_bytes = {size};")
     if pools:
         lines.append(f"        if ({model}_set_workspaces(&context, &workspaces) != 0) {{ return 1; }}")
-    lines += _lent_ports(job) if job.document["io"] == "caller" else _ports_in_workspace(job)
+    ports = {"caller": _lent_ports, "workspace": _ports_in_workspace, "rows": _pushed_rows}
+    lines += ports[job.document["io"]](job)
     lines += [f"        free(workspaces.{pool['c_name']}.base);" for pool in pools]
     return "\n".join([*lines, "    }", "    return 0;", "}", ""])
 
@@ -178,6 +179,35 @@ def _lent_ports(job: Job) -> list[str]:
         lines.append(f"        if (!({same})) {{ return 3; }}")
         lines.append(f"        free(in_{index});")
         lines.append(f"        free(kept_{index});")
+    for index, port in enumerate(outputs):
+        lines.append(
+            f"        if (fwrite(out_{index}, 1, {port['size_bytes']}, stdout) == 0) {{ return 4; }}"
+        )
+        lines.append(f"        free(out_{index});")
+    return lines
+
+
+def _pushed_rows(job: Job) -> list[str]:
+    """A run that is given the input in pieces, each gone when it was taken: all of it, row by row, and in numbers that
+    change.
+    """
+    model, lines = job.model, [f"        {job.model}_outputs outputs;"]
+    (image,), outputs = job.document["inputs"], job.document["outputs"]
+    for index, port in enumerate(outputs):
+        lines.append(f"        void *out_{index} = fresh({port['size_bytes']});")
+        lines.append(f"        outputs.{port['c_name']} = out_{index};")
+    num_rows, row_bytes = image["num_rows"], image["size_bytes"] // image["num_rows"]
+    lines += [
+        f"        if ({model}_begin(&context, &outputs) != 0) {{ return 2; }}",
+        f"        for (int first = 0, number; first < {num_rows}; first += number) {{",
+        f"            number = turn == 0 ? {num_rows} : turn == 1 ? 1 : 1 + (first * 7 + turn) % 5;",
+        f"            number = number < {num_rows} - first ? number : {num_rows} - first;",
+        f"            void *rows = loaded(stdin, (size_t)number * {row_bytes});",
+        f"            if ({model}_push_rows(&context, rows, number) != 0) {{ return 6; }}",
+        "            free(rows);",
+        "        }",
+        f"        if ({model}_finish(&context) != 0) {{ return 7; }}",
+    ]
     for index, port in enumerate(outputs):
         lines.append(
             f"        if (fwrite(out_{index}, 1, {port['size_bytes']}, stdout) == 0) {{ return 4; }}"

@@ -33,10 +33,11 @@ class _Tensor:
 class _Network:
     """A model under construction."""
 
-    def __init__(self, seed: int, dtype: str, *, is_tflm: bool = False) -> None:
+    def __init__(self, seed: int, dtype: str, *, is_tflm: bool = False, has_gaps: bool = False) -> None:
         self.generator = np.random.default_rng(seed)
         self.dtype = dtype
         self.is_tflm = is_tflm
+        self.has_gaps = has_gaps
         self.builder = ModelBuilder()
         self.inputs: list[_Tensor] = []
         self.tensors: list[_Tensor] = []
@@ -122,6 +123,7 @@ class _Network:
         """CONV_2D, DEPTHWISE_CONV_2D or FULLY_CONNECTED with a bias, scaled to give values of some spread."""
         activation = self.one_of(_ACTIVATIONS)
         taps = weights.size // channels
+        empty = self.gaps(weights, axis) if self.has_gaps else np.zeros(channels, bool)
         if not self.is_int8:
             bias = self.builder.constant("bias", self.values((channels,)))
             result = self.tensor(output_shape, source.affine)
@@ -139,6 +141,8 @@ class _Network:
         output = (float(np.float32(source.affine[0] * max(scales) * spread)), self.zero_point())
         limit = 1 << 29 if self.chance(0.05) else 1 << 13
         bias = self.generator.integers(-limit, limit, channels).astype(np.int32)
+        if self.has_gaps and self.chance(0.6):
+            bias[empty] = 0  # what an empty channel gives is then the zero point
         weights_index = self.builder.constant("weights", weights, scale=scales, quantized_dimension=axis)
         bias_index = self.builder.constant("bias", bias, scale=[source.affine[0] * scale for scale in scales])
         result = self.tensor(output_shape, output)
@@ -146,6 +150,15 @@ class _Network:
             kind, [source.index, weights_index, bias_index], [result], activation=activation, **options
         )
         return result
+
+    def gaps(self, weights: NDArray[Any], axis: int) -> NDArray[np.bool_]:
+        """Makes weights zero, of some results and of some channels of the input; returns which results are empty."""
+        by_result = np.moveaxis(weights, axis, 0)
+        empty = self.generator.random(len(by_result)) < self.one_of([0.0, 0.3, 0.6, 0.9, 1.0])
+        by_result[empty] = 0
+        if axis == 0:
+            weights[..., self.generator.random(weights.shape[-1]) < self.one_of([0.0, 0.3, 0.6])] = 0
+        return empty
 
     def convolution(self, source: _Tensor, *, hard: bool = False) -> _Tensor | None:
         """CONV_2D or DEPTHWISE_CONV_2D."""
@@ -403,9 +416,11 @@ def random_convolution(seed: int, dtype: str) -> RandomModel:
     return network.finish([result.index])
 
 
-def random_network(seed: int, dtype: str, *, size: int = 6, is_tflm: bool = False) -> RandomModel:
-    """A network of about `size` operators with one to four results."""
-    network = _Network(seed, dtype, is_tflm=is_tflm)
+def random_network(
+    seed: int, dtype: str, *, size: int = 6, is_tflm: bool = False, has_gaps: bool = False
+) -> RandomModel:
+    """A network of about `size` operators with one to four results; with gaps, many weights are zero, by channels."""
+    network = _Network(seed, dtype, is_tflm=is_tflm, has_gaps=has_gaps)
     depth = network.between(1, 10)
     first = network.input((network.one_of([1, 1, 2]), network.between(1, 8), network.between(1, 8), depth))
     recent = first

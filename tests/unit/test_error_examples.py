@@ -14,6 +14,8 @@ from bytewright.diagnostics import CompileError
 from bytewright.execute.description import read_bundle
 from bytewright.execute.tools import compile_c, find_tool
 from bytewright.frontends.tflite import import_tflite
+from bytewright.ir.border import Io
+from bytewright.options import Options
 from bytewright.pipeline import compile_model
 from bytewright.plan.problem import Buffer, Pool, Problem
 from bytewright.plan.solution import Placement
@@ -22,6 +24,7 @@ from bytewright.target import load_target
 from bytewright.target.options import Overrides, apply_overrides, parse_resize_option
 from support.costly_models import pools
 from support.with_plan import with_plan
+from tflite_writer import ModelBuilder
 
 ROOT = Path(__file__).resolve().parents[2]
 BUFFERS = (
@@ -92,6 +95,16 @@ def misspelt_pool() -> None:
     apply_overrides(load_target("mps3-an547"), overrides)
 
 
+def mean_by_rows() -> None:
+    builder = ModelBuilder()
+    image = builder.tensor("image", (1, 6, 6, 2), "float32")
+    axes = builder.tensor("axes", (2,), "int32", data=[1, 2])
+    result = builder.tensor("result", (1, 2), "float32")
+    builder.operator("MEAN", [image, axes], [result])
+    Path("mean.tflite").write_bytes(builder.build([image], [result]))
+    compile_model(Path("mean.tflite"), load_target("host"), Options(io=Io.ROWS))
+
+
 def wrong_plan() -> None:
     register_solver("mine", lambda problem, _: [Placement(b.name, "dtcm", 0) for b in problem.buffers])
     try:
@@ -132,6 +145,7 @@ PROVOKED: dict[str, Callable[[], object]] = {
     "BW204": misspelt_pool,
     "BW206": other_files,
     "BW207": lambda: read_bundle(Path("out")),
+    "BW210": mean_by_rows,
     "BW301": lambda: with_plan(solve(PROBLEM)),
     "BW401": wrong_plan,
     "BW501": lambda: find_tool("qemu-system-arm", "qemu-system-arm"),

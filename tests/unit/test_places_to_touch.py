@@ -19,6 +19,12 @@ from bytewright.options import DECLARATIONS
 PACKAGE = Path(__file__).resolve().parents[2] / "src" / "bytewright"
 # Passes about certain operators: an operator that is added needs none of them.
 REWRITES = {
+    "lower/channels/known.py",
+    "lower/channels/links.py",
+    "lower/channels/narrow.py",
+    "lower/channels/weighted.py",
+    "lower/channels/work.py",
+    "lower/fold_constant_channels.py",
     "lower/fold_pad.py",
     "lower/inline_calls.py",
     "place/flows.py",

@@ -218,6 +218,7 @@ def test_the_command_line_loads_no_test_dependency() -> None:
     loaded = modules_loaded_by("import bytewright.cli.main")
     assert "click" in loaded
     assert loaded & (NOT_LOADED_BY_IMPORT - RUN_TIME_PACKAGES) == set()
+    assert "numpy" not in loaded, "a command's modules are loaded with the command"
 
 
 def documented_codes() -> dict[str, str]:
