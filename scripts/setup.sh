@@ -168,6 +168,8 @@ logged "${pip[@]}" install --no-deps --requirement "$lock" ||
     fail "the Python packages could not be installed" "see $log"
 logged "${pip[@]}" install --no-deps --no-build-isolation --editable . ||
     fail "Bytewright itself could not be installed" "see $log"
+# As pip does for every other package; where Python is told not to write byte code, each command gains 0.3 s.
+logged .venv/bin/python -m compileall -q src || fail "the sources do not compile" "see $log"
 logged .venv/bin/python -m pip --disable-pip-version-check check ||
     fail "$lock does not agree with itself" "see $log"
 if ! .venv/bin/python -c 'import bytewright.plan._native' 2>/dev/null; then

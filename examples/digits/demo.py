@@ -125,10 +125,10 @@ def alive_at_peak(plan: Plan) -> list[str]:
     """The buffers that make the board's workspace as large as it is, with their offsets."""
     names: list[str] = []
     for pool in used_workspaces(plan):
-        step = use_over_time(plan, pool).peak_steps[0]
+        begin, end = plan.steps[use_over_time(plan, pool).peak_steps[0]].ticks
         for buffer in plan.buffers_in(pool.name):
-            first, last = buffer.first_step, buffer.last_step
-            if first is not None and last is not None and first <= step <= last:
+            lower, upper = buffer.live or (begin, end)
+            if lower < end and begin < upper:
                 names.append(f"{buffer.name} +{buffer.place.offset}")
     return names
 
