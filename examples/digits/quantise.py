@@ -72,17 +72,22 @@ def weight_scales(weights: Array, channel_axis: int | None) -> Array:
 class ModelWriter:
     """Adds the network's layers, one after the other, to a TFLite model."""
 
-    def __init__(self, weights: Weights, layers: Mapping[str, Activation]) -> None:
+    def __init__(
+        self,
+        weights: Weights,
+        activations: Mapping[str, Activation],
+        description: str = "scikit-learn's 8x8 digits, int8",
+    ) -> None:
         from tflite_writer import ModelBuilder  # pyright: ignore[reportMissingImports]
 
         self._weights = weights
-        self._layers = layers
+        self._activations = activations
         self._tensors: dict[str, int] = {}
-        self._builder: Any = ModelBuilder(description="scikit-learn's 8x8 digits, int8")
+        self._builder: Any = ModelBuilder(description=description)
 
     def activation(self, name: str, shape: tuple[int, ...]) -> int:
         """A tensor that a layer computes, or the image."""
-        layer = self._layers[name]
+        layer = self._activations[name]
         self._tensors[name] = self._builder.tensor(
             name, shape, "int8", scale=layer.scale, zero_point=layer.zero_point
         )
@@ -105,7 +110,7 @@ class ModelWriter:
         kernel = self._builder.constant(
             f"{name}/weights", stored, scale=scales.ravel(), quantized_dimension=axis
         )
-        bias_scales = scales.ravel().astype(np.float64) * self._layers[source].scale
+        bias_scales = scales.ravel().astype(np.float64) * self._activations[source].scale
         stored_bias = np.rint(self._weights[f"{name}_bias"] / bias_scales).astype(np.int32)
         bias = self._builder.constant(f"{name}/bias", stored_bias, scale=bias_scales)
         inputs = [self._tensors[source], kernel, bias]
@@ -115,11 +120,10 @@ class ModelWriter:
         """A layer without weights."""
         self._builder.operator(operator, inputs, [output], **options)
 
-    def model(self) -> bytes:
-        """The file: the network of network.py and a softmax."""
+    def layers(self) -> int:
+        """All layers of network.py behind the image, and a softmax; returns the last tensor."""
         tensors = self._tensors
         spatial: dict[str, Any] = {"padding": "SAME", "stride_h": 1, "stride_w": 1}
-        image = self.activation("image", (1, 8, 8, 1))
         self.weighted("CONV_2D", "stem", "image", (1, 8, 8, 16), activation="RELU", **spatial)
         self.weighted(
             "DEPTHWISE_CONV_2D", "depthwise", "stem", (1, 8, 8, 16), 3, activation="RELU", **spatial
@@ -138,7 +142,16 @@ class ModelWriter:
         self.weighted("FULLY_CONNECTED", "logits", "flat", (1, 10), None)
         probabilities = self.activation("probabilities", (1, 10))
         self.plain("SOFTMAX", [tensors["logits"]], probabilities, beta=1.0)
-        return self._builder.build([image], [probabilities])
+        return probabilities
+
+    def build(self, source: int, result: int) -> bytes:
+        """The file of what was added."""
+        return self._builder.build([source], [result])
+
+    def model(self) -> bytes:
+        """The file: the network of network.py and a softmax."""
+        image = self.activation("image", (1, 8, 8, 1))
+        return self.build(image, self.layers())
 
 
 def quantise(weights: Weights, training_images: Array) -> bytes:
