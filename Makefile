@@ -19,6 +19,10 @@ help:  ## List the commands
 demo: setup-demo  ## Compile the digits example; run it on this machine and on an emulated Cortex-M55
 	@$(VENV)/python examples/digits/demo.py
 
+.PHONY: demo-camera
+demo-camera: setup-demo  ## Compile the camera example, which takes an image line by line; run it likewise
+	@$(VENV)/python examples/camera/demo.py
+
 .PHONY: test
 test: setup lint types  ## Everything: lint, types and all levels of tests, emulated boards included
 	@$(PYTEST)
@@ -60,10 +64,10 @@ update-golden: setup  ## Write the expected texts of the golden tests and the re
 	@$(PYTEST) -n 0 tests/golden tests/unit/test_requirements_table.py --update-golden
 
 .PHONY: digits
-digits: setup  ## Train and quantise the digits example again, which writes its model
+digits: setup  ## Train and quantise the digits example again, which writes the examples' models
 	@$(VENV)/python examples/digits/train.py
 	@$(VENV)/python examples/digits/quantise.py
-	@$(VENV)/python examples/digits/quantise.py
+	@$(VENV)/python examples/camera/write_model.py
 
 .PHONY: setup
 setup:  ## Only install what `make test` needs
