@@ -18,7 +18,7 @@ from bytewright.frontends.open_batch import open_batch
 from bytewright.frontends.registry import import_model
 from bytewright.input_file import read_input
 from bytewright.ir.analyses.clock import read_clock
-from bytewright.ir.analyses.stack import Above, packed_entry, pushing_entry, stack_uses
+from bytewright.ir.analyses.stack import stack_uses
 from bytewright.ir.verify.admit import admit, admit_to_codegen
 from bytewright.lower.bound.find_bound import find_bound, place_bound, refuse_bindings
 from bytewright.lower.fold_constant_channels import fold_constant_channels
@@ -26,47 +26,29 @@ from bytewright.lower.fold_pad import fold_pad
 from bytewright.lower.inline_calls import inline_calls
 from bytewright.lower.lower_graph import lower_graph
 from bytewright.lower.share_kernels import share_kernels
-from bytewright.options import NOTHING_ASKED, Options, Rows
-from bytewright.place.attach_candidates import attach_candidates
-from bytewright.place.check_addresses import check_addresses
-from bytewright.place.check_scopes import check_scopes, undeclared_tags
+from bytewright.options import NOTHING_ASKED, Options
+from bytewright.place.check_scopes import undeclared_tags
 from bytewright.place.fetch_constants import fetch_constants, lacks_constants
 from bytewright.place.lower_tags import lower_tags
 from bytewright.place.place_scopes import place_scopes
 from bytewright.place.plan_devices import plan_devices
-from bytewright.plan.request import DEFAULT_NODE_BUDGET
-from bytewright.plan.solve import find_solver, solve
+from bytewright.plan.solve import find_solver
 from bytewright.record.base_pointers import require_ports
 from bytewright.record.build_plan import build_plan
 from bytewright.record.names import names_of
 from bytewright.record.parameter_bytes import parameter_bytes
 from bytewright.record.plan import Plan
 from bytewright.record.plan_file import document_of
-from bytewright.remedy.describe_segments import describe_segments
 from bytewright.remedy.mend_options import require_hardware
 from bytewright.remedy.refuse import require_fit
 from bytewright.remedy.trial import Conditions, Trial
 from bytewright.run_passes import AfterPass, Progress, Runner
 from bytewright.storage.apply_solution import apply_solution
-from bytewright.storage.build_problem import build_parameter_problem, build_workspace_problem
 from bytewright.storage.choose_ways import choose_ways
 from bytewright.storage.drop_unused_buffers import drop_unused_buffers
-from bytewright.storage.end_with_lines import end_with_lines
 from bytewright.storage.external_stacks import with_external_stacks
-from bytewright.storage.find_overlaps import find_overlaps
-from bytewright.storage.join_alignments import join_alignments
-from bytewright.storage.make_arenas import make_arenas
-from bytewright.storage.own_lines import own_lines
 from bytewright.storage.pass_constants import pass_constants
-from bytewright.storage.pin_buffers import pin_buffers
-from bytewright.storage.place_io import place_io
-from bytewright.storage.place_scratch import place_scratch
-from bytewright.storage.rows.alive import alive_of
-from bytewright.storage.rows.choose_segments import choose_segments
-from bytewright.storage.rows.fuse_rows import fuse_rows
-from bytewright.storage.rows.segment import Segment
-from bytewright.storage.rows.steps import read_rows
-from bytewright.storage.rows.take_rows import refusal, take_rows, taken_rows
+from bytewright.store import above_steps, store_smallest
 from bytewright.target.model import Target
 
 # What each of the attempts may cost that look for a way out when a model does not fit: a fraction of a second.
@@ -201,7 +183,7 @@ def plan_model(
     trial = require_fit(
         module,
         Conditions(target, options),
-        partial(store_by_rows, module, run),
+        partial(store_smallest, module, run),
         partial(_store_quickly, module, run),
     )
     target = trial.conditions.target
@@ -234,7 +216,7 @@ def _with_ways(trial: Trial, run: Runner) -> Trial:
     module = run(choose_ways, trial.module, trial.overlaps, trial.workspace, taken)
     if module is trial.module:
         return trial
-    stack = stack_uses(module, target, _above(module, target, options))
+    stack = stack_uses(module, target, above_steps(module, target, options))
     return replace(trial, module=module, timeline=read_clock(module, target), stack=stack)
 
 
@@ -242,106 +224,4 @@ def _store_quickly(module: ir.Module, run: Runner, conditions: Conditions) -> Tr
     """As `store`, for the search for a remedy: nobody is shown the passes, and what no run uses is no obstacle."""
     run = replace(run, target=conditions.target, after_pass=None)
     module = run(drop_unused_buffers, module)
-    return store_by_rows(module, run, conditions, node_budget=REMEDY_NODES)
-
-
-def store_by_rows(
-    module: ir.Module, run: Runner, conditions: Conditions, *, node_budget: int = DEFAULT_NODE_BUDGET
-) -> Trial:
-    """As `store`, with steps that run together row by row where that lowers what the workspace needs, as was asked.
-
-    Raises:
-        CompileError: The conditions contradict each other or the module.
-    """
-    unseen = replace(run, after_pass=None)  # whoever is shown passes is shown those of the result alone
-    taken = _with_taken_rows(module, unseen, conditions)
-    trial, segments = store(taken, unseen, conditions, node_budget=node_budget), ()
-    if conditions.options.rows is not Rows.OFF:
-        alive = alive_of(taken.main, trial.timeline, trial.workspace_problem)
-        takes_rows = conditions.options.io is ir.Io.ROWS
-        is_fixed = conditions.options.rows is Rows.MAX or takes_rows
-        program = read_rows(taken, taken_rows(taken) if takes_rows else None)
-        segments = choose_segments(program, alive, everywhere=conditions.options.rows is Rows.MAX)
-        if takes_rows and not segments:
-            raise refusal(module, "no layers at its front keep fewer rows than all")
-        if segments:
-            fused = _by_rows(taken, segments, replace(unseen, progress=None), conditions)
-            by_rows = store(fused, replace(unseen, progress=None), conditions, node_budget=node_budget)
-            if is_fixed or by_rows.is_smaller_than(trial):
-                trial = describe_segments(by_rows, fused.main, segments, trial, alive)
-            else:
-                segments = ()
-    if run.after_pass is None:
-        return trial
-    seen = replace(run, progress=None)
-    taken = _with_taken_rows(module, seen, conditions)
-    shown = store(_by_rows(taken, segments, seen, conditions), seen, conditions, node_budget=node_budget)
-    return replace(shown, segments=trial.segments, plain_workspace_bytes=trial.plain_workspace_bytes)
-
-
-def _with_taken_rows(module: ir.Module, run: Runner, conditions: Conditions) -> ir.Module:
-    """The module with a step that takes the rows of the input, where they come one after another."""
-    options = conditions.options
-    if options.io is not ir.Io.ROWS:
-        return module
-    return run(name_symbols, run(take_rows, module, options), options.entry_form)
-
-
-def _by_rows(
-    module: ir.Module, segments: tuple[Segment, ...], run: Runner, conditions: Conditions
-) -> ir.Module:
-    """The module with these segments in loops over rows, and names in C for the kernels that were made for them."""
-    if not segments:
-        return module
-    return run(name_symbols, run(fuse_rows, module, segments), conditions.options.entry_form)
-
-
-def store(
-    module: ir.Module, run: Runner, conditions: Conditions, *, node_budget: int = DEFAULT_NODE_BUDGET
-) -> Trial:
-    """Decides every allocation of a lowered module, and plans what goes to pools; whether it fits is in the trial.
-
-    Raises:
-        CompileError: The conditions contradict each other or the module.
-    """
-    target, options = conditions.target, conditions.options
-    run = replace(run, target=target)
-    run.begin("storage")  # stack or pool, for each allocation
-    check_scopes(module, target)
-    check_addresses(module, target)
-    if options.io is ir.Io.WORKSPACE:
-        module = run(place_io, module)
-    module = run(join_alignments, module, target)
-    above = _above(module, target, options)
-    module = run(place_scratch, module, target, above)
-    module = run(pin_buffers, module, target, options.pins)
-    module = run(attach_candidates, module, target)
-    module = run(own_lines, module, target)
-    module = run(make_arenas, module, target)
-    timeline = read_clock(module, target)
-    stack = stack_uses(module, target, above)
-    run.begin("plan")  # offsets
-    overlaps = find_overlaps(module, timeline, target)
-    workspace_problem = build_workspace_problem(module, timeline, target, overlaps)
-    workspace = solve(workspace_problem, solver=options.solver, node_budget=node_budget)
-    parameter_problem = build_parameter_problem(module, target)
-    parameters = solve(parameter_problem, solver=options.solver, node_budget=node_budget)
-    parameters = end_with_lines(module, target, parameters)
-    return Trial(
-        conditions,
-        module,
-        timeline,
-        stack,
-        overlaps,
-        workspace_problem,
-        workspace,
-        parameter_problem,
-        parameters,
-    )
-
-
-def _above(module: ir.Module, target: Target, options: Options) -> Above | None:
-    """The function of the C that runs above the one with the steps, if there is one."""
-    if options.io is ir.Io.ROWS:
-        return pushing_entry(module, target)
-    return packed_entry(module, target) if options.entry_form is ir.Form.PACKED else None
+    return store_smallest(module, run, conditions, node_budget=REMEDY_NODES)

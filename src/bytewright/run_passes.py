@@ -32,6 +32,7 @@ PASSES: dict[str, Stage] = {
     "pack_calls": Stage.LOWERED,
     "name_symbols": Stage.LOWERED,
     "take_rows": Stage.LOWERED,
+    "take_parts": Stage.LOWERED,
     "fuse_rows": Stage.LOWERED,
     "place_io": Stage.LOWERED,
     "join_alignments": Stage.LOWERED,

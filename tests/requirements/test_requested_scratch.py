@@ -22,9 +22,10 @@ from bytewright.ir.border import Io
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.scope import GLOBAL, LOCAL, STACK, WORKSPACE, Scope, pool_scope
 from bytewright.options import Options, Pin
-from bytewright.pipeline import compile_model, store
+from bytewright.pipeline import compile_model
 from bytewright.remedy.trial import Conditions
 from bytewright.run_passes import Runner
+from bytewright.store import store
 from bytewright.target import load_text
 from bytewright.target.model import Target
 from bytewright.target.options import Overrides, apply_overrides

@@ -66,6 +66,14 @@ def join_alignments(module: ir.Module, target: Target) -> ir.Module:
     )
 
 
+def asked_alignments(module: ir.Module, target: Target) -> Mapping[str, tuple[int, ...]]:
+    """What each kernel asks of its parameters, in bytes, by the kernel's name; 1 for scalars."""
+    joining = _Joining(touch_table(module, target))
+    for kernel in module.kernels:
+        joining.function(kernel)
+    return joining.parameters
+
+
 def _with_reasons(
     definitions: Iterable[Definition],
     touches: Mapping[str, Touches],
