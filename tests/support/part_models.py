@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -76,6 +76,14 @@ class Draft:
         self.builder.operator("ADD", [first, second], [result])
         return result
 
+    def constant(self, shape: Shape) -> int:
+        """A tensor of the file."""
+        values = np.random.default_rng(self.seed + len(self.shapes)).integers(-128, 128, shape).astype(np.int8)
+        name = f"values_{next(self.numbers)}"
+        number = self.builder.constant(name, values, scale=SCALE, zero_point=ZERO_POINT)
+        self.shapes[number] = shape
+        return number
+
     def reshape(self, source: int, shape: Shape) -> int:
         """The same elements under another shape."""
         result = self.tensor(shape)
@@ -130,3 +138,95 @@ def branches() -> RandomModel:
     halves = [draft.slice(at, (0, first), (1, 32)) for first in (0, 32)]
     joined = draft.concat(1, *(draft.dense(half, 32) for half in halves))
     return draft.model(draft.dense(joined, 10), story="branches")
+
+
+def padded() -> RandomModel:
+    """Two convolutions, padded above and below, of which one is stacked with a constant and the other itself."""
+    draft = Draft()
+    image = draft.input((1, 6, 5, 4))
+    first = draft.pad(draft.conv(image, 4), [(0, 0), (2, 1), (0, 0), (0, 0)])
+    second = draft.conv(image, 4)
+    stacked = draft.concat(1, second, draft.constant((1, 3, 5, 4)), first)
+    return draft.model(draft.conv(stacked, 4), draft.add(second, second), story="padded")
+
+
+def random_parts(seed: int) -> RandomModel:
+    """A network over one row of numbers, or over images of one width, that moves at least as much as it computes."""
+    return _Random(seed).drawn()
+
+
+class _Random:
+    """One network under construction; of images only the number of rows differs."""
+
+    def __init__(self, seed: int) -> None:
+        self.generator, self.draft = np.random.default_rng(seed), Draft(seed)
+        self.is_image = bool(self.generator.random() < 0.5)
+        self.rest: Shape = (3, 4) if self.is_image else ()
+        self.known = [self.draft.input(self.shape(self.between(2, 9))) for _ in range(self.between(1, 2))]
+
+    def between(self, low: int, high: int) -> int:
+        return int(self.generator.integers(low, high + 1))
+
+    def shape(self, count: int) -> Shape:
+        return (1, count, *self.rest)
+
+    def count(self, tensor: int) -> int:
+        return self.draft.shapes[tensor][1]
+
+    def one(self) -> int:
+        """A tensor, one of the last as often as not."""
+        known = self.known[-3:] if self.generator.random() < 0.5 else self.known
+        return known[self.between(0, len(known) - 1)]
+
+    def drawn(self) -> RandomModel:
+        steps: list[str] = []
+        makers: dict[str, Callable[[], int]] = {
+            "compute": self.compute,
+            "concat": self.concat,
+            "slice": self.slice,
+            "pad": self.pad,
+            "add": self.add,
+            "reshape": self.reshape,
+        }
+        chances = [0.3, 0.25, 0.2, 0.1, 0.1, 0.05]
+        while len(steps) < 4 or (len(steps) < 12 and self.generator.random() < 0.85):
+            kind = str(self.generator.choice(list(makers), p=chances))
+            made = makers[kind]()
+            if self.count(made) <= 60:
+                self.known.append(made)
+            steps.append(kind)
+        made = [number for number in self.known if number not in self.draft.inputs]
+        results = list(dict.fromkeys([self.draft.add(made[-1], made[-1]) if self.between(0, 1) else made[-1]]))
+        results += [n for n in made if n not in results and self.generator.random() < 0.15][:2]
+        return self.draft.model(*results, story=f"parts seed={self.draft.seed} {' '.join(steps)}")
+
+    def compute(self) -> int:
+        if self.is_image:
+            return self.draft.conv(self.one(), self.rest[1])
+        return self.draft.dense(self.one(), self.between(1, 20))
+
+    def concat(self) -> int:
+        sources = [self.one() for _ in range(self.between(1, 4))]
+        if self.between(0, 3) == 0:
+            sources.insert(self.between(0, len(sources)), self.draft.constant(self.shape(self.between(1, 3))))
+        return self.draft.concat(1, *sources)
+
+    def slice(self) -> int:
+        source = self.one()
+        begin = self.between(0, self.count(source) - 1)
+        size = self.between(1, self.count(source) - begin)
+        return self.draft.slice(source, (0, begin, *(0 for _ in self.rest)), self.shape(size))
+
+    def pad(self) -> int:
+        around = (self.between(0, 2), self.between(0, 2))
+        return self.draft.pad(self.one(), [(0, 0), around, *((0, 0) for _ in self.rest)])
+
+    def add(self) -> int:
+        first = self.one()
+        like = [number for number in self.known if self.draft.shapes[number] == self.draft.shapes[first]]
+        return self.draft.add(first, like[self.between(0, len(like) - 1)])
+
+    def reshape(self) -> int:
+        source = self.one()
+        flat = self.draft.reshape(source, (1, int(np.prod(self.draft.shapes[source]))))
+        return self.draft.reshape(flat, self.draft.shapes[source])
