@@ -139,7 +139,8 @@ def plan_model(
     else:
         admit(model, target)
         module, model_files = model, dict[str, bytes]()
-    if not module.entries:
+    is_program = bool(module.entries)
+    if not is_program:
         if options.batch_max is not None:
             # Each function at its place, since one may be given samples and another time a constant.
             module = run(open_batch, inline_calls(module), options.batch_max)
@@ -183,8 +184,8 @@ def plan_model(
     trial = require_fit(
         module,
         Conditions(target, options),
-        partial(store_smallest, module, run),
-        partial(_store_quickly, module, run),
+        partial(store_smallest, module, run, is_program=is_program),
+        partial(_store_quickly, module, run, is_program=is_program),
     )
     target = trial.conditions.target
     run = replace(run, target=target)
@@ -220,8 +221,8 @@ def _with_ways(trial: Trial, run: Runner) -> Trial:
     return replace(trial, module=module, timeline=read_clock(module, target), stack=stack)
 
 
-def _store_quickly(module: ir.Module, run: Runner, conditions: Conditions) -> Trial:
+def _store_quickly(module: ir.Module, run: Runner, conditions: Conditions, *, is_program: bool) -> Trial:
     """As `store`, for the search for a remedy: nobody is shown the passes, and what no run uses is no obstacle."""
     run = replace(run, target=conditions.target, after_pass=None)
     module = run(drop_unused_buffers, module)
-    return store_smallest(module, run, conditions, node_budget=REMEDY_NODES)
+    return store_smallest(module, run, conditions, is_program=is_program, node_budget=REMEDY_NODES)

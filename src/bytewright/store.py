@@ -53,17 +53,29 @@ class _Tried:
 
 
 def store_smallest(
-    module: ir.Module, run: Runner, conditions: Conditions, *, node_budget: int = DEFAULT_NODE_BUDGET
+    module: ir.Module,
+    run: Runner,
+    conditions: Conditions,
+    *,
+    is_program: bool = False,
+    node_budget: int = DEFAULT_NODE_BUDGET,
 ) -> Trial:
     """As `store`, without copies of what can be a part, and with steps that run together row by row, as was asked.
 
     Parts are taken where the workspaces need no more with them; segments where they need less, or as was asked.
 
+    Args:
+        module: Lowered.
+        run: Carries out the passes.
+        conditions: What to store it for.
+        is_program: Whether its steps are what somebody wrote, copies included, and no model's.
+        node_budget: What the planner may spend.
+
     Raises:
         CompileError: The conditions contradict each other or the module.
     """
     # Whoever is shown passes is shown those of the result alone.
-    search = _Search(module, replace(run, after_pass=None), conditions, node_budget)
+    search = _Search(module, replace(run, after_pass=None), conditions, is_program, node_budget)
     best = search.best()
     if run.after_pass is None:
         return best.trial
@@ -81,6 +93,7 @@ class _Search:
     module: ir.Module
     run: Runner
     conditions: Conditions
+    is_program: bool
     node_budget: int
 
     def best(self) -> _Tried:
@@ -103,6 +116,8 @@ class _Search:
 
     def parts(self) -> tuple[Part, ...]:
         """All that could be parts. The rows that the application hands over stay in a ring of their own."""
+        if self.is_program:
+            return ()
         module, options = self.with_parts((), self.run), self.conditions.options
         ring = taken_rows(module) if options.io is ir.Io.ROWS else None
         found = find_parts(module, self.conditions.target, options.pins)

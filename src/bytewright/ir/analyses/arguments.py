@@ -4,6 +4,7 @@ Where a module is not verified yet, numbers and kinds may differ: what does not 
 """
 
 from bytewright import ir
+from bytewright.ir.address import num_elements
 
 
 def buffer_arguments(callee: ir.PrimFunc, call: ir.Call) -> list[tuple[ir.BufferParameter, ir.Region]]:
@@ -15,9 +16,18 @@ def buffer_arguments(callee: ir.PrimFunc, call: ir.Call) -> list[tuple[ir.Buffer
     ]
 
 
-def is_whole(parameter: ir.BufferParameter, region: ir.Region) -> bool:
-    """Whether an argument is all of a buffer that has the parameter's shape, so rows of the two are the same."""
-    return not region.indices and region.buffer.shape == parameter.buffer.shape
+def has_same_rows(parameter: ir.BufferParameter, region: ir.Region, axis: int) -> bool:
+    """Whether an argument is all of a buffer whose rows along an axis are those of the parameter.
+
+    Within a row the two may count axes in other ways.
+    """
+    given, asked = region.buffer, parameter.buffer
+    return (
+        not region.indices
+        and given.dtype is asked.dtype
+        and given.shape[: axis + 1] == asked.shape[: axis + 1]
+        and num_elements(given) == num_elements(asked)
+    )
 
 
 def scalar_arguments(callee: ir.PrimFunc, call: ir.Call) -> list[tuple[ir.ScalarParameter, ir.Expr]]:

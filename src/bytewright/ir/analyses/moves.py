@@ -126,7 +126,10 @@ class _Reader:
 
     def _move(self, load: ir.Load, place: Form, ranges: Mapping[str, Range]) -> Move | None:
         source = self._form(load.buffer, load.indices)
-        if source is None or sorted(source.terms) != sorted(place.terms) or load.buffer.name == self.output:
+        if source is None:
+            return None
+        source, place = _fixed(source, ranges), _fixed(place, ranges)
+        if sorted(source.terms) != sorted(place.terms) or load.buffer.name == self.output:
             return None
         found, count = source.range_in(ranges), _dense_count(source, ranges)
         if found is None or count is None:
@@ -147,6 +150,15 @@ def _unwidened(value: ir.Expr) -> ir.Expr:
     ):
         inner = inner.operand
     return inner
+
+
+def _fixed(form: Form, ranges: Mapping[str, Range]) -> Form:
+    """The form with the value of each variable that has only one in its place."""
+    fixed = Form(form.constant)
+    for name, step in form.terms:
+        low, high = ranges.get(name, (0, 1))
+        fixed = fixed.plus(Form(low) if low == high else Form(0, ((name, 1),)), step)
+    return fixed
 
 
 def _dense_count(form: Form, ranges: Mapping[str, Range]) -> int | None:

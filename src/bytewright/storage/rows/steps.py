@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 
 from bytewright import ir
-from bytewright.ir.analyses.arguments import buffer_arguments, is_whole
+from bytewright.ir.analyses.arguments import buffer_arguments, has_same_rows
 from bytewright.ir.analyses.rows import RowAccess, RowWindow, row_access
 from bytewright.ir.walk import named_buffers, walk_statements
 
@@ -124,9 +124,11 @@ def _row_step(number: int, call: ir.Call, kernel: ir.PrimFunc | None, device: st
     others: set[str] = set()
     output: ir.Buffer | None = None
     for parameter, region in buffer_arguments(kernel, call):
+        axis = access.axes.get(parameter.name)
+        has_rows = axis is not None and has_same_rows(parameter, region, axis) and region.buffer.rows is None
         if parameter.name == access.output:
-            output = region.buffer if _is_whole(parameter, region) else None
-        elif parameter.name in access.windows and _is_whole(parameter, region):
+            output = region.buffer if has_rows else None
+        elif parameter.name in access.windows and has_rows:
             name, window = region.buffer.name, access.windows[parameter.name]
             if name in reads:
                 return None  # of one tensor under two names
@@ -138,10 +140,6 @@ def _row_step(number: int, call: ir.Call, kernel: ir.PrimFunc | None, device: st
         return None
     step = RowStep(number, call, kernel, access, output, reads, frozenset(others))
     return step if scalars == [ir.const(0), ir.const(step.num_rows)] else None
-
-
-def _is_whole(parameter: ir.BufferParameter, region: ir.Region) -> bool:
-    return is_whole(parameter, region) and region.buffer.rows is None
 
 
 def _tensors(
