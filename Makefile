@@ -45,6 +45,10 @@ bench-plan: setup  ## Measure the planner beside CP-SAT on the public instances
 bench-memory: setup  ## Measure memory beside its bounds, and what it costs: instructions, code, compile time
 	@$(VENV)/python benchmarks/memory.py
 
+.PHONY: bench-rows
+bench-rows: setup  ## Measure what layers by rows cost: host time, instructions, code
+	@$(VENV)/python benchmarks/rows.py
+
 .PHONY: format
 format: setup  ## Format the Python code and sort its imports
 	@$(VENV)/ruff check --quiet --select I --fix .

@@ -20,6 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tools")]
 
+from common import INT8_MODELS, MODELS, has_models, show  # noqa: E402
 from memory_bounds import Network, overlap, plain, read_network, rows  # noqa: E402
 
 from bytewright.bundle.write import write_bundle  # noqa: E402
@@ -32,15 +33,6 @@ from bytewright.target.model import Role  # noqa: E402
 from bytewright.target.registry import load_target  # noqa: E402
 from mobilenet_v2 import mobilenet_v2  # noqa: E402
 
-MODELS = ROOT.parent / "shared" / "models"
-DOCUMENT = ROOT / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- memory: begin -->", "<!-- memory: end -->"
-NAMES = {
-    "kws": "kws_ref_model.tflite",
-    "vww": "vww_96_int8.tflite",
-    "ResNet8": "pretrainedResnet_quant.tflite",
-    "ad01": "ad01_int8.tflite",
-}
 MOBILENETS = {"MobileNetV2 1.0 224": ("1.0", 224), "MobileNetV2 0.35 144": ("0.35", 144)}
 TARGETS = ("host", "mps3-an547")
 TITLES = {
@@ -69,33 +61,26 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    every = [*NAMES, *MOBILENETS]
+    every = [*INT8_MODELS, *MOBILENETS]
     parser.add_argument("models", nargs="*", help=f"some of {', '.join(every)}; all if none")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/benchmarks.md")
     parser.add_argument("--no-board", action="store_true", help="leave out the emulated board")
     arguments = parser.parse_args()
-    if not MODELS.is_dir():
-        print(
-            f"there are no models in {MODELS.relative_to(ROOT.parent)}: nothing to measure", file=sys.stderr
-        )
+    if not has_models():
         return 1
     with tempfile.TemporaryDirectory() as temporary:
         files = {name: _file(name, Path(temporary)) for name in arguments.models or every}
         parts = [table for io in (Io.CALLER, Io.WORKSPACE) for table in (TITLES[io], memory_table(files, io))]
         costs = {name: cost(path, has_board=not arguments.no_board) for name, path in files.items()}
     text = "\n\n".join([*parts, "What it costs:", cost_table(costs)])
-    print(text)
-    if arguments.write:
-        before, rest = DOCUMENT.read_text().split(BEGIN)
-        _, after = rest.split(END)
-        DOCUMENT.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+    show(text, "memory", write=arguments.write)
     return 0
 
 
 def _file(name: str, folder: Path) -> Path:
     """The model's file; a MobileNet is written first."""
-    if name in NAMES:
-        return MODELS / NAMES[name]
+    if name in INT8_MODELS:
+        return MODELS / INT8_MODELS[name]
     width, size = MOBILENETS[name]
     path = folder / f"mobilenet_v2_{width.replace('.', '')}_{size}.tflite"
     path.write_bytes(mobilenet_v2(width, size))

@@ -8,8 +8,6 @@ between the marks in docs/benchmarks.md.
 from __future__ import annotations
 
 import argparse
-import gc
-import statistics
 import sys
 import tempfile
 import time
@@ -20,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
+from common import FLOAT_MODELS, HOST_FLAGS, INT8_MODELS, MODELS, ROUNDS, by_turns, has_models, show
 
 from bytewright.bundle.write import write_bundle
 from bytewright.execute.build import BuildOptions
@@ -30,27 +29,12 @@ from bytewright.execute.tensors import random_inputs
 from bytewright.pipeline import Compiled, compile_model
 from bytewright.target.registry import load_target
 
-ROOT = Path(__file__).resolve().parent.parent
-MODELS = ROOT.parent / "shared" / "models"
-DOCUMENT = ROOT / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- models: begin -->", "<!-- models: end -->"
-NAMES = {
-    "kws": "kws_ref_model.tflite",
-    "vww": "vww_96_int8.tflite",
-    "ResNet8": "pretrainedResnet_quant.tflite",
-    "ad01": "ad01_int8.tflite",
-    "vww f32": "vww_96_float.tflite",
-    "ResNet8 f32": "pretrainedResnet.tflite",
-    "ad01 f32": "ad01_fp32.tflite",
-}
+NAMES = {**INT8_MODELS, **FLOAT_MODELS}
 RESOLVERS = {
     "ref": OpResolverType.BUILTIN_REF,
     "opt": OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
     "XNNPACK": OpResolverType.AUTO,
 }
-HOST_FLAGS = ("-O3", "-march=native")
-ROUNDS = 31
-TARGET_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +60,11 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
     parser.add_argument("--no-board", action="store_true", help="leave out the emulated board")
     arguments = parser.parse_args()
-    if not MODELS.is_dir():
-        print(
-            f"there are no models in {MODELS.relative_to(ROOT.parent)}: nothing to measure", file=sys.stderr
-        )
+    if not has_models():
         return 1
     chosen = arguments.models or list(NAMES)
     rows = [measure(name, max(arguments.rounds, 11), not arguments.no_board) for name in chosen]
-    text = table(rows)
-    print(text)
-    if arguments.write:
-        before, rest = DOCUMENT.read_text().split(BEGIN)
-        _, after = rest.split(END)
-        DOCUMENT.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+    show(table(rows), "models", write=arguments.write)
     return 0
 
 
@@ -128,18 +104,6 @@ def peer(path: Path, resolver: OpResolverType, sample: np.ndarray[Any, Any]) -> 
         return (time.perf_counter_ns() - began) / 1e3
 
     return run
-
-
-def by_turns(contenders: dict[str, Callable[[], float]], rounds: int) -> dict[str, float]:
-    """Median over the rounds, by contender; in a round each runs a burst, and its median counts."""
-    bursts = {name: max(1, min(200, int(TARGET_SECONDS * 1e6 / run()))) for name, run in contenders.items()}
-    samples: dict[str, list[float]] = {name: [] for name in contenders}
-    gc.disable()
-    for _ in range(rounds):
-        for name, run in contenders.items():
-            samples[name].append(statistics.median(run() for _ in range(bursts[name])))
-    gc.enable()
-    return {name: statistics.median(values) for name, values in samples.items()}
 
 
 def on_board(

@@ -8,6 +8,8 @@ from collections.abc import Hashable, Mapping
 from dataclasses import replace
 
 from bytewright.c_names import unique_name
+from bytewright.ir.address import flat_index
+from bytewright.ir.analyses.affine import Definitions
 from bytewright.ir.analyses.overlap import unordered_loops
 from bytewright.ir.analyses.turns import telling_turns
 from bytewright.ir.expr import Var
@@ -100,12 +102,14 @@ class _Independent:
                 self.inputs |= {statement.buffer.name} if names & self.inputs else set()
                 self.outputs |= {statement.buffer.name} if names & self.outputs else set()
         loops = [s for s in walk_statements(function.body) if isinstance(s, For) and id(s) not in unordered]
-        self.loops = [
+        independent = [
             loop
             for loop in loops
             if ranges.get(loop.variable.name, (0, _LARGEST_BOUND))[1] < _LARGEST_BOUND
             and self._is_independent(loop)
         ]
+        # C compilers make vectors of elements that lie one after another, in loops that go up alone.
+        self.loops = [loop for loop in independent if not self._is_dense(loop)] or independent
 
     def _is_independent(self, loop: For) -> bool:
         if loop.kind is not LoopKind.SERIAL or self._has_open_bounds(loop):
@@ -121,6 +125,20 @@ class _Independent:
             and not loaded & self.outputs
             and stored <= own | self.outputs
         )
+
+    def _is_dense(self, loop: For) -> bool:
+        """Whether a loop without others in it writes one element of an output after the other."""
+        inside = list(walk_statements(loop.body))
+        names, stores = (
+            Definitions(),
+            [s for s in inside if isinstance(s, Store) and s.buffer.name in self.outputs],
+        )
+        for statement in inside:
+            if isinstance(statement, Let):
+                names.define(statement.variable, statement.value)
+        forms = [names.form(flat_index(store.buffer, store.indices)) for store in stores]
+        steps = {None if form is None else dict(form.terms).get(loop.variable.name) for form in forms}
+        return steps == {1} and not any(isinstance(s, For) for s in inside)
 
     def _has_open_bounds(self, loop: For) -> bool:
         bounds = replace(loop, body=Seq(()))

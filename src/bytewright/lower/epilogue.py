@@ -46,16 +46,30 @@ class Epilogue:
         self._num_uses = Counter(name for node in group.elementwise for name in node.inputs)
         self.output: ir.Buffer = kernel.output(group.output.name, types[group.output.name])
 
+    @property
+    def reads_tensors(self) -> bool:
+        """Whether elements of tensors go into it beside the anchor's."""
+        own = {node.outputs[0].name for node in self.group.nodes}
+        operands = {name for node in self.group.elementwise for name in _elementwise_operands(node)}
+        return any(name not in own and name not in self.constants for name in operands)
+
     def store(self, coordinates: Coordinates, anchor: Scalar | None = None) -> None:
         """Stores the element of the output at these coordinates, where the anchor's element is `anchor`."""
+        self.store_value(coordinates, self.value(coordinates, anchor))
+
+    def store_value(self, coordinates: Coordinates, value: ir.Expr) -> None:
+        """Stores what `value` gave for these coordinates."""
+        self.kernel.body.store(self.output, coordinates, value)
+
+    def value(self, coordinates: Coordinates, anchor: Scalar | None = None) -> ir.Expr:
+        """The element of the output at these coordinates, where the anchor's element is `anchor`."""
         values: dict[str, Scalar] = {}
         if self.group.anchor is not None:
             if anchor is None:
                 raise InternalError("the template gave no value for the anchor")
             values[self.group.anchor.outputs[0].name] = anchor
         self._compute(coordinates, values)
-        value = values[self.group.output.name]
-        self.kernel.body.store(self.output, coordinates, ir.cast(value.expr, self.output.dtype))
+        return ir.cast(values[self.group.output.name].expr, self.output.dtype)
 
     def array(self, name: str) -> ir.Array:
         """The values of an operand that is a constant."""

@@ -70,10 +70,25 @@ class DotProducts:
             filters = body.view("filters", region(self.weights, channel, 0), I8, size * depth)
             sums = [body.scalar(f"acc{j}", I32, self.bias.initial(channel + j)) for j in range(size)]
             yield Block(body, filters, sums, self.offset)
-            for j, total in enumerate(sums):
-                with body.numbered(j):
-                    value = self.bias.finished(load(total), channel + j)
-                    template.epilogue.store((*pixel, channel + j), value)
+            self._finish(pixel, channel, sums)
+
+    def _finish(self, pixel: Pixel, channel: ir.Expr, sums: list[ir.Buffer]) -> None:
+        """Stores the channels of a block.
+
+        Where that reads other tensors, all are read before the first is stored: the output may lie over one of them,
+        and compilers make no vectors of loads with stores in between that could change what is loaded.
+        """
+        epilogue, body = self.convolution.template.epilogue, self.convolution.template.body
+        results: list[ir.Expr] = []
+        for j, total in enumerate(sums):
+            with body.numbered(j):
+                value = self.bias.finished(load(total), channel + j)
+                if epilogue.reads_tensors:
+                    results.append(body.let("result", epilogue.value((*pixel, channel + j), value)))
+                else:
+                    epilogue.store((*pixel, channel + j), value)
+        for j, result in enumerate(results):
+            epilogue.store_value((*pixel, channel + j), result)
 
 
 def write_dot(convolution: Convolution) -> None:
