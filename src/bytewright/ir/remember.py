@@ -33,14 +33,14 @@ class Remembered(Generic[Value]):
 
 def remembered(find: Callable[[PrimFunc], Value]) -> Callable[[PrimFunc], Value]:
     """The same analysis, done once for each function; nobody may change what it returns."""
-    memory: Remembered[Value] = Remembered()
+    memory: Remembered[tuple[Value]] = Remembered()  # in a tuple, so that None is remembered as well
 
     @wraps(find)
     def found(function: PrimFunc) -> Value:
-        value = memory.get(function)
-        if value is None:
-            value = find(function)
-            memory.put(function, value)
-        return value
+        known = memory.get(function)
+        if known is None:
+            known = (find(function),)
+            memory.put(function, known)
+        return known[0]
 
     return found

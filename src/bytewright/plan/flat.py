@@ -91,13 +91,16 @@ class FlatProblem:
     @cached_property
     def sharing(self) -> dict[int, dict[int, int]]:
         """By buffer: those that may share bytes with it under a contract, and how many at most."""
-        gaps = self.contract_gaps
+        index_of = {buffer.name: index for index, buffer in enumerate(self.buffers)}
         sharing: dict[int, dict[int, int]] = {}
-        for (first, second), above in gaps.items():
-            size, other_size, below = self.size_bytes[first], self.size_bytes[second], gaps[second, first]
-            amount = max(min(size - above, other_size), min(other_size - below, size))
+        for contract in self.problem.contracts:
+            first, second = index_of.get(contract.first), index_of.get(contract.second)
+            if first is None or second is None:
+                continue
+            amount = contract.most_shared(self.size_bytes[first], self.size_bytes[second])
             if amount > 0:
                 sharing.setdefault(first, {})[second] = amount
+                sharing.setdefault(second, {})[first] = amount
         return sharing
 
     def separation(self, lower: int, upper: int) -> int:

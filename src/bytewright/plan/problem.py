@@ -100,6 +100,12 @@ class Contract:
     below_bytes: int
     above_bytes: int
 
+    def most_shared(self, first_bytes: int, second_bytes: int) -> int:
+        """How many bytes two buffers of these sizes can have in common, as near as they may come."""
+        below = min(second_bytes - self.below_bytes, first_bytes)
+        above = min(first_bytes - self.above_bytes, second_bytes)
+        return max(below, above, 0)
+
 
 def coexist(first: Buffer, second: Buffer) -> bool:
     """Whether the bytes of both buffers matter at some common time. The one place that answers this."""

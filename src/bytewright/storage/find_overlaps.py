@@ -60,6 +60,14 @@ class Overlap:
         above = min(distances.above_bytes for distances in self.distances.values())
         return Contract(self.source, self.output, below, above)
 
+    def most_shared(self, way: Way, live: Mapping[str, LiveBuffer]) -> int:
+        """How many bytes the two have in common at most if the step runs that way; 0 if it cannot."""
+        needed = self.distances.get(way)
+        if needed is None:
+            return 0
+        sizes = (ir.size_bytes(live[name].buffer) for name in (self.source, self.output))
+        return Contract(self.source, self.output, needed.below_bytes, needed.above_bytes).most_shared(*sizes)
+
     def allows(self, way: Way, distance: int) -> bool:
         """Whether the output may begin so many bytes above the input, or below it if negative."""
         needed = self.distances.get(way)
@@ -140,7 +148,7 @@ def _of_step(
     }
     found = [Overlap(step.index, *pair, distances) for pair, distances in ways.items() if distances]
     found = found if len(found) == 1 else _in_one_way(found, live)
-    return [overlap for overlap in found if _is_of_use(overlap, live)]
+    return [overlap for overlap in found if any(overlap.most_shared(way, live) for way in Way)]
 
 
 def _border_of(live: LiveBuffer) -> ir.Border | None:
@@ -206,19 +214,6 @@ def _distances(
 
 def _in_one_way(overlaps: list[Overlap], live: Mapping[str, LiveBuffer]) -> list[Overlap]:
     """The pairs of one step with the distances of one way alone, in which they can share most; upwards of equals."""
-
-    def shared(way: Way) -> int:
-        return sum(_most_shared(o, o.distances[way], live) for o in overlaps if way in o.distances)
-
-    way = Way.DOWN if overlaps and shared(Way.DOWN) > shared(Way.UP) else Way.UP
+    up, down = (sum(overlap.most_shared(way, live) for overlap in overlaps) for way in (Way.UP, Way.DOWN))
+    way = Way.DOWN if down > up else Way.UP
     return [replace(o, distances={way: o.distances[way]}) for o in overlaps if way in o.distances]
-
-
-def _most_shared(overlap: Overlap, distances: Distances, live: Mapping[str, LiveBuffer]) -> int:
-    """How many bytes the two can share at most."""
-    source, output = (ir.size_bytes(live[name].buffer) for name in (overlap.source, overlap.output))
-    return max(min(output - distances.below_bytes, source), min(source - distances.above_bytes, output), 0)
-
-
-def _is_of_use(overlap: Overlap, live: Mapping[str, LiveBuffer]) -> bool:
-    return any(_most_shared(overlap, distances, live) for distances in overlap.distances.values())

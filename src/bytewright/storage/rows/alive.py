@@ -64,11 +64,8 @@ def _shared(problem: Problem) -> Iterator[tuple[int, int, int]]:
     pairs: list[tuple[int, str, str]] = []
     for contract in problem.contracts:
         first, second = buffers[contract.first], buffers[contract.second]
-        together = min(
-            max(second.size_bytes, contract.below_bytes + first.size_bytes),
-            max(first.size_bytes, contract.above_bytes + second.size_bytes),
-        )
-        pairs.append((first.size_bytes + second.size_bytes - together, first.name, second.name))
+        shared_bytes = contract.most_shared(first.size_bytes, second.size_bytes)
+        pairs.append((shared_bytes, first.name, second.name))
     taken: dict[str, list[tuple[int, int]]] = {}
     for shared_bytes, *names in sorted(pairs, reverse=True):
         lower = max(buffers[name].first_tick for name in names)
