@@ -205,6 +205,7 @@ def plan_model(
         model_files,
         trial.segments,
         trial.plain_workspace_bytes,
+        trial.parts,
     )
     require_ports(plan)
     return Planned(module, plan, contents, trial)

@@ -11,19 +11,21 @@ from bytewright import ir
 from bytewright.codegen.name_symbols import name_symbols
 from bytewright.ir.analyses.clock import read_clock
 from bytewright.ir.analyses.stack import Above, packed_entry, pushing_entry, stack_uses
+from bytewright.ir.walk import allocations
 from bytewright.options import Options, Rows
 from bytewright.place.attach_candidates import attach_candidates
 from bytewright.place.check_addresses import check_addresses
 from bytewright.place.check_scopes import check_scopes
 from bytewright.plan.request import DEFAULT_NODE_BUDGET
 from bytewright.plan.solve import solve
+from bytewright.record.plan import PlannedPart
 from bytewright.remedy.describe_segments import describe_segments
 from bytewright.remedy.trial import Conditions, Trial
 from bytewright.run_passes import Runner
 from bytewright.storage.build_problem import build_parameter_problem, build_workspace_problem
 from bytewright.storage.end_with_lines import end_with_lines
 from bytewright.storage.find_overlaps import find_overlaps
-from bytewright.storage.find_parts import Part, find_parts
+from bytewright.storage.find_parts import Part, find_parts, places_of
 from bytewright.storage.join_alignments import join_alignments
 from bytewright.storage.make_arenas import make_arenas
 from bytewright.storage.own_lines import own_lines
@@ -77,13 +79,14 @@ def store_smallest(
     # Whoever is shown passes is shown those of the result alone.
     search = _Search(module, replace(run, after_pass=None), conditions, is_program, node_budget)
     best = search.best()
+    parts = search.planned(best.parts)
     if run.after_pass is None:
-        return best.trial
+        return replace(best.trial, parts=parts)
     seen = replace(run, progress=None)
     changed = search.by_rows(search.with_parts(best.parts, seen), best.segments, seen)
     shown = store(changed, seen, conditions, node_budget=node_budget)
     plain = best.trial.plain_workspace_bytes
-    return replace(shown, segments=best.trial.segments, plain_workspace_bytes=plain)
+    return replace(shown, segments=best.trial.segments, plain_workspace_bytes=plain, parts=parts)
 
 
 @dataclass(slots=True)
@@ -122,6 +125,19 @@ class _Search:
         ring = taken_rows(module) if options.io is ir.Io.ROWS else None
         found = find_parts(module, self.conditions.target, options.pins)
         return tuple(part for part in found if ring not in (part.name, part.within))
+
+    def planned(self, parts: tuple[Part, ...]) -> dict[str, tuple[PlannedPart, ...]]:
+        """What the plan says of parts, by the names of the buffers that hold them."""
+        buffers = {allocation.buffer.name: allocation.buffer for allocation in allocations(self.module.main)}
+        found: dict[str, list[PlannedPart]] = {}
+        for name, place in places_of(parts).items():
+            first_byte = place.first * buffers[name].dtype.size_bytes
+            part = PlannedPart(name, first_byte, ir.size_bytes(buffers[name]))
+            found.setdefault(place.root, []).append(part)
+        return {
+            root: tuple(sorted(own, key=lambda part: (part.offset_bytes, part.name)))
+            for root, own in found.items()
+        }
 
     def with_parts(self, parts: tuple[Part, ...], run: Runner) -> ir.Module:
         """The module with a step that takes rows of the input, where they come one after another, and with parts."""

@@ -4,6 +4,7 @@ Lifetimes are computed again from what the steps read and write, tops from the b
 with the target that the plan says it was made for.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from bytewright import ir
@@ -42,6 +43,7 @@ def faults_of_plan(plan: Plan) -> list[str]:
         *_faults_of_steps(plan),
         *_faults_of_pools(plan),
         *_faults_of_buffers(plan),
+        *_faults_of_parts(plan),
         *_faults_of_border(plan),
         *_faults_of_stack(plan),
         *faults_of_devices(plan),
@@ -130,6 +132,18 @@ def _faults_of_pools(plan: Plan) -> Iterator[str]:
             yield f"pool '{pool.name}' is {loaded}, by '{known.load}' from {known.load_memory} in the target"
         if not planning.is_power_of_two(pool.alignment) or pool.alignment % known.alignment:
             yield f"pool '{pool.name}' is aligned to {pool.alignment}, the target asks for {known.alignment}"
+
+
+def _faults_of_parts(plan: Plan) -> Iterator[str]:
+    """Parts of buffers that are not in them, or that are buffers themselves."""
+    names = Counter(part.name for buffer in plan.buffers.values() for part in buffer.parts)
+    for buffer in plan.buffers.values():
+        for part in buffer.parts:
+            end = part.offset_bytes + part.size_bytes
+            if end > buffer.size_bytes:
+                yield f"part '{part.name}' ends at byte {end} of '{buffer.name}', which has {buffer.size_bytes} B"
+            if part.name in plan.buffers or names[part.name] > 1:
+                yield f"part '{part.name}' of '{buffer.name}' is a buffer, or another part, as well"
 
 
 def _faults_of_buffers(plan: Plan) -> Iterator[str]:

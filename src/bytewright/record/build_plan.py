@@ -31,6 +31,7 @@ from bytewright.record.plan import (
     PlannedDevice,
     PlannedKernel,
     PlannedOverlap,
+    PlannedPart,
     PlannedPool,
     PlannedSpan,
     PlannedStack,
@@ -61,6 +62,7 @@ def build_plan(
     model_files: Mapping[str, bytes],
     segments: tuple[PlannedSegment, ...] = (),
     plain_workspace_bytes: int | None = None,
+    parts: Mapping[str, tuple[PlannedPart, ...]] = FrozenMapping({}),
 ) -> Plan:
     """The plan, its own hash included; there are no files yet.
 
@@ -77,9 +79,11 @@ def build_plan(
         model_files: What the model was read from, by the files' names.
         segments: Steps that run together row by row,
         plain_workspace_bytes: and what the workspace would need without that.
+        parts: Tensors that lie in others, by the names of those.
     """
     steps = _with_overlaps(_steps(module, timeline), tuple(overlaps), workspace)
-    tensors = tuple(_entry_buffers(module, target, timeline, steps))
+    found = _entry_buffers(module, target, timeline, steps)
+    tensors = tuple(replace(b, parts=_named_parts(parts.get(b.name, ()), module)) for b in found)
     constants = tuple(_constants(module, target, timeline))
     taken = {buffer.name for buffer in (*tensors, *constants)}
     buffers = (*tensors, *_kernel_buffers(module, target, taken), *constants)
@@ -120,6 +124,12 @@ def build_plan(
         files=FrozenMapping({}),
     )
     return with_hash(plan)
+
+
+def _named_parts(parts: Iterable[PlannedPart], module: ir.Module) -> tuple[PlannedPart, ...]:
+    """The parts with their names in the model's file."""
+    sources = ((part, module.sources.get(part.name)) for part in parts)
+    return tuple(replace(part, tensor=source.name if source else None) for part, source in sources)
 
 
 def _narrowed(module: ir.Module) -> NarrowedWork | None:

@@ -55,6 +55,21 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedPart:
+    """A tensor that lies in another one, so that nothing is copied.
+
+    Attributes:
+        offset_bytes: Where it begins in that.
+        tensor: What it is called in the model's file; None for what the compiler made.
+    """
+
+    name: str
+    offset_bytes: int
+    size_bytes: int
+    tensor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedBuffer:
     """One buffer.
 
@@ -75,6 +90,7 @@ class PlannedBuffer:
             of the memory is not coherent; 0 if it may share lines.
         shape_before: Of a tensor or of weights that lost channels: the shape in the model; None if it lost none.
         ring: Where it keeps some rows of a tensor only: `shape` is then that of the tensor.
+        parts: Tensors that lie in it, by offset.
     """
 
     name: str
@@ -97,6 +113,7 @@ class PlannedBuffer:
     line_bytes: int = field(default=0, metadata={"omit_empty": True})
     shape_before: tuple[int, ...] | None = field(default=None, metadata={"omit_empty": True})
     ring: PlannedRing | None = field(default=None, metadata={"omit_empty": True})
+    parts: tuple[PlannedPart, ...] = field(default=(), metadata={"omit_empty": True})
 
     @property
     def extent_bytes(self) -> int:

@@ -4,7 +4,7 @@ A trial that does not fit is a value and no error, so that a refusal can name ev
 the search for a remedy can try again under other conditions.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from bytewright import ir
@@ -13,6 +13,7 @@ from bytewright.ir.analyses.stack import StackUse
 from bytewright.options import Options
 from bytewright.plan.problem import Problem
 from bytewright.plan.solution import Solution
+from bytewright.record.plan import PlannedPart
 from bytewright.record.rows import PlannedSegment
 from bytewright.remedy.shortfall import largest_shortfall
 from bytewright.storage.find_overlaps import Overlap
@@ -48,6 +49,7 @@ class Trial:
         parameters: Its answer.
         segments: Steps that run together row by row,
         plain_workspace_bytes: and what the workspace would need without that; None if there is no such plan.
+        parts: Tensors that lie in others, by the names of those.
     """
 
     conditions: Conditions
@@ -61,6 +63,7 @@ class Trial:
     parameters: Solution
     segments: tuple[PlannedSegment, ...] = ()
     plain_workspace_bytes: int | None = None
+    parts: Mapping[str, tuple[PlannedPart, ...]] = field(default_factory=dict[str, tuple[PlannedPart, ...]])
 
     @property
     def failing_roles(self) -> tuple[Role, ...]:

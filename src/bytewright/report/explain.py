@@ -41,12 +41,13 @@ class Explanation:
 
 
 def explain(plan: Plan, name: str) -> Explanation:
-    """Explains the buffer of this name.
+    """Explains the buffer of this name, or that of which it is a part.
 
     Raises:
         CompileError: BW204 if there is none, with the names that look like it.
     """
-    buffer = plan.buffers.get(name)
+    holders = (b for b in plan.buffers.values() if any(part.name == name for part in b.parts))
+    buffer = plan.buffers.get(name) or next(holders, None)
     if buffer is None:
         raise CompileError(_unknown(plan, name))
     neighbours: tuple[PlannedBuffer, ...] = ()
@@ -194,6 +195,7 @@ def explanation_lines(plan: Plan, explanation: Explanation) -> list[str]:
         buffer.name,
         f"  what     {buffer.role}, {buffer.size_bytes} B, aligned to {buffer.alignment}",
         *_narrowing(buffer),
+        *_parts(buffer),
         f"  where    {_where(plan, buffer)}",
         f"  alive    {_lifetime(buffer)}",
         *(f"  rows     {reason}" for reason in row_reasons(plan, buffer)),
@@ -226,6 +228,17 @@ def explanation_lines(plan: Plan, explanation: Explanation) -> list[str]:
         lines.append("why not in")
         lines.extend(f"  {place}: {reason}" for place, reason in explanation.elsewhere)
     return lines
+
+
+def _parts(buffer: PlannedBuffer) -> list[str]:
+    """The tensors that lie in it."""
+    return _indented(
+        "parts",
+        [
+            f"'{part.name}', bytes {part.offset_bytes} to {part.offset_bytes + part.size_bytes}: nothing is copied"
+            for part in buffer.parts
+        ],
+    )
 
 
 def _narrowing(buffer: PlannedBuffer) -> list[str]:
@@ -291,6 +304,7 @@ def explanation_document(explanation: Explanation) -> dict[str, Any]:
     return {
         **facts(buffer, *members),
         **narrowed,
+        **(facts(buffer, "parts") if buffer.parts else {}),
         "uses": [
             {
                 "step": use.step.index,

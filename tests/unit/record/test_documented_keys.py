@@ -55,7 +55,7 @@ def test_what_a_plan_leaves_out_when_it_is_empty_is_documented() -> None:
     overlapping = {"steps[].overlaps", "steps[].runs_down"}
     storage = DOCUMENT.with_name("storage.md").read_text(encoding="utf-8").partition("## Overlaps")[2]
     assert {key for key in overlapping if f"| `{key}` |" not in storage} == set()
-    by_rows = {"segments", "plain_workspace_bytes", "steps[].rows", "buffers[].ring"}
+    by_rows = {"segments", "plain_workspace_bytes", "steps[].rows", "buffers[].ring", "buffers[].parts"}
     page = DOCUMENT.with_name("less-memory.md").read_text(encoding="utf-8")
     assert {key for key in by_rows if f"| `{key}` |" not in page} == set()
     assert left_out - packed - narrowing - overlapping - by_rows == documented() - {"loops"}
