@@ -25,13 +25,10 @@ from support.shared_models import (
     HOST,
     INT8,
     KWS,
-    RESNET8,
     TFLM_CHECKSUMS,
-    VWW,
     WITH_SOFTMAX,
     Array,
     bundle,
-    compiled,
     fnv1a_32,
     model_content,
     model_path,
@@ -47,7 +44,6 @@ OTHER_BUILDS = {
 }
 CLANG_SANITIZED = BuildOptions(flags=("-O0",), sanitize=True, compiler="clang")
 COMPILE_SECONDS = 5.0
-RAM_LIMITS = {KWS: 16064, VWW: 55360, RESNET8: 49216, AD01: 256}
 TOLERANCE = 1e-5
 VARIANTS = [
     *(pytest.param(name, False, id=name) for name in (*INT8, *FLOAT)),
@@ -142,17 +138,6 @@ def test_the_kernel_sets_differ_where_they_should() -> None:
         for numerics in (Numerics.LITERT_REF, Numerics.TFLM)
     )
     assert all((a[0] != b[0]).any() for a, b in zip(litert, micro, strict=True))
-
-
-@pytest.mark.parametrize("target", [HOST, BOARD])
-@pytest.mark.parametrize("name", INT8)
-def test_memory_is_within_the_bounds(name: str, target: str) -> None:
-    document = compiled(name, load_target(target)).document
-    workspaces = [pool for pool in document["pools"] if pool["role"] == "workspace"]
-    workspace_bytes = sum(pool["used_bytes"] for pool in workspaces)
-    stack_bytes = sum(stack["planned_bytes"] for stack in document["stack"].values())
-    assert workspace_bytes + stack_bytes <= RAM_LIMITS[name]
-    assert all(pool["optimal"] for pool in workspaces)
 
 
 @pytest.mark.parametrize("name", [*INT8, *FLOAT])
