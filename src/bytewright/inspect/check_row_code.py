@@ -7,6 +7,7 @@ row stands under `% rows`, with the ring's own number of rows; and it must leave
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from bytewright.c_names import unique_name
 from bytewright.inspect.read_c import CallText, split_arguments
 from bytewright.inspect.read_flow import read_form
 from bytewright.ir.analyses.affine import Form
@@ -15,7 +16,11 @@ from bytewright.record.plan import Plan, PlannedStep
 
 _CONSTANT = re.compile(r"^ *(?:static )?const (?:u?int\d+_t|bool) (\w+) =\s+([^;]+);$", re.MULTILINE)
 _ROW_LOOP = re.compile(r"for \(int32_t (\w+) = (\w+); \1 < (\w+); \+\+\1\)")
+_VIEW = re.compile(r"^ *(?:const )?\w+ \*const (\w+) =\s+([^;]+);$", re.MULTILINE)
+_ENDS = re.compile(r"\s*(?::|;)")  # where a pointer is taken as it is
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_TOKEN = re.compile(r"[A-Za-z_]\w*|[{}]")
+_DECLARED = re.compile(r"(?:u?int\d+_t|bool|float|double) (?:\*const |\*)?(\w+)(?= =|\[|;)")
 
 
 def differences_of_rows(
@@ -62,7 +67,7 @@ def _differences_of_kernel(
     if len(parameters) != len(call.arguments):
         yield f"{front} has {len(parameters)} parameters, step {step.index} passes {len(call.arguments)}"
         return
-    body = re.sub(r"/\*.*?\*/", "", body, flags=re.DOTALL)
+    body = _told_apart(re.sub(r"/\*.*?\*/", "", body, flags=re.DOTALL))
     constants = dict(_CONSTANT.findall(body))
     rows, moving = _row_variables(body, constants)
     num_rows = 0 if step.rows is None else step.rows.num_rows
@@ -87,6 +92,29 @@ def _function(text: str, name: str) -> tuple[list[str], str]:
     if found is None:
         return [], ""
     return [parameter.split()[-1].lstrip("*") for parameter in split_arguments(found[1])], found[2]
+
+
+def _told_apart(body: str) -> str:
+    """The same with another name for what is declared under a name that was declared before."""
+    used, scopes, taken = set(_NAME.findall(body)), [dict[str, str]()], set[str]()
+    opened, declared = False, -1  # whether a loop has begun its scope; where a name that is declared stands
+
+    def renamed(token: re.Match[str]) -> str:
+        nonlocal opened, declared
+        text = token[0]
+        if text == "for" or (text == "{" and not opened):
+            scopes.append({})
+        elif text == "}" and len(scopes) > 1:
+            scopes.pop()
+        opened = text == "for" or (opened and text != "{")
+        found = _DECLARED.match(body, token.start())
+        declared = found.start(1) if found else declared
+        if token.start() == declared:
+            scopes[-1][text] = unique_name(text, used) if text in taken else text
+            taken.add(text)
+        return next((scope[text] for scope in reversed(scopes) if text in scope), text)
+
+    return _TOKEN.sub(renamed, body)
 
 
 def _row_variables(
@@ -132,13 +160,32 @@ def _bounds(name: str, constants: Mapping[str, str]) -> str:
 def _keeps_to_ring(
     body: str, parameter: str, num_rows: int, moving: frozenset[str], constants: Mapping[str, str]
 ) -> bool:
-    """Whether every index of a ring moves with the row under its modulo alone; a ring of one row has no modulo."""
+    """Whether every index of a ring, and of what points into it, moves with the row under the ring's modulo alone.
+
+    A ring of one row has no modulo.
+    """
+    views = [(found[1], *found.span(2)) for found in _VIEW.finditer(body)]
+    pointers = _pointers_into(body, parameter, views)
     indices: list[str] = []
-    for found in re.finditer(rf"\b{parameter}\b", body):
-        if body[found.end() : found.end() + 1] != "[":
+    for found in re.finditer(rf"\b(?:{'|'.join(map(re.escape, pointers))})\b", body):
+        rest = body[found.end() :]
+        if rest.startswith("["):
+            indices.append(_bracketed(body, found.end()))
+        elif body[: found.start()].endswith("*const "):
+            continue  # declared there
+        elif not any(begin <= found.start() < end for _, begin, end in views) or not _ENDS.match(rest):
             return False  # passed on, or computed with
-        indices.append(_bracketed(body, found.end()))
     return bool(indices) and not any(_moves(index, num_rows, moving, constants) for index in indices)
+
+
+def _pointers_into(body: str, parameter: str, views: Sequence[tuple[str, int, int]]) -> list[str]:
+    """A parameter, and all views of it and of its views."""
+    found = [parameter]
+    for name in found:
+        found += [
+            view for view, begin, end in views if view not in found and name in _NAME.findall(body[begin:end])
+        ]
+    return found
 
 
 def _bracketed(text: str, begin: int) -> str:

@@ -120,7 +120,7 @@ def read_calls(source: str, names: Names, externals: Collection[str] = ()) -> li
     kernel = "|".join([rf"{names.model}_\w+", *map(re.escape, sorted(externals))])
     before, behind = r"(?:if \(|\w+ = )?", r"(?:;| != 0\) \{| == 0 \? \w+ : \w+;)"
     call = re.compile(rf"^ +{before}({kernel})\(([^;{{]*?)\){behind}$", re.MULTILINE)
-    rows = rf"|(?<=\s){ROWS}(?=,)" if names.takes_rows else ""
+    rows = rf"|(?:^|(?<=\s)){ROWS}(?=,)" if names.takes_rows else ""
     name = re.compile(rf"\b{names.offset_front}\w+|\b(?:inputs|outputs)->\w+|\b{REQUEST}\w+{rows}")
     packed = {f"{names.model}_extern_{symbol}{PACKED_END}": symbol for symbol in externals}
     found: list[CallText] = []

@@ -8,13 +8,20 @@ from typing import Any
 
 import pytest
 
+from bytewright.bundle.write import write_bundle
 from bytewright.diagnostics import CompileError
 from bytewright.inspect.check import check_bundle
 from bytewright.inspect.check_rows import faults_of_rows
-from bytewright.options import Rows
+from bytewright.ir.border import Io
+from bytewright.options import Options, Rows
+from bytewright.pipeline import compile_model
 from bytewright.record.row_calls import row_runs
+from bytewright.target.registry import load_target
 from support.digits_bundle import change_file
+from support.part_models import Draft
+from support.random_models import RandomModel
 from support.row_bundle import Document, compiled_by_rows, row_document, row_plan, write_by_rows
+from support.row_models import Layer, chain
 
 RING = "depthwise_conv2d_1/out"  # read by two steps, of windows 3 and 1
 SOURCE, KERNELS = "src/rows.c", "src/rows_kernels.c"
@@ -267,3 +274,68 @@ def test_c_that_goes_otherwise_about_rows_is_found(tmp_path: Path, name: str) ->
     folder = write_by_rows(tmp_path / "b")
     change_file(folder, path, old, new)
     assert sentence in faults(folder)
+
+
+def written(model: RandomModel, folder: Path, io: Io = Io.CALLER) -> Path:
+    """The bundle of a model that runs by rows wherever it can."""
+    path = folder / "model.tflite"
+    path.write_bytes(model.content)
+    made = compile_model(path, load_target("host"), Options(io=io, rows=Rows.MAX))
+    write_bundle(made.files, folder / "b")
+    return folder / "b"
+
+
+def change_kernel(folder: Path, name: str, old: str, new: str) -> None:
+    """Changes the first such text of one kernel."""
+    path = "src/model_kernels.c"
+    _, front, rest = (folder / path).read_text(encoding="utf-8").partition(f"void {name}(")
+    assert old in rest
+    change_file(folder, path, front + rest, front + rest.replace(old, new, 1))
+
+
+ONE_COLUMN = chain(
+    (7, 1, 2), Layer(1, 1), Layer(1, 1)
+)  # a row is a pixel, so a ring of one row is seen from its first
+
+
+@pytest.mark.parametrize("io", [Io.CALLER, Io.ROWS])
+def test_a_kernel_may_see_a_ring_as_it_is(tmp_path: Path, io: Io) -> None:
+    folder = written(ONE_COLUMN, tmp_path, io)
+    assert "*const row = input;" in (folder / "src/model_kernels.c").read_text(encoding="utf-8")
+    assert check_bundle(folder).num_steps == (3 if io is Io.ROWS else 2)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("row[k]", "row[k + y]"),
+        ("*const row = input;", "*const row = input + y;"),
+        ("*const row = input;", "*const row = &input[y];"),
+        ("*const row = input;", "*const again = input;\nconst int8_t *const row = &again[y * 2];"),
+        ("{", "{\n    }\n    input[row_begin];\n    {"),
+    ],
+)
+def test_what_is_seen_of_a_ring_stays_in_its_slots(tmp_path: Path, old: str, new: str) -> None:
+    folder = written(ONE_COLUMN, tmp_path)
+    change_kernel(folder, "model_conv2d_1_rows", old, new)
+    assert "model_conv2d_1_rows reaches rows of its input otherwise than in the 1 slots" in faults(folder)
+
+
+def stacked() -> RandomModel:
+    """Two images, one above the other, and a layer: the first kernel has a loop for each image."""
+    draft = Draft()
+    images = [draft.input((1, rows, 5, 2)) for rows in (4, 7)]
+    return draft.model(draft.conv(draft.concat(1, *images), 2))
+
+
+def test_each_loop_of_a_kernel_has_its_own_names(tmp_path: Path) -> None:
+    folder, kernel = written(stacked(), tmp_path), "model_concatenation_0_rows"
+    assert check_bundle(folder).num_steps == 2
+    change_kernel(folder, kernel, "(y % 3)", "y")
+    assert f"{kernel} reaches rows of its output otherwise than in the 3 slots" in faults(folder)
+
+
+def test_each_loop_of_a_kernel_leaves_out_rows(tmp_path: Path) -> None:
+    folder, kernel = written(stacked(), tmp_path), "model_concatenation_0_rows"
+    change_kernel(folder, kernel, "y < last;", "y < row_end;")
+    assert f"{kernel} does not leave out rows that are not among the 11 of its output" in faults(folder)
