@@ -8,7 +8,8 @@ one way can be taken, though: where several inputs of a step die, that with the 
 Left out, and kept apart: inputs and outputs of the model while the application may touch them, which is before the
 first step and after the last; what an opaque function or a device without code of ours touches, since nothing is
 known of its order; what has cache lines of its own, since lines are cleaned and dropped as a whole; what is requested
-at run time; and pairs of different types that C may assume to be apart, none of which consists of characters.
+at run time; and pairs of different types that C may assume to be apart, none of which consists of characters. Of a
+step with very many inputs that die, the largest ones count.
 """
 
 from collections.abc import Hashable, Iterator, Mapping
@@ -28,6 +29,8 @@ from bytewright.target.model import Target
 # The parameters that a buffer is passed for, and the byte of it that each begins at, where that is known.
 _Passed = list[tuple[ir.BufferParameter, int | None]]
 _CHARACTERS = (ir.DType.I8, ir.DType.U8)
+# Inputs of one step that may be overlapped: for each of them the kernel is gone through, which may be as long as many.
+MOST_SOURCES = 16
 
 
 class Way(StrEnum):
@@ -135,7 +138,7 @@ def _of_step(
     ]
     pairs = [
         (source, output)
-        for source in sources
+        for source in _largest(sources, live)
         for output in outputs
         if live[source].upper > live[output].lower
         and not live[source].buffer.line_bytes
@@ -149,6 +152,13 @@ def _of_step(
     found = [Overlap(step.index, *pair, distances) for pair, distances in ways.items() if distances]
     found = found if len(found) == 1 else _in_one_way(found, live)
     return [overlap for overlap in found if any(overlap.most_shared(way, live) for way in Way)]
+
+
+def _largest(names: list[str], live: Mapping[str, LiveBuffer]) -> list[str]:
+    """The largest of the buffers, in their order."""
+    by_size = sorted(names, key=lambda name: -ir.size_bytes(live[name].buffer))
+    kept = frozenset(by_size[:MOST_SOURCES])
+    return [name for name in names if name in kept]
 
 
 def _border_of(live: LiveBuffer) -> ir.Border | None:

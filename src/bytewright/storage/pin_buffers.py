@@ -153,6 +153,8 @@ def _nothing_matches(
 
 
 def _some_names(names: list[str]) -> str:
+    if not names:
+        return "there is none"
     return f"names are {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}"
 
 

@@ -27,7 +27,7 @@ from bytewright.ir.types import DType
 from bytewright.options import Options, Pin
 from bytewright.pipeline import compile_model, plan_model
 from bytewright.plan.problem import Contract
-from bytewright.storage.find_overlaps import Overlap, Way, find_overlaps
+from bytewright.storage.find_overlaps import MOST_SOURCES, Overlap, Way, find_overlaps
 from bytewright.storage.place_io import place_io
 from bytewright.target.registry import load_target
 from support.hand_built import WHERE, module_of
@@ -201,3 +201,30 @@ def test_compiled_c_keeps_the_order(tmp_path, compiler: str, offsets: tuple[int,
     assert (found == blurred(X, 3)).all()
     kernels = (tmp_path / "m" / "src" / "m_kernels.c").read_text(encoding="utf-8")
     assert "restrict" not in kernels or "m_k_down" in kernels
+
+
+def test_of_very_many_inputs_the_largest_may_be_overlapped() -> None:
+    sizes = [SIZE if number % 3 else 2 * SIZE for number in range(3 * MOST_SOURCES)]
+    tensors = [Buffer(f"t{number}", (size,), DType.I8, 1) for number, size in enumerate(sizes)]
+    joined, result = (Buffer(name, (len(sizes),), DType.I8, 1) for name in ("joined", "result"))
+    fills: dict[int, PrimFunc] = {}
+    entry, join = BodyBuilder(("x", "y")), BodyBuilder((*(t.name for t in tensors), "result"))
+    for number, tensor in enumerate(tensors):
+        fill = BodyBuilder(("result",))
+        with fill.for_("i", 0, tensor.shape[0]) as i:
+            fill.store(replace(tensor, name="result"), i, cast(i, DType.I8))
+        parameter = BufferParameter(replace(tensor, name="result"), Access.WRITE, scope=GLOBAL)
+        name = f"fill_{tensor.shape[0]}"
+        fills[tensor.shape[0]] = PrimFunc(name, (parameter,), fill.finish(), where=WHERE)
+        entry.call(name, region(entry.allocate(tensor, Storage(WORKSPACE))), where=WHERE)
+        join.store(result, number, load(tensor, 0))
+    parameters = [BufferParameter(tensor, Access.READ, scope=GLOBAL) for tensor in tensors]
+    written = BufferParameter(result, Access.WRITE, scope=GLOBAL)
+    kernel = PrimFunc("join", (*parameters, written), join.finish(), where=WHERE)
+    entry.allocate(joined, Storage(WORKSPACE))
+    entry.call("join", *map(region, (*tensors, joined)), where=WHERE)
+    x, y = (Buffer(name, (SIZE,), DType.I8, 1) for name in ("x", "y"))
+    entry.call("k", region(x), region(y), where=WHERE)
+    module = module_of("m", [*fills.values(), kernel, blur("k")], entry.finish(), x, y)
+    found = overlaps_of(module)
+    assert [o.source for o in found] == [f"t{n}" for n, size in enumerate(sizes) if size > SIZE]
