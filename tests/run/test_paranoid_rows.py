@@ -19,10 +19,12 @@ from bytewright.diagnostics import CompileError
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.watch_rows import watched_rows
+from bytewright.options import Options, Rows
 from bytewright.storage.rows.choose_segments import choose_segments
 from bytewright.storage.rows.segment import Segment
 from bytewright.target.registry import load_target
 from support.digits_bundle import change_file
+from support.part_models import stacked_twice
 from support.row_bundle import row_model, row_plan, write_by_rows
 
 QUICK = BuildOptions(("-O1",))
@@ -39,6 +41,18 @@ def notes(folder: Path) -> str:
 
 def test_a_network_by_rows_keeps_to_its_plan(tmp_path: Path) -> None:
     assert run_paranoid(write_by_rows(tmp_path / "b"), options=QUICK).num_steps == 7
+
+
+def test_rows_that_other_steps_wrote_before_are_there(tmp_path: Path) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(stacked_twice().content)
+    made = pipeline.compile_model(path, load_target("host"), Options(rows=Rows.MAX))
+    whole = [s["writes"] for s in made.document["steps"] if s.get("rows") and "rest" in s["kernel"]]
+    assert whole == [
+        ["concatenation_4/out"]
+    ]  # by rows, into a buffer of which another step has written a part
+    write_bundle(made.files, tmp_path / "b")
+    assert run_paranoid(tmp_path / "b", options=QUICK).num_steps == 10
 
 
 def test_rows_die_one_by_one() -> None:

@@ -106,6 +106,13 @@ class Draft:
         self.builder.operator("SLICE", [source, self._integers(begin), self._integers(size)], [result])
         return result
 
+    def turned(self, source: int) -> int:
+        """An image whose columns and channels have changed places."""
+        batch, height, width, depth = self.shapes[source]
+        result = self.tensor((batch, height, depth, width))
+        self.builder.operator("TRANSPOSE", [source, self._integers((0, 1, 3, 2))], [result])
+        return result
+
     def pad(self, source: int, paddings: Sequence[tuple[int, int]]) -> int:
         """A tensor with zeros around it."""
         shape = tuple(extent + sum(pair) for extent, pair in zip(self.shapes[source], paddings, strict=True))
@@ -150,6 +157,20 @@ def padded() -> RandomModel:
     second = draft.conv(image, 4)
     stacked = draft.concat(1, second, draft.constant((1, 3, 5, 4)), first)
     return draft.model(draft.conv(stacked, 4), draft.add(second, second), story="padded")
+
+
+def stacked_twice() -> RandomModel:
+    """A concatenation that is read twice at once, so by rows as a whole: one operand is a part, the other is copied."""
+    draft = Draft()
+    image = draft.input((1, 8, 6, 3))
+    both = draft.concat(1, image, image)
+    first = draft.add(image, image)
+    second = draft.add(first, first)
+    turned = draft.turned(second)
+    stacked = draft.concat(1, both, first)
+    filtered = draft.conv(second, 3)
+    tall = draft.turned(draft.concat(1, both, stacked, stacked))
+    return draft.model(draft.concat(1, tall, turned, draft.turned(filtered)), both, story="stacked twice")
 
 
 def random_parts(seed: int) -> RandomModel:

@@ -41,13 +41,17 @@ class WatchedRows:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A row of a buffer: the call that makes it, -1 for one before, and the last that reads it."""
+    """A row of a buffer: the call that makes it, -1 for one before, and the last that reads it.
+
+    It may hold something before the first call, as the row of a buffer does of which other steps have written a part.
+    """
 
     buffer: str
     row: int
     span: _Span
     made: int
     read: int
+    is_there: bool
 
 
 def watched_rows(plan: Plan, pools: Sequence[str]) -> tuple[WatchedRows, ...]:
@@ -71,7 +75,7 @@ def _of_run(plan: Plan, run: RowRun, pools: Sequence[str]) -> Iterator[WatchedRo
         end = max(row.read, row.made) + 1
         if end < len(reach):
             reach[end].add(row)
-    alive = {row for row in rows if row.made < 0}
+    alive = {row for row in rows if row.is_there}
     others = list(_others(plan, run, buffers))
     for number, call in enumerate(calls):
         for row in [row for row in alive if row.read < number]:
@@ -145,17 +149,18 @@ def _rows(plan: Plan, run: RowRun, buffers: dict[str, PlannedBuffer]) -> Iterato
             counts.setdefault(window.buffer, window.num_rows)
             read |= {(window.buffer, row): number for row in call.needed(window.buffer) or ()}
     made_here = {name for name, _ in made}
-    end = plan.steps[run.steps[1]].ticks[1]
+    begin, end = plan.steps[run.steps[0]].ticks[0], plan.steps[run.steps[1]].ticks[1]
     for name, buffer in buffers.items():
         count = counts[name]
         slots = count if buffer.ring is None else buffer.ring.num_rows
         row_bytes = buffer.size_bytes // slots
         is_kept = buffer.role is BufferRole.OUTPUT or (buffer.live is not None and buffer.live[1] > end)
+        is_there = name not in made_here or (buffer.live is not None and buffer.live[0] < begin)
         for row in range(count):
-            begin = (buffer.place.offset or 0) + row % slots * row_bytes
+            at = (buffer.place.offset or 0) + row % slots * row_bytes
             first = made.get((name, row), -1) if name in made_here else -1
             last = never if is_kept and buffer.ring is None else read.get((name, row), first)
-            yield _Row(name, row, (begin, begin + row_bytes), first, last)
+            yield _Row(name, row, (at, at + row_bytes), first, last, is_there or first < 0)
 
 
 def _still(
