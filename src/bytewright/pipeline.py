@@ -1,8 +1,8 @@
 """From a model to a bundle: the stages in order."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from bytewright.ir.analyses.clock import read_clock
 from bytewright.ir.analyses.stack import stack_uses
 from bytewright.ir.verify.admit import admit, admit_to_codegen
 from bytewright.lower.bound.find_bound import find_bound, place_bound, refuse_bindings
+from bytewright.lower.bound.function import BoundValues
 from bytewright.lower.fold_constant_channels import fold_constant_channels
 from bytewright.lower.fold_pad import fold_pad
 from bytewright.lower.inline_calls import inline_calls
@@ -140,6 +141,7 @@ def plan_model(
         admit(model, target)
         module, model_files = model, dict[str, bytes]()
     is_program = bool(module.entries)
+    bound: BoundValues = {}
     if not is_program:
         if options.batch_max is not None:
             # Each function at its place, since one may be given samples and another time a constant.
@@ -150,43 +152,31 @@ def plan_model(
         if bound and options.kernel_file is not None:
             model_files[options.kernel_file.name] = read_input(options.kernel_file)
             module = run(place_bound, module, bound)
-        module = run(plan_devices, module, target, options.on, options.io)
-        run.begin("lower")  # operators are fused into kernels, which an entry calls
-        module = run(inline_calls, module)
-        module = run(fold_pad, module, bound)
-        module = run(fold_constant_channels, module, target, bound)
-        module = run(lower_graph, module, target, bound)
-        module = run(share_kernels, module)
     else:
         refuse_bindings(options.kernels)
 
-    # Every argument, every stack and every name is made plain, for storage to decide about.
-    module = run(pass_constants, module)
-    if not undeclared_tags(module, target):  # or a buffer could go that storage has to refuse
-        module = run(drop_unused_buffers, module)
-    if ir.allocates_border(module.main):  # a text that was printed after `place_io`
-        options = replace(options, io=ir.Io.WORKSPACE)
-    module = run(
-        place_scopes, module, target, options.io
-    )  # the scopes of kernels and of what they are given meet
-    if lacks_constants(module, target):  # of devices that have memory of their own alone
-        module = run(fetch_constants, module, target)
-    target = with_external_stacks(module, target)
-    if any(tag.lowering_pass for tag in target.scope_tags):
-        module = run(lower_tags, module, target)
-    if options.calling_form is ir.Form.PACKED:
-        module = run(pack_calls, module)
-    require_forms(module, options)
-    module = run(name_symbols, module, options.entry_form)
-    check_indices(module)
+    lowered, conditions = lower_model(module, target, options, bound, run)
+
+    @cache
+    def lowered_for(is_planned: bool) -> ir.Module:
+        """With inputs and outputs that are planned or not, which placement looks at."""
+        if is_planned is (conditions.options.io is ir.Io.WORKSPACE):
+            return lowered
+        io = ir.Io.WORKSPACE if is_planned else ir.Io.CALLER
+        return lower_model(module, target, replace(options, io=io), bound, Runner(target))[0]
 
     # storage and plan (`store`), as asked for; or else the refusal says with which other options there is a plan
     trial = require_fit(
-        module,
-        Conditions(target, options),
-        partial(store_smallest, module, run, is_program=is_program),
-        partial(_store_quickly, module, run, is_program=is_program),
+        lowered,
+        conditions,
+        partial(store_smallest, lowered, run, is_program=is_program),
+        partial(_store_quickly, lowered_for, run, is_program=is_program),
     )
+    return _planned(trial, model_files, run)
+
+
+def _planned(trial: Trial, model_files: Mapping[str, bytes], run: Runner) -> Planned:
+    """The model with the plan of a trial that fits."""
     target = trial.conditions.target
     run = replace(run, target=target)
     trial = _with_ways(trial, run)
@@ -211,6 +201,48 @@ def plan_model(
     return Planned(module, plan, contents, trial)
 
 
+def lower_model(
+    module: ir.Module, target: Target, options: Options, bound: BoundValues, run: Runner
+) -> tuple[ir.Module, Conditions]:
+    """The stages of `plan_model` from placement to storage; and the conditions under which to store what they return.
+
+    Args:
+        module: A graph, or the program that a text is.
+        target: As the options change it.
+        options: What the user asked for.
+        bound: Operators that functions of the application compute.
+        run: Carries the stages out.
+    """
+    if not module.entries:
+        module = run(plan_devices, module, target, options.on, options.io)
+        run.begin("lower")  # operators are fused into kernels, which an entry calls
+        module = run(inline_calls, module)
+        module = run(fold_pad, module, bound)
+        module = run(fold_constant_channels, module, target, bound)
+        module = run(lower_graph, module, target, bound)
+        module = run(share_kernels, module)
+
+    # Every argument, every stack and every name is made plain, for storage to decide about.
+    module = run(pass_constants, module)
+    if not undeclared_tags(module, target):  # or a buffer could go that storage has to refuse
+        module = run(drop_unused_buffers, module)
+    if ir.allocates_border(module.main):  # a text that was printed after `place_io`
+        options = replace(options, io=ir.Io.WORKSPACE)
+    # The scopes of kernels and of what they are given meet.
+    module = run(place_scopes, module, target, options.io)
+    if lacks_constants(module, target):  # of devices that have memory of their own alone
+        module = run(fetch_constants, module, target)
+    target = with_external_stacks(module, target)
+    if any(tag.lowering_pass for tag in target.scope_tags):
+        module = run(lower_tags, module, target)
+    if options.calling_form is ir.Form.PACKED:
+        module = run(pack_calls, module)
+    require_forms(module, options)
+    module = run(name_symbols, module, options.entry_form)
+    check_indices(module)
+    return module, Conditions(target, options)
+
+
 def _with_ways(trial: Trial, run: Runner) -> Trial:
     """The trial with each step run the way that its plan needs; offsets and ticks stay as they are."""
     target, options = trial.conditions.target, trial.conditions.options
@@ -222,8 +254,10 @@ def _with_ways(trial: Trial, run: Runner) -> Trial:
     return replace(trial, module=module, timeline=read_clock(module, target), stack=stack)
 
 
-def _store_quickly(module: ir.Module, run: Runner, conditions: Conditions, *, is_program: bool) -> Trial:
+def _store_quickly(
+    lowered_for: Callable[[bool], ir.Module], run: Runner, conditions: Conditions, *, is_program: bool
+) -> Trial:
     """As `store`, for the search for a remedy: nobody is shown the passes, and what no run uses is no obstacle."""
     run = replace(run, target=conditions.target, after_pass=None)
-    module = run(drop_unused_buffers, module)
+    module = run(drop_unused_buffers, lowered_for(conditions.options.io is ir.Io.WORKSPACE))
     return store_smallest(module, run, conditions, is_program=is_program, node_budget=REMEDY_NODES)

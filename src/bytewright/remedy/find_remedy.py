@@ -1,18 +1,19 @@
 """Looks for options that make a compile succeed, by trying: nothing is offered that was not stored and planned.
 
-From little to much: pools of another size, one more pool, other pins, inputs and outputs at the application. Under
-each of these, the pools that are too small are first given all that their memories have; where even that does not fit,
-no size will do. Else each of them alone is given what the planner then uses, and the remedy that asks for the fewest
-bytes more is taken. What a memory lacks for it, other pools of the memory give up, and at last the stack. Where no
-option helps because a device does not reach a memory, a line for the target file may.
+From little to much: pools of another size, layers by rows, one more pool, other pins, all of this together; and at last
+what changes how the model is called, inputs and outputs elsewhere. Under each of these, the pools that are too small
+are first given all that their memories have; where even that does not fit, no size will do. Else each of them alone is
+given what the planner then uses, and the remedy that asks for the fewest bytes more is taken. What a memory lacks for
+it, other pools of the memory give up, and at last the stack. Where no option helps because a device does not reach a
+memory, a line for the target file may.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 
 from bytewright import ir
-from bytewright.options import Pin
+from bytewright.options import Pin, Rows
 from bytewright.place.check_scopes import undeclared_tags
 from bytewright.remedy.remedy import ReachEdit, Remedy, role_of_pin
 from bytewright.remedy.room import (
@@ -27,6 +28,7 @@ from bytewright.remedy.room import (
 )
 from bytewright.remedy.trial import Attempt, Conditions, Trial
 from bytewright.remedy.tries import Tries
+from bytewright.storage.rows.steps import read_rows
 from bytewright.target.capacity import bytes_left
 from bytewright.target.model import DEFAULT_PROVIDER, Device, Memory, Pool, Role, Target
 from bytewright.target.options import Overrides, PoolOption, ResizeOption
@@ -45,9 +47,10 @@ def find_remedy(module: ir.Module, conditions: Conditions, attempt: Attempt) -> 
     # Pools with the names of scopes that the target does not have would do.
     tags = tuple(undeclared_tags(module, conditions.target))
     remedy = search.first(_named_pools(conditions.target, devices, tags) if tags else [Remedy()])
-    generous = tuple(_most_generous(conditions, devices))
-    if remedy is None and any(search.has_room(change) for change in generous):
-        remedy = search.first((*_changes(conditions, devices), *generous))
+    if remedy is None:
+        remedy = search.by_groups(
+            _Changes(conditions, devices, search.other_rows(module), search.other_io(module))
+        )
     return remedy or search.with_an_edit()
 
 
@@ -64,39 +67,67 @@ def _named_pools(target: Target, devices: tuple[Device, ...], tags: tuple[str, .
             yield Remedy(pools=tuple(_new_pool(target, tag, memory, role) for tag in tags))
 
 
-def _changes(conditions: Conditions, devices: tuple[Device, ...]) -> Iterator[Remedy]:
-    """From little to much."""
-    target = conditions.target
-    for roles in ((Role.WORKSPACE,), (Role.PARAMETERS,), ROLES):
-        for memory in target.memories:
-            pools = _addable(target, devices, roles, memory)
-            if len(pools) == len(roles):
-                yield Remedy(pools=pools)
-    for pin in reversed(conditions.options.pins):
-        for pool in target.pools_of(role_of_pin(pin, target)):
-            if pool.name != pin.pool:
-                yield Remedy(pins=(pin.moved_to(pool.name),))
-    for pool in target.pools if conditions.options.pins else ():
-        yield Remedy(pins=_all_pinned(conditions, pool))
-    for pin in reversed(conditions.options.pins):
-        yield Remedy(without=(pin,))
-    if conditions.options.pins:
-        yield Remedy(without=conditions.options.pins)
-    if conditions.options.io is ir.Io.WORKSPACE:
-        yield Remedy(io=ir.Io.CALLER)
-    yield Remedy(io=ir.Io.WORKSPACE)
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """What may be tried, without sizes.
 
+    Attributes:
+        rows: Other ways to run layers by rows, which lead to other plans.
+        io: Other places of inputs and outputs.
+    """
 
-def _most_generous(conditions: Conditions, devices: tuple[Device, ...]) -> Iterator[Remedy]:
-    """Every memory that is not used yet, and pins out of the way."""
-    target = conditions.target
-    pools = tuple(pool for memory in target.memories for pool in _addable(target, devices, ROLES, memory))
-    for io in (None, ir.Io.CALLER if conditions.options.io is ir.Io.WORKSPACE else ir.Io.WORKSPACE):
-        yield Remedy(pools=pools, io=io)
-        if conditions.options.pins:
+    conditions: Conditions
+    devices: tuple[Device, ...]
+    rows: tuple[Rows, ...]
+    io: tuple[ir.Io, ...]
+
+    def small(self, rows: Rows | None, io: ir.Io | None) -> Iterator[Remedy]:
+        """One of these two alone, or else, from little to much, a pool or other pins."""
+        if rows is not None or io is not None:
+            yield Remedy(rows=rows, io=io)
+            return
+        yield from self._pools()
+        if self.conditions.options.pins:
+            yield from self._pins()
+
+    def most_generous(self, rows: Rows | None, io: ir.Io | None) -> Iterator[Remedy]:
+        """Every memory that is not used yet, and pins out of the way."""
+        target, pins = self.conditions.target, self.conditions.options.pins
+        pools = tuple(
+            pool for memory in target.memories for pool in _addable(target, self.devices, ROLES, memory)
+        )
+        change = Remedy(pools=pools, rows=rows, io=io)
+        yield change
+        if pins:
             for pool in (*target.pools, *pools):
-                yield Remedy(pools=pools, pins=_all_pinned(conditions, pool), io=io)
-            yield Remedy(pools=pools, io=io, without=conditions.options.pins)
+                yield replace(change, pins=_all_pinned(self.conditions, pool))
+            yield replace(change, without=pins)
+
+    def rows_with(self, io: ir.Io | None) -> tuple[Rows | None, ...]:
+        """As they are, and otherwise; an image cannot come by rows where layers do not take rows."""
+        if io is ir.Io.ROWS and self.conditions.options.rows is Rows.OFF:
+            return self.rows or (Rows.AUTO,)
+        return (None, *self.rows)
+
+    def _pools(self) -> Iterator[Remedy]:
+        target = self.conditions.target
+        for roles in ((Role.WORKSPACE,), (Role.PARAMETERS,), ROLES):
+            for memory in target.memories:
+                pools = _addable(target, self.devices, roles, memory)
+                if len(pools) == len(roles):
+                    yield Remedy(pools=pools)
+
+    def _pins(self) -> Iterator[Remedy]:
+        target, pins = self.conditions.target, self.conditions.options.pins
+        for pin in reversed(pins):
+            for pool in target.pools_of(role_of_pin(pin, target)):
+                if pool.name != pin.pool:
+                    yield Remedy(pins=(pin.moved_to(pool.name),))
+        for pool in target.pools:
+            yield Remedy(pins=_all_pinned(self.conditions, pool))
+        for pin in reversed(pins):
+            yield Remedy(without=(pin,))
+        yield Remedy(without=pins)
 
 
 def _all_pinned(conditions: Conditions, pool: Pool) -> tuple[Pin, ...]:
@@ -138,6 +169,54 @@ class _Search:
     def first(self, changes: Iterable[Remedy]) -> Remedy | None:
         """The first change that makes it fit, with sizes."""
         return self._first_of(remedy for change in changes for remedy in self._with_sizes(change))
+
+    def by_groups(self, changes: _Changes) -> Remedy | None:
+        """The first change that works. Where the most generous ones with some rows and io do not, nor do others."""
+        found = self.first(Remedy(rows=rows) for rows in changes.rows)
+        for io in (None, *changes.io):
+            for rows in changes.rows_with(io):
+                generous = tuple(changes.most_generous(rows, io))
+                if found is None and any(map(self.has_room, generous)):
+                    found = self.first((*changes.small(rows, io), *generous))
+        return found
+
+    def other_io(self, module: ir.Module) -> tuple[ir.Io, ...]:
+        """Where else inputs and outputs may be; what lets the application keep fewer bytes of its own comes first.
+
+        By rows an image needs some bytes of the workspace, with the application none. So rows are for one that was to
+        be planned, and come before `--io caller`, under which it would be whole in memory that nobody looks for here.
+        Planned ones go where those of the application may not, and need more bytes.
+        """
+        if ir.allocates_border(module.main):  # the text says where they are
+            return ()
+        if self.conditions.options.io is ir.Io.WORKSPACE:
+            return (ir.Io.ROWS, ir.Io.CALLER)
+        at_caller = () if self.conditions.options.io is ir.Io.CALLER else (ir.Io.CALLER,)
+        is_refused = self.tries.outcome(self.conditions) is None
+        return (*at_caller, ir.Io.WORKSPACE) if is_refused else at_caller
+
+    def other_rows(self, module: ir.Module) -> tuple[Rows, ...]:
+        """Other ways to run layers by rows, as far as they lead to other plans; what costs least first.
+
+        Tensors that stay whole are none: `auto` fits wherever they do.
+        """
+        steps = read_rows(module).steps
+        if not any(number + 1 in steps for number in steps):
+            return ()
+        asked = self.conditions.options.rows
+        other = Rows.AUTO if asked is Rows.MAX else Rows.MAX
+        if not self._differ(asked, other):
+            return ()
+        if asked is not Rows.OFF:
+            return (other,)
+        return (Rows.AUTO, Rows.MAX) if self._differ(Rows.AUTO, Rows.MAX) else (Rows.AUTO,)
+
+    def _differ(self, one: Rows, other: Rows) -> bool:
+        """Whether the planner is asked for something else; so too where neither comes as far as that."""
+        first, second = (
+            self.tries.outcome(Remedy(rows=rows).apply(self.conditions)) for rows in (one, other)
+        )
+        return first is None or second is None or first.workspace_problem != second.workspace_problem
 
     def with_an_edit(self) -> Remedy | None:
         """A device that reaches one memory more."""

@@ -9,7 +9,7 @@ import shlex
 from dataclasses import dataclass, field, replace
 
 from bytewright import ir
-from bytewright.options import Pin
+from bytewright.options import Pin, Rows
 from bytewright.remedy.trial import Conditions
 from bytewright.target.mistake import in_target_file, reach_line
 from bytewright.target.model import Device, Pool, Reach, Role, Target
@@ -53,6 +53,7 @@ class Remedy:
     Attributes:
         overrides: Options that change the target.
         pins: Pins that take the place of those with the same pattern.
+        rows: Where layers run row by row, if otherwise.
         io: Where inputs and outputs are, if elsewhere.
         edits: Lines of the target file.
         without: Pins that go.
@@ -61,6 +62,7 @@ class Remedy:
 
     overrides: Overrides = field(default_factory=Overrides)
     pins: tuple[Pin, ...] = ()
+    rows: Rows | None = None
     io: ir.Io | None = None
     edits: tuple[ReachEdit, ...] = ()
     without: tuple[Pin, ...] = ()
@@ -79,7 +81,10 @@ class Remedy:
         target = apply_overrides(replace(target, pools=tuple(pools)), self.overrides)
         options, patterns = conditions.options, {pin.pattern for pin in self.pins}
         kept = (pin for pin in options.pins if pin.pattern not in patterns and pin not in self.without)
-        return Conditions(target, replace(options, pins=(*kept, *self.pins), io=self.io or options.io))
+        options = replace(
+            options, pins=(*kept, *self.pins), rows=self.rows or options.rows, io=self.io or options.io
+        )
+        return Conditions(target, options)
 
     def text(self, target: Target) -> str:
         """As a help line: options, or else what to write into the target file."""
@@ -88,6 +93,8 @@ class Remedy:
             return in_target_file(*lines)
         words = [str(self.overrides)] if self.overrides != Overrides() else []
         words += [f"--pin {shlex.quote(str(pin))}" for pin in self.pins]
+        if self.rows is not None:
+            words.append(f"--rows {self.rows.value}")
         if self.io is not None:
             words.append(f"--io {self.io.value}")
         options = " ".join(words)
