@@ -15,14 +15,15 @@ from bytewright.execute.description import read_bundle
 from bytewright.execute.tools import compile_c, find_tool
 from bytewright.frontends.tflite import import_tflite
 from bytewright.ir.border import Io
-from bytewright.options import Options
+from bytewright.options import Options, Rows
 from bytewright.pipeline import compile_model
 from bytewright.plan.problem import Buffer, Pool, Problem
 from bytewright.plan.solution import Placement
 from bytewright.plan.solve import SOLVERS, register_solver, solve
-from bytewright.target import load_target
+from bytewright.target import load_target, load_text
 from bytewright.target.options import Overrides, apply_overrides, parse_resize_option
 from support.costly_models import pools
+from support.digits_bundle import DIGITS
 from support.with_plan import with_plan
 from tflite_writer import ModelBuilder
 
@@ -43,6 +44,33 @@ lenght = 4
 isa = "cortex-m4"
 reach = ["ram"]
 stack = "ram"
+"""
+FULL_MEMORY = """name = "full"
+tags = ["micro"]
+
+[memory.ram]
+size = 544
+
+[memory.fast]
+size = 1500
+
+[memory.rom]
+size = "16KiB"
+access = "r"
+
+[device.cpu]
+isa = "cortex-m4"
+reach = ["ram", "fast", "rom"]
+stack = "ram"
+max-stack-size = 544
+
+[[workspace]]
+name = "fast"
+memory = "fast"
+
+[[parameters]]
+name = "rom"
+memory = "rom"
 """
 FAILING_COMPILER = (
     "import sys; sys.exit('kws.c:1:10: fatal error: kws.h: No such file or directory')"  # status 1, on stderr
@@ -157,11 +185,13 @@ PROVOKED: dict[str, Callable[[], object]] = {
 }
 
 
-def documented_example(code: str) -> str:
+def documented_examples(code: str) -> list[str]:
     text = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
-    section = re.search(rf"^### {code}: .*?```\n(.*?)```$", text, re.MULTILINE | re.DOTALL)
+    section = re.search(rf"^### {code}: .*?(?=^##|\Z)", text, re.MULTILINE | re.DOTALL)
     assert section is not None
-    return section[1].rstrip("\n")
+    return [
+        found.rstrip("\n") for found in re.findall(r"^```\n(.*?)```$", section[0], re.MULTILINE | re.DOTALL)
+    ]
 
 
 @pytest.mark.parametrize("code", sorted(PROVOKED))
@@ -172,4 +202,10 @@ def test_the_example_is_what_bytewright_says(
     monkeypatch.setenv("PATH", str(tmp_path))  # no tool is installed there
     with pytest.raises(CompileError) as caught:
         PROVOKED[code]()
-    assert str(caught.value) == documented_example(code)
+    assert str(caught.value) == documented_examples(code)[0]
+
+
+def test_the_second_example_of_what_does_not_fit() -> None:
+    with pytest.raises(CompileError) as caught:
+        compile_model(DIGITS, load_text(FULL_MEMORY, "board.toml"), Options(rows=Rows.OFF))
+    assert [str(caught.value)] == documented_examples("BW301")[1:]

@@ -355,6 +355,8 @@ def _least_bytes(pool: Pool, role: Role, roles: tuple[Role, ...], trial: Trial, 
     top_bytes = trial.tops.get(pool.name, 0)
     if pool.name in added:
         return top_bytes
+    if pool.is_for_io and trial.conditions.options.io is not ir.Io.WORKSPACE:
+        return LEAST_BYTES  # nobody uses it
     if pool.role not in roles:
         return max(top_bytes, LEAST_BYTES)
     if pool.role is not role or pool.takes_remainder or pool.size_bytes is None:

@@ -406,7 +406,7 @@ def test_a_pool_that_the_processor_does_not_reach(tmp_path: Path) -> None:
 def test_where_only_a_memory_out_of_reach_has_room_the_target_file_must_say_that_it_is_reached(
     tmp_path: Path,
 ) -> None:
-    file, options = small(ram="1500", fast="1KiB", stack="1KiB"), ("--workspace", "far=16KiB")
+    file, options = small(ram="1000", fast="300", stack="900"), ("--workspace", "far=16KiB")
     text = refused(tmp_path, options, 3, "which device 'cpu' does not reach", file=file)
     line = 'in the target file: [device.cpu] reach = ["ram", "fast", "rom", "far"]'
     assert help_lines(text) == [line]
