@@ -13,6 +13,7 @@ from bytewright.inspect.check_device_memory import differences_of_device_memory
 from bytewright.inspect.check_flow import differences_of_flow, read_flow
 from bytewright.inspect.check_jobs import differences_of_hand_overs, differences_of_job
 from bytewright.inspect.check_lent import differences_of_lent
+from bytewright.inspect.check_parts import differences_of_parts
 from bytewright.inspect.check_row_code import differences_of_rows
 from bytewright.inspect.check_row_loops import differences_of_passes
 from bytewright.inspect.read_c import (
@@ -157,6 +158,8 @@ def _faults_of_source(directory: Path, plan: Plan, names: Names) -> Iterator[str
         if call.names != touched:
             different = ", ".join(sorted(call.names ^ touched))
             yield f"{path}, step {step.index}: plan and call differ in {different}"
+        misplaced = differences_of_parts(call, {names.argument(buffer): buffer for buffer in known})
+        yield from (f"{path}, step {step.index}: {text}" for text in misplaced)
 
 
 def _differences_of_addresses(path: str, plan: Plan, names: Names, source: str) -> Iterator[str]:

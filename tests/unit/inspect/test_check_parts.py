@@ -1,0 +1,49 @@
+"""`check` compares where calls begin in buffers with where the plan has parts of them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from bytewright.bundle.write import write_bundle
+from bytewright.diagnostics import CompileError
+from bytewright.inspect.check import check_bundle
+from bytewright.pipeline import compile_model
+from bytewright.target.registry import load_target
+from support.digits_bundle import change_file
+from support.part_models import branches, detector
+from support.random_models import RandomModel
+
+SOURCE = "src/model.c"
+
+
+def bundle(folder: Path, content: bytes) -> Path:
+    path = folder / "model.tflite"
+    path.write_bytes(content)
+    write_bundle(compile_model(path, load_target("host")).files, folder / "b")
+    return folder / "b"
+
+
+@pytest.mark.parametrize(
+    ("model", "place"),
+    [
+        pytest.param(branches(), r"(\w+\) \+ )32\b", id="a slice in the workspace"),
+        pytest.param(detector(), r"(outputs->\w+ \+ )512\b", id="an operand in a result"),
+    ],
+)
+@pytest.mark.parametrize("first", [31, 5000])
+def test_a_call_that_begins_elsewhere_is_found(
+    model: RandomModel, place: str, first: int, tmp_path: Path
+) -> None:
+    folder = bundle(tmp_path, model.content)
+    assert check_bundle(folder).num_steps > 0
+    found = re.search(place, (folder / SOURCE).read_text(encoding="utf-8"))
+    assert found is not None
+    change_file(folder, SOURCE, found[0], f"{found[1]}{first}")
+    with pytest.raises(CompileError) as caught:
+        check_bundle(folder)
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.code == "BW402"
+    assert f"is passed from byte {first} on, where no part of it lies" in "\n".join(diagnostic.notes)
