@@ -66,34 +66,27 @@ def _of_run(plan: Plan, run: RowRun, pools: Sequence[str]) -> Iterator[WatchedRo
     calls = run.calls or ()
     buffers = _by_rows(plan, run, pools)
     rows = list(_rows(plan, run, buffers))
-    reach = [
-        set[_Row]() for _ in range(len(calls) + 1)
-    ]  # by boundary: rows that die there, made or read just before
-    making: dict[int, list[_Row]] = {}
-    for row in rows:
-        making.setdefault(row.made, []).append(row)
-        end = max(row.read, row.made) + 1
-        if end < len(reach):
-            reach[end].add(row)
-    alive = {row for row in rows if row.is_there}
     others = list(_others(plan, run, buffers))
+    made: dict[int, list[_Row]] = {}  # by call
+    dead: dict[int, list[_Row]] = {}  # by the first call that comes after their last use
+    for row in sorted(rows, key=lambda row: (row.buffer, row.row)):
+        made.setdefault(row.made, []).append(row)
+        dead.setdefault(max(row.read, row.made) + 1, []).append(row)
+    alive = dict.fromkeys(row for row in rows if row.is_there)
     for number, call in enumerate(calls):
         for row in [row for row in alive if row.read < number]:
-            alive.discard(row)
-        keep: dict[str, list[_Span]] = {pool: [] for pool in pools}
-        for row in alive:
-            keep[buffers[row.buffer].place.name].append(row.span)
-        for name, span in others:
-            keep.setdefault(name, []).append(span)
-        dying = [(row.buffer, row.span) for row in sorted(reach[number], key=lambda r: (r.buffer, r.row))]
+            del alive[row]
+        poisoned = [(row.buffer, row.span) for row in dead.get(number, ())]
         if number == 0:
-            dying = [(name, _span(buffer)) for name, buffer in buffers.items()]
-        for name, span in dying:
+            poisoned = [(name, _span(buffer)) for name, buffer in buffers.items()]
+        for name, span in poisoned:
             pool = buffers[name].place.name
-            for first, end in _without(span, keep[pool]):
+            kept = [row.span for row in alive if buffers[row.buffer].place.name == pool]
+            kept += [other for other_pool, other in others if other_pool == pool]
+            for first, end in _without(span, kept):
                 yield WatchedRows(call.step.index, call.number, pools.index(pool), first, end, False, name)
-        yield from _still(call, number, buffers, alive, making.get(number, []), pools)
-        alive.update(making.get(number, ()))
+        yield from _still(call, number, buffers, alive, made.get(number, []), pools)
+        alive.update(dict.fromkeys(made.get(number, ())))
 
 
 def _by_rows(plan: Plan, run: RowRun, pools: Sequence[str]) -> dict[str, PlannedBuffer]:
