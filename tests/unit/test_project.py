@@ -200,6 +200,38 @@ def test_the_validator_imports_only_what_it_judges() -> None:
     assert not re.search(r"^\s*import bytewright", source, re.MULTILINE)
 
 
+def modules_behind(module: str) -> set[str]:
+    """Every module of the package that one imports, directly or by way of others."""
+    found, pending = set[str](), [module]
+    while pending:
+        path = ROOT / "src" / Path(*pending.pop().split("."))
+        source = (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text("utf-8")
+        new = {name for name in imported_modules(source) if name.startswith("bytewright.")} - found
+        found |= new
+        pending += sorted(new)
+    return found
+
+
+# What goes through the loops of plan.json, and what made them and the distances.
+JUDGES = (
+    *(f"inspect.{name}" for name in ("check_overlaps", "check_rows", "check_row_code", "check_row_loops")),
+    *("inspect.check", "execute.watch_rows"),
+)
+MAKERS = re.compile(
+    r"bytewright\.(store|storage|lower|codegen|ir\.analyses\.(overlap|turns|spans|row_loops)|ir\.downwards)\b"
+)
+
+
+@pytest.mark.parametrize("judge", JUDGES)
+def test_what_checks_rows_and_overlaps_shares_no_code_with_what_made_them(judge: str) -> None:
+    assert {module for module in modules_behind(f"bytewright.{judge}") if MAKERS.match(module)} == set()
+
+
+def test_the_rule_of_judges_finds_what_made_the_loops() -> None:
+    found = {module for module in modules_behind("bytewright.store") if MAKERS.match(module)}
+    assert {"bytewright.storage.rows.schedule", "bytewright.ir.analyses.overlap"} <= found
+
+
 def modules_loaded_by(statement: str) -> set[str]:
     program = f"import sys; {statement}; print(*sorted(name.partition('.')[0] for name in sys.modules))"
     done = subprocess.run(

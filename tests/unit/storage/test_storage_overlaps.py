@@ -137,6 +137,10 @@ def test_what_the_application_touches_stays_apart() -> None:
     assert [*faults_of_overlaps(replace(plan, steps=steps))] == [
         "step 2 lets 'y' overlap 'a', and they coexist in other steps too"
     ]
+    elsewhere = tuple(replace(step, device="elsewhere") for step in plan.steps)
+    assert [*faults_of_overlaps(replace(plan, steps=elsewhere))] == [
+        f"step {n} lets buffers overlap on 'elsewhere', whose order nothing is known of" for n in (0, 1)
+    ]
 
 
 @pytest.mark.parametrize("what", ["opaque", "lines", "types"])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import bytewright
 from bytewright import ir
 from bytewright.diagnostics import CompileError, InternalError
 from bytewright.ir.analyses.row_loops import row_loops
@@ -14,6 +15,7 @@ from bytewright.options import Options, Rows
 from bytewright.pipeline import Planned, compile_model, plan_model
 from bytewright.target import load_target
 from support.digits_bundle import DIGITS
+from support.ir_program import read_module
 from support.random_models import RandomModel
 from support.row_models import Layer, chain
 from tflite_writer import ModelBuilder
@@ -104,6 +106,73 @@ def test_options_that_do_not_go_with_it(options: Options, help_text: str) -> Non
     (diagnostic,) = caught.value.diagnostics
     assert (diagnostic.code, diagnostic.help) == ("BW210", help_text)
     plan_model(DIGITS, load_target("host"), BY_ROWS)  # as the help says
+
+
+def copies_rows(name: str, shape: tuple[int, int, int], axis: int, whole: str = "") -> str:
+    """A kernel that copies rows along an axis, and may read all of another input besides."""
+    extents = "x".join(map(str, shape))
+    loops = [f"for i{i} : i32 in 0 .. {extent} {{" for i, extent in enumerate(shape)]
+    loops[axis] = f"for i{axis} : i32 in row_begin .. row_end {{"
+    more = f", {whole} : buffer<{extents}xi32> r" if whole else ""
+    at, also = "[0, i1, i2]", f" + {whole}[0, 0, 0]" if whole else ""
+    return (
+        f"kernel {name}(s : buffer<{extents}xi32> r{more}, d : buffer<{extents}xi32> w, row_begin : i32, "
+        f"row_end : i32) on cpu {{ {' '.join([loops[axis], loops[3 - axis]])} d{at} = s{at}{also} }} }} }} "
+    )
+
+
+def program(kernels: str, shape: tuple[int, int, int], outputs: str, body: str) -> ir.Module:
+    kind = f"{'x'.join(map(str, shape))}xi32"
+    ports = " ".join(f"output %{name} : tensor<{kind}>" for name in outputs)
+    given = ", ".join(f"{name} : buffer<{kind}> w" for name in outputs)
+    entry = f"entry main(x : buffer<{kind}> r, {given}) on cpu {{ {body} }}"
+    return read_module(f"module m input %x : tensor<{kind}> {ports} {kernels} {entry}")
+
+
+FILL = (
+    "kernel m_fill(d : buffer<1x6x2xi32> w) on cpu "
+    "{ for y : i32 in 0 .. 6 { for x : i32 in 0 .. 2 { d[0, y, x] = y } } } "
+)
+TALL, FLAT = (1, 6, 2), (1, 1, 6)
+PROGRAMS = {
+    "nothing reads it": program(FILL, TALL, "y", "call_extern m_fill(&y)"),
+    "its readers do not agree about what its rows are": program(
+        copies_rows("m_a", FLAT, 1) + copies_rows("m_b", FLAT, 2),
+        FLAT,
+        "yz",
+        "call_extern m_a(&x, &y, 0, 1) call_extern m_b(&x, &z, 0, 6)",
+    ),
+    "it is read otherwise than by a window of rows that moves downwards": program(
+        copies_rows("m_a", TALL, 1, "other"), TALL, "y", "call_extern m_a(&x, &x, &y, 0, 6)"
+    ),
+    "no layers at its front keep fewer rows than all": program(
+        FILL + copies_rows("m_a", TALL, 1),
+        TALL,
+        "yz",
+        "allocate t : buffer<1x6x2xi32> for i : i32 in 0 .. 2 { call_extern m_fill(&t) } "
+        "call_extern m_a(&x, &y, 0, 6) call_extern m_a(&t, &z, 0, 6)",
+    ),
+}
+
+
+@pytest.mark.parametrize("reason", PROGRAMS)
+def test_programs_whose_input_has_to_be_whole(reason: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        plan_model(PROGRAMS[reason], load_target("host"), BY_ROWS)
+    (diagnostic,) = caught.value.diagnostics
+    assert (diagnostic.code, diagnostic.help) == ("BW210", "--io caller")
+    assert diagnostic.message == f"model 'm' cannot be given its input row by row: {reason}"
+    plan_model(PROGRAMS[reason], load_target("host"), Options(io=ir.Io.CALLER))  # as the help says
+
+
+def test_a_device_that_takes_part() -> None:
+    on = bytewright.compile(DIGITS, target="mps2-an521", on=["DEPTHWISE_CONV_2D=core1"])
+    assert on.plan.devices
+    with pytest.raises(CompileError) as caught:
+        bytewright.compile(DIGITS, target="mps2-an521", on=["DEPTHWISE_CONV_2D=core1"], io="rows")
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.code == "BW210"
+    assert diagnostic.message.endswith("device 'core1' takes part, and is given the input by address")
 
 
 @pytest.mark.parametrize(
