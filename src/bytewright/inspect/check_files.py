@@ -17,7 +17,6 @@ from bytewright.inspect.check_parts import differences_of_parts
 from bytewright.inspect.check_row_code import differences_of_rows
 from bytewright.inspect.check_row_loops import differences_of_passes
 from bytewright.inspect.read_c import (
-    body_of_steps,
     most_bytes,
     read_addresses,
     read_arenas,
@@ -140,7 +139,7 @@ def _faults_of_source(directory: Path, plan: Plan, names: Names) -> Iterator[str
     if [call.kernel for call in calls] != kernels:
         yield f"{path} calls {len(calls)} kernels, not those of the plan's {len(plan.steps)} steps in order"
         return
-    yield from differences_of_passes(path, plan, body_of_steps(source, names))
+    yield from differences_of_passes(path, plan, names, source)
     flow, numbers = read_flow(source, names, plan, calls)
     yield from differences_of_flow(path, plan, names, flow, numbers)
     if any(step.rows is not None for step in plan.steps):

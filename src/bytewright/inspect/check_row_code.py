@@ -144,7 +144,7 @@ def _is_within(ends: tuple[str, str], constants: Mapping[str, str], num_rows: in
     first, last = (_bounds(end, constants) for end in ends)
     low = [int(number) for number in re.findall(r"max_i32\([^()]*, (\d+)\)", first)]
     high = [int(number) for number in re.findall(r"min_i32\([^()]*, (\d+)\)", last)]
-    return bool(low and high) and max(low) >= 0 and min(high) <= num_rows
+    return bool(low and high) and min(high) <= num_rows  # the regular expressions admit no negative numbers
 
 
 def _bounds(name: str, constants: Mapping[str, str]) -> str:

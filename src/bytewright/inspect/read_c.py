@@ -277,9 +277,13 @@ def body_of_steps(source: str, names: Names) -> str:
     """
     if names.takes_rows:
         functions = (RUN_ROW, names.begin, names.finish)
-        bodies = (source.partition(f"int32_t {name}(")[2].partition("\n}\n")[0] for name in functions)
-        return "\n}\n".join(bodies)
-    return source.partition(f"int32_t {names.steps}(")[2].partition("\n}\n")[0]
+        return "\n}\n".join(body_of(source, name) for name in functions)
+    return body_of(source, names.steps)
+
+
+def body_of(source: str, function: str) -> str:
+    """What stands behind the name of a function that returns a status; nothing if there is none."""
+    return source.partition(f"int32_t {function}(")[2].partition("\n}\n")[0]
 
 
 def read_addresses(source: str, names: Names) -> dict[str, tuple[str, str]]:
