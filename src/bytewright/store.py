@@ -159,14 +159,14 @@ class _Search:
         trial = store(module, self.run, self.conditions, node_budget=self.node_budget)
         if options.rows is Rows.OFF:
             return _Tried(trial, parts, ())
-        takes_rows, unheard = options.io is ir.Io.ROWS, replace(self.run, progress=None)
+        takes_rows, quiet = options.io is ir.Io.ROWS, replace(self.run, progress=None)
         alive = alive_of(module.main, trial.timeline, trial.workspace_problem)
         program = read_rows(module, taken_rows(module) if takes_rows else None)
         segments = choose_segments(program, alive, everywhere=options.rows is Rows.MAX)
         if not segments:
             return None if takes_rows else _Tried(trial, parts, ())
-        fused = self.by_rows(module, segments, unheard)
-        by_rows = store(fused, unheard, self.conditions, node_budget=self.node_budget)
+        fused = self.by_rows(module, segments, quiet)
+        by_rows = store(fused, quiet, self.conditions, node_budget=self.node_budget)
         if takes_rows or options.rows is Rows.MAX or by_rows.is_smaller_than(trial):
             described = describe_segments(by_rows, fused.main, segments, trial, alive)
             return _Tried(described, parts, segments)

@@ -107,51 +107,56 @@ def _of_step(
     kernels: Mapping[str, ir.PrimFunc],
     target: Target,
 ) -> list[Overlap]:
-    kernel = kernels.get(step.call.callee)
-    if (
-        kernel is None
-        or kernel.is_opaque
-        or kernel.job is not None
-        or not target.device(kernel.device).runs_c
-    ):
-        return []
-    if step.call.kind is not ir.CallKind.EXTERN:  # another function may be called by that name
+    kernel = _kernel_in_order(step, kernels, target)
+    if kernel is None:
         return []
     passed: dict[str, _Passed] = {}
     for parameter, region in buffer_arguments(kernel, step.call):
         passed.setdefault(region.buffer.name, []).append((parameter, _first_byte(region)))
     around = [loop for loop in loops if loop.steps[0] <= step.index <= loop.steps[1]]
-    own = [n for n in passed if n in live and all(n in loop.inside for loop in around)]
-    sources = [
-        name
-        for name in own
-        if _is_all(passed[name], ir.Access.READ)
-        and live[name].upper <= step.ticks[1]
-        and _border_of(live[name]) is not ir.Border.OUTPUT
-    ]
-    outputs = [
-        name
-        for name in own
-        if _is_all(passed[name], ir.Access.WRITE)
-        and live[name].lower >= step.ticks[0]
-        and _border_of(live[name]) is not ir.Border.INPUT
-    ]
-    pairs = [
-        (source, output)
-        for source in _largest(sources, live)
-        for output in outputs
-        if live[source].upper > live[output].lower
-        and not live[source].buffer.line_bytes
-        and not live[output].buffer.line_bytes
-        and _may_alias(passed[source], passed[output])
-    ]
+    own = {n: p for n, p in passed.items() if n in live and all(n in loop.inside for loop in around)}
+    sources = _largest([name for name in own if _dies_in(step, live[name], own[name])], live)
+    outputs = [name for name in own if _is_born_in(step, live[name], own[name])]
+    scalars = scalars_of(kernel, step.call)
     ways = {
-        pair: _distances(kernel, passed[pair[0]], passed[pair[1]], scalars_of(kernel, step.call), kernels)
-        for pair in pairs
+        (source, output): _distances(kernel, own[source], own[output], scalars, kernels)
+        for source in sources
+        for output in outputs
+        if live[source].upper > live[output].lower and _may_alias(own[source], own[output])
     }
     found = [Overlap(step.index, *pair, distances) for pair, distances in ways.items() if distances]
     found = found if len(found) == 1 else _in_one_way(found, live)
     return [overlap for overlap in found if any(overlap.most_shared(way, live) for way in Way)]
+
+
+def _kernel_in_order(step: Step, kernels: Mapping[str, ir.PrimFunc], target: Target) -> ir.PrimFunc | None:
+    """The kernel that a step runs, if it is one of ours, of whose order all is known."""
+    kernel = kernels.get(step.call.callee)
+    if kernel is None or kernel.is_opaque or kernel.job is not None:
+        return None
+    if step.call.kind is not ir.CallKind.EXTERN:  # another function may be called by that name
+        return None
+    return kernel if target.device(kernel.device).runs_c else None
+
+
+def _dies_in(step: Step, source: LiveBuffer, passed: _Passed) -> bool:
+    """Whether a step only reads a buffer, which nobody needs afterwards; not where it has cache lines to itself."""
+    return (
+        _is_all(passed, ir.Access.READ)
+        and source.upper <= step.ticks[1]
+        and not source.buffer.line_bytes
+        and _border_of(source) is not ir.Border.OUTPUT
+    )
+
+
+def _is_born_in(step: Step, output: LiveBuffer, passed: _Passed) -> bool:
+    """Whether a step only writes a buffer, which nobody needs before; not where it has cache lines to itself."""
+    return (
+        _is_all(passed, ir.Access.WRITE)
+        and output.lower >= step.ticks[0]
+        and not output.buffer.line_bytes
+        and _border_of(output) is not ir.Border.INPUT
+    )
 
 
 def _largest(names: list[str], live: Mapping[str, LiveBuffer]) -> list[str]:

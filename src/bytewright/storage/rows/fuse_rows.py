@@ -88,7 +88,7 @@ class _Fusing:
         )
 
     def _turn(self, segment: Segment, falling: list[int], run: ir.Expr) -> Iterator[ir.Statement]:
-        """What the kernels of the slowest of some rates do when they run for the so-manieth time, and all before that.
+        """One run of the slowest kernels: first the loop over the faster ones, then those themselves.
 
         Args:
             segment: Where they stand.
