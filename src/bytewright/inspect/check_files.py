@@ -27,7 +27,7 @@ from bytewright.inspect.read_c import (
     read_offsets,
     read_requests,
 )
-from bytewright.record.names import Names, names_of
+from bytewright.record.names import ROW_MACROS, TENSOR_MACROS, Names, names_of
 from bytewright.record.plan import BufferRole, PlaceKind, Plan, PlannedPool
 from bytewright.record.plan_file import PLAN_FILE, hash_document, hash_files
 from bytewright.target.model import Role
@@ -108,6 +108,12 @@ def _faults_of_header(directory: Path, plan: Plan, names: Names) -> Iterator[str
     for stack in tuple(plan.stack.values())[:1]:  # that of the entry
         expected[names.stack_planned_bytes] = stack.planned_bytes
         expected[names.stack_size] = stack.size_bytes
+    for border in ir.Border:
+        for tensor in plan.tensors(border):
+            expected[names.tensor(border, tensor, TENSOR_MACROS[0])] = tensor.size_bytes
+            if tensor.num_rows:
+                sizes = zip(ROW_MACROS, (tensor.num_rows, tensor.row_bytes), strict=True)
+                expected |= {names.tensor(border, tensor, what): value for what, value in sizes}
     yield from _differences(path, expected, read_macros(header))
 
 

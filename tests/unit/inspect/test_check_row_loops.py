@@ -85,6 +85,14 @@ def test_c_that_takes_rows_otherwise_is_found(tmp_path: Path, name: str) -> None
     assert sentence in faults(folder)
 
 
+@pytest.mark.parametrize(("macro", "value"), [("ROWS", 18), ("ROW_SIZE", 28), ("SIZE", 504)])
+def test_a_header_with_other_sizes_is_found(tmp_path: Path, macro: str, value: int) -> None:
+    folder = pushed(row_model(), tmp_path / "m")
+    name = f"ROWS_INPUT_T0_{macro}"
+    change_file(folder, "include/rows.h", f"#define {name} {value}", f"#define {name} {value - 1}")
+    assert f"include/rows.h states {name} {value - 1}, the plan {value}" in faults(folder)
+
+
 def test_bundles_that_take_rows_are_what_their_plans_say(tmp_path: Path) -> None:
     """With passes before the first row, with passes after the last one, and with neither."""
     models = [
