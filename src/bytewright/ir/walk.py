@@ -5,6 +5,7 @@ Everything comes in order of first appearance, so that what is computed from it 
 
 from collections.abc import Iterator
 from typing import assert_never
+from typing import cast as cast_type
 
 from bytewright.ir.expr import AnyExpr, Binary, Buffer, Cast, Const, Expr, Load, ScalarCall, Select, Var
 from bytewright.ir.prim import (
@@ -27,8 +28,7 @@ from bytewright.ir.types import DType
 
 def as_any(expression: Expr) -> AnyExpr:
     """The expression as the closed union of its classes, for `match` with `assert_never`."""
-    assert isinstance(expression, AnyExpr)
-    return expression
+    return cast_type("AnyExpr", expression)
 
 
 def operands(expression: Expr) -> tuple[Expr, ...]:
@@ -57,7 +57,13 @@ def walk_expression(expression: Expr) -> Iterator[Expr]:
     while pending:
         node = pending.pop()
         yield node
-        if not isinstance(node, Const | Var):
+        kind = type(node)  # a compile visits some hundred thousand nodes: those that are frequent come first
+        if kind is Const or kind is Var:
+            continue
+        if isinstance(node, Binary):
+            pending.append(node.right)
+            pending.append(node.left)
+        else:
             pending.extend(reversed(operands(node)))
 
 
@@ -190,7 +196,13 @@ def walk_all_expressions(statement: Statement) -> Iterator[Expr]:
 
 def loaded_buffers(statement: Statement) -> tuple[Buffer, ...]:
     """The buffers that the statement itself loads from, once for each load."""
-    return tuple(node.buffer for node in evaluated(statement) if isinstance(node, Load))
+    return tuple(
+        node.buffer
+        for expression in expressions(statement)
+        if not isinstance(expression, Const | Var)
+        for node in walk_expression(expression)
+        if isinstance(node, Load)
+    )
 
 
 def condition_buffer(statement: Statement) -> Buffer | None:
