@@ -19,9 +19,17 @@ from bytewright.record.plan_file import hash_document, hash_files, read_plan
 
 
 def overlapping_pair(plan: Plan, first_role: str = "tensor") -> tuple[PlannedBuffer, PlannedBuffer]:
-    """Two buffers of one workspace, alive at once and apart, the first of a role: the later one to be moved."""
+    """Two buffers of one workspace, alive at once, that may not be in one place: the later one to be moved.
+
+    The first is of a role.
+    """
     placed = [b for b in plan.buffers.values() if b.place.kind == "planned" and b.live is not None]
-    agreed = {frozenset((pair.source, pair.output)) for step in plan.steps for pair in step.overlaps}
+    agreed = {
+        frozenset((pair.source, pair.output))
+        for step in plan.steps
+        for pair in step.overlaps
+        if not pair.below_bytes or not pair.above_bytes
+    }
     for first in placed:
         for second in placed:
             may = frozenset((first.name, second.name)) in agreed

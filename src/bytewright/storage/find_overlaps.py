@@ -191,10 +191,10 @@ def _may_alias(first: _Passed, second: _Passed) -> bool:
 
 
 def scalars_of(kernel: ir.PrimFunc, call: ir.Call) -> dict[str, int]:
-    """The scalar parameters of a kernel that a call gives numbers, and extents at their greatest."""
+    """The scalar parameters of a kernel that a call gives whole numbers, and extents at their greatest."""
     found = {name: symbol.upper for name, symbol in symbols_of(kernel).items()}
     for parameter, argument in scalar_arguments(kernel, call):
-        if isinstance(argument, ir.Const):
+        if isinstance(argument, ir.Const) and parameter.variable.dtype.is_integer:
             found[parameter.name] = int(argument.value)
     return found
 

@@ -36,6 +36,7 @@ TINY_DTCM_WORKSPACE_ALIGN, ".bss.memory.dtcm.dtcm")
 #define HARNESS_PARAMETERS_TYPE tiny_parameters
 #define HARNESS_SET_WORKSPACES tiny_set_workspaces
 #define HARNESS_SET_PARAMETERS tiny_set_parameters
+#define HARNESS_INPUT_ROWS 0
 #define HARNESS_RUN tiny_run
 """
     )
