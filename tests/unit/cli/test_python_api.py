@@ -13,7 +13,7 @@ from support.digits_bundle import DIGITS, digits_document
 
 
 def test_the_plan_is_typed_and_is_that_of_the_file(tmp_path: Path) -> None:
-    model = bytewright.compile(DIGITS, target="mps3-an547")
+    model = bytewright.compile(DIGITS, target="mps3-an547", rows="off")
     folder = model.write(tmp_path / "out")
     document = json.loads((folder / "plan.json").read_text())
     assert document == digits_document()
