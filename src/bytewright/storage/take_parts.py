@@ -31,9 +31,14 @@ class _Taking:
     """One run of the pass."""
 
     def __init__(self, module: ir.Module, parts: Sequence[Part]) -> None:
-        self.module, self.parts = module, parts
+        self.module = module
         self.places = places_of(parts)
-        self.steps = {part.step for part in parts}
+        self.steps: dict[int, set[str]] = {}  # what is in place of each step that copies less
+        for part in parts:
+            self.steps.setdefault(part.step, set()).add(part.name)
+        self.held: dict[str, list[str]] = {}
+        for name, place in self.places.items():
+            self.held.setdefault(place.root, []).append(name)
         self.kernels = {kernel.name: kernel for kernel in module.kernels}
         self.names = {*self.kernels, *(entry.name for entry in module.entries)}
         self.rests: dict[tuple[str, frozenset[str]], ir.PrimFunc] = {}
@@ -47,9 +52,8 @@ class _Taking:
         """An allocation that says what lies in it."""
         size_bytes = allocation.buffer.dtype.size_bytes
         reasons = (
-            f"take_parts: '{name}' is a part of it, from byte {place.first * size_bytes} on"
-            for name, place in self.places.items()
-            if place.root == allocation.buffer.name
+            f"take_parts: '{name}' is a part of it, from byte {self.places[name].first * size_bytes} on"
+            for name in self.held.get(allocation.buffer.name, ())
         )
         return replace(allocation, storage=allocation.storage.narrowed(*reasons))
 
@@ -59,16 +63,15 @@ class _Taking:
         taken = replace(entry, body=body)
         functions = [taken, *self.module.kernels, *self.rests.values()]
         called = {call.callee for function in functions for call in calls(function)}
+        copying = {call.callee for number, call in enumerate(calls(entry)) if number in self.steps}
+        rests: dict[str, list[ir.PrimFunc]] = {}
+        for (name, _), rest in self.rests.items():
+            rests.setdefault(name, []).append(rest)
         kernels: list[ir.PrimFunc] = []
         for kernel in self.module.kernels:
-            kept = [kernel] if kernel.name in called or kernel.name not in self._copying else []
-            kernels.extend([*kept, *(rest for (name, _), rest in self.rests.items() if name == kernel.name)])
+            kept = [kernel] if kernel.name in called or kernel.name not in copying else []
+            kernels.extend([*kept, *rests.get(kernel.name, ())])
         return replace(self.module, kernels=tuple(kernels), entries=(taken,))
-
-    @property
-    def _copying(self) -> set[str]:
-        """The kernels of the steps that copy less."""
-        return {call.callee for number, call in enumerate(calls(self.module.main)) if number in self.steps}
 
     def _statements(self) -> Iterator[ir.Statement]:
         """The entry's statements without allocations of parts, and with what is left of steps.
@@ -85,12 +88,12 @@ class _Taking:
                     yield self.allocations[root]
                 continue
             if isinstance(statement, ir.Call) and number in self.steps:
-                yield from self._rest_of(statement, [p.name for p in self.parts if p.step == number])
+                yield from self._rest_of(statement, self.steps[number])
             else:
                 yield statement
             number += sum(isinstance(inner, ir.Call) for inner in walk_statements(statement))
 
-    def _rest_of(self, call: ir.Call, names: Sequence[str]) -> Iterator[ir.Call]:
+    def _rest_of(self, call: ir.Call, names: set[str]) -> Iterator[ir.Call]:
         """The call that copies what is not in place; none if all is."""
         kernel = self.kernels[call.callee]
         given = buffer_arguments(kernel, call)
