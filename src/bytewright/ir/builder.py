@@ -17,6 +17,7 @@ from bytewright.ir.prim import (
     CallKind,
     For,
     If,
+    Instruction,
     Let,
     LoopKind,
     Region,
@@ -25,6 +26,7 @@ from bytewright.ir.prim import (
     Store,
     View,
 )
+from bytewright.ir.rewrite import instruction_call
 from bytewright.ir.scope import LOCAL
 from bytewright.ir.storage import UNDECIDED, Storage
 from bytewright.ir.types import DType, Extent
@@ -157,6 +159,30 @@ class BodyBuilder:
         named = replace(buffer, name=self.unique_name(buffer.name))
         self.emit(Allocate(named, storage))
         return named
+
+    def register(self, name: str, num_lanes: int, dtype: DType, c_type: str) -> Buffer:
+        """A register of so many lanes, whose type in C is `c_type`; only instructions touch it."""
+        named = Buffer(f"{name}{self._suffix}", (num_lanes,), dtype, dtype.size_bytes, register=c_type)
+        return self.allocate(named, Storage(LOCAL))
+
+    def execute(self, instruction: Instruction, *arguments: Buffer | Region | Index) -> None:
+        """Calls an instruction; a buffer is a register or a variable, a plain integer an I32."""
+        given: list[Region | Expr] = []
+        for argument in arguments:
+            match argument:
+                case Buffer():
+                    given.append(Region(argument))
+                case Region():
+                    given.append(argument)
+                case _:
+                    given.append(as_expr(argument))
+        self.emit(instruction_call(instruction, given))
+
+    @contextmanager
+    def captured(self) -> Generator[list[Statement], None, None]:
+        """What is written inside goes to the list that this yields, not to the body."""
+        with self._block() as statements:
+            yield statements
 
     def store(self, buffer: Buffer, indices: Indices, value: Expr | int | float) -> None:
         """Writes one element; a plain number takes the buffer's element type."""

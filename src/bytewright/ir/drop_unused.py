@@ -5,7 +5,20 @@ sums that a template wrote before it knew are without effect. C compilers would 
 """
 
 from bytewright.ir.expr import Buffer, Load, Var
-from bytewright.ir.prim import Allocate, For, If, Let, Seq, Statement, Store, View
+from bytewright.ir.prim import (
+    Access,
+    Allocate,
+    BufferParameter,
+    For,
+    If,
+    InstructionCall,
+    Let,
+    Region,
+    Seq,
+    Statement,
+    Store,
+    View,
+)
 from bytewright.ir.rewrite import Rewriting, rewrite_sequence
 from bytewright.ir.walk import evaluated, regions, walk_statements
 
@@ -31,6 +44,13 @@ def _once(body: Seq) -> Seq:
                 has_effect = buffer in buffers or buffer not in own
             case For(body=inner) | If(then=inner, otherwise=None):
                 has_effect = bool(inner.statements)
+            case If(then=then, otherwise=Seq() as otherwise):
+                has_effect = bool(then.statements or otherwise.statements)
+            case InstructionCall(statements=statements):
+                stored = {
+                    s.buffer for inner in statements for s in walk_statements(inner) if isinstance(s, Store)
+                }
+                has_effect = any(buffer in buffers or buffer not in own for buffer in stored)
             case Seq(statements=statements):
                 has_effect = bool(statements)
             case _:
@@ -38,6 +58,19 @@ def _once(body: Seq) -> Seq:
         return (statement,) if has_effect else ()
 
     return rewrite_sequence(body, Rewriting(statement=keep))
+
+
+def _written_along(call: InstructionCall) -> list[Buffer]:
+    """What an instruction writes besides what it is called for: its call needs somewhere to put it."""
+    pairs = zip(call.instruction.parameters, call.arguments, strict=True)
+    written = [
+        argument.buffer
+        for parameter, argument in pairs
+        if isinstance(parameter, BufferParameter)
+        and isinstance(argument, Region)
+        and parameter.access is not Access.READ
+    ]
+    return written if len(written) > 1 else []
 
 
 def _used(body: Seq) -> tuple[set[Var], set[Buffer]]:
@@ -51,5 +84,7 @@ def _used(body: Seq) -> tuple[set[Var], set[Buffer]]:
         if isinstance(statement, Store):
             read.discard(statement.buffer)
         buffers |= read
+        if isinstance(statement, InstructionCall):
+            buffers.update(_written_along(statement))
         buffers.update(region.buffer for region in regions(statement))
     return variables, buffers

@@ -40,6 +40,8 @@ class Buffer:
         rows: None for plain row-major storage, or the ring that holds the rows.
         line_bytes: Size of the cache lines that it has to itself while it lives: it begins with one, and takes up the
             rest of its last one; 0 if it may share lines.
+        register: The C type of a register that holds all of it, such as `int8x16_t`; empty if it is memory. Only
+            instructions touch its elements.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Buffer:
     alignment: int = 1
     rows: RingRows | None = None
     line_bytes: int = 0
+    register: str = ""
 
 
 class BinaryOperator(Enum):

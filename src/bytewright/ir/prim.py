@@ -189,6 +189,11 @@ class BufferParameter:
         """What the body calls it."""
         return self.buffer.name
 
+    @property
+    def is_value(self) -> bool:
+        """Whether it is a register or a variable, not memory: of an instruction."""
+        return bool(self.buffer.register) or not self.buffer.shape
+
 
 @dataclass(frozen=True, slots=True)
 class ScalarParameter:
@@ -216,6 +221,70 @@ class ContextParameter:
 
 
 Parameter = BufferParameter | ScalarParameter | ContextParameter
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """What a core must have for some instructions.
+
+    Attributes:
+        name: As `features` of an instruction set has it: `mve`.
+        condition: The condition of the C preprocessor under which a compiler generates code for it.
+        header: Of the compiler, which declares its intrinsics; empty if none is needed.
+    """
+
+    name: str
+    condition: str
+    header: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """What a core can do at once: what it means, and its C text.
+
+    Attributes:
+        parameters: Registers, variables (both `local`), memory from an element on, and scalars.
+        body: What it does, in loops with constant bounds. Names in it are those of the parameters and its own.
+        text: The C of a function of the parameters, where the core has the feature: lines of its body. A register or
+            variable that alone is written is returned; where several are written, they are pointers.
+        feature: What the core needs.
+        comment: What it does, for a reader of the C.
+    """
+
+    name: str
+    parameters: tuple[BufferParameter | ScalarParameter, ...]
+    body: Seq
+    text: str
+    feature: Feature
+    comment: str = ""
+
+    # Bodies are long, and calls are hashed in great numbers.
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    @property
+    def results(self) -> tuple[BufferParameter, ...]:
+        """The registers and variables that it writes."""
+        return tuple(
+            p
+            for p in self.parameters
+            if isinstance(p, BufferParameter) and p.is_value and p.access is not Access.READ
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionCall(Seq):
+    """A call of an instruction: the statements that say what it does to its arguments, and what it is called.
+
+    Whoever reads statements reads these; what prints, rewrites or drops them tells the call from a block.
+    `ir.rewrite.instruction_call` makes one.
+
+    Attributes:
+        arguments: Regions for registers, variables and memory, expressions for scalars.
+    """
+
+    instruction: Instruction
+    arguments: tuple[Region | Expr, ...]
 
 
 class Job(Enum):
@@ -257,6 +326,8 @@ class PrimFunc:
         external: Where given, the function is the application's, and the module has its prototype alone.
         job: Where given, the device carries the kernel out without code that was compiled for it. A copy on the
             entry's own device is an ordinary kernel.
+        template: Which template of an instruction set made it, for people; empty if a portable one did.
+        remarks: What else is to say of how it was made, for people: why better templates did not take it, say.
     """
 
     name: str
@@ -267,6 +338,8 @@ class PrimFunc:
     where: Where = NOWHERE
     external: External | None = None
     job: Job | None = None
+    template: str = ""
+    remarks: tuple[str, ...] = ()
 
     @property
     def is_opaque(self) -> bool:

@@ -4,8 +4,9 @@ Expressions are rebuilt through the folding constructors of `ir.expr`, so that a
 takes conditions, index arithmetic and neutral elements with it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from operator import is_
 from typing import TypeVar, assert_never
 from typing import cast as cast_type
@@ -36,6 +37,8 @@ from bytewright.ir.prim import (
     ContextParameter,
     For,
     If,
+    Instruction,
+    InstructionCall,
     Let,
     LoopKind,
     Parameter,
@@ -159,6 +162,8 @@ def with_blocks(statement: Statement, change: Callable[[Seq], Seq]) -> Statement
     It is the same object if none of them becomes another.
     """
     match statement:
+        case InstructionCall():
+            return statement
         case Seq():
             return change(statement)
         case For():
@@ -223,6 +228,13 @@ def _rebuild(statement: Statement, rewriting: Rewriting) -> Statement:
         return rewrite_expression(expression, rewriting)
 
     match statement:
+        case InstructionCall():
+            arguments = tuple(
+                rewrite_region(item, rewriting) if isinstance(item, Region) else inside(item)
+                for item in statement.arguments
+            )
+            is_same = all(map(is_, arguments, statement.arguments))
+            return statement if is_same else instruction_call(statement.instruction, arguments)
         case Seq():
             return rewrite_sequence(statement, rewriting)
         case For():
@@ -376,3 +388,58 @@ def _copies(loop: For, names: set[str]) -> tuple[Statement, ...]:
         copy = substitute(loop.body, variables, buffers)
         copies.extend((copy,) if has_own_names else copy.statements)
     return tuple(copies)
+
+
+def instruction_call(instruction: Instruction, arguments: Sequence[Region | Expr]) -> InstructionCall:
+    """A call of an instruction.
+
+    Args:
+        instruction: The instruction.
+        arguments: For each parameter a region, of a register or a variable without indices, or an expression. The
+            elements of memory lie one after another along the last axis of its buffer.
+
+    Raises:
+        InternalError: An argument is not of the parameter's kind or type.
+    """
+    regions: dict[str, Region] = {}
+    scalars: dict[str, Expr] = {}
+    if len(arguments) != len(instruction.parameters):
+        raise InternalError(f"'{instruction.name}' takes {len(instruction.parameters)} arguments")
+    for parameter, argument in zip(instruction.parameters, arguments, strict=True):
+        match parameter, argument:
+            case BufferParameter(), Region() if parameter.buffer.dtype is argument.buffer.dtype:
+                regions[parameter.name] = argument
+            case ScalarParameter(), Expr() if parameter.variable.dtype is argument.dtype:
+                scalars[parameter.name] = argument
+            case _:
+                raise InternalError(f"'{instruction.name}' cannot be given this for '{parameter.name}'")
+
+    own = _own_names(instruction)
+
+    def expression(node: Expr) -> Expr:
+        if not isinstance(node, Var):
+            return node
+        return replace(node, name=own[node.name]) if node.name in own else scalars.get(node.name, node)
+
+    def buffer(node: Buffer) -> Buffer:
+        return replace(node, name=own[node.name]) if node.name in own else node
+
+    def element(buffer: Buffer, indices: Indices) -> Element:
+        region = regions.get(buffer.name)
+        if region is None:
+            return buffer, indices
+        if not region.indices or not indices or region.buffer.register:
+            return region.buffer, indices if region.buffer.shape else ()
+        *outer, first = region.indices
+        return region.buffer, (*outer, first + indices[-1])
+
+    body = rewrite_sequence(instruction.body, Rewriting(expression, buffer, element))
+    return InstructionCall(body.statements, instruction, tuple(arguments))
+
+
+@lru_cache(maxsize=1 << 12)
+def _own_names(instruction: Instruction) -> Mapping[str, str]:
+    """What a body defines, under names that no kernel has: those of the arguments mean what they mean outside."""
+    names = (name for statement in walk_statements(instruction.body) for name in defined_names(statement))
+    front = f"{instruction.name}."
+    return {name: name if name.startswith(front) else f"{front}{name}" for name in names}

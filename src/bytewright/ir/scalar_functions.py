@@ -18,8 +18,9 @@ def _of_math(name: str) -> ScalarFunction:
 
 
 EXP, TANH, SQRT = _of_math("expf"), _of_math("tanhf"), _of_math("sqrtf")
-ROUND, FLOOR = _of_math("roundf"), _of_math("floorf")
-MATH_FUNCTIONS = (EXP, TANH, SQRT, ROUND, FLOOR)
+ROUND, FLOOR, RINT = _of_math("roundf"), _of_math("floorf"), _of_math("rintf")
+FMA = ScalarFunction("fmaf", tuple(Var(name, F32) for name in ("x", "y", "z")), F32)
+MATH_FUNCTIONS = (EXP, TANH, SQRT, ROUND, FLOOR, RINT, FMA)
 
 # Names a step on the way to a result.
 _Let = Callable[[str, Expr], Var]
@@ -63,6 +64,12 @@ def _double_round(let: _Let, value: Expr, multiplier: Expr, shift: Expr) -> Expr
     return (scaled + (scaled >> 31) + half) >> shift
 
 
+def _double_round_up(let: _Let, value: Expr, multiplier: Expr, shift: Expr) -> Expr:
+    wide = let("wide", cast(_high_multiply_wide(let, value, multiplier), I64))
+    half = let("half", (const(1, I64) << cast(shift, I64)) >> 1)
+    return cast((wide + half) >> cast(shift, I64), I32)
+
+
 def _single_round(let: _Let, value: Expr, multiplier: Expr, shift: Expr) -> Expr:
     wide = let("wide", cast(shift, I64))
     half = let("half", const(1, I64) << (wide + 30))
@@ -72,6 +79,21 @@ def _single_round(let: _Let, value: Expr, multiplier: Expr, shift: Expr) -> Expr
 def _scale_linear(let: _Let, value: Expr, multiplier: Expr, addend: Expr, shift: Expr) -> Expr:
     del let
     return cast((cast(value, I64) * cast(multiplier, I64) + addend) >> cast(shift, I64), I32)
+
+
+def _float_round(let: _Let, value: Expr, scale: Expr, offset: Expr) -> Expr:
+    del let
+    return cast(RINT(FMA(cast(value, F32), scale, offset)), I32)
+
+
+def _float_round_signed(let: _Let, value: Expr, scale: Expr, offset: Expr, below: Expr) -> Expr:
+    del let
+    return cast(RINT(FMA(cast(value, F32), scale, select(value < 0, below, offset))), I32)
+
+
+def _float_sum(let: _Let, left: Expr, right: Expr, left_scale: Expr, right_scale: Expr, offset: Expr) -> Expr:
+    shifted = let("shifted", FMA(cast(right, F32), right_scale, offset))
+    return cast(RINT(FMA(cast(left, F32), left_scale, shifted)), I32)
 
 
 def _real_round(let: _Let, value: Expr, scale: Expr, low: Expr, high: Expr) -> Expr:
@@ -126,6 +148,13 @@ DOUBLE_ROUND = _defined(
     "value * multiplier / 2^31, rounded half up, then divided by 2^shift, rounded half away from zero: "
     "MultiplyByQuantizedMultiplier of TensorFlow Lite, double rounding; for |value| < 2^30, shifts 1 to 31.",
 )
+DOUBLE_ROUND_UP = _defined(
+    "double_round_up",
+    {**_SCALE, "shift": I32},
+    _double_round_up,
+    "value * multiplier / 2^31, rounded half up, then divided by 2^shift, rounded half up: as "
+    "MultiplyByQuantizedMultiplier where negative results are cut off. Shifts are 0 to 31.",
+)
 SINGLE_ROUND = _defined(
     "single_round",
     {**_SCALE, "shift": I32},
@@ -138,6 +167,26 @@ SCALE_LINEAR = _defined(
     _scale_linear,
     "(value * multiplier + addend) / 2^shift, rounded down. The numbers are chosen so that this equals, for every "
     "accumulator that can occur, scaling by a double and rounding half away from zero, as LiteRT does here.",
+)
+FLOAT_ROUND = _defined(
+    "float_round",
+    {"value": I32, "scale": F32, "offset": F32},
+    _float_round,
+    "value * scale + offset in float32, rounded once, then to the nearest integer, ties to even. The numbers are "
+    "chosen so that this equals the exact rescale, its zero point included, for every accumulator that can occur.",
+)
+FLOAT_ROUND_SIGNED = _defined(
+    "float_round_signed",
+    {"value": I32, "scale": F32, "offset": F32, "below": F32},
+    _float_round_signed,
+    "As float_round, with an offset of their own for values below zero, where rescales round ties the other way.",
+)
+FLOAT_SUM = _defined(
+    "float_sum",
+    {"left": I32, "right": I32, "left_scale": F32, "right_scale": F32, "offset": F32},
+    _float_sum,
+    "left * left_scale + right * right_scale + offset in float32, then to the nearest integer, ties to even. The "
+    "numbers are chosen so that this equals the exact sum of two quantised values for each of the 65536 pairs.",
 )
 REAL_ROUND = _defined(
     "real_round",
@@ -169,7 +218,16 @@ SCALAR_FUNCTIONS = {
     function.name: function
     for function in (
         *MATH_FUNCTIONS,
-        *(HIGH_MULTIPLY_WIDE, HIGH_MULTIPLY, DOUBLE_ROUND_WIDE, DOUBLE_ROUND, SINGLE_ROUND, SCALE_LINEAR),
-        *(REAL_ROUND, DIVIDE_ROUND, MULTIPLY_Q31, SHIFT_ROUND),
+        *(HIGH_MULTIPLY_WIDE, HIGH_MULTIPLY, DOUBLE_ROUND_WIDE, DOUBLE_ROUND, DOUBLE_ROUND_UP, SINGLE_ROUND),
+        *(
+            SCALE_LINEAR,
+            FLOAT_ROUND,
+            FLOAT_ROUND_SIGNED,
+            FLOAT_SUM,
+            REAL_ROUND,
+            DIVIDE_ROUND,
+            MULTIPLY_Q31,
+            SHIFT_ROUND,
+        ),
     )
 }

@@ -195,7 +195,7 @@ def test_a_mistake_in_a_statement_has_its_place_and_says_what_to_write(
         ("kernel k(a : buffer<1xi8> r) on cpu noalias(a) {}", "noalias is for a pair of parameters, not 1"),
         (
             "entry e() on cpu {} kernel k() on cpu {}",
-            "expected ports, constants, functions, kernels and entries",
+            "expected ports, constants, functions, instructions, kernels and entries",
         ),
     ],
 )

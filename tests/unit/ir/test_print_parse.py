@@ -256,7 +256,7 @@ def test_what_is_no_expression_is_refused(text: str, message: str):
         ),
         ("rows : i32", "rows : i33", "an element type"),
         ("r parameter", "q parameter", "an access \\(r, w, rw\\), found 'q"),
-        ("\nentry", "\nfunc", "functions, kernels and entries, in this order"),
+        ("\nentry", "\nfunc", "functions, instructions, kernels and entries, in this order"),
         ('"global.flash"', '"globalfoo"', "there is no rank 'globalfoo'"),
     ],
 )

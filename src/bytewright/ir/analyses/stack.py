@@ -271,7 +271,8 @@ def worst_arrays(function: ir.PrimFunc, moved: Collection[str] = ()) -> tuple[ir
 def _worst_arrays(statement: ir.Statement, moved: Collection[str]) -> tuple[int, tuple[ir.Allocate, ...]]:
     """Those of a sequence together, those of separate blocks in turn; with the bytes that count."""
     if isinstance(statement, ir.Allocate):
-        if not statement.buffer.shape or not ir.is_on_stack(statement.scope):
+        is_array = statement.buffer.shape and not statement.buffer.register
+        if not is_array or not ir.is_on_stack(statement.scope):
             return 0, ()
         return 0 if statement.buffer.name in moved else ir.size_bytes(statement.buffer), (statement,)
     inside = [_worst_of_sequence(block, moved) for block in blocks(statement)]

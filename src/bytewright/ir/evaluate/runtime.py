@@ -194,6 +194,32 @@ def rt_floorf(value: float) -> float:
     return float(math.floor(value)) if math.isfinite(value) else value
 
 
+def rt_rintf(value: float) -> float:
+    """C's `rintf` where ties are rounded to even, as they are unless a program says otherwise."""
+    return math.copysign(float(round(value)), value) if math.isfinite(value) else value
+
+
+def rt_fmaf(left: float, right: float, addend: float) -> float:
+    """C's `fmaf`: the product of two float32 is exact in double, and their sum is rounded once.
+
+    Where a double does not hold the sum, it is made odd in its last bit, so that it rounds as the sum does.
+    """
+    product = left * right
+    total = product + addend
+    if not math.isfinite(total):
+        return rt_f32(total)
+    back = total - product
+    rest = (product - (total - back)) + (addend - back)
+    if rest != 0 and not _is_odd(total):
+        total = math.nextafter(total, math.inf if rest > 0 else -math.inf)
+    return rt_f32(total)
+
+
+def _is_odd(value: float) -> bool:
+    """Whether the last bit of a double's significand is set."""
+    return bool(np.float64(value).view(np.int64) & 1)
+
+
 class Pools:
     """The workspace pools of a planned module, each as large as its buffers ask."""
 

@@ -80,7 +80,7 @@ class _Translator:
         self.callees = callees
         self.lines: list[str] = []
         self.depth = 1
-        self.num_temporaries = 0
+        self.num_names = 0
         self.num_planned = 0
         self.variables: dict[str, str] = {}
         self.intervals = Intervals()
@@ -93,7 +93,7 @@ class _Translator:
         for parameter in self.function.parameters:
             match parameter:
                 case ir.BufferParameter():
-                    python = self.buffers[parameter.buffer.name] = f"b{len(self.buffers)}"
+                    python = self.buffers[parameter.buffer.name] = self.fresh("b")
                     parameters.extend((python, f"{python}_s", f"{python}_w"))
                 case ir.ScalarParameter():
                     parameters.append(self.define(parameter.variable))
@@ -111,12 +111,16 @@ class _Translator:
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
 
+    def fresh(self, front: str) -> str:
+        """A Python name that nothing has: names of the IR come again, in each call of an instruction."""
+        self.num_names += 1
+        return f"{front}{self.num_names}"
+
     def temporary(self) -> str:
-        self.num_temporaries += 1
-        return f"t{self.num_temporaries}"
+        return self.fresh("t")
 
     def define(self, variable: ir.Var, interval: Range | None = None) -> str:
-        python = self.variables[variable.name] = f"v{len(self.variables)}"
+        python = self.variables[variable.name] = self.fresh("v")
         self.intervals.define(variable, interval)
         return python
 
@@ -179,7 +183,7 @@ class _Translator:
 
     def allocate(self, statement: ir.Allocate) -> None:
         buffer = statement.buffer
-        python = self.buffers[buffer.name] = f"b{len(self.buffers)}"
+        python = self.buffers[buffer.name] = self.fresh("b")
         if buffer.name in self.scalars:
             self.line(f"{python} = None")
             return
@@ -211,7 +215,7 @@ class _Translator:
         self.line(f"{python}_s[{index}] = {python}_w")
 
     def view(self, statement: ir.View) -> None:
-        python = f"b{len(self.buffers)}"
+        python = self.fresh("b")
         length, kind = self.length(statement.buffer), FORMATS[statement.buffer.dtype]
         where = self.place(statement.buffer.name)
 

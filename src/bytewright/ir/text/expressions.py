@@ -39,15 +39,16 @@ _CALL_WORD = re.compile(r"([a-z][a-z0-9_]*)\(")
 
 @dataclass(slots=True)
 class Defined:
-    """What is defined at a point of a function; buffers with their scopes, by the same names."""
+    """What is defined at a point of a function; buffers with their scopes, by the same names; and all instructions."""
 
     variables: dict[str, ir.Var] = field(default_factory=dict[str, ir.Var])
     buffers: dict[str, ir.Buffer] = field(default_factory=dict[str, ir.Buffer])
     scopes: dict[str, ir.Scope | None] = field(default_factory=dict[str, ir.Scope | None])
+    instructions: dict[str, ir.Instruction] = field(default_factory=dict[str, ir.Instruction])
 
     def inner(self) -> Defined:
         """The same, for a block: what it defines stays in it."""
-        return Defined(dict(self.variables), dict(self.buffers), dict(self.scopes))
+        return Defined(dict(self.variables), dict(self.buffers), dict(self.scopes), self.instructions)
 
     def define(self, buffer: ir.Buffer, scope: ir.Scope | None) -> None:
         """Adds a buffer."""

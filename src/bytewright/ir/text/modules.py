@@ -12,6 +12,7 @@ from bytewright import ir
 from bytewright.ir.definitions import scopes_of_constants
 from bytewright.ir.text.expressions import Defined
 from bytewright.ir.text.graphs import format_typed, print_function, read_function, read_typed
+from bytewright.ir.text.instructions import print_instructions, read_instruction
 from bytewright.ir.text.notation import format_data, graph_name, prim_name, wrapped
 from bytewright.ir.text.primfuncs import (
     format_annotations,
@@ -40,6 +41,7 @@ def print_module(module: ir.Module) -> str:
             for texts in (border, constants, buffers)
         ),
         *(print_function(function) for function in module.functions),
+        *print_instructions((*module.kernels, *module.entries)),
         *(print_primfunc(kernel, constants=scopes) for kernel in module.kernels),
         *(print_primfunc(entry, "entry", constants=scopes) for entry in module.entries),
     ]
@@ -100,9 +102,14 @@ def _read_module(reader: Reader, operations: Mapping[str, type[ir.Operation]]) -
     functions: list[ir.Function] = []
     while reader.accept("func"):
         functions.append(read_function(reader, operations))
+    while reader.accept("instruction"):
+        instruction = read_instruction(reader)
+        defined.instructions[instruction.name] = instruction
     kernels, entries = (_read_primfuncs(reader, word, defined) for word in ("kernel", "entry"))
     if not reader.at_end:
-        reader.fail("ports, constants, functions, kernels and entries, in this order, or the end")
+        reader.fail(
+            "ports, constants, functions, instructions, kernels and entries, in this order, or the end"
+        )
     return ir.Module(
         name,
         tuple(functions),

@@ -24,7 +24,7 @@ KEYWORDS = frozenset(
         *(function.name for function in MATH_FUNCTIONS),
         *(kind.value for kind in ir.CallKind),
         *("min", "max", "select", "true", "false", "inf", "nan"),
-        *("for", "in", "private", "if", "else", "let", "allocate", "view"),
+        *("for", "in", "private", "if", "else", "let", "allocate", "view", "execute"),
         *("on", "noalias", "buffer", "tensor", "data"),
     }
 )

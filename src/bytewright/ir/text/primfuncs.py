@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import assert_never, cast
 
 from bytewright import ir
+from bytewright.diagnostics import InternalError
 from bytewright.ir.definitions import Scopes, define_scope, given_scopes
+from bytewright.ir.rewrite import instruction_call
 from bytewright.ir.text.expressions import (
     Defined,
     format_element,
@@ -47,6 +49,8 @@ def format_buffer(buffer: ir.Buffer, scope: ir.Scope | None) -> str:
         parts.append(f"ring={buffer.rows.axis}:{buffer.rows.num_rows}")
     if buffer.line_bytes:
         parts.append(f"lines={buffer.line_bytes}")
+    if buffer.register:
+        parts.append(f"register={quoted(buffer.register)}")
     return f"{prim_name(buffer.name)} : buffer<{', '.join(parts)}>"
 
 
@@ -56,7 +60,7 @@ def read_buffer(reader: Reader) -> tuple[ir.Buffer, ir.Scope | None]:
     reader.expect(":")
     reader.expect("buffer<")
     shape, dtype = reader.shape_and_dtype()
-    scope, alignment, rows, line_bytes = None, dtype.size_bytes, None, 0
+    scope, alignment, rows, line_bytes, register = None, dtype.size_bytes, None, 0, ""
     while reader.accept(","):
         if reader.sees('"') and scope is None:
             scope = reader.scope()
@@ -68,10 +72,12 @@ def read_buffer(reader: Reader) -> tuple[ir.Buffer, ir.Scope | None]:
             rows = ir.RingRows(axis, reader.integer())
         elif reader.accept("lines="):
             line_bytes = reader.integer()
+        elif reader.accept("register="):
+            register = reader.string()
         else:
-            reader.fail("a scope in quotes, 'align=', 'ring=' or 'lines='")
+            reader.fail("a scope in quotes, 'align=', 'ring=', 'lines=' or 'register='")
     reader.expect(">")
-    return ir.Buffer(name, shape, dtype, alignment, rows, line_bytes), scope
+    return ir.Buffer(name, shape, dtype, alignment, rows, line_bytes, register), scope
 
 
 def _format_variable(variable: ir.Var) -> str:
@@ -127,6 +133,9 @@ def format_statement(statement: ir.Statement, scopes: Scopes) -> str:
         scopes: Those of the buffers that are defined there, by name: a view has its source's.
     """
     match statement:
+        case ir.InstructionCall():
+            arguments = ", ".join(map(_format_argument, statement.arguments))
+            return f"execute {prim_name(statement.instruction.name)}({arguments})"
         case ir.Seq():
             return "{"
         case ir.For():
@@ -293,12 +302,28 @@ def _read_call(reader: Reader, names: Defined, kind: ir.CallKind) -> ir.Call:
     return ir.Call(callee, arguments, kind, operators, touched_by, reader.where())
 
 
+def _read_execute(reader: Reader, names: Defined) -> ir.InstructionCall:
+    start = reader.position
+    name = reader.prim_name()
+    instruction = names.instructions.get(name)
+    if instruction is None:
+        reader.refuse(f"there is no instruction '{name}'", start, "instructions stand before kernels")
+    arguments = reader.parenthesised(
+        lambda: read_region(reader, names) if reader.sees("&") else read_expression(reader, names)
+    )
+    try:
+        return instruction_call(instruction, arguments)
+    except InternalError as error:
+        reader.refuse(str(error), start)
+
+
 _STATEMENTS: dict[str, Callable[[Reader, Defined], ir.Statement]] = {
     "for": _read_for,
     "if": _read_if,
     "let": _read_let,
     "allocate": _read_allocate,
     "view": _read_view,
+    "execute": _read_execute,
 }
 _WORDS = (*_STATEMENTS, *(kind.value for kind in ir.CallKind))
 # What a block begins with, which attributes do not: another brace, a statement's word, or an element that is stored to.
@@ -307,7 +332,7 @@ _BLOCK = re.compile(
 )
 
 
-def _print_sequence(sequence: ir.Seq, indent: str, remarks: Notes, outside: Scopes) -> list[str]:
+def print_sequence(sequence: ir.Seq, indent: str, remarks: Notes, outside: Scopes) -> list[str]:
     """The lines of the statements of a sequence, with the scopes of what is defined outside of it."""
     lines: list[str] = []
     scopes = outside.new_child()
@@ -315,10 +340,12 @@ def _print_sequence(sequence: ir.Seq, indent: str, remarks: Notes, outside: Scop
         lines.extend(wrapped(format_statement(statement, scopes), indent))
         lines.extend(note_lines(statement, remarks, indent))
         define_scope(scopes, statement)
+        if isinstance(statement, ir.InstructionCall):
+            continue
         for position, block in enumerate(blocks(statement)):
             if position > 0:
                 lines.append(f"{indent}}} else {{")
-            lines.extend(_print_sequence(block, indent + INDENT, remarks, scopes))
+            lines.extend(print_sequence(block, indent + INDENT, remarks, scopes))
         if blocks(statement):
             lines.append(f"{indent}}}")
     return lines
@@ -353,7 +380,8 @@ def format_parameter(parameter: ir.Parameter) -> str:
             assert_never(parameter)
 
 
-def _read_parameter(reader: Reader, names: Defined) -> ir.Parameter:
+def read_parameter(reader: Reader, names: Defined) -> ir.Parameter:
+    """The same; what it names is defined from then on."""
     start = reader.position
     name = reader.prim_name()
     reader.expect(":")
@@ -401,6 +429,15 @@ def _read_job(reader: Reader) -> ir.Job | None:
     return job
 
 
+def read_quoted(reader: Reader, word: str) -> str:
+    """`word("text")`."""
+    reader.expect(word)
+    reader.expect("(")
+    text = reader.string()
+    reader.expect(")")
+    return text
+
+
 def print_primfunc(
     function: ir.PrimFunc,
     word: str = "kernel",
@@ -421,7 +458,10 @@ def print_primfunc(
         word, external = "extern", _format_external(function.external)
     pairs = "".join(f" noalias({prim_name(a)}, {prim_name(b)})" for a, b in function.noalias)
     job = "" if function.job is None else f" job({function.job.value})"
-    tail = f") on {prim_name(function.device)}{external}{job}{pairs}{where_suffix(function.where)} {{"
+    template = f" template({quoted(function.template)})" if function.template else ""
+    remarks_of = "".join(f" remark({quoted(remark)})" for remark in function.remarks)
+    told = f"{external}{job}{template}{remarks_of}{pairs}"
+    tail = f") on {prim_name(function.device)}{told}{where_suffix(function.where)} {{"
     head = f"{word} {prim_name(function.name)}("
     if not function.parameters:
         lines = wrapped(head + tail, "")
@@ -433,7 +473,7 @@ def print_primfunc(
             lines.extend(note_lines(parameter, remarks, 2 * INDENT))
         lines.extend(wrapped(tail, ""))
     lines.extend(note_lines(function, remarks, ""))
-    lines.extend(_print_sequence(function.body, INDENT, remarks, given_scopes(function, constants or {})))
+    lines.extend(print_sequence(function.body, INDENT, remarks, given_scopes(function, constants or {})))
     lines.append("}")
     return "\n".join(lines)
 
@@ -443,11 +483,15 @@ def read_primfunc(reader: Reader, outside: Defined, is_external: bool = False) -
     start = reader.position
     name = reader.prim_name()
     names = outside.inner()
-    parameters = reader.parenthesised(lambda: _read_parameter(reader, names))
+    parameters = reader.parenthesised(lambda: read_parameter(reader, names))
     reader.expect("on")
     device = reader.prim_name()
     external = _read_external(reader) if is_external else None
     job = _read_job(reader)
+    template = read_quoted(reader, "template") if reader.sees("template") else ""
+    remarks: list[str] = []
+    while reader.sees("remark"):
+        remarks.append(read_quoted(reader, "remark"))
     noalias: list[tuple[str, str]] = []
     while reader.accept("noalias"):
         place = reader.position
@@ -458,5 +502,6 @@ def read_primfunc(reader: Reader, outside: Defined, is_external: bool = False) -
     where = reader.where()
     has_body = external is None or reader.sees("{")
     body = read_block(reader, names) if has_body else ir.Seq(())
-    function = ir.PrimFunc(name, parameters, body, tuple(noalias), device, where, external, job)
+    told = template, tuple(remarks)
+    function = ir.PrimFunc(name, parameters, body, tuple(noalias), device, where, external, job, *told)
     return reader.mark(start, function)

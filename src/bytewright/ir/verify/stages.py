@@ -16,6 +16,7 @@ from bytewright.ir.text.graphs import print_function
 from bytewright.ir.text.primfuncs import print_primfunc
 from bytewright.ir.verify.verify_change import check_changes
 from bytewright.ir.verify.verify_graph import check_functions
+from bytewright.ir.verify.verify_instructions import check_instructions
 from bytewright.ir.verify.verify_module import check_module
 from bytewright.ir.verify.verify_prim import check_primfunc
 from bytewright.ir.verify.violation import Context, ModuleIndex, StageRules, Violation, word_for
@@ -93,6 +94,7 @@ def find_violations(
         for constant in module.constant_buffers:
             context.report(None, constant, f"constant buffer '{constant.buffer.name}' at stage {stage.name}")
     check_module(context)
+    check_instructions(context)
     check_functions(context)
     if rules.devices and target is not None and module.functions and not context.violations:
         for function, node, text in missing_copies(module, target):

@@ -182,6 +182,10 @@ class _Checker:
                 f"'{buffer.name}' has lines of {line} B and alignment {buffer.alignment}: no power of two, or not a "
                 "multiple of it"
             )
+        if buffer.register and not (len(buffer.shape) == 1 and ir.has_constant_size(buffer)):
+            self.report(f"'{buffer.name}' is a register, so it has one axis of constant size")
+        if buffer.register and not ir.is_local(memory.scope):
+            self.report(f"'{buffer.name}' is a register, so its scope is 'local'")
         if any(isinstance(extent, int) and extent < 1 for extent in buffer.shape):
             self.report(f"'{buffer.name}' has no elements: its shape is {ir.format_shape(buffer.shape)}")
         ring = buffer.rows
@@ -203,6 +207,8 @@ class _Checker:
     def statement(self, statement: ir.Statement) -> None:
         self.node = statement
         match statement:
+            case ir.InstructionCall():
+                self.instruction_call(statement)
             case ir.Seq():
                 self.sequence(statement)
             case ir.For():
@@ -239,6 +245,30 @@ class _Checker:
                 self.report(*faults)
             case _:
                 assert_never(statement)
+
+    def instruction_call(self, call: ir.InstructionCall) -> None:
+        """Its statements are those of the instruction; what they are given is looked at."""
+        name = call.instruction.name
+        for parameter, argument in zip(call.instruction.parameters, call.arguments, strict=True):
+            if isinstance(parameter, ir.ScalarParameter) or isinstance(argument, ir.Expr):
+                if isinstance(argument, ir.Expr):
+                    self.expression(argument)
+                continue
+            given, wanted = argument.buffer, parameter.buffer
+            what = f"'{given.name}' is passed to '{parameter.name}' of instruction '{name}'"
+            if argument.indices and not given.register:
+                self.element(given, argument.indices)
+            else:
+                self.defined(given)
+            if parameter.is_value and (given.register, given.shape) != (wanted.register, wanted.shape):
+                found, expected = given.register or "no register", wanted.register or "a variable"
+                self.report(f"{what}: it is {found}, {expected} is wanted")
+            if not parameter.is_value and (given.register or not argument.indices):
+                self.report(f"{what}, which takes memory from an element on")
+            if not parameter.is_value and ir.num_elements(wanted) > ir.num_elements(given):
+                self.report(f"{what}: {ir.num_elements(given)} elements, {ir.num_elements(wanted)} expected")
+            if parameter.access is not ir.Access.READ and self.is_read_only(given.name):
+                self.report(f"{what}, which writes it, but it is only to be read")
 
     def loop(self, loop: ir.For) -> None:
         for bound in (loop.begin, loop.end):
@@ -278,6 +308,8 @@ class _Checker:
             if source is None:
                 continue
             self.region(source)
+            if source.buffer.register:
+                self.report(f"view '{buffer.name}' shows '{source.buffer.name}', which is a register")
             if source.buffer.dtype is not buffer.dtype:
                 found, expected = buffer.dtype.value, source.buffer.dtype.value
                 self.report(f"view '{buffer.name}' of {found} shows '{source.buffer.name}' of {expected}")
@@ -299,6 +331,8 @@ class _Checker:
 
     def element(self, buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> None:
         self.defined(buffer)
+        if buffer.register:
+            self.report(f"an element of '{buffer.name}' is named, but only instructions touch registers")
         if len(indices) != len(buffer.shape):
             self.report(f"'{buffer.name}' has {len(buffer.shape)} axes, {len(indices)} indices")
         for index in indices:
@@ -402,6 +436,7 @@ def _difference(defined: ir.Buffer, used: ir.Buffer) -> str:
         ("alignment", defined.alignment, used.alignment),
         ("ring", defined.rows, used.rows),
         ("lines", defined.line_bytes, used.line_bytes),
+        ("register", defined.register, used.register),
     )
     return ", ".join(
         f"{name} {before}, used with {after}" for name, before, after in pairs if before != after
