@@ -6,6 +6,16 @@ from bytewright.diagnostics import CompileError
 from bytewright.target import BUILTIN_TARGETS, UNLIMITED, dump_toml, load_target
 from bytewright.target import registry as registry_module
 
+# Targets that run programs under an operating system.
+MACHINES = ("host", "x86-64-v3", "x86-64-v4-vnni", "aarch64")
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_machines_have_no_limits(name: str) -> None:
+    target, host = load_target(name), load_target("host")
+    assert (target.memories, target.pools, target.tags) == (host.memories, host.pools, ())
+    assert target.external_stack_bytes("expf") == 64
+
 
 def test_the_list_is_the_folder() -> None:
     folder = Path(registry_module.__file__).parent / "builtin"
@@ -69,7 +79,7 @@ def test_core_1_of_the_an521_sees_what_it_may_be_lent_elsewhere_than_core_0() ->
         assert views[name] != target.memory(name).base
 
 
-@pytest.mark.parametrize("name", [name for name in BUILTIN_TARGETS if name != "host"])
+@pytest.mark.parametrize("name", [name for name in BUILTIN_TARGETS if name not in MACHINES])
 def test_microcontrollers_keep_scratch_off_the_stack(name: str) -> None:
     target = load_target(name)
     assert "micro" in target.tags
@@ -84,7 +94,7 @@ def test_an_unknown_name_lists_the_names_and_close_ones() -> None:
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.code == "BW203"
     assert diagnostic.message == "there is no target 'mps3-an574'"
-    assert diagnostic.notes == (f"built-in targets: {', '.join(BUILTIN_TARGETS)}",)
+    assert diagnostic.notes == (f"built-in targets: {', '.join(BUILTIN_TARGETS)}, native",)
     assert "'mps3-an547'" in (diagnostic.help or "")
     with pytest.raises(CompileError) as caught:
         load_target("")

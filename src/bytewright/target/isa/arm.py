@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from bytewright.target.isa.arm_libraries import BASELINE, MAINLINE, WITH_FLOATS
-from bytewright.target.isa.isa import Isa
-from bytewright.target.isa.style import SCALAR, SCALAR_WITH_DSP, SCALAR_WITH_MVE
+from bytewright.target.isa.isa import Emulator, Isa
+from bytewright.target.isa.style import SCALAR, SCALAR_WITH_DSP, SCALAR_WITH_MVE, SIGNED_VECTOR
 
 
 def _core(base: Isa, name: str, *features: str, flags: tuple[str, ...] = ()) -> Isa:
@@ -38,12 +38,47 @@ CORTEX_M = (
 )
 CORTEX_R = tuple(Isa(f"cortex-r{number}", 32, is_micro=True) for number in (4, 5, 7, 8, 52))
 
-_NEON = Isa("", 64, ("neon",))
-_DOT_PRODUCT = Isa("", 64, ("neon", "neon-dotprod"))
+# Under Linux; every core of 64 bits has vectors, those of Armv8.2-A with an extension products of four bytes.
+_AARCH64 = Isa(
+    "aarch64",
+    64,
+    ("neon",),
+    stack_allowance_bytes=512,  # gcc spills more vectors than there are on smaller machines
+    triple="aarch64-linux-gnu",
+    flags=("-march=armv8-a",),
+    processor="aarch64",
+    processor_flags=("asimd",),
+    emulator=Emulator("qemu-aarch64", "cortex-a72"),
+)
+_DOT_PRODUCT = replace(
+    _AARCH64,
+    name="aarch64-dotprod",
+    features=("neon", "neon-dotprod"),
+    style=SIGNED_VECTOR,
+    flags=("-march=armv8.2-a+dotprod",),
+    processor_flags=("asimd", "asimddp"),
+    emulator=Emulator("qemu-aarch64", "neoverse-n1"),
+)
+_MAX = Emulator("qemu-aarch64", "max")
+
+
+def _application_core(base: Isa, name: str) -> Isa:
+    """A core of 64 bits: code for it runs wherever there is what the architecture has, but may be scheduled for it."""
+    return replace(base, name=name, flags=(f"-mcpu={name}",), emulator=_MAX)
+
+
+def _recent_core(name: str) -> Isa:
+    """One whose name gcc 12 does not know: it takes code for the architecture."""
+    return replace(_DOT_PRODUCT, name=name, emulator=_MAX)
+
+
 CORTEX_A = (
     *(Isa(f"cortex-a{number}", 32) for number in (5, 7, 8, 9, 12, 15, 17, 32)),
-    *(replace(_NEON, name=f"cortex-a{number}") for number in (34, 35, 53, 57, 72, 73)),
-    *(replace(_DOT_PRODUCT, name=f"cortex-a{n}") for n in (55, 65, 75, 76, 77, 78, 510, 520, 710, 715, 720)),
-    *(replace(_DOT_PRODUCT, name=f"neoverse-{name}") for name in ("n1", "n2", "v1", "v2")),
+    _AARCH64,
+    _DOT_PRODUCT,
+    *(_application_core(_AARCH64, f"cortex-a{n}") for n in (34, 35, 53, 57, 72, 73)),
+    *(_application_core(_DOT_PRODUCT, f"cortex-a{n}") for n in (55, 65, 75, 76, 77, 78, 510, 710)),
+    *(_application_core(_DOT_PRODUCT, f"neoverse-{name}") for name in ("n1", "n2", "v1")),
+    *(_recent_core(name) for name in ("cortex-a520", "cortex-a715", "cortex-a720", "neoverse-v2")),
 )
 ARM = (*CORTEX_M, *CORTEX_R, *CORTEX_A)

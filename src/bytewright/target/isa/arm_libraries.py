@@ -40,6 +40,11 @@ WITH_FLOATS = LibraryStacks(
     "newlib-3.3",
     "newlib 3.3 and libgcc 12.2",
     tuple(
-        zip((*_MEMORY, *_AEABI_INTEGERS[:2], *_MATH), (0, 16, 16, 16, 52, 52, 24, 32, 16, 0, 0), strict=True)
+        zip(
+            (*_MEMORY, *_AEABI_MEMORY, *_AEABI_INTEGERS[:2], *_MATH),
+            # clang calls the second group where gcc calls the first.
+            (*(0, 16, 16, 16), *(*(0, 0, 0), *(16,) * 9), *(52, 52, 24, 32, 16, 0, 0)),
+            strict=True,
+        )
     ),
 )

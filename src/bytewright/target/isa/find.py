@@ -12,10 +12,13 @@ from bytewright.target.isa.ethos_u import ETHOS_U
 from bytewright.target.isa.isa import Isa
 from bytewright.target.isa.others import OTHERS
 from bytewright.target.isa.risc_v import FORM, devicetree_name, find_risc_v, risc_v_help
+from bytewright.target.isa.x86 import X86
 from bytewright.target.mistake import closest, listing, shown
 
-ISAS: dict[str, Isa] = {isa.name: isa for isa in (*OTHERS, *ARM, *ETHOS_U)}
-TRIPLES = tuple(dict.fromkeys(isa.triple for isa in ISAS.values() if isa.triple))
+ISAS: dict[str, Isa] = {isa.name: isa for isa in (*OTHERS, *X86, *ARM, *ETHOS_U)}
+TRIPLES = tuple(
+    dict.fromkeys(isa.triple for isa in ISAS.values() if isa.triple and isa.is_micro)
+)  # of bare machines
 ASSUMED_ISA = "cortex-m"  # of a board whose description does not say
 
 

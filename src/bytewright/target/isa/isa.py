@@ -22,6 +22,19 @@ class LibraryStacks:
 
 
 @dataclass(frozen=True, slots=True)
+class Emulator:
+    """What runs programs of an instruction set on other machines.
+
+    Attributes:
+        program: QEMU's for user mode.
+        processor: Its name for one that has what the instruction set has.
+    """
+
+    program: str
+    processor: str
+
+
+@dataclass(frozen=True, slots=True)
 class Isa:
     """An instruction set, or one core of it.
 
@@ -35,6 +48,9 @@ class Isa:
         is_host: Whether it is that of the machine at hand, whose own compiler generates code for it.
         triple: Of its GNU tools, and for clang's `--target`; None if none is known.
         flags: What makes gcc and clang generate code for it.
+        processor: What `uname -m` says where it runs as a program of an operating system; None where it runs bare.
+        processor_flags: What /proc/cpuinfo must list there, so that code for it runs.
+        emulator: What runs its programs elsewhere, if anything does.
         cores: Those that code for it must run on, where it stands for several.
         libraries: Stack needs by library, the one that is assumed first.
         macro: What a compiler that generates code for it defines; None if nobody asks.
@@ -51,6 +67,9 @@ class Isa:
     is_host: bool = False
     triple: str | None = None
     flags: tuple[str, ...] = ()
+    processor: str | None = None
+    processor_flags: tuple[str, ...] = ()
+    emulator: Emulator | None = None
     cores: tuple[str, ...] = ()
     libraries: tuple[LibraryStacks, ...] = ()
     macro: str | None = None

@@ -19,6 +19,8 @@ class KernelStyle:
         float_lanes: Output channels of a float32 convolution that are accumulated side by side.
         channel_multiples: What widths of tensors are multiples of where constant channels are removed: the first that
             takes at most a quarter of itself of channels more, or else the last.
+        float_rescale: Rescale accumulators in float32 where that is proved exact: for cores that multiply and add
+            vectors of floats at once.
         max_patch_bytes: The largest patch of the input that a kernel gathers into a local array.
     """
 
@@ -28,6 +30,7 @@ class KernelStyle:
     few_channels_by_lanes: bool
     float_lanes: int
     channel_multiples: tuple[int, ...]
+    float_rescale: bool = False
     max_patch_bytes: int = 64
 
     def width_for(self, num_channels: int) -> int:
@@ -47,6 +50,8 @@ VECTOR = KernelStyle(
     float_lanes=64,
     channel_multiples=(16, 2),
 )
+# Where compilers know a dot product of i8 by i8 and no such of u8 by i8.
+SIGNED_VECTOR = replace(VECTOR, unsigned_activations=False, paired_taps=False)
 SCALAR = KernelStyle(
     channel_block=8,
     unsigned_activations=False,
