@@ -86,9 +86,9 @@ def _in_one_row(buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> tuple[ir.Buf
 def _open_end(sequence: ir.Seq) -> ir.Seq:
     """The sequence without a block around its end, unless arrays of other blocks could share the stack with it."""
     *before, last = sequence.statements or (ir.Seq(()),)
-    if isinstance(last, ir.Seq) and not any(blocks(statement) for statement in before):
-        return ir.Seq((*before, *last.statements))
-    return sequence
+    if not isinstance(last, ir.Seq) or isinstance(last, ir.InstructionCall):
+        return sequence
+    return sequence if any(blocks(statement) for statement in before) else ir.Seq((*before, *last.statements))
 
 
 def _names_by_scope(kernel: ir.PrimFunc, known: Collection[str], taken: Collection[str]) -> dict[str, str]:

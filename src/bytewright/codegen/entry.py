@@ -125,10 +125,9 @@ def _used_pools(plan: Plan, role: Role) -> tuple[PlannedPool, ...]:
 def _write_step_macro(writer: Writer, plan: Plan, names: Names) -> None:
     """The macro between the kernels: a place for what must happen there, which the calls leave none for."""
     workspaces = [names.base(pool) for pool in _used_pools(plan, Role.WORKSPACE)]
-    if not workspaces:
-        return
+    given = "the workspaces" if workspaces else "NULL"
     writer.comment(
-        "Stands before each kernel and after the last, with the step's number and the workspaces: define it to "
+        f"Stands before each kernel and after the last, with the step's number and {given}: define it to "
         "measure, to feed a watchdog, or to watch memory."
     )
     writer.default(names.step, "((void)0)", "(...)")

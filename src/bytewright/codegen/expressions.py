@@ -67,11 +67,18 @@ def _is_promoted(expression: ir.Expr) -> bool:
 
 def is_in_memory(buffer: ir.Buffer) -> bool:
     """Whether a buffer is an array or a pointer; a kernel's variables are the buffers without axes (`c_form`)."""
-    return bool(buffer.shape)
+    return bool(buffer.shape) and not buffer.register
+
+
+def register_type(buffer: ir.Buffer) -> str:
+    """The name of the type of a register: `i8x16`."""
+    return f"{buffer.dtype.value}x{ir.num_elements(buffer)}"
 
 
 def c_element_type(buffer: ir.Buffer) -> str:
-    """The C type of a buffer's elements: `memory_type`, but `bool` for a variable."""
+    """The C type of a buffer's elements: `memory_type`, but `bool` for a variable; that of a register as a whole."""
+    if buffer.register:
+        return register_type(buffer)
     return memory_type(buffer.dtype) if is_in_memory(buffer) else C_TYPES[buffer.dtype]
 
 
@@ -96,6 +103,8 @@ def c_num_bytes(extents: Iterable[int | str], dtype: ir.DType, c_type: str, line
 
 def c_element(buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> str:
     """An element of a buffer, or the variable that it is."""
+    if buffer.register:
+        return f"{buffer.name}.lane[{c_expression(ir.flat_index(buffer, indices))}]"
     if not is_in_memory(buffer):
         return buffer.name
     return f"{buffer.name}[{c_expression(ir.flat_index(buffer, indices))}]"

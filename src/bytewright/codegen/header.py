@@ -70,7 +70,7 @@ def header_text(module: ir.Module, plan: Plan, names: Names, embedding: Embeddin
         write_device_types(writer, module, plan, names)
         writer.heading("Functions")
         _write_functions(writer, module, plan, names)
-        _write_hook(writer, names)
+        _write_hook(writer, plan, names)
     return writer.text()
 
 
@@ -348,12 +348,15 @@ def _errors_of_a_run(module: ir.Module, plan: Plan) -> list[str]:
     return [error for error, possible in is_possible.items() if possible]
 
 
-def _write_hook(writer: Writer, names: Names) -> None:
+def _write_hook(writer: Writer, plan: Plan, names: Names) -> None:
     """What may be defined for the source file, beside what is above."""
+    has_workspace = any(plan.buffers_in(pool.name) for pool in plan.workspaces)
+    where = "last, where a workspace is used" if has_workspace else "last"
+    given = "the addresses of the workspaces" if has_workspace else "NULL"
     writer.heading("Hook")
     writer.comment(
         f"{names.step}(step, ...) stands in {names.included(names.entry_source)} before each kernel and behind the "
-        "last, where a workspace is used: the step's number, then the addresses of the workspaces. It is empty unless "
+        f"{where}: the step's number, then {given}. It is empty unless "
         "it is defined when that file is compiled (-D, or -include with the functions that it calls): to measure, to "
         "feed a watchdog, or to watch memory."
     )

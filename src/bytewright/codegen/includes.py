@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 import numpy as np
 
 from bytewright import ir
-from bytewright.ir.walk import walk_all_expressions, walk_statements
+from bytewright.ir.walk import walk_all_expressions, walk_expression, walk_statements
 
 _MAX_F32 = float(np.finfo(np.float32).max)
 
@@ -56,7 +56,14 @@ def _expressions(functions: Iterable[ir.PrimFunc]) -> Iterator[ir.Expr]:
 
 
 def _is_of_math(node: ir.Expr) -> bool:
-    return isinstance(node, ir.ScalarCall) and node.function.result is None
+    """Whether it calls a function of <math.h>, itself or in what it calls."""
+    if not isinstance(node, ir.ScalarCall):
+        return False
+    function = node.function
+    if function.result is None:
+        return True
+    values = (*(value for _, value in function.steps), function.result)
+    return any(_is_of_math(inner) for value in values for inner in walk_expression(value))
 
 
 def _is_not_finite(node: ir.Expr) -> bool:

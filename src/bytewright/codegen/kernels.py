@@ -1,7 +1,7 @@
 """`<model>_kernels.h` and `<model>_kernels.c`: one C function for each kernel."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from bytewright import ir
@@ -15,13 +15,15 @@ from bytewright.codegen.includes import (
     needs_contexts,
     needs_math_header,
 )
+from bytewright.codegen.instructions import Macros, write_features, write_instructions
 from bytewright.codegen.prototypes import write_prototype
 from bytewright.codegen.statements import StatementWriter
 from bytewright.codegen.writer import Writer
 from bytewright.ir.backend import backend_functions
+from bytewright.ir.instructions import instructions_of
 from bytewright.ir.packed import packed_calls
 from bytewright.ir.rewrite import rename_callees
-from bytewright.ir.walk import calls, expressions, walk_statements
+from bytewright.ir.walk import blocks, calls, expressions, walk_statements
 from bytewright.record.names import Names
 
 ABOUT_KERNELS = (
@@ -83,7 +85,9 @@ def write_kernels(
         writer.line()
     for header in includes:
         writer.line(f"#include <{header}>")
-    write_operator_functions(writer, kernels)
+    macros = write_features(writer, kernels, names.prefix)
+    write_operator_functions(writer, kernels, macros)
+    write_instructions(writer, kernels, macros)
     for kernel in kernels:
         writer.line()
         _write_kernel(writer, kernel, _served(module, kernel), names, linkage)
@@ -93,7 +97,8 @@ def called(module: ir.Module) -> frozenset[str]:
     """The functions that kernels and the entry may call: no variable of theirs is called so."""
     kernels = (name for kernel in module.kernels for name in (kernel.name, kernel.symbol))
     callees = (call.callee for kernel in module.kernels for call in calls(kernel))
-    return frozenset((*kernels, *callees, *backend_functions(module.name), *FUNCTIONS))
+    instructions = (instruction.name for instruction in instructions_of(module.kernels))
+    return frozenset((*kernels, *callees, *backend_functions(module.name), *FUNCTIONS, *instructions))
 
 
 def _served(module: ir.Module, kernel: ir.PrimFunc) -> str:
@@ -131,18 +136,46 @@ def _unused_parameters(kernel: ir.PrimFunc) -> list[str]:
     return [parameter.name for parameter in kernel.parameters if parameter.name not in used]
 
 
-def write_operator_functions(writer: Writer, functions: Iterable[ir.PrimFunc]) -> None:
-    """Writes the functions that the expressions of kernels or of the entry call, in a fixed order."""
-    statements = (s for function in functions for s in walk_statements(function.body))
-    used = {call for s in statements for expression in expressions(s) for call in called_in(expression)}
+def write_operator_functions(
+    writer: Writer, functions: Iterable[ir.PrimFunc], macros: Macros | None = None
+) -> None:
+    """Writes the functions that the expressions of kernels or of the entry call, in a fixed order.
+
+    What only the plain C of instructions calls is there only where that is.
+    """
+    functions = tuple(functions)
+    used = _called_in(s for function in functions for s in _outside_instructions(function.body))
+    conditions: dict[ir.ScalarFunction, list[str]] = {}
+    for instruction in instructions_of(functions):
+        for called in sorted(_called_in(walk_statements(instruction.body)), key=lambda f: f.name):
+            conditions.setdefault(called, []).append(f"!{(macros or {})[instruction.feature]}")
     for function in FUNCTIONS.values():
-        if function in used and function.result is not None:
+        if function.result is None or not (function in used or function in conditions):
+            continue
+        writer.line()
+        if function in used:
             _write_scalar_function(writer, function, function.result)
+        else:
+            writer.directive(f"#if {' || '.join(dict.fromkeys(conditions[function]))}")
+            _write_scalar_function(writer, function, function.result)
+            writer.directive("#endif")
+
+
+def _called_in(statements: Iterable[ir.Statement]) -> set[ir.ScalarFunction]:
+    return {call for s in statements for expression in expressions(s) for call in called_in(expression)}
+
+
+def _outside_instructions(sequence: ir.Seq) -> Iterator[ir.Statement]:
+    """All statements but those that say what an instruction does."""
+    for statement in sequence.statements:
+        if not isinstance(statement, ir.InstructionCall):
+            yield statement
+            for block in blocks(statement):
+                yield from _outside_instructions(block)
 
 
 def _write_scalar_function(writer: Writer, function: ir.ScalarFunction, result: ir.Expr) -> None:
     c_type = C_TYPES[result.dtype]
-    writer.line()
     if function.comment:
         writer.comment(function.comment)
     given = ", ".join(f"{C_TYPES[parameter.dtype]} {parameter.name}" for parameter in function.parameters)

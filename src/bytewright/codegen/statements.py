@@ -59,6 +59,12 @@ class StatementWriter:
                     self.writer.assigned(target, c_value(following.value))
                     next(statements)
                     continue
+            if isinstance(statement, ir.Allocate) and isinstance(following, ir.InstructionCall):
+                buffer = statement.buffer
+                if not is_in_memory(buffer) and _returned(following) == buffer:  # likewise
+                    self._instruction_call(following, f"{c_element_type(buffer)} {buffer.name}")
+                    next(statements)
+                    continue
             if isinstance(statement, ir.View):
                 self._view(statement, statement.buffer.name in stored)
             else:
@@ -67,6 +73,9 @@ class StatementWriter:
     def statement(self, statement: ir.Statement) -> None:
         """Writes one statement."""
         match statement:
+            case ir.InstructionCall():
+                returned = _returned(statement)
+                self._instruction_call(statement, None if returned is None else returned.name)
             case ir.Seq():
                 self._block(statement)
             case ir.For():
@@ -96,6 +105,23 @@ class StatementWriter:
             raise InternalError(f"calls of kind '{call.kind.value}' have no C text in a kernel")
         accesses = [ir.Access.READ_WRITE] * len(call.arguments)
         self.writer.listed(call.callee, self.arguments(call, accesses), ";")
+
+    def _instruction_call(self, call: ir.InstructionCall, target: str | None) -> None:
+        """Writes a call of the function that stands for an instruction; what it returns, if anything, has a target."""
+        instruction = call.instruction
+        by_address = instruction.results if len(instruction.results) > 1 else ()
+        arguments: list[str] = []
+        for parameter, argument in zip(instruction.parameters, call.arguments, strict=True):
+            if isinstance(parameter, ir.ScalarParameter) or isinstance(argument, ir.Expr):
+                arguments.append(self.argument(argument, ir.Access.READ))
+            elif parameter.is_value:
+                is_new = parameter.access is ir.Access.WRITE and parameter not in by_address
+                front = "&" if parameter in by_address else ""
+                arguments += [] if is_new else [f"{front}{argument.buffer.name}"]
+            else:
+                arguments.append(self.region(argument, parameter.access))
+        head = instruction.name if target is None else f"{target} = {instruction.name}"
+        self.writer.listed(head, arguments, ";")
 
     def arguments(self, call: ir.Call, accesses: Sequence[ir.Access]) -> list[str]:
         """What a call passes, to a function that touches each argument so."""
@@ -196,3 +222,12 @@ def _increment(store: ir.Store) -> ir.Expr | None:
     ):
         return value.right
     return None
+
+
+def _returned(call: ir.InstructionCall) -> ir.Buffer | None:
+    """The register or variable that an instruction's function returns, if it does."""
+    results = call.instruction.results
+    if len(results) != 1:
+        return None
+    argument = call.arguments[call.instruction.parameters.index(results[0])]
+    return argument.buffer if isinstance(argument, ir.Region) else None

@@ -119,9 +119,8 @@ class StepWriter(StatementWriter):
             self._call(call, status)
 
     def _macro(self) -> None:
-        if self.watched:
-            named = self.watched if len(self.watched) <= MAX_NAMED else [self.names.step_workspaces]
-            self.writer.listed(self.names.step, [str(self.num_written), *named], ";")
+        named = self.watched if len(self.watched) <= MAX_NAMED else [self.names.step_workspaces]
+        self.writer.listed(self.names.step, [str(self.num_written), *(named or ["NULL"])], ";")
 
     def _call(self, call: ir.Call, status: str | None) -> None:
         """Args: `status` is a variable that says how the call ended; without one, an error ends the run."""

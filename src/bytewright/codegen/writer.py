@@ -30,6 +30,10 @@ class Writer:
         for line in text.splitlines():
             self.line(line)
 
+    def directive(self, text: str) -> None:
+        """A line for the preprocessor, which stands at the margin."""
+        self._lines.append(text)
+
     def wrapped(self, text: str, hanging: str = INDENT) -> None:
         """One statement, broken at spaces where it is too long, but not between a type and its name."""
         width = WIDTH - len(INDENT) * self._depth
