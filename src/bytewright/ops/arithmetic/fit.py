@@ -33,6 +33,14 @@ class LinearRescale:
 
 
 @dataclass(frozen=True, slots=True)
+class SingleRescale:
+    """`(accumulator*multiplier + 2**(30 + shift)) >> (31 + shift)`, with multiplier < 2**31 and 1 <= shift <= 31."""
+
+    multiplier: int
+    shift: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Conditions:
     """Rows of points and values: the line is at least the values of `low` at its points, and below those of `high`."""
 
@@ -68,6 +76,41 @@ def fit_linear(
             return LinearRescale(multiplier, addend, shift)
         shift += 1
     return None
+
+
+def fit_single_round(
+    staircase: Staircase, scale: float, accumulators: tuple[int, int], outputs: tuple[int, int]
+) -> SingleRescale | None:
+    """A SingleRescale equal to `staircase` on all `accumulators`, after both are clamped to `outputs`.
+
+    Args:
+        staircase: As for `fit_linear`; about `accumulator * scale`.
+        scale: The slope.
+        accumulators: Least and greatest.
+        outputs: Likewise, before the zero point.
+    """
+    conditions = _conditions(staircase, accumulators, outputs)
+    if isinstance(conditions, int):
+        return SingleRescale(0, 1) if conditions == 0 else None
+    shift = -math.frexp(scale)[1]
+    if not 1 <= shift <= 31:
+        return None
+    total, half = 31 + shift, 1 << (30 + shift)
+    least, most = 0, (1 << 31) - 1
+    # multiplier * point >= (value << total) - half for the conditions of `low`, and less for those of `high`
+    for points, is_low in ((conditions.low, True), (conditions.high, False)):
+        for point, value in points.T.tolist():
+            bound = (value << total) - half
+            if point == 0:
+                if (bound > 0) == is_low:
+                    return None
+            elif is_low == (point > 0):
+                least = max(least, -(-bound // point) if is_low else bound // point + 1)
+            else:
+                most = min(most, bound // point if is_low else -(-bound // point) - 1)
+    if least > most:
+        return None
+    return SingleRescale(min(max(round(math.ldexp(scale, total)), least), most), shift)
 
 
 def _conditions(
