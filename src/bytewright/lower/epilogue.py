@@ -12,6 +12,7 @@ from bytewright.diagnostics import InternalError
 from bytewright.ir.builder import load
 from bytewright.ir.walk import expression_depth
 from bytewright.lower.elements import ELEMENTS
+from bytewright.lower.float_sum import SumOfTwo, sum_of_two
 from bytewright.lower.group import Group
 from bytewright.lower.kernel import KernelBuilder
 from bytewright.lower.point import Coordinates, Point
@@ -44,6 +45,7 @@ class Epilogue:
         self.constants = constants
         self._producer = {node.outputs[0].name: node for node in group.elementwise}
         self._num_uses = Counter(name for node in group.elementwise for name in node.inputs)
+        self._sums: dict[str, SumOfTwo | None] = {}
         self.output: ir.Buffer = kernel.output(group.output.name, types[group.output.name])
 
     @property
@@ -81,7 +83,7 @@ class Epilogue:
         while pending:
             name = pending[-1]
             node = self._producer.get(name)
-            missing = [] if node is None else [o for o in _elementwise_operands(node) if o not in values]
+            missing = [] if node is None else [o for o in self._operands(node) if o not in values]
             if name not in values and not missing:
                 values[name] = self._value(name, coordinates, values)
             if missing:
@@ -89,13 +91,26 @@ class Epilogue:
             else:
                 pending.pop()
 
+    def _operands(self, node: ir.Node) -> tuple[str, ...]:
+        """The operands of which an element is needed: those of a whole sum where a node ends one."""
+        name = node.outputs[0].name
+        if name not in self._sums:
+            is_tried = self.kernel.style.float_rescale
+            self._sums[name] = (
+                sum_of_two(node, self._producer, self.types, self.constants) if is_tried else None
+            )
+        both = self._sums[name]
+        return _elementwise_operands(node) if both is None else both.operands
+
     def _value(self, name: str, coordinates: Coordinates, values: Mapping[str, Scalar]) -> Scalar:
         """One element of a tensor whose operands are computed."""
         type_ = self.types[name]
         own = _broadcast(coordinates, type_)
         node = self._producer.get(name)
         if node is not None:
-            operands = tuple(values[operand] for operand in _elementwise_operands(node))
+            operands = tuple(values[operand] for operand in self._operands(node))
+            if (both := self._sums[name]) is not None:
+                return self._named(name, both.write(*operands))
             point = Point(self.kernel, node, own, operands, self._hint(node), self.constants)
             return self._named(name, ELEMENTS[type(node.operation)].write(point, node.operation))
         if name in self.constants:

@@ -1,8 +1,9 @@
 """Collects one kernel while its template writes it: parameters, constants, body, and the call's arguments."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from bytewright.ir.builder import BodyBuilder, Index, as_expr
 from bytewright.ir.drop_unused import drop_unused
 from bytewright.ir.walk import free_buffers, free_variables
 from bytewright.ir.where import Where
+from bytewright.options import Optimize
 from bytewright.target.isa.style import KernelStyle
 
 # Scratch up to this size is asked for by name as `local`: registers or stack, on every target.
@@ -66,6 +68,7 @@ class KernelBuilder:
         device: The device that executes the kernel.
         symbols: Extents known only at run time; the kernel takes the values of those that its operands have.
         shared: Constants of all kernels so far, each once, so that kernels share the bytes of equal ones.
+        optimize: What the kernel may trade.
     """
 
     def __init__(
@@ -76,12 +79,19 @@ class KernelBuilder:
         device: str,
         symbols: tuple[ir.Symbol, ...],
         shared: dict[ir.TensorData, ir.TensorData],
+        optimize: Optimize = Optimize.BALANCED,
     ) -> None:
         self.name = name
         self.style = style
         self.where = where
         self.device = device
         self.symbols = symbols
+        self.optimize = optimize
+        # Which template of an instruction set makes it, and what is to say of that, for people.
+        self.template = ""
+        self.remarks: list[str] = []
+        # Given a `Point` and a rescale, the element in a form of the instruction set, or None if it has none for it.
+        self.rescale_form: Callable[[Any, Any], Any] | None = None
         self._shared = shared
         self.body = BodyBuilder(("row_begin", "row_end", *(symbol.name for symbol in symbols)))
         self._inputs: list[tuple[ir.BufferParameter, Argument]] = []
@@ -104,14 +114,21 @@ class KernelBuilder:
         self._outputs.append((parameter, TensorArgument(name)))
         return parameter.buffer
 
-    def constant(self, hint: str, values: NDArray[np.generic], dtype: ir.DType) -> ir.Buffer:
-        """A parameter for an array that is known at compile time; equal arrays share one parameter."""
+    def constant(
+        self, hint: str, values: NDArray[np.generic], dtype: ir.DType, alignment: int = 1
+    ) -> ir.Buffer:
+        """A parameter for an array that is known at compile time; equal arrays share one parameter.
+
+        Its address is a multiple of `alignment`, or of the size of an element.
+        """
         data = ir.TensorData.from_array(values, dtype)
         data = self._shared.setdefault(data, data)
         for parameter, argument in self._constants:
-            if argument.data == data:
+            if argument.data == data and parameter.buffer.alignment >= alignment:
                 return parameter.buffer
-        parameter = self._parameter(hint, data.shape, dtype, ir.Access.READ, ir.ParameterRole.PARAMETER)
+        parameter = self._parameter(
+            hint, data.shape, dtype, ir.Access.READ, ir.ParameterRole.PARAMETER, alignment
+        )
         self._constants.append((parameter, ConstantArgument(data, hint)))
         return parameter.buffer
 
@@ -156,8 +173,9 @@ class KernelBuilder:
         dtype: ir.DType,
         access: ir.Access,
         role: ir.ParameterRole = ir.ParameterRole.ACTIVATION,
+        alignment: int = 1,
     ) -> ir.BufferParameter:
-        buffer = ir.Buffer(self.body.unique_name(hint), shape, dtype, dtype.size_bytes)
+        buffer = ir.Buffer(self.body.unique_name(hint), shape, dtype, max(alignment, dtype.size_bytes))
         return ir.BufferParameter(buffer, access, role, ir.GLOBAL)
 
     def finish(self) -> LoweredKernel:
@@ -175,5 +193,13 @@ class KernelBuilder:
                 variable = ir.Var(symbol.name, ir.DType.I32)
                 pairs.append((ir.ScalarParameter(variable), ScalarArgument(variable)))
         parameters: tuple[ir.Parameter, ...] = tuple(parameter for parameter, _ in pairs)
-        function = ir.PrimFunc(self.name, parameters, body, device=self.device, where=self.where)
+        function = ir.PrimFunc(
+            self.name,
+            parameters,
+            body,
+            device=self.device,
+            where=self.where,
+            template=self.template,
+            remarks=tuple(self.remarks),
+        )
         return LoweredKernel(function, tuple(argument for _, argument in pairs))

@@ -23,6 +23,7 @@ from bytewright.lower.bound.lower_bound import lower_bound
 from bytewright.lower.epilogue import Epilogue
 from bytewright.lower.group import Group
 from bytewright.lower.hand_over import BlockCopy, CallBlock, HandOver, lower_ethos_u
+from bytewright.lower.isa.registry import choose
 from bytewright.lower.kernel import (
     Argument,
     ConstantArgument,
@@ -39,25 +40,32 @@ from bytewright.ops.control import CondIf, Loop
 from bytewright.ops.data import Identity
 from bytewright.ops.ethos_u import EthosU
 from bytewright.ops.placement import DeviceCopy
+from bytewright.options import Optimize
 from bytewright.target.model import Target
 
 TENSOR_ALIGNMENT = 16
 _ORIGIN = "lower_graph: a tensor of the entry starts as global.workspace"
 
 
-def lower_graph(module: ir.Module, target: Target, bound: BoundValues | None = None) -> ir.Module:
+def lower_graph(
+    module: ir.Module,
+    target: Target,
+    bound: BoundValues | None = None,
+    optimize: Optimize = Optimize.BALANCED,
+) -> ir.Module:
     """Replaces the module's graph functions, as `inline_calls` leaves them, by an entry and kernels.
 
     Args:
         module: A graph.
         target: What it is compiled for.
         bound: What functions of the application compute.
+        optimize: What kernels may trade.
 
     Raises:
         CompileError: BW110, for arithmetic that cannot be proved exact; BW763, for operators that functions
             of the application do not take; all of them at once.
     """
-    return _Lowering(module, target, bound or {}).run()
+    return _Lowering(module, target, bound or {}, optimize).run()
 
 
 class _Lowering:
@@ -66,8 +74,8 @@ class _Lowering:
     Names are unique in the module, and each function runs at one place: so what a name stands for holds throughout.
     """
 
-    def __init__(self, module: ir.Module, target: Target, bound: BoundValues) -> None:
-        self.module, self.target = module, target
+    def __init__(self, module: ir.Module, target: Target, bound: BoundValues, optimize: Optimize) -> None:
+        self.module, self.target, self.optimize = module, target, optimize
         self.constants = {constant.name: constant for constant in module.constants}
         self.types = {constant.name: constant.data.type for constant in module.constants}
         for function in module.functions:
@@ -336,13 +344,18 @@ class _Lowering:
         name = self._kernel_name(first)
         if isinstance(first.operation, ir.CopyOperation) and not self.target.device(device).runs_c:
             return self._copy_job(name, first, device)
-        kernel = KernelBuilder(name, style, first.where, device, self.symbols, self.shared_data)
+        kernel = KernelBuilder(
+            name, style, first.where, device, self.symbols, self.shared_data, self.optimize
+        )
         epilogue = Epilogue(kernel, group, self.types, self.constants)
         if group.anchor is None:
             lower_elementwise(kernel, epilogue)
         else:
-            template = Template(kernel, epilogue, group.anchor)
-            TEMPLATES[type(group.anchor.operation)].write(template, group.anchor.operation)
+            template, operation = Template(kernel, epilogue, group.anchor), group.anchor.operation
+            chosen, reasons = choose(template, self.target.device(device).isa.features)
+            kernel.remarks += reasons
+            (TEMPLATES[type(operation)] if chosen is None else chosen).write(template, operation)
+            kernel.template = "" if chosen is None else chosen.name
         return kernel.finish()
 
     def _copy_job(self, name: str, node: ir.Node, device: str) -> LoweredKernel:

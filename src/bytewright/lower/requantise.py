@@ -6,11 +6,12 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.ir.builder import load
-from bytewright.ir.scalar_functions import REAL_ROUND
+from bytewright.ir.scalar_functions import FLOAT_ROUND, FLOAT_ROUND_SIGNED, REAL_ROUND
 from bytewright.lower.point import Point
 from bytewright.lower.rescale import ScaleOperands, double_round, linear, single_round, split_exponents
-from bytewright.lower.scalar import Scalar, clamped, require_i32
+from bytewright.lower.scalar import ChannelBounds, Scalar, clamped, require_i32
 from bytewright.ops.arithmetic.fit import LinearRescale, fit_linear
+from bytewright.ops.arithmetic.fit_float import FloatRescale, fit_float
 from bytewright.ops.arithmetic.numerics import Rounding
 from bytewright.ops.arithmetic.rescale import real_round
 from bytewright.ops.rescale import Rescale, TflRealRescale
@@ -20,7 +21,12 @@ I32 = ir.DType.I32
 
 def rescaled(at: Point, operation: Rescale) -> Scalar:
     """The element of a rescale by multipliers and exponents."""
+    special = None if at.kernel.rescale_form is None else at.kernel.rescale_form(at, operation)
+    if special is not None:
+        return special
     (value,) = at.operands
+    if (in_float := _rescaled_in_float(at, operation, value)) is not None:
+        return in_float
     if operation.input_zero_point:
         zero_point = operation.input_zero_point
         value = Scalar(value.expr - zero_point, value.low - zero_point, value.high - zero_point)
@@ -39,6 +45,8 @@ def rescaled(at: Point, operation: Rescale) -> Scalar:
 def real_rescaled(at: Point, operation: TflRealRescale) -> Scalar:
     """Double-precision scaling as integers: an equal linear form for every accumulator that can occur."""
     (value,) = at.operands
+    if (in_float := _rescaled_in_float(at, operation, value)) is not None:
+        return in_float
     scales = at.array(1).reshape(-1)
     zero_point = operation.output_zero_point
     low, high = (bound - zero_point for bound in operation.dtype.bounds)
@@ -57,6 +65,32 @@ def real_rescaled(at: Point, operation: TflRealRescale) -> Scalar:
     require_i32(min(bounds), max(bounds), "the scaled accumulator", at.node.where)
     scaled = linear(value, multiplier, addend, shift, min(bounds), max(bounds))
     return _saturated(_named(at, scaled), operation)
+
+
+def _rescaled_in_float(at: Point, operation: Rescale | TflRealRescale, value: Scalar) -> Scalar | None:
+    """The element in float32, if the style asks for it and that equals the rescale for every accumulator."""
+    if not at.kernel.style.float_rescale or value.channels is None or operation.dtype is not ir.DType.I8:
+        return None
+    operands = tuple(
+        (array.tobytes(), array.dtype.str) for array in map(at.array, range(1, len(at.node.inputs)))
+    )
+    fit = _fit_float(operation, operands, value.channels)
+    if fit is None:
+        return None
+    offsets = {"offset": fit.offset} if fit.below is None else {"offset": fit.offset, "below": fit.below}
+    constants = [
+        _per_channel(at, hint, v, ir.DType.F32) for hint, v in {"scale": fit.scale, **offsets}.items()
+    ]
+    least = fit.offset if fit.below is None else np.minimum(fit.offset, fit.below)
+    most = fit.offset if fit.below is None else np.maximum(fit.offset, fit.below)
+    ends = [
+        np.rint(np.asarray(bounds, np.float64) * fit.scale + offset)
+        for bounds, offset in ((value.channels.low, least), (value.channels.high, most))
+    ]
+    low, high = int(ends[0].min()) - 1, int(ends[1].max()) + 1
+    function = FLOAT_ROUND if fit.below is None else FLOAT_ROUND_SIGNED
+    scaled = _named(at, Scalar(function(value.expr, *constants), low, high))
+    return clamped(scaled, *operation.dtype.bounds)
 
 
 def _named(at: Point, scaled: Scalar) -> Scalar:
@@ -108,6 +142,30 @@ def _fit(scale: float, accumulators: tuple[int, int], outputs: tuple[int, int]) 
     """The linear form of a scale, if there is one with a multiplier of 32 bits."""
     fit = fit_linear(lambda values: real_round(values, scale), accumulators, outputs)
     return fit if fit is not None and fit.multiplier < 2**31 else None
+
+
+# Constants by their bytes and types, as arrays are no keys.
+@lru_cache(maxsize=1 << 10)
+def _fit_float(
+    operation: Rescale | TflRealRescale, constants: tuple[tuple[bytes, str], ...], bounds: ChannelBounds
+) -> FloatRescale | None:
+    """The form in float32 of a rescale, if there is one within 32 bits."""
+    operands = tuple(np.frombuffer(data, np.dtype(name)) for data, name in constants)
+    low, high = np.array(bounds.low, np.int64), np.array(bounds.high, np.int64)
+    if isinstance(operation, TflRealRescale):
+        ratio = operands[0].astype(np.float64)
+    else:
+        if operation.input_zero_point or operation.left_shift:
+            return None
+        ratio = operands[0] * 2.0 ** (operands[1].astype(np.float64) - 31)
+    ratio = np.broadcast_to(ratio, low.shape)
+    if np.any(np.maximum(np.abs(low), np.abs(high)) * ratio >= 2**30):
+        return None
+
+    def staircases(accumulators: np.ndarray) -> np.ndarray:
+        return operation.evaluate((accumulators.astype(np.int32), *operands))[0]
+
+    return fit_float(staircases, low, high, ratio)
 
 
 def _scaled_in_double(at: Point, scales: ir.Array, value: Scalar, outputs: tuple[int, int]) -> Scalar:

@@ -15,12 +15,25 @@ from bytewright.ir.where import Where
 
 
 @dataclass(frozen=True, slots=True)
+class ChannelBounds:
+    """The least and the greatest value in each channel."""
+
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Scalar:
-    """An expression and, for integers, the least and greatest value that it can take."""
+    """An expression and, for integers, the least and greatest value that it can take.
+
+    Attributes:
+        channels: What is known of each channel, where more is known than of all.
+    """
 
     expr: ir.Expr
     low: int = 0
     high: int = 0
+    channels: ChannelBounds | None = None
 
     @property
     def magnitude(self) -> int:

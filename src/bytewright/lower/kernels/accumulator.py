@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from bytewright import ir
 from bytewright.ir.builder import load
 from bytewright.ir.where import Where
-from bytewright.lower.scalar import Scalar, require_i32
+from bytewright.lower.scalar import ChannelBounds, Scalar, require_i32
 from bytewright.ops.arithmetic.sums import sums_by_sign
 
 Int64 = NDArray[np.int64]
@@ -21,11 +21,13 @@ class Folded:
     Attributes:
         bias: i64[OC], within 32 bits.
         low, high: Bounds of the finished accumulators over all channels.
+        channels: Those of each channel.
     """
 
     bias: Int64
     low: int
     high: int
+    channels: ChannelBounds
 
 
 def fold_zero_point(
@@ -50,7 +52,8 @@ def fold_zero_point(
     lowest, highest = folded + positive * first + negative * last, folded + positive * last + negative * first
     low, high = int(min(lowest.min(), folded.min())), int(max(highest.max(), folded.max()))
     require_i32(low, high, "the accumulator", where)
-    return Folded(folded, int(lowest.min()), int(highest.max()))
+    channels = ChannelBounds(tuple(lowest.tolist()), tuple(highest.tolist()))
+    return Folded(folded, int(lowest.min()), int(highest.max()), channels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +63,13 @@ class Bias:
     Attributes:
         values: [OC], of the sums' type; that of integers has taken in the zero point.
         low, high: Bounds of every finished sum of integers.
+        channels: Those of each channel's.
     """
 
     values: ir.Buffer
     low: int = 0
     high: int = 0
+    channels: ChannelBounds | None = None
 
     @property
     def is_float(self) -> bool:
@@ -79,4 +84,4 @@ class Bias:
         """The sum of a channel, where all products have been added."""
         if self.is_float:
             return Scalar(total + load(self.values, channel))
-        return Scalar(total, self.low, self.high)
+        return Scalar(total, self.low, self.high, self.channels)

@@ -9,7 +9,7 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.ir.builder import load, region
-from bytewright.lower.kernels.accumulator import Bias, fold_zero_point
+from bytewright.lower.kernels.accumulator import Bias, Folded, fold_zero_point
 from bytewright.lower.kernels.context import Pixel, Template, counted, named
 from bytewright.lower.kernels.window import Window, window_of
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
@@ -49,12 +49,17 @@ class Convolution:
         Raises:
             CompileError: BW110 if a sum of integers could leave 32 bits.
         """
-        values, kernel = self.template.constant(2), self.template.kernel
+        kernel = self.template.kernel
         if not self.dtype.is_integer:
-            return Bias(kernel.constant("bias", values, self.dtype))
-        where = self.template.anchor.where
-        folded = fold_zero_point(self.weights, values.astype(np.int64), self.zero_point, offset, where)
-        return Bias(kernel.constant("bias", folded.bias, ir.DType.I32), folded.low, folded.high)
+            return Bias(kernel.constant("bias", self.template.constant(2), self.dtype))
+        folded = self.folded(offset)
+        bias = kernel.constant("bias", folded.bias, ir.DType.I32)
+        return Bias(bias, folded.low, folded.high, folded.channels)
+
+    def folded(self, offset: int = 0) -> Folded:
+        """The bias of integers, as `bias`, and bounds of the sums, without a parameter of the kernel."""
+        values, where = self.template.constant(2).astype(np.int64), self.template.anchor.where
+        return fold_zero_point(self.weights, values, self.zero_point, offset, where)
 
     @property
     def takes_pairs(self) -> bool:
@@ -69,7 +74,7 @@ class Convolution:
         """Loops over the taps; yields a view of the input's channels under a tap, and the number of the tap."""
         body, window = self.template.body, self.window
         with window.loops(body) as (ky, kx):
-            tap = self._tap_at(window.under(body, pixel, ky, kx), ky, kx)
+            tap = self.tap_at(window.under(body, pixel, ky, kx), ky, kx)
             yield tap, ky * window.columns.kernel + kx
 
     @contextmanager
@@ -90,10 +95,10 @@ class Convolution:
         found: list[ir.Buffer] = []
         for number, (ky, kx) in enumerate(product(range(rows.kernel), range(columns.kernel))):
             with body.numbered(number):
-                found.append(self._tap_at((n, iy[ky], ix[kx]), ky, kx))
+                found.append(self.tap_at((n, iy[ky], ix[kx]), ky, kx))
         return found
 
-    def _tap_at(self, position: Pixel, ky: ir.Expr | int, kx: ir.Expr | int) -> ir.Buffer:
+    def tap_at(self, position: Pixel, ky: ir.Expr | int, kx: ir.Expr | int) -> ir.Buffer:
         """A view of the input's channels at a position.
 
         Outside the input it is a run of zero points, which the folded bias cancels, so that border and interior
@@ -104,9 +109,13 @@ class Convolution:
         source = region(self.input, *position, 0)
         if inside == ir.TRUE:
             return body.view("tap", source, self.dtype, self.in_channels)
-        fill = np.full(self.in_channels, self.zero_point)
-        outside = self.template.kernel.constant("zero_points", fill, self.dtype)
+        outside = self.zero_points(self.in_channels)
         return body.view("tap", source, self.dtype, self.in_channels, inside, region(outside, 0))
+
+    def zero_points(self, count: int) -> ir.Buffer:
+        """A run of zero points, which is what lies outside the input."""
+        fill = np.full(count, self.zero_point)
+        return self.template.kernel.constant("zero_points", fill, self.dtype)
 
 
 def convolution_of(template: Template, operation: Conv2d | DepthwiseConv2d) -> Convolution:

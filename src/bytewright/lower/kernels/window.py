@@ -43,6 +43,13 @@ class Axis:
         """True if no window touches the padding."""
         return self.interior == (0, self.out)
 
+    def inside(self, position: int) -> range:
+        """The taps of an output position that lie inside the input."""
+        start = position * self.stride - self.pad_before
+        first = min(max(0, -(start // self.dilation)), self.kernel)
+        last = (self.size - 1 - start) // self.dilation
+        return range(first, max(first, min(last + 1, self.kernel)))
+
     def is_interior(self, position: ir.Expr) -> ir.Expr:
         """Whether the window of an output position lies inside the input; TRUE, the constant, where every one does."""
         first, last = self.interior

@@ -1,0 +1,49 @@
+"""What an instruction set brings to lowering: its templates, and the lanes of its vectors."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bytewright import ir
+from bytewright.lower.isa.vector_unit import VectorUnit
+from bytewright.lower.kernels.context import Template
+
+
+@dataclass(frozen=True, slots=True)
+class IsaTemplate:
+    """A way to write the kernel of an operator with instructions.
+
+    Attributes:
+        name: For people: `mve.conv2d`.
+        write: Takes the template and the operator's own descriptor.
+        declines: Takes the same; why it does not take this operator, in a few words, or None if it does. It writes
+            nothing to the kernel.
+    """
+
+    name: str
+    write: Callable[[Template, Any], None]
+    declines: Callable[[Template, Any], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionSet:
+    """The kernels for cores that have some features.
+
+    Attributes:
+        name: Of its folder.
+        features: What a core needs, as `features` of `target/isa` has it.
+        templates: For each operator, the best first.
+        instructions: All records of it, so that each can be tried alone.
+        operands: What operands of instructions may be, by instruction and parameter, where that is neither all of their
+            type nor, of 32 bits, less than 2^30: values for which the body does not overflow and is the text.
+        unit: Its vectors, for element-wise operators; None if they are left to the C compiler.
+    """
+
+    name: str
+    features: frozenset[str]
+    templates: Mapping[type[ir.Operation], tuple[IsaTemplate, ...]]
+    instructions: tuple[ir.Instruction, ...]
+    operands: Mapping[tuple[str, str], tuple[int, int]] = field(
+        default_factory=dict[tuple[str, str], tuple[int, int]]
+    )
+    unit: VectorUnit | None = None

@@ -1,0 +1,42 @@
+"""What ends a block of channels: the epilogue on vectors of finished sums, or element by element."""
+
+from bytewright import ir
+from bytewright.ir.builder import load, region
+from bytewright.ir.rewrite import Rewriting, rewrite_statement
+from bytewright.lower.isa.vector_unit import VectorUnit
+from bytewright.lower.isa.vectorise import vectorise
+from bytewright.lower.kernels.accumulator import Bias
+from bytewright.lower.kernels.context import Pixel, Template
+
+
+def store_lanes(
+    template: Template, unit: VectorUnit, pixel: Pixel, channel: ir.Expr, totals: ir.Buffer, bias: Bias
+) -> None:
+    """Computes the epilogue of as many channels as the unit has lanes, and stores them.
+
+    Args:
+        template: The kernel under construction.
+        unit: Its vectors.
+        pixel: The position under the output.
+        channel: The first channel.
+        totals: A register with their finished sums.
+        bias: What is known of the sums.
+    """
+    body, epilogue = template.body, template.epilogue
+    lane = ir.Var(body.unique_name("lane"), ir.DType.I32)
+    with body.captured() as statements:
+        value = bias.finished(load(totals, lane), channel + lane)
+        epilogue.store((*pixel, channel + lane), value)
+    if vectorise(body, unit, lane, statements):
+        return
+    # No instruction for something in it: the sums go to memory, and lanes one by one from there.
+    sums = template.kernel.scratch("sums", (unit.count,), totals.dtype)
+    body.execute(unit.stores[totals.dtype], region(sums, 0), totals)
+
+    def from_memory(node: ir.Expr) -> ir.Expr:
+        is_sum = isinstance(node, ir.Load) and node.buffer == totals
+        return ir.Load(sums, node.indices) if is_sum and isinstance(node, ir.Load) else node
+
+    rewriting = Rewriting(expression=from_memory)
+    scalar = tuple(new for s in statements for new in rewrite_statement(s, rewriting))
+    body.emit(ir.For(lane, ir.const(0), ir.const(unit.count), ir.Seq(scalar)))

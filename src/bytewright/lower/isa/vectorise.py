@@ -1,0 +1,205 @@
+"""A loop over lanes as instructions: what a template says of one element, computed for a vector of neighbours.
+
+Element-wise operators are written once, as expressions of one element (`lower/epilogue.py`). With an index that counts
+lanes those expressions say all that the vector form needs: an element whose last index goes up with the lane is a load
+of a vector, what does not depend on the lane is a scalar, and each operation between them is an instruction of the
+unit. Where one is missing, nothing is written and the caller keeps its loop.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from bytewright import ir
+from bytewright.ir.analyses.affine import Definitions
+from bytewright.ir.builder import BodyBuilder, region
+from bytewright.ir.rewrite import substitute_expression
+from bytewright.ir.walk import walk_expression
+from bytewright.lower.isa.vector_unit import VectorUnit
+
+F32, I32 = ir.DType.F32, ir.DType.I32
+
+
+class _NoInstructionError(Exception):
+    """The unit has no instruction for something."""
+
+
+def vectorise(body: BodyBuilder, unit: VectorUnit, lane: ir.Var, statements: Sequence[ir.Statement]) -> bool:
+    """Writes a loop of `unit.lanes` turns over `lane` as instructions, if there is one for each operation.
+
+    Args:
+        body: Where they are written.
+        unit: The vectors.
+        lane: The variable of the loop, which stands for 0 to before the number of lanes.
+        statements: One turn: names and stores, as `BodyBuilder.captured` collects them. An element of a register of as
+            many lanes, at index `lane`, stands for that register.
+
+    Returns:
+        Whether it was done; if not, nothing was written.
+    """
+    with body.captured() as written:
+        vectors = _Vectors(body, unit, lane)
+        try:
+            for statement in statements:
+                vectors.statement(statement)
+        except _NoInstructionError:
+            return False
+    for statement in written:
+        body.emit(statement)
+    return True
+
+
+@dataclass(slots=True)
+class _Vectors:
+    """One turn's values as registers, each computed once.
+
+    Attributes:
+        names: What names of the turn stand for: registers, or expressions that are the same in every lane.
+        known: Registers by the expression that they hold.
+    """
+
+    body: BodyBuilder
+    unit: VectorUnit
+    lane: ir.Var
+    names: dict[ir.Var, ir.Buffer | ir.Expr] = field(default_factory=dict[ir.Var, "ir.Buffer | ir.Expr"])
+    known: dict[ir.Expr, ir.Buffer] = field(default_factory=dict[ir.Expr, ir.Buffer])
+
+    def statement(self, statement: ir.Statement) -> None:
+        match statement:
+            case ir.Let(variable=variable, value=value):
+                if self._is_uniform(value):
+                    self.names[variable] = self.body.let(variable.name, self._scalar(value))
+                else:
+                    self.names[variable] = self._vector(value, variable.name)
+            case ir.Store(buffer=buffer, indices=indices, value=value):
+                instruction = self.unit.stores.get(buffer.dtype)
+                stored = value if buffer.dtype in (I32, F32) else _widened(value)
+                if buffer.dtype in self.unit.saturating_stores:
+                    unlimited = _unlimited(stored, *buffer.dtype.bounds)
+                    if unlimited is not None:
+                        instruction, stored = self.unit.saturating_stores[buffer.dtype], unlimited
+                if instruction is None:
+                    raise _NoInstructionError
+                source = self._vector(stored, "result")
+                self.body.execute(instruction, self._region(buffer, indices), source)
+                self.known.clear()  # what was loaded may lie there
+            case _:
+                raise _NoInstructionError
+
+    def _is_uniform(self, expression: ir.Expr) -> bool:
+        """Whether it is the same in every lane."""
+        return not any(
+            isinstance(node, ir.Var) and (node == self.lane or isinstance(self.names.get(node), ir.Buffer))
+            for node in walk_expression(expression)
+        )
+
+    def _scalar(self, expression: ir.Expr) -> ir.Expr:
+        """The expression with names as they were written."""
+        named = {name: value for name, value in self.names.items() if isinstance(value, ir.Expr)}
+        return substitute_expression(expression, named)
+
+    def _region(self, buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> ir.Region:
+        """Where the elements of the lanes begin; they lie one after another along the last axis."""
+        *outer, last = indices or (ir.const(0),)
+        form = Definitions().form(last)
+        moves = form is not None and dict(form.terms).get(self.lane.name) == 1
+        if not moves or not all(map(self._is_uniform, outer)):
+            raise _NoInstructionError
+        first = substitute_expression(last, {self.lane: ir.const(0, self.lane.dtype)})
+        if not self._is_uniform(first):
+            raise _NoInstructionError
+        first = self._scalar(first)
+        return region(buffer, *(self._scalar(index) for index in outer), first)
+
+    def _vector(self, expression: ir.Expr, name: str) -> ir.Buffer:
+        """The register that holds an expression's values."""
+        if isinstance(expression, ir.Var) and isinstance(found := self.names.get(expression), ir.Buffer):
+            return found
+        if isinstance(expression, ir.Load) and expression.buffer.register:
+            if expression.indices != (self.lane,):
+                raise _NoInstructionError
+            return expression.buffer
+        if expression not in self.known:
+            self.known[expression] = self._computed(expression, name)
+        return self.known[expression]
+
+    def _computed(self, expression: ir.Expr, name: str) -> ir.Buffer:
+        if self._is_uniform(expression):
+            broadcast = self.unit.broadcasts.get(expression.dtype)
+            return self._executed(broadcast, name, expression.dtype, self._scalar(expression))
+        match expression:
+            case ir.Load():
+                return self._loaded(expression, name)
+            case ir.Cast(operand=ir.Load() as load) if expression.dtype is I32:
+                return self._loaded(load, name)
+            case ir.Binary():
+                return self._binary(expression, name)
+            case ir.ScalarCall():
+                instruction = self.unit.functions.get(expression.function.name)
+                if instruction is None:
+                    raise _NoInstructionError
+                operands = [self._vector(operand, name) for operand in expression.operands]
+                return self._executed(instruction, name, expression.dtype, *operands)
+            case _:
+                raise _NoInstructionError
+
+    def _loaded(self, load: ir.Load, name: str) -> ir.Buffer:
+        dtype = load.dtype if load.dtype in (I32, F32) else I32
+        where = self._region(load.buffer, load.indices)
+        return self._executed(self.unit.loads.get(load.dtype), name, dtype, where)
+
+    def _binary(self, expression: ir.Binary, name: str) -> ir.Buffer:
+        key = expression.operator, expression.left.dtype
+        left, right = expression.left, expression.right
+        if self._is_uniform(left) and _is_commutative(expression):
+            left, right = right, left
+        with_scalar = self.unit.with_scalar.get(key)
+        if with_scalar is not None and self._is_uniform(right):
+            first = self._vector(left, name)
+            return self._executed(with_scalar, name, expression.dtype, first, self._scalar(right))
+        first, second = self._vector(left, name), self._vector(right, name)
+        return self._executed(self.unit.binaries.get(key), name, expression.dtype, first, second)
+
+    def _executed(
+        self,
+        instruction: ir.Instruction | None,
+        name: str,
+        dtype: ir.DType,
+        *operands: ir.Buffer | ir.Region | ir.Expr,
+    ) -> ir.Buffer:
+        if instruction is None or dtype not in self.unit.types:
+            raise _NoInstructionError
+        result = self.unit.register(self.body, name, dtype)
+        self.body.execute(instruction, result, *operands)
+        return result
+
+
+def _is_commutative(expression: ir.Binary) -> bool:
+    """Whether operands may change places; of floats, min and max keep the left one where neither is less."""
+    operators = ir.BinaryOperator
+    if expression.operator in (operators.MIN, operators.MAX):
+        return expression.dtype is I32
+    return expression.operator in (operators.ADD, operators.MUL, operators.AND)
+
+
+def _widened(value: ir.Expr) -> ir.Expr:
+    """What a narrowing cast converts: the store does that."""
+    match value:
+        case ir.Cast(operand=operand) if operand.dtype is I32 and value.dtype.is_integer:
+            return operand
+        case ir.Load() | ir.Const():
+            return ir.cast(value, I32)
+        case _:
+            raise _NoInstructionError
+
+
+def _unlimited(value: ir.Expr, low: int, high: int) -> ir.Expr | None:
+    """What a value is before it is limited to `[low, high]` or, from below, to more; None if it is not."""
+    match value:
+        case ir.Binary(
+            operator=ir.BinaryOperator.MIN,
+            left=ir.Binary(operator=ir.BinaryOperator.MAX, left=inner, right=ir.Const(value=least)) as raised,
+            right=ir.Const(value=most),
+        ) if least >= low and most == high:
+            return inner if least == low else raised
+        case _:
+            return None
