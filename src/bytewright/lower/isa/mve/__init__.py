@@ -1,0 +1,34 @@
+"""Arm's M-profile vector extension (Helium): vectors of 16 bytes, on Cortex-M52, M55 and M85."""
+
+from bytewright.lower.isa.instruction_set import InstructionSet, IsaTemplate
+from bytewright.lower.isa.mve.conv2d import conv2d_declines, write_conv2d
+from bytewright.lower.isa.mve.convolve import sum_block
+from bytewright.lower.isa.mve.copy_bytes import copy_bytes
+from bytewright.lower.isa.mve.depthwise import depthwise_declines, write_depthwise
+from bytewright.lower.isa.mve.lanes import UNIT
+from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
+
+# Of the instructions that there are for each size, one of every form.
+_SIZED = (
+    *(copy_bytes(size) for size in (9, 48, 142, 200)),
+    *(sum_block(num_pixels, depth) for num_pixels, depth in ((1, 4), (2, 13), (1, 27), (2, 144), (2, 301))),
+)
+
+MVE = InstructionSet(
+    name="mve",
+    features=frozenset({"mve"}),
+    templates={
+        Conv2d: (IsaTemplate("mve.conv2d", write_conv2d, conv2d_declines),),
+        DepthwiseConv2d: (IsaTemplate("mve.depthwise_conv2d", write_depthwise, depthwise_declines),),
+    },
+    instructions=(*_SIZED, *UNIT.instructions),
+    operands={
+        ("mve_double_round_wide", "value"): (-(2**31), 2**31 - 1),
+        ("mve_double_round_wide", "shift"): (0, 31),
+        ("mve_high_multiply_wide", "value"): (-(2**31), 2**31 - 1),
+        **{
+            (name, side): (-(2**15), 2**15) for name in ("mve_mul", "mve_mul_n") for side in ("left", "right")
+        },
+    },
+    unit=UNIT,
+)

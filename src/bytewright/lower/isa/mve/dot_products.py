@@ -1,0 +1,170 @@
+"""Dot products of bytes on MVE: one or two pixels by four output channels at a time, sixteen bytes a step.
+
+`vmladava.s8` adds sixteen products to an even general register, of which there are eight: so a block is two pixels
+and four channels, 14 instructions for 128 products. Bytes are read in chunks at fixed places. Where the depth is no
+multiple of a chunk, the last one begins earlier, and what it shares with the one before meets weights of zero: so
+nothing outside the input is read, and there is no tail.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytewright.lower.isa.mve.assembly import moved
+
+CHANNELS = 4  # of a block
+SUMS = ("r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr")
+LEAST_DEPTH = 4
+# From more chunks on they are a loop: unrolled, a block of 192 bytes is 700 B of code.
+MAX_UNROLLED_CHUNKS = 12
+_REACH = 127  # of a byte load's offset
+_LOADS = {16: "vldrb.u8", 8: "vldrb.s16", 4: "vldrb.s32"}
+_LANES = {16: "s8", 8: "s16", 4: "s32"}
+
+
+@dataclass(frozen=True, slots=True)
+class Chunks:
+    """How the elements of a dot product are read.
+
+    Attributes:
+        depth: Elements, at least 4.
+    """
+
+    depth: int
+
+    @property
+    def width(self) -> int:
+        """Elements a chunk: 16 bytes, or 8 or 4 that are widened as they are loaded."""
+        return 16 if self.depth >= 16 else 8 if self.depth >= 8 else 4
+
+    @property
+    def num_whole(self) -> int:
+        """Chunks one after another."""
+        return self.depth // self.width
+
+    @property
+    def is_ragged(self) -> bool:
+        """Whether one more chunk, which ends with the last element, shares elements with the one before it."""
+        return self.depth % self.width != 0
+
+    @property
+    def offsets(self) -> list[int]:
+        """The first element of each chunk."""
+        whole = [i * self.width for i in range(self.num_whole)]
+        return [*whole, self.depth - self.width] if self.is_ragged else whole
+
+    @property
+    def is_loop(self) -> bool:
+        """Whether the chunks are a loop."""
+        return len(self.offsets) > MAX_UNROLLED_CHUNKS
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of the packed weights of a block of channels."""
+        return len(self.offsets) * CHANNELS * self.width
+
+
+def num_blocks(num_channels: int) -> int:
+    """Blocks of four channels, of which the last may have fewer."""
+    return -(-num_channels // CHANNELS)
+
+
+def packed_weights(weights: NDArray[np.generic]) -> NDArray[np.generic]:
+    """Weights [OC, K] in the order in which one pointer reads them, [blocks, chunks, 4, width], flat.
+
+    Elements that a ragged chunk reads again, and channels that fill up the last block, are zero.
+    """
+    num_channels, depth = weights.shape
+    chunks, blocks = Chunks(depth), num_blocks(num_channels)
+    padded = np.zeros((blocks * CHANNELS, depth), weights.dtype)
+    padded[:num_channels] = weights
+    by_block = padded.reshape(blocks, CHANNELS, depth)
+    pieces = [by_block[:, :, first : first + chunks.width] for first in chunks.offsets]
+    if chunks.is_ragged:
+        last = pieces[-1].copy()
+        last[:, :, : chunks.num_whole * chunks.width - chunks.offsets[-1]] = 0
+        pieces[-1] = last
+    return np.stack(pieces, axis=1).reshape(-1)
+
+
+def dot_lines(chunks: Chunks, pixels: list[str], weights: str, counter: str) -> list[str]:
+    """Machine instructions that leave the sums of a block in `SUMS`, those of the first pixel first.
+
+    They use q0 to q3. Pointers to pixels are afterwards what they were; that to weights is behind those of the block.
+
+    Args:
+        chunks: How elements are read.
+        pixels: Registers that point to the one or two pixels; low ones where chunks are narrow.
+        weights: The register that points to the weights, likewise.
+        counter: A register to count with, where the chunks are a loop.
+    """
+    writer = _Dot(chunks, pixels, weights)
+    return writer.loop(counter) if chunks.is_loop else writer.unrolled()
+
+
+@dataclass(frozen=True, slots=True)
+class _Dot:
+    chunks: Chunks
+    pixels: list[str]
+    weights: str
+
+    def unrolled(self) -> list[str]:
+        """Every chunk by an offset; pointers move on where offsets do not reach."""
+        lines: list[str] = []
+        base = 0
+        for number, first in enumerate(self.chunks.offsets):
+            if first - base > _REACH:
+                lines += self._moved(first - base)
+                base = first
+            lines += self._chunk(f", #{first - base}]", is_first=number == 0)
+        return lines + self._moved(-base)
+
+    def loop(self, counter: str) -> list[str]:
+        """The first chunk starts the sums, some bring the rest to a multiple of a turn, and turns follow."""
+        behind = f"], #{self.chunks.width}"
+        rest = self.chunks.num_whole - 1
+        turn = max(range(4, 10), key=lambda size: (-(rest % size), size))
+        lines = self._chunk(behind, is_first=True)
+        for _ in range(rest % turn):
+            lines += self._chunk(behind)
+        lines += [f"movw {counter}, #{rest // turn}", "2:"]
+        for _ in range(turn):
+            lines += self._chunk(behind)
+        lines += [f"subs {counter}, #1", "bne 2b"]
+        end = self.chunks.num_whole * self.chunks.width
+        if self.chunks.is_ragged:
+            lines += self._chunk(f", #{self.chunks.offsets[-1] - end}]")
+        return lines + self._moved(-end)
+
+    def _moved(self, distance: int) -> list[str]:
+        return [line for pixel in self.pixels for line in moved(pixel, distance)]
+
+    def _chunk(self, address: str, *, is_first: bool = False) -> list[str]:
+        """One chunk of each pixel by that of each channel; loads stand before products that do not need them."""
+        width, num = self.chunks.width, len(self.pixels)
+        load, lanes = _LOADS[width], _LANES[width]
+        multiply = "vmladav" if is_first else "vmladava"
+        filters = [f"{load} q{2 + channel % 2}, [{self.weights}], #{width}" for channel in range(CHANNELS)]
+        lines = [f"{load} q0, [{self.pixels[0]}{address}", filters[0]]
+        lines += [f"{load} q1, [{self.pixels[1]}{address}"] if num == 2 else []
+        for channel in range(CHANNELS):
+            products = [
+                f"{multiply}.{lanes} {SUMS[pixel * CHANNELS + channel]}, q{pixel}, q{2 + channel % 2}"
+                for pixel in range(num)
+            ]
+            following = filters[channel + 1 : channel + 2]
+            lines += [products[0], *following, *products[1:]]
+        return lines
+
+
+def collect_lines(num_pixels: int) -> list[str]:
+    """Moves the sums of each pixel to the lanes of q0, q1."""
+    lines: list[str] = []
+    for pixel in range(num_pixels):
+        first, second, third, fourth = SUMS[pixel * CHANNELS : (pixel + 1) * CHANNELS]
+        lines += [
+            f"vmov q{pixel}[2], q{pixel}[0], {first}, {third}",
+            f"vmov q{pixel}[3], q{pixel}[1], {second}, {fourth}",
+        ]
+    return lines

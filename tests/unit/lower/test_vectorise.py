@@ -1,0 +1,57 @@
+"""vectorise: what is said of one element, as instructions on vectors."""
+
+from __future__ import annotations
+
+import pytest
+
+from bytewright import ir
+from bytewright.ir.builder import BodyBuilder, load
+from bytewright.lower.isa.vectorise import vectorise
+from bytewright.lower.isa.x86.lanes_256 import LANES, unit_of
+
+I32, F32 = ir.DType.I32, ir.DType.F32
+OPERATORS = (ir.BinaryOperator.MIN, ir.BinaryOperator.MAX)
+LANE = ir.Var("lane", I32)
+
+
+def executed(statements: list[ir.Statement]) -> list[ir.InstructionCall] | None:
+    """The instructions of a loop over lanes; None if it stays one."""
+    body = BodyBuilder(("x", "y", "lane"))
+    with body.captured() as written:
+        done = vectorise(body, unit_of(LANES), LANE, statements)
+    return [each for each in written if isinstance(each, ir.InstructionCall)] if done else None
+
+
+def stored(value: ir.Expr) -> list[ir.Statement]:
+    return [ir.Store(ir.Buffer("y", (LANES,), value.dtype), (LANE,), value)]
+
+
+def between(operator: ir.BinaryOperator, dtype: ir.DType) -> ir.Expr:
+    """A number that is the same in every lane on the left, an element on the right."""
+    source = ir.Buffer("x", (LANES,), dtype)
+    return ir.Binary(operator, ir.const(2 if dtype is I32 else 2.0, dtype), load(source, LANE))
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_the_left_operand_of_a_float_minimum_stays_left(operator: ir.BinaryOperator) -> None:
+    calls = executed(stored(between(operator, F32)))
+    assert calls is not None
+    broadcast, loaded, compared, _ = calls
+    assert broadcast.instruction.name == "avx2_broadcast_f32"
+    assert compared.instruction.name == f"avx2_{operator.value}_f32"
+    assert compared.arguments[1:] == (broadcast.arguments[0], loaded.arguments[0])
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_the_operands_of_an_integer_minimum_change_places(operator: ir.BinaryOperator) -> None:
+    calls = executed(stored(between(operator, I32)))
+    assert calls is not None
+    assert [call.instruction.name for call in calls][1] == f"avx2_{operator.value}_i32_n"
+
+
+def test_an_index_that_is_another_in_every_lane_stays_a_loop() -> None:
+    places, source = ir.Buffer("places", (LANES,), I32), ir.Buffer("x", (64,), F32)
+    place = ir.Var("place", I32)
+    value = load(source, LANE + place)
+    assert executed([ir.Let(place, load(places, LANE)), *stored(value)]) is None
+    assert executed([ir.Let(place, load(places, 3)), *stored(value)]) is not None
