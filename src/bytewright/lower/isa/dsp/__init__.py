@@ -1,0 +1,46 @@
+"""Arm's DSP extension (Armv7E-M, Armv8-M): two products of 16 bits at once, on Cortex-M4, M7, M33 and later."""
+
+from bytewright.lower.isa.dsp.conv2d import conv2d_declines, write_conv2d
+from bytewright.lower.isa.dsp.depthwise import depthwise_declines, write_depthwise
+from bytewright.lower.isa.dsp.dot import dot
+from bytewright.lower.isa.dsp.requantise import SCALE, SCALE_UP
+from bytewright.lower.isa.dsp.taps import BITS, one_row, two_rows
+from bytewright.lower.isa.dsp.words import copy_bytes, widen
+from bytewright.lower.isa.instruction_set import InstructionSet, IsaTemplate
+from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
+
+# Instructions are made for the sizes of a kernel. Straight and looped dot products, with and without a rest.
+_DOTS = tuple(dot(num_pixels, depth) for num_pixels in (1, 2) for depth in (4, 24, 32, 44))
+DSP = InstructionSet(
+    name="dsp",
+    features=frozenset({"dsp"}),
+    templates={
+        Conv2d: (IsaTemplate("dsp.conv2d", write_conv2d, conv2d_declines),),
+        DepthwiseConv2d: (IsaTemplate("dsp.depthwise_conv2d", write_depthwise, depthwise_declines),),
+    },
+    instructions=(
+        *_DOTS,
+        *(widen(num_sources, num_groups) for num_sources in (1, 2) for num_groups in (1, 4)),
+        *(copy_bytes(num_bytes) for num_bytes in (1, 3, 4, 16)),
+        *(two_rows(*sizes, bits) for sizes in ((1, 4), (3, 12), (5, 8)) for bits in BITS),
+        *(one_row(*sizes, bits) for sizes in ((1, 4), (2, 8), (3, 12), (4, 4)) for bits in BITS),
+        *(SCALE, SCALE_UP),
+    ),
+    operands={
+        # Halves of words are bytes, either those of activations or those of weights, or sums could leave 32 bits.
+        **{
+            (each.name, name): (-128, 127)
+            for each, name in zip(_DOTS, ("activations", "weights") * 4, strict=True)
+        },
+        **{
+            (each.name, name): bounds
+            for each in (SCALE, SCALE_UP)
+            for name, bounds in (
+                ("value", (-(2**29), 2**29)),
+                ("multiplier", (-(2**31), -2)),
+                ("shift", (0, 20)),
+                ("offset", (-255, 255)),
+            )
+        },
+    },
+)

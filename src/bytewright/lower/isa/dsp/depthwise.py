@@ -1,0 +1,171 @@
+"""int8 depthwise_conv2d on the DSP extension: four channels of a pixel at a time, two taps a multiplication.
+
+Where the window lies inside the input, rows of taps are read from it. At the border what lies under the window is
+copied to scratch first, zero points for what is outside, so that both are the same code.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bytewright import ir
+from bytewright.ir.builder import load, region
+from bytewright.ir.expr import equal
+from bytewright.lower.isa.dsp.interior import first_column, inside_together
+from bytewright.lower.isa.dsp.requantise import channels_of
+from bytewright.lower.isa.dsp.taps import MAX_OFFSET, one_row, two_rows
+from bytewright.lower.isa.dsp.words import BYTES, copy_bytes, runs
+from bytewright.lower.kernels.context import Pixel, Template, counted, named, pixels
+from bytewright.lower.kernels.convolution import Convolution, convolution_of
+from bytewright.ops.convolution import DepthwiseConv2d
+from bytewright.options import Optimize
+
+I8, I32 = ir.DType.I8, ir.DType.I32
+# Scratch for what lies under a window at the border.
+MAX_WINDOW_BYTES = 5 * 1024
+_MAX_ROW = 9
+_COPIED = 16
+
+
+def depthwise_declines(template: Template, operation: DepthwiseConv2d) -> str | None:
+    """Why the kernel below does not take a depthwise convolution."""
+    if template.type(0).dtype is not I8:
+        return "its elements are not int8"
+    channels = template.type(0).fixed_shape[-1]
+    if template.result_type.fixed_shape[-1] != channels or channels % BYTES:
+        return f"it does not have one filter for each of a multiple of {BYTES} channels"
+    num_rows, num_columns = operation.kernel(template.constant(1).shape)
+    if operation.dilation[1] != 1 and num_columns > 1:
+        return "its taps are dilated along rows"
+    if num_columns > _MAX_ROW or (num_columns - 1) * channels >= MAX_OFFSET:
+        return "a row of taps is too long for the offsets of loads"
+    if num_rows * num_columns * channels > MAX_WINDOW_BYTES:
+        return f"what lies under a window would need more than {MAX_WINDOW_BYTES} B of scratch"
+    return None
+
+
+def write_depthwise(template: Template, operation: DepthwiseConv2d) -> None:
+    """Writes the kernel. x: [N, H, W, C]; weights: [KH, KW, C, 1], packed by `_pack`."""
+    convolution = convolution_of(template, operation)
+    bits = 16 if template.kernel.optimize is Optimize.SPEED else 8
+    weights = template.kernel.constant("weights", _pack(convolution, bits), I32)
+    kernel = _Kernel(convolution, weights, bits)
+    channels = channels_of(convolution)
+    body, epilogue = template.body, template.epilogue
+    with pixels(template) as pixel:
+        rows = kernel.rows(pixel)
+        body.note("four channels at a time: all taps, then scale and store each")
+        with counted(body, "block", convolution.in_channels // BYTES) as block:
+            channel = named(body, "channel", block * BYTES)
+            sums = [body.scalar(f"sum{c}", I32, channels.initial(channel + c)) for c in range(BYTES)]
+            kernel.multiply(rows, sums, block)
+            results: list[ir.Expr] = []
+            for c, total in enumerate(sums):
+                with body.numbered(c):
+                    value = channels.finished(load(total))
+                    if epilogue.reads_tensors:
+                        results.append(body.let("result", epilogue.value((*pixel, channel + c), value)))
+                    else:
+                        epilogue.store((*pixel, channel + c), value)
+            for c, result in enumerate(results):
+                epilogue.store_value((*pixel, channel + c), result)
+
+
+def _pack(convolution: Convolution, bits: int) -> np.ndarray:
+    """Weights as words, i32[C / 4, words], in the order of the rows of taps; [C, KH * KW] before."""
+    columns = convolution.window.columns.kernel
+    taps = convolution.weights.astype(np.int64).reshape(-1, BYTES, convolution.window.rows.kernel, columns)
+    parts: list[np.ndarray] = []
+    num_rows = taps.shape[2]
+    for row in range(0, num_rows - 1, 2):
+        parts.extend(_pair(taps[:, :, row, x], taps[:, :, row + 1, x], bits) for x in range(columns))
+    if num_rows % 2:
+        last = taps[:, :, -1, :]
+        parts.extend(_pair(last[:, :, x], last[:, :, x + 1], bits) for x in range(0, columns - 1, 2))
+        if columns % 2:
+            single = last[:, :, -1]
+            parts.append(
+                _words(single[:, :2], single[:, 2:]) if bits == 16 else _words(*single.T[:, :, None])
+            )
+    return np.concatenate(parts, axis=1)
+
+
+def _pair(first: np.ndarray, second: np.ndarray, bits: int) -> np.ndarray:
+    """Two taps of four channels: a word for each channel, or one for two."""
+    if bits == 16:
+        return _words(first, second)
+    return _words(first[:, ::2], first[:, 1::2], second[:, ::2], second[:, 1::2])
+
+
+def _words(*fields: np.ndarray) -> np.ndarray:
+    """Two or four fields of each word, the lowest first."""
+    bits = 32 // len(fields)
+    parts = [(field & (1 << bits) - 1) << bits * number for number, field in enumerate(fields)]
+    return np.bitwise_or.reduce(parts).astype(np.uint32).view(np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kernel:
+    """The parts of one kernel; weights are stored in so many bits each."""
+
+    convolution: Convolution
+    weights: ir.Buffer
+    bits: int
+
+    @property
+    def taps(self) -> range:
+        """Rows of the window."""
+        return range(self.convolution.window.rows.kernel)
+
+    def rows(self, pixel: Pixel) -> list[ir.Buffer]:
+        """Views of the rows of taps of a pixel: of the input, or of a copy in scratch."""
+        convolution = self.convolution
+        body, window = convolution.template.body, convolution.window
+        length = window.columns.kernel * convolution.in_channels
+        n, y, x = pixel
+        inside = inside_together(window, (pixel,))
+        column = named(body, "ix", first_column(window, x))
+        inputs = [region(convolution.input, n, window.rows.tap(y, ky), column, 0) for ky in self.taps]
+        if inside == ir.TRUE:
+            return [
+                body.view(f"row{ky}", source, I8, length)
+                for ky, source in zip(self.taps, inputs, strict=True)
+            ]
+        copy = convolution.template.kernel.scratch("window", (window.rows.kernel, length), I8)
+        if inside != ir.FALSE:
+            inside = body.let("inside", inside)
+        with body.block() if inside == ir.FALSE else body.if_(equal(ir.cast(inside, I32), 0)):
+            body.note("at the border: what lies under the window, outside the input the zero point")
+            self._copy(pixel, copy)
+        return [
+            body.view(f"row{ky}", source, I8, length, inside, region(copy, ky, 0))
+            for ky, source in zip(self.taps, inputs, strict=True)
+        ]
+
+    def _copy(self, pixel: Pixel, copy: ir.Buffer) -> None:
+        convolution = self.convolution
+        body, channels = convolution.template.body, convolution.in_channels
+        size = runs(channels, _COPIED)
+        with convolution.window.loops(body) as (ky, kx):
+            tap = convolution.tap_at(convolution.window.under(body, pixel, ky, kx), ky, kx)
+            with counted(body, "run", channels // size) as run:
+                body.execute(
+                    copy_bytes(size), region(copy, ky, kx * channels + run * size), region(tap, run * size)
+                )
+
+    def multiply(self, rows: Sequence[ir.Buffer], sums: Sequence[ir.Buffer], block: ir.Expr) -> None:
+        """Adds all taps of four channels to their sums."""
+        body, channels = self.convolution.template.body, self.convolution.in_channels
+        columns, channel, first = self.convolution.window.columns.kernel, block * BYTES, 0
+        for ky in range(0, len(rows) - 1, 2):
+            body.execute(
+                two_rows(columns, channels, self.bits),
+                *sums,
+                *(region(row, channel) for row in rows[ky : ky + 2]),
+                region(self.weights, block, first),
+            )
+            first += self.bits // 4 * columns
+        if len(rows) % 2:
+            where = region(rows[-1], channel), region(self.weights, block, first)
+            body.execute(one_row(columns, channels, self.bits), *sums, *where)

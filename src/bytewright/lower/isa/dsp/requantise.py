@@ -1,0 +1,171 @@
+"""Requantisation on the DSP extension: one high multiply that rounds, and a shift that rounds and adds.
+
+`smmlar` gives `value + (value * n + 2^31) / 2^32`. With `n = 2 * m - 2^32`, which is what `2 * m` is in 32 bits for a
+multiplier m of 2^30 or more, that is the doubling high multiply for every value, without shifting it before.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytewright import ir
+from bytewright.ir.builder import BodyBuilder, load
+from bytewright.lower.isa.dsp.words import FEATURE
+from bytewright.lower.isa.vector_unit import variable_parameter
+from bytewright.lower.kernels.accumulator import fold_zero_point
+from bytewright.lower.kernels.context import Template
+from bytewright.lower.kernels.convolution import Convolution
+from bytewright.lower.point import Point
+from bytewright.lower.scalar import Scalar
+from bytewright.ops.arithmetic.numerics import Rounding
+from bytewright.ops.rescale import Rescale
+
+I8, I32, I64 = ir.DType.I8, ir.DType.I32, ir.DType.I64
+# A saturation in C would be lost where compilers join the stores of neighbours.
+_TEXT = """int32_t high;
+__asm inline ("smmlar %0, %1, %2, %1" : "=r"(high) : "r"(value), "r"(multiplier));
+const int32_t shifted = ({high} + (int32_t)((uint32_t)offset << shift)) >> shift;
+__asm inline ("ssat %0, #8, %1, asr #1" : "=r"(high) : "r"(shifted));
+return high;"""
+
+
+def _scale(*, is_away_from_zero: bool) -> ir.Instruction:
+    """Halves of negative values are rounded away from zero, or up where what they become is cut off anyway."""
+    result = variable_parameter("result", I32, ir.Access.WRITE)
+    names = ("value", "multiplier", "shift", "offset")
+    value, multiplier, shift, offset = (ir.Var(name, I32) for name in names)
+    body = BodyBuilder(("result", *names))
+    product = ir.cast(value, I64) * ir.cast(multiplier, I64)
+    body.store(result.buffer, (), value + ir.cast((product + 2**31) >> 32, I32))
+    if is_away_from_zero:
+        body.add_to(result.buffer, (), load(result.buffer) >> 31)
+    body.add_to(result.buffer, (), offset * (ir.const(1) << shift))
+    body.store(result.buffer, (), ir.clamp(load(result.buffer) >> (shift + 1), *I8.bounds))
+    high = "high + (high >> 31)" if is_away_from_zero else "high"
+    return ir.Instruction(
+        "dsp_scale" if is_away_from_zero else "dsp_scale_up",
+        (result, *(ir.ScalarParameter(ir.Var(name, I32)) for name in names)),
+        body.finish(),
+        _TEXT.format(high=high),
+        FEATURE,
+        "value * (2^32 + multiplier) / 2^32, rounded half up, then divided by 2^(shift + 1), rounded half "
+        f"{'away from zero' if is_away_from_zero else 'up'}, plus half of offset - 1, within 8 bits.",
+    )
+
+
+SCALE, SCALE_UP = _scale(is_away_from_zero=True), _scale(is_away_from_zero=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The operands of `SCALE` for all channels of a rescale.
+
+    Attributes:
+        multipliers, shifts: i64, one for each channel, or one for all.
+        offset: Of the result's zero point.
+    """
+
+    operation: Rescale
+    multipliers: NDArray[np.int64]
+    shifts: NDArray[np.int64]
+    offset: int
+
+    def result(self, at: Point, multiplier: ir.Expr, shift: ir.Expr) -> Scalar:
+        """The element of the rescale at a point, with the operands of its channel."""
+        (value,), zero_point = at.operands, self.operation.output_zero_point
+        low, high = self.operation.dtype.bounds
+        # A value below zero becomes the zero point at most, which is the least value there is.
+        instruction = SCALE_UP if zero_point == low else SCALE
+        result = at.body.scalar(at.hint, I32)
+        at.body.execute(instruction, result, value.expr, multiplier, shift, self.offset)
+        return Scalar(load(result), low, high)
+
+
+def form_of(operation: Rescale, multipliers: ir.Array, exponents: ir.Array, magnitude: int) -> Form | None:
+    """The form of a rescale, if it is one that `SCALE` computes for every value up to a magnitude."""
+    wide, shifts = multipliers.astype(np.int64).reshape(-1), -exponents.astype(np.int64).reshape(-1) - 1
+    offset = 2 * operation.output_zero_point + 1
+    if (
+        operation.rounding is not Rounding.DOUBLE_ROUND
+        or operation.dtype is not I8
+        or operation.input_zero_point
+        or operation.left_shift
+        or wide.min() < 2**30
+        or shifts.min() < 0
+        or magnitude + 1 + (abs(offset) << int(shifts.max())) >= 2**31
+    ):
+        return None
+    return Form(operation, wide * 2 - 2**32, shifts, offset)
+
+
+def rescaled(at: Point, operation: Rescale) -> Scalar | None:
+    """The element of any rescale in a kernel, if it has the form."""
+    form = form_of(operation, at.array(1), at.array(2), at.operands[0].magnitude)
+    if form is None:
+        return None
+    return form.result(
+        at, _of_channel(at, "multiplier", form.multipliers, I32), _of_channel(at, "shift", form.shifts, I8)
+    )
+
+
+def _of_channel(at: Point, hint: str, values: ir.Array, dtype: ir.DType) -> ir.Expr:
+    """The value of the channel at hand as I32: a number where all channels agree."""
+    if (values == values.flat[0]).all():
+        return ir.const(int(values.flat[0]))
+    return ir.cast(load(at.kernel.constant(hint, values, dtype), at.coordinates[-1]), I32)
+
+
+@dataclass(frozen=True, slots=True)
+class Channels:
+    """What a kernel reads once for each channel of its sums, side by side: one pointer is enough for all.
+
+    Attributes:
+        records: i32[C, 1 or 3]: the bias, and the multiplier and the shift of the rescale that follows.
+        low, high: Bounds of the sums.
+    """
+
+    records: ir.Buffer
+    low: int
+    high: int
+
+    def initial(self, channel: ir.Expr) -> ir.Expr:
+        """What the sum of a channel starts from."""
+        return load(self.records, channel, 0)
+
+    def finished(self, total: ir.Expr) -> Scalar:
+        """The sum of a channel, where all products have been added."""
+        return Scalar(total, self.low, self.high)
+
+
+def channels_of(convolution: Convolution) -> Channels:
+    """The channels of a convolution; rescales of its kernel take the form from here on."""
+    template, kernel = convolution.template, convolution.template.kernel
+    bias = template.constant(2).astype(np.int64)
+    folded = fold_zero_point(convolution.weights, bias, convolution.zero_point, 0, template.anchor.where)
+    kernel.rescale_form = rescaled
+    node, form = _rescale_of_sums(template, max(-folded.low, folded.high, 0))
+    if node is None or form is None or len(form.shifts) == 1:
+        return Channels(kernel.constant("bias", folded.bias[:, None], I32), folded.low, folded.high)
+    fields = np.stack([folded.bias, form.multipliers, form.shifts], axis=1)
+    records = kernel.constant("channels", fields, I32)
+
+    def from_records(at: Point, operation: Rescale) -> Scalar | None:
+        if at.node is not node:
+            return rescaled(at, operation)
+        channel = at.coordinates[-1]
+        return form.result(at, load(records, channel, 1), load(records, channel, 2))
+
+    kernel.rescale_form = from_records
+    return Channels(records, folded.low, folded.high)
+
+
+def _rescale_of_sums(template: Template, magnitude: int) -> tuple[ir.Node | None, Form | None]:
+    """The rescale of the sums themselves, and its form, if it has one."""
+    epilogue, sums = template.epilogue, template.anchor.outputs[0].name
+    for node in epilogue.group.elementwise:
+        operation = node.operation
+        if isinstance(operation, Rescale) and node.inputs[0] == sums:
+            multipliers, exponents = (epilogue.array(name) for name in node.inputs[1:])
+            return node, form_of(operation, multipliers, exponents, magnitude)
+    return None, None

@@ -1,0 +1,110 @@
+"""Words of four bytes or of two 16-bit halves: what they are in expressions, and the instructions that make them."""
+
+from functools import cache
+
+from bytewright import ir
+from bytewright.ir.builder import BodyBuilder, load
+from bytewright.lower.isa.vector_unit import memory_parameter
+
+I8, I16, I32 = ir.DType.I8, ir.DType.I16, ir.DType.I32
+# Words are loaded from bytes anywhere, the lowest byte first; the text is assembler as gcc and clang take it. Whether
+# words may lie anywhere clang 14 does not say.
+FEATURE = ir.Feature(
+    "dsp",
+    "defined(__ARM_FEATURE_DSP) && defined(__ARMEL__) && defined(__GNUC__) && "
+    "(defined(__clang__) || defined(__ARM_FEATURE_UNALIGNED))",
+)
+BYTES = 4
+
+
+def low_half(word: ir.Expr) -> ir.Expr:
+    """The lower 16 bits of a word, with their sign."""
+    return ir.cast(ir.cast(word, I16), I32)
+
+
+def high_half(word: ir.Expr) -> ir.Expr:
+    """The upper 16 bits of a word, with their sign."""
+    return word >> 16
+
+
+def low_byte(word: ir.Expr) -> ir.Expr:
+    """The lowest byte of a word, with its sign."""
+    return ir.cast(ir.cast(word, I8), I32)
+
+
+def byte(word: ir.Expr, number: int) -> ir.Expr:
+    """A byte of a word, the lowest first, with its sign."""
+    return low_byte(word >> 8 * number)
+
+
+def _halves(low: ir.Expr, high: ir.Expr) -> ir.Expr:
+    """Two bytes as the halves of a word."""
+    return ir.cast(high, I32) * 2**16 + (ir.cast(low, I32) & 0xFFFF)
+
+
+@cache
+def widen(num_sources: int, num_groups: int) -> ir.Instruction:
+    """Groups of four bytes as two words of halves each: the first and the third byte, the second and the fourth.
+
+    Args:
+        num_sources: How many rows of bytes are read; their words take turns.
+        num_groups: How many groups there are in each.
+    """
+    words = memory_parameter("words", 2 * num_sources * num_groups, I32, ir.Access.WRITE)
+    names = ("first", "second")[:num_sources]
+    sources = [memory_parameter(name, BYTES * num_groups, I8) for name in names]
+    body = BodyBuilder(("words", *names))
+    name = f"dsp_widen_{num_sources}x{BYTES * num_groups}"
+    with body.for_(f"{name}.group", 0, num_groups) as group:
+        for odd in range(2):
+            for number, source in enumerate(sources):
+                low, high = (load(source.buffer, group * BYTES + (odd + i)) for i in (0, 2))
+                at = group * (2 * num_sources) + (odd * num_sources + number)
+                body.store(words.buffer, at, _halves(low, high))
+    return ir.Instruction(
+        name,
+        (words, *sources),
+        body.finish(),
+        _widen_text(names, num_groups),
+        FEATURE,
+        f"Bytes as halves of words, of {'two rows in turns' if num_sources == 2 else 'a row'}: of each four the first "
+        "and the third, then the second and the fourth.",
+    )
+
+
+def _widen_text(names: tuple[str, ...], num_groups: int) -> str:
+    lines = ["uint32_t bytes;", "int32_t halves;"]
+    count = len(names)
+    for group in range(num_groups):
+        for number, name in enumerate(names):
+            at = group * 2 * count + number
+            lines += [
+                f"__builtin_memcpy(&bytes, {name}{f' + {BYTES * group}' if group else ''}, 4);",
+                '__asm inline ("sxtb16 %0, %1" : "=r"(halves) : "r"(bytes));',
+                f"words[{at}] = halves;",
+                '__asm inline ("sxtb16 %0, %1, ror #8" : "=r"(halves) : "r"(bytes));',
+                f"words[{at + count}] = halves;",
+            ]
+    return "\n".join(lines)
+
+
+@cache
+def copy_bytes(num_bytes: int) -> ir.Instruction:
+    """So many bytes, word by word."""
+    target = memory_parameter("target", num_bytes, I8, ir.Access.WRITE)
+    source = memory_parameter("source", num_bytes, I8)
+    body = BodyBuilder(("target", "source"))
+    with body.for_(f"dsp_copy_{num_bytes}.i", 0, num_bytes) as i:
+        body.store(target.buffer, i, load(source.buffer, i))
+    text = f"__builtin_memcpy(target, source, {num_bytes});"
+    return ir.Instruction(
+        f"dsp_copy_{num_bytes}", (target, source), body.finish(), text, FEATURE, f"Copies {num_bytes} bytes."
+    )
+
+
+def runs(count: int, largest: int) -> int:
+    """The largest power of two up to `largest` that divides a count."""
+    size = largest
+    while count % size:
+        size //= 2
+    return size
