@@ -1,0 +1,234 @@
+"""int8 depthwise_conv2d with AVX-512 VNNI: four taps of sixteen channels at a time.
+
+A lane of `vpdpbusd` sums four bytes, so four taps of a channel have to lie beside each other: bytes of four taps are
+interleaved in registers. That is done within each 16 bytes of a vector. So that lanes come out in the order of
+channels, the copy of the rows under the window has its words transposed, 64 channels at a time.
+"""
+
+from functools import cache
+from itertools import product
+
+import numpy as np
+
+from bytewright import ir
+from bytewright.ir.builder import BodyBuilder, load, region
+from bytewright.lower.isa.store_lanes import store_lanes
+from bytewright.lower.isa.vector_unit import memory_parameter
+from bytewright.lower.isa.x86.dot_512 import BYTE_DOTS, BYTES, FILL_BYTES, bytes_of, unsigned
+from bytewright.lower.isa.x86.lanes_512 import FEATURE, LANES, unit_of
+from bytewright.lower.isa.x86.window_rows import ALIGNMENT
+from bytewright.lower.kernels.context import Template, counted, named
+from bytewright.lower.kernels.convolution import Convolution, convolution_of
+from bytewright.ops.convolution import DepthwiseConv2d
+
+I8, U8, I32 = ir.DType.I8, ir.DType.U8, ir.DType.I32
+TAPS = 4  # of a group
+MOST_TAPS = 49
+_WORDS = 4  # in 16 bytes, and 16 bytes in a vector
+
+
+@cache
+def _spread(num: int) -> ir.Instruction:
+    """Copies channels so that the interleaved bytes of vector q are channels 16q and on: words transposed, 4 by 4."""
+    name = f"avx512_spread_bytes_{num}"
+    copy, elements = (
+        memory_parameter("copy", BYTES, U8, ir.Access.WRITE),
+        memory_parameter("elements", num, I8),
+    )
+    body = BodyBuilder(("copy", "elements"))
+    if num < BYTES:
+        with body.for_(f"{name}.rest", 0, BYTES) as rest:
+            body.store(copy.buffer, rest, ir.const(128, U8))
+    with body.for_(f"{name}.i", 0, num) as i:
+        vector, word, byte = i / LANES, i % LANES / _WORDS, i % _WORDS
+        body.store(copy.buffer, word * LANES + vector * _WORDS + byte, unsigned(load(elements.buffer, i)))
+    mask = f"(__mmask64)UINT64_C(0x{(1 << num) - 1:x})"
+    loaded = "_mm512_loadu_si512(elements)" if num == BYTES else f"_mm512_maskz_loadu_epi8({mask}, elements)"
+    text = f"""const __m512i words = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+const __m512i raised = _mm512_xor_si512({loaded}, _mm512_set1_epi8(-128));
+_mm512_storeu_si512(copy, _mm512_permutexvar_epi32(words, raised));"""
+    comment = f"Copies {num} bytes, each plus 128, with the words of 64 bytes transposed, four by four."
+    return ir.Instruction(name, (copy, elements), body.finish(), text, FEATURE, comment)
+
+
+def _load() -> ir.Instruction:
+    name = "avx512_load_bytes_u8"
+    values, elements = bytes_of("values", U8, ir.Access.WRITE), memory_parameter("elements", BYTES, U8)
+    body = BodyBuilder(("values", "elements"))
+    with body.for_(f"{name}.lane", 0, BYTES) as lane:
+        body.store(values.buffer, lane, load(elements.buffer, lane))
+    text = "return _mm512_loadu_si512(elements);"
+    return ir.Instruction(
+        name, (values, elements), body.finish(), text, FEATURE, "64 bytes, one after another."
+    )
+
+
+def _interleave(vector: int) -> ir.Instruction:
+    name = f"avx512_interleave_{vector}"
+    result = bytes_of("result", U8, ir.Access.WRITE)
+    taps = [bytes_of(f"tap{i}", U8) for i in range(TAPS)]
+    body = BodyBuilder(("result", *(tap.name for tap in taps)))
+    with body.for_(f"{name}.part", 0, _WORDS) as part, body.for_(f"{name}.byte", 0, _WORDS) as byte:
+        for i, tap in enumerate(taps):
+            value = load(tap.buffer, part * LANES + byte + vector * _WORDS)
+            body.store(result.buffer, (part * _WORDS + byte) * TAPS + i, value)
+    half, quarter = ("lo", "hi")[vector // 2], ("lo", "hi")[vector % 2]
+    text = f"""const __m512i front = _mm512_unpack{half}_epi8(tap0, tap1);
+const __m512i back = _mm512_unpack{half}_epi8(tap2, tap3);
+return _mm512_unpack{quarter}_epi16(front, back);"""
+    comment = (
+        f"Interleaves the bytes {vector * _WORDS} to {vector * _WORDS + 3} of each 16 bytes of four vectors."
+    )
+    return ir.Instruction(name, (result, *taps), body.finish(), text, FEATURE, comment)
+
+
+LOAD = _load()
+INTERLEAVE = tuple(_interleave(vector) for vector in range(BYTES // LANES))
+INSTRUCTIONS = (LOAD, *INTERLEAVE, *(_spread(num) for num in (1, 40, BYTES)))
+
+
+def depthwise_declines(template: Template, operation: DepthwiseConv2d) -> str | None:
+    """Why this is no convolution for the kernel below."""
+    del operation
+    if template.type(0).dtype is not I8:
+        return f"its elements are {template.type(0).dtype.value}, not i8"
+    *window, _, multiplier = template.constant(1).shape
+    if multiplier != 1:
+        return f"each channel of the input has {multiplier} of the result"
+    return None if np.prod(window) <= MOST_TAPS else f"its window has more than {MOST_TAPS} taps"
+
+
+def write_depthwise(template: Template, operation: DepthwiseConv2d) -> None:
+    """Writes the kernel. x: [N, H, W, C]; weights: [KH, KW, C, 1]; bias: [C]; result: [N, OH, OW, C]."""
+    _Kernel(convolution_of(template, operation)).write()
+
+
+class _Kernel:
+    """One convolution."""
+
+    def __init__(self, convolution: Convolution) -> None:
+        self.convolution = convolution
+        self.template = convolution.template
+        self.body = convolution.template.body
+        self.channels = convolution.in_channels
+        self.chunks = -(-self.channels // BYTES)
+        self.taps = list(
+            product(range(convolution.window.rows.kernel), range(convolution.window.columns.kernel))
+        )
+        self.groups = -(-len(self.taps) // TAPS)
+        self.bias = convolution.bias(BYTE_DOTS.offset)
+        self.weights = self.template.kernel.constant("weights", self._packed(), I8, ALIGNMENT)
+
+    def _vectors(self, chunk: int) -> int:
+        return -(-min(self.channels - chunk * BYTES, BYTES) // LANES)
+
+    def _packed(self) -> np.ndarray:
+        """Weights as they are read: `[chunk][group][vector][lane][tap]`, zeros where there are none."""
+        weights = np.zeros((self.chunks * BYTES, self.groups * TAPS), np.int8)
+        weights[: self.channels, : len(self.taps)] = self.convolution.weights
+        ordered = weights.reshape(self.chunks, BYTES // LANES, LANES, self.groups, TAPS).transpose(
+            0, 3, 1, 2, 4
+        )
+        parts = [ordered[chunk, :, : self._vectors(chunk)].reshape(-1) for chunk in range(self.chunks)]
+        return np.concatenate(parts)
+
+    def write(self) -> None:
+        """Writes the loops over rows, pixels and channels."""
+        window, body = self.convolution.window, self.body
+        with counted(body, "n", self.convolution.num) as n, self.template.kernel.rows(window.rows.out) as y:
+            rows = self._write_rows(n, y)
+            body.note("for each pixel, up to 64 channels at a time: all taps, then scale and store")
+            with counted(body, "x", window.columns.out) as x, body.block():
+                whole, rest = divmod(self.channels, BYTES)
+                if whole:
+                    with counted(body, "block", whole) as chunk, body.block():
+                        self._write_pixel((n, y, x), rows, chunk, BYTES)
+                if rest:
+                    with body.block():
+                        self._write_pixel((n, y, x), rows, ir.const(whole), rest)
+
+    def _write_rows(self, n: ir.Expr, y: ir.Expr) -> ir.Buffer:
+        """Copies the rows under the window of a row of the output; returns the copy, [rows, columns * 64 channels]."""
+        body, window, convolution = self.body, self.convolution.window, self.convolution
+        columns, pitch = window.columns, self.chunks * BYTES
+        reach = (columns.out - 1) * columns.stride + (columns.kernel - 1) * columns.dilation + 1
+        before = min(columns.pad_before, reach)  # a pad may be wider than all that windows reach
+        content = min(columns.size, reach - before)
+        rows = body.allocate(
+            ir.Buffer("rows", (window.rows.kernel, reach * pitch), U8, ALIGNMENT), ir.Storage(ir.GLOBAL)
+        )
+
+        def fill(ky: ir.Expr, begin: int, end: int) -> None:
+            if begin < end:
+                with counted(body, "chunk", (end - begin) * self.chunks) as chunk:
+                    at = region(rows, ky, chunk * BYTES + begin * pitch)
+                    body.execute(FILL_BYTES, at, ir.const(convolution.zero_point + BYTE_DOTS.offset))
+
+        body.note("copy the rows of the input under the window, with zero points around them")
+        with counted(body, "ky", window.rows.kernel) as ky:
+            iy = named(body, "iy", window.rows.tap(y, ky))
+            inside = window.rows.contains(iy, ky)
+
+            def copy() -> None:
+                fill(ky, 0, before)
+                fill(ky, before + content, reach)
+                if content:
+                    with counted(body, "column", content) as column, body.block():
+                        at = (column + before) * pitch
+                        self._copy_pixel(rows, ky, at, (n, iy, column))
+
+            if inside == ir.TRUE:
+                copy()
+            else:
+                with body.if_(inside):
+                    copy()
+                with body.else_():
+                    fill(ky, 0, reach)
+        return rows
+
+    def _copy_pixel(
+        self, rows: ir.Buffer, ky: ir.Expr, at: ir.Expr, position: tuple[ir.Expr, ir.Expr, ir.Expr]
+    ) -> None:
+        body = self.body
+        whole, rest = divmod(self.channels, BYTES)
+        if whole:
+            with counted(body, "chunk", whole) as chunk:
+                source = region(self.convolution.input, *position, chunk * BYTES)
+                body.execute(_spread(BYTES), region(rows, ky, at + chunk * BYTES), source)
+        if rest:
+            source = region(self.convolution.input, *position, whole * BYTES)
+            body.execute(_spread(rest), region(rows, ky, at + whole * BYTES), source)
+
+    def _write_pixel(
+        self, pixel: tuple[ir.Expr, ir.Expr, ir.Expr], rows: ir.Buffer, chunk: ir.Expr, num: int
+    ) -> None:
+        """All taps of up to 64 channels of a pixel."""
+        body, columns = self.body, self.convolution.window.columns
+        pitch, vectors = self.chunks * BYTES, -(-num // LANES)
+        channel = named(body, "channel", chunk * BYTES)
+        first = chunk * (self.groups * BYTES * TAPS)
+        counts = [min(LANES, num - v * LANES) for v in range(vectors)]
+        sums: list[ir.Buffer] = []
+        for v, count in enumerate(counts):
+            unit = unit_of(count)
+            total = unit.register(body, "sums")
+            body.execute(unit.loads[I32], total, region(self.bias.values, channel + v * LANES))
+            sums.append(total)
+        start = named(body, "first", pixel[2] * (columns.stride * pitch) + channel)
+        loaded: list[ir.Buffer] = []
+        for ky, kx in self.taps:
+            tap = body.register("tap", *BYTE_DOTS.activations)
+            body.execute(LOAD, tap, region(rows, ky, start + kx * columns.dilation * pitch))
+            loaded.append(tap)
+        loaded += [loaded[-1]] * (self.groups * TAPS - len(loaded))
+        for group in range(self.groups):
+            taps = loaded[group * TAPS : group * TAPS + TAPS]
+            for v, total in enumerate(sums):
+                quads = body.register("quads", *BYTE_DOTS.activations)
+                body.execute(INTERLEAVE[v], quads, *taps)
+                weights = body.register("weights", *BYTE_DOTS.filters)
+                at = (group * vectors + v) * LANES * TAPS
+                body.execute(BYTE_DOTS.load, weights, region(self.weights, first + at))
+                body.execute(BYTE_DOTS.dot, total, quads, weights)
+        for v, (count, total) in enumerate(zip(counts, sums, strict=True)):
+            store_lanes(self.template, unit_of(count), pixel, channel + v * LANES, total, self.bias)

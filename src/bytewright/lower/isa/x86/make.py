@@ -1,0 +1,122 @@
+"""Records of instructions whose lanes all do the same: the operations of a vector unit, from names of intrinsics."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bytewright import ir
+from bytewright.ir.builder import BodyBuilder, load
+from bytewright.ir.expr import BinaryOperator, binary
+from bytewright.lower.isa.vector_unit import lane_wise, memory_parameter, register_parameter
+
+I32, F32 = ir.DType.I32, ir.DType.F32
+WRITE = ir.Access.WRITE
+
+
+@dataclass(frozen=True, slots=True)
+class Width:
+    """Vectors of one width.
+
+    Attributes:
+        prefix: What the names of its instructions begin with.
+        lanes: Of 32 bits.
+        types: The C type of a vector, by the type of its values.
+        feature: What its instructions need.
+    """
+
+    prefix: str
+    lanes: int
+    types: Mapping[ir.DType, str]
+    feature: ir.Feature
+
+    def vector(
+        self, name: str, dtype: ir.DType = I32, access: ir.Access = ir.Access.READ
+    ) -> ir.BufferParameter:
+        """A vector as a parameter."""
+        return register_parameter(name, self.lanes, dtype, self.types[dtype], access)
+
+    def load(self, dtype: ir.DType, text: str, num: int) -> ir.Instruction:
+        """So many elements of memory, each in a lane of 32 bits; the other lanes are 1."""
+        wide = dtype if dtype in self.types else I32
+        values, elements = self.vector("values", wide, WRITE), memory_parameter("elements", num, dtype)
+        name = f"{self.prefix}_load_{dtype.value}{_some(num, self.lanes)}"
+        body = BodyBuilder(("values", "elements"))
+        with body.for_(f"{name}.lane", 0, num) as lane:
+            body.store(values.buffer, lane, ir.cast(load(elements.buffer, lane), wide))
+        if num < self.lanes:
+            with body.for_(f"{name}.rest", num, self.lanes) as lane:
+                body.store(values.buffer, lane, ir.const(1, wide))
+        comment = f"{num} elements of {dtype.value} that lie one after another, each in a lane of 32 bits."
+        return ir.Instruction(name, (values, elements), body.finish(), text, self.feature, comment)
+
+    def store(self, dtype: ir.DType, text: str, num: int) -> ir.Instruction:
+        """The first so many lanes of 32 bits as elements of memory."""
+        wide = dtype if dtype in self.types else I32
+        parameters = (memory_parameter("elements", num, dtype, WRITE), self.vector("values", wide))
+        name = f"{self.prefix}_store_{dtype.value}{_some(num, self.lanes)}"
+        comment = f"{num} lanes of 32 bits as elements of {dtype.value}, one after another."
+        return lane_wise(
+            name, num, parameters, lambda given: ir.cast(given[0], dtype), text, self.feature, comment
+        )
+
+    def saturating_store(self, dtype: ir.DType, text: str, num: int) -> ir.Instruction:
+        """The first so many lanes as elements of memory, limited to the range of their type."""
+        parameters = (memory_parameter("elements", num, dtype, WRITE), self.vector("values"))
+        name = f"{self.prefix}_saturate_{dtype.value}{_some(num, self.lanes)}"
+        comment = f"{num} lanes of 32 bits, limited to the range of {dtype.value}, as its elements, one after another."
+        return lane_wise(
+            name,
+            num,
+            parameters,
+            lambda given: ir.cast(ir.clamp(given[0], *dtype.bounds), dtype),
+            text,
+            self.feature,
+            comment,
+        )
+
+    def broadcast(self, dtype: ir.DType, text: str) -> ir.Instruction:
+        """A scalar in every lane."""
+        parameters = (self.vector("result", dtype, WRITE), ir.ScalarParameter(ir.Var("value", dtype)))
+        name = f"{self.prefix}_broadcast_{dtype.value}"
+        return lane_wise(name, self.lanes, parameters, lambda given: given[0], text, self.feature)
+
+    def binary(self, operator: BinaryOperator, dtype: ir.DType, name: str, text: str) -> ir.Instruction:
+        """An operation on two vectors, `left` and `right`."""
+        parameters = (
+            self.vector("result", dtype, WRITE),
+            self.vector("left", dtype),
+            self.vector("right", dtype),
+        )
+        return lane_wise(
+            f"{self.prefix}_{name}_{dtype.value}",
+            self.lanes,
+            parameters,
+            lambda given: binary(operator, *given),
+            text,
+            self.feature,
+        )
+
+    def with_scalar(self, operator: BinaryOperator, dtype: ir.DType, name: str, text: str) -> ir.Instruction:
+        """The same, of a vector and a scalar `number`; the text has `right`, which is the scalar in every lane."""
+        number = ir.ScalarParameter(ir.Var("number", dtype))
+        parameters = (self.vector("result", dtype, WRITE), self.vector("left", dtype), number)
+        return lane_wise(
+            f"{self.prefix}_{name}_{dtype.value}_n",
+            self.lanes,
+            parameters,
+            lambda given: binary(operator, *given),
+            text,
+            self.feature,
+        )
+
+    def function(self, function: ir.ScalarFunction, text: str) -> ir.Instruction:
+        """A function of scalars on each lane; the text has its parameters' names."""
+        operands = tuple(self.vector(parameter.name, parameter.dtype) for parameter in function.parameters)
+        parameters = (self.vector("result", function.result_type, WRITE), *operands)
+        name = f"{self.prefix}_{function.name}"
+        return lane_wise(
+            name, self.lanes, parameters, lambda given: function(*given), text, self.feature, function.comment
+        )
+
+
+def _some(num: int, lanes: int) -> str:
+    return f"_{num}" if num < lanes else ""
