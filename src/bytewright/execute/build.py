@@ -41,7 +41,8 @@ class BuildOptions:
     Attributes:
         flags: Compiler flags, after those that are always given.
         sanitize: Build with the address and undefined behaviour sanitizers (host only).
-        compiler: The compiler's command; `None` for the usual one.
+        compiler: `gcc`, `clang`, or a compiler's command; `None` for the usual one, which is $CC or cc on the host and
+            gcc elsewhere.
         sources: C files of the application, which define what the bundle calls of it.
         device_timeout_seconds: How long a device besides the entry's may take for a job (host only).
     """
@@ -99,26 +100,44 @@ def write_harness(
     board: BoardTable | None = None,
     watch: Watch | None = None,
     devices: HostDevices | None = None,
+    *,
+    has_clock: bool = False,
 ) -> list[str]:
     """Copies the harness's sources into a build folder and writes the table of this bundle beside them.
 
-    Returns the C files.
+    With a clock, it is read between the kernels. Returns the C files.
     """
     copied = [("harness", "harness.h"), ("harness", "adapter.c"), *sources]
     if watch is not None:
         copied.append(("harness", "paranoid.c"))
+    if has_clock:
+        copied.append(("harness", "step_clock.c"))
     if devices is not None:
         copied += [("worker", f"{name}.{kind}") for name in _OF_HOST_DEVICES for kind in "hc"]
         copied.append(("worker", "worker.h"))
     for subfolder, name in copied:
         (folder / name).write_text(harness_source(subfolder, name), encoding="utf-8")
-    (folder / "harness_model.h").write_text(model_table(bundle.plan, board, watch, devices), encoding="utf-8")
+    table = model_table(bundle.plan, board, watch, devices, has_clock=has_clock)
+    (folder / "harness_model.h").write_text(table, encoding="utf-8")
+    if has_clock:
+        (folder / "harness_step.h").write_text(_clock_header(bundle.names), encoding="utf-8")
     if watch is not None:
         (folder / "harness_step.h").write_text(step_header(watch), encoding="utf-8")
         (folder / "harness_paranoid.h").write_text(table_header(watch), encoding="utf-8")
     for index, pool in enumerate(bundle.plan.caller_parameters):
         (folder / blob_name(index)).write_bytes(bundle.blob(pool).read_bytes())
     return [name for _, name in copied if name.endswith(".c")]
+
+
+def _clock_header(names: Names) -> str:
+    """harness_step.h, which comes before every file, and includes nothing, as that of a watch."""
+    return (
+        "#ifndef HARNESS_STEP_H\n"
+        "#define HARNESS_STEP_H\n"
+        "void harness_step(unsigned int step);\n"
+        f"#define {names.step}(step, ...) harness_step(step)\n"
+        "#endif\n"
+    )
 
 
 def staged(bundle: Bundle, folder: Path) -> Bundle:
@@ -152,9 +171,9 @@ def application_sources(bundle: Bundle, options: BuildOptions) -> list[Path]:
     return [source.resolve() for source in options.sources]
 
 
-def include_flags(bundle: Bundle, folder: Path, watch: Watch | None = None) -> list[str]:
-    """The compiler's include folders for the bundle and its harness; and the macro between the kernels for a watch."""
-    step = [] if watch is None else ["-include", str(folder.resolve() / "harness_step.h")]
+def include_flags(bundle: Bundle, folder: Path, *, has_steps: bool = False) -> list[str]:
+    """The compiler's include folders for the bundle and its harness; and the macro between the kernels."""
+    step = ["-include", str(folder.resolve() / "harness_step.h")] if has_steps else []
     return [*(f"-I{path}" for path in (*bundle.include_directories, folder.resolve())), *step]
 
 
@@ -168,6 +187,8 @@ def model_table(
     board: BoardTable | None = None,
     watch: Watch | None = None,
     devices: HostDevices | None = None,
+    *,
+    has_clock: bool = False,
 ) -> str:
     """The text of harness_model.h: macros only, described in harness.h."""
     names = names_of(plan)
@@ -186,6 +207,7 @@ def model_table(
         f"#define HARNESS_IO_ALIGNMENT {max(plan.caller_alignment, io_alignment)}",
         f"#define HARNESS_IO_LINE_BYTES {plan.caller_line_bytes}",
         f"#define HARNESS_PARANOID {0 if watch is None else watch.guard_bytes}",
+        *(["#define HARNESS_STEP_CLOCK"] if has_clock else []),
         *_list("INPUTS", _tensors(plan.inputs)),
         *_list("OUTPUTS", _tensors(plan.outputs)),
         _sizes("INPUT_SIZES", plan, plan.inputs),

@@ -11,8 +11,10 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
@@ -31,6 +33,7 @@ from bytewright.execute.build import (
 )
 from bytewright.execute.description import Bundle, read_bundle
 from bytewright.execute.result import BatchResult
+from bytewright.execute.step_clock import read_timed_runs
 from bytewright.execute.tensors import (
     Array,
     check_inputs,
@@ -48,6 +51,7 @@ from bytewright.execute.tools import (
     ending_of,
     failure,
     find_host_compiler,
+    flags_on_this_machine,
 )
 from bytewright.execute.watch import Watch
 from bytewright.execute.worker.commands import build_workers, device_sources
@@ -81,6 +85,23 @@ def model_error(bundle: Bundle, status: int) -> CompileError:
     )
 
 
+class Elsewhere(Protocol):
+    """A machine that is emulated: what its programs are compiled by, and what is known of a run."""
+
+    @property
+    def compiler(self) -> Sequence[str]:
+        """The command of the compiler, with the flags that choose the machine."""
+        ...
+
+    def prepare(self, folder: Path, program: Path) -> Sequence[str]:
+        """What stands before a program's command, so that it runs."""
+        ...
+
+    def finish(self, folder: Path, result: BatchResult) -> BatchResult:
+        """The result of a run in a folder, with what was counted there instead of times."""
+        ...
+
+
 def _build(
     bundle: Bundle,
     folder: Path,
@@ -88,16 +109,26 @@ def _build(
     *,
     is_library: bool = False,
     watch: Watch | None = None,
+    compiler: Sequence[str] = (),
+    has_clock: bool = False,
 ) -> Path:
-    """Compiles bundle and harness into one file of the folder: a library, or a program that has it inside."""
-    compiler = find_host_compiler(options.compiler)
+    """Compiles bundle and harness into one file of the folder: a library, or a program that has it inside.
+
+    For this machine, unless a compiler for another one is given.
+    """
+    if not compiler:
+        compiler = (
+            *find_host_compiler(options.compiler),
+            *flags_on_this_machine(bundle.plan.device.isa),
+        )
     bundle = staged(bundle, folder)
     own = ["host_library.c"] if is_library else ["host_library.c", "host_main.c"]
     devices = None
     if bundle.plan.devices:
         devices = HostDevices(build_workers(bundle, folder, options), options.device_timeout_seconds)
     others = device_sources(bundle)
-    harness = write_harness(bundle, folder, [("harness", name) for name in own], watch=watch, devices=devices)
+    files = [("harness", name) for name in own]
+    harness = write_harness(bundle, folder, files, watch=watch, devices=devices, has_clock=has_clock)
     product = folder / ("library.so" if is_library else "program")
     command = [
         *compiler,
@@ -105,7 +136,7 @@ def _build(
         *options.flags,
         *(SANITIZER_FLAGS if options.sanitize else ()),
         *(LIBRARY_FLAGS if is_library else ()),
-        *include_flags(bundle, folder, watch),
+        *include_flags(bundle, folder, has_steps=watch is not None or has_clock),
         *(str(source) for source in bundle.sources if source not in others),
         *map(str, application_sources(bundle, options)),
         *harness,
@@ -123,8 +154,13 @@ def run_program(
     options: BuildOptions | None = None,
     timeout_seconds: float = TIMEOUT_SECONDS,
     watch: Watch | None = None,
+    elsewhere: Elsewhere | None = None,
+    by_step: bool = False,
 ) -> BatchResult:
     """Builds the bundle as a program and runs all inferences of a batch in one process; a watch makes it paranoid.
+
+    It is a program of this machine, or of one that is emulated, elsewhere. Asked for that, it also says when each step
+    began.
 
     Raises:
         CompileError: BW205 for wrong inputs, BW501/BW502 for the compiler, BW502 if the program crashes, is
@@ -134,10 +170,14 @@ def run_program(
     checked = [check_inputs(bundle.plan, inputs) for inputs in batch]
     what = f"the program of model '{bundle.plan.model}'"
     with build_folder() as folder:
-        program = _build(bundle, folder, options or BuildOptions(), watch=watch)
+        compiler = () if elsewhere is None else elsewhere.compiler
+        program = _build(
+            bundle, folder, options or BuildOptions(), watch=watch, compiler=compiler, has_clock=by_step
+        )
+        emulator = () if elsewhere is None else elsewhere.prepare(folder, program)
         (folder / "inputs.bin").write_bytes(pack(bundle.plan, checked))
         done = execute(
-            [str(program), str(len(batch)), str(repeat)],
+            [*emulator, str(program), str(len(batch)), str(repeat)],
             directory=folder,
             timeout_seconds=timeout_seconds,
             what=what,
@@ -151,10 +191,13 @@ def run_program(
             ending = f"{what} ended with {ending_of(done.returncode)}"
             raise CrashError(failure(ending, done.stderr).diagnostics)
         data = (folder / "outputs.bin").read_bytes()
+        if len(data) != output_size_bytes(bundle.plan) * len(batch):
+            raise failure(f"{what} wrote {len(data)} B of outputs")
         nanoseconds = np.fromfile(folder / "times.bin", np.int64)
-    if len(data) != output_size_bytes(bundle.plan) * len(batch):
-        raise failure(f"{what} wrote {len(data)} B of outputs")
-    return _result(bundle.plan, unpack_outputs(bundle.plan, data, checked), nanoseconds.tolist())
+        runs = read_timed_runs(folder / "steps.bin") if by_step else ()
+        result = _result(bundle.plan, unpack_outputs(bundle.plan, data, checked), nanoseconds.tolist())
+        result = replace(result, timed_runs=runs)
+        return result if elsewhere is None else elsewhere.finish(folder, result)
 
 
 def _facts(output: str) -> dict[str, int]:

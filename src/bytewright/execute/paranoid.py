@@ -19,11 +19,11 @@ from bytewright.execute.apart import needs_comparison, spread
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import Bundle, read_bundle
 from bytewright.execute.host import run_program
-from bytewright.execute.qemu import run_on_board
 from bytewright.execute.result import Machine, RunResult
 from bytewright.execute.run import RunOptions, run_bundle
 from bytewright.execute.tensors import Array, random_inputs
 from bytewright.execute.tools import TIMEOUT_SECONDS, CrashError, ViolationError
+from bytewright.execute.user_mode import run_in_qemu
 from bytewright.execute.watch import Watch, WatchedRange, parse_findings, watch_plan
 from bytewright.record.plan_file import read_plan
 
@@ -103,7 +103,7 @@ def _run_watched(
     watched = watch if watch.pools else None
     batch = [inputs] * NUM_POISONS
     if how.get("on") == "qemu":
-        return run_on_board(
+        return run_in_qemu(
             bundle, batch, options=options, timeout_seconds=timeout_seconds, watch=watched
         ).outputs
     if bundle.plan.own_workspaces:  # no guard of the harness lies beside an array of the bundle's own

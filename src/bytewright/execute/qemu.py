@@ -14,13 +14,17 @@ from bytewright.execute.arrays import ArrayKind
 from bytewright.execute.boards.counts import (
     AddressRange,
     CoreCounts,
+    CoreWork,
+    Counts,
     build_plugin,
     function_at,
     parse_counts,
+    parse_work,
     plugin_argument,
     unanswered_ring,
 )
 from bytewright.execute.boards.device_fault import Surroundings, device_error, hang_error
+from bytewright.execute.boards.entry_lines import PIECES_FILE, flags_of_entry, write_pieces
 from bytewright.execute.boards.fault import describe_address, fault_error, parse_report, stack_error
 from bytewright.execute.boards.image import BoardImage, build_image, flash_bytes, memory_ranges
 from bytewright.execute.boards.layout import Layout, board_for
@@ -29,7 +33,7 @@ from bytewright.execute.boards.second_core import SecondCore
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import Bundle
 from bytewright.execute.host import model_error
-from bytewright.execute.result import BatchResult, DeviceRun
+from bytewright.execute.result import BatchResult, DeviceRun, DeviceWork
 from bytewright.execute.tensors import Array, check_inputs, output_size_bytes, pack, unpack_outputs
 from bytewright.execute.tools import (
     TIMEOUT_SECONDS,
@@ -57,6 +61,7 @@ def run_on_board(
     measure_memory: bool = False,
     timeout_seconds: float = TIMEOUT_SECONDS,
     watch: Watch | None = None,
+    by_step: bool = False,
 ) -> BatchResult:
     """Builds an image, runs all inferences of a batch in it, and counts each.
 
@@ -68,6 +73,7 @@ def run_on_board(
         measure_memory: Also attribute loads and stores to memory ranges, at half the speed.
         timeout_seconds: Limit of QEMU's run, in host time.
         watch: What a paranoid run watches; None for a usual run.
+        by_step: Attribute instructions and memory traffic to steps, in place of `measure_memory`.
 
     Raises:
         CompileError: BW204 without a board for the target, BW205 for wrong inputs, BW501/BW502 for tools, BW502
@@ -78,13 +84,19 @@ def run_on_board(
     board = board_for(bundle.plan.hardware)
     qemu = find_tool("qemu-system-arm", "qemu-system-arm")
     with build_folder() as folder:
-        image = build_image(bundle, board, folder, options or BuildOptions(), watch)
+        flags = flags_of_entry(bundle.plan) if by_step else ()
+        image = build_image(bundle, board, folder, options or BuildOptions(), watch, flags)
         flash_size_bytes = flash_bytes(folder, bundle, board.isa)
         build_plugin(folder, qemu)
         ranges = _ranges(image, bundle) if measure_memory else []
+        if by_step:
+            write_pieces(folder, bundle, board.isa)
+            ranges = _memories_by_name(image)
         (folder / "inputs.bin").write_bytes(pack(bundle.plan, checked))
-        facts = _emulate(qemu, image, bundle, ranges, len(batch), repeat, timeout_seconds)
-        counts = parse_counts((folder / "counts.txt").read_text(encoding="utf-8"), image.symbols, ranges)
+        argument = plugin_argument(image.symbols, ranges, PIECES_FILE if by_step else None)
+        facts = _emulate(qemu, image, bundle, argument, len(batch), repeat, timeout_seconds)
+        written = (folder / "counts.txt").read_text(encoding="utf-8")
+        counts = parse_counts(written, image.symbols, ranges)
         data = (folder / "outputs.bin").read_bytes()
     if (
         len(data) != output_size_bytes(bundle.plan) * len(batch)
@@ -110,6 +122,19 @@ def run_on_board(
         functions=counts.first.functions,
         traffic=counts.traffic,
         devices=devices,
+        work=_work(bundle, devices, counts, parse_work(written, ranges)) if by_step else (),
+    )
+
+
+def _work(
+    bundle: Bundle, devices: Sequence[DeviceRun], counts: Counts, work: Sequence[CoreWork]
+) -> tuple[DeviceWork, ...]:
+    """What each core did in the last inference, under the names of the devices that they are."""
+    totals = (counts.first.instructions[-1], *counts.second.instructions[-1:])
+    names = (bundle.plan.device.name, *(device.name for device in devices))
+    return tuple(
+        DeviceWork(name, total, of_core.loaded_bytes, of_core.stored_bytes, of_core.calls)
+        for name, total, of_core in zip(names, totals, work, strict=False)
     )
 
 
@@ -137,20 +162,39 @@ def _described_memories(layout: Layout) -> list[AddressRange]:
     return [replace(memory, name=f"memory {memory.name}") for memory in memory_ranges(layout)]
 
 
+def _memories_by_name(image: BoardImage) -> list[AddressRange]:
+    """The target's memories as each core sees them, and what else the image has of the board."""
+    memories = memory_ranges(image.layout)
+    if image.second is not None:
+        memories += [
+            AddressRange(window.memory, window.seen_at, window.seen_at + window.size_bytes - 1)
+            for window in image.second.windows
+        ]
+    known = {region for _, region in image.layout.memories}
+    others = [region for region in (image.layout.code, image.layout.harness) if region not in known]
+    return [
+        *dict.fromkeys(memories),
+        *(
+            AddressRange(f"({region.name})", region.base, region.base + region.size_bytes - 1)
+            for region in others
+        ),
+    ]
+
+
 def _emulate(
     qemu: str,
     image: BoardImage,
     bundle: Bundle,
-    ranges: Sequence[AddressRange],
+    argument: str,
     num_inferences: int,
     repeat: int,
     timeout_seconds: float,
 ) -> dict[str, int]:
-    """Runs the image until it ends well; what it reported."""
+    """Runs the image until it ends well, with the plugin's `argument`; what it reported."""
     absent = [word for device in ("display", "monitor", "serial", "nic") for word in (f"-{device}", "none")]
     command = [
         *(qemu, "-M", image.board.name, *absent, "-kernel", "image.elf"),
-        *("-plugin", plugin_argument(image.symbols, ranges)),
+        *("-plugin", argument),
         # One core at a time, in turn: which of them runs when follows from the program alone.
         *(("-accel", "tcg,thread=single") if image.second is not None else ()),
         *("-semihosting-config", f"enable=on,target=native,arg={num_inferences},arg={repeat}"),

@@ -1,5 +1,6 @@
 """What a run showed: of a batch of inferences, as host and boards return it, and of one inference."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,6 +28,59 @@ class RegionTraffic:
     stored_bytes: int
     lowest_written: int | None
     highest_written: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StepWork:
+    """What a device did for one call of a step.
+
+    Attributes:
+        step: Index of the step; None for what is done for none of them.
+        address: Of what was called.
+        began_at: Instructions that the entry's device had executed before.
+        instructions: Of the device.
+        loaded_bytes: By memory.
+        stored_bytes: The same.
+    """
+
+    step: int | None
+    address: int
+    began_at: int
+    instructions: int
+    loaded_bytes: Mapping[str, int]
+    stored_bytes: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceWork:
+    """What a device did in one inference.
+
+    Attributes:
+        device: Its name.
+        instructions: All of them, also of the entry itself.
+        loaded_bytes: By memory.
+        stored_bytes: The same.
+        calls: Those of steps, in the order in which they ended.
+    """
+
+    device: str
+    instructions: int
+    loaded_bytes: Mapping[str, int]
+    stored_bytes: Mapping[str, int]
+    calls: tuple[StepWork, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TimedRun:
+    """When things happened in a run on the host, in nanoseconds of some clock.
+
+    Attributes:
+        marks: Steps, each with when it began; the number of all steps stands for the end of the last.
+    """
+
+    began_at: int
+    ended_at: int
+    marks: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +117,8 @@ class BatchResult:
         functions: Instructions of the last inference by function, largest first.
         traffic: Memory traffic of the last inference, if it was asked for.
         devices: What each other device did (QEMU).
+        work: What each device did in the last inference step by step, the entry's first, if it was asked for (QEMU).
+        timed_runs: When each step was come to in each inference and repetition, if it was asked for (host).
     """
 
     outputs: tuple[tuple[Array, ...], ...]
@@ -77,6 +133,8 @@ class BatchResult:
     functions: tuple[FunctionCount, ...] = ()
     traffic: tuple[RegionTraffic, ...] = ()
     devices: tuple[DeviceRun, ...] = ()
+    work: tuple[DeviceWork, ...] = ()
+    timed_runs: tuple[TimedRun, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,10 +9,10 @@ from bytewright.diagnostics import compile_error
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.description import Bundle, read_bundle
 from bytewright.execute.host import run_library, run_program
-from bytewright.execute.qemu import run_on_board
 from bytewright.execute.result import BatchResult, Machine, RunResult
 from bytewright.execute.tensors import Array, random_inputs
 from bytewright.execute.tools import TIMEOUT_SECONDS
+from bytewright.execute.user_mode import run_in_qemu
 
 MOST_REPETITIONS = 1_000_000  # each has a time, which is kept
 
@@ -87,7 +87,7 @@ def _run(
         limits = f"1 to {MOST_REPETITIONS} times"
         raise compile_error("BW204", f"an inference can run {limits}, not {repeat}")
     if on == "qemu":
-        return run_on_board(
+        return run_in_qemu(
             bundle,
             batch,
             repeat=repeat,

@@ -1,13 +1,16 @@
 """Compilers and their tools: which there are, the folder in which they build, and what they say when they fail."""
 
+import re
 import tempfile
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from bytewright.diagnostics import CompileError, compile_error
-from bytewright.programs import execute, find_program
+from bytewright.programs import execute, find_program, missing_program
 from bytewright.target.isa.isa import Isa
+from bytewright.target.isa.this_machine import this_machine
+from bytewright.target.registry import NATIVE
 
 _SHOWN_LINES = 12
 TIMEOUT_SECONDS = 300.0  # of a compiler, and of a run if nothing else is said
@@ -31,10 +34,68 @@ def find_cross_tool(isa: Isa, name: str) -> str:
     return find_tool(f"{isa.triple}-{name}", f"{'gcc' if name == 'gcc' else 'binutils'}-{isa.triple}")
 
 
+def is_clang(command: str) -> bool:
+    """Whether a compiler's command is clang, by its name: `clang`, `llvm/bin/clang-14`."""
+    return re.fullmatch(r"clang(-[0-9.]+)?", Path(command).name) is not None
+
+
 def find_cross_compiler(isa: Isa, chosen: str | None = None) -> list[str]:
-    """The command of the C compiler for an instruction set, with the flags that choose it: `chosen`, else gcc."""
-    compiler = find_tool(chosen, f"gcc-{isa.triple}") if chosen else find_cross_tool(isa, "gcc")
-    return [compiler, *isa.flags]
+    """The command of the C compiler for an instruction set, with the flags that choose it.
+
+    Args:
+        isa: One that has a triple.
+        chosen: `gcc`, which is the usual one; clang, by its name or path, with the headers of gcc's C library; or
+            the command of another gcc.
+
+    Raises:
+        CompileError: BW501 with the Debian package that has it.
+    """
+    if chosen is None or chosen == "gcc":
+        return [find_cross_tool(isa, "gcc"), *isa.flags]
+    if not is_clang(chosen):
+        return [find_tool(chosen, f"gcc-{isa.triple}"), *isa.flags]
+    clang = find_tool(chosen, "clang")
+    return [clang, f"--target={isa.triple}", *_bare_sysroot(isa), *isa.flags]
+
+
+def flags_on_this_machine(isa: Isa) -> tuple[str, ...]:
+    """The compiler's flags for code of an instruction set that is to run here.
+
+    They are its own if it is one of this machine's architecture. C for any other is compiled as the portable C that it
+    is without flags.
+
+    Raises:
+        CompileError: BW505 if this machine's processor does not have what the instruction set has.
+    """
+    machine = this_machine()
+    if not machine.executes(isa):
+        return ()
+    missing = machine.lacks(isa)
+    if missing:
+        elsewhere = "" if isa.emulator is None else "--on qemu, or "
+        raise compile_error(
+            "BW505",
+            f"code for {isa.name} needs what this machine's processor does not have: {', '.join(missing)}",
+            help=f"{elsewhere}compile again for what it has: --target {NATIVE}",
+        )
+    return isa.flags
+
+
+def find_cross_linker(isa: Isa, chosen: str | None = None) -> list[str]:
+    """The command that links objects of `find_cross_compiler`: a gcc, which knows its C library and libgcc."""
+    return find_cross_compiler(isa, None if chosen is not None and is_clang(chosen) else chosen)
+
+
+def _bare_sysroot(isa: Isa) -> list[str]:
+    """Where clang finds the C library's headers of a machine without an operating system: beside gcc's library."""
+    if "-none-" not in f"{isa.triple}":
+        return []
+    gcc = find_cross_tool(isa, "gcc")
+    question = [gcc, "-print-file-name=libc.a"]
+    path = Path(execute(question, timeout_seconds=60, what=f"'{gcc}'").stdout.strip())
+    if not path.is_absolute():  # gcc answers with the bare name if there is none
+        raise missing_program(f"'{gcc}' has no C library", f"libnewlib-{isa.triple}")
+    return [f"--sysroot={path.parent.parent}"]
 
 
 def find_host_compiler(chosen: str | None = None) -> list[str]:

@@ -4,8 +4,15 @@ from pathlib import Path
 import pytest
 
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.execute.tools import compile_c, find_host_compiler, find_tool
+from bytewright.execute.tools import (
+    compile_c,
+    find_cross_compiler,
+    find_cross_linker,
+    find_host_compiler,
+    find_tool,
+)
 from bytewright.programs import execute
+from bytewright.target.isa.find import require_isa
 
 
 def diagnostic_of(caught: pytest.ExceptionInfo[CompileError]) -> Diagnostic:
@@ -68,3 +75,47 @@ def test_a_tool_that_cannot_start(tmp_path: Path) -> None:
     with pytest.raises(CompileError) as caught:
         execute([str(tmp_path)], directory=tmp_path, timeout_seconds=1, what="the run")
     assert diagnostic_of(caught).code == "BW502"
+
+
+def test_a_cross_compiler_by_its_short_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Programs of these names, of which gcc says where its C library is."""
+    for name in ("arm-none-eabi-gcc", "clang", "my-gcc"):
+        program = tmp_path / name
+        program.write_text("#!/bin/sh\necho /usr/share/arm/lib/libc.a\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    isa = require_isa("cortex-m4")
+    gcc, clang, own = (str(tmp_path / name) for name in ("arm-none-eabi-gcc", "clang", "my-gcc"))
+    assert find_cross_compiler(isa) == find_cross_compiler(isa, "gcc") == [gcc, *isa.flags]
+    assert find_cross_compiler(isa, own) == find_cross_linker(isa, own) == [own, *isa.flags]
+    assert find_cross_compiler(isa, "clang") == [
+        clang,
+        "--target=arm-none-eabi",
+        "--sysroot=/usr/share/arm",
+        *isa.flags,
+    ]
+    assert find_cross_linker(isa, "clang") == [gcc, *isa.flags]
+
+
+@pytest.mark.parametrize(
+    ("present", "chosen", "package"),
+    [
+        ((), "gcc", "gcc-arm-none-eabi"),
+        ((), "clang", "clang"),
+        (("clang",), "clang", "gcc-arm-none-eabi"),
+        (("clang", "arm-none-eabi-gcc"), "clang", "libnewlib-arm-none-eabi"),
+    ],
+)
+def test_what_is_missing_for_a_board(
+    present: tuple[str, ...], chosen: str, package: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in present:
+        (tmp_path / name).write_text(
+            "#!/bin/sh\necho libc.a\n"
+        )  # what gcc says of a file that it does not have
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(CompileError) as caught:
+        find_cross_compiler(require_isa("cortex-m4"), chosen)
+    assert diagnostic_of(caught).code == "BW501"
+    assert f"apt-get install {package} " in (diagnostic_of(caught).help or "")

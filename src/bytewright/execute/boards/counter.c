@@ -6,8 +6,15 @@
  * time from `second_begin`, not counted either, to before `second_end`. Debian ships no plugin header; the few functions used are declared here, from the
  * documented interface (QEMU, docs/devel/tcg-plugins): they kept their signatures from interface 1 to 4.
  *
- * Arguments: begin=ADDRESS end=ADDRESS [second_begin=ADDRESS second_end=ADDRESS] out=FILE [range=FIRST:LAST]...; with ranges, loads and stores are
- * attributed to the first range that holds the address, or to one more that stands for everything else.
+ * Arguments: begin=ADDRESS end=ADDRESS [second_begin=ADDRESS second_end=ADDRESS] out=FILE [steps=FILE] [range=FIRST:LAST]...;
+ * with ranges, loads and stores are attributed to the first range that holds the address, or to one more that stands for
+ * everything else.
+ *
+ * With steps, whatever the code of one object calls is attributed to a step. The file has a line for each piece of that
+ * code, in the order of addresses: first address, end, and the step whose statement it is, or one of two numbers below.
+ * Each time the code is left, to when it goes on, is a call of the last step that it was at; what a second core does from
+ * a ring to its reply is a job of the step that the first core is at. Both are written as they end: the step, the address
+ * that they began at, what the first core had executed by then, instructions, and bytes loaded and stored by range.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -43,21 +50,35 @@ void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *instruction,
 void qemu_plugin_register_atexit_cb(uint64_t id, void (*callback)(uint64_t, void *), void *data);
 
 enum { NUM_PROCESSORS = 2 };
+enum { IN_NO_STEP = -1, WHEREVER_ITS_CALLER_IS = -2 };
 
 struct block {
     uint64_t address;
     uint64_t num_instructions;
     uint64_t num_executions[NUM_PROCESSORS];
+    bool is_entry;
+    int step;
     struct block *next;
+};
+
+/* A piece of the code that has the steps. */
+struct piece {
+    uint64_t first;
+    uint64_t end;
+    int step;
+};
+
+struct traffic {
+    uint64_t loads;
+    uint64_t stores;
+    uint64_t loaded_bytes;
+    uint64_t stored_bytes;
 };
 
 struct range {
     uint64_t first;
     uint64_t last;
-    uint64_t loads;
-    uint64_t stores;
-    uint64_t loaded_bytes;
-    uint64_t stored_bytes;
+    struct traffic of[NUM_PROCESSORS];
     uint64_t lowest_written;
     uint64_t highest_written;
 };
@@ -73,17 +94,106 @@ static struct block *blocks;
 static struct range ranges[MAXIMUM_RANGES + 1];
 static size_t num_ranges;
 static bool counting[NUM_PROCESSORS];
+static uint64_t executed[NUM_PROCESSORS];
+static struct piece *pieces;
+static size_t num_pieces;
+static int current_step;
+
+/* What runs for a step on each core, and how things stood when it began. */
+static struct work {
+    bool is_open;
+    uint64_t address;
+    uint64_t began_at; /* of the first core */
+    uint64_t executed;
+    struct traffic traffic[MAXIMUM_RANGES + 1];
+} works[NUM_PROCESSORS];
+
+static void open_work(unsigned int processor, uint64_t address)
+{
+    struct work *const work = &works[processor];
+
+    work->is_open = true;
+    work->address = address;
+    work->began_at = executed[0];
+    work->executed = executed[processor];
+    for (size_t index = 0; index <= num_ranges; ++index) {
+        work->traffic[index] = ranges[index].of[processor];
+    }
+}
+
+static void close_work(unsigned int processor)
+{
+    struct work *const work = &works[processor];
+
+    if (!work->is_open) {
+        return;
+    }
+    work->is_open = false;
+    if (processor == 0 && current_step == IN_NO_STEP) {
+        return;
+    }
+    fprintf(out, "%s %d %" PRIu64 " %" PRIu64 " %" PRIu64, processor == 0 ? "call" : "job", current_step,
+            work->address, work->began_at, executed[processor] - work->executed);
+    for (size_t index = 0; index <= num_ranges; ++index) {
+        const struct traffic *const before = &work->traffic[index];
+        const struct traffic *const after = &ranges[index].of[processor];
+
+        fprintf(out, " %" PRIu64 " %" PRIu64, after->loaded_bytes - before->loaded_bytes,
+                after->stored_bytes - before->stored_bytes);
+    }
+    fprintf(out, "\n");
+}
+
+static const struct piece *piece_at(uint64_t address)
+{
+    size_t first = 0;
+    size_t end = num_pieces;
+
+    while (first < end) {
+        const size_t middle = first + (end - first) / 2;
+
+        if (address < pieces[middle].first) {
+            end = middle;
+        } else if (address >= pieces[middle].end) {
+            first = middle + 1;
+        } else {
+            return &pieces[middle];
+        }
+    }
+    return NULL;
+}
+
+static void read_pieces(const char *path)
+{
+    FILE *const file = fopen(path, "r");
+    struct piece piece;
+
+    while (file != NULL && fscanf(file, "%" SCNu64 " %" SCNu64 " %d", &piece.first, &piece.end, &piece.step) == 3) {
+        pieces = realloc(pieces, (num_pieces + 1) * sizeof *pieces);
+        if (pieces == NULL) {
+            abort();
+        }
+        pieces[num_pieces++] = piece;
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+}
 
 static void on_begin(unsigned int processor, void *data)
 {
     (void)processor;
     (void)data;
+    memset(executed, 0, sizeof executed);
+    works[0].is_open = works[1].is_open = false;
+    current_step = IN_NO_STEP;
     for (struct block *block = blocks; block != NULL; block = block->next) {
         memset(block->num_executions, 0, sizeof block->num_executions);
     }
     for (size_t index = 0; index <= num_ranges; ++index) {
-        const struct range cleared = {ranges[index].first, ranges[index].last, 0, 0, 0, 0, UINT64_MAX, 0};
-        ranges[index] = cleared;
+        memset(ranges[index].of, 0, sizeof ranges[index].of);
+        ranges[index].lowest_written = UINT64_MAX;
+        ranges[index].highest_written = 0;
     }
     counting[0] = true;
 }
@@ -95,6 +205,7 @@ static void on_end(unsigned int processor, void *data)
     (void)processor;
     (void)data;
     counting[0] = false;
+    close_work(0);
     for (const struct block *block = blocks; block != NULL; block = block->next) {
         instructions[0] += block->num_instructions * block->num_executions[0];
         instructions[1] += block->num_instructions * block->num_executions[1];
@@ -113,6 +224,9 @@ static void on_second_begin(unsigned int processor, void *data)
     if (counting[1]) {
         fprintf(out, "ring\n");
         fflush(out); /* if no reply follows, this is the last that is known */
+        if (num_pieces > 0) {
+            open_work(1, second_begin_address);
+        }
     }
 }
 
@@ -121,6 +235,7 @@ static void on_second_end(unsigned int processor, void *data)
     (void)processor;
     (void)data;
     if (counting[1]) {
+        close_work(1);
         fprintf(out, "reply\n");
         fflush(out);
     }
@@ -131,24 +246,40 @@ static void on_block(unsigned int processor, void *data)
 {
     struct block *const block = data;
 
-    block->num_executions[processor % NUM_PROCESSORS] += counting[processor % NUM_PROCESSORS];
+    processor %= NUM_PROCESSORS;
+    if (!counting[processor]) {
+        return;
+    }
+    if (num_pieces > 0 && processor == 0) {
+        if (block->is_entry) {
+            close_work(0);
+            current_step = block->step == WHEREVER_ITS_CALLER_IS ? current_step : block->step;
+        } else if (!works[0].is_open) {
+            open_work(0, block->address);
+        }
+    }
+    block->num_executions[processor] += 1;
+    executed[processor] += block->num_instructions;
 }
 
 static void on_access(unsigned int processor, uint32_t info, uint64_t address, void *data)
 {
     const uint64_t size_bytes = (uint64_t)1 << qemu_plugin_mem_size_shift(info);
     struct range *range = ranges;
+    struct traffic *traffic;
 
     (void)data;
-    if (!counting[processor % NUM_PROCESSORS]) {
+    processor %= NUM_PROCESSORS;
+    if (!counting[processor]) {
         return;
     }
     while (range < ranges + num_ranges && (address < range->first || address > range->last)) {
         ++range;
     }
+    traffic = &range->of[processor];
     if (qemu_plugin_mem_is_store(info)) {
-        range->stores += 1;
-        range->stored_bytes += size_bytes;
+        traffic->stores += 1;
+        traffic->stored_bytes += size_bytes;
         if (address < range->lowest_written) {
             range->lowest_written = address;
         }
@@ -156,8 +287,23 @@ static void on_access(unsigned int processor, uint32_t info, uint64_t address, v
             range->highest_written = address + size_bytes - 1;
         }
     } else {
-        range->loads += 1;
-        range->loaded_bytes += size_bytes;
+        traffic->loads += 1;
+        traffic->loaded_bytes += size_bytes;
+    }
+}
+
+/* The step of a block of the code that has the steps: that of its last instruction which says so, since a call ends it. */
+static void find_step(struct block *block, const struct qemu_plugin_tb *translated)
+{
+    block->is_entry = piece_at(block->address) != NULL;
+    block->step = WHEREVER_ITS_CALLER_IS;
+    for (size_t index = 0; block->is_entry && index < block->num_instructions; ++index) {
+        const struct piece *const piece =
+            piece_at(qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(translated, index)));
+
+        if (piece != NULL && piece->step != WHEREVER_ITS_CALLER_IS) {
+            block->step = piece->step;
+        }
     }
 }
 
@@ -195,6 +341,7 @@ static void on_translation(uint64_t id, struct qemu_plugin_tb *translated)
     }
     block->address = address;
     block->num_instructions = num_instructions;
+    find_step(block, translated);
     block->next = blocks;
     blocks = block;
     qemu_plugin_register_vcpu_tb_exec_cb(translated, on_block, CALLBACK_READS_NO_REGISTERS, block);
@@ -216,8 +363,12 @@ static void on_exit(uint64_t id, void *data)
     for (size_t index = 0; num_ranges > 0 && index <= num_ranges; ++index) {
         const struct range *const range = &ranges[index];
         fprintf(out, "range %zu %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", index,
-                range->loads, range->stores, range->loaded_bytes, range->stored_bytes, range->lowest_written,
+                range->of[0].loads + range->of[1].loads, range->of[0].stores + range->of[1].stores,
+                range->of[0].loaded_bytes + range->of[1].loaded_bytes,
+                range->of[0].stored_bytes + range->of[1].stored_bytes, range->lowest_written,
                 range->highest_written);
+        fprintf(out, "bytes %zu %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", index, range->of[0].loaded_bytes,
+                range->of[0].stored_bytes, range->of[1].loaded_bytes, range->of[1].stored_bytes);
     }
     fclose(out);
 }
@@ -241,6 +392,8 @@ int qemu_plugin_install(uint64_t id, const void *information, int argc, char **a
             second_end_address = strtoull(argument + 11, NULL, 0);
         } else if (strncmp(argument, "out=", 4) == 0) {
             out = fopen(argument + 4, "w");
+        } else if (strncmp(argument, "steps=", 6) == 0) {
+            read_pieces(argument + 6);
         } else if (strncmp(argument, "range=", 6) == 0 && num_ranges < MAXIMUM_RANGES) {
             char *separator;
             ranges[num_ranges].first = strtoull(argument + 6, &separator, 0);

@@ -3,13 +3,13 @@
 import bisect
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bytewright.diagnostics import InternalError
 from bytewright.execute.build import harness_source
-from bytewright.execute.result import FunctionCount, RegionTraffic
+from bytewright.execute.result import FunctionCount, RegionTraffic, StepWork
 from bytewright.execute.tools import compile_c, find_host_compiler
 from bytewright.programs import execute
 
@@ -52,6 +52,15 @@ class Counts:
     traffic: tuple[RegionTraffic, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class CoreWork:
+    """Of one core in the last inference: bytes loaded and stored by memory, and what it did for steps, as it ended."""
+
+    loaded_bytes: Mapping[str, int]
+    stored_bytes: Mapping[str, int]
+    calls: tuple[StepWork, ...]
+
+
 def build_plugin(folder: Path, qemu: str) -> Path:
     """Compiles the plugin for the QEMU that will load it.
 
@@ -71,13 +80,17 @@ def build_plugin(folder: Path, qemu: str) -> Path:
     return folder / "counter.so"
 
 
-def plugin_argument(symbols: Sequence[ImageSymbol], ranges: Sequence[AddressRange]) -> str:
-    """QEMU's -plugin argument; file names are relative to the folder where QEMU runs."""
+def plugin_argument(
+    symbols: Sequence[ImageSymbol], ranges: Sequence[AddressRange], steps: str | None = None
+) -> str:
+    """QEMU's -plugin argument; file names are relative to the folder where QEMU runs, `steps` the one of pieces."""
     begin, end = address_of(symbols, "harness_measure_begin"), address_of(symbols, "harness_measure_end")
     parts = ["./counter.so", f"begin={begin:#x}", f"end={end:#x}", "out=counts.txt"]
     if any(symbol.name == "second_core_measure_begin" for symbol in symbols):
         for word in ("begin", "end"):
             parts.append(f"second_{word}={address_of(symbols, f'second_core_measure_{word}'):#x}")
+    if steps is not None:
+        parts.append(f"steps={steps}")
     return ",".join([*parts, *(f"range={entry.first:#x}:{entry.last:#x}" for entry in ranges)])
 
 
@@ -118,6 +131,40 @@ def parse_counts(text: str, symbols: Sequence[ImageSymbol], ranges: Sequence[Add
         CoreCounts(tuple(totals["second"]), _functions(blocks["second_block"], symbols)),
         tuple(_traffic(name, lines) for name, lines in traffic.items()),
     )
+
+
+def parse_work(text: str, ranges: Sequence[AddressRange]) -> tuple[CoreWork, CoreWork]:
+    """What the plugin wrote of steps, of each core."""
+    names = [*(entry.name for entry in ranges), "(elsewhere)"]
+    bytes_of: list[list[int]] = []
+    calls: dict[str, list[StepWork]] = {"call": [], "job": []}
+    is_over = False
+    for line in text.splitlines():
+        kind, *words = line.split()
+        if kind in calls:
+            if is_over:  # what is here is of an inference before
+                calls, is_over = {"call": [], "job": []}, False
+            step, address, began_at, instructions, *traffic = map(int, words)
+            loaded, stored = (_by_memory(names, traffic[which::2]) for which in (0, 1))
+            index = step if step >= 0 else None
+            calls[kind].append(StepWork(index, address, began_at, instructions, loaded, stored))
+        elif kind == "inference":
+            is_over = True
+        elif kind == "bytes":
+            bytes_of.append([int(word) for word in words[1:]])
+    columns = [_by_memory(names, column) for column in zip(*bytes_of, strict=True)] or [{}] * 4
+    return (
+        CoreWork(columns[0], columns[1], tuple(calls["call"])),
+        CoreWork(columns[2], columns[3], tuple(calls["job"])),
+    )
+
+
+def _by_memory(names: Sequence[str], num_bytes: Sequence[int]) -> dict[str, int]:
+    """Bytes of ranges by their names, which several may have; of those that any were touched of."""
+    found: Counter[str] = Counter()
+    for name, number in zip(names, num_bytes, strict=True):
+        found[name] += number
+    return {name: number for name, number in found.items() if number}
 
 
 def unanswered_ring(text: str) -> int | None:

@@ -26,7 +26,7 @@ from bytewright.execute.build import (
     write_harness,
 )
 from bytewright.execute.description import Bundle
-from bytewright.execute.tools import compile_c, find_cross_compiler, find_cross_tool
+from bytewright.execute.tools import compile_c, find_cross_compiler, find_cross_linker, find_cross_tool
 from bytewright.execute.watch import Watch
 from bytewright.target.isa.isa import Isa
 from bytewright.target.model import Role
@@ -56,9 +56,14 @@ class BoardImage:
 
 
 def build_image(
-    bundle: Bundle, board: Board, folder: Path, options: BuildOptions, watch: Watch | None = None
+    bundle: Bundle,
+    board: Board,
+    folder: Path,
+    options: BuildOptions,
+    watch: Watch | None = None,
+    flags_of_entry: Sequence[str] = (),
 ) -> BoardImage:
-    """Compiles and links the image into a folder.
+    """Compiles and links the image into a folder; the entry's file with further flags.
 
     Raises:
         CompileError: BW501 or BW502 for the cross compiler; BW502 if something outgrows its memory; BW405 if an
@@ -75,7 +80,7 @@ def build_image(
     harness = write_harness(bundle, folder, harness_sources, table, watch)
     shared = [*LANGUAGE_FLAGS, "-ffunction-sections", "-fdata-sections"]
     common = [*compiler, *shared]
-    includes = include_flags(bundle, folder, watch)
+    includes = include_flags(bundle, folder, has_steps=watch is not None)
     objects = _objects(bundle)
     for source, product in zip(bundle.sources, objects, strict=True):
         isa = (
@@ -84,7 +89,8 @@ def build_image(
             else second.device.isa
         )
         command = [*find_cross_compiler(isa, options.compiler), *shared]
-        command += [*options.flags, *includes, "-c", str(source), "-o", product]
+        own = flags_of_entry if source.name == Path(bundle.names.entry_source).name else ()
+        command += [*options.flags, *own, *includes, "-c", str(source), "-o", product]
         compile_c(command, directory=folder, what=what)
     linking = ["-nostartfiles", "-Wl,--gc-sections", "-Wl,--no-warn-rwx-segments", "-T", "board.ld"]
     defines = [
@@ -96,9 +102,13 @@ def build_image(
     for source in startup:
         product = f"{source}.o"
         compile_c([*common, "-O2", *defines, source, "-c", "-o", product], directory=folder, what=what)
+    for index, source in enumerate(application_sources(bundle, options)):
+        objects.append(f"application_{index}.o")
+        command = [*common, "-O2", *includes, "-c", str(source), "-o", objects[-1]]
+        compile_c(command, directory=folder, what=what)
+    linker = find_cross_linker(board.isa, options.compiler)
     sources = [*(f"{source}.o" for source in startup), *harness]
-    sources += map(str, application_sources(bundle, options))
-    command = [*common, "-O2", *includes, *linking, *sources, *objects, "-lm", "-o", "image.elf"]
+    command = [*linker, *shared, "-O2", *includes, *linking, *sources, *objects, "-lm", "-o", "image.elf"]
     what = f"{what} (linking for {board.name})"
     link = partial(_link, bundle, layout, table, second, folder, command, what)
     try:
@@ -126,7 +136,7 @@ def _link(
     """Links the objects of a folder, and says what may be touched where the board protects it."""
     (folder / "board.ld").write_text(linker_script(layout, bundle.plan, has_gaps=has_gaps), encoding="utf-8")
     compile_c(command, directory=folder, what=what)
-    symbols = _symbols(folder, layout.board.isa)
+    symbols = symbols_of(folder, layout.board.isa)
     arrays = image_arrays(bundle.plan, symbols)
     check_places(bundle.plan, arrays, memory_ranges(layout), layout.board.name)
     regions = _protect(folder, layout, bundle, symbols, arrays) if layout.board.num_protected_regions else ()
@@ -186,11 +196,11 @@ def _allocated_sections(folder: Path, isa: Isa) -> list[tuple[int, int]]:
     ]
 
 
-def _symbols(folder: Path, isa: Isa) -> tuple[ImageSymbol, ...]:
-    """The image's symbols by address."""
+def symbols_of(folder: Path, isa: Isa, image: str = "image.elf") -> tuple[ImageSymbol, ...]:
+    """An image's symbols by address."""
     symbols = [
         ImageSymbol(int(row[0], 16), row[-1], row[-2] in "tTwW", int(row[1], 16) if len(row) == 4 else 0)
-        for row in _rows(folder, isa, "nm", "-S", "image.elf")
+        for row in _rows(folder, isa, "nm", "-S", image)
         if len(row) in (3, 4)
     ]
     return tuple(sorted(symbols, key=lambda symbol: (symbol.address, symbol.name)))

@@ -88,6 +88,11 @@ HARNESS_EXPORT extern const size_t harness_session_size_bytes;
 HARNESS_EXPORT int32_t harness_repeat(harness_session *session, void *const *inputs, void *const *outputs,
                                       const int32_t *extents, size_t num_repetitions, int64_t *nanoseconds);
 
+#ifdef HARNESS_STEP_CLOCK
+/* After each run whose steps are timed: when it began and ended, by the clock of the steps. */
+void harness_keep_run(int64_t began_at, int64_t ended_at);
+#endif
+
 /* What a paranoid run found. */
 void harness_report(void (*report)(const char *name, uint32_t value));
 

@@ -16,7 +16,7 @@ from bytewright.execute.build import (
     include_flags,
 )
 from bytewright.execute.description import Bundle
-from bytewright.execute.tools import compile_c, find_host_compiler
+from bytewright.execute.tools import compile_c, find_host_compiler, flags_on_this_machine
 from bytewright.execute.worker.streams import require_stream_model
 from bytewright.record.plan import DeviceKind, PlannedDevice
 
@@ -64,6 +64,7 @@ def _build(bundle: Bundle, folder: Path, device: PlannedDevice, options: BuildOp
     command = [
         *compiler,
         *LANGUAGE_FLAGS,
+        *flags_on_this_machine(bundle.plan.hardware.device(device.name).isa),
         *options.flags,
         *(_SANITIZER_FLAGS if options.sanitize else ()),
         *(f"-I{own}", *include_flags(bundle, folder)),
