@@ -75,6 +75,7 @@ CODES: dict[str, str] = {
     "BW502": "a tool failed",
     "BW503": "a pass of a plug-in is missing",
     "BW504": "a pass of a plug-in failed",
+    "BW505": "this machine cannot run the code",
     # 6xx: planning problems given as numbers
     "BW601": "the buffers file cannot be read",
     "BW602": "the buffers file is not valid",

@@ -12,6 +12,9 @@ from typing import Unpack
 from bytewright.bundle.write import write_bundle
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.host import HostModel
+from bytewright.execute.profile.measure import profile_bundle
+from bytewright.execute.profile.result import Profile
+from bytewright.execute.result import Machine
 from bytewright.execute.tensors import Array
 from bytewright.execute.tools import build_folder
 from bytewright.frozen_mapping import FrozenMapping
@@ -30,7 +33,7 @@ class CompiledModel:
     Attributes:
         plan: Where every buffer lies, with the evidence.
         files: Path in the bundle -> content.
-        sources: C files of the application, with functions that the model calls; for `run` alone.
+        sources: C files of the application, with functions that the model calls; for `run` and `profile` alone.
     """
 
     plan: Plan
@@ -76,6 +79,28 @@ class CompiledModel:
         """
         outputs = self._host_model.run(inputs)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def profile(
+        self, *inputs: Array, on: Machine = "host", repeat: int | None = None, seed: int | None = None
+    ) -> Profile:
+        """What each step of an inference costs: nanoseconds on this machine, or instructions on an emulated board.
+
+        Args:
+            inputs: As of `run`; none for random ones.
+            on: This machine, or "qemu" for the board of the target.
+            repeat: How many inferences run (docs/profile.md).
+            seed: Of random inputs.
+
+        Raises:
+            CompileError: BW204 without a board for the target; BW205 for inputs that do not match; BW501 or BW502 for a
+                compiler or QEMU.
+        """
+        options = BuildOptions(sources=self.sources)
+        with build_folder() as temporary:
+            folder = self.write(temporary / "bundle")
+            return profile_bundle(
+                folder, list(inputs) or None, seed=seed, on=on, repeat=repeat, options=options
+            )
 
     @cached_property
     def _host_model(self) -> HostModel:

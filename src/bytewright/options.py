@@ -47,6 +47,19 @@ class Rows(Enum):
     MAX = "max"
 
 
+class Optimize(Enum):
+    """What kernels trade for each other, where they can.
+
+    BALANCED: Packed weights of the model's own size.
+    SPEED: Also what needs fewer instructions for more flash.
+    SIZE: Weights and code as small as they can be.
+    """
+
+    BALANCED = "balanced"
+    SPEED = "speed"
+    SIZE = "size"
+
+
 class Embedding(Enum):
     """How the bytes of a parameter pool come into the program.
 
@@ -221,6 +234,13 @@ class Options:
             "the peak, nowhere, or wherever it saves memory.",
         ),
     ] = Rows.AUTO
+    optimize: Annotated[
+        Optimize,
+        Option(
+            Choice(Optimize),
+            "What kernels trade for each other where they can: flash for speed, speed for flash, or neither.",
+        ),
+    ] = Optimize.BALANCED
     batch_max: Annotated[
         int | None, Option(Count(), "Let each run compute 1 to N samples; the plan is made for N.")
     ] = None
@@ -279,6 +299,7 @@ class Arguments(TypedDict, total=False):
     on: str | Iterable[str]
     io: str
     rows: str
+    optimize: str
     batch_max: int | None
     constants: str | PathLike[str] | None
     numerics: str | None

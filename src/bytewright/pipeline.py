@@ -219,7 +219,7 @@ def lower_model(
         module = run(inline_calls, module)
         module = run(fold_pad, module, bound)
         module = run(fold_constant_channels, module, target, bound)
-        module = run(lower_graph, module, target, bound)
+        module = run(lower_graph, module, target, bound, options.optimize)
         module = run(share_kernels, module)
 
     # Every argument, every stack and every name is made plain, for storage to decide about.

@@ -18,6 +18,8 @@ _CONSTANT = re.compile(r"^ *(?:static )?const (?:u?int\d+_t|bool) (\w+) =\s+([^;
 _ROW_LOOP = re.compile(r"for \(int32_t (\w+) = (\w+); \1 < (\w+); \+\+\1\)")
 _VIEW = re.compile(r"^ *(?:const )?\w+ \*const (\w+) =\s+([^;]+);$", re.MULTILINE)
 _ENDS = re.compile(r"\s*(?::|;)")  # where a pointer is taken as it is
+_INSTRUCTION = re.compile(r"^static inline \w+ (\w+)\(", re.MULTILINE)
+_PASSED = re.compile(r"\s*[,)]")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _TOKEN = re.compile(r"[A-Za-z_]\w*|[{}]")
 _DECLARED = re.compile(r"(?:u?int\d+_t|bool|float|double) (?:\*const |\*)?(\w+)(?= =|\[|;)")
@@ -70,6 +72,7 @@ def _differences_of_kernel(
     body = _told_apart(re.sub(r"/\*.*?\*/", "", body, flags=re.DOTALL))
     constants = dict(_CONSTANT.findall(body))
     rows, moving = _row_variables(body, constants)
+    instructions = frozenset(_INSTRUCTION.findall(kernels))
     num_rows = 0 if step.rows is None else step.rows.num_rows
     if not rows or any(not _is_within(ends, constants, num_rows) for ends in rows.values()):
         yield f"{front} does not leave out rows that are not among the {num_rows} of its output"
@@ -82,7 +85,7 @@ def _differences_of_kernel(
             parameter for parameter, text in zip(parameters, call.arguments, strict=True) if at.search(text)
         ]
         for parameter in given:
-            if not _keeps_to_ring(body, parameter, ring.num_rows, moving, constants):
+            if not _keeps_to_ring(body, parameter, ring.num_rows, moving, constants, instructions):
                 yield f"{front} reaches rows of its {parameter} otherwise than in the {ring.num_rows} slots of a ring"
 
 
@@ -158,11 +161,16 @@ def _bounds(name: str, constants: Mapping[str, str]) -> str:
 
 
 def _keeps_to_ring(
-    body: str, parameter: str, num_rows: int, moving: frozenset[str], constants: Mapping[str, str]
+    body: str,
+    parameter: str,
+    num_rows: int,
+    moving: frozenset[str],
+    constants: Mapping[str, str],
+    instructions: frozenset[str],
 ) -> bool:
     """Whether every index of a ring, and of what points into it, moves with the row under the ring's modulo alone.
 
-    A ring of one row has no modulo.
+    A ring of one row has no modulo. An instruction is given pointers, from which on it touches a few elements of a row.
     """
     views = [(found[1], *found.span(2)) for found in _VIEW.finditer(body)]
     pointers = _pointers_into(body, parameter, views)
@@ -173,9 +181,22 @@ def _keeps_to_ring(
             indices.append(_bracketed(body, found.end()))
         elif body[: found.start()].endswith("*const "):
             continue  # declared there
+        elif _PASSED.match(rest) and _called_at(body, found.start()) in instructions:
+            continue
         elif not any(begin <= found.start() < end for _, begin, end in views) or not _ENDS.match(rest):
             return False  # passed on, or computed with
     return bool(indices) and not any(_moves(index, num_rows, moving, constants) for index in indices)
+
+
+def _called_at(text: str, position: int) -> str:
+    """The function in whose parentheses a position stands."""
+    depth = 0
+    for begin in range(position - 1, -1, -1):
+        depth += (text[begin] == ")") - (text[begin] == "(")
+        if depth < 0:
+            found = re.search(r"(\w+)$", text[:begin])
+            return found[1] if found else ""
+    return ""
 
 
 def _pointers_into(body: str, parameter: str, views: Sequence[tuple[str, int, int]]) -> list[str]:

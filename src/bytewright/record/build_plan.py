@@ -324,7 +324,7 @@ def _kernel_buffers(module: ir.Module, target: Target, taken: set[str]) -> Itera
         context = contexts[0].name if contexts else kernel.device
         for allocation in allocations(kernel):
             buffer = allocation.buffer
-            if buffer.shape:
+            if buffer.shape and not buffer.register:
                 name = f"{kernel.name}/{buffer.name}"
                 while name in taken:
                     name += "_"
@@ -393,6 +393,8 @@ def _steps(module: ir.Module, timeline: Timeline) -> Iterable[PlannedStep]:
             () if job is None else _spans(module, job, step.call, numbers),
             () if job is None or job.job is not None else _scalars(job, step.call, numbers),
             rows=rows_of(kernel, step.call, numbers),
+            template="" if kernel is None else kernel.template,
+            remarks=() if kernel is None else kernel.remarks,
         )
 
 

@@ -336,6 +336,8 @@ class PlannedStep:
         overlaps: The pairs of its buffers that may share bytes while they coexist.
         runs_down: Whether its kernel runs from the last row and pixel to the first.
         rows: Which rows it makes, of a call that makes some of a tensor's.
+        template: What of an instruction set made its kernel; empty if a portable template did.
+        remarks: What else is to say of how that was made, for people.
     """
 
     index: int
@@ -354,6 +356,8 @@ class PlannedStep:
     overlaps: tuple[PlannedOverlap, ...] = field(default=(), metadata={"omit_empty": True})
     runs_down: bool = field(default=False, metadata={"omit_empty": True})
     rows: PlannedRows | None = field(default=None, metadata={"omit_empty": True})
+    template: str = field(default="", metadata={"omit_empty": True})
+    remarks: tuple[str, ...] = field(default=(), metadata={"omit_empty": True})
 
     @property
     def touched(self) -> tuple[str, ...]:

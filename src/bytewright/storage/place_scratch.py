@@ -336,7 +336,7 @@ def _check_locals(module: ir.Module, target: Target) -> None:
         (kernel, allocation.buffer)
         for kernel in module.kernels
         for allocation in allocations(kernel)
-        if ir.is_local(allocation.scope)
+        if ir.is_local(allocation.scope) and not allocation.buffer.register
     ]
     largest: dict[str, int] = {}
     for kernel, buffer in private:

@@ -45,6 +45,7 @@ OPTIONAL = {
 OPTIONAL |= {"is_packed", "num_packed_arguments", "has_packed_entry"}
 OPTIONAL |= {"overlaps", "runs_down"}
 OPTIONAL |= {"num_rows"}
+OPTIONAL |= {"template", "remarks"}
 OPTIONAL |= {"tensor", "shape", "dtype", "scale", "zero_point"}
 OPTIONAL |= {"segments", "plain_workspace_bytes", "rows", "ring"}
 OF_LOOPS = {"variable", "begin", "end"}

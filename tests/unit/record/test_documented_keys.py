@@ -46,6 +46,11 @@ def test_what_a_plan_leaves_out_when_it_is_empty_is_documented() -> None:
         for f in fields(record)
         if f.metadata.get("omit_empty")
     }
+    made = {"steps[].template", "steps[].remarks"}
+    instructions = (
+        DOCUMENT.with_name("kernels.md").read_text(encoding="utf-8").partition("## Instructions")[2]
+    )
+    assert {key for key in made if f"| `{key}` |" not in instructions} == set()
     packed = {"has_packed_entry", "steps[].is_packed", "steps[].num_packed_arguments"}
     narrowing = {"narrowed", "buffers[].shape_before"}
     kernels = (
@@ -58,4 +63,4 @@ def test_what_a_plan_leaves_out_when_it_is_empty_is_documented() -> None:
     by_rows = {"segments", "plain_workspace_bytes", "steps[].rows", "buffers[].ring", "buffers[].parts"}
     page = DOCUMENT.with_name("less-memory.md").read_text(encoding="utf-8")
     assert {key for key in by_rows if f"| `{key}` |" not in page} == set()
-    assert left_out - packed - narrowing - overlapping - by_rows == documented() - {"loops"}
+    assert left_out - made - packed - narrowing - overlapping - by_rows == documented() - {"loops"}
