@@ -22,6 +22,11 @@ from bytewright.target.isa.isa import Isa
 @click.argument("directory", metavar="DIR", type=PATH)
 @click.option("--stack", "with_stack", is_flag=True, help="Compile it, and prove the stack too.")
 @click.option("--cflags", default="-O2", show_default=True, help="How the application compiles, for --stack.")
+@click.option(
+    "--compiler",
+    metavar="gcc|clang|COMMAND",
+    help="The C compiler, for --stack.  [default: $CC or cc here, gcc for boards]",
+)
 @click.option("--elf", type=PATH, metavar="APP", help="A linked image, which is proved too.")
 @click.option(
     "--symbol",
@@ -32,7 +37,13 @@ from bytewright.target.isa.isa import Isa
 )
 @json_option
 def check(
-    directory: Path, with_stack: bool, cflags: str, elf: Path | None, symbols: tuple[str, ...], as_json: bool
+    directory: Path,
+    with_stack: bool,
+    cflags: str,
+    compiler: str | None,
+    elf: Path | None,
+    symbols: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Prove the bundle DIR again: that its plan is a plan, and that its files are what the plan says.
 
@@ -46,7 +57,7 @@ def check(
     """
     verdict = check_bundle(directory)
     plan = verdict.plan
-    proofs = prove_stacks(directory, plan, tuple(shlex.split(cflags))) if with_stack else []
+    proofs = prove_stacks(directory, plan, tuple(shlex.split(cflags)), compiler) if with_stack else []
     image = check_elf(directory, plan, elf, _array_names(symbols)) if elf is not None else None
     if as_json:
         document: dict[str, Any] = {"model": plan.model, "verified": True, "plan_hash": plan.plan_hash}
@@ -116,7 +127,9 @@ def _show_image(image: ImageVerdict) -> None:
         click.echo(f"  pool '{name}' is not in the image: it is flashed for itself")
 
 
-def prove_stacks(directory: Path, plan: Plan, flags: tuple[str, ...]) -> list[StackProof]:
+def prove_stacks(
+    directory: Path, plan: Plan, flags: tuple[str, ...], compiler: str | None = None
+) -> list[StackProof]:
     """The proof of the entry's stack, then of those of other devices that run C: each for the core on which the most
     stack is needed; the plan must hold on each that may be meant.
     """
@@ -124,7 +137,9 @@ def prove_stacks(directory: Path, plan: Plan, flags: tuple[str, ...]) -> list[St
 
     def proof_of(isa: Isa, device: PlannedDevice | None) -> StackProof:
         proofs = [
-            check_stack(plan, lambda own, core=core: compile_call_graphs(bundle, own, core), flags, device)
+            check_stack(
+                plan, lambda own, core=core: compile_call_graphs(bundle, own, core, compiler), flags, device
+            )
             for core in cores_of(isa)
         ]
         return max(proofs, key=lambda proof: proof.measured.total_bytes)

@@ -29,6 +29,12 @@ def _run() -> click.Command:
     return run
 
 
+def _profile() -> click.Command:
+    from bytewright.cli.profile import profile
+
+    return profile
+
+
 def _report() -> click.Command:
     from bytewright.cli.report import report
 
@@ -68,6 +74,7 @@ def _ops() -> click.Command:
 COMMANDS: dict[str, Callable[[], click.Command]] = {
     "compile": _compile,
     "run": _run,
+    "profile": _profile,
     "report": _report,
     "explain": _explain,
     "check": _check,

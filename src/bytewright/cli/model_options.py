@@ -52,7 +52,10 @@ def model_options(*, of_c: bool = True) -> Callable[[Command], Command]:
         for declaration in reversed(known):
             decorated = _option(declaration)(decorated)
         target = click.option(
-            "--target", default="host", metavar="NAME|FILE", help="What to compile for.  [default: host]"
+            "--target",
+            default="host",
+            metavar="NAME|FILE",
+            help="What to compile for; native: what this machine has.  [default: host]",
         )
         return cast("Command", target(decorated))
 

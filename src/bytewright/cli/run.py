@@ -5,8 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -14,9 +13,9 @@ import click
 
 from bytewright.cli.option_types import PATH, json_option
 from bytewright.cli.progress import shown_progress
+from bytewright.cli.what_runs import bundle_of, read_array
 from bytewright.cli.write_files import write_files
 from bytewright.diagnostics import compile_error
-from bytewright.input_file import read_input
 from bytewright.report.document import members
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from bytewright.execute.tensors import Array
 
 _MOST_REPETITIONS = 1_000_000
-_TARGETS = {"host": "host", "qemu": "mps3-an547"}
 
 
 @click.command(short_help="Run a bundle or a model.")
@@ -56,7 +54,7 @@ _TARGETS = {"host": "host", "qemu": "mps3-an547"}
     "--on",
     type=click.Choice(["host", "qemu"]),
     default="host",
-    help="This machine, or the target's board in QEMU.  [default: host]",
+    help="This machine, or the target's board or processor in QEMU.  [default: host]",
 )
 @click.option(
     "--repeat",
@@ -74,6 +72,11 @@ _TARGETS = {"host": "host", "qemu": "mps3-an547"}
     help="C of the application, with functions that the model calls.",
 )
 @click.option(
+    "--compiler",
+    metavar="gcc|clang|COMMAND",
+    help="The C compiler, of this machine or of the board.  [default: $CC or cc here, gcc for boards]",
+)
+@click.option(
     "--paranoid",
     is_flag=True,
     help="Also run it with dead bytes poisoned, and watch every byte of the workspaces.",
@@ -87,6 +90,7 @@ def run(
     on: str,
     repeat: int,
     sources: tuple[Path, ...],
+    compiler: str | None,
     paranoid: bool,
     as_json: bool,
 ) -> None:
@@ -102,13 +106,13 @@ def run(
 
     if seed is not None and input_files:
         raise click.UsageError("--seed is for random input: give either --seed or --input")
-    inputs = [_read_array(path) for path in input_files] or None
-    with _bundle_of(source, on) as directory:
+    inputs = [read_array(path) for path in input_files] or None
+    with bundle_of(source, on) as directory:
         bundle = read_bundle(directory)
         _check_number_of_outputs(bundle, output_files)
         with shown_progress(f"running {source.name} on {on}"):
             place = cast("Literal['host', 'qemu']", on)
-            options = BuildOptions(sources=sources)
+            options = BuildOptions(sources=sources, compiler=compiler)
             if paranoid:
                 watched = run_paranoid(directory, inputs, seed=seed, on=place, repeat=repeat, options=options)
                 result = watched.result
@@ -127,36 +131,6 @@ def run(
             f"paranoid: {watched.num_steps} steps, {watched.watched_bytes} B of workspace and guards watched: "
             "each step changed nothing but its own, and no dead byte is read"
         )
-
-
-@contextmanager
-def _bundle_of(source: Path, on: str) -> Generator[Path, None, None]:
-    """The folder itself, or a temporary one that the model was compiled into."""
-    if source.is_dir():
-        yield source
-        return
-    from bytewright.bundle.write import write_bundle
-    from bytewright.execute.tools import build_folder
-    from bytewright.pipeline import compile_model
-    from bytewright.target import load_target
-
-    with build_folder() as folder:
-        with shown_progress(f"compiling {source.name}") as progress:
-            compiled = compile_model(source, load_target(_TARGETS[on]), progress=progress)
-            write_bundle(compiled.files, folder / "bundle")
-        yield folder / "bundle"
-
-
-def _read_array(path: Path) -> Array:
-    from bytewright.execute.tensors import array_from_npy
-
-    try:
-        return array_from_npy(read_input(path))
-    except OSError as error:
-        reason = error.strerror or str(error)
-    except ValueError as error:
-        reason = f"it is not a .npy file of numbers ({error})"
-    raise compile_error("BW205", f"cannot read input '{path}': {reason}")
 
 
 def _check_number_of_outputs(bundle: Bundle, files: Sequence[Path]) -> None:

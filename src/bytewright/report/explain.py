@@ -58,7 +58,7 @@ def explain(plan: Plan, name: str) -> Explanation:
 
 
 def _unknown(plan: Plan, name: str) -> Diagnostic:
-    names = list(plan.buffers)
+    names = [*plan.buffers, *dict.fromkeys(step.kernel for step in plan.steps)]
     part_of = [candidate for candidate in names if name and name in candidate]
     close = list(dict.fromkeys([*difflib.get_close_matches(name, names, n=3), *part_of]))[:_MOST_SUGGESTIONS]
     return Diagnostic(

@@ -38,7 +38,7 @@ KINDS: dict[str, tuple[tuple[str, ...], int, str]] = {
     "an order of pools that are too small": (
         ("--workspace", "dtcm=512", "--workspace", "isram=512", "--pin", "conv2d_0/out=dtcm,isram"),
         3,
-        "pools 'dtcm', 'isram' have 1024 B together, at least 1280 B are needed at step 0: 256 B too few",
+        "pools 'dtcm', 'isram' have 1024 B together, at least 1536 B are needed at step 0: 512 B too few",
     ),
     "orders that have no pool in common": (
         ("--pin", "conv2d_0/out=dtcm", "--pin", "*/out=isram,frames"),
@@ -65,7 +65,7 @@ KINDS: dict[str, tuple[tuple[str, ...], int, str]] = {
     "pools for inputs and a workspace that are too small": (
         (*WORKSPACE, "--resize", "results=1", "--workspace", "dtcm=16"),
         3,
-        "pools 'dtcm', 'frames', 'results' have 25 B together, at least 1344 B are needed",
+        "pools 'dtcm', 'frames', 'results' have 25 B together, at least 1600 B are needed",
     ),
     "an input that the application brings": (("--pin", "image=results"), 1, "those are the application's"),
     "an input that the application brings, and a pool that is too small": (
