@@ -34,8 +34,8 @@ check: setup lint types  ## Before each commit, a minute or two: lint, types, un
 	@echo "make check: passed"
 
 .PHONY: bench
-bench: setup  ## Measure the models: time beside LiteRT, instructions, RAM, flash, compile time
-	@$(VENV)/python benchmarks/models.py
+bench: setup  ## Measure the models beside other runtimes: time here, instructions on boards (MODELS='kws ad01')
+	@$(VENV)/python benchmarks/models.py $(MODELS)
 
 .PHONY: bench-plan
 bench-plan: setup  ## Measure the planner beside CP-SAT on the public instances

@@ -1,8 +1,9 @@
-"""`make bench`: the models of ../shared/models, beside LiteRT, in one process and one run.
+"""`make bench`: the models of ../shared/models on this machine and on emulated boards, beside other runtimes.
 
-Host time is taken by turns: a round runs every contender once, so that noise hits all alike; what counts is the
-ratio of medians. Instructions on the Cortex-M55 are exact. The table goes to standard output, and with `--write`
-between the marks in docs/benchmarks.md.
+On this machine a round runs every contender once, Bytewright for each target that the processor has and LiteRT, so that
+noise hits all alike; what counts is the ratio of medians. On boards what counts is the exact number of instructions of
+the second inference, by gcc and by clang. The tables go to standard output, and with `--write` between the marks in
+docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -12,42 +13,34 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
-from common import FLOAT_MODELS, HOST_FLAGS, INT8_MODELS, MODELS, ROUNDS, by_turns, has_models, show
+from common import FLOAT_MODELS, INT8_MODELS, MODELS, ROUNDS, by_turns, has_models, show
+from model_tables import BoardRun, Row, tables
 
 from bytewright.bundle.write import write_bundle
 from bytewright.execute.build import BuildOptions
-from bytewright.execute.description import read_bundle
 from bytewright.execute.host import HostModel
 from bytewright.execute.run import run_batch
 from bytewright.execute.tensors import random_inputs
 from bytewright.pipeline import Compiled, compile_model
-from bytewright.target.registry import load_target
+from bytewright.target.isa.this_machine import this_machine
+from bytewright.target.registry import BUILTIN_TARGETS, load_target
 
 NAMES = {**INT8_MODELS, **FLOAT_MODELS}
 RESOLVERS = {
-    "ref": OpResolverType.BUILTIN_REF,
-    "opt": OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+    "LiteRT ref": OpResolverType.BUILTIN_REF,
+    "LiteRT opt": OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
     "XNNPACK": OpResolverType.AUTO,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One model's figures; times in microseconds."""
-
-    name: str
-    bytewright: float
-    peers: dict[str, float]
-    instructions: int | None
-    ram_bytes: int
-    flash_bytes: int | None
-    compile_seconds: float
+BOARDS = ("mps3-an547", "mps2-an386")
+COMPILERS = ("gcc", "clang")
+# Code for `host` is portable; the others are compiled for what their names say.
+PORTABLE_FLAGS = ("-O3", "-march=native")
+FLAGS = ("-O3",)
 
 
 def main() -> int:
@@ -57,42 +50,72 @@ def main() -> int:
     )
     parser.add_argument("models", nargs="*", help=f"some of {', '.join(NAMES)}; all if none")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="at least 11")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
-    parser.add_argument("--no-board", action="store_true", help="leave out the emulated board")
+    parser.add_argument("--compiler", help="of this machine's code: gcc, clang or a command")
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/benchmarks.md")
+    parser.add_argument("--no-host", action="store_true", help="leave out this machine")
+    parser.add_argument("--no-board", action="store_true", help="leave out the emulated boards")
     arguments = parser.parse_args()
     if not has_models():
         return 1
-    chosen = arguments.models or list(NAMES)
-    rows = [measure(name, max(arguments.rounds, 11), not arguments.no_board) for name in chosen]
-    show(table(rows), "models", write=arguments.write)
+    unknown = [name for name in arguments.models if name not in NAMES]
+    if unknown:
+        parser.error(f"there is no model {', '.join(unknown)}: {', '.join(NAMES)}")
+    rows: list[Row] = []
+    for name in arguments.models or NAMES:
+        _, seconds = _compiled_for("host", MODELS / NAMES[name])
+        times, peers = (
+            ({}, {}) if arguments.no_host else time_here(name, arguments.rounds, arguments.compiler)
+        )
+        boards = {} if arguments.no_board else on_boards(name)
+        rows.append(Row(name, name in FLOAT_MODELS, times, peers, boards, seconds))
+    show(tables(rows), "models", write=arguments.write)
     return 0
 
 
-def measure(name: str, rounds: int, board: bool) -> Row:
-    """Compiles a model and times it beside its peers."""
+def targets_here() -> list[str]:
+    """The targets of which this machine runs the code."""
+    machine = this_machine()
+    isas = {name: load_target(name).default_device.isa for name in BUILTIN_TARGETS}
+    return [
+        name
+        for name, isa in isas.items()
+        if isa.is_host or (machine.executes(isa) and not machine.lacks(isa))
+    ]
+
+
+def time_here(name: str, rounds: int, compiler: str | None) -> tuple[dict[str, float], dict[str, float]]:
+    """Microseconds of an inference, by target and by peer, taken by turns in this process."""
     path = MODELS / NAMES[name]
-    began = time.perf_counter()
-    compiled = compile_model(path, load_target("host"))
-    compile_seconds = time.perf_counter() - began
+    contenders: dict[str, Callable[[], float]] = {}
+    inputs: list[np.ndarray[Any, Any]] = []
     with tempfile.TemporaryDirectory() as temporary:
-        bundle = Path(temporary) / "host"
-        write_bundle(compiled.files, bundle)
-        inputs = random_inputs(read_bundle(bundle).plan, 1)
-        context = HostModel.build(bundle, BuildOptions(flags=HOST_FLAGS)).open()
-        contenders: dict[str, Callable[[], float]] = {"bytewright": lambda: context.run(inputs)[1][0] / 1e3}
-        for label, resolver in RESOLVERS.items():
-            contenders[label] = peer(path, resolver, inputs[0])
-        times = by_turns(contenders, rounds)
-        for_board = compile_model(path, load_target("mps3-an547"))
-        instructions, flash = (
-            on_board(for_board, Path(temporary) / "board", inputs) if board else (None, None)
-        )
-    return Row(
-        name, times.pop("bytewright"), times, instructions, ram_bytes(for_board), flash, compile_seconds
-    )
+        for target in targets_here():
+            compiled, _ = _compiled_for(target, path)
+            bundle = Path(temporary) / target
+            write_bundle(compiled.files, bundle)
+            inputs = random_inputs(compiled.plan, 1)
+            flags = PORTABLE_FLAGS if load_target(target).default_device.isa.is_host else FLAGS
+            contenders[target] = _own(bundle, inputs, BuildOptions(flags, compiler=compiler))
+    for label, resolver in RESOLVERS.items():
+        contenders[label] = _peer(path, resolver, inputs[0])
+    times = by_turns(contenders, max(rounds, 11))
+    peers = {label: times.pop(label) for label in RESOLVERS}
+    return times, peers
 
 
-def peer(path: Path, resolver: OpResolverType, sample: np.ndarray[Any, Any]) -> Callable[[], float]:
+def _compiled_for(target: str, path: Path) -> tuple[Compiled, float]:
+    """A model compiled, and the seconds that it took."""
+    began = time.perf_counter()
+    return compile_model(path, load_target(target)), time.perf_counter() - began
+
+
+def _own(bundle: Path, inputs: list[np.ndarray[Any, Any]], options: BuildOptions) -> Callable[[], float]:
+    """One inference of a bundle, in microseconds."""
+    context = HostModel.build(bundle, options).open()
+    return lambda: context.run(inputs)[1][0] / 1e3
+
+
+def _peer(path: Path, resolver: OpResolverType, sample: np.ndarray[Any, Any]) -> Callable[[], float]:
     """One inference of LiteRT on one thread, in microseconds."""
     interpreter = Interpreter(str(path), experimental_op_resolver_type=resolver, num_threads=1)
     interpreter.allocate_tensors()
@@ -106,36 +129,29 @@ def peer(path: Path, resolver: OpResolverType, sample: np.ndarray[Any, Any]) -> 
     return run
 
 
-def on_board(
-    compiled: Compiled, bundle: Path, inputs: list[np.ndarray[Any, Any]]
-) -> tuple[int | None, int | None]:
-    """Executed instructions of the second inference on mps3-an547, and bytes of code and constants."""
-    write_bundle(compiled.files, bundle)
-    result = run_batch(bundle, [inputs, inputs], on="qemu")
-    return result.instructions[-1], result.flash_bytes
-
-
-def ram_bytes(compiled: Compiled) -> int:
-    """As `bytewright report` counts it: workspace, stack as promised, parameters in memory that can be written."""
-    return compiled.plan.ram_bytes
-
-
-def table(rows: list[Row]) -> str:
-    """The figures as a Markdown table."""
-    head = (
-        "| model | Bytewright, us | LiteRT ref | LiteRT opt | LiteRT XNNPACK | M55 instructions "
-        "| RAM on M55, B | flash on M55, B | compile, s |"
-    )
-    lines = [head, "|---" * 9 + "|"]
-    for row in rows:
-        ratios = " | ".join(f"{value:.1f} ({row.bytewright / value:.2f})" for value in row.peers.values())
-        board = f"{row.instructions:,}" if row.instructions else "-"
-        flash = f"{row.flash_bytes:,}" if row.flash_bytes else "-"
-        lines.append(
-            f"| {row.name} | {row.bytewright:.1f} | {ratios} | {board} | {row.ram_bytes:,} | {flash} "
-            f"| {row.compile_seconds:.2f} |"
+def on_boards(name: str) -> dict[str, BoardRun]:
+    """By board: executed instructions of the second inference and bytes of code and constants, by compiler."""
+    found: dict[str, BoardRun] = {}
+    for board in BOARDS:
+        compiled, _ = _compiled_for(board, MODELS / NAMES[name])
+        inputs = random_inputs(compiled.plan, 1)
+        with tempfile.TemporaryDirectory() as temporary:
+            write_bundle(compiled.files, Path(temporary) / "bundle")
+            results = {
+                compiler: run_batch(
+                    Path(temporary) / "bundle",
+                    [inputs, inputs],
+                    on="qemu",
+                    options=BuildOptions(compiler=compiler),
+                )
+                for compiler in COMPILERS
+            }
+        found[board] = BoardRun(
+            {compiler: result.instructions[-1] for compiler, result in results.items()},
+            {compiler: result.flash_bytes or 0 for compiler, result in results.items()},
+            compiled.plan.ram_bytes,
         )
-    return "\n".join(lines)
+    return found
 
 
 if __name__ == "__main__":
