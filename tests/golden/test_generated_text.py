@@ -50,6 +50,7 @@ def compiled(name: str, target: str) -> Compiled:
 @pytest.mark.parametrize(
     ("name", "target"),
     [
+        ("conv2d_pointwise", "generic-cortex-m"),
         ("conv2d_pointwise", "mps3-an547"),
         ("conv2d_patch", "host"),
         ("depthwise_conv2d", "host"),

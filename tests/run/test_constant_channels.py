@@ -42,7 +42,10 @@ def test_vww_loses_half_of_its_work_and_three_quarters_of_its_weights(target: st
     weights = [
         b for b in plan.buffers.values() if b.role is BufferRole.PARAMETER and b.name.endswith("/weights")
     ]
-    assert sum(buffer.size_bytes for buffer in weights) == plan.narrowed.weight_bytes
+    # Zeros fill up what instructions take at once.
+    most = 1.0 if target == "host" else 1.25
+    packed_bytes = sum(buffer.size_bytes for buffer in weights)
+    assert plan.narrowed.weight_bytes <= packed_bytes <= most * plan.narrowed.weight_bytes
     assert any(buffer.shape_before == (256, 1, 1, 256) for buffer in weights)
     assert plan.buffers["conv2d_16/out"].shape_before == (1, 6, 6, 128)
     assert plan_of(document_of(plan)) == plan

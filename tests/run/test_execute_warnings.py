@@ -11,7 +11,7 @@ from bytewright.execute.tools import compile_c
 from support.tiny_bundle import write_tiny_bundle
 
 FLAGS = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-I../include"]
-HOST_SOURCES = ["adapter.c", "host_main.c", "host_library.c", "counter.c"]
+HOST_SOURCES = ["adapter.c", "host_main.c", "host_library.c", "step_clock.c", "counter.c"]
 
 
 def harness_folder(directory: Path, kind: str) -> Path:
@@ -22,7 +22,7 @@ def harness_folder(directory: Path, kind: str) -> Path:
     own = [("harness", "host_main.c"), ("harness", "host_library.c")]
     boards = [("boards", "board_main.c"), ("boards", "counter.c")]
     layout = lay_out(bundle.plan.hardware, board_for(bundle.plan.hardware))
-    write_harness(bundle, folder, [*own, *boards], board_table(layout, bundle.plan))
+    write_harness(bundle, folder, [*own, *boards], board_table(layout, bundle.plan), has_clock=True)
     return folder
 
 

@@ -27,6 +27,8 @@ LIMITS = {
     (RESNET8, Io.WORKSPACE): 19_400,
     (AD01, Io.WORKSPACE): 832,
 }
+# What lies under the windows of a pair of pixels, in 16 bits each, where instructions multiply them.
+WIDENED = {KWS: 400, VWW: 0, RESNET8: 800, AD01: 1_200}
 MOBILENETS = {("1.0", 224): 147_000, ("0.35", 144): 34_500}
 MOST_SECONDS = 20.0
 
@@ -35,11 +37,11 @@ def needed_bytes(plan: Plan) -> int:
     return plan.workspace_bytes + sum(stack.planned_bytes for stack in plan.stack.values())
 
 
-@pytest.mark.parametrize("target", ["host", "mps3-an547"])
+@pytest.mark.parametrize("target", ["host", "mps3-an547", "mps2-an386"])
 @pytest.mark.parametrize(("name", "io"), LIMITS)
 def test_models_keep_their_limits(name: str, io: Io, target: str) -> None:
     plan = compile_model(model_path(name), load_target(target), Options(io=io)).plan
-    assert needed_bytes(plan) <= LIMITS[name, io]
+    assert needed_bytes(plan) <= LIMITS[name, io] + (0 if target == "host" else WIDENED[name])
     assert all(pool.optimal for pool in plan.pools_of(Role.WORKSPACE))
 
 

@@ -23,6 +23,11 @@ def divided(total: np.ndarray, count: int) -> np.ndarray:
     return np.sign(total) * ((np.abs(total) + count // 2) // count)
 
 
+def rounded_up(values: np.ndarray, shift: int) -> np.ndarray:
+    """Divided by 2^shift, half up."""
+    return np.floor(values / 2.0**shift + 0.5).astype(np.int64)
+
+
 # The call on `x`, the values that it is for, and what it gives.
 CASES = [
     (f"high_multiply_wide(x[i], {TOP})", X, rescale.high_multiply(X, TOP)),
@@ -34,6 +39,10 @@ CASES = [
     *(
         (f"double_round(x[i], 1073741825, {s})", SHORT, rescale.double_round(SHORT, 2**30 + 1, 0, s))
         for s in (1, 7, 31)
+    ),
+    *(
+        (f"double_round_up(x[i], {TOP}, {s})", X, rounded_up(rescale.high_multiply(X, TOP), s))
+        for s in (0, 1, 31)
     ),
     *((f"single_round(x[i], {TOP}, {s})", X, rescale.single_round(X, TOP, 31 + s)) for s in (0, 30)),
     ("scale_linear(x[i], 1500000001, -77:i64, 40)", X, (X * 1500000001 - 77) >> 40),

@@ -30,6 +30,13 @@ def overlapping_pair(plan: Plan, first_role: str = "tensor") -> tuple[PlannedBuf
         for pair in step.overlaps
         if not pair.below_bytes or not pair.above_bytes
     }
+    # What a step works in and what it writes are both its own: a run that looks between steps cannot tell them apart.
+    agreed |= {
+        frozenset((scratch, written))
+        for step in plan.steps
+        for scratch in step.scratch
+        for written in step.writes
+    }
     for first in placed:
         for second in placed:
             may = frozenset((first.name, second.name)) in agreed

@@ -41,7 +41,7 @@ size = "64KiB"
 lenght = 4
 
 [device.cpu]
-isa = "cortex-m4"
+isa = "cortex-m3"
 reach = ["ram"]
 stack = "ram"
 """
@@ -59,7 +59,7 @@ size = "16KiB"
 access = "r"
 
 [device.cpu]
-isa = "cortex-m4"
+isa = "cortex-m3"
 reach = ["ram", "fast", "rom"]
 stack = "ram"
 max-stack-size = 544

@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "requirements.md"
-NUM_REQUIREMENTS = {"S": 24, "P": 12, "U": 8, "D": 12, "C": 7, "L": 4}
+NUM_REQUIREMENTS = {"S": 24, "P": 12, "U": 8, "D": 12, "C": 7, "L": 4, "K": 4}
 IDS = tuple(f"{group}{number + 1}" for group, num in NUM_REQUIREMENTS.items() for number in range(num))
 AHEAD = "ahead"
 _ROW = re.compile(r"^\| ([A-Z]\d+) \| (.+) \| ([^|]*) \|$", re.MULTILINE)

@@ -21,10 +21,9 @@ int32_t two_run(two_context *context, const two_inputs *inputs, const two_output
     /* 1 (CONV_2D): i8[1,2,2,1] @caller -> i8[1,2,2,2] @dtcm+0 */
     two_conv2d_1(
         inputs->x,
-        (const int8_t *)(flash + TWO_AT_FLASH_CONV2D_1__ZERO_POINTS),
         (const int8_t *)(flash + TWO_AT_FLASH_CONV2D_1__WEIGHTS),
-        (const int32_t *)(const void *)(flash + TWO_AT_FLASH_CONV2D_1__BIAS),
-        (const int8_t *)(flash + TWO_AT_FLASH_CONV2D_1__SHIFT),
+        (const int32_t *)(const void *)(flash + TWO_AT_FLASH_CONV2D_1__SCALES),
+        (const int8_t *)(flash + TWO_AT_FLASH_CONV2D_1__ZERO_POINTS),
         (int8_t *)(dtcm + TWO_AT_DTCM_CONV2D_1__OUT),
         0,
         2);
@@ -33,7 +32,7 @@ int32_t two_run(two_context *context, const two_inputs *inputs, const two_output
     two_fully_connected_2(
         (const int8_t *)(dtcm + TWO_AT_DTCM_CONV2D_1__OUT),
         (const int8_t *)(flash + TWO_AT_FLASH_FULLY_CONNECTED_2__WEIGHTS),
-        (const int32_t *)(const void *)(flash + TWO_AT_FLASH_FULLY_CONNECTED_2__BIAS),
+        (const int32_t *)(const void *)(flash + TWO_AT_FLASH_FULLY_CONNECTED_2__SCALES),
         outputs->y);
     TWO_STEP(2, dtcm);
     return TWO_OK;

@@ -20,11 +20,11 @@ extern "C" {
 /* Bytes, exact: what each pool holds. One byte less is refused. */
 #define TWO_DTCM_WORKSPACE_SIZE 8
 #define TWO_DTCM_WORKSPACE_ALIGN 16
-#define TWO_FLASH_PARAMETERS_SIZE 55
+#define TWO_FLASH_PARAMETERS_SIZE 122
 #define TWO_FLASH_PARAMETERS_ALIGN 16
 /* Bytes of explicit arrays on the worst call path, and that plus an allowance for each call. */
-#define TWO_STACK_PLANNED_BYTES 4
-#define TWO_STACK_SIZE 516
+#define TWO_STACK_PLANNED_BYTES 8
+#define TWO_STACK_SIZE 520
 /* The bytes of each parameter pool, for an array of the application's own:
  * const uint8_t mine[] = {
  * #include THE_MACRO

@@ -1,0 +1,75 @@
+"""What one inference may cost on boards whose instructions kernels use: instructions executed, and flash.
+
+The peers are TensorFlow Lite Micro with CMSIS-NN on the same emulated cores: figures of the project's design notes.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bytewright.bundle.write import write_bundle
+from bytewright.execute.build import BuildOptions
+from bytewright.execute.run import run_bundle
+from bytewright.pipeline import compile_model
+from bytewright.target.registry import load_target
+from support.shared_models import AD01, KWS, RESNET8, VWW, model_path, random_inputs
+
+pytestmark = [
+    pytest.mark.board,
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("clang") is None, reason="clang is not installed"),
+]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Instructions of an inference by the better of two compilers, and bytes of code and constants."""
+
+    m55: int
+    m4: int
+    flash_kb: int
+    peer_m55: int
+    peer_m4: int
+
+
+LIMITS = {
+    KWS: Limits(1_250_000, 5_300_000, 60, 1_730_599, 7_845_352),
+    VWW: Limits(2_550_000, 11_700_000, 125, 6_265_491, 24_720_564),
+    RESNET8: Limits(3_150_000, 19_200_000, 115, 4_588_919, 29_877_198),
+    AD01: Limits(53_000, 495_000, 285, 64_280, 582_355),
+}
+MOST_OF_GCC = 1.25
+
+
+def measured(name: str, target: str, folder: Path, compilers: tuple[str, ...]) -> list[tuple[int, int]]:
+    """Instructions and bytes of flash, by each compiler."""
+    write_bundle(compile_model(model_path(name), load_target(target)).files, folder / "b")
+    (inputs,) = random_inputs(name, 1, seed=3)
+    found: list[tuple[int, int]] = []
+    for compiler in compilers:
+        options = BuildOptions(compiler=None if compiler == "gcc" else compiler)
+        result = run_bundle(folder / "b", inputs, on="qemu", repeat=2, options=options)
+        assert result.instructions is not None
+        assert result.details.flash_bytes is not None
+        found.append((result.instructions, result.details.flash_bytes))
+    return found
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_cortex_m55(name: str, tmp_path: Path) -> None:
+    limits = LIMITS[name]
+    (gcc, gcc_bytes), (clang, clang_bytes) = measured(name, "mps3-an547", tmp_path, ("gcc", "clang"))
+    assert min(gcc, clang) <= limits.m55 < limits.peer_m55
+    assert gcc <= MOST_OF_GCC * limits.m55
+    assert min(gcc_bytes, clang_bytes) <= limits.flash_kb * 1000
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_cortex_m4(name: str, tmp_path: Path) -> None:
+    limits = LIMITS[name]
+    ((gcc, _),) = measured(name, "mps2-an386", tmp_path, ("gcc",))
+    assert gcc <= limits.m4 < limits.peer_m4

@@ -1,0 +1,108 @@
+"""MVE's own kernels on a Cortex-M55: random convolutions equal LiteRT and TensorFlow Lite Micro, by gcc and clang."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bytewright
+from bytewright.execute.build import BuildOptions
+from bytewright.execute.run import run_batch, run_bundle
+from bytewright.lower.isa.mve.convolve import convolve
+from bytewright.lower.isa.mve.scaling import Kind
+from bytewright.lower.isa.mve.tap_sums import Taps, sum_taps
+from bytewright.ops.arithmetic.numerics import Numerics
+from support.against_reference import differences
+from support.random_models import RandomModel
+from support.random_networks import random_convolution, random_network
+from support.reference import LiteRt, TfLiteMicro
+from support.scaled_instructions import ScaledProgram
+
+pytestmark = [
+    pytest.mark.board,
+    pytest.mark.skipif(shutil.which("clang") is None, reason="clang is not installed"),
+]
+TARGET = "mps3-an547"
+LEVELS = ("-O1", "-O2", "-O3", "-Os")
+COMPILERS = ("gcc", "clang")
+# Depth and channels: one chunk of each width, ragged ones, loops of them; whole blocks, parts of one, one alone.
+CONVOLUTIONS = [(4, 1), (7, 6), (8, 4), (13, 9), (16, 4), (27, 8), (144, 5), (150, 4), (208, 8), (455, 3)]
+
+
+# Taps as [row, offset], the groups that they are summed in, those outside the input, and channels.
+SQUARE = tuple((ky, kx) for ky in range(3) for kx in range(3))
+DEPTHWISE = [
+    (Taps(3, tuple((ky, 16 * kx) for ky, kx in SQUARE), ((0, 1, 2), (3, 4), (5, 6, 7), (8,))), 16),
+    (Taps(3, tuple((ky, 40 * kx) for ky, kx in SQUARE), ((0, 4, 8), (1, 2), (3, 5, 6), (7,))), 40),
+    (Taps(3, tuple((ky, 130 * kx) for ky, kx in SQUARE), ((0, 2, 3), (1, 4, 5), (6, 7, 8))), 130),
+    (Taps(3, tuple((ky, 8 * kx) for ky, kx in SQUARE), ((0, 1), (2, 3), (4, 5), (6, 7), (8,))), 16),
+    (Taps(1, ((0, 0), (0, 48)), ((0, 1),)), 48),
+    (Taps(2, ((0, 0), (1, 0)), ((1,), (0,))), 21),
+    (Taps(1, ((0, 0),), ((0,),)), 17),
+    (Taps(2, ((0, 0), (0, 0), (1, 0), (1, 0)), ((0, 1), (2, 3)), frozenset((0, 2)), -128), 32),
+    (Taps(1, ((0, 0), (0, 20), (0, 0)), ((0, 1, 2),), frozenset((2,)), 5), 20),
+]
+
+
+def options(compiler: str, level: str) -> BuildOptions:
+    return BuildOptions(flags=(level,), compiler=None if compiler == "gcc" else compiler)
+
+
+def assert_equals_evaluated(program: ScaledProgram, folder: Path, compiler: str) -> None:
+    """At every level."""
+    bytewright.compile(program.write(folder), target=TARGET).write(folder / "m")
+    expected = program.evaluated()
+    for level in LEVELS:
+        how = options(compiler, level)
+        found = run_bundle(folder / "m", list(program.inputs.values()), on="qemu", options=how).outputs
+        for name, output, wanted in zip(program.outputs, found, expected, strict=True):
+            assert np.array_equal(output, wanted), (name, level)
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_whole_pixels(tmp_path: Path, kind: Kind, compiler: str) -> None:
+    instructions = [convolve(num_pixels, *each, kind) for num_pixels in (1, 2) for each in CONVOLUTIONS]
+    instructions += [convolve(1, *each, kind, is_uniform=True) for each in CONVOLUTIONS[::3]]
+    program = ScaledProgram(instructions, least_shift=int(kind is Kind.SINGLE))
+    assert_equals_evaluated(program, tmp_path, compiler)
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_whole_pixels_of_depthwise(tmp_path: Path, kind: Kind, compiler: str) -> None:
+    instructions = [sum_taps(*each, kind, has_limits=i % 2 == 0) for i, each in enumerate(DEPTHWISE)]
+    program = ScaledProgram(instructions, most_weight=85, least_shift=int(kind is Kind.SINGLE))
+    assert_equals_evaluated(program, tmp_path, compiler)
+
+
+def assert_equals_on_board(model: RandomModel, folder: Path, number: int, numerics: Numerics) -> None:
+    """By each compiler, at a level that is another for each model."""
+    folder.mkdir(parents=True)
+    path = folder / "m.tflite"
+    path.write_bytes(model.content)
+    bundle = bytewright.compile(path, target=TARGET, numerics=numerics).write(folder / "m")
+    reference = LiteRt(model.content) if numerics is Numerics.LITERT_REF else TfLiteMicro(model.content)
+    batch = [model.inputs(i) for i in range(4)]
+    wanted = [[np.array(array) for array in reference.run(*inputs)] for inputs in batch]
+    for i, compiler in enumerate(COMPILERS):
+        how = options(compiler, LEVELS[(number + i) % len(LEVELS)])
+        found = run_batch(bundle, batch, on="qemu", options=how).outputs
+        for own, expected in zip(found, wanted, strict=True):
+            assert not differences(own, expected), (model.description, compiler, how.flags)
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_convolutions(tmp_path: Path, number: int) -> None:
+    assert_equals_on_board(random_convolution(number, "int8"), tmp_path / "m", number, Numerics.LITERT_REF)
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_networks(tmp_path: Path, number: int) -> None:
+    assert_equals_on_board(random_network(number, "int8"), tmp_path / "l", number, Numerics.LITERT_REF)
+    assert_equals_on_board(
+        random_network(number, "int8", is_tflm=True), tmp_path / "t", number, Numerics.TFLM
+    )

@@ -1,0 +1,83 @@
+"""Kernels of Arm's DSP extension in plain C, on this machine: exact for layers and networks of any size.
+
+The target is a Cortex-M4, whose bundles have for every instruction what it means.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bytewright.lower.isa.dsp.dot import pack
+from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.options import Optimize, Options
+from bytewright.pipeline import compile_model
+from bytewright.target.registry import load_target
+from support.against_reference import assert_equals_reference
+from support.many_models import SANITIZERS, compiler_is_there
+from support.random_networks import random_convolution, random_network
+
+TARGET = "mps2-an386"
+SANITIZED = ("-O1", *SANITIZERS)
+
+
+@pytest.mark.parametrize("first", range(20000, 20090, 30))
+def test_random_convolutions(tmp_path: Path, first: int) -> None:
+    models = [random_convolution(number, "int8") for number in range(first, first + 30)]
+    assert_equals_reference(models, tmp_path, target=TARGET, flags=SANITIZED)
+
+
+def test_random_convolutions_of_tflm(tmp_path: Path) -> None:
+    models = [random_convolution(number, "int8") for number in range(21000, 21024)]
+    assert_equals_reference(models, tmp_path, target=TARGET, numerics=Numerics.TFLM)
+
+
+def test_random_convolutions_with_clang(tmp_path: Path) -> None:
+    if not compiler_is_there("clang"):
+        pytest.skip("there is no clang")
+    models = [random_convolution(number, "int8") for number in range(22000, 22024)]
+    assert_equals_reference(models, tmp_path, target=TARGET, compiler="clang", flags=("-O2",))
+
+
+def test_random_convolutions_for_speed(tmp_path: Path) -> None:
+    models = [random_convolution(number, "int8") for number in range(25000, 25020)]
+    fast = Options(optimize=Optimize.SPEED)
+    assert_equals_reference(models, tmp_path, target=TARGET, flags=SANITIZED, options=fast)
+
+
+def test_random_networks(tmp_path: Path) -> None:
+    models = [random_network(number, "int8") for number in range(23000, 23030)]
+    assert_equals_reference(models, tmp_path, target=TARGET, flags=SANITIZED)
+
+
+def test_most_convolutions_are_taken(tmp_path: Path) -> None:
+    templates: list[str] = []
+    for number in range(20000, 20060):
+        path = tmp_path / f"m{number}.tflite"
+        path.write_bytes(random_convolution(number, "int8").content)
+        kernels = compile_model(path, load_target(TARGET)).module.kernels
+        templates += [kernel.template for kernel in kernels if "conv2d" in kernel.name]
+    assert templates.count("dsp.conv2d") >= 25
+    assert templates.count("dsp.depthwise_conv2d") >= 4
+
+
+def test_packed_weights_are_those_of_two_channels() -> None:
+    weights = np.random.default_rng(3).integers(-127, 128, (5, 11))
+    packed = pack(weights)
+    assert packed is not None
+    assert packed.shape == (3, 6)
+    padded = np.pad(weights, ((0, 1), (0, 1)))
+    for pair, words in enumerate(packed):
+        for k in range(12):
+            word = int(words[k // 4 * 2 + k % 2])
+            half = (word >> (16 if k % 4 >= 2 else 0)) & 0xFFFF
+            half -= (half & 0x8000) << 1
+            low = (half & 0xFF) - ((half & 0x80) << 1)
+            assert (low, (half - low) // 256) == (padded[2 * pair, k], padded[2 * pair + 1, k])
+
+
+def test_weights_that_share_no_half_are_not_packed() -> None:
+    assert pack(np.array([[-1], [-128]])) is None
+    assert pack(np.array([[0], [-128]])) is not None

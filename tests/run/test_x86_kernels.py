@@ -1,0 +1,96 @@
+"""Kernels for x86-64's vectors: random operators and networks beside LiteRT and TensorFlow Lite Micro.
+
+Where this machine has the instructions they run, by gcc and clang at each level; the plain C of the same bundle runs
+everywhere, under sanitizers.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bytewright
+from bytewright.execute.build import BuildOptions
+from bytewright.execute.run import run_bundle
+from bytewright.lower.isa.registry import INSTRUCTION_SETS
+from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.target.isa.find import require_isa
+from bytewright.target.isa.this_machine import this_machine
+from support.against_reference import assert_equals_reference, drawn
+from support.instruction_program import InstructionProgram
+from support.random_models import RandomModel, operator_models
+from support.random_networks import random_convolution, random_network
+
+# A target whose processors have the set.
+TARGETS = {"avx512vnni": "x86-64-v4-vnni", "avx2": "x86-64-v3"}
+SETS = [each for each in INSTRUCTION_SETS if each.name in TARGETS]
+LEVELS = ("-O1", "-O2", "-O3", "-Os")
+SANITIZERS = ("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+
+
+def flags_for(target: str) -> tuple[str, ...]:
+    """What makes a compiler generate code for a target's processors; skips the test where this machine is none."""
+    isa = require_isa(target)
+    if not this_machine().executes(isa) or this_machine().lacks(isa):
+        pytest.skip(f"this machine does not have what {target} needs")
+    return isa.flags
+
+
+def models(dtype: str, first: int) -> list[RandomModel]:
+    """Convolutions of hard shapes, fully connected layers, and networks with residuals."""
+    return [
+        *(random_convolution(number, dtype) for number in range(first, first + 12)),
+        *drawn(operator_models("FULLY_CONNECTED", dtype), 4, first),
+        *(random_network(number, dtype, size=8) for number in range(first, first + 4)),
+    ]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("instruction_set", SETS, ids=lambda each: each.name)
+def test_each_instruction(tmp_path: Path, instruction_set, compiler: str, level: str) -> None:  # type: ignore[no-untyped-def]
+    flags = flags_for(TARGETS[instruction_set.name])
+    program = InstructionProgram(
+        instruction_set.instructions, instruction_set.operands, seed=LEVELS.index(level)
+    )
+    bytewright.compile(program.write(tmp_path)).write(tmp_path / "m")
+    options = BuildOptions(flags=(level, *flags), compiler=compiler)
+    found = run_bundle(tmp_path / "m", list(program.inputs.values()), options=options).outputs
+    for name, output, expected in zip(program.outputs, found, program.evaluated(), strict=True):
+        assert np.array_equal(output, expected), name
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+@pytest.mark.parametrize("target", [TARGETS[each.name] for each in SETS])
+def test_operators_on_this_machine(
+    tmp_path: Path, target: str, dtype: str, compiler: str, level: str
+) -> None:
+    first = 40 * LEVELS.index(level) + (20 if compiler == "clang" else 0)
+    assert_equals_reference(
+        models(dtype, first), tmp_path, target=target, flags=(level, *flags_for(target)), compiler=compiler
+    )
+
+
+@pytest.mark.parametrize("target", [TARGETS[each.name] for each in SETS])
+def test_operators_of_tflm(tmp_path: Path, target: str) -> None:
+    networks = [random_network(number, "int8", size=8, is_tflm=True) for number in range(300, 310)]
+    flags = ("-O2", *flags_for(target))
+    assert_equals_reference(networks, tmp_path, target=target, numerics=Numerics.TFLM, flags=flags)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+@pytest.mark.parametrize("target", [TARGETS[each.name] for each in SETS])
+def test_plain_c_of_the_same_kernels(tmp_path: Path, target: str, dtype: str) -> None:
+    # Compilers take long for what many lanes are in plain C, optimised or not; the less, the shorter.
+    few = [*models(dtype, 200)[1:16:4], random_network(200, dtype, size=4)]
+    assert_equals_reference(few, tmp_path, target=target, flags=("-O0", *SANITIZERS[1:]))
+
+
+@pytest.mark.parametrize("target", [TARGETS[each.name] for each in SETS])
+def test_nothing_beside_the_buffers_is_touched(tmp_path: Path, target: str) -> None:
+    flags = (*SANITIZERS, *flags_for(target))
+    assert_equals_reference(models("int8", 240), tmp_path, target=target, flags=flags)
