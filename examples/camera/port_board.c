@@ -5,7 +5,7 @@
 #include "camera.h"
 #include "sensor.h"
 
-enum { CLOCK_HZ = 32000000, LINES_PER_SECOND = 4000 }; /* 30 frames in a second, and some time between them */
+enum { CLOCK_HZ = 32000000, LINES_PER_SECOND = 4000 }; /* 32 frames in a second, with the time between them */
 
 int main(void);
 void initialise_monitor_handles(void); /* of the C library: semihosting */

@@ -52,7 +52,7 @@ def square_of(frame: Frame) -> NDArray[np.int8]:
 
 def events(frame: Frame) -> Events:
     """A frame as it should come, and some time after it."""
-    return [b"F", *(b"L" + line.tobytes() for line in frame), b"E", *(12 * [b"-"])]
+    return [b"F", *(b"L" + line.tobytes() for line in frame), b"E", *(2 * [b"-"])]
 
 
 def faulty_recording(frames: Sequence[Frame]) -> tuple[Events, list[int]]:
