@@ -16,6 +16,7 @@ TOP = 2**31 - 1
 EDGES = np.array([0, 1, 2, 3, 5, 2**29, 2**30 - 1, 2**30, TOP])
 X = np.unique(np.concatenate([EDGES, -EDGES, [-TOP - 1], np.random.default_rng(1).integers(-TOP, TOP, 300)]))
 SHORT = X[np.abs(X) < 2**30]
+SMALL = np.arange(-300, 301)
 
 
 def divided(total: np.ndarray, count: int) -> np.ndarray:
@@ -26,6 +27,16 @@ def divided(total: np.ndarray, count: int) -> np.ndarray:
 def rounded_up(values: np.ndarray, shift: int) -> np.ndarray:
     """Divided by 2^shift, half up."""
     return np.floor(values / 2.0**shift + 0.5).astype(np.int64)
+
+
+def nearest(values: np.ndarray, scale: float, offset: float | np.ndarray) -> np.ndarray:
+    """Of values * scale + offset, all in float32 and rounded to it once, the integer; ties to even."""
+    wide = values.astype(np.float32).astype(np.longdouble) * scale + offset
+    return np.rint(wide.astype(np.float32)).astype(np.int64)
+
+
+SCALE = 1.25 * 2.0**-20
+BELOW, ABOVE = -3.515625, -3.484375
 
 
 # The call on `x`, the values that it is for, and what it gives.
@@ -47,6 +58,19 @@ CASES = [
     *((f"single_round(x[i], {TOP}, {s})", X, rescale.single_round(X, TOP, 31 + s)) for s in (0, 30)),
     ("scale_linear(x[i], 1500000001, -77:i64, 40)", X, (X * 1500000001 - 77) >> 40),
     ("real_round(x[i], 0.5:f64, -100.0:f64, 100.0:f64)", X, rescale.real_round(np.clip(X, -200, 200), 0.5)),
+    (f"float_round(x[i], {SCALE}:f32, {ABOVE}:f32)", X, nearest(X, SCALE, ABOVE)),
+    (f"float_round(x[i], 0.5:f32, {ABOVE}:f32)", SHORT, nearest(SHORT, 0.5, ABOVE)),
+    ("float_round(x[i], 0.5:f32, 1.0:f32)", SMALL, nearest(SMALL, 0.5, 1.0)),
+    (
+        f"float_round_signed(x[i], 0.5:f32, {ABOVE}:f32, {BELOW}:f32)",
+        SMALL,
+        nearest(SMALL, 0.5, np.where(SMALL < 0, BELOW, ABOVE)),
+    ),
+    (
+        f"float_sum(x[i], x[i] * -3, 0.5:f32, {SCALE}:f32, {ABOVE}:f32)",
+        SMALL,
+        nearest(SMALL, 0.5, (SMALL * -3.0 * SCALE + ABOVE).astype(np.float32)),
+    ),
     ("divide_round(x[i], 7)", SHORT, divided(SHORT, 7)),
     ("divide_round(x[i], 8)", SHORT, divided(SHORT, 8)),
     (f"i32(multiply_q31(i64(x[i]), {TOP}:i64))", X, rescale.high_multiply(X, TOP)),
