@@ -46,7 +46,7 @@ size = {fast}
 size = "1MiB"
 access = "r"
 [device.cpu]
-isa = "cortex-m4"
+isa = "cortex-m3"
 reach = ["ram", "fast", "rom"]
 stack = "ram"
 max-stack-size = {stack}
