@@ -22,7 +22,14 @@ from bytewright.target.model import Target
 from support.apply_help import help_lines, with_target_lines
 from support.board_image import image_of, link_again
 from support.kws_program import expected_output
-from support.loaded_parameters import COMBINATIONS, Loader, Provider, board_target, loaded_bundle
+from support.loaded_parameters import (
+    BOARD_FAST_BYTES,
+    COMBINATIONS,
+    Loader,
+    Provider,
+    board_target,
+    loaded_bundle,
+)
 from support.shared_models import ramp
 
 DTCM, ISRAM, FLASH = (
@@ -130,7 +137,8 @@ def test_a_load_address_outside_of_all_memories_is_refused(tmp_path: Path) -> No
     )
     status, _, errors = check(folder, elf)
     assert status == 4
-    assert "is loaded from 0x50000000..0x5000247f, in no memory of the target, not from 'flash'" in errors
+    last = 0x50000000 + BOARD_FAST_BYTES - 1
+    assert f"is loaded from 0x50000000..0x{last:x}, in no memory of the target, not from 'flash'" in errors
 
 
 def without_source(provider: Provider, *, with_flash: bool = True) -> Target:

@@ -44,7 +44,7 @@ from support.arena_cases import (
     written,
 )
 from support.hand_built import allocations, chain, reverse_kernel
-from support.shared_models import KWS, model_path
+from support.shared_models import AD01, model_path
 
 TWO_DEVICES = """
 name = "two"
@@ -233,9 +233,9 @@ def test_s11_a_model_without_such_scratch_is_the_same_bundle(folder: Path) -> No
     """But for the attribute in the target that plan.json holds, and for the hash of that."""
     board = load_target("mps3-an547")
     backend = apply_overrides(board, Overrides(use_backend_alloc_workspace=True))
-    one, other = (compile_model(model_path(KWS), target) for target in (board, backend))
+    one, other = (compile_model(model_path(AD01), target) for target in (board, backend))
     assert list(one.files) == list(other.files)
-    assert one.files["src/kws_ref_model_kernels.c"] == other.files["src/kws_ref_model_kernels.c"]
+    assert one.files["src/ad01_int8_kernels.c"] == other.files["src/ad01_int8_kernels.c"]
     assert one.plan.buffers == other.plan.buffers
     write_bundle(other.files, folder)
     check_bundle(folder)

@@ -105,7 +105,8 @@ def test_s1_every_scope_gives_the_same_bytes(tmp_path: Path, scope: Scope | None
 
 
 def local_arrays(source: str) -> set[tuple[str, str, int]]:
-    """(type, name, elements) of the arrays that functions declare."""
+    """(type, name, elements) of the arrays that functions declare; types that hold a vector are none."""
+    source = re.sub(r"^typedef struct \{$.*?^\}", "", source, flags=re.MULTILINE | re.DOTALL)
     return {
         (kind, name, int(size))
         for kind, name, size in re.findall(r"^    +(\w+) (\w+)\[(\d+)\];$", source, re.MULTILINE)
@@ -243,8 +244,10 @@ def test_s21_a_tensor_keeps_the_pool_that_placement_gave_it() -> None:
     found = allocations(lower_graph(fold_pad(placed), target).main.body)
     assert len(found) > 2
     assert {a.scope for a in found} == {pool_scope("isram")}
-    pools = planned(lower_graph(fold_pad(placed), target), target).trial.workspace.pools
-    assert {use.pool: use.top_bytes > 0 for use in pools} == {"dtcm": False, "isram": True}
+    trial = planned(lower_graph(fold_pad(placed), target), target).trial
+    pools = {p.buffer: p.pool for p in trial.workspace.placements}
+    assert pools.keys() >= {a.buffer.name for a in found}
+    assert {pools[a.buffer.name] for a in found} == {"isram"}
 
 
 def test_s24_what_is_too_large_to_be_private_is_an_error_and_no_move() -> None:
@@ -280,5 +283,6 @@ def test_s24_private_arrays_stay_inside_their_function(target: str) -> None:
     assert private
     for buffer in private:
         assert buffer["place"] == {"kind": "stack", "name": "cpu", "offset": None}
-        name = buffer["name"].rpartition("/")[2]
-        assert not re.search(rf"\b{name}\b", header)
+        kernel, _, name = buffer["name"].rpartition("/")
+        (declaration,) = re.findall(rf"^void {kernel}\([^;]*\);$", header, re.MULTILINE)
+        assert not re.search(rf"\b{name}\b", declaration)

@@ -30,9 +30,10 @@ COMBINATIONS: tuple[tuple[Loader, Provider], ...] = (
     ("copy", "caller"),
 )
 POOL_BYTES = 10240
-# Weights, bias, multiplier and shift of two of the pointwise convolutions, and of a third.
+# Weights, bias, multiplier and shift of two of the pointwise convolutions; shifts have 32 bits in vectors of the board.
 FAST_BYTES = 2 * (4096 + 256 + 256 + 64)
-SECOND_BYTES = FAST_BYTES // 2
+BOARD_FAST_BYTES = 2 * (4096 + 256 + 256 + 256)
+BOARD_SECOND_BYTES = BOARD_FAST_BYTES // 2  # of a third convolution
 
 
 def host_target(load: Loader, provider: Provider, rest: Provider = "generated") -> Target:
