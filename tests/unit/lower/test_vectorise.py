@@ -49,6 +49,35 @@ def test_the_operands_of_an_integer_minimum_change_places(operator: ir.BinaryOpe
     assert [call.instruction.name for call in calls][1] == f"avx2_{operator.value}_i32_n"
 
 
+def register(name: str) -> ir.Buffer:
+    return ir.Buffer(name, (LANES,), I32, 4, register="__m256i")
+
+
+def test_a_register_is_written_anew() -> None:
+    total = register("total")
+    value = load(total, LANE) + ir.cast(load(ir.Buffer("x", (64,), ir.DType.I8), LANE + 8), I32)
+    calls = executed([ir.Store(total, (LANE,), value)])
+    assert calls is not None
+    loaded, added = calls
+    assert [call.instruction.name for call in calls] == ["avx2_load_i8", "avx2_add_i32"]
+    assert added.arguments == (ir.Region(total), ir.Region(total), loaded.arguments[0])
+
+
+def test_a_register_that_has_a_name_stays_what_it_was() -> None:
+    total, old = register("total"), ir.Var("old", I32)
+    before = ir.Let(old, load(total, LANE))
+    assert executed([before, ir.Store(total, (LANE,), old + 1), *stored(old)]) is None
+
+
+def test_lanes_that_change_places_stay_a_loop() -> None:
+    total = register("total")
+    assert executed([ir.Store(total, (LANE,), load(total, 7 - LANE) + 1)]) is None
+    assert executed([ir.Store(total, (7 - LANE,), load(total, LANE) + 1)]) is None
+    assert (
+        executed([ir.Store(total, (LANE,), load(register("other"), LANE))]) is None
+    )  # no instruction copies
+
+
 def test_an_index_that_is_another_in_every_lane_stays_a_loop() -> None:
     places, source = ir.Buffer("places", (LANES,), I32), ir.Buffer("x", (64,), F32)
     place = ir.Var("place", I32)

@@ -1,31 +1,42 @@
 """What ends a block of channels: the epilogue on vectors of finished sums, or element by element."""
 
+from collections.abc import Callable
+
 from bytewright import ir
 from bytewright.ir.builder import load, region
 from bytewright.ir.rewrite import Rewriting, rewrite_statement
 from bytewright.lower.isa.vector_unit import VectorUnit
 from bytewright.lower.isa.vectorise import vectorise
-from bytewright.lower.kernels.accumulator import Bias
-from bytewright.lower.kernels.context import Pixel, Template
+from bytewright.lower.kernels.context import Template
+from bytewright.lower.point import Coordinates
+from bytewright.lower.scalar import Scalar
+
+# The anchor's element from the sum of a channel, and that channel.
+Finished = Callable[[ir.Expr, ir.Expr], Scalar]
 
 
 def store_lanes(
-    template: Template, unit: VectorUnit, pixel: Pixel, channel: ir.Expr, totals: ir.Buffer, bias: Bias
+    template: Template,
+    unit: VectorUnit,
+    pixel: Coordinates,
+    channel: ir.Expr,
+    totals: ir.Buffer,
+    finished: Finished,
 ) -> None:
     """Computes the epilogue of as many channels as the unit has lanes, and stores them.
 
     Args:
         template: The kernel under construction.
         unit: Its vectors.
-        pixel: The position under the output.
+        pixel: The position under the output: all coordinates but the channel.
         channel: The first channel.
         totals: A register with their finished sums.
-        bias: What is known of the sums.
+        finished: The anchor's element, given the sum of a channel, and that channel.
     """
     body, epilogue = template.body, template.epilogue
     lane = ir.Var(body.unique_name("lane"), ir.DType.I32)
     with body.captured() as statements:
-        value = bias.finished(load(totals, lane), channel + lane)
+        value = finished(load(totals, lane), channel + lane)
         epilogue.store((*pixel, channel + lane), value)
     if vectorise(body, unit, lane, statements):
         return

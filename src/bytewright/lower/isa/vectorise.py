@@ -31,7 +31,7 @@ def vectorise(body: BodyBuilder, unit: VectorUnit, lane: ir.Var, statements: Seq
         unit: The vectors.
         lane: The variable of the loop, which stands for 0 to before the number of lanes.
         statements: One turn: names and stores, as `BodyBuilder.captured` collects them. An element of a register of as
-            many lanes, at index `lane`, stands for that register.
+            many lanes, at index `lane`, stands for that register; storing it there writes the register anew.
 
     Returns:
         Whether it was done; if not, nothing was written.
@@ -70,6 +70,11 @@ class _Vectors:
                     self.names[variable] = self.body.let(variable.name, self._scalar(value))
                 else:
                     self.names[variable] = self._vector(value, variable.name)
+            case ir.Store(buffer=buffer, indices=indices, value=value) if buffer.register:
+                if indices != (self.lane,) or buffer in self.names.values():
+                    raise _NoInstructionError  # what has a name would change
+                self._computed(value, "value", into=buffer)
+                self.known.clear()
             case ir.Store(buffer=buffer, indices=indices, value=value):
                 instruction = self.unit.stores.get(buffer.dtype)
                 stored = value if buffer.dtype in (I32, F32) else _widened(value)
@@ -122,32 +127,33 @@ class _Vectors:
             self.known[expression] = self._computed(expression, name)
         return self.known[expression]
 
-    def _computed(self, expression: ir.Expr, name: str) -> ir.Buffer:
+    def _computed(self, expression: ir.Expr, name: str, into: ir.Buffer | None = None) -> ir.Buffer:
+        """A register with an expression's values: a new one, or `into`."""
         if self._is_uniform(expression):
             broadcast = self.unit.broadcasts.get(expression.dtype)
-            return self._executed(broadcast, name, expression.dtype, self._scalar(expression))
+            return self._executed(broadcast, name, expression.dtype, self._scalar(expression), into=into)
         match expression:
-            case ir.Load():
-                return self._loaded(expression, name)
+            case ir.Load() if not expression.buffer.register:
+                return self._loaded(expression, name, into)
             case ir.Cast(operand=ir.Load() as load) if expression.dtype is I32:
-                return self._loaded(load, name)
+                return self._loaded(load, name, into)
             case ir.Binary():
-                return self._binary(expression, name)
+                return self._binary(expression, name, into)
             case ir.ScalarCall():
                 instruction = self.unit.functions.get(expression.function.name)
                 if instruction is None:
                     raise _NoInstructionError
                 operands = [self._vector(operand, name) for operand in expression.operands]
-                return self._executed(instruction, name, expression.dtype, *operands)
+                return self._executed(instruction, name, expression.dtype, *operands, into=into)
             case _:
                 raise _NoInstructionError
 
-    def _loaded(self, load: ir.Load, name: str) -> ir.Buffer:
+    def _loaded(self, load: ir.Load, name: str, into: ir.Buffer | None) -> ir.Buffer:
         dtype = load.dtype if load.dtype in (I32, F32) else I32
         where = self._region(load.buffer, load.indices)
-        return self._executed(self.unit.loads.get(load.dtype), name, dtype, where)
+        return self._executed(self.unit.loads.get(load.dtype), name, dtype, where, into=into)
 
-    def _binary(self, expression: ir.Binary, name: str) -> ir.Buffer:
+    def _binary(self, expression: ir.Binary, name: str, into: ir.Buffer | None) -> ir.Buffer:
         key = expression.operator, expression.left.dtype
         left, right = expression.left, expression.right
         if self._is_uniform(left) and _is_commutative(expression):
@@ -155,9 +161,9 @@ class _Vectors:
         with_scalar = self.unit.with_scalar.get(key)
         if with_scalar is not None and self._is_uniform(right):
             first = self._vector(left, name)
-            return self._executed(with_scalar, name, expression.dtype, first, self._scalar(right))
+            return self._executed(with_scalar, name, expression.dtype, first, self._scalar(right), into=into)
         first, second = self._vector(left, name), self._vector(right, name)
-        return self._executed(self.unit.binaries.get(key), name, expression.dtype, first, second)
+        return self._executed(self.unit.binaries.get(key), name, expression.dtype, first, second, into=into)
 
     def _executed(
         self,
@@ -165,10 +171,11 @@ class _Vectors:
         name: str,
         dtype: ir.DType,
         *operands: ir.Buffer | ir.Region | ir.Expr,
+        into: ir.Buffer | None = None,
     ) -> ir.Buffer:
         if instruction is None or dtype not in self.unit.types:
             raise _NoInstructionError
-        result = self.unit.register(self.body, name, dtype)
+        result = self.unit.register(self.body, name, dtype) if into is None else into
         self.body.execute(instruction, result, *operands)
         return result
 

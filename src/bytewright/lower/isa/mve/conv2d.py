@@ -151,4 +151,4 @@ class _Pixels:
             body.execute(instruction, *totals, *runs, filters, region(bias.values, channel))
             for i, total in enumerate(totals):
                 with body.numbered(i):
-                    store_lanes(self.template, UNIT, (n, y, x + i), channel, total, bias)
+                    store_lanes(self.template, UNIT, (n, y, x + i), channel, total, bias.finished)

@@ -52,7 +52,7 @@ def write_conv2d(template: Template, operation: Conv2d) -> None:
                     body.execute(LOAD_BYTES, row, region(weights, begin + i * BYTES))
                     body.execute(DOT, total, values, row)
             for i, total in enumerate(sums):
-                store_lanes(template, UNIT, pixel, channel + i * LANES, total, bias)
+                store_lanes(template, UNIT, pixel, channel + i * LANES, total, bias.finished)
 
 
 def _packed(convolution: Convolution) -> np.ndarray:

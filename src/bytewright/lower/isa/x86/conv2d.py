@@ -165,7 +165,7 @@ class _Kernel:
                 is_last = v + 1 == block.vectors
                 unit = self.unit.units(block.channels if is_last else self.unit.lanes)
                 first = channel + v * self.unit.lanes
-                store_lanes(self.template, unit, (n, y, x + p), first, totals, self.bias)
+                store_lanes(self.template, unit, (n, y, x + p), first, totals, self.bias.finished)
 
     def _started(self, block: _Block, channel: ir.Expr, vector: int) -> ir.Buffer:
         """A register with what a vector of sums starts from."""

@@ -231,4 +231,4 @@ class _Kernel:
                 body.execute(BYTE_DOTS.load, weights, region(self.weights, first + at))
                 body.execute(BYTE_DOTS.dot, total, quads, weights)
         for v, (count, total) in enumerate(zip(counts, sums, strict=True)):
-            store_lanes(self.template, unit_of(count), pixel, channel + v * LANES, total, self.bias)
+            store_lanes(self.template, unit_of(count), pixel, channel + v * LANES, total, self.bias.finished)
