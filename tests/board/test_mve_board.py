@@ -17,7 +17,7 @@ from bytewright.lower.isa.mve.tap_sums import Taps, sum_taps
 from bytewright.ops.arithmetic.numerics import Numerics
 from support.against_reference import differences
 from support.random_models import RandomModel
-from support.random_networks import random_convolution, random_network
+from support.random_networks import random_convolution, random_network, random_reduction
 from support.reference import LiteRt, TfLiteMicro
 from support.scaled_instructions import ScaledProgram
 
@@ -98,6 +98,11 @@ def assert_equals_on_board(model: RandomModel, folder: Path, number: int, numeri
 @pytest.mark.parametrize("number", range(8))
 def test_convolutions(tmp_path: Path, number: int) -> None:
     assert_equals_on_board(random_convolution(number, "int8"), tmp_path / "m", number, Numerics.LITERT_REF)
+
+
+@pytest.mark.parametrize("number", range(16))
+def test_pools_and_means(tmp_path: Path, number: int) -> None:
+    assert_equals_on_board(random_reduction(number, "int8"), tmp_path / "m", number, Numerics.LITERT_REF)
 
 
 @pytest.mark.parametrize("number", range(2))

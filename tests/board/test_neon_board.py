@@ -11,7 +11,7 @@ from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_batch
 from support.against_reference import differences
 from support.random_models import RandomModel
-from support.random_networks import random_convolution, random_network
+from support.random_networks import random_convolution, random_network, random_reduction
 from support.reference import LiteRt
 
 LEVELS = ("-O1", "-O2", "-O3", "-Os")
@@ -22,7 +22,7 @@ def is_equal_to_reference(model: RandomModel, folder: Path, number: int, compile
     path = folder / f"m{number}.tflite"
     path.write_bytes(model.content)
     compiled = bytewright.compile(path, target="aarch64")
-    if not any(step.template == "neon.conv2d" for step in compiled.plan.steps):
+    if not any(step.template.startswith("neon.") for step in compiled.plan.steps):
         return False
     batch = [model.inputs(i) for i in range(4)]
     how = BuildOptions(
@@ -42,3 +42,11 @@ def test_random_layers(tmp_path: Path, compiler: str) -> None:
     models = enumerate([*layers, *networks])
     num_run = sum(is_equal_to_reference(model, tmp_path, number, compiler) for number, model in models)
     assert num_run >= 6
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+def test_pools_and_means(tmp_path: Path, dtype: str, compiler: str) -> None:
+    models = enumerate(random_reduction(number, dtype) for number in range(33000, 33012))
+    num_run = sum(is_equal_to_reference(model, tmp_path, number, compiler) for number, model in models)
+    assert num_run >= 4

@@ -21,7 +21,7 @@ from bytewright.target.isa.this_machine import this_machine
 from support.against_reference import assert_equals_reference, drawn
 from support.instruction_program import InstructionProgram
 from support.random_models import RandomModel, operator_models
-from support.random_networks import random_convolution, random_network
+from support.random_networks import random_convolution, random_network, random_reduction
 
 # A target whose processors have the set.
 TARGETS = {"avx512vnni": "x86-64-v4-vnni", "avx2": "x86-64-v3"}
@@ -39,9 +39,10 @@ def flags_for(target: str) -> tuple[str, ...]:
 
 
 def models(dtype: str, first: int) -> list[RandomModel]:
-    """Convolutions of hard shapes, fully connected layers, and networks with residuals."""
+    """Convolutions of hard shapes, fully connected layers, pools, means, and networks with residuals."""
     return [
         *(random_convolution(number, dtype) for number in range(first, first + 12)),
+        *(random_reduction(number, dtype) for number in range(first, first + 12)),
         *drawn(operator_models("FULLY_CONNECTED", dtype), 4, first),
         *(random_network(number, dtype, size=8) for number in range(first, first + 4)),
     ]

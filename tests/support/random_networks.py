@@ -416,6 +416,21 @@ def random_convolution(seed: int, dtype: str) -> RandomModel:
     return network.finish([result.index])
 
 
+def random_reduction(seed: int, dtype: str) -> RandomModel:
+    """A pool, or a mean over some axes; what computes on its elements may follow."""
+    network = _Network(seed, dtype)
+    depth = network.one_of([1, 3, 4, 7, 8, 16, 17, 23, 32, 64, network.between(1, 80)])
+    rank = network.one_of([2, 3, 4, 4, 4, 4])
+    shape = [network.one_of([1, 1, 1, 2]), network.between(1, 9), network.between(1, 9), depth]
+    source = network.input(shape[4 - rank :])
+    result = network.pool(source) if rank == 4 and network.chance(0.7) else network.mean(source)
+    if result is None:
+        result = network.unary(source)
+    elif network.chance(0.4):
+        result = network.one_of([network.unary, network.binary])(result)
+    return network.finish([result.index])
+
+
 def random_network(
     seed: int, dtype: str, *, size: int = 6, is_tflm: bool = False, has_gaps: bool = False
 ) -> RandomModel:

@@ -3,6 +3,7 @@
 from functools import partial
 
 from bytewright.lower.isa.instruction_set import InstructionSet, IsaTemplate
+from bytewright.lower.isa.reduce import reductions
 from bytewright.lower.isa.x86 import dot_256, dot_512, lanes_256, lanes_512
 from bytewright.lower.isa.x86.conv2d import conv2d_declines, write_conv2d
 from bytewright.lower.isa.x86.depthwise_512 import INSTRUCTIONS, depthwise_declines, write_depthwise
@@ -47,6 +48,7 @@ AVX512_VNNI = InstructionSet(
     templates={
         Conv2d: _convolutions("avx512vnni", dot_512.BYTE_DOTS, dot_512.FLOAT_DOTS),
         DepthwiseConv2d: (IsaTemplate("avx512vnni.depthwise_i8", write_depthwise, depthwise_declines),),
+        **reductions("avx512vnni", lanes_512.UNIT),
     },
     instructions=tuple(
         dict.fromkeys((*dot_512.BYTE_DOTS.instructions, *dot_512.FLOAT_DOTS.instructions, *INSTRUCTIONS))
@@ -57,7 +59,10 @@ AVX512_VNNI = InstructionSet(
 AVX2 = InstructionSet(
     name="avx2",
     features=frozenset({"avx2", "fma"}),
-    templates={Conv2d: _convolutions("avx2", dot_256.WORD_DOTS, dot_256.FLOAT_DOTS)},
+    templates={
+        Conv2d: _convolutions("avx2", dot_256.WORD_DOTS, dot_256.FLOAT_DOTS),
+        **reductions("avx2", lanes_256.UNIT),
+    },
     instructions=tuple(dict.fromkeys((*dot_256.WORD_DOTS.instructions, *dot_256.FLOAT_DOTS.instructions))),
     operands={
         **_operands("avx2"),
