@@ -46,7 +46,10 @@ def test_random_layers(tmp_path: Path, compiler: str) -> None:
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize("dtype", ["int8", "float32"])
-def test_pools_and_means(tmp_path: Path, dtype: str, compiler: str) -> None:
-    models = enumerate(random_reduction(number, dtype) for number in range(33000, 33012))
+def test_lanes(tmp_path: Path, dtype: str, compiler: str) -> None:
+    """Pools, means, and depthwise convolutions among others."""
+    found = [random_reduction(number, dtype) for number in range(33000, 33012)]
+    found += [random_convolution(number, dtype) for number in range(34000, 34012)]
+    models = enumerate(found)
     num_run = sum(is_equal_to_reference(model, tmp_path, number, compiler) for number, model in models)
     assert num_run >= 4

@@ -1,18 +1,13 @@
 """What ends a block of channels: the epilogue on vectors of finished sums, or element by element."""
 
-from collections.abc import Callable
-
 from bytewright import ir
 from bytewright.ir.builder import load, region
 from bytewright.ir.rewrite import Rewriting, rewrite_statement
 from bytewright.lower.isa.vector_unit import VectorUnit
 from bytewright.lower.isa.vectorise import vectorise
 from bytewright.lower.kernels.context import Template
+from bytewright.lower.kernels.side_by_side import Finished
 from bytewright.lower.point import Coordinates
-from bytewright.lower.scalar import Scalar
-
-# The anchor's element from the sum of a channel, and that channel.
-Finished = Callable[[ir.Expr, ir.Expr], Scalar]
 
 
 def store_lanes(

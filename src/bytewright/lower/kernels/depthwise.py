@@ -4,10 +4,13 @@ A view for each tap points at the input or, outside of it, at a run of zero poin
 loop, which compilers vectorise over channels. Weights stay in the model's order.
 """
 
+from functools import partial
+
 from bytewright import ir
 from bytewright.ir.builder import load
-from bytewright.lower.kernels.context import Pixel, Template, nest, pixels
+from bytewright.lower.kernels.context import Pixel, Template, channel_blocks, nest, pixels
 from bytewright.lower.kernels.convolution import convolution_of
+from bytewright.lower.kernels.side_by_side import Reducer
 from bytewright.ops.convolution import DepthwiseConv2d
 
 I16, I32 = ir.DType.I16, ir.DType.I32
@@ -27,6 +30,13 @@ def lower_depthwise_conv2d(template: Template, operation: DepthwiseConv2d) -> No
             depthwise.write_lanes(pixel)
         else:
             depthwise.write_channels(pixel)
+
+
+def lower_depthwise_by_blocks(template: Template, operation: DepthwiseConv2d, reducer: Reducer) -> None:
+    """Writes the kernel, as `lower_depthwise_conv2d`, of some channels at a time, side by side; M is 1."""
+    depthwise = _Depthwise(template, operation)
+    with pixels(template) as pixel:
+        depthwise.write_blocks(pixel, reducer)
 
 
 class _Depthwise:
@@ -64,6 +74,30 @@ class _Depthwise:
         with body.for_("c", 0, FEW_LANES, ir.LoopKind.VECTORISED) as c:
             self._store(pixel, c, load(sums, c))
 
+    def write_blocks(self, pixel: Pixel, reducer: Reducer) -> None:
+        """Some channels side by side: all taps in a row, or a loop over them."""
+        body, convolution = self.template.body, self.convolution
+        is_unrolled = convolution.window.num_taps <= MAX_UNROLLED_TAPS
+        taps = convolution.taps(pixel) if is_unrolled else []
+        for first, num_channels in channel_blocks(
+            body, convolution.in_channels, reducer.most_channels, _summed
+        ):
+            results = reducer.begin(self.template, num_channels, self.sum_type, partial(self._initial, first))
+            for number, tap in enumerate(taps):
+                results.update(partial(self._plus_product, tap, number, first))
+            if not is_unrolled:
+                with convolution.each_tap(pixel) as (tap, index):
+                    results.update(partial(self._plus_product, tap, index, first))
+            results.store(pixel, first, self.bias.finished)
+
+    def _initial(self, first: ir.Expr, channel: ir.Expr) -> ir.Expr:
+        return self.bias.initial(first + channel)
+
+    def _plus_product(
+        self, tap: ir.Buffer, index: ir.Expr | int, first: ir.Expr, total: ir.Expr, channel: ir.Expr
+    ) -> ir.Expr:
+        return total + self._product(tap, index, first + channel, first + channel)
+
     def write_channels(self, pixel: Pixel) -> None:
         """Channel by channel: all taps in a row, or a loop over them."""
         body, convolution = self.template.body, self.convolution
@@ -94,3 +128,9 @@ class _Depthwise:
 
     def _store(self, pixel: Pixel, channel: ir.Expr, total: ir.Expr) -> None:
         self.template.epilogue.store((*pixel, channel), self.bias.finished(total, channel))
+
+
+def _summed(num_channels: int, are_several: bool) -> str:
+    """Says of blocks of channels that their taps are summed."""
+    what = "1 channel" if num_channels == 1 else f"{num_channels} channels"
+    return f"{what}{' at a time' if are_several else ''}: all taps, then scale and store"

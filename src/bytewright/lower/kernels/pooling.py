@@ -75,7 +75,7 @@ class _Pool:
         body, window = self.template.body, self.window
         start = lowest(self.source.dtype)
         start = start if self.is_max else ir.const(0, start.dtype)
-        results = self.reducer.begin(self.template, num_channels, start)
+        results = self.reducer.begin(self.template, num_channels, start.dtype, lambda _: start)
         with window.loops(body) as (ky, kx):
             position = window.under(body, pixel, ky, kx)
             inside = window.contains(position, ky, kx)
@@ -87,7 +87,7 @@ class _Pool:
             with nullcontext() if inside == ir.TRUE else body.if_(inside):
                 results.update(combine)
         count = ir.const(1) if self.is_max else self._count(pixel)
-        results.store(pixel, first, lambda value: self._result(value, count))
+        results.store(pixel, first, lambda value, _: self._result(value, count))
 
     def _count(self, pixel: Pixel) -> ir.Expr:
         """How many taps of the window lie inside the input."""
@@ -192,12 +192,12 @@ def _mean_of_blocks(
     start = ir.const(0, accumulator_type(source.dtype))
     num_all = template.type(0).fixed_shape[last]
     for first, num_channels in channel_blocks(template.body, num_all, reducer.most_channels, _reduced):
-        results = reducer.begin(template, num_channels, start)
+        results = reducer.begin(template, num_channels, start.dtype, lambda _: start)
         with loops(template.kernel, input_shape, operation.axes, by_rows=False) as inner:
             indices = {**outer, **inner}
             here = (*(indices[axis] for axis in others), first)
             results.update(partial(_plus_element, source, here))
-        results.store(own, first, partial(_mean, template, operation))
+        results.store(own, first, lambda total, _: _mean(template, operation, total))
 
 
 def _plus_element(source: ir.Buffer, position: Coordinates, total: ir.Expr, channel: ir.Expr) -> ir.Expr:

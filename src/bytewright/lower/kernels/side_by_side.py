@@ -9,25 +9,27 @@ from bytewright.lower.kernels.context import Template
 from bytewright.lower.point import Coordinates
 from bytewright.lower.scalar import Scalar
 
+# The anchor's element, from what is kept of a channel and that channel; what is kept of it, from the old and the
+# channel, counted within the block; what is kept at first, likewise.
+Finished = Callable[[ir.Expr, ir.Expr], Scalar]
+Combine = Callable[[ir.Expr, ir.Expr], ir.Expr]
+Start = Callable[[ir.Expr], ir.Expr]
+
 
 class Results(Protocol):
     """Results of a block of channels, under reduction."""
 
-    def update(self, combine: Callable[[ir.Expr, ir.Expr], ir.Expr]) -> None:
-        """Writes a step of the reduction.
-
-        Args:
-            combine: The new result, given the old one and which channel of the block it is of.
-        """
+    def update(self, combine: Combine) -> None:
+        """Writes a step of the reduction."""
         ...
 
-    def store(self, outer: Coordinates, first: ir.Expr, finished: Callable[[ir.Expr], Scalar]) -> None:
+    def store(self, outer: Coordinates, first: ir.Expr, finished: Finished) -> None:
         """Writes the epilogue.
 
         Args:
             outer: Coordinates under the output, all but the channel.
             first: The first channel of the block.
-            finished: The anchor's element, given the result.
+            finished: Gives the anchor's element.
         """
         ...
 
@@ -45,8 +47,8 @@ class Reducer(Protocol):
         """Whether results are divided as fast as they are multiplied."""
         ...
 
-    def begin(self, template: Template, num_channels: int, start: ir.Const) -> Results:
-        """Writes where the results of a block are kept, each of them `start`."""
+    def begin(self, template: Template, num_channels: int, dtype: ir.DType, start: Start) -> Results:
+        """Writes where the results of a block are kept, and what they are at first."""
         ...
 
 
@@ -56,25 +58,28 @@ class ArrayReducer:
     most_channels = 8
     divides = True
 
-    def begin(self, template: Template, num_channels: int, start: ir.Const) -> Results:
+    def begin(self, template: Template, num_channels: int, dtype: ir.DType, start: Start) -> Results:
         """Writes the array."""
-        return _Array(template, num_channels, start)
+        return _Array(template, num_channels, dtype, start)
 
 
 class _Array:
-    def __init__(self, template: Template, num_channels: int, start: ir.Const) -> None:
+    def __init__(self, template: Template, num_channels: int, dtype: ir.DType, start: Start) -> None:
         self.template, self.num_channels = template, num_channels
-        self.results = template.kernel.scratch("results", (num_channels,), start.dtype)
-        self._each(lambda lane: template.body.store(self.results, lane, start))
+        self.results = template.kernel.scratch("results", (num_channels,), dtype)
+        self._each(lambda lane: template.body.store(self.results, lane, start(lane)))
 
     def _each(self, write: Callable[[ir.Expr], None]) -> None:
         with self.template.body.for_("lane", 0, self.num_channels, ir.LoopKind.VECTORISED) as lane:
             write(lane)
 
-    def update(self, combine: Callable[[ir.Expr, ir.Expr], ir.Expr]) -> None:
+    def update(self, combine: Combine) -> None:
         body = self.template.body
         self._each(lambda lane: body.store(self.results, lane, combine(load(self.results, lane), lane)))
 
-    def store(self, outer: Coordinates, first: ir.Expr, finished: Callable[[ir.Expr], Scalar]) -> None:
-        epilogue = self.template.epilogue
-        self._each(lambda lane: epilogue.store((*outer, first + lane), finished(load(self.results, lane))))
+    def store(self, outer: Coordinates, first: ir.Expr, finished: Finished) -> None:
+        def store_lane(lane: ir.Expr) -> None:
+            value = finished(load(self.results, lane), first + lane)
+            self.template.epilogue.store((*outer, first + lane), value)
+
+        self._each(store_lane)

@@ -6,7 +6,7 @@ from bytewright.lower.isa.mve.convolve import sum_block
 from bytewright.lower.isa.mve.copy_bytes import copy_bytes
 from bytewright.lower.isa.mve.depthwise import depthwise_declines, write_depthwise
 from bytewright.lower.isa.mve.lanes import UNIT
-from bytewright.lower.isa.reduce import reductions
+from bytewright.lower.isa.reduce import with_reductions
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 
 # Of the instructions that there are for each size, one of every form.
@@ -18,11 +18,14 @@ _SIZED = (
 MVE = InstructionSet(
     name="mve",
     features=frozenset({"mve"}),
-    templates={
-        Conv2d: (IsaTemplate("mve.conv2d", write_conv2d, conv2d_declines),),
-        DepthwiseConv2d: (IsaTemplate("mve.depthwise_conv2d", write_depthwise, depthwise_declines),),
-        **reductions("mve", UNIT),
-    },
+    templates=with_reductions(
+        "mve",
+        UNIT,
+        {
+            Conv2d: (IsaTemplate("mve.conv2d", write_conv2d, conv2d_declines),),
+            DepthwiseConv2d: (IsaTemplate("mve.depthwise_conv2d", write_depthwise, depthwise_declines),),
+        },
+    ),
     instructions=(*_SIZED, *UNIT.instructions),
     operands={
         ("mve_double_round_wide", "value"): (-(2**31), 2**31 - 1),

@@ -4,7 +4,7 @@ from bytewright.lower.isa.instruction_set import InstructionSet, IsaTemplate
 from bytewright.lower.isa.neon.conv2d import conv2d_declines, write_conv2d
 from bytewright.lower.isa.neon.dot import DOT, LOAD_BYTES, REPEAT
 from bytewright.lower.isa.neon.lanes import UNIT
-from bytewright.lower.isa.reduce import reductions
+from bytewright.lower.isa.reduce import with_reductions
 from bytewright.ops.convolution import Conv2d
 
 _ALL = (-(2**31), 2**31 - 1)
@@ -12,10 +12,13 @@ _ALL = (-(2**31), 2**31 - 1)
 NEON = InstructionSet(
     name="neon",
     features=frozenset({"neon-dotprod"}),
-    templates={
-        Conv2d: (IsaTemplate("neon.conv2d", write_conv2d, conv2d_declines),),
-        **reductions("neon", UNIT),
-    },
+    templates=with_reductions(
+        "neon",
+        UNIT,
+        {
+            Conv2d: (IsaTemplate("neon.conv2d", write_conv2d, conv2d_declines),),
+        },
+    ),
     instructions=(DOT, LOAD_BYTES, REPEAT, *UNIT.instructions),
     operands={
         ("neon_double_round_wide", "value"): _ALL,

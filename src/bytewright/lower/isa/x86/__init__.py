@@ -3,7 +3,7 @@
 from functools import partial
 
 from bytewright.lower.isa.instruction_set import InstructionSet, IsaTemplate
-from bytewright.lower.isa.reduce import reductions
+from bytewright.lower.isa.reduce import with_reductions
 from bytewright.lower.isa.x86 import dot_256, dot_512, lanes_256, lanes_512
 from bytewright.lower.isa.x86.conv2d import conv2d_declines, write_conv2d
 from bytewright.lower.isa.x86.depthwise_512 import INSTRUCTIONS, depthwise_declines, write_depthwise
@@ -45,11 +45,14 @@ def _convolutions(name: str, *units: DotUnit) -> tuple[IsaTemplate, ...]:
 AVX512_VNNI = InstructionSet(
     name="avx512vnni",
     features=frozenset({"avx512f", "avx512bw", "avx512vl", "avx512vnni"}),
-    templates={
-        Conv2d: _convolutions("avx512vnni", dot_512.BYTE_DOTS, dot_512.FLOAT_DOTS),
-        DepthwiseConv2d: (IsaTemplate("avx512vnni.depthwise_i8", write_depthwise, depthwise_declines),),
-        **reductions("avx512vnni", lanes_512.UNIT),
-    },
+    templates=with_reductions(
+        "avx512vnni",
+        lanes_512.UNIT,
+        {
+            Conv2d: _convolutions("avx512vnni", dot_512.BYTE_DOTS, dot_512.FLOAT_DOTS),
+            DepthwiseConv2d: (IsaTemplate("avx512vnni.depthwise_i8", write_depthwise, depthwise_declines),),
+        },
+    ),
     instructions=tuple(
         dict.fromkeys((*dot_512.BYTE_DOTS.instructions, *dot_512.FLOAT_DOTS.instructions, *INSTRUCTIONS))
     ),
@@ -59,10 +62,13 @@ AVX512_VNNI = InstructionSet(
 AVX2 = InstructionSet(
     name="avx2",
     features=frozenset({"avx2", "fma"}),
-    templates={
-        Conv2d: _convolutions("avx2", dot_256.WORD_DOTS, dot_256.FLOAT_DOTS),
-        **reductions("avx2", lanes_256.UNIT),
-    },
+    templates=with_reductions(
+        "avx2",
+        lanes_256.UNIT,
+        {
+            Conv2d: _convolutions("avx2", dot_256.WORD_DOTS, dot_256.FLOAT_DOTS),
+        },
+    ),
     instructions=tuple(dict.fromkeys((*dot_256.WORD_DOTS.instructions, *dot_256.FLOAT_DOTS.instructions))),
     operands={
         **_operands("avx2"),
