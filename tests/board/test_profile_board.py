@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -140,6 +141,18 @@ def test_whatever_the_compiler_does(flow: Path, flags: str) -> None:
     profile = profile_bundle(flow, [cost_program.cost_input(4)], on="qemu", options=options)
     assert [line.num_calls for line in profile.steps] == [cost_program.TURNS, 4, cost_program.TURNS - 4, 1]
     assert len({line.cost.amount for line in profile.steps}) == 4
+
+
+@pytest.mark.skipif(shutil.which("clang") is None, reason="clang is not installed")
+def test_the_compiler_is_the_one_that_was_asked_for(digits: Path) -> None:
+    totals: list[int] = []
+    for compiler in ("gcc", "clang"):
+        words = [str(digits), "--on", "qemu", "--compiler", compiler, "--seed", "1", "--json"]
+        found, ran = (CliRunner().invoke(command, [name, *words]) for name in ("profile", "run"))
+        (total,) = json.loads(found.output)["total"]
+        assert total["instructions"] == json.loads(ran.output)["instructions"]
+        totals.append(total["instructions"])
+    assert totals[0] != totals[1]
 
 
 def test_layers_of_a_model_that_share_a_kernel() -> None:

@@ -11,7 +11,14 @@ import click
 
 from bytewright.cli.option_types import PATH, echo_json, json_option
 from bytewright.cli.progress import shown_progress
-from bytewright.cli.what_runs import bundle_of, read_array
+from bytewright.cli.what_runs import (
+    bundle_of,
+    compiler_option,
+    input_option,
+    inputs_of,
+    seed_option,
+    sources_option,
+)
 from bytewright.cli.write_files import write_files
 
 if TYPE_CHECKING:
@@ -20,20 +27,8 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Say what each step of a run costs.")
 @click.argument("source", metavar="DIR|MODEL", type=PATH)
-@click.option(
-    "--input",
-    "input_files",
-    type=PATH,
-    multiple=True,
-    metavar="X.npy",
-    help="An input, in the model's order.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(0, 2**32 - 1),
-    metavar="N",
-    help="Seed of random input, which is used if no input is given.  [default: 0]",
-)
+@input_option
+@seed_option
 @click.option(
     "--on",
     type=click.Choice(["host", "qemu"]),
@@ -47,14 +42,8 @@ if TYPE_CHECKING:
     help="Inferences to run. Shown is the one with the median time; in QEMU the last.  [default: 31; in QEMU 2]",
 )
 @click.option("--cflags", default="-O2", show_default=True, help="How the application compiles.")
-@click.option(
-    "--source",
-    "sources",
-    type=PATH,
-    multiple=True,
-    metavar="FILE.c",
-    help="C of the application, with functions that the model calls.",
-)
+@sources_option
+@compiler_option
 @click.option(
     "--trace", type=PATH, metavar="FILE", help="Also write a trace for chrome://tracing or Perfetto."
 )
@@ -67,6 +56,7 @@ def profile(
     repeat: int | None,
     cflags: str,
     sources: tuple[Path, ...],
+    compiler: str | None,
     trace: Path | None,
     as_json: bool,
 ) -> None:
@@ -81,13 +71,11 @@ def profile(
     from bytewright.execute.profile.table import profile_text
     from bytewright.execute.profile.trace import trace_document
 
-    if seed is not None and input_files:
-        raise click.UsageError("--seed is for random input: give either --seed or --input")
     try:
-        options = BuildOptions(flags=tuple(shlex.split(cflags)), sources=sources)
+        options = BuildOptions(flags=tuple(shlex.split(cflags)), sources=sources, compiler=compiler)
     except ValueError as error:
         raise click.BadParameter(f"{cflags!r} is no command line: {error}", param_hint="--cflags") from error
-    inputs = [read_array(path) for path in input_files] or None
+    inputs = inputs_of(input_files, seed)
     place = cast("Machine", on)
     with bundle_of(source, on) as directory, shown_progress(f"profiling {source.name} on {on}"):
         found = profile_bundle(directory, inputs, seed=seed, on=place, repeat=repeat, options=options)

@@ -13,7 +13,14 @@ import click
 
 from bytewright.cli.option_types import PATH, json_option
 from bytewright.cli.progress import shown_progress
-from bytewright.cli.what_runs import bundle_of, read_array
+from bytewright.cli.what_runs import (
+    bundle_of,
+    compiler_option,
+    input_option,
+    inputs_of,
+    seed_option,
+    sources_option,
+)
 from bytewright.cli.write_files import write_files
 from bytewright.diagnostics import compile_error
 from bytewright.report.document import members
@@ -28,14 +35,7 @@ _MOST_REPETITIONS = 1_000_000
 
 @click.command(short_help="Run a bundle or a model.")
 @click.argument("source", metavar="DIR|MODEL", type=PATH)
-@click.option(
-    "--input",
-    "input_files",
-    type=PATH,
-    multiple=True,
-    metavar="X.npy",
-    help="An input, in the model's order.",
-)
+@input_option
 @click.option(
     "--output",
     "output_files",
@@ -44,12 +44,7 @@ _MOST_REPETITIONS = 1_000_000
     metavar="Y.npy",
     help="Where to write an output, in the model's order.",
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(0, 2**32 - 1),
-    metavar="N",
-    help="Seed of random input, which is used if no input is given.  [default: 0]",
-)
+@seed_option
 @click.option(
     "--on",
     type=click.Choice(["host", "qemu"]),
@@ -63,19 +58,8 @@ _MOST_REPETITIONS = 1_000_000
     metavar="N",
     help="Inferences to run and time.  [default: 1]",
 )
-@click.option(
-    "--source",
-    "sources",
-    type=PATH,
-    multiple=True,
-    metavar="FILE.c",
-    help="C of the application, with functions that the model calls.",
-)
-@click.option(
-    "--compiler",
-    metavar="gcc|clang|COMMAND",
-    help="The C compiler, of this machine or of the board.  [default: $CC or cc here, gcc for boards]",
-)
+@sources_option
+@compiler_option
 @click.option(
     "--paranoid",
     is_flag=True,
@@ -104,9 +88,7 @@ def run(
     from bytewright.execute.paranoid import run_paranoid
     from bytewright.execute.run import run_bundle
 
-    if seed is not None and input_files:
-        raise click.UsageError("--seed is for random input: give either --seed or --input")
-    inputs = [read_array(path) for path in input_files] or None
+    inputs = inputs_of(input_files, seed)
     with bundle_of(source, on) as directory:
         bundle = read_bundle(directory)
         _check_number_of_outputs(bundle, output_files)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
+from bytewright.cli.option_types import PATH
 from bytewright.cli.progress import shown_progress
 from bytewright.diagnostics import compile_error
 from bytewright.input_file import read_input
@@ -15,6 +18,34 @@ if TYPE_CHECKING:
     from bytewright.execute.tensors import Array
 
 _TARGETS = {"host": "host", "qemu": "mps3-an547"}
+
+input_option = click.option(
+    "--input",
+    "input_files",
+    type=PATH,
+    multiple=True,
+    metavar="X.npy",
+    help="An input, in the model's order.",
+)
+seed_option = click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    metavar="N",
+    help="Seed of random input, which is used if no input is given.  [default: 0]",
+)
+sources_option = click.option(
+    "--source",
+    "sources",
+    type=PATH,
+    multiple=True,
+    metavar="FILE.c",
+    help="C of the application, with functions that the model calls.",
+)
+compiler_option = click.option(
+    "--compiler",
+    metavar="gcc|clang|COMMAND",
+    help="The C compiler, of this machine or of the board.  [default: $CC or cc here, gcc for boards]",
+)
 
 
 @contextmanager
@@ -35,7 +66,19 @@ def bundle_of(source: Path, on: str) -> Generator[Path, None, None]:
         yield folder / "bundle"
 
 
-def read_array(path: Path) -> Array:
+def inputs_of(files: Sequence[Path], seed: int | None) -> list[Array] | None:
+    """What the files hold; None where there are none, and random input is used.
+
+    Raises:
+        UsageError: There are files and a seed.
+        CompileError: BW205.
+    """
+    if seed is not None and files:
+        raise click.UsageError("--seed is for random input: give either --seed or --input")
+    return [_read_array(path) for path in files] or None
+
+
+def _read_array(path: Path) -> Array:
     """The array of a .npy file.
 
     Raises:
