@@ -60,11 +60,6 @@ class VectorUnit:
         """A new register for a vector of a type."""
         return body.register(name, self.lanes, dtype, self.types[dtype])
 
-    def vector(self, name: str, dtype: ir.DType = I32, *, is_written: bool = False) -> ir.BufferParameter:
-        """A vector as a parameter of an instruction."""
-        access = ir.Access.WRITE if is_written else ir.Access.READ
-        return register_parameter(name, self.lanes, dtype, self.types[dtype], access)
-
 
 def register_parameter(
     name: str, num_lanes: int, dtype: ir.DType, c_type: str, access: ir.Access = ir.Access.READ

@@ -32,7 +32,9 @@ MVE = InstructionSet(
         ("mve_double_round_wide", "shift"): (0, 31),
         ("mve_high_multiply_wide", "value"): (-(2**31), 2**31 - 1),
         **{
-            (name, side): (-(2**15), 2**15) for name in ("mve_mul", "mve_mul_n") for side in ("left", "right")
+            (name, side): (-(2**15), 2**15)
+            for name in ("mve_mul_i32", "mve_mul_i32_n")
+            for side in ("left", "right", "number")
         },
     },
     unit=UNIT,

@@ -2,7 +2,7 @@
 
 from bytewright import ir
 from bytewright.ir.builder import BodyBuilder, load
-from bytewright.lower.isa.neon.lanes import FEATURE, LANES, vector
+from bytewright.lower.isa.neon.lanes import FEATURE, LANES, VECTORS
 from bytewright.lower.isa.vector_unit import lane_wise, memory_parameter, register_parameter
 
 I8, I32 = ir.DType.I8, ir.DType.I32
@@ -41,7 +41,7 @@ def _repeat() -> ir.Instruction:
 
 
 def _dot() -> ir.Instruction:
-    totals = vector("totals", ir.Access.READ_WRITE)
+    totals = VECTORS.vector("totals", access=ir.Access.READ_WRITE)
     left, right = bytes_("left"), bytes_("right")
     body = BodyBuilder(("totals", "left", "right"))
     with body.for_("neon_dot.lane", 0, LANES) as lane, body.for_("neon_dot.k", 0, GROUP) as k:

@@ -18,7 +18,7 @@ from bytewright.ir.scalar_functions import (
     HIGH_MULTIPLY_WIDE,
 )
 from bytewright.lower.isa.vector_unit import VectorUnit
-from bytewright.lower.isa.x86.make import Width
+from bytewright.lower.isa.width import Width
 
 I8, I16, I32, F32 = ir.DType.I8, ir.DType.I16, ir.DType.I32, ir.DType.F32
 FEATURE = ir.Feature("avx2", "defined(__AVX2__) && defined(__FMA__)", "immintrin.h")
@@ -60,13 +60,12 @@ _STORES = {
 }
 
 
-def _load(dtype: ir.DType, num: int) -> ir.Instruction:
+def _load(dtype: ir.DType, num: int) -> str:
     widen, c_type, whole, ones = _LOADS[dtype]
     if num == LANES:
-        return VECTORS.load(dtype, f"return {widen.format(whole)};", num)
+        return f"return {widen.format(whole)};"
     copied = f"__builtin_memcpy(&some, elements, {num * dtype.size_bytes});"
-    text = f"{c_type} some = {ones};\n{copied}\nreturn {widen.format('some')};"
-    return VECTORS.load(dtype, text, num)
+    return f"{c_type} some = {ones};\n{copied}\nreturn {widen.format('some')};"
 
 
 def _stored(dtype: ir.DType, num: int, computed: str, result: str, whole: str) -> str:
@@ -75,19 +74,23 @@ def _stored(dtype: ir.DType, num: int, computed: str, result: str, whole: str) -
 
 
 _OPERATIONS = {
-    (BinaryOperator.ADD, I32): ("add", "_mm256_add_epi32(left, right)"),
-    (BinaryOperator.SUB, I32): ("sub", "_mm256_sub_epi32(left, right)"),
-    (BinaryOperator.MUL, I32): ("mul", "_mm256_mullo_epi32(left, right)"),
-    (BinaryOperator.MIN, I32): ("min", "_mm256_min_epi32(left, right)"),
-    (BinaryOperator.MAX, I32): ("max", "_mm256_max_epi32(left, right)"),
-    (BinaryOperator.ADD, F32): ("add", "_mm256_add_ps(left, right)"),
-    (BinaryOperator.SUB, F32): ("sub", "_mm256_sub_ps(left, right)"),
-    (BinaryOperator.MUL, F32): ("mul", "_mm256_mul_ps(left, right)"),
+    (BinaryOperator.ADD, I32): "_mm256_add_epi32(left, right)",
+    (BinaryOperator.SUB, I32): "_mm256_sub_epi32(left, right)",
+    (BinaryOperator.MUL, I32): "_mm256_mullo_epi32(left, right)",
+    (BinaryOperator.MIN, I32): "_mm256_min_epi32(left, right)",
+    (BinaryOperator.MAX, I32): "_mm256_max_epi32(left, right)",
+    (BinaryOperator.ADD, F32): "_mm256_add_ps(left, right)",
+    (BinaryOperator.SUB, F32): "_mm256_sub_ps(left, right)",
+    (BinaryOperator.MUL, F32): "_mm256_mul_ps(left, right)",
     # Of these the second operand remains where neither is less or greater, as with what is not a number.
-    (BinaryOperator.MIN, F32): ("min", "_mm256_min_ps(right, left)"),
-    (BinaryOperator.MAX, F32): ("max", "_mm256_max_ps(right, left)"),
+    (BinaryOperator.MIN, F32): "_mm256_min_ps(right, left)",
+    (BinaryOperator.MAX, F32): "_mm256_max_ps(right, left)",
 }
 _BROADCASTS = {I32: "_mm256_set1_epi32", F32: "_mm256_set1_ps"}
+_WITH_SCALAR = {
+    (operator, dtype): f"const {TYPES[dtype]} right = {_BROADCASTS[dtype]}(number);\nreturn {text};"
+    for (operator, dtype), text in _OPERATIONS.items()
+}
 
 # Products of even and of odd lanes, in 64 bits. Of the even ones the high half moves down beside the odd ones'.
 _PRODUCTS = """const __m256i half = _mm256_set1_epi64x({half});
@@ -145,34 +148,16 @@ return _mm256_cvtps_epi32(_mm256_fmadd_ps(_mm256_cvtepi32_ps(left), left_scale, 
 @cache
 def unit_of(num: int) -> VectorUnit:
     """Vectors of which the first `num` lanes are loaded and stored."""
-    saturated = _stored(I8, num, _SATURATED, "packed", _STORE_BYTES)
-    return VectorUnit(
-        lanes=LANES,
-        num_elements=num,
-        types=TYPES,
+    return VECTORS.unit(
         loads={dtype: _load(dtype, num) for dtype in _LOADS},
-        stores={
-            dtype: VECTORS.store(dtype, _stored(dtype, num, *how), num) for dtype, how in _STORES.items()
-        },
-        saturating_stores={I8: VECTORS.saturating_store(I8, saturated, num)},
-        broadcasts={
-            dtype: VECTORS.broadcast(dtype, f"return {intrinsic}(value);")
-            for dtype, intrinsic in _BROADCASTS.items()
-        },
-        binaries={
-            (operator, dtype): VECTORS.binary(operator, dtype, name, f"return {text};")
-            for (operator, dtype), (name, text) in _OPERATIONS.items()
-        },
-        with_scalar={
-            (operator, dtype): VECTORS.with_scalar(operator, dtype, name, _with_number(dtype, text))
-            for (operator, dtype), (name, text) in _OPERATIONS.items()
-        },
-        functions={function.name: VECTORS.function(function, text) for function, text in _FUNCTIONS},
+        stores={dtype: _stored(dtype, num, *how) for dtype, how in _STORES.items()},
+        saturating_stores={I8: _stored(I8, num, _SATURATED, "packed", _STORE_BYTES)},
+        broadcasts=_BROADCASTS,
+        binaries=_OPERATIONS,
+        with_scalar=_WITH_SCALAR,
+        functions=_FUNCTIONS,
+        num=num,
     )
-
-
-def _with_number(dtype: ir.DType, text: str) -> str:
-    return f"const {TYPES[dtype]} right = {_BROADCASTS[dtype]}(number);\nreturn {text};"
 
 
 UNIT = unit_of(LANES)

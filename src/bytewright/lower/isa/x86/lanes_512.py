@@ -14,7 +14,7 @@ from bytewright.ir.scalar_functions import (
     HIGH_MULTIPLY_WIDE,
 )
 from bytewright.lower.isa.vector_unit import VectorUnit
-from bytewright.lower.isa.x86.make import Width
+from bytewright.lower.isa.width import Width
 
 I8, U8, I16, I32, F32 = ir.DType.I8, ir.DType.U8, ir.DType.I16, ir.DType.I32, ir.DType.F32
 FEATURE = ir.Feature(
@@ -23,7 +23,8 @@ FEATURE = ir.Feature(
     "immintrin.h",
 )
 LANES = 16
-VECTORS = Width("avx512", LANES, {I32: "__m512i", F32: "__m512"}, FEATURE)
+TYPES = {I32: "__m512i", F32: "__m512"}
+VECTORS = Width("avx512", LANES, TYPES, FEATURE)
 
 # How lanes are widened, all elements, and some of them: the other lanes are 1, of which every rescale is defined.
 _LOADS = {
@@ -58,44 +59,46 @@ _STORES = {
         "_mm512_mask_storeu_ps(elements, {mask}, values);",
     ),
 }
-_MASK = "(__mmask16)0x{mask:04x}u"
+_SATURATING_STORES = {
+    I8: (
+        "_mm_storeu_si128((__m128i *)elements, _mm512_cvtsepi32_epi8(values));",
+        "_mm_mask_storeu_epi8(elements, {mask}, _mm512_cvtsepi32_epi8(values));",
+    ),
+}
 
 
-def _load(dtype: ir.DType, num: int) -> ir.Instruction:
+def _load(dtype: ir.DType, num: int) -> str:
     widen, whole, masked = _LOADS[dtype]
-    loaded = whole if num == LANES else masked.format(mask=_MASK.format(mask=(1 << num) - 1))
-    return VECTORS.load(dtype, f"return {widen}({loaded});" if widen else f"return {loaded};", num)
+    loaded = whole if num == LANES else masked.format(mask=_mask(num))
+    return f"return {widen}({loaded});" if widen else f"return {loaded};"
 
 
-def _store(dtype: ir.DType, num: int) -> ir.Instruction:
-    whole, masked = _STORES[dtype]
-    return VECTORS.store(
-        dtype, whole if num == LANES else masked.format(mask=_MASK.format(mask=(1 << num) - 1)), num
-    )
+def _stored(num: int, whole: str, masked: str) -> str:
+    return whole if num == LANES else masked.format(mask=_mask(num))
 
 
-def _saturating_store(num: int) -> ir.Instruction:
-    mask = _MASK.format(mask=(1 << num) - 1)
-    whole = "_mm_storeu_si128((__m128i *)elements, _mm512_cvtsepi32_epi8(values));"
-    some = f"_mm_mask_storeu_epi8(elements, {mask}, _mm512_cvtsepi32_epi8(values));"
-    return VECTORS.saturating_store(I8, whole if num == LANES else some, num)
+def _mask(num: int) -> str:
+    return f"(__mmask16)0x{(1 << num) - 1:04x}u"
 
 
 _OPERATIONS = {
-    (BinaryOperator.ADD, I32): ("add", "_mm512_add_epi32(left, right)"),
-    (BinaryOperator.SUB, I32): ("sub", "_mm512_sub_epi32(left, right)"),
-    (BinaryOperator.MUL, I32): ("mul", "_mm512_mullo_epi32(left, right)"),
-    (BinaryOperator.MIN, I32): ("min", "_mm512_min_epi32(left, right)"),
-    (BinaryOperator.MAX, I32): ("max", "_mm512_max_epi32(left, right)"),
-    (BinaryOperator.ADD, F32): ("add", "_mm512_add_ps(left, right)"),
-    (BinaryOperator.SUB, F32): ("sub", "_mm512_sub_ps(left, right)"),
-    (BinaryOperator.MUL, F32): ("mul", "_mm512_mul_ps(left, right)"),
+    (BinaryOperator.ADD, I32): "_mm512_add_epi32(left, right)",
+    (BinaryOperator.SUB, I32): "_mm512_sub_epi32(left, right)",
+    (BinaryOperator.MUL, I32): "_mm512_mullo_epi32(left, right)",
+    (BinaryOperator.MIN, I32): "_mm512_min_epi32(left, right)",
+    (BinaryOperator.MAX, I32): "_mm512_max_epi32(left, right)",
+    (BinaryOperator.ADD, F32): "_mm512_add_ps(left, right)",
+    (BinaryOperator.SUB, F32): "_mm512_sub_ps(left, right)",
+    (BinaryOperator.MUL, F32): "_mm512_mul_ps(left, right)",
     # Of these the second operand remains where neither is less or greater, as with what is not a number.
-    (BinaryOperator.MIN, F32): ("min", "_mm512_min_ps(right, left)"),
-    (BinaryOperator.MAX, F32): ("max", "_mm512_max_ps(right, left)"),
+    (BinaryOperator.MIN, F32): "_mm512_min_ps(right, left)",
+    (BinaryOperator.MAX, F32): "_mm512_max_ps(right, left)",
 }
 _BROADCASTS = {I32: "_mm512_set1_epi32", F32: "_mm512_set1_ps"}
-_VECTOR_TYPES = {I32: "__m512i", F32: "__m512"}
+_WITH_SCALAR = {
+    (operator, dtype): f"const {TYPES[dtype]} right = {_BROADCASTS[dtype]}(number);\nreturn {text};"
+    for (operator, dtype), text in _OPERATIONS.items()
+}
 
 # Products of even and of odd lanes, in 64 bits. Of the even ones the high half moves down beside the odd ones'.
 _PRODUCTS = """const __m512i half = _mm512_set1_epi64({half});
@@ -139,45 +142,30 @@ _FLOAT_SUM = """const __m512 shifted = _mm512_fmadd_ps(_mm512_cvtepi32_ps(right)
 return _mm512_cvtps_epi32(_mm512_fmadd_ps(_mm512_cvtepi32_ps(left), left_scale, shifted));"""
 
 
+_FUNCTIONS = (
+    (HIGH_MULTIPLY, f"{_HIGH_MULTIPLY}return scaled;"),
+    (HIGH_MULTIPLY_WIDE, f"{_HIGH_MULTIPLY_WIDE}return scaled;"),
+    (DOUBLE_ROUND, _DOUBLE_ROUND),
+    (DOUBLE_ROUND_WIDE, _DOUBLE_ROUND_WIDE),
+    (FLOAT_ROUND, _FLOAT_ROUND),
+    (FLOAT_ROUND_SIGNED, _FLOAT_ROUND_SIGNED),
+    (FLOAT_SUM, _FLOAT_SUM),
+)
+
+
 @cache
 def unit_of(num: int) -> VectorUnit:
     """Vectors of which the first `num` lanes are loaded and stored."""
-    return VectorUnit(
-        lanes=LANES,
-        num_elements=num,
-        types=VECTORS.types,
+    return VECTORS.unit(
         loads={dtype: _load(dtype, num) for dtype in _LOADS},
-        stores={dtype: _store(dtype, num) for dtype in _STORES},
-        saturating_stores={I8: _saturating_store(num)},
-        broadcasts={
-            dtype: VECTORS.broadcast(dtype, f"return {intrinsic}(value);")
-            for dtype, intrinsic in _BROADCASTS.items()
-        },
-        binaries={
-            (operator, dtype): VECTORS.binary(operator, dtype, name, f"return {text};")
-            for (operator, dtype), (name, text) in _OPERATIONS.items()
-        },
-        with_scalar={
-            (operator, dtype): VECTORS.with_scalar(operator, dtype, name, _with_number(dtype, text))
-            for (operator, dtype), (name, text) in _OPERATIONS.items()
-        },
-        functions={
-            function.name: VECTORS.function(function, text)
-            for function, text in (
-                (HIGH_MULTIPLY, f"{_HIGH_MULTIPLY}return scaled;"),
-                (HIGH_MULTIPLY_WIDE, f"{_HIGH_MULTIPLY_WIDE}return scaled;"),
-                (DOUBLE_ROUND, _DOUBLE_ROUND),
-                (DOUBLE_ROUND_WIDE, _DOUBLE_ROUND_WIDE),
-                (FLOAT_ROUND, _FLOAT_ROUND),
-                (FLOAT_ROUND_SIGNED, _FLOAT_ROUND_SIGNED),
-                (FLOAT_SUM, _FLOAT_SUM),
-            )
-        },
+        stores={dtype: _stored(num, *how) for dtype, how in _STORES.items()},
+        saturating_stores={dtype: _stored(num, *how) for dtype, how in _SATURATING_STORES.items()},
+        broadcasts=_BROADCASTS,
+        binaries=_OPERATIONS,
+        with_scalar=_WITH_SCALAR,
+        functions=_FUNCTIONS,
+        num=num,
     )
-
-
-def _with_number(dtype: ir.DType, text: str) -> str:
-    return f"const {_VECTOR_TYPES[dtype]} right = {_BROADCASTS[dtype]}(number);\nreturn {text};"
 
 
 UNIT = unit_of(LANES)

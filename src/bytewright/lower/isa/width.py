@@ -1,15 +1,24 @@
 """Records of instructions whose lanes all do the same: the operations of a vector unit, from names of intrinsics."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from bytewright import ir
 from bytewright.ir.builder import BodyBuilder, load
 from bytewright.ir.expr import BinaryOperator, binary
-from bytewright.lower.isa.vector_unit import lane_wise, memory_parameter, register_parameter
+from bytewright.lower.isa.vector_unit import VectorUnit, lane_wise, memory_parameter, register_parameter
 
 I32, F32 = ir.DType.I32, ir.DType.F32
 WRITE = ir.Access.WRITE
+_NAMES = {
+    BinaryOperator.ADD: "add",
+    BinaryOperator.SUB: "sub",
+    BinaryOperator.MUL: "mul",
+    BinaryOperator.MIN: "min",
+    BinaryOperator.MAX: "max",
+}
+# The C text that computes an operation, by operator and type.
+Operations = Mapping[tuple[BinaryOperator, ir.DType], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +88,7 @@ class Width:
         name = f"{self.prefix}_broadcast_{dtype.value}"
         return lane_wise(name, self.lanes, parameters, lambda given: given[0], text, self.feature)
 
-    def binary(self, operator: BinaryOperator, dtype: ir.DType, name: str, text: str) -> ir.Instruction:
+    def binary(self, operator: BinaryOperator, dtype: ir.DType, text: str) -> ir.Instruction:
         """An operation on two vectors, `left` and `right`."""
         parameters = (
             self.vector("result", dtype, WRITE),
@@ -87,7 +96,7 @@ class Width:
             self.vector("right", dtype),
         )
         return lane_wise(
-            f"{self.prefix}_{name}_{dtype.value}",
+            f"{self.prefix}_{_NAMES[operator]}_{dtype.value}",
             self.lanes,
             parameters,
             lambda given: binary(operator, *given),
@@ -95,12 +104,12 @@ class Width:
             self.feature,
         )
 
-    def with_scalar(self, operator: BinaryOperator, dtype: ir.DType, name: str, text: str) -> ir.Instruction:
-        """The same, of a vector and a scalar `number`; the text has `right`, which is the scalar in every lane."""
+    def with_scalar(self, operator: BinaryOperator, dtype: ir.DType, text: str) -> ir.Instruction:
+        """The same, of a vector `left` and a scalar `number`."""
         number = ir.ScalarParameter(ir.Var("number", dtype))
         parameters = (self.vector("result", dtype, WRITE), self.vector("left", dtype), number)
         return lane_wise(
-            f"{self.prefix}_{name}_{dtype.value}_n",
+            f"{self.prefix}_{_NAMES[operator]}_{dtype.value}_n",
             self.lanes,
             parameters,
             lambda given: binary(operator, *given),
@@ -115,6 +124,49 @@ class Width:
         name = f"{self.prefix}_{function.name}"
         return lane_wise(
             name, self.lanes, parameters, lambda given: function(*given), text, self.feature, function.comment
+        )
+
+    def unit(
+        self,
+        *,
+        loads: Mapping[ir.DType, str],
+        stores: Mapping[ir.DType, str],
+        broadcasts: Mapping[ir.DType, str],
+        binaries: Operations,
+        functions: Iterable[tuple[ir.ScalarFunction, str]],
+        with_scalar: Operations | None = None,
+        saturating_stores: Mapping[ir.DType, str] | None = None,
+        num: int = 0,
+    ) -> VectorUnit:
+        """The unit of these vectors; each operation is given by its C text.
+
+        Args:
+            loads: Of `num` elements, by type.
+            stores: Likewise.
+            saturating_stores: Likewise.
+            broadcasts: The name of the intrinsic, by type.
+            binaries: With `left` and `right`.
+            functions: With the names of parameters.
+            with_scalar: With `left` and `number`.
+            num: How many first lanes are loaded and stored; 0 if all are.
+        """
+        count = num or self.lanes
+        return VectorUnit(
+            lanes=self.lanes,
+            num_elements=num,
+            types=self.types,
+            loads={dtype: self.load(dtype, text, count) for dtype, text in loads.items()},
+            stores={dtype: self.store(dtype, text, count) for dtype, text in stores.items()},
+            saturating_stores={
+                dtype: self.saturating_store(dtype, text, count)
+                for dtype, text in (saturating_stores or {}).items()
+            },
+            broadcasts={
+                dtype: self.broadcast(dtype, f"return {name}(value);") for dtype, name in broadcasts.items()
+            },
+            binaries={key: self.binary(*key, f"return {text};") for key, text in binaries.items()},
+            with_scalar={key: self.with_scalar(*key, text) for key, text in (with_scalar or {}).items()},
+            functions={function.name: self.function(function, text) for function, text in functions},
         )
 
 
