@@ -538,8 +538,12 @@ def test_a_grid_of_pools_stacks_and_pins_on_the_board(tmp_path: Path) -> None:
     seen: list[str] = []
     for workspace, parameters, stack, pin in product(
         (("--workspace", "dtcm=1KiB"), ("--workspace", "isram=512", "--workspace", "dtcm=3072")),
-        ((), ("--parameters", "sram=4KiB", "--parameters", "flash=4KiB"), ("--resize", "flash=7708")),
-        ((), ("--max-stack-size", "1567")),
+        (
+            (),
+            ("--parameters", "sram=4KiB", "--parameters", "flash=4KiB"),
+            ("--resize", f"flash={BOARD_PARAMETER_BYTES - 1}"),
+        ),
+        ((), ("--max-stack-size", str(BOARD_STACK_BYTES + 1024 - 1))),  # 1024 B: the target's reserve
         ((), ("--pin", "conv2d_0/out=dtcm", "--pin", "depthwise*=dtcm"), ("--pin", "*=flash")),
     ):
         words = (*BOARD, *workspace, *parameters, *stack, *pin)
