@@ -1,9 +1,10 @@
 """`make bench`: the models of ../shared/models on this machine and on emulated boards, beside other runtimes.
 
 On this machine a round runs every contender once, Bytewright for each target that the processor has and LiteRT, so that
-noise hits all alike; what counts is the ratio of medians. On boards what counts is the exact number of instructions of
-the second inference, by gcc and by clang. The tables go to standard output, and with `--write` between the marks in
-docs/benchmarks.md.
+noise hits all alike; what counts is the ratio of medians. XNNPACK runs twice: as it is, and with AVX-512 hidden from
+it, where the processor can do that; beside the latter code for AVX2 is compared. On boards what counts is the exact
+number of instructions of the second inference, by gcc and by clang. The tables go to standard output, and with
+`--write` between the marks in docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ai_edge_litert.interpreter import Interpreter, OpResolverType
 from common import FLOAT_MODELS, INT8_MODELS, MODELS, ROUNDS, by_turns, has_models, show
-from model_tables import BoardRun, Row, tables
+from model_tables import WITHOUT_AVX512, BoardRun, Row, tables
+from peers import RESOLVERS, inference, without_avx512
 
 from bytewright.bundle.write import write_bundle
 from bytewright.execute.build import BuildOptions
@@ -31,11 +32,6 @@ from bytewright.target.isa.this_machine import this_machine
 from bytewright.target.registry import BUILTIN_TARGETS, load_target
 
 NAMES = {**INT8_MODELS, **FLOAT_MODELS}
-RESOLVERS = {
-    "LiteRT ref": OpResolverType.BUILTIN_REF,
-    "LiteRT opt": OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
-    "XNNPACK": OpResolverType.AUTO,
-}
 BOARDS = ("mps3-an547", "mps2-an386")
 COMPILERS = ("gcc", "clang")
 # Code for `host` is portable; the others are compiled for what their names say.
@@ -97,9 +93,15 @@ def time_here(name: str, rounds: int, compiler: str | None) -> tuple[dict[str, f
             flags = PORTABLE_FLAGS if load_target(target).default_device.isa.is_host else FLAGS
             contenders[target] = _own(bundle, inputs, BuildOptions(flags, compiler=compiler))
     for label, resolver in RESOLVERS.items():
-        contenders[label] = _peer(path, resolver, inputs[0])
-    times = by_turns(contenders, max(rounds, 11))
-    peers = {label: times.pop(label) for label in RESOLVERS}
+        contenders[label] = inference(path, resolver, inputs[0])
+    with (
+        tempfile.TemporaryDirectory() as temporary,
+        without_avx512(path, inputs[0], Path(temporary)) as restricted,
+    ):
+        if restricted:
+            contenders[WITHOUT_AVX512] = restricted
+        times = by_turns(contenders, max(rounds, 11))
+    peers = {label: times.pop(label) for label in (*RESOLVERS, WITHOUT_AVX512) if label in times}
     return times, peers
 
 
@@ -113,20 +115,6 @@ def _own(bundle: Path, inputs: list[np.ndarray[Any, Any]], options: BuildOptions
     """One inference of a bundle, in microseconds."""
     context = HostModel.build(bundle, options).open()
     return lambda: context.run(inputs)[1][0] / 1e3
-
-
-def _peer(path: Path, resolver: OpResolverType, sample: np.ndarray[Any, Any]) -> Callable[[], float]:
-    """One inference of LiteRT on one thread, in microseconds."""
-    interpreter = Interpreter(str(path), experimental_op_resolver_type=resolver, num_threads=1)
-    interpreter.allocate_tensors()
-    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], sample)
-
-    def run() -> float:
-        began = time.perf_counter_ns()
-        interpreter.invoke()
-        return (time.perf_counter_ns() - began) / 1e3
-
-    return run
 
 
 def on_boards(name: str) -> dict[str, BoardRun]:
