@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import TypeVar
+from itertools import combinations, product
+from typing import Any, TypeVar
 
 Case = TypeVar("Case")
 
@@ -37,6 +38,27 @@ def some(cases: Iterable[Case], every: int = 4, always: Sequence[Case] = ()) -> 
     return [case for index, case in enumerate(whole) if (index + turn()) % step == 0 or case in always]
 
 
-def fewer(count: int, thorough: int) -> int:
-    """How many of something: `count`, or as many as the thorough tier takes."""
-    return thorough if THOROUGH else count
+def covering(*parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Cells of a grid so that each pair of values of two parameters is in one of them; all cells if thorough.
+
+    Which cells differs from turn to turn, so that all of them run in the end.
+    """
+    cells = list(product(*(range(len(values)) for values in parameters)))
+    if not THOROUGH:
+        first = turn() * 7 % len(cells)
+        cells = _pairwise(cells[first:] + cells[:first])
+    return [tuple(values[index] for values, index in zip(parameters, cell, strict=True)) for cell in cells]
+
+
+def _pairwise(cells: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Of these cells, one after the other the first that holds most pairs that none before it does."""
+
+    def pairs(cell: tuple[int, ...]) -> set[tuple[tuple[int, int], ...]]:
+        return set(combinations(enumerate(cell), min(2, len(cell))))
+
+    missing = set[tuple[tuple[int, int], ...]]().union(*map(pairs, cells))
+    chosen: list[tuple[int, ...]] = []
+    while missing:
+        chosen.append(max(cells, key=lambda cell: len(pairs(cell) & missing)))
+        missing -= pairs(chosen[-1])
+    return chosen

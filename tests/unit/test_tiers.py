@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from itertools import combinations, product
+from math import prod
 from pathlib import Path
 
 import pytest
 
 from support import tiers
-from support.tiers import TURN_VARIABLE, some
+from support.tiers import TURN_VARIABLE, covering, some
 
 TESTS = Path(__file__).resolve().parent.parent
 CONFTEST = """
@@ -65,6 +67,23 @@ def test_what_is_pinned_always_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_thorough_tier_takes_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiers, "THOROUGH", True)
     assert some(range(100), every=4) == list(range(100))
+
+
+@pytest.mark.usefixtures("default_tier")
+@pytest.mark.parametrize("sizes", [(2, 2, 2, 4), (3, 2), (5,), (3, 4, 2)])
+def test_a_covering_array_has_each_pair(monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...]) -> None:
+    parameters = [[f"{number}.{value}" for value in range(size)] for number, size in enumerate(sizes)]
+    met: set[tuple[str, ...]] = set()
+    for turn in range(40):
+        monkeypatch.setenv(TURN_VARIABLE, str(turn))
+        cells = covering(*parameters)
+        met |= set(cells)
+        for one, other in combinations(range(len(sizes)), 2):
+            pairs = {(cell[one], cell[other]) for cell in cells}
+            assert pairs == set(product(parameters[one], parameters[other]))
+        if sizes == (2, 2, 2, 4):
+            assert len(cells) <= 9
+    assert len(met) > 0.9 * prod(sizes)
 
 
 def run_suite(folder: Path, tier: str) -> str:
