@@ -6,9 +6,19 @@ MAKEFLAGS += --no-print-directory
 
 VENV := .venv/bin
 JOBS ?= 2
-PYTEST := $(VENV)/python -m pytest -n $(JOBS)
+# Tests of a file stay together, whose fixtures they share; whoever has nothing left takes half of what another has.
+PYTEST := $(VENV)/python -m pytest -n $(JOBS) --dist worksteal
 # Otherwise pyright asks the network on each run whether there is a newer one than the lock file's.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+# Runs a command while the types are checked; what pyright says comes after, and both must pass.
+define beside_types
+	log=$$(mktemp); $(VENV)/pyright >"$$log" 2>&1 & types=$$!; \
+	trap 'kill $$types 2>/dev/null || true; rm -f "$$log"' EXIT; \
+	result=0; $(1) || result=$$?; \
+	wait $$types || { result=1; cat "$$log"; echo "types: pyright found errors"; }; \
+	exit $$result
+endef
 
 .PHONY: help
 help:  ## List the commands
@@ -24,13 +34,18 @@ demo-camera: setup-demo  ## Compile the camera example, which takes an image lin
 	@$(VENV)/python examples/camera/demo.py
 
 .PHONY: test
-test: setup lint types  ## Everything: lint, types and all levels of tests, emulated boards included
-	@$(PYTEST)
+test: setup lint  ## What decides, 15 minutes: lint, types and all levels of tests, emulated boards included
+	@$(call beside_types,$(PYTEST))
 	@echo "make test: everything passed"
 
+.PHONY: test-thorough
+test-thorough: setup lint  ## Before a feature is called done: all cases of all sweeps, other seeds, more inputs
+	@$(call beside_types,BYTEWRIGHT_TESTS=thorough $(PYTEST))
+	@echo "make test-thorough: everything passed"
+
 .PHONY: check
-check: setup lint types  ## Before each commit, a minute or two: lint, types, unit and golden tests
-	@$(PYTEST) -m "not slow" tests/unit tests/golden
+check: setup lint  ## Before each commit, a minute or two: lint, types, the quick unit and golden tests
+	@$(call beside_types,$(PYTEST) -m "not slow" tests/unit tests/golden)
 	@echo "make check: passed"
 
 .PHONY: bench

@@ -121,6 +121,7 @@ look_for_packages() {
         need "gcc-aarch64-linux-gnu libc6-dev-arm64-cross" "compiles generated C for Arm processors of 64 bits" \
             compiles aarch64-linux-gnu-gcc -static
         need qemu-user "runs programs for other processors" has qemu-aarch64
+        need tcc "compiles generated C at once, where only its results count" compiles tcc
         need cppcheck "counts what the generated C has against MISRA C" has cppcheck
         need "libc6-dev-i386 lib32gcc-12-dev" "runs generated C in 32 bits, with the sanitizers" \
             compiles clang -m32 -fsanitize=address,undefined

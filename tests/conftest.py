@@ -14,10 +14,13 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from support import suite_cost, tiers
+
 PROJECT_ROOT = Path(__file__).resolve().parent.parent
 GOLDEN_FOLDER = PROJECT_ROOT / "tests" / "golden" / "expected"
 MAX_GOLDEN_LINES = 60
 _LEVELS_WITH_MARK = ("run", "board")
+_LONGEST_FIRST = ("board", "run", "requirements", "unit", "golden")
 
 # The same examples on each run and machine. BYTEWRIGHT_TESTS=thorough looks further, at other examples each
 # time: what it finds is to become a test with that very input.
@@ -34,13 +37,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write the expected texts anew instead of comparing"
     )
+    suite_cost.add_option(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    tiers.turn()  # before the workers begin, which inherit it
+    config.pluginmanager.register(suite_cost.SuiteCost(config), "suite_cost")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks levels; files with slow tests come first, so that the last ones to run are short."""
     for item in items:
         level = item.path.relative_to(PROJECT_ROOT / "tests").parts[0]
         if level in _LEVELS_WITH_MARK:
             item.add_marker(level)
+    slow_files = {item.path for item in items if item.get_closest_marker("slow")}
+    order = {level: index for index, level in enumerate(_LONGEST_FIRST)}
+
+    def rank(item: pytest.Item) -> tuple[bool, int]:
+        level = item.path.relative_to(PROJECT_ROOT / "tests").parts[0]
+        return item.path not in slow_files, order.get(level, len(order))
+
+    items.sort(key=rank)
 
 
 @pytest.fixture

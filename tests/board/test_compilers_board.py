@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from bytewright.target.registry import load_target
 from support.digits_bundle import DIGITS
 from support.reference import LiteRt
 from support.shared_models import INT8, bundle, model_content, random_inputs
+from support.tiers import some
 from support.tiny_bundle import COUNT, expected_sum, write_tiny_bundle
 
 pytestmark = [
@@ -61,8 +63,7 @@ def test_both_compilers_give_the_output_of_the_reference(board: str, tmp_path: P
     assert counts[0] != counts[1]  # it is not the same compiler twice
 
 
-@pytest.mark.parametrize("board", ["mps3-an547", "mps2-an386"])
-@pytest.mark.parametrize("name", INT8)
+@pytest.mark.parametrize(("name", "board"), some(product(INT8, ["mps3-an547", "mps2-an386"]), every=2))
 def test_models_by_clang(name: str, board: str) -> None:
     target = load_target(board)
     batch = random_inputs(name, 3, 31)

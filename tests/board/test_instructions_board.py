@@ -17,23 +17,26 @@ from bytewright.execute.run import run_bundle
 from bytewright.lower.isa.instruction_set import InstructionSet
 from bytewright.lower.isa.registry import INSTRUCTION_SETS
 from support.instruction_program import InstructionProgram
+from support.tiers import covering
 
 # A target whose board has the set, and compilers for it.
 BOARDS = {"mve": "mps3-an547", "dsp": "mps2-an386", "neon": "aarch64"}
-SETS = [pytest.param(each, id=each.name) for each in INSTRUCTION_SETS if each.name in BOARDS]
+SETS = [each for each in INSTRUCTION_SETS if each.name in BOARDS]
 
 
-@pytest.mark.parametrize("instruction_set", SETS)
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize(
+    ("instruction_set", "compiler", "level"),
+    covering(SETS, ["gcc", "clang"], ["-O1", "-O2", "-O3", "-Os"]),
+    ids=lambda each: getattr(each, "name", each),
+)
 def test_each_instruction_on_its_board(
-    tmp_path: Path, instruction_set: InstructionSet, compiler: str
+    tmp_path: Path, instruction_set: InstructionSet, compiler: str, level: str
 ) -> None:
     program = InstructionProgram(instruction_set.instructions, instruction_set.operands)
     target = BOARDS[instruction_set.name]
     bytewright.compile(program.write(tmp_path), target=target).write(tmp_path / "m")
     expected = program.evaluated()
-    for level in ("-O1", "-O2", "-O3", "-Os"):
-        options = BuildOptions(flags=(level,), compiler=None if compiler == "gcc" else compiler)
-        found = run_bundle(tmp_path / "m", list(program.inputs.values()), on="qemu", options=options).outputs
-        for name, output, wanted in zip(program.outputs, found, expected, strict=True):
-            assert np.array_equal(output, wanted), (name, level)
+    options = BuildOptions(flags=(level,), compiler=None if compiler == "gcc" else compiler)
+    found = run_bundle(tmp_path / "m", list(program.inputs.values()), on="qemu", options=options).outputs
+    for name, output, wanted in zip(program.outputs, found, expected, strict=True):
+        assert np.array_equal(output, wanted), name

@@ -20,6 +20,7 @@ from support.random_models import RandomModel
 from support.random_networks import random_convolution, random_network, random_reduction
 from support.reference import LiteRt, TfLiteMicro
 from support.scaled_instructions import ScaledProgram
+from support.tiers import some
 
 pytestmark = [
     pytest.mark.board,
@@ -52,10 +53,10 @@ def options(compiler: str, level: str) -> BuildOptions:
 
 
 def assert_equals_evaluated(program: ScaledProgram, folder: Path, compiler: str) -> None:
-    """At every level."""
+    """At every level, by turns."""
     bytewright.compile(program.write(folder), target=TARGET).write(folder / "m")
     expected = program.evaluated()
-    for level in LEVELS:
+    for level in some(LEVELS, every=2):
         how = options(compiler, level)
         found = run_bundle(folder / "m", list(program.inputs.values()), on="qemu", options=how).outputs
         for name, output, wanted in zip(program.outputs, found, expected, strict=True):
@@ -95,17 +96,17 @@ def assert_equals_on_board(model: RandomModel, folder: Path, number: int, numeri
             assert not differences(own, expected), (model.description, compiler, how.flags)
 
 
-@pytest.mark.parametrize("number", range(8))
+@pytest.mark.parametrize("number", some(range(8), every=3))
 def test_convolutions(tmp_path: Path, number: int) -> None:
     assert_equals_on_board(random_convolution(number, "int8"), tmp_path / "m", number, Numerics.LITERT_REF)
 
 
-@pytest.mark.parametrize("number", range(16))
+@pytest.mark.parametrize("number", some(range(16), every=3))
 def test_pools_and_means(tmp_path: Path, number: int) -> None:
     assert_equals_on_board(random_reduction(number, "int8"), tmp_path / "m", number, Numerics.LITERT_REF)
 
 
-@pytest.mark.parametrize("number", range(2))
+@pytest.mark.parametrize("number", some(range(2), every=3))
 def test_networks(tmp_path: Path, number: int) -> None:
     assert_equals_on_board(random_network(number, "int8"), tmp_path / "l", number, Numerics.LITERT_REF)
     assert_equals_on_board(

@@ -13,6 +13,7 @@ from support.against_reference import differences
 from support.random_models import RandomModel
 from support.random_networks import random_convolution, random_network, random_reduction
 from support.reference import LiteRt
+from support.tiers import some
 
 LEVELS = ("-O1", "-O2", "-O3", "-Os")
 
@@ -37,19 +38,19 @@ def is_equal_to_reference(model: RandomModel, folder: Path, number: int, compile
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_random_layers(tmp_path: Path, compiler: str) -> None:
-    layers = [random_convolution(number, "int8") for number in range(31000, 31040)]
-    networks = [random_network(number, "int8") for number in range(32000, 32006)]
+    layers = [random_convolution(number, "int8") for number in some(range(31000, 31040), every=3)]
+    networks = [random_network(number, "int8") for number in some(range(32000, 32006), every=3)]
     models = enumerate([*layers, *networks])
     num_run = sum(is_equal_to_reference(model, tmp_path, number, compiler) for number, model in models)
-    assert num_run >= 6
+    assert num_run >= 2
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize("dtype", ["int8", "float32"])
 def test_lanes(tmp_path: Path, dtype: str, compiler: str) -> None:
     """Pools, means, and depthwise convolutions among others."""
-    found = [random_reduction(number, dtype) for number in range(33000, 33012)]
-    found += [random_convolution(number, dtype) for number in range(34000, 34012)]
+    found = [random_reduction(number, dtype) for number in some(range(33000, 33012), every=3)]
+    found += [random_convolution(number, dtype) for number in some(range(34000, 34012), every=3)]
     models = enumerate(found)
     num_run = sum(is_equal_to_reference(model, tmp_path, number, compiler) for number, model in models)
-    assert num_run >= 4
+    assert num_run >= 1

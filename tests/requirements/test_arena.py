@@ -42,7 +42,7 @@ from support.c_program import run_c
 from support.hand_built import WHERE, module_of, reverse_kernel
 from support.open_scratch import Scratch, open_kernel, rows_of, value_of
 
-BUILD = BuildOptions(flags=("-O1",), sanitize=True, compiler="gcc")
+BUILD = BuildOptions(flags=("-O0",), sanitize=True, compiler="gcc")
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ from support.c_program import run_c
 from support.open_scratch import Scratch, expected, open_chain, open_kernel
 from support.shared_models import target_with
 
-BUILD = BuildOptions(flags=("-O1",), sanitize=True, compiler="gcc")
+BUILD = BuildOptions(flags=("-O0",), sanitize=True, compiler="gcc")
 
 
 @pytest.fixture

@@ -25,14 +25,14 @@ from bytewright.record.plan import BufferRole
 from bytewright.record.plan_file import read_plan
 from bytewright.report.lanes import is_copy
 from bytewright.target import load_text
-from support.c_program import build_program, run_c, run_command
+from support.c_program import WARNINGS, build_program, run_c, run_command
+from support.compilers import host_build
 from support.device_memory import ALONE, APPLICATION, DRIVERS, PRIVATE, TARGET, replaced
 from support.random_graphs import random_graph
 from support.reference import LiteRt
 from support.three_devices import MOVER, POOLS, TEXT, annotated
 from support.two_devices import INPUT, PROGRAM, bundle, evaluated
 
-WARNED = ("-O1", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 Y = evaluated(PROGRAM, {"x": INPUT})["y"]
 # M and F: the DMA, which is opened first, obtains the memory of both and gives it back after all.
 WHOLE = "Ad Ac Od Md Oc Ld Wd Lc Wc Ld Wd Ld Wd Lc Wc Ld Wd Cc Cd Fd Dc Dd"
@@ -133,7 +133,7 @@ def test_c7_without_open_the_memory_is_simply_there(folder: Path, tmp_path: Path
 def test_c7_only_the_processes_of_devices_have_the_memory(folder: Path, sanitize: bool) -> None:
     inputs = [(INPUT * factor).astype(np.int16) for factor in (1, 0, -1)]
     result = run_batch(
-        folder, [[x] for x in inputs], repeat=3, options=BuildOptions(flags=WARNED, sanitize=sanitize)
+        folder, [[x] for x in inputs], repeat=3, options=host_build(flags=WARNINGS, sanitize=sanitize)
     )
     for x, (y,) in zip(inputs, result.outputs, strict=True):
         assert np.array_equal(y, evaluated(PROGRAM, {"x": x})["y"])
@@ -168,7 +168,7 @@ def refusal(directory: Path) -> tuple[str, str, tuple[str, ...]]:
     found: list[tuple[str, str, tuple[str, ...]]] = []
     for sanitize in (False, True):
         with pytest.raises(CompileError) as caught:
-            run_bundle(directory, [INPUT], options=BuildOptions(sanitize=sanitize))
+            run_bundle(directory, [INPUT], options=host_build(sanitize=sanitize))
         (diagnostic,) = caught.value.diagnostics
         found.append((diagnostic.code, diagnostic.message, diagnostic.notes))
     assert found[0][:2] == found[1][:2]
@@ -226,7 +226,7 @@ def test_c7_c_that_dereferences_it_is_noticed_by_check_and_by_a_run(tmp_path: Pa
     with pytest.raises(CompileError, match=r"src/pair\.c reads the address of a span"):
         check_bundle(directory)
     with pytest.raises(CompileError, match=r"SIGSEGV|SEGV|ended with|null pointer"):
-        run_bundle(directory, [INPUT], options=BuildOptions(sanitize=True))
+        run_bundle(directory, [INPUT], options=BuildOptions(flags=("-O0",), sanitize=True))
 
 
 # Random graphs
@@ -262,7 +262,7 @@ def test_c7_random_graphs_with_such_memories_equal_numpy(seeds: range, tmp_path:
         used += [pool.name for pool in plan.device_workspaces]
         assert {pool.name for pool in plan.workspaces} <= {"near", "shared"}
         inputs = graph.inputs(2)
-        outputs = run_batch(folder, inputs, options=BuildOptions(flags=WARNED, sanitize=True)).outputs
+        outputs = run_batch(folder, inputs, options=host_build(flags=WARNINGS, sanitize=True)).outputs
         for run, own in zip(inputs, outputs, strict=True):
             for value, wanted in zip(own, graph.expected(run), strict=True):
                 np.testing.assert_array_equal(value, wanted, strict=True)
@@ -302,7 +302,7 @@ def test_c7_parameters_are_copied_to_a_device_that_reaches_nothing_else(
     assert {"depthwise_conv2d_1/weights", "depthwise_conv2d_1/bias"} <= copied
     images = np.random.default_rng(7).integers(-128, 128, (4, 1, 8, 8, 1)).astype(np.int8)
     result = run_batch(
-        tmp_path / "digits", [[x] for x in images], options=BuildOptions(flags=WARNED, sanitize=sanitize)
+        tmp_path / "digits", [[x] for x in images], options=host_build(flags=WARNINGS, sanitize=sanitize)
     )
     reference = LiteRt(DIGITS.read_bytes())
     for image, (found,) in zip(images, result.outputs, strict=True):

@@ -23,7 +23,7 @@ from support.digits_bundle import DIGITS
 from support.instruction_program import InstructionProgram
 from support.reference import LiteRt
 
-SANITIZED = BuildOptions(flags=("-O1",), sanitize=True)
+SANITIZED = BuildOptions(flags=("-O0",), sanitize=True)
 BOARDS = ("mps3-an547", "mps2-an386")
 
 

@@ -41,7 +41,7 @@ def test_p6_parameters_in_memory_that_can_be_written_give_the_references_output(
     header_bytes = 32 if provider == "caller" else 0
     assert plan.pools["fast"].used_bytes == FAST_BYTES + header_bytes
     assert {b.place.name for b in plan.buffers.values() if b.role == "parameter"} == {"fast", "rodata"}
-    for options in (BuildOptions(), BuildOptions(("-O1",), sanitize=True)):
+    for options in (BuildOptions(), BuildOptions(("-O0",), sanitize=True)):
         (output,) = run_bundle(folder, [ramp((1, 49, 10, 1))], options=options).outputs
         np.testing.assert_array_equal(output.ravel(), expected_output())
 

@@ -50,7 +50,7 @@ DOES_NOT_FIT = 3
 COMPLETE = ("auto", "exact")  # they find a plan of so few buffers if there is one
 I8, I32 = DType.I8, DType.I32
 Array = np.ndarray[Any, Any]
-SANITIZED = BuildOptions(flags=("-O1",), sanitize=True)
+SANITIZED = BuildOptions(flags=("-O0",), sanitize=True)
 
 HEAD = """
 name = "small"

@@ -70,7 +70,7 @@ memory = "ram"
 name = "flash"
 memory = "flash"
 """
-BUILD = BuildOptions(flags=("-O1",), sanitize=True, compiler="gcc")
+BUILD = BuildOptions(flags=("-O0",), sanitize=True, compiler="gcc")
 # Requests in their order, as `size, alignment`, and the bytes of the arena: by hand, for eight rows.
 REQUESTS = {
     "fixed_one": ([(8, 16)], 8),

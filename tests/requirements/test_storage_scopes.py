@@ -40,7 +40,7 @@ from support.hand_built import allocations, chain, constant, files_of, planned, 
 
 DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits" / "digits.tflite"
 LIMIT = 64
-SANITIZED = BuildOptions(flags=("-O1",), sanitize=True)
+SANITIZED = BuildOptions(flags=("-O0",), sanitize=True)
 
 
 def host(limit: int | Unlimited) -> Target:

@@ -10,7 +10,6 @@ import pytest
 
 from bytewright.bundle.write import write_bundle
 from bytewright.diagnostics import CompileError
-from bytewright.execute.build import BuildOptions
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
@@ -18,13 +17,14 @@ from bytewright.ir import Io
 from bytewright.options import Options
 from bytewright.pipeline import Compiled, compile_model
 from support.asked_scopes import POOLS, asking_program, expected_of_reusing, pools, reusing_program
+from support.c_program import WARNINGS
+from support.compilers import host_build
 from support.parsing import parse_module
 from support.random_entries import expected
 
 pytestmark = [pytest.mark.run, pytest.mark.slow]
 
 SEEDS = range(300) if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else range(3)
-WARNED = ("-O1", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 
 
 def compiled(text: str, io: Io) -> Compiled | None:
@@ -54,6 +54,6 @@ def test_the_c_of_what_was_placed_computes_what_the_program_says(seed: int, io: 
     size = 4 if seed % 2 else 24
     x = np.random.default_rng(seed).integers(0, 50, size).astype(np.int16)
     values = expected_of_reusing(python, x) if seed % 2 else expected(python, x)
-    result = run_batch(tmp_path, [[x], [x]], options=BuildOptions(flags=WARNED, sanitize=True))
+    result = run_batch(tmp_path, [[x], [x]], options=host_build(flags=WARNINGS, sanitize=True))
     np.testing.assert_array_equal([run[0] for run in result.outputs], [values, values])
     np.testing.assert_array_equal(run_paranoid(tmp_path, [x]).result.outputs[0], values)

@@ -24,7 +24,7 @@ ALL_MACS, ALL_WEIGHT_BYTES = 7_489_664, 208_112
 @pytest.mark.parametrize(("target", "first"), [("host", 0), ("mps3-an547", 100), (SMALL, 200)])
 def test_networks_with_empty_channels(target: str, first: int, tmp_path: Path) -> None:
     models = [random_network(seed, "int8", size=10, has_gaps=True) for seed in range(first, first + 20)]
-    assert_equals_reference(models, tmp_path, target=target, flags=("-O1", *SANITIZERS))
+    assert_equals_reference(models, tmp_path, target=target, flags=("-O0", *SANITIZERS), every=4)
 
 
 def test_float_networks_with_empty_channels(tmp_path: Path) -> None:

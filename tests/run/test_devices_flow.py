@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
 from bytewright.ir.packed import Form
 from bytewright.options import Options
 from support.c_program import SANITIZED, WARNINGS, run_c
+from support.compilers import host_build
 from support.flow_program import EXTENTS, FLOW, REQUESTING, flow_output
 from support.two_devices import APPLICATION, DRIVERS, TARGET, bundle
 
@@ -125,7 +125,7 @@ def test_a_failure_in_an_arm_and_in_a_turn_releases_everything(tmp_path: Path, f
 def test_the_worker_of_a_device_runs_the_arm_that_is_taken(tmp_path: Path, sanitize: bool) -> None:
     folder = bundle(tmp_path / "bundle", FLOW)
     xs = [given(first) for first in FIRST_VALUES]
-    options = BuildOptions(flags=("-O1", *WARNINGS), sanitize=sanitize)
+    options = host_build(flags=WARNINGS, sanitize=sanitize)
     result = run_batch(folder, [[x] for x in xs], options=options)
     for x, outputs in zip(xs, result.outputs, strict=True):
         np.testing.assert_array_equal(outputs[0], flow_output(x))
@@ -140,8 +140,6 @@ def test_scratch_of_an_open_extent_in_arms_and_turns(tmp_path: Path, target: str
     assert ("pair_backend_alloc_workspace(" in source) == (target == REQUESTING)
     assert "(uint32_t)(turn + 2) * 70u" in source
     xs = [given(first) for first in FIRST_VALUES]
-    result = run_batch(
-        folder, [[x] for x in xs], options=BuildOptions(flags=("-O1", *WARNINGS), sanitize=True)
-    )
+    result = run_batch(folder, [[x] for x in xs], options=host_build(flags=WARNINGS, sanitize=True))
     for x, outputs in zip(xs, result.outputs, strict=True):
         np.testing.assert_array_equal(outputs[0], flow_output(x))

@@ -15,7 +15,9 @@ from support.reference import LiteRt
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "digits"
 
 
-@pytest.mark.parametrize("options", [BuildOptions(sanitize=True), BuildOptions(flags=("-O3",))], ids=str)
+@pytest.mark.parametrize(
+    "options", [BuildOptions(flags=("-O0",), sanitize=True), BuildOptions(flags=("-O3",))], ids=str
+)
 def test_generated_c_equals_litert_on_all_held_out_digits(tmp_path: Path, options: BuildOptions) -> None:
     bytewright.compile(EXAMPLE / "digits.tflite", target="host").write(tmp_path / "digits")
     with np.load(EXAMPLE / "heldout.npz") as stored:

@@ -13,7 +13,6 @@ from click.testing import CliRunner
 
 from bytewright.bundle.write import write_bundle
 from bytewright.cli.main import bytewright
-from bytewright.execute.build import BuildOptions
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
@@ -22,9 +21,10 @@ from bytewright.ir.module import Module
 from bytewright.options import Options
 from bytewright.pipeline import compile_model
 from bytewright.target import load_target, load_text
+from support.c_program import WARNINGS
+from support.compilers import host_build
 from support.parsing import parse_module
 
-WARNED = ("-O1", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 KERNELS = """
 kernel p_add(
     a : buffer<4xi16, "global"> r, b : buffer<4xi16, "global"> r, sum : buffer<4xi16, "global"> w
@@ -121,7 +121,7 @@ def test_programs_run_check_and_keep_to_their_plan(body: str, io: Io, tmp_path: 
     write_bundle(compile_model(program(body), load_target("host"), Options(io=io)).files, tmp_path / "out")
     check_bundle(tmp_path / "out")
     result = run_batch(
-        tmp_path / "out", [[X], [X[::-1].copy()]], options=BuildOptions(flags=WARNED, sanitize=True)
+        tmp_path / "out", [[X], [X[::-1].copy()]], options=host_build(flags=WARNINGS, sanitize=True)
     )
     assert (result.outputs[0][0] == EXPECTED[body]).all()
     watched = run_paranoid(tmp_path / "out", [X])

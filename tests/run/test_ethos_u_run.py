@@ -11,12 +11,13 @@ import pytest
 from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ethos_u.accesses import accesses
 from bytewright.ethos_u.payload import as_cop1, parse_payload
-from bytewright.execute.build import BuildOptions
 from bytewright.execute.run import run_batch, run_bundle
 from bytewright.execute.worker import streams
 from bytewright.execute.worker.ethos_u import EthosUModel
 from bytewright.execute.worker.streams import OutOfReachError, StreamRegion
 from bytewright.ir.border import Io
+from support.c_program import WARNINGS
+from support.compilers import host_build
 from support.ethos_u import (
     ADD_ON_CPU,
     SEPARATE,
@@ -32,7 +33,6 @@ from support.reference import TfLiteMicro
 from support.shared_models import AD01, KWS, RESNET8, model_path, random_inputs
 
 pytestmark = needs_vela
-WARNINGS = ("-O2", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 ENTRY, PLACE = "src/m.c", "isram + M_AT_ISRAM_M_ETHOS_U_0__SCRATCH, "
 CONSTANTS = "flash + M_AT_FLASH_ETHOS_U_0__CONSTANTS, "
 BOTH = "M_SPAN_READ | M_SPAN_WRITE"
@@ -44,7 +44,7 @@ def assert_equals_tflm(directory: Path, name: str, sanitize: bool = False) -> No
     inputs = random_inputs(name, 2, seed=11)
     expected = [reference.run(*arrays)[0].ravel() for arrays in inputs]
     assert not np.array_equal(expected[0], expected[1])
-    options = BuildOptions(flags=WARNINGS, sanitize=sanitize)
+    options = host_build(flags=WARNINGS, sanitize=sanitize)
     found = run_batch(directory, inputs, options=options).outputs
     for (y,), right in zip(found, expected, strict=True):
         assert np.array_equal(y.ravel(), right)
@@ -108,7 +108,7 @@ def test_a_stream_of_another_accelerator_is_refused_with_the_reason(sanitize: bo
     plan = directory / "plan.json"
     plan.write_text(plan.read_text().replace(U65, U55))
     with pytest.raises(CompileError, match="BW731") as caught:
-        run_bundle(directory, random_inputs(AD01, 1, seed=3)[0], options=BuildOptions(sanitize=sanitize))
+        run_bundle(directory, random_inputs(AD01, 1, seed=3)[0], options=host_build(sanitize=sanitize))
     assert caught.value.diagnostics[0].notes == (
         "the model of 'ethos-u55-128' cannot carry out the stream",
         f"the stream is for {U65}, and this is {U55}",

@@ -29,6 +29,8 @@ from bytewright.ir.verify.stages import Stage, find_violations
 from bytewright.pipeline import plan_model
 from bytewright.record.plan_file import read_plan
 from bytewright.target import Target, load_target
+from support.c_program import WARNINGS
+from support.compilers import host_build
 
 HOST = load_target("host")
 PROGRAM = """\
@@ -71,7 +73,6 @@ int32_t app_reverse(const int16_t *x, int16_t *y, float gain, int64_t bias, int3
 }
 """
 X = np.array([1, -2, 30, -40, 500, -600, 7000, -8000], np.int16)
-WARNINGS = ("-O2", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 
 
 def result(x: np.ndarray) -> np.ndarray:
@@ -100,7 +101,7 @@ def refusals(folder: Path, text: str, target: str | Target = "host") -> tuple[Di
 def test_it_is_called_with_its_scratch_and_the_bundle_verifies(tmp_path: Path, io: str):
     folder = bundle(tmp_path, io=io)
     sources = (tmp_path / "app.c",)
-    run = run_bundle(folder, [X], options=BuildOptions(flags=WARNINGS, sanitize=True, sources=sources))
+    run = run_bundle(folder, [X], options=host_build(flags=WARNINGS, sanitize=True, sources=sources))
     assert np.array_equal(run.outputs[0], result(X))
     assert check_bundle(folder).num_steps == 3
     watched = run_paranoid(folder, [X], options=BuildOptions(sources=sources))
@@ -152,7 +153,7 @@ def test_a_status_ends_the_run_with_an_error_of_its_own(tmp_path: Path):
     folder = bundle(tmp_path)
     header = (folder / "include" / "mix.h").read_text()
     assert "MIX_ERROR_EXTERNAL = -12" in header
-    for options in (BuildOptions(), BuildOptions(sanitize=True)):
+    for options in (BuildOptions(), BuildOptions(flags=("-O0",), sanitize=True)):
         with pytest.raises(CompileError) as caught:
             run_bundle(folder, [X * 0 + 100], options=replace(options, sources=(tmp_path / "app.c",)))
         (error,) = caught.value.diagnostics
@@ -293,7 +294,9 @@ def test_a_kernel_may_call_one_without_a_status(tmp_path: Path):
     )
     folder = bundle(tmp_path, text)
     (tmp_path / "app.c").write_text(source)
-    run = run_bundle(folder, [X], options=BuildOptions(sanitize=True, sources=(tmp_path / "app.c",)))
+    run = run_bundle(
+        folder, [X], options=BuildOptions(flags=("-O0",), sanitize=True, sources=(tmp_path / "app.c",))
+    )
     doubled = (2 * X).astype(np.int16)[::-1]
     halved = np.trunc(doubled[::-1].astype(np.float32) * np.float32(0.5) - 3).astype(np.int16)
     assert np.array_equal(run.outputs[0], (2 * halved).astype(np.int16)[::-1])
@@ -409,7 +412,7 @@ entry main(x : buffer<rows[1..8]x4xi8> r, y : buffer<rows[1..8]x4xi8> w, rows : 
     assert "request_status = app_fill(" in source
     assert "== 0 ? OPEN_OK : OPEN_ERROR_EXTERNAL;" in source
     check_bundle(folder)
-    options = BuildOptions(flags=WARNINGS, sanitize=True, sources=(tmp_path / "fill.c",))
+    options = host_build(flags=WARNINGS, sanitize=True, sources=(tmp_path / "fill.c",))
     x = np.arange(12, dtype=np.int8).reshape(3, 4)
     assert np.array_equal(run_bundle(folder, [x], options=options).outputs[0], -x)
     with pytest.raises(CompileError, match="OPEN_ERROR_EXTERNAL"):
@@ -453,7 +456,7 @@ def test_one_function_serves_prototypes_of_several_shapes(tmp_path: Path):
     assert plan.stack["cpu"].size_bytes >= 9000  # the larger of the two counts
     assert (folder / "include" / "two_externals.h").read_text().count("int32_t app_neg(") == 1
     x, z = np.arange(8, dtype=np.int8), np.arange(4, dtype=np.int8)
-    options = BuildOptions(flags=WARNINGS, sanitize=True, sources=(tmp_path / "neg.c",))
+    options = host_build(flags=WARNINGS, sanitize=True, sources=(tmp_path / "neg.c",))
     run = run_bundle(folder, [x, z], options=options)
     assert [output.tolist() for output in run.outputs] == [(-x).tolist(), (-z).tolist()]
     assert check_bundle(folder).num_steps == 2

@@ -44,7 +44,7 @@ COMPILERS = {
     "clang": ("clang", "-O1"),
     "arm": ("arm-none-eabi-gcc", "-O2", "-mcpu=cortex-m55", "-mthumb", "-mfloat-abi=hard"),
 }
-SANITIZED = BuildOptions(flags=("-O1",), sanitize=True)
+SANITIZED = BuildOptions(flags=("-O0",), sanitize=True)
 LIBRARY = {"memcpy", "memset", "memmove", "memcmp", "expf", "tanhf", "roundf", "sqrtf", "floorf"}
 ARM_LIBRARY = re.compile(r"__aeabi_\w+")
 

@@ -18,9 +18,10 @@ from bytewright.execute.run import run_batch, run_bundle
 from bytewright.execute.worker import commands, streams
 from bytewright.options import Options, Pin
 from bytewright.record.plan import PlannedDevice
+from support.c_program import WARNINGS
+from support.compilers import host_build
 from support.two_devices import PROGRAM, STREAM_TARGET, bundle, evaluated, stream_program
 
-WARNINGS = ("-O2", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 X = (np.arange(32) * 997 - 9000).astype(np.int16)
 Y = evaluated(PROGRAM, {"x": X})["y"]
 KERNELS, ENTRY = "src/pair_core1_kernels.c", "src/pair.c"
@@ -66,7 +67,7 @@ def test_kernels_on_a_second_core_and_copies_of_a_dma_are_exact(tmp_path: Path, 
     directory = bundle(tmp_path / "pair")
     inputs = [(X * factor).astype(np.int16) for factor in (1, 0, -1)]
     result = run_batch(
-        directory, [[x] for x in inputs], repeat=3, options=BuildOptions(flags=WARNINGS, sanitize=sanitize)
+        directory, [[x] for x in inputs], repeat=3, options=host_build(flags=WARNINGS, sanitize=sanitize)
     )
     for x, (y,) in zip(inputs, result.outputs, strict=True):
         assert np.array_equal(y, evaluated(PROGRAM, {"x": x})["y"])
@@ -182,7 +183,7 @@ def test_a_null_pointer(tmp_path: Path):
     with pytest.raises(
         CompileError, match="its process ended with exit status 1"
     ):  # the sanitizer's, of the device
-        run_bundle(directory, [X], options=BuildOptions(sanitize=True))
+        run_bundle(directory, [X], options=BuildOptions(flags=("-O0",), sanitize=True))
 
 
 # What fails
@@ -334,7 +335,7 @@ def test_a_stream_is_carried_out_by_the_model_of_its_instruction_set(
     directory = stream_bundle(tmp_path, 0, monkeypatch)
     expected = evaluated(stream_program(), {"x": X}, executors={"npu": execute})["y"]
     for sanitize in (False, True):
-        (found,) = run_bundle(directory, [X], options=BuildOptions(sanitize=sanitize)).outputs
+        (found,) = run_bundle(directory, [X], options=host_build(sanitize=sanitize)).outputs
         assert np.array_equal(found, expected)
 
 

@@ -18,7 +18,7 @@ from support.reference import LiteRt
 from tflite_writer import ModelBuilder
 
 THOROUGH = os.environ.get("BYTEWRIGHT_TESTS") == "thorough"
-SANITIZED = BuildOptions(flags=("-O1",), sanitize=True)
+SANITIZED = BuildOptions(flags=("-O0",), sanitize=True)
 LARGEST = 2**15 - 1
 Pair = tuple[int, int]
 

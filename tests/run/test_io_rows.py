@@ -62,7 +62,7 @@ def test_chains(rows: Rows, tmp_path: Path) -> None:
         if param.id != "patches"
     ]
     options = Options(rows=rows)
-    assert_equals_reference(models, tmp_path, flags=SANITIZED, io=Io.ROWS, options=options)
+    assert_equals_reference(models, tmp_path, flags=SANITIZED, every=3, io=Io.ROWS, options=options)
 
 
 @pytest.mark.run
@@ -83,5 +83,5 @@ def test_random_networks(first: int, dtype: str, target: str, rows: Rows, tmp_pa
     for begin in range(0, len(taken), 20):
         part, folder = taken[begin : begin + 20], tmp_path / str(begin)
         assert_equals_reference(
-            part, folder, target=target, flags=SANITIZED, io=Io.ROWS, options=Options(rows=rows)
+            part, folder, target=target, flags=SANITIZED, every=3, io=Io.ROWS, options=Options(rows=rows)
         )

@@ -25,7 +25,7 @@ def test_three_kernels_by_hand_compute_what_they_say(tmp_path: Path, io: str):
     assert np.array_equal(model.run(X), small_result(X))
     folder = model.write(tmp_path / "out")
     assert check_bundle(folder).num_steps == 3
-    run = run_bundle(folder, [X], options=BuildOptions(sanitize=True))
+    run = run_bundle(folder, [X], options=BuildOptions(flags=("-O0",), sanitize=True))
     assert np.array_equal(run.outputs[0], small_result(X))
 
 
@@ -82,7 +82,7 @@ def test_models_without_inputs_or_outputs_run(tmp_path: Path, body: str, paramet
     folder = bytewright.compile(border_text(tmp_path, body, parameters)).write(tmp_path / "out")
     check_bundle(folder)
     inputs = [X] if parameters.startswith("x") else []
-    run = run_bundle(folder, inputs, options=BuildOptions(sanitize=True))
+    run = run_bundle(folder, inputs, options=BuildOptions(flags=("-O0",), sanitize=True))
     assert [output.tolist() for output in run.outputs] == [[1] * 8] * num_outputs
 
 

@@ -25,7 +25,7 @@ from tflite_writer import ModelBuilder
 Array = NDArray[np.float32]
 THOROUGH = os.environ.get("BYTEWRIGHT_TESTS") == "thorough"
 SPECIAL = np.array([[1.5, -2.0, 0.0, -0.0, np.inf, -np.inf, np.nan, 1e-42]], np.float32)
-SANITIZED = BuildOptions(flags=("-O1",), sanitize=True)
+SANITIZED = BuildOptions(flags=("-O0",), sanitize=True)
 
 
 def assert_as_litert(content: bytes, folder: Path, *inputs: Array) -> None:

@@ -23,12 +23,13 @@ from bytewright.target.model import Role
 from bytewright.target.registry import load_target
 from support import shared_models as models
 from support import two_devices
+from support.c_program import WARNINGS
+from support.compilers import host_build
 from support.documented_targets import documented_target
 from support.pair_program import BOARD
 from support.reference import LiteRt
 
 DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits" / "digits.tflite"
-WARNINGS = ("-O2", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 
 # Two devices that run C reach no memory that both may write; a third, which runs none, copies between theirs.
 TARGET = two_devices.TARGET.replace('reach = ["ram", "shared", "flash"]', 'reach = ["ram", "flash"]').replace(
@@ -94,14 +95,14 @@ def test_a_device_without_code_copies_between_memories_that_two_share_none_of(
     ]
     assert {lane.device: len(lane.copies) for lane in lanes(plan)} == {"cpu": 0, "dma": 2, "core1": 0}
     x = some(1)
-    result = run_bundle(folder, [x], options=BuildOptions(flags=WARNINGS, sanitize=sanitize))
+    result = run_bundle(folder, [x], options=host_build(flags=WARNINGS, sanitize=sanitize))
     np.testing.assert_array_equal(result.outputs[0], expected(x))
 
 
 def test_as_much_is_copied_as_the_batch_has(tmp_path: Path) -> None:
     folder = compiled_graph(tmp_path, Options(batch_max=3))
     xs = [some(3), some(1), some(2)]
-    result = run_batch(folder, [[x] for x in xs], options=BuildOptions(flags=WARNINGS, sanitize=True))
+    result = run_batch(folder, [[x] for x in xs], options=host_build(flags=WARNINGS, sanitize=True))
     for x, outputs in zip(xs, result.outputs, strict=True):
         np.testing.assert_array_equal(outputs[0], expected(x))
 
@@ -116,7 +117,7 @@ def test_a_device_without_code_copies_a_constant_that_is_not_reached(tmp_path: P
     assert sorted(copies) == [("dma", ("a",)), ("dma", ("low/operand",)), ("dma", ("square",))]
     x = some(1)
     a = sums(x)
-    result = run_bundle(folder, [x], options=BuildOptions(sanitize=True))
+    result = run_bundle(folder, [x], options=BuildOptions(flags=("-O0",), sanitize=True))
     np.testing.assert_array_equal(result.outputs[0], a * STEP - a)
 
 
@@ -151,7 +152,7 @@ def test_layers_on_the_second_core_are_exact(
     assert (len(asked), len(copies)) == (num_steps, num_copies)
     assert [step for step in steps if step.device == "core1"] == asked
     batch = models.random_inputs(models.KWS, 3, seed=17)
-    result = run_batch(tmp_path / "bundle", batch, options=BuildOptions(sanitize=sanitize))
+    result = run_batch(tmp_path / "bundle", batch, options=host_build(sanitize=sanitize))
     reference = LiteRt(models.model_content(models.KWS, False))
     for inputs, outputs in zip(batch, result.outputs, strict=True):
         np.testing.assert_array_equal(outputs[0], reference.run(*inputs)[0])
@@ -175,7 +176,9 @@ def test_the_documented_target_of_two_devices_takes_what_it_says(tmp_path: Path)
     assert "1 operators that device 'core1' takes" in region
     with np.load(DIGITS.parent / "heldout.npz") as stored:
         images = stored["images"][:20, np.newaxis]
-    result = run_batch(tmp_path / "both", [[image] for image in images], options=BuildOptions(sanitize=True))
+    result = run_batch(
+        tmp_path / "both", [[image] for image in images], options=BuildOptions(flags=("-O0",), sanitize=True)
+    )
     reference = LiteRt(DIGITS)
     for image, outputs in zip(images, result.outputs, strict=True):
         np.testing.assert_array_equal(outputs[0], reference.run(image)[0])

@@ -16,13 +16,14 @@ from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_bundle
 from bytewright.inspect.check import check_bundle
 from bytewright.record.plan_file import read_plan
+from support.c_program import WARNINGS
+from support.compilers import host_build
 from support.reference import run_litert, run_tflm
 from support.shared_models import KWS, model_path, without_softmax
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "examples" / "digits" / "digits.tflite"
 PAGE = (ROOT / "docs" / "own-kernels.md").read_text(encoding="utf-8")
-WARNINGS = ("-O2", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 # The other half of CMSIS-NN's interface: one multiplier and shift for all channels, and a context that holds sums.
 FULLY_CONNECTED = """\
 [kernel.dsp_fully_connected_s8]
@@ -88,7 +89,7 @@ def bundle(
     compiled = bytewright.compile(model, kernels=kernels, kernel_file=folder / "dsp.toml", **options)  # type: ignore[arg-type]
     (folder / "dsp.c").write_text(source.replace("digits_externals", f"{compiled.plan.model}_externals"))
     written = compiled.write(folder / "out")
-    return written, BuildOptions(flags=WARNINGS, sanitize=True, sources=(folder / "dsp.c",))
+    return written, host_build(flags=WARNINGS, sanitize=True, sources=(folder / "dsp.c",))
 
 
 def noise(seed: int, shape: tuple[int, ...]) -> np.ndarray:

@@ -34,7 +34,7 @@ from support.reference import LiteRt
 
 HOST = load_target("host")
 PACKED = Options(calling_form=Form.PACKED, entry_form=Form.PACKED)
-SANITIZED = BuildOptions(flags=("-O1",), sanitize=True, compiler="gcc")
+SANITIZED = BuildOptions(flags=("-O0",), sanitize=True, compiler="gcc")
 ALLOWANCE = HOST.device("cpu").stack_allowance_per_call_bytes
 BYTES_OF_AN_ARGUMENT = 8 + 4
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from bytewright.bundle.write import write_bundle
-from bytewright.execute.build import BuildOptions
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch
 from bytewright.inspect.check import check_bundle
@@ -18,6 +17,8 @@ from bytewright.options import Options
 from bytewright.pipeline import compile_model
 from bytewright.target.options import Overrides, apply_overrides
 from bytewright.target.registry import load_target
+from support.c_program import WARNINGS
+from support.compilers import host_build
 from support.ir_program import expected_outputs, read_module
 from support.random_entries import expected, random_entry
 
@@ -25,7 +26,6 @@ pytestmark = [pytest.mark.run, pytest.mark.slow]
 
 REQUESTS = apply_overrides(load_target("host"), Overrides(use_backend_alloc_workspace=True))
 SEEDS = range(300) if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else range(4)
-WARNED = ("-O1", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -39,6 +39,6 @@ def test_the_c_of_an_entry_computes_what_it_says(seed: int, tmp_path: Path) -> N
         folder = tmp_path / str(number)
         write_bundle(compile_model(module, target, Options(io=io)).files, folder)
         check_bundle(folder)
-        result = run_batch(folder, [[x], [x]], options=BuildOptions(flags=WARNED, sanitize=True))
+        result = run_batch(folder, [[x], [x]], options=host_build(flags=WARNINGS, sanitize=True))
         np.testing.assert_array_equal([run[0] for run in result.outputs], [values, values])
         np.testing.assert_array_equal(run_paranoid(folder, [x]).result.outputs[0], values)

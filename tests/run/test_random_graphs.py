@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from random import Random
 
@@ -10,7 +9,6 @@ import numpy as np
 import pytest
 
 from bytewright.bundle.write import write_bundle
-from bytewright.execute.build import BuildOptions
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.run import run_batch
 from bytewright.frontends.text.constants_file import constants_archive
@@ -21,12 +19,14 @@ from bytewright.ir.text.modules import named_constants, print_module
 from bytewright.options import Options
 from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
+from support.c_program import WARNINGS
+from support.compilers import host_build
 from support.random_graphs import random_graph
+from support.tiers import THOROUGH, some
 
 pytestmark = [pytest.mark.run, pytest.mark.slow]
 
-SEEDS = range(300) if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else range(8)
-WARNED = ("-O1", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
+SEEDS = range(300) if THOROUGH else some(range(8), every=2)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -41,7 +41,7 @@ def test_the_c_of_a_graph_computes_what_its_functions_say(seed: int, tmp_path: P
         folder = tmp_path / io.value
         write_bundle(compile_model(text, load_target("host"), Options(io=io)).files, folder)
         check_bundle(folder)
-        found = run_batch(folder, inputs, options=BuildOptions(flags=WARNED, sanitize=True)).outputs
+        found = run_batch(folder, inputs, options=host_build(flags=WARNINGS, sanitize=True)).outputs
         watched = run_paranoid(folder, inputs[0]).result.outputs
         for number, own in enumerate((*found, watched)):
             run = number % len(inputs)

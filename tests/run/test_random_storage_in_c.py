@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.run, pytest.mark.slow]
 
 NO_STACK = apply_overrides(load_target("host"), Overrides(max_stack_alloca_size=0))
 SEEDS = range(400) if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else (3, 24, 46)
-OPTIONS = [BuildOptions(flags=("-O3",)), BuildOptions(flags=("-O1",), sanitize=True)]
+OPTIONS = [BuildOptions(flags=("-O3",)), BuildOptions(flags=("-O0",), sanitize=True)]
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -41,7 +41,7 @@ def test_networks(
     models = [spatial_model(seed, dtype) for seed in range(first, first + count * THOROUGH)]
     for begin in range(0, len(models), 20):  # in one program each
         part = models[begin : begin + 20]
-        assert_equals_reference(part, tmp_path / str(begin), target=target, flags=flags, io=io)
+        assert_equals_reference(part, tmp_path / str(begin), target=target, flags=flags, io=io, every=4)
 
 
 NETWORKS = [spatial_network(seed) for seed in range(200)]

@@ -6,6 +6,7 @@ with those too.
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,12 @@ from bytewright.target.isa.this_machine import this_machine
 from support.against_reference import assert_equals_reference
 from support.many_models import SANITIZERS
 from support.random_models import RandomModel
+from support.tiers import some
 from tflite_writer import ModelBuilder
 
+DTYPES = ("int8", "float32")
 TARGETS = ("x86-64-v4-vnni", "x86-64-v3", "mps3-an547", "mps2-an386", "aarch64")
-SANITIZED = ("-O1", *SANITIZERS)
+SANITIZED = ("-O0", *SANITIZERS)
 DEPTH = 16
 # Height and width of the input; top, bottom, left and right of the pad; kernel, stride and dilation.
 WINDOWS = (
@@ -80,16 +83,18 @@ def models(dtype: str) -> list[RandomModel]:
     return [padded(dtype, number, is_depthwise=kind) for number in range(len(WINDOWS)) for kind in kinds]
 
 
-@pytest.mark.parametrize("dtype", ["int8", "float32"])
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("target", TARGETS)
 def test_plain_c(tmp_path: Path, target: str, dtype: str) -> None:
-    # What sixty-four lanes are in plain C takes compilers long to optimise.
-    flags = ("-O0", *SANITIZERS) if target.startswith("x86") else SANITIZED
-    assert_equals_reference(models(dtype), tmp_path, target=target, flags=flags)
+    assert_equals_reference(models(dtype), tmp_path, target=target)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "float32"])
-@pytest.mark.parametrize("target", TARGETS[:2])
+@pytest.mark.parametrize(("target", "dtype"), some(product(TARGETS, DTYPES), every=5))
+def test_plain_c_with_sanitizers(tmp_path: Path, target: str, dtype: str) -> None:
+    assert_equals_reference(models(dtype), tmp_path, target=target, flags=SANITIZED)
+
+
+@pytest.mark.parametrize(("target", "dtype"), some(product(TARGETS[:2], DTYPES), every=2))
 def test_instructions_of_this_machine(tmp_path: Path, target: str, dtype: str) -> None:
     isa = require_isa(target)
     if not this_machine().executes(isa) or this_machine().lacks(isa):

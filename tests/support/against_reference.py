@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import count as count_from
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +21,11 @@ from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.options import NOTHING_ASKED, Options
 from bytewright.pipeline import compile_model
 from bytewright.target.registry import load_target
+from support.compilers import QUICK_COMPILER, QUICK_FLAGS
 from support.many_models import Job, build
 from support.random_models import RandomModel
 from support.reference import LiteRt, TfLiteMicro
+from support.tiers import some
 
 FLOAT_TOLERANCE = 1e-5
 _EXAMPLES_A_SEED = 5
@@ -29,13 +33,14 @@ _EXAMPLES_A_SEED = 5
 
 def drawn(strategy: SearchStrategy[RandomModel], count: int, first_seed: int = 0) -> list[RandomModel]:
     """Examples of a strategy, the same each time, from many seeds, because those of one seed resemble each other."""
-    found: list[RandomModel] = []
-    number = first_seed
-    while len(found) < count:
+    return list(islice(draws(strategy, first_seed), count))
+
+
+def draws(strategy: SearchStrategy[RandomModel], first_seed: int = 0) -> Iterator[RandomModel]:
+    """The examples of `drawn`, made as they are asked for."""
+    for number in count_from(first_seed):
         own = _examples(strategy, number)
-        found += own[1:] or own  # the first one of a seed is always the least
-        number += 1
-    return found[:count]
+        yield from own[1:] or own  # the first one of a seed is always the least
 
 
 def _examples(strategy: SearchStrategy[RandomModel], number: int) -> list[RandomModel]:
@@ -64,15 +69,18 @@ def assert_equals_reference(
     *,
     target: str = "host",
     numerics: Numerics = Numerics.LITERT_REF,
-    flags: Sequence[str] = ("-O1",),
-    compiler: str = "gcc",
+    flags: Sequence[str] = QUICK_FLAGS,
+    compiler: str = "",
+    every: int = 1,
     num_inputs: int = 4,
     io: Io = Io.CALLER,
     options: Options = NOTHING_ASKED,
 ) -> None:
     """Every model compiles, builds without a warning, and computes what the reference does.
 
-    The first two inputs are the extremes. `options` are what else is asked for, beside numerics and io.
+    The first two inputs are the extremes. Without flags models are built as is quickest, by a compiler that warns of
+    nothing; with flags and `every`, one model in so many by these flags, another one each day, and the others quickly.
+    `options` are what else is asked for, beside numerics and io.
     """
     folder.mkdir(parents=True, exist_ok=True)
     asked = replace(options, numerics=numerics, io=io)
@@ -89,18 +97,35 @@ def assert_equals_reference(
         batch = [model.inputs(number) for number in range(num_inputs)]
         jobs.append(Job(compiled.files, compiled.document, batch))
     assert not problems, "\n".join(problems)
+    slow = set(some(range(len(jobs)), every))
+    quick = [index for index in range(len(jobs)) if index not in slow]
+    is_quick = compiler == "" and tuple(flags) == QUICK_FLAGS
+    results: dict[int, list[list[NDArray[Any]]]] = {}
+    for part, own_compiler, own_flags in (
+        (sorted(slow), QUICK_COMPILER if is_quick else compiler or "gcc", flags),
+        (quick, QUICK_COMPILER, QUICK_FLAGS),
+    ):
+        own = [jobs[index] for index in part]
+        found = _run(models, own, folder / f"build_{own_compiler}", own_compiler, own_flags) if own else []
+        results |= dict(zip(part, found, strict=True))
+    for index, (model, job) in enumerate(zip(models, jobs, strict=True)):
+        reference = LiteRt(model.content) if numerics is Numerics.LITERT_REF else TfLiteMicro(model.content)
+        for inputs, outputs in zip(job.batch, results[index], strict=True):
+            wanted = [np.array(array) for array in reference.run(*inputs)]
+            problems += [f"{model.description}: {text}" for text in differences(outputs, wanted)]
+    assert not problems, "\n".join(problems[:10])
+
+
+def _run(
+    models: Sequence[RandomModel], jobs: Sequence[Job], folder: Path, compiler: str, flags: Sequence[str]
+) -> list[list[list[NDArray[Any]]]]:
+    """The outputs of some of the models; a failure names the one that it is of."""
     try:
-        results = build(jobs, folder / "build", flags, compiler=compiler).run()
+        return build(jobs, folder, flags, compiler=compiler).run()
     except RuntimeError as error:
         name = re.search(r"running m(\d+)|/m(\d+)_all", str(error))
         guilty = models[int(name.group(1) or name.group(2))].description if name else "unknown"
         raise AssertionError(f"{guilty}\n{error}") from error
-    for model, job, outputs in zip(models, jobs, results, strict=True):
-        reference = LiteRt(model.content) if numerics is Numerics.LITERT_REF else TfLiteMicro(model.content)
-        for inputs, found in zip(job.batch, outputs, strict=True):
-            wanted = [np.array(array) for array in reference.run(*inputs)]
-            problems += [f"{model.description}: {text}" for text in differences(found, wanted)]
-    assert not problems, "\n".join(problems[:10])
 
 
 def differences(found: Sequence[NDArray[Any]], wanted: Sequence[NDArray[Any]]) -> list[str]:

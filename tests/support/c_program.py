@@ -13,7 +13,7 @@ from bytewright.execute.description import read_bundle
 
 LANGUAGE = ("-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
-SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+SANITIZED = ("-O0", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 TIMEOUT_SECONDS = 120
 
 _PRELUDE = """\

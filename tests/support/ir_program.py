@@ -19,7 +19,7 @@ from support.c_program import LANGUAGE, WARNINGS, run_command
 from support.parsing import parse_module
 
 Array = NDArray[np.generic]
-SANITIZED = BuildOptions(flags=("-O1",), sanitize=True)
+SANITIZED = BuildOptions(flags=("-O0",), sanitize=True)
 
 
 def read_module(text: str) -> Module:

@@ -25,7 +25,7 @@ from bytewright.record.names import Names, names_of
 from bytewright.record.plan import Plan, PlannedTensor
 
 LANGUAGE_FLAGS = ("-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")
-LIBRARY_FLAGS = ("-shared", "-fPIC", "-fvisibility=hidden")  # hidden symbols let the compiler inline
+LIBRARY_FLAGS = ("-fPIC", "-fvisibility=hidden")  # hidden symbols let the compiler inline
 SANITIZER_FLAGS = (
     "-fsanitize=address,undefined",
     "-fno-sanitize-recover=all",

@@ -14,9 +14,9 @@ from bytewright.execute.build import LANGUAGE_FLAGS, include_flags, staged
 from bytewright.execute.clang_call_graph import FLAGS as CLANG_FLAGS
 from bytewright.execute.clang_call_graph import clang_call_graph
 from bytewright.execute.description import Bundle
+from bytewright.execute.objects import compile_object
 from bytewright.execute.tools import (
     build_folder,
-    compile_c,
     find_cross_compiler,
     find_host_compiler,
     is_clang,
@@ -60,10 +60,15 @@ def compile_call_graphs(
         for source in bundle.sources:
             if source.name == bundle.names.included(bundle.names.parameters_source):
                 continue  # a megabyte of numbers and no function; one that it defined would count as undeclared
-            product = ["-S", "-o", f"{source.stem}.s"] if is_of_clang else ["-c", "-o", f"{source.stem}.o"]
-            graph_flags = CLANG_FLAGS if is_of_clang else _GRAPH_FLAGS
-            whole = [*command, *graph_flags, *includes, str(source), *product]
-            compile_c(whole, directory=folder, what=f"'{command[0]}' ({source.name})")
+            compile_object(
+                [*command, *includes, "-S" if is_of_clang else "-c"],
+                source,
+                f"{source.stem}.s" if is_of_clang else f"{source.stem}.o",
+                folder=folder,
+                what=f"'{command[0]}' ({source.name})",
+                besides=(f"{source.stem}.su" if is_of_clang else f"{source.stem}.ci",),
+                beside_flags=CLANG_FLAGS if is_of_clang else _GRAPH_FLAGS,
+            )
             texts[source.stem] = (
                 _graph_of(folder, source) if is_of_clang else _read(folder / f"{source.stem}.ci")
             )

@@ -32,6 +32,7 @@ from bytewright.execute.build import (
     write_harness,
 )
 from bytewright.execute.description import Bundle, read_bundle
+from bytewright.execute.objects import build_from_sources
 from bytewright.execute.result import BatchResult
 from bytewright.execute.step_clock import read_timed_runs
 from bytewright.execute.tensors import (
@@ -47,7 +48,6 @@ from bytewright.execute.tools import (
     CrashError,
     ViolationError,
     build_folder,
-    compile_c,
     ending_of,
     failure,
     find_host_compiler,
@@ -129,7 +129,6 @@ def _build(
     others = device_sources(bundle)
     files = [("harness", name) for name in own]
     harness = write_harness(bundle, folder, files, watch=watch, devices=devices, has_clock=has_clock)
-    product = folder / ("library.so" if is_library else "program")
     command = [
         *compiler,
         *LANGUAGE_FLAGS,
@@ -137,12 +136,12 @@ def _build(
         *(SANITIZER_FLAGS if options.sanitize else ()),
         *(LIBRARY_FLAGS if is_library else ()),
         *include_flags(bundle, folder, has_steps=watch is not None or has_clock),
-        *(str(source) for source in bundle.sources if source not in others),
-        *map(str, application_sources(bundle, options)),
-        *harness,
-        *("-o", str(product), "-lm"),
     ]
-    compile_c(command, directory=folder, what=f"the C compiler '{Path(compiler[0]).name}'")
+    sources = [*(source for source in bundle.sources if source not in others), *map(Path, harness)]
+    product = folder / ("library.so" if is_library else "program")
+    link = ("-shared",) if is_library else ()
+    applications = application_sources(bundle, options)
+    build_from_sources(command, sources, product, folder=folder, link=link, applications=applications)
     return product
 
 

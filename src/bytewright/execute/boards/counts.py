@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bytewright.diagnostics import InternalError
 from bytewright.execute.build import harness_source
+from bytewright.execute.objects import compile_object
 from bytewright.execute.result import FunctionCount, RegionTraffic, StepWork
 from bytewright.execute.tools import compile_c, find_host_compiler
 from bytewright.programs import execute
@@ -75,8 +76,10 @@ def build_plugin(folder: Path, qemu: str) -> Path:
     match = re.search(r"version (\d+)\.", version)
     # QEMU 9 refuses plugins of interface 1; the functions that the counter uses are the same in 2.
     interface = 1 if match is not None and int(match.group(1)) < 9 else 2
-    flags = ["-std=c99", "-O2", "-shared", "-fPIC", f"-DPLUGIN_INTERFACE={interface}"]
-    compile_c([*compiler, *flags, "counter.c", "-o", "counter.so"], directory=folder, what="the C compiler")
+    flags = ["-std=c99", "-O2", "-fPIC", f"-DPLUGIN_INTERFACE={interface}"]
+    what = "the C compiler"
+    compile_object([*compiler, *flags, "-c"], "counter.c", "counter.o", folder=folder, what=what)
+    compile_c([*compiler, "-shared", "counter.o", "-o", "counter.so"], directory=folder, what=what)
     return folder / "counter.so"
 
 

@@ -26,6 +26,7 @@ from bytewright.execute.build import (
     write_harness,
 )
 from bytewright.execute.description import Bundle
+from bytewright.execute.objects import compile_object
 from bytewright.execute.tools import compile_c, find_cross_compiler, find_cross_linker, find_cross_tool
 from bytewright.execute.watch import Watch
 from bytewright.target.isa.isa import Isa
@@ -90,8 +91,8 @@ def build_image(
         )
         command = [*find_cross_compiler(isa, options.compiler), *shared]
         own = flags_of_entry if source.name == Path(bundle.names.entry_source).name else ()
-        command += [*options.flags, *own, *includes, "-c", str(source), "-o", product]
-        compile_c(command, directory=folder, what=what)
+        command += [*options.flags, *own, *includes, "-c"]
+        compile_object(command, source, product, folder=folder, what=what)
     linking = ["-nostartfiles", "-Wl,--gc-sections", "-Wl,--no-warn-rwx-segments", "-T", "board.ld"]
     defines = [
         f"-DHARNESS_RUN={bundle.names.run if bundle.plan.image is None else 'harness_push_all'}",
@@ -101,14 +102,17 @@ def build_image(
     defines += [] if second is None else second.assembly_flags(bundle.plan)
     for source in startup:
         product = f"{source}.o"
-        compile_c([*common, "-O2", *defines, source, "-c", "-o", product], directory=folder, what=what)
+        compile_object([*common, "-O2", *defines, "-c"], source, product, folder=folder, what=what)
+    linker = find_cross_linker(board.isa, options.compiler)
+    objects_of_harness = [f"{source}.o" for source in harness]
+    for source, product in zip(harness, objects_of_harness, strict=True):
+        compile_object([*linker, *shared, "-O2", *includes, "-c"], source, product, folder=folder, what=what)
     for index, source in enumerate(application_sources(bundle, options)):
         objects.append(f"application_{index}.o")
         command = [*common, "-O2", *includes, "-c", str(source), "-o", objects[-1]]
         compile_c(command, directory=folder, what=what)
-    linker = find_cross_linker(board.isa, options.compiler)
-    sources = [*(f"{source}.o" for source in startup), *harness]
-    command = [*linker, *shared, "-O2", *includes, *linking, *sources, *objects, "-lm", "-o", "image.elf"]
+    sources = [*(f"{source}.o" for source in startup), *objects_of_harness]
+    command = [*linker, *shared, "-O2", *linking, *sources, *objects, "-lm", "-o", "image.elf"]
     what = f"{what} (linking for {board.name})"
     link = partial(_link, bundle, layout, table, second, folder, command, what)
     try:

@@ -16,7 +16,8 @@ from bytewright.execute.build import (
     include_flags,
 )
 from bytewright.execute.description import Bundle
-from bytewright.execute.tools import compile_c, find_host_compiler, flags_on_this_machine
+from bytewright.execute.objects import build_from_sources
+from bytewright.execute.tools import find_host_compiler, flags_on_this_machine
 from bytewright.execute.worker.streams import require_stream_model
 from bytewright.record.plan import DeviceKind, PlannedDevice
 
@@ -57,9 +58,10 @@ def _build(bundle: Bundle, folder: Path, device: PlannedDevice, options: BuildOp
         (own / name).write_text(harness_source("worker", name), encoding="utf-8")
     (own / "worker_device.h").write_text(_device_header(bundle, device), encoding="utf-8")
     sources: Sequence[Path] = ()
+    applications: Sequence[Path] = ()
     if device.kind is DeviceKind.C:
         applications = application_sources(bundle, options) if options.sources else []
-        sources = (bundle.directory / bundle.names.device_source(device), *applications)
+        sources = (bundle.directory / bundle.names.device_source(device),)
     compiler = find_host_compiler(options.compiler)
     command = [
         *compiler,
@@ -68,11 +70,9 @@ def _build(bundle: Bundle, folder: Path, device: PlannedDevice, options: BuildOp
         *options.flags,
         *(_SANITIZER_FLAGS if options.sanitize else ()),
         *(f"-I{own}", *include_flags(bundle, folder)),
-        *map(str, sources),
-        str(own / "worker_main.c"),
-        *("-o", str(own / "device"), "-lm"),
     ]
-    compile_c(command, directory=folder, what=f"the C compiler '{Path(compiler[0]).name}'")
+    sources = (*sources, own / "worker_main.c")
+    build_from_sources(command, sources, own / "device", folder=folder, applications=applications)
     return own / "device"
 
 

@@ -1,0 +1,125 @@
+"""The suite's own machinery: what a default run takes of a sweep, and that a costly test fails it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from itertools import combinations, product
+from math import prod
+from pathlib import Path
+
+import pytest
+
+from support import tiers
+from support.tiers import TURN_VARIABLE, covering, some
+
+TESTS = Path(__file__).resolve().parent.parent
+CONFTEST = """
+from support import suite_cost
+def pytest_addoption(parser):
+    suite_cost.add_option(parser)
+def pytest_configure(config):
+    config.pluginmanager.register(suite_cost.SuiteCost(config), "suite_cost")
+"""
+COSTLY = """
+import subprocess, sys, time
+BUSY = "import time\\nwhile time.process_time() < 0.5: pass"
+def test_of_its_own():
+    exec(BUSY.replace("0.5", f"{time.process_time() + 0.5}"))
+def test_of_a_child():
+    subprocess.run([sys.executable, "-c", BUSY], check=True)
+def test_that_waits():
+    time.sleep(0.6)
+def test_that_fails():
+    assert False
+"""
+
+
+@pytest.fixture
+def default_tier(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiers, "THOROUGH", False)
+
+
+@pytest.mark.parametrize(("count", "every"), [(1, 4), (3, 4), (4, 4), (10, 4), (57, 8), (7, 1)])
+@pytest.mark.usefixtures("default_tier")
+def test_each_case_runs_once_in_so_many_turns(
+    monkeypatch: pytest.MonkeyPatch, count: int, every: int
+) -> None:
+    met: list[int] = []
+    for turn in range(100, 100 + min(count, every)):
+        monkeypatch.setenv(TURN_VARIABLE, str(turn))
+        chosen = some(range(count), every)
+        assert chosen
+        assert chosen == some(range(count), every)
+        met += chosen
+    assert sorted(met) == list(range(count))
+
+
+@pytest.mark.usefixtures("default_tier")
+def test_what_is_pinned_always_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    for turn in range(4):
+        monkeypatch.setenv(TURN_VARIABLE, str(turn))
+        assert {2, 3} <= set(some(range(8), every=4, always=[2, 3]))
+    assert some([]) == []
+
+
+def test_the_thorough_tier_takes_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiers, "THOROUGH", True)
+    assert some(range(100), every=4) == list(range(100))
+
+
+@pytest.mark.usefixtures("default_tier")
+@pytest.mark.parametrize("sizes", [(2, 2, 2, 4), (3, 2), (5,), (3, 4, 2)])
+def test_a_covering_array_has_each_pair(monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...]) -> None:
+    parameters = [[f"{number}.{value}" for value in range(size)] for number, size in enumerate(sizes)]
+    met: set[tuple[str, ...]] = set()
+    for turn in range(40):
+        monkeypatch.setenv(TURN_VARIABLE, str(turn))
+        cells = covering(*parameters)
+        met |= set(cells)
+        for one, other in combinations(range(len(sizes)), 2):
+            pairs = {(cell[one], cell[other]) for cell in cells}
+            assert pairs == set(product(parameters[one], parameters[other]))
+        if sizes == (2, 2, 2, 4):
+            assert len(cells) <= 9
+    assert len(met) > 0.9 * prod(sizes)
+
+
+def run_suite(folder: Path, tier: str) -> str:
+    (folder / "conftest.py").write_text(CONFTEST)
+    (folder / "test_costly.py").write_text(COSTLY)
+    environment = {**os.environ, "BYTEWRIGHT_TESTS": tier, "PYTHONPATH": str(TESTS), TURN_VARIABLE: "7"}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-n",
+        "2" if tier == "deterministic" else "0",
+        "-q",
+        "--most-seconds",
+        "0.3",
+        "--rootdir",
+        str(folder),
+    ]
+    done = subprocess.run(
+        [*command, str(folder)], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    return done.stdout
+
+
+def test_a_test_that_takes_too_long_fails_the_run(tmp_path: Path) -> None:
+    said = run_suite(tmp_path, "deterministic")
+    assert "1 failed, 3 passed, 2 errors" in said
+    assert "test_of_its_own took 0." in said
+    assert "test_of_a_child took 0." in said
+    assert "test_that_waits took" not in said
+    assert "a test of the default tier may take 0.3 s" in said
+    assert f"{TURN_VARIABLE}=7" in said
+    assert "s  test_costly.py" in said
+
+
+def test_the_thorough_tier_has_no_limit(tmp_path: Path) -> None:
+    said = run_suite(tmp_path, "thorough")
+    assert "took" not in said
+    assert "1 failed, 3 passed" in said
