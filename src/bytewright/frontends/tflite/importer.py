@@ -19,6 +19,7 @@ from bytewright.frontends.tflite.limits import check_cost
 from bytewright.frontends.tflite.model import ModelRecord, OperatorRecord, TensorRecord
 from bytewright.frontends.tflite.names import port_names
 from bytewright.frontends.tflite.reader import load_file, read_model
+from bytewright.frontends.tflite.shape_arithmetic import FOLDED
 from bytewright.frontends.tflite.survey import MOST_PLACES, survey
 from bytewright.frontends.tflite.table import OPERATORS
 from bytewright.frozen_mapping import FrozenMapping
@@ -26,18 +27,33 @@ from bytewright.ops.arithmetic.numerics import Numerics
 
 
 def import_tflite(
-    path: Path, *, name: str | None = None, numerics: Numerics = Numerics.LITERT_REF
+    path: Path,
+    *,
+    name: str | None = None,
+    numerics: Numerics = Numerics.LITERT_REF,
+    batch_max: int | None = None,
 ) -> ir.Module:
     """The module of a .tflite file; `name` is the file's stem as a C identifier unless given.
+
+    Args:
+        path: The file.
+        name: What the model is called.
+        numerics: The kernel set that it is compiled for.
+        batch_max: The largest batch, if `open_batch` follows; the module itself is for one sample.
 
     Raises:
         CompileError: BW101 to BW110; all that can be found in one go is reported together.
     """
-    return import_content(load_file(path), path.name, name=name, numerics=numerics)
+    return import_content(load_file(path), path.name, name=name, numerics=numerics, batch_max=batch_max)
 
 
 def import_content(
-    content: bytes, file_name: str, *, name: str | None = None, numerics: Numerics = Numerics.LITERT_REF
+    content: bytes,
+    file_name: str,
+    *,
+    name: str | None = None,
+    numerics: Numerics = Numerics.LITERT_REF,
+    batch_max: int | None = None,
 ) -> ir.Module:
     """As `import_tflite`, from the bytes of a file; `file_name` is what diagnostics call it."""
     model = read_model(content, file_name)
@@ -45,7 +61,7 @@ def import_content(
     check_cost(model, file_name)
     inputs = port_names(tuple((index, model.tensors[index].name) for index in model.inputs), "input")
     outputs = port_names(tuple((index, model.tensors[index].name) for index in model.outputs), "output")
-    graph = GraphBuilder(model, file_name, numerics, _has_infinities(model))
+    graph = GraphBuilder(model, file_name, numerics, _has_infinities(model), batch_max)
     parameters = _parameters(graph, inputs)
     with np.errstate(all="ignore"):
         _convert_operators(graph)
@@ -133,15 +149,30 @@ def _first_of_each(diagnostics: list[Diagnostic]) -> list[Diagnostic]:
 
 def _convert(graph: GraphBuilder, operator: OperatorRecord) -> None:
     """Converts one operator; numbers that its arithmetic cannot work with are the model's fault."""
-    row = OPERATORS[operator.kind]
-    conversion = Conversion(graph, operator, row.options)
+    row, folded = OPERATORS.get(operator.kind), FOLDED.get(operator.kind)
+    conversion = Conversion(graph, operator, row.options if row is not None else "")
     try:
-        row.convert(conversion)
+        if folded is not None and (row is None or _is_folded(conversion)):
+            conversion.options_type = folded.options
+            folded.compute(conversion)
+        else:
+            assert row is not None  # or the survey had refused it
+            row.convert(conversion)
         conversion.finish()
     except DamagedError as error:
         conversion.fail(str(error), code="BW103")
     except (ValueError, OverflowError, ZeroDivisionError) as error:
         conversion.fail(str(error).removeprefix(f"{operator.kind}: "))
+
+
+def _is_folded(at: Conversion) -> bool:
+    """Whether an operator that has a converter is computed instead: on values that are known, but for int8 and float32.
+
+    These the converter computes, by its own arithmetic.
+    """
+    positions = filter(at.is_present, range(len(at.operator.inputs)))
+    are_known = all(at.operand(position, "operand").data is not None for position in positions)
+    return are_known and at.output_tensor().element_type not in ("INT8", "FLOAT32")
 
 
 def _results(graph: GraphBuilder, ports: tuple[str, ...]) -> tuple[str, ...]:

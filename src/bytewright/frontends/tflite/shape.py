@@ -45,8 +45,9 @@ def convert_reshape(at: Conversion) -> None:
     at.require_counts((1, 2))
     source = at.operand(0, "input")
     if at.is_present(1):
-        shape = at.integers_operand(1, "shape")
-        at.require(len(at.operand(1, "shape").shape) <= 1, "the shape is not a list of extents")
+        shape, growth = at.extents_operand(1, "shape")
+        if any(growth) and not any(at.extent_growth(0)):
+            at.refuse_batch(f"the shape {list(shape)} depends on the batch, and the input does not")
     else:
         at.require(at.options.has(0), "there is no shape, neither as operand nor as option")
         shape = at.options.numbers(0, "<i4")
