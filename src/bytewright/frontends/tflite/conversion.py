@@ -32,6 +32,9 @@ DTYPES = {
     "BOOL": ir.DType.BOOL,
 }
 """Element types that values may have, those that are known at import included."""
+WITHOUT_ELEMENTS = (
+    "give the model a larger input, or leave out the layer: its window, slice or crop takes all that there is"
+)
 FOLDING_BUDGET = 1 << 25
 """Multiplications and moves that computing constants at import may take, over the whole model."""
 
@@ -367,7 +370,9 @@ class Conversion:
         except ValueError as error:
             self.fail(str(error))
         if any(extent < 1 for extent in result.fixed_shape):
-            self.fail(f"the result [{ir.format_shape(result.shape)}] has no elements")
+            return self._empty(result, types, role)
+        if not all(type_.num_elements for type_ in types):
+            self.fail("an operand has no elements", help=WITHOUT_ELEMENTS)
         if inputs and all(self._data(name) is not None for name in inputs):
             return self._fold(operation, inputs, result, role)
         if not self._growths(inputs).keys().isdisjoint(inputs):
@@ -375,6 +380,19 @@ class Conversion:
         name = self._unique(role)
         self.nodes.append(ir.Node(operation, tuple(inputs), (ir.Value(name, result),), self.where()))
         self.types[name] = result
+        return name
+
+    def _empty(self, result: ir.TensorType, operands: tuple[ir.TensorType, ...], role: str) -> str:
+        """A result without elements: known if it is of an operand without any; else a window does not fit."""
+        if all(type_.num_elements for type_ in operands):
+            self.fail(f"the result [{ir.format_shape(result.shape)}] has no elements", help=WITHOUT_ELEMENTS)
+        return self.empty(result.fixed_shape, result.dtype, role)
+
+    def empty(self, shape: tuple[int, ...], dtype: ir.DType, role: str) -> str:
+        """A constant without bytes in place of an activation without elements."""
+        name = self.constant(role, np.zeros(shape, dtype.numpy), dtype)
+        if self.graph.batch_max is not None and shape[:1] == (1,):
+            self.batched.add(name)
         return name
 
     def _data(self, name: str) -> ir.TensorData | None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.c_names import model_name
-from bytewright.diagnostics import Collector, CompileError, Diagnostic
+from bytewright.diagnostics import Collector, CompileError, Diagnostic, compile_error
 from bytewright.frontends.tflite.conversion import DTYPES, Conversion, GraphBuilder
 from bytewright.frontends.tflite.flatbuffer import DamagedError
 from bytewright.frontends.tflite.limits import check_cost
@@ -176,12 +176,26 @@ def _is_folded(at: Conversion) -> bool:
 
 
 def _results(graph: GraphBuilder, ports: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of the results; one may be a parameter, a constant, or stand twice."""
-    return tuple(
+    """Names of the results; one may be a parameter, a constant, or stand twice.
+
+    Raises:
+        CompileError: BW107, a result has no elements.
+    """
+    names = tuple(
         graph.values.get(index)
         or graph.name_constant(index, f"{port}/constant", graph.content(graph.model.tensors[index]))
         for port, index in zip(ports, graph.model.outputs, strict=True)
     )
+    for name, index in zip(names, graph.model.outputs, strict=True):
+        shape = graph.types[name].shape
+        if 0 in shape:
+            raise compile_error(
+                "BW107",
+                f"output {graph.model.tensors[index].label} has no elements: its shape is [{ir.format_shape(shape)}]",
+                help="leave it out of the model's outputs, or give the model a larger input",
+                where=graph.file_name,
+            )
+    return names
 
 
 def _needed(nodes: list[ir.Node], results: tuple[str, ...]) -> tuple[ir.Node, ...]:

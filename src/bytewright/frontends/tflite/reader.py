@@ -91,13 +91,16 @@ def _read(file: File) -> ModelRecord:
         raise DamagedError("it has no subgraph")
     buffers = tuple(_buffer(table) for table in root.tables(4))
     subgraph = subgraphs[0]
-    tensors = tuple(_tensor(i, table, buffers) for i, table in enumerate(subgraph.tables(0)))
+    inputs, outputs = subgraph.numbers(1, "<i4"), subgraph.numbers(2, "<i4")
     operators = tuple(_operator(i, table, codes) for i, table in enumerate(subgraph.tables(3)))
+    defined = {*inputs, *(index for operator in operators for index in operator.outputs)}
+    tensors = tuple(
+        _tensor(i, table, buffers, is_defined=i in defined) for i, table in enumerate(subgraph.tables(0))
+    )
     if ETHOS_U in codes:
         offsets = block_offsets(root, buffers, len(tensors))
         tables = zip(operators, subgraph.tables(3), strict=True)
         operators = tuple(with_stream(operator, table, offsets) for operator, table in tables)
-    inputs, outputs = subgraph.numbers(1, "<i4"), subgraph.numbers(2, "<i4")
     model = ModelRecord(file, len(subgraphs), tensors, operators, inputs, outputs, buffers)
     _check_references(model)
     _check_definitions(model)
@@ -125,8 +128,11 @@ def _buffer(table: Table) -> memoryview:
     return table.content(0)
 
 
-def _tensor(index: int, table: Table, buffers: tuple[memoryview, ...]) -> TensorRecord:
-    """One tensor, its shape and values checked against each other."""
+def _tensor(index: int, table: Table, buffers: tuple[memoryview, ...], *, is_defined: bool) -> TensorRecord:
+    """One tensor, its shape and values checked against each other.
+
+    One without elements that neither is an input nor comes of an operator is a constant: it has no bytes to show.
+    """
     shape = table.numbers(0, "<i4")
     number = table.integer(1, "b")
     element_type = schema_names("TensorType").get(number, f"type {number}")
@@ -134,6 +140,7 @@ def _tensor(index: int, table: Table, buffers: tuple[memoryview, ...]) -> Tensor
     name = table.string(3)
     place = f"tensor {index} ('{name}')"
     _check_shape(shape, place)
+    is_variable = table.boolean(5)
     signature = table.numbers(7, "<i4")
     if len(signature) not in (0, len(shape)):
         raise DamagedError(f"{place} has {len(shape)} axes and a signature of {len(signature)}")
@@ -151,9 +158,9 @@ def _tensor(index: int, table: Table, buffers: tuple[memoryview, ...]) -> Tensor
         signature=signature,
         element_type=element_type,
         buffer=buffer,
-        has_values=len(values) > 0 or (0 in shape and element_type in ("INT32", "INT64")),
+        has_values=len(values) > 0 or (0 in shape and not is_defined and not is_variable),
         quantization=_quantization(table.table(4), place),
-        is_variable=table.boolean(5),
+        is_variable=is_variable,
         is_sparse=table.table(6) is not None,
     )
 

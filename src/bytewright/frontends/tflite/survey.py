@@ -164,7 +164,7 @@ def _reported(whole: _Survey) -> set[int]:
 
 
 def _check_shapes(whole: _Survey) -> None:
-    """Inputs have fixed shapes, but for the batch; nothing that is used is without elements."""
+    """Inputs have fixed shapes, but for the batch, and elements."""
     model = whole.model
     notes = [
         f"input {tensor.label} has the shape {list(tensor.signature)}"
@@ -178,11 +178,16 @@ def _check_shapes(whole: _Survey) -> None:
         "convert the model with fixed input shapes",
     )
     empty = [
-        f"{tensor.label} has the shape {list(tensor.shape)}"
-        for tensor in _used_tensors(model, model.operators)
-        if 0 in tensor.shape and tensor.element_type in _RUN_TIME_TYPES
+        f"input {tensor.label} has the shape {list(tensor.shape)}"
+        for tensor in (model.tensors[index] for index in model.inputs)
+        if 0 in tensor.shape[tensor.signature[:1] == (-1,) :]
     ]
-    whole.report("BW107", "tensors have no elements", empty, "convert the model with fixed input shapes")
+    whole.report(
+        "BW107",
+        "inputs have no elements",
+        empty,
+        "convert the model with input shapes of at least one element, or without these inputs",
+    )
 
 
 def _used_tensors(model: ModelRecord, operators: Iterable[OperatorRecord]) -> list[TensorRecord]:
