@@ -79,10 +79,17 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
     from bytewright.frontends.tflite.vela import content_for
 
     # What an NPU computes equals tflm, so that is what is meant unless another is asked for.
-    content, has_streams = content_for(path, target, wanted=options.numerics in {None, Numerics.TFLM})
+    wanted = options.numerics in {None, Numerics.TFLM}
+    content, has_streams, names = content_for(path, target, wanted=wanted, signature=options.signature)
     numerics = options.numerics or (Numerics.TFLM if has_streams else Numerics.LITERT_REF)
     module = import_content(
-        content, path.name, name=options.name, numerics=numerics, batch_max=options.batch_max
+        content,
+        path.name,
+        name=options.name,
+        numerics=numerics,
+        batch_max=options.batch_max,
+        signature=None if has_streams else options.signature,
+        names=names,
     )
     return Imported(module, Stage.IMPORTED, "import_tflite", (path,))
 
@@ -101,7 +108,10 @@ def _tflite_folded() -> tuple[str, ...]:
 
 _TEXT = Frontend(
     _read_text,
-    {"numerics": "is IR text, whose arithmetic is written out: no reference can be chosen for it"},
+    {
+        "numerics": "is IR text, whose arithmetic is written out: no reference can be chosen for it",
+        "signature": "is IR text ('.bw'), which has one entry and no signatures",
+    },
 )
 _TFLITE = Frontend(
     _read_tflite,

@@ -167,17 +167,6 @@ def test_integer_tensors_at_run_time_are_refused_and_constant_ones_are_not() -> 
     assert import_content(builder.build([x], [y]), "model.tflite").outputs[0].type.shape == (2, 2)
 
 
-def test_names_that_collide() -> None:
-    builder = ModelBuilder()
-    x, y = builder.tensor("a:0", SHAPE, "float32"), builder.tensor("A_0", SHAPE, "float32")
-    z = builder.tensor("z", SHAPE, "float32")
-    builder.operator("ADD", [x, y], [z])
-    diagnostic = only(builder.build([x, y], [z]))
-    assert diagnostic.code == "BW109"
-    assert "'a:0'" in diagnostic.message
-    assert "'A_0'" in diagnostic.message
-
-
 def test_tensors_without_elements() -> None:
     builder = ModelBuilder()
     x, y = builder.tensor("x", (1, 0, 2), "float32"), builder.tensor("y", (1, 0, 2), "float32")

@@ -17,7 +17,7 @@ from bytewright.frontends.tflite.conversion import DTYPES, Conversion, GraphBuil
 from bytewright.frontends.tflite.flatbuffer import DamagedError
 from bytewright.frontends.tflite.limits import check_cost
 from bytewright.frontends.tflite.model import ModelRecord, OperatorRecord, TensorRecord
-from bytewright.frontends.tflite.names import port_names
+from bytewright.frontends.tflite.names import BorderNames, PortName, border_names
 from bytewright.frontends.tflite.reader import load_file, read_model
 from bytewright.frontends.tflite.shape_arithmetic import FOLDED
 from bytewright.frontends.tflite.survey import MOST_PLACES, survey
@@ -32,6 +32,7 @@ def import_tflite(
     name: str | None = None,
     numerics: Numerics = Numerics.LITERT_REF,
     batch_max: int | None = None,
+    signature: str | None = None,
 ) -> ir.Module:
     """The module of a .tflite file; `name` is the file's stem as a C identifier unless given.
 
@@ -40,11 +41,14 @@ def import_tflite(
         name: What the model is called.
         numerics: The kernel set that it is compiled for.
         batch_max: The largest batch, if `open_batch` follows; the module itself is for one sample.
+        signature: The one to compile, where the file has several.
 
     Raises:
-        CompileError: BW101 to BW110; all that can be found in one go is reported together.
+        CompileError: BW101 to BW111, and BW204 for the signature; all that can be found in one go is reported together.
     """
-    return import_content(load_file(path), path.name, name=name, numerics=numerics, batch_max=batch_max)
+    return import_content(
+        load_file(path), path.name, name=name, numerics=numerics, batch_max=batch_max, signature=signature
+    )
 
 
 def import_content(
@@ -54,28 +58,35 @@ def import_content(
     name: str | None = None,
     numerics: Numerics = Numerics.LITERT_REF,
     batch_max: int | None = None,
+    signature: str | None = None,
+    names: BorderNames | None = None,
 ) -> ir.Module:
-    """As `import_tflite`, from the bytes of a file; `file_name` is what diagnostics call it."""
-    model = read_model(content, file_name)
+    """As `import_tflite`, from the bytes of a file.
+
+    `file_name` is what diagnostics call it; `names` are those of inputs and outputs, where they are not in the file.
+    """
+    model = read_model(content, file_name, signature)
     survey(model, file_name)
     check_cost(model, file_name)
-    inputs = port_names(tuple((index, model.tensors[index].name) for index in model.inputs), "input")
-    outputs = port_names(tuple((index, model.tensors[index].name) for index in model.outputs), "output")
+    names = names if names is not None else border_names(model)
     graph = GraphBuilder(model, file_name, numerics, _has_infinities(model), batch_max)
-    parameters = _parameters(graph, inputs)
+    parameters = _parameters(graph, names.inputs)
     with np.errstate(all="ignore"):
         _convert_operators(graph)
-    results = _results(graph, outputs)
+    results = _results(graph, names.outputs)
     nodes = _needed(graph.nodes, results)
     used = {*results, *(name for node in nodes for name in node.inputs)}
     return ir.Module(
         name=name or model_name(Path(file_name).stem),
         functions=(ir.Function("main", parameters, nodes, results),),
         constants=tuple(ir.Constant(name, data) for name, data in graph.constants.items() if name in used),
-        inputs=tuple(ir.Port(value.name, value.type, value.quantization) for value in parameters),
+        inputs=tuple(
+            ir.Port(port.name, value.type, value.quantization, port.stated)
+            for port, value in zip(names.inputs, parameters, strict=True)
+        ),
         outputs=tuple(
-            ir.Port(port, graph.types[result], _quantization(model.tensors[index]))
-            for port, result, index in zip(outputs, results, model.outputs, strict=True)
+            ir.Port(port.name, graph.types[result], _quantization(model.tensors[index]), port.stated)
+            for port, result, index in zip(names.outputs, results, model.outputs, strict=True)
         ),
         numerics=numerics.value,
         sources=FrozenMapping(
@@ -93,18 +104,18 @@ def _has_infinities(model: ModelRecord) -> bool:
     return not all(np.isfinite(np.frombuffer(model.buffers[index], "<f4")).all() for index in used)
 
 
-def _parameters(graph: GraphBuilder, names: tuple[str, ...]) -> tuple[ir.Value, ...]:
+def _parameters(graph: GraphBuilder, ports: tuple[PortName, ...]) -> tuple[ir.Value, ...]:
     """The model's inputs as the function's parameters, an open batch set to 1."""
     parameters: list[ir.Value] = []
-    for name, index in zip(names, graph.model.inputs, strict=True):
+    for port, index in zip(ports, graph.model.inputs, strict=True):
         tensor = graph.model.tensors[index]
         shape = tensor.shape
         if tensor.signature[:1] == (-1,):
             graph.has_open_batch = True
             shape = (1, *shape[1:])
-        value = ir.Value(name, ir.TensorType(shape, DTYPES[tensor.element_type]), _quantization(tensor))
-        graph.values[index] = name
-        graph.types[name] = value.type
+        value = ir.Value(port.name, ir.TensorType(shape, DTYPES[tensor.element_type]), _quantization(tensor))
+        graph.values[index] = port.name
+        graph.types[port.name] = value.type
         parameters.append(value)
     return tuple(parameters)
 
@@ -175,7 +186,7 @@ def _is_folded(at: Conversion) -> bool:
     return are_known and at.output_tensor().element_type not in ("INT8", "FLOAT32")
 
 
-def _results(graph: GraphBuilder, ports: tuple[str, ...]) -> tuple[str, ...]:
+def _results(graph: GraphBuilder, ports: tuple[PortName, ...]) -> tuple[str, ...]:
     """Names of the results; one may be a parameter, a constant, or stand twice.
 
     Raises:
@@ -183,7 +194,7 @@ def _results(graph: GraphBuilder, ports: tuple[str, ...]) -> tuple[str, ...]:
     """
     names = tuple(
         graph.values.get(index)
-        or graph.name_constant(index, f"{port}/constant", graph.content(graph.model.tensors[index]))
+        or graph.name_constant(index, f"{port.name}/constant", graph.content(graph.model.tensors[index]))
         for port, index in zip(ports, graph.model.outputs, strict=True)
     )
     for name, index in zip(names, graph.model.outputs, strict=True):

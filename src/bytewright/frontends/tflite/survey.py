@@ -63,10 +63,14 @@ def survey(model: ModelRecord, file_name: str) -> None:
 
 
 def _check_structure(whole: _Survey) -> None:
-    """One subgraph, with an output, without state; what operators bring that are refused is no fault of its own."""
+    """One subgraph, or that of a signature, with an output and without state.
+
+    What operators bring that are refused is no fault of its own.
+    """
     model = whole.model
     notes: list[str] = []
-    if model.num_subgraphs > 1 and not any(operator.kind in CONTROL_FLOW for operator in model.operators):
+    is_called = any(operator.kind in CONTROL_FLOW for operator in model.operators)
+    if model.num_subgraphs > 1 and model.signature is None and not is_called:
         notes.append(f"it has {model.num_subgraphs} subgraphs; one is supported")
     if not model.outputs:
         notes.append("it has no output")
