@@ -241,6 +241,9 @@ class Options:
             "What kernels trade for each other where they can: flash for speed, speed for flash, or neither.",
         ),
     ] = Optimize.BALANCED
+    signature: Annotated[
+        str | None, Option(Text("NAME"), "The signature to compile, where the file has several.")
+    ] = None
     batch_max: Annotated[
         int | None, Option(Count(), "Let each run compute 1 to N samples; the plan is made for N.")
     ] = None
@@ -300,6 +303,7 @@ class Arguments(TypedDict, total=False):
     io: str
     rows: str
     optimize: str
+    signature: str | None
     batch_max: int | None
     constants: str | PathLike[str] | None
     numerics: str | None

@@ -143,7 +143,7 @@ def test_models_that_cannot_be_called_so(before: str, after: str, code: str) -> 
 
 
 @pytest.mark.parametrize(("first", "second"), [("a.b", "a:b"), ("a b", "a_b"), ("int", "int_")])
-def test_ports_that_become_one(first: str, second: str) -> None:
+def test_ports_that_become_one_get_a_number(first: str, second: str) -> None:
     text = """
 module m
 input %"FIRST" : tensor<4xi8>
@@ -165,11 +165,13 @@ entry main(
   call_extern m_f(&"FIRST", &y)
 }
 """
-    with pytest.raises(CompileError) as caught:
-        compile_model(
-            read_module(text.replace("FIRST", first).replace("SECOND", second)), load_target("host")
-        )
-    assert caught.value.diagnostics[0].code == "BW109"
+    compiled = compile_model(
+        read_module(text.replace("FIRST", first).replace("SECOND", second)), load_target("host")
+    )
+    one, two = (tensor.c_name for tensor in compiled.plan.inputs)
+    assert two == f"{one}_1"
+    assert [port.stated for port in compiled.module.inputs] == [None, second]
+    assert f"*{two};" in compiled.files["include/m.h"].decode()
 
 
 @pytest.mark.parametrize("name", ["int", "context", "first", "index", "stdin"])

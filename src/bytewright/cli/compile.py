@@ -1,6 +1,9 @@
 """`bytewright compile`: a model becomes a bundle."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -9,7 +12,9 @@ from bytewright.cli.option_types import PATH, echo_json, parsed_by
 from bytewright.cli.print_after import Printer, PrintOption, parse_print_option
 from bytewright.cli.progress import shown_progress
 from bytewright.cli.summary import plan_summary
-from bytewright.record.plan import Plan
+
+if TYPE_CHECKING:
+    from bytewright.pipeline import Compiled
 
 
 @click.command("compile", short_help="Compile a model into a folder of C.")
@@ -67,11 +72,19 @@ def compile_command(
     if as_json:
         echo_json(compiled.document)
     elif directory is not None:
-        click.echo(_summary(compiled.plan, directory), err=to_stdout)
+        click.echo(_summary(compiled, directory), err=to_stdout)
 
 
-def _summary(plan: Plan, directory: Path) -> str:
-    """What was made and what it needs, in a few lines."""
+def _summary(compiled: Compiled, directory: Path) -> str:
+    """What was made and what it needs, in a few lines, and which inputs and outputs could not keep their names."""
+    plan = compiled.plan
     extents = f", each run with {plan.extents_text}" if plan.symbols else ""
     head = f"{directory}: model '{plan.model}' for {plan.target}, bit for bit {plan.numerics}{extents}"
-    return "\n".join([head, *plan_summary(plan)])
+    borders = (("input", compiled.module.inputs), ("output", compiled.module.outputs))
+    renamed = [
+        f"  {border} '{port.stated}' is called '{port.name}' in C: another {border} has its name"
+        for border, ports in borders
+        for port in ports
+        if port.stated is not None
+    ]
+    return "\n".join([head, *plan_summary(plan), *renamed])

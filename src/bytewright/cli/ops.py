@@ -26,4 +26,7 @@ def ops(as_json: bool) -> None:
     table.add_column("limits")
     for operator in operators:
         table.add_row(operator.name, ", ".join(operator.types), operator.limits)
-    Console().print(table)
+    console = Console()
+    console.print(table)
+    folded = ", ".join(name for frontend in FRONTENDS.values() for name in frontend.folded())
+    console.print(f"Computed by the compiler where only shapes and constants come to them: {folded}.")

@@ -7,7 +7,7 @@ Names of a model from a file are like that already. Those of IR by hand may be a
 from dataclasses import replace
 
 from bytewright import ir
-from bytewright.c_names import c_name, is_c_name, model_name, unique_c_name
+from bytewright.c_names import c_name, is_c_name, model_name, unique_c_name, unique_name
 from bytewright.codegen.expressions import FUNCTIONS
 from bytewright.codegen.externals import externals, own_kernels
 from bytewright.diagnostics import compile_error
@@ -39,7 +39,7 @@ def name_symbols(module: ir.Module, entry_form: ir.Form = ir.Form.PLAIN) -> ir.M
         entry_form: Whether the run function has a packed form too, which has names of its own.
 
     Raises:
-        CompileError: BW109, two inputs or two outputs become one; BW117, the model or an extent cannot be called so.
+        CompileError: BW117, the model or an extent cannot be called so.
     """
     _check_model(module)
     named = replace(
@@ -98,15 +98,15 @@ def _check_externals(module: ir.Module, packed: set[str]) -> None:
 
 
 def _with_members(ports: tuple[ir.Port, ...], border: ir.Border) -> tuple[ir.Port, ...]:
-    """The inputs, or the outputs, called as the members of the structure are."""
-    found: dict[str, str] = {}
+    """The inputs, or the outputs, called as the members of the structure are; one whose name is taken gets a number."""
+    taken: set[str] = set()
+    found: list[ir.Port] = []
     for position, port in enumerate(ports):
-        name = port.name if is_c_name(port.name) else c_name(port.name, f"{border.value}_{position}")
-        if name in found:
-            message = f"the {border.value}s '{found[name]}' and '{port.name}' both become '{name}' in C"
-            raise compile_error("BW109", message, help=f"rename one of the two {border.value}s in the model")
-        found[name] = port.name
-    return tuple(replace(port, name=name) for port, name in zip(ports, found, strict=True))
+        wanted = port.name if is_c_name(port.name) else c_name(port.name, f"{border.value}_{position}")
+        name = unique_name(wanted, taken)
+        stated = port.stated if name == wanted else port.name
+        found.append(replace(port, name=name, stated=stated))
+    return tuple(found)
 
 
 def _kernel_names(module: ir.Module, packed: set[str]) -> dict[str, str]:

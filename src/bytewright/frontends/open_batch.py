@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from bytewright import ir
 from bytewright.c_names import unique_name
 from bytewright.diagnostics import Collector, CompileError, compile_error
+from bytewright.ops.data import Reshape
 
 BATCH = "batch"
 WITHOUT_BATCH = "leave out --batch-max: each run then computes one sample"
@@ -40,7 +41,7 @@ def open_batch(module: ir.Module, batch_max: int) -> ir.Module:
             parameters.append(opening.parameter(module.name, value))
     collector.stop_if_any()
     nodes: list[ir.Node] = []
-    for node in function.nodes:
+    for node in _without_detours(function):
         with collector.catch():
             nodes.append(opening.node(node))
     collector.stop_if_any()
@@ -59,6 +60,26 @@ def open_batch(module: ir.Module, batch_max: int) -> ir.Module:
         inputs=_ports(module.inputs, [value.name for value in parameters], opening.types),
         outputs=_ports(module.outputs, function.results, opening.types),
     )
+
+
+def _without_detours(function: ir.Function) -> tuple[ir.Node, ...]:
+    """The nodes, where what is reshaped twice takes its last shape at once.
+
+    A layer on rows of all samples reshapes to them and back; between the two stands no shape that has the batch as its
+    leading extent, though every row belongs to one sample.
+    """
+    sources: dict[str, str] = {}
+    direct: list[ir.Node] = []
+    for node in function.nodes:
+        if isinstance(node.operation, Reshape):
+            (source,) = node.inputs
+            source = sources.get(source, source)
+            sources[node.outputs[0].name] = source
+            direct.append(replace(node, inputs=(source,)))
+        else:
+            direct.append(node)
+    used = {*function.results, *(name for node in direct for name in node.inputs)}
+    return tuple(node for node in direct if any(value.name in used for value in node.outputs))
 
 
 def _check_sizes(module: ir.Module, values: list[ir.Value], symbol: ir.Symbol) -> None:

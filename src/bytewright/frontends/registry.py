@@ -56,11 +56,13 @@ class Frontend:
         read: Takes the file, the target and what the user asked for.
         refused: The options that it does not take, each with the reason: what the file is.
         operators: The operators of the format that can be compiled.
+        folded: Names of those that are computed where only shapes and constants come to them.
     """
 
     read: Callable[[Path, Target, Options], Imported]
     refused: Mapping[str, str] = field(default_factory=dict[str, str])
     operators: Callable[[], tuple[SupportedOperator, ...]] = tuple
+    folded: Callable[[], tuple[str, ...]] = tuple
 
 
 def _read_text(path: Path, target: Target, options: Options) -> Imported:
@@ -77,9 +79,18 @@ def _read_tflite(path: Path, target: Target, options: Options) -> Imported:
     from bytewright.frontends.tflite.vela import content_for
 
     # What an NPU computes equals tflm, so that is what is meant unless another is asked for.
-    content, has_streams = content_for(path, target, wanted=options.numerics in {None, Numerics.TFLM})
+    wanted = options.numerics in {None, Numerics.TFLM}
+    content, has_streams, names = content_for(path, target, wanted=wanted, signature=options.signature)
     numerics = options.numerics or (Numerics.TFLM if has_streams else Numerics.LITERT_REF)
-    module = import_content(content, path.name, name=options.name, numerics=numerics)
+    module = import_content(
+        content,
+        path.name,
+        name=options.name,
+        numerics=numerics,
+        batch_max=options.batch_max,
+        signature=None if has_streams else options.signature,
+        names=names,
+    )
     return Imported(module, Stage.IMPORTED, "import_tflite", (path,))
 
 
@@ -89,14 +100,24 @@ def _tflite_operators() -> tuple[SupportedOperator, ...]:
     return SUPPORTED
 
 
+def _tflite_folded() -> tuple[str, ...]:
+    from bytewright.frontends.tflite.shape_arithmetic import FOLDED
+
+    return tuple(FOLDED)
+
+
 _TEXT = Frontend(
     _read_text,
-    {"numerics": "is IR text, whose arithmetic is written out: no reference can be chosen for it"},
+    {
+        "numerics": "is IR text, whose arithmetic is written out: no reference can be chosen for it",
+        "signature": "is IR text ('.bw'), which has one entry and no signatures",
+    },
 )
 _TFLITE = Frontend(
     _read_tflite,
     {"constants": "is no IR text ('.bw'), and has its constants in itself"},
     _tflite_operators,
+    _tflite_folded,
 )
 FRONTENDS: dict[str, Frontend] = {".tflite": _TFLITE, ".bw": _TEXT}
 """By suffix. A file with another suffix is taken for TFLite, which has a mark in its bytes."""

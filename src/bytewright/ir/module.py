@@ -16,11 +16,16 @@ from bytewright.ir.types import Extent, TensorType
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """An input or output of the model at its border: what the header documents."""
+    """An input or output of the model at its border: what the header documents.
+
+    Attributes:
+        stated: What the model calls it, where another has its name in C and it got a number; not part of texts.
+    """
 
     name: str
     type: TensorType
     quantization: Quantization | None = None
+    stated: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

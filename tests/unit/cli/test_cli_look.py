@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bytewright.cli.main import bytewright
+from bytewright.frontends.tflite.shape_arithmetic import FOLDED
 from bytewright.frontends.tflite.table import SUPPORTED
 from support.digits_bundle import digits_document, write_digits, write_document
 
@@ -103,6 +104,7 @@ def test_ops_lists_every_operator() -> None:
     assert [entry["name"] for entry in listed] == [operator.name for operator in SUPPORTED]
     text = invoke("ops").stdout
     assert all(f" {operator.name} " in text for operator in SUPPORTED)
+    assert {word.strip(",.") for word in text.split()} >= {*FOLDED}
 
 
 def test_targets_of_the_group_refuses_an_unknown_name() -> None:

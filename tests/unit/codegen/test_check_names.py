@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from bytewright.diagnostics import CompileError, Diagnostic, ExitCode
@@ -78,6 +80,8 @@ def refusal(first: str, second: str, one: str, two: str) -> Diagnostic:
 
 def test_offsets_of_two_buffers_in_two_pools() -> None:
     diagnostic = refusal("a", "a_b", "b_t", "t")
+    document = Path(__file__).resolve().parents[3] / "docs" / "errors.md"
+    assert f"error[BW109]: {diagnostic.message}\nhelp: {diagnostic.help}\n" in document.read_text()
     assert diagnostic.message == (
         "the offset of 'b_t' in pool 'a' and the offset of 't' in pool 'a_b' both become 'M_AT_A_B_T' in C"
     )

@@ -44,7 +44,7 @@ def test_vela_is_told_the_cache_line_that_the_npu_does_not_see(
     target = load_target("corstone-300-u55")
     npu = replace(target.devices[1], cache_line_bytes=cache_line)
     path = model_path(KWS)
-    content, _ = content_for(path, replace(target, devices=(target.devices[0], npu)), wanted=True)
+    content, _, _ = content_for(path, replace(target, devices=(target.devices[0], npu)), wanted=True)
     assert content == vela(path.read_bytes(), U55, SHARED, *options)
     (operator,) = vela_operators(content)
     assert operator.scratch.size_bytes == (22208 if cache_line else 22192)

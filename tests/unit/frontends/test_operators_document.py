@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from bytewright.frontends.registry import SupportedOperator
 from bytewright.frontends.tflite.of_vela import ETHOS_U
+from bytewright.frontends.tflite.shape_arithmetic import FOLDED
 from bytewright.frontends.tflite.table import OPERATORS, SUPPORTED
 from bytewright.ops.registry import OPERATIONS
 from support.random_models import CASES
@@ -23,6 +25,11 @@ def test_the_document_has_the_table() -> None:
     rows = [line for line in DOCUMENT.read_text().splitlines() if line.startswith("| ")]
     tflite_rows = [row for row in rows if row[2:].split()[0].isupper()]
     assert tflite_rows == [table_row(operator) for operator in SUPPORTED]
+
+
+def test_the_document_lists_what_is_computed_at_import() -> None:
+    (text,) = re.findall(r"come to them:\n\n(.*?); and of the table above", DOCUMENT.read_text(), re.DOTALL)
+    assert re.findall(r"\w+", text) == list(FOLDED) == sorted(FOLDED)
 
 
 def test_every_converter_is_listed_and_tested() -> None:

@@ -15,14 +15,26 @@ from numpy.typing import NDArray
 
 from bytewright import ir
 from bytewright.diagnostics import compile_error
+from bytewright.frontends.open_batch import WITHOUT_BATCH
 from bytewright.frontends.tflite.flatbuffer import DamagedError, File, Table
+from bytewright.frontends.tflite.known import UNKNOWN, Growth, Known
 from bytewright.frontends.tflite.model import ABSENT, ModelRecord, OperatorRecord, TensorRecord
 from bytewright.ir.where import Where
 from bytewright.ops.arithmetic.multiplier import Affine
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.data import Reshape
+from bytewright.ops.data import Concat, Reshape, Slice, Transpose
 
-DTYPES = {"INT8": ir.DType.I8, "FLOAT32": ir.DType.F32, "INT32": ir.DType.I32, "INT64": ir.DType.I64}
+DTYPES = {
+    "INT8": ir.DType.I8,
+    "FLOAT32": ir.DType.F32,
+    "INT32": ir.DType.I32,
+    "INT64": ir.DType.I64,
+    "BOOL": ir.DType.BOOL,
+}
+"""Element types that values may have, those that are known at import included."""
+WITHOUT_ELEMENTS = (
+    "give the model a larger input, or leave out the layer: its window, slice or crop takes all that there is"
+)
 FOLDING_BUDGET = 1 << 25
 """Multiplications and moves that computing constants at import may take, over the whole model."""
 
@@ -33,8 +45,11 @@ class GraphBuilder:
 
     Attributes:
         has_infinities: True if a float32 constant of the model is infinite or not a number.
+        batch_max: The largest batch, if the module's batch is opened after the import.
         has_open_batch: True if an input's first extent is open; it is fixed to 1.
         values: Name of the value that each tensor index stands for.
+        growths: Of constants that depend on the batch: by what each value grows with each sample more.
+        batched: Constants that have the batch as their first extent, each sample alike.
         buffers: Bytes of the file's buffers that were taken, so that tensors share them.
     """
 
@@ -42,10 +57,13 @@ class GraphBuilder:
     file_name: str
     numerics: Numerics
     has_infinities: bool
+    batch_max: int | None = None
     has_open_batch: bool = False
     values: dict[int, str] = field(default_factory=dict[int, str])
     types: dict[str, ir.TensorType] = field(default_factory=dict[str, ir.TensorType])
     constants: dict[str, ir.TensorData] = field(default_factory=dict[str, ir.TensorData])
+    growths: dict[str, Growth] = field(default_factory=dict[str, Growth])
+    batched: set[str] = field(default_factory=set[str])
     nodes: list[ir.Node] = field(default_factory=list[ir.Node])
     buffers: dict[int, bytes] = field(default_factory=dict[int, bytes])
     folding_budget: int = FOLDING_BUDGET
@@ -110,6 +128,8 @@ class Conversion:
     nodes: list[ir.Node] = field(default_factory=list[ir.Node])
     constants: dict[str, ir.TensorData] = field(default_factory=dict[str, ir.TensorData])
     types: dict[str, ir.TensorType] = field(default_factory=dict[str, ir.TensorType])
+    growths: dict[str, Growth] = field(default_factory=dict[str, Growth])
+    batched: set[str] = field(default_factory=set[str])
     results: dict[int, str] = field(default_factory=dict[int, str])
 
     @property
@@ -154,6 +174,10 @@ class Conversion:
         kind = self.operator.kind
         raise compile_error(code, f"{kind}: {message}", help=help, where=str(self.where(tensor)))
 
+    def refuse_batch(self, message: str) -> NoReturn:
+        """Refuses the operator in a model whose batch is opened."""
+        self.fail(message, code="BW111", help=WITHOUT_BATCH)
+
     def require(self, condition: bool, message: str) -> None:
         """Refuses the operator (BW107) unless the condition holds."""
         if not condition:
@@ -192,18 +216,61 @@ class Conversion:
         return operand
 
     def constant_operand(self, position: int, role: str) -> tuple[Operand, NDArray[np.generic]]:
-        """An operand whose values must be known, and the values."""
+        """An operand whose values must be known, and the same for every batch; and the values."""
+        return self.operand(position, role), self.fixed_operand(position, role)
+
+    def known_operand(self, position: int, role: str) -> Known:
+        """The values of an operand that must be known, and how they grow with the batch."""
         operand = self.operand(position, role)
         if operand.data is None:
             self.fail(f"the {role} must be constant", tensor=operand.tensor)
-        return operand, operand.data.array
+        name = self.graph.values.get(operand.tensor.index, "")
+        if name in self.graph.batched:
+            self.refuse_batch(f"how many values the {role} has depends on the batch")
+        array = operand.data.array
+        return Known(array, self.graph.growths.get(name, np.zeros(array.shape, np.int64)))
+
+    def fixed_operand(self, position: int, role: str) -> NDArray[Any]:
+        """The values of an operand that must be known, and the same for every batch."""
+        value = self.known_operand(position, role)
+        if not value.is_fixed:
+            self.refuse_batch(f"the {role} depends on the batch")
+        return value.array
+
+    def extents_operand(self, position: int, role: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """A constant list of extents, the first of which may be in proportion to the batch.
+
+        Returns:
+            The extents for one sample, and what they grow by with each sample more: 0, but for the first.
+        """
+        self._require_integers(position, role)
+        value = self.known_operand(position, role)
+        self.require(value.array.ndim <= 1, f"the {role} is not a list of extents")
+        extents = tuple(int(number) for number in value.array.reshape(-1))
+        growth = tuple(int(number) for number in value.growth.reshape(-1))
+        if any(growth[1:]) or growth[:1] not in ((), (0,), extents[:1]):
+            self.refuse_batch(
+                f"the {role} {list(extents)} depends on the batch otherwise than in proportion, in its first extent"
+            )
+        return extents, growth
+
+    def extent_growth(self, position: int) -> tuple[int, ...]:
+        """What an operand's extents grow by with each sample: the first, of all that depends on an input."""
+        operand = self.operand(position, "input")
+        is_batched = self.graph.values.get(operand.tensor.index) in self.graph.batched
+        grows = self.graph.batch_max is not None and (operand.data is None or is_batched)
+        return (operand.shape[0] if grows else 0, *(0,) * len(operand.shape[1:])) if operand.shape else ()
 
     def integers_operand(self, position: int, role: str) -> tuple[int, ...]:
         """A constant operand of type int32 or int64, flattened, as numbers."""
-        operand, array = self.constant_operand(position, role)
+        self._require_integers(position, role)
+        array = self.fixed_operand(position, role)
+        return tuple(int(number) for number in array.astype(np.int64).reshape(-1))
+
+    def _require_integers(self, position: int, role: str) -> None:
+        operand = self.operand(position, role)
         if operand.dtype not in (ir.DType.I32, ir.DType.I64):
             self.fail(f"the {role} is {operand.tensor.element_type}, not an integer", code="BW105")
-        return tuple(int(number) for number in array.astype(np.int64).reshape(-1))
 
     def axes(self, stated: Sequence[int], rank: int) -> tuple[int, ...]:
         """Axes that may count from the end and repeat, in ascending order."""
@@ -265,12 +332,23 @@ class Conversion:
             self.graph.name_constant(index, f"{self.prefix}/{role}", operand.data)
         return self.graph.values[index]
 
-    def constant(self, role: str, array: NDArray[Any], dtype: ir.DType) -> str:
-        """A constant of this operator."""
+    def constant(self, role: str, array: NDArray[Any], dtype: ir.DType, growth: Growth | None = None) -> str:
+        """A constant of this operator; `growth` is how its values grow with the batch."""
         name, data = self._unique(role), ir.TensorData.from_array(array, dtype)
         self.constants[name] = data
         self.types[name] = data.type
+        if growth is not None and growth.any():
+            self.growths[name] = growth
         return name
+
+    def follow_batch(self, name: str, growth: tuple[int, ...]) -> None:
+        """Lets the extents of a constant grow with the batch, where they do; all samples of it are alike."""
+        if not any(growth):
+            return
+        shape = self.type_of(name).shape
+        if growth[0] != 1 or shape[0] != 1:
+            self.refuse_batch(f"a constant of shape [{ir.format_shape(shape)}] is not one of each sample")
+        self.batched.add(name)
 
     def _unique(self, role: str) -> str:
         """A name that this operator has not used."""
@@ -292,34 +370,93 @@ class Conversion:
         except ValueError as error:
             self.fail(str(error))
         if any(extent < 1 for extent in result.fixed_shape):
-            self.fail(f"the result [{ir.format_shape(result.shape)}] has no elements")
-        known = [self._data(name) for name in inputs]
-        data = [item for item in known if item is not None]
-        if inputs and len(data) == len(known):
-            return self._fold(operation, data, result, role)
+            return self._empty(result, types, role)
+        if not all(type_.num_elements for type_ in types):
+            self.fail("an operand has no elements", help=WITHOUT_ELEMENTS)
+        if inputs and all(self._data(name) is not None for name in inputs):
+            return self._fold(operation, inputs, result, role)
+        if not self._growths(inputs).keys().isdisjoint(inputs):
+            self.refuse_batch("an operand that is constant depends on the batch")
         name = self._unique(role)
         self.nodes.append(ir.Node(operation, tuple(inputs), (ir.Value(name, result),), self.where()))
         self.types[name] = result
+        return name
+
+    def _empty(self, result: ir.TensorType, operands: tuple[ir.TensorType, ...], role: str) -> str:
+        """A result without elements: known if it is of an operand without any; else a window does not fit."""
+        if all(type_.num_elements for type_ in operands):
+            self.fail(f"the result [{ir.format_shape(result.shape)}] has no elements", help=WITHOUT_ELEMENTS)
+        return self.empty(result.fixed_shape, result.dtype, role)
+
+    def empty(self, shape: tuple[int, ...], dtype: ir.DType, role: str) -> str:
+        """A constant without bytes in place of an activation without elements."""
+        name = self.constant(role, np.zeros(shape, dtype.numpy), dtype)
+        if self.graph.batch_max is not None and shape[:1] == (1,):
+            self.batched.add(name)
         return name
 
     def _data(self, name: str) -> ir.TensorData | None:
         """Values of a constant of the graph or of this operator."""
         return self.constants.get(name) or self.graph.constants.get(name)
 
-    def _fold(
-        self, operation: ir.Operation, data: list[ir.TensorData], result: ir.TensorType, role: str
-    ) -> str:
-        """Computes an operation on constants, within the budget."""
-        work = result.num_elements * operation.work_per_element(tuple(item.type for item in data))
-        work += sum(item.type.num_elements for item in data)
+    def _growths(self, names: Sequence[str]) -> dict[str, Growth]:
+        """Of those constants that depend on the batch, how they grow."""
+        both = self.graph.growths | self.growths
+        return {name: both[name] for name in names if name in both}
+
+    def charge(self, work: int) -> None:
+        """Takes multiplications and moves from the budget of what is computed at import."""
         self.graph.folding_budget -= work
         if self.graph.folding_budget < 0:
             self.fail("its operands are all constants, and computing it at import would take too long")
+
+    def _fold(self, operation: ir.Operation, inputs: Sequence[str], result: ir.TensorType, role: str) -> str:
+        """Computes an operation on constants, within the budget."""
+        data = [item for item in map(self._data, inputs) if item is not None]
+        work = result.num_elements * operation.work_per_element(tuple(item.type for item in data))
+        self.charge(work + sum(item.type.num_elements for item in data))
         try:
             (array,) = operation.evaluate(tuple(item.array for item in data))
         except OverflowError as error:
             self.fail(str(error), code="BW110")
-        return self.constant(role, array, result.dtype)
+        name = self.constant(role, array, result.dtype, self._folded_growth(operation, inputs, result))
+        if self._is_batched(operation, inputs, result):
+            self.batched.add(name)
+        return name
+
+    def _folded_growth(
+        self, operation: ir.Operation, inputs: Sequence[str], result: ir.TensorType
+    ) -> Growth | None:
+        """How the result of an operation on constants grows with the batch: moved as they are, or unknown."""
+        growths = self._growths(inputs)
+        if not growths:
+            return None
+        if not isinstance(operation, Concat | Reshape | Slice | Transpose):
+            return np.full(result.fixed_shape, UNKNOWN)
+        moved = [growths.get(name, np.zeros(self.type_of(name).fixed_shape, np.int64)) for name in inputs]
+        return operation.evaluate(tuple(moved))[0].astype(np.int64)
+
+    def _is_batched(self, operation: ir.Operation, inputs: Sequence[str], result: ir.TensorType) -> bool:
+        """Whether the result of an operation on constants has the batch as its first extent, as an operand has.
+
+        The rule is that of `open_batch`: the operator must keep the samples apart.
+        """
+        batched = self.graph.batched | self.batched
+        if self.graph.batch_max is None or batched.isdisjoint(inputs):
+            return False
+        symbol = ir.Symbol("batch", 1, self.graph.batch_max)
+        types = (self.type_of(name) for name in inputs)
+        opened = tuple(
+            replace(kind, shape=(symbol, *kind.shape[1:])) if name in batched else kind
+            for name, kind in zip(inputs, types, strict=True)
+        )
+        try:
+            (found,) = operation.with_batch(symbol).infer(opened)
+        except ValueError as error:
+            self.refuse_batch(f"it does not keep the samples of a batch apart: {error}")
+        if found.shape != (symbol, *result.shape[1:]):
+            self.refuse_batch(f"it makes [{ir.format_shape(found.shape)}] of the samples of a batch")
+        return True
 
     def reshape(self, name: str, shape: tuple[int, ...], role: str = "reshaped") -> str:
         """The value under another shape; the value itself if it has that shape."""
@@ -370,5 +507,7 @@ class Conversion:
             self.graph.nodes.append(replace(node, inputs=tuple(map(new_name, node.inputs)), outputs=outputs))
         self.graph.constants |= {new_name(name): data for name, data in self.constants.items()}
         self.graph.types |= {new_name(name): kind for name, kind in self.types.items()}
+        self.graph.growths |= {new_name(name): growth for name, growth in self.growths.items()}
+        self.graph.batched.update(map(new_name, self.batched))
         for position, name in self.results.items():
             self.graph.values[self.operator.outputs[position]] = new_name(name)

@@ -12,13 +12,14 @@ import numpy as np
 
 from bytewright import ir
 from bytewright.c_names import model_name
-from bytewright.diagnostics import Collector, CompileError, Diagnostic
+from bytewright.diagnostics import Collector, CompileError, Diagnostic, compile_error
 from bytewright.frontends.tflite.conversion import DTYPES, Conversion, GraphBuilder
 from bytewright.frontends.tflite.flatbuffer import DamagedError
 from bytewright.frontends.tflite.limits import check_cost
 from bytewright.frontends.tflite.model import ModelRecord, OperatorRecord, TensorRecord
-from bytewright.frontends.tflite.names import port_names
+from bytewright.frontends.tflite.names import BorderNames, PortName, border_names
 from bytewright.frontends.tflite.reader import load_file, read_model
+from bytewright.frontends.tflite.shape_arithmetic import FOLDED
 from bytewright.frontends.tflite.survey import MOST_PLACES, survey
 from bytewright.frontends.tflite.table import OPERATORS
 from bytewright.frozen_mapping import FrozenMapping
@@ -26,40 +27,66 @@ from bytewright.ops.arithmetic.numerics import Numerics
 
 
 def import_tflite(
-    path: Path, *, name: str | None = None, numerics: Numerics = Numerics.LITERT_REF
+    path: Path,
+    *,
+    name: str | None = None,
+    numerics: Numerics = Numerics.LITERT_REF,
+    batch_max: int | None = None,
+    signature: str | None = None,
 ) -> ir.Module:
     """The module of a .tflite file; `name` is the file's stem as a C identifier unless given.
 
+    Args:
+        path: The file.
+        name: What the model is called.
+        numerics: The kernel set that it is compiled for.
+        batch_max: The largest batch, if `open_batch` follows; the module itself is for one sample.
+        signature: The one to compile, where the file has several.
+
     Raises:
-        CompileError: BW101 to BW110; all that can be found in one go is reported together.
+        CompileError: BW101 to BW111, and BW204 for the signature; all that can be found in one go is reported together.
     """
-    return import_content(load_file(path), path.name, name=name, numerics=numerics)
+    return import_content(
+        load_file(path), path.name, name=name, numerics=numerics, batch_max=batch_max, signature=signature
+    )
 
 
 def import_content(
-    content: bytes, file_name: str, *, name: str | None = None, numerics: Numerics = Numerics.LITERT_REF
+    content: bytes,
+    file_name: str,
+    *,
+    name: str | None = None,
+    numerics: Numerics = Numerics.LITERT_REF,
+    batch_max: int | None = None,
+    signature: str | None = None,
+    names: BorderNames | None = None,
 ) -> ir.Module:
-    """As `import_tflite`, from the bytes of a file; `file_name` is what diagnostics call it."""
-    model = read_model(content, file_name)
+    """As `import_tflite`, from the bytes of a file.
+
+    `file_name` is what diagnostics call it; `names` are those of inputs and outputs, where they are not in the file.
+    """
+    model = read_model(content, file_name, signature)
     survey(model, file_name)
     check_cost(model, file_name)
-    inputs = port_names(tuple((index, model.tensors[index].name) for index in model.inputs), "input")
-    outputs = port_names(tuple((index, model.tensors[index].name) for index in model.outputs), "output")
-    graph = GraphBuilder(model, file_name, numerics, _has_infinities(model))
-    parameters = _parameters(graph, inputs)
+    names = names if names is not None else border_names(model)
+    graph = GraphBuilder(model, file_name, numerics, _has_infinities(model), batch_max)
+    parameters = _parameters(graph, names.inputs)
     with np.errstate(all="ignore"):
         _convert_operators(graph)
-    results = _results(graph, outputs)
+    results = _results(graph, names.outputs)
     nodes = _needed(graph.nodes, results)
     used = {*results, *(name for node in nodes for name in node.inputs)}
     return ir.Module(
         name=name or model_name(Path(file_name).stem),
         functions=(ir.Function("main", parameters, nodes, results),),
         constants=tuple(ir.Constant(name, data) for name, data in graph.constants.items() if name in used),
-        inputs=tuple(ir.Port(value.name, value.type, value.quantization) for value in parameters),
+        inputs=tuple(
+            ir.Port(port.name, value.type, value.quantization, port.stated)
+            for port, value in zip(names.inputs, parameters, strict=True)
+        ),
         outputs=tuple(
-            ir.Port(port, graph.types[result], _quantization(model.tensors[index]))
-            for port, result, index in zip(outputs, results, model.outputs, strict=True)
+            ir.Port(port.name, graph.types[result], _quantization(model.tensors[index]), port.stated)
+            for port, result, index in zip(names.outputs, results, model.outputs, strict=True)
         ),
         numerics=numerics.value,
         sources=FrozenMapping(
@@ -77,18 +104,18 @@ def _has_infinities(model: ModelRecord) -> bool:
     return not all(np.isfinite(np.frombuffer(model.buffers[index], "<f4")).all() for index in used)
 
 
-def _parameters(graph: GraphBuilder, names: tuple[str, ...]) -> tuple[ir.Value, ...]:
+def _parameters(graph: GraphBuilder, ports: tuple[PortName, ...]) -> tuple[ir.Value, ...]:
     """The model's inputs as the function's parameters, an open batch set to 1."""
     parameters: list[ir.Value] = []
-    for name, index in zip(names, graph.model.inputs, strict=True):
+    for port, index in zip(ports, graph.model.inputs, strict=True):
         tensor = graph.model.tensors[index]
         shape = tensor.shape
         if tensor.signature[:1] == (-1,):
             graph.has_open_batch = True
             shape = (1, *shape[1:])
-        value = ir.Value(name, ir.TensorType(shape, DTYPES[tensor.element_type]), _quantization(tensor))
-        graph.values[index] = name
-        graph.types[name] = value.type
+        value = ir.Value(port.name, ir.TensorType(shape, DTYPES[tensor.element_type]), _quantization(tensor))
+        graph.values[index] = port.name
+        graph.types[port.name] = value.type
         parameters.append(value)
     return tuple(parameters)
 
@@ -133,10 +160,15 @@ def _first_of_each(diagnostics: list[Diagnostic]) -> list[Diagnostic]:
 
 def _convert(graph: GraphBuilder, operator: OperatorRecord) -> None:
     """Converts one operator; numbers that its arithmetic cannot work with are the model's fault."""
-    row = OPERATORS[operator.kind]
-    conversion = Conversion(graph, operator, row.options)
+    row, folded = OPERATORS.get(operator.kind), FOLDED.get(operator.kind)
+    conversion = Conversion(graph, operator, row.options if row is not None else "")
     try:
-        row.convert(conversion)
+        if folded is not None and (row is None or _is_folded(conversion)):
+            conversion.options_type = folded.options
+            folded.compute(conversion)
+        else:
+            assert row is not None  # or the survey had refused it
+            row.convert(conversion)
         conversion.finish()
     except DamagedError as error:
         conversion.fail(str(error), code="BW103")
@@ -144,13 +176,37 @@ def _convert(graph: GraphBuilder, operator: OperatorRecord) -> None:
         conversion.fail(str(error).removeprefix(f"{operator.kind}: "))
 
 
-def _results(graph: GraphBuilder, ports: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of the results; one may be a parameter, a constant, or stand twice."""
-    return tuple(
+def _is_folded(at: Conversion) -> bool:
+    """Whether an operator that has a converter is computed instead: on values that are known, but for int8 and float32.
+
+    These the converter computes, by its own arithmetic.
+    """
+    positions = filter(at.is_present, range(len(at.operator.inputs)))
+    are_known = all(at.operand(position, "operand").data is not None for position in positions)
+    return are_known and at.output_tensor().element_type not in ("INT8", "FLOAT32")
+
+
+def _results(graph: GraphBuilder, ports: tuple[PortName, ...]) -> tuple[str, ...]:
+    """Names of the results; one may be a parameter, a constant, or stand twice.
+
+    Raises:
+        CompileError: BW107, a result has no elements.
+    """
+    names = tuple(
         graph.values.get(index)
-        or graph.name_constant(index, f"{port}/constant", graph.content(graph.model.tensors[index]))
+        or graph.name_constant(index, f"{port.name}/constant", graph.content(graph.model.tensors[index]))
         for port, index in zip(ports, graph.model.outputs, strict=True)
     )
+    for name, index in zip(names, graph.model.outputs, strict=True):
+        shape = graph.types[name].shape
+        if 0 in shape:
+            raise compile_error(
+                "BW107",
+                f"output {graph.model.tensors[index].label} has no elements: its shape is [{ir.format_shape(shape)}]",
+                help="leave it out of the model's outputs, or give the model a larger input",
+                where=graph.file_name,
+            )
+    return names
 
 
 def _needed(nodes: list[ir.Node], results: tuple[str, ...]) -> tuple[ir.Node, ...]:

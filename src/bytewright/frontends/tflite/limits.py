@@ -19,6 +19,7 @@ _OPERAND_MS = 0.6
 _RESULT_MS = 1.5
 _PORT_MS = 0.7
 _FREE_OPERANDS = 3
+_FOLDED_MS = 0.15
 
 
 def check_cost(model: ModelRecord, file_name: str) -> None:
@@ -54,7 +55,9 @@ def _cost_ms(model: ModelRecord, operator: OperatorRecord) -> float:
     """What one operator costs, roughly."""
     extra = max(0, len(operator.inputs) - _FREE_OPERANDS) * _OPERAND_MS
     extra += max(0, len(operator.outputs) - 1) * _RESULT_MS
-    row = OPERATORS[operator.kind]
+    row = OPERATORS.get(operator.kind)
+    if row is None:  # computed at import
+        return _FOLDED_MS + extra
     if row.scale_cost_ms and len(operator.inputs) > 1 and operator.inputs[1] >= 0:
         extra += len(model.tensors[operator.inputs[1]].quantization.scales) * row.scale_cost_ms
     is_int8 = any(model.tensors[index].element_type == "INT8" for index in operator.outputs)

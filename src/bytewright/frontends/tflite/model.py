@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from bytewright.frontends.tflite.flatbuffer import File, Table
+from bytewright.frontends.tflite.signatures import SignatureRecord
 
 ABSENT = -1
 """Index of an operand that is left out."""
@@ -110,7 +111,11 @@ class OperatorRecord:
 
 @dataclass(frozen=True, slots=True)
 class ModelRecord:
-    """One file: the first subgraph, and the buffers of all."""
+    """One file: the subgraph that is compiled, and the buffers of all.
+
+    Attributes:
+        signature: The one that names inputs and outputs; None where the file has none.
+    """
 
     file: File
     num_subgraphs: int
@@ -119,3 +124,4 @@ class ModelRecord:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     buffers: tuple[memoryview, ...]
+    signature: SignatureRecord | None = None

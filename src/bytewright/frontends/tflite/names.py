@@ -1,32 +1,60 @@
-"""C identifiers from the names of the tensors at the model's border."""
+"""C identifiers of the model's inputs and outputs: as its signature calls them, or after their tensors."""
 
-from bytewright.c_names import c_name
-from bytewright.diagnostics import compile_error
+from dataclasses import dataclass
+
+from bytewright import ir
+from bytewright.c_names import c_name, is_c_name, unique_name
+from bytewright.frontends.tflite.model import ModelRecord
 
 
-def port_names(tensors: tuple[tuple[int, str], ...], role: str) -> tuple[str, ...]:
-    """Members of the generated structure of inputs or outputs.
+@dataclass(frozen=True, slots=True)
+class PortName:
+    """What an input or output is called.
 
-    Args:
-        tensors: Index and name of each; a tensor that is stated again gets a number.
-        role: For the error, and for names without a usable character.
-
-    Raises:
-        CompileError: BW109, two tensors become the same identifier.
+    Attributes:
+        name: The member of the generated structure.
+        stated: What the model calls it, where another has that name in C.
     """
-    owners: dict[str, str] = {}
-    times_stated: dict[int, int] = {}
-    for position, (index, tensor_name) in enumerate(tensors):
-        stem = c_name(tensor_name.lower(), f"{role}_{position}")
-        name, number = stem, times_stated.get(index, 0)
-        while name in owners and number:
-            name, number = f"{stem}_{number}", number + 1
-        times_stated[index] = max(number, 1)
-        if name in owners:
-            raise compile_error(
-                "BW109",
-                f"the {role}s '{owners[name]}' and '{tensor_name}' both become '{name}' in C",
-                help=f"rename one of the two {role} tensors in the model",
-            )
-        owners[name] = tensor_name
-    return tuple(owners)
+
+    name: str
+    stated: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class BorderNames:
+    """The names of all inputs and outputs, in the file's order."""
+
+    inputs: tuple[PortName, ...]
+    outputs: tuple[PortName, ...]
+
+
+def border_names(model: ModelRecord) -> BorderNames:
+    """Names as users know them."""
+    signature = model.signature
+    return BorderNames(
+        _port_names(model, model.inputs, signature.inputs if signature else (), ir.Border.INPUT),
+        _port_names(model, model.outputs, signature.outputs if signature else (), ir.Border.OUTPUT),
+    )
+
+
+def _port_names(
+    model: ModelRecord, indices: tuple[int, ...], signed: tuple[tuple[int, str], ...], border: ir.Border
+) -> tuple[PortName, ...]:
+    """A name for each; one that is taken gets a number.
+
+    Of a tensor that the signature names twice the names are given in turn. One that it does not name is called after
+    the tensor, in small letters: converters write names of classes there.
+    """
+    left = list(signed)
+    taken: set[str] = set()
+    found: list[PortName] = []
+    for position, index in enumerate(indices):
+        entry = next((each for each in left if each[0] == index), None)
+        if entry is not None:
+            left.remove(entry)
+        stated = entry[1] if entry is not None else model.tensors[index].name
+        wanted = stated if entry is not None else stated.lower()
+        wanted = wanted if is_c_name(wanted) else c_name(wanted, f"{border.value}_{position}")
+        name = unique_name(wanted, taken)
+        found.append(PortName(name, None if name == wanted else stated))
+    return tuple(found)

@@ -20,6 +20,7 @@ from bytewright.frontends.tflite.model import (
 )
 from bytewright.frontends.tflite.of_vela import ETHOS_U, block_offsets, with_stream
 from bytewright.frontends.tflite.other_formats import HEAD_BYTES, refuse_other_formats
+from bytewright.frontends.tflite.signatures import SignatureRecord, chosen_signature, read_signatures
 
 IDENTIFIER = b"TFL3"
 SCHEMA_VERSION = 3
@@ -59,18 +60,21 @@ def load_file(path: Path) -> bytes:
     return content
 
 
-def read_model(content: bytes, file_name: str) -> ModelRecord:
-    """The records of a file.
+def read_model(content: bytes, file_name: str, signature: str | None = None) -> ModelRecord:
+    """The records of a file; `signature` is the name of the one to compile, where it has several.
 
     Raises:
-        CompileError: BW102, not a TFLite model; BW103, damaged.
+        CompileError: BW102, not a TFLite model; BW103, damaged; BW204, it has no such signature, or several.
     """
     if len(content) < 8 or content[4:8] != IDENTIFIER:
         found = repr(content[4:8]) if len(content) >= 8 else f"the end of a file of {len(content)} bytes"
         message = f"'{file_name}' is not a TFLite model: where {IDENTIFIER!r} should be there is {found}"
         raise compile_error("BW102", message, help="give a .tflite file as a converter writes it")
     try:
-        return _read(File.of(content))
+        file = File.of(content)
+        num_subgraphs = len(file.root().tables(2))
+        signatures = read_signatures(file.root(), num_subgraphs)
+        return _read(file, chosen_signature(signatures, signature, file_name))
     except DamagedError as error:
         raise compile_error(
             "BW103",
@@ -79,8 +83,8 @@ def read_model(content: bytes, file_name: str) -> ModelRecord:
         ) from error
 
 
-def _read(file: File) -> ModelRecord:
-    """The whole file; any inconsistency is a `DamagedError`."""
+def _read(file: File, signature: SignatureRecord | None) -> ModelRecord:
+    """The subgraph of a signature, or the first one; any inconsistency is a `DamagedError`."""
     root = file.root()
     version = root.integer(0, "I")
     if version != SCHEMA_VERSION:
@@ -90,15 +94,18 @@ def _read(file: File) -> ModelRecord:
     if not subgraphs:
         raise DamagedError("it has no subgraph")
     buffers = tuple(_buffer(table) for table in root.tables(4))
-    subgraph = subgraphs[0]
-    tensors = tuple(_tensor(i, table, buffers) for i, table in enumerate(subgraph.tables(0)))
+    subgraph = subgraphs[signature.subgraph if signature is not None else 0]
+    inputs, outputs = subgraph.numbers(1, "<i4"), subgraph.numbers(2, "<i4")
     operators = tuple(_operator(i, table, codes) for i, table in enumerate(subgraph.tables(3)))
+    defined = {*inputs, *(index for operator in operators for index in operator.outputs)}
+    tensors = tuple(
+        _tensor(i, table, buffers, is_defined=i in defined) for i, table in enumerate(subgraph.tables(0))
+    )
     if ETHOS_U in codes:
         offsets = block_offsets(root, buffers, len(tensors))
         tables = zip(operators, subgraph.tables(3), strict=True)
         operators = tuple(with_stream(operator, table, offsets) for operator, table in tables)
-    inputs, outputs = subgraph.numbers(1, "<i4"), subgraph.numbers(2, "<i4")
-    model = ModelRecord(file, len(subgraphs), tensors, operators, inputs, outputs, buffers)
+    model = ModelRecord(file, len(subgraphs), tensors, operators, inputs, outputs, buffers, signature)
     _check_references(model)
     _check_definitions(model)
     return model
@@ -125,8 +132,11 @@ def _buffer(table: Table) -> memoryview:
     return table.content(0)
 
 
-def _tensor(index: int, table: Table, buffers: tuple[memoryview, ...]) -> TensorRecord:
-    """One tensor, its shape and values checked against each other."""
+def _tensor(index: int, table: Table, buffers: tuple[memoryview, ...], *, is_defined: bool) -> TensorRecord:
+    """One tensor, its shape and values checked against each other.
+
+    One without elements that neither is an input nor comes of an operator is a constant: it has no bytes to show.
+    """
     shape = table.numbers(0, "<i4")
     number = table.integer(1, "b")
     element_type = schema_names("TensorType").get(number, f"type {number}")
@@ -134,6 +144,7 @@ def _tensor(index: int, table: Table, buffers: tuple[memoryview, ...]) -> Tensor
     name = table.string(3)
     place = f"tensor {index} ('{name}')"
     _check_shape(shape, place)
+    is_variable = table.boolean(5)
     signature = table.numbers(7, "<i4")
     if len(signature) not in (0, len(shape)):
         raise DamagedError(f"{place} has {len(shape)} axes and a signature of {len(signature)}")
@@ -151,9 +162,9 @@ def _tensor(index: int, table: Table, buffers: tuple[memoryview, ...]) -> Tensor
         signature=signature,
         element_type=element_type,
         buffer=buffer,
-        has_values=len(values) > 0 or (0 in shape and element_type in ("INT32", "INT64")),
+        has_values=len(values) > 0 or (0 in shape and not is_defined and not is_variable),
         quantization=_quantization(table.table(4), place),
-        is_variable=table.boolean(5),
+        is_variable=is_variable,
         is_sparse=table.table(6) is not None,
     )
 

@@ -45,8 +45,9 @@ def convert_reshape(at: Conversion) -> None:
     at.require_counts((1, 2))
     source = at.operand(0, "input")
     if at.is_present(1):
-        shape = at.integers_operand(1, "shape")
-        at.require(len(at.operand(1, "shape").shape) <= 1, "the shape is not a list of extents")
+        shape, growth = at.extents_operand(1, "shape")
+        if any(growth) and not any(at.extent_growth(0)):
+            at.refuse_batch(f"the shape {list(shape)} depends on the batch, and the input does not")
     else:
         at.require(at.options.has(0), "there is no shape, neither as operand nor as option")
         shape = at.options.numbers(0, "<i4")
@@ -112,7 +113,7 @@ def _one_integer(at: Conversion, position: int, role: str) -> int:
 
 
 def convert_concatenation(at: Conversion) -> None:
-    """CONCATENATION of values of one quantisation."""
+    """CONCATENATION of values of one quantisation; those without elements add nothing."""
     at.require_counts(range(1, len(at.operator.inputs) + 1))
     activation = fused_activation(at, 1)
     at.require(activation == "NONE", f"the fused activation {activation} is not supported")
@@ -121,13 +122,19 @@ def convert_concatenation(at: Conversion) -> None:
     rank = len(operands[0].shape)
     axis = at.options.integer(0)
     at.require(-rank <= axis < rank, f"axis {axis} of tensors of rank {rank}")
+    full = [operand for operand in operands if operand.type.num_elements] or operands[:1]
     if at.output_tensor().element_type == "INT8":
         target = at.affine(at.output_tensor())
-        for operand in operands:
+        for operand in full:
             same = at.affine(operand.tensor) == target
             at.require(same, f"'{operand.tensor.name}' is quantised in another way than the result")
-    names = [at.value_of(operand, f"operand_{position}") for position, operand in enumerate(operands)]
-    at.define(names[0] if len(names) == 1 else at.emit(Concat(axis % rank), names, "joined"))
+    axis %= rank
+    beside = {(*each.shape[:axis], *each.shape[axis + 1 :]) for each in operands}
+    at.require(
+        len(beside) == 1, f"shapes {[list(each.shape) for each in operands]} differ beside axis {axis}"
+    )
+    names = [at.value_of(operand, f"operand_{position}") for position, operand in enumerate(full)]
+    at.define(names[0] if len(names) == 1 else at.emit(Concat(axis), names, "joined"))
 
 
 def convert_slice(at: Conversion) -> None:
@@ -144,16 +151,22 @@ def convert_slice(at: Conversion) -> None:
         extent - first if length == -1 else length
         for extent, first, length in zip(source.shape, begin, stated, strict=True)
     )
+    for first, length, extent in zip(begin, size, source.shape, strict=True):
+        at.require(
+            0 <= first <= extent - length, f"{length} elements from {first} on leave the extent {extent}"
+        )
     at.define(emit_slice(at, at.value_of(source), begin, size, (1,) * rank))
 
 
 def emit_slice(
     at: Conversion, name: str, start: tuple[int, ...], size: tuple[int, ...], stride: tuple[int, ...]
 ) -> str:
-    """A slice; the value itself where all of it is taken in order."""
+    """A slice; the value itself where all of it is taken in order, a constant without bytes where nothing is."""
     if size == at.type_of(name).fixed_shape and not any(start) and all(step == 1 for step in stride):
         return name
-    at.require(min(size, default=1) >= 1, f"the slice {list(size)} has no elements")
+    at.require(min(size, default=0) >= 0, f"the slice {list(size)} has a negative extent")
+    if 0 in size:
+        return at.empty(size, at.type_of(name).dtype, "sliced")
     return at.emit(Slice(start, size, stride), (name,), "sliced")
 
 

@@ -6,22 +6,27 @@ from dataclasses import dataclass, field
 from bytewright.diagnostics import Collector, Diagnostic
 from bytewright.frontends.tflite.conversion import DTYPES
 from bytewright.frontends.tflite.model import ABSENT, ModelRecord, OperatorRecord, TensorRecord
+from bytewright.frontends.tflite.shape_arithmetic import FOLDED, KnownAtImport, known_at_import
 from bytewright.frontends.tflite.table import ADVICE, CONTROL_FLOW, OPERATORS
 
 MOST_PLACES = 10
 _RUN_TIME_TYPES = ("INT8", "FLOAT32")
+# Of outputs that are constant.
+_BORDER_TYPES = (*_RUN_TIME_TYPES, "INT32", "INT64")
 _ALL_OPERATORS = "`bytewright ops` lists the operators that are supported"
+_SHAPES_ALONE = "it is computed at import where only shapes and constants come to it, and not otherwise"
 _INTEGERS = ("INT8", "UINT8", "INT16", "INT4", "INT2", "UINT4")
 
 
 @dataclass(slots=True)
 class _Survey:
-    """The file, its operators by whether they have a converter, and what was found."""
+    """The file, its operators by whether they can be converted or computed, and what was found."""
 
     model: ModelRecord
     file_name: str
     supported: list[OperatorRecord]
     refused: list[OperatorRecord]
+    known: KnownAtImport
     found: Collector = field(default_factory=Collector)
 
     def report(self, code: str, message: str, notes: list[str], help: str) -> None:  # noqa: A002
@@ -42,9 +47,13 @@ def survey(model: ModelRecord, file_name: str) -> None:
     Raises:
         CompileError: BW104 to BW108, one diagnostic for each kind, with all places.
     """
-    supported = [operator for operator in model.operators if operator.kind in OPERATORS]
-    refused = [operator for operator in model.operators if operator.kind not in OPERATORS]
-    whole = _Survey(model, file_name, supported, refused)
+    known = known_at_import(model)
+    supported: list[OperatorRecord] = []
+    refused: list[OperatorRecord] = []
+    for operator in model.operators:
+        is_supported = operator.kind in OPERATORS or operator.index in known.operators
+        (supported if is_supported else refused).append(operator)
+    whole = _Survey(model, file_name, supported, refused, known)
     _check_operators(whole)
     _check_structure(whole)
     _check_hybrid(whole)
@@ -54,10 +63,14 @@ def survey(model: ModelRecord, file_name: str) -> None:
 
 
 def _check_structure(whole: _Survey) -> None:
-    """One subgraph, with an output, without state; what operators bring that are refused is no fault of its own."""
+    """One subgraph, or that of a signature, with an output and without state.
+
+    What operators bring that are refused is no fault of its own.
+    """
     model = whole.model
     notes: list[str] = []
-    if model.num_subgraphs > 1 and not any(operator.kind in CONTROL_FLOW for operator in model.operators):
+    is_called = any(operator.kind in CONTROL_FLOW for operator in model.operators)
+    if model.num_subgraphs > 1 and model.signature is None and not is_called:
         notes.append(f"it has {model.num_subgraphs} subgraphs; one is supported")
     if not model.outputs:
         notes.append("it has no output")
@@ -82,8 +95,13 @@ def _check_operators(whole: _Survey) -> None:
         "BW104",
         f"the model uses operators that are not supported: {', '.join(kinds)}",
         notes,
-        "; ".join((*(f"{kind}: {ADVICE[kind]}" for kind in kinds if kind in ADVICE), _ALL_OPERATORS)),
+        "; ".join((*(f"{kind}: {text}" for kind in kinds if (text := _advice(kind))), _ALL_OPERATORS)),
     )
+
+
+def _advice(kind: str) -> str | None:
+    """What can be done about an operator that is not supported."""
+    return ADVICE.get(kind) or (_SHAPES_ALONE if kind in FOLDED else None)
 
 
 def _hybrid_layers(model: ModelRecord) -> Iterator[tuple[OperatorRecord, TensorRecord]]:
@@ -114,14 +132,11 @@ def _check_hybrid(whole: _Survey) -> None:
 def _check_types(whole: _Survey) -> None:
     """int8 and float32 at run time; constants may be int32 and int64 too."""
     model = whole.model
-    known = _known_at_import(model)
-    reported = {weights.index for _, weights in _hybrid_layers(model)}
-    reported.update(index for operator in whole.refused for index in operator.outputs)
+    reported = _reported(whole)
     wrong = [
         tensor
         for tensor in _used_tensors(model, whole.supported)
-        if tensor.index not in reported
-        and tensor.element_type not in (tuple(DTYPES) if tensor.index in known else _RUN_TIME_TYPES)
+        if tensor.index not in reported and tensor.element_type not in _allowed_types(whole, tensor.index)
     ]
     notes = [f"{tensor.label} is {tensor.element_type}" for tensor in wrong]
     help_text = "quantise the model to int8 (per tensor or per channel), inputs and outputs too, or keep it in float32"
@@ -132,17 +147,28 @@ def _check_types(whole: _Survey) -> None:
     whole.report("BW105", "tensors have types that are not supported", notes, help_text)
 
 
-def _known_at_import(model: ModelRecord) -> frozenset[int]:
-    """Constants, and what operators compute of constants alone."""
-    known = {tensor.index for tensor in model.tensors if tensor.has_values}
-    for operator in model.operators:
-        if operator.operands and known.issuperset(operator.operands):
-            known.update(operator.outputs)
-    return frozenset(known)
+def _allowed_types(whole: _Survey, index: int) -> tuple[str, ...]:
+    """Element types that a tensor may have."""
+    if index not in whole.known.tensors:
+        return _RUN_TIME_TYPES
+    return _BORDER_TYPES if index in whole.model.outputs else tuple(DTYPES)
+
+
+def _reported(whole: _Survey) -> set[int]:
+    """Tensors whose types are no fault of their own: they are explained by an operator that is refused."""
+    reported = {weights.index for _, weights in _hybrid_layers(whole.model)}
+    refused = {operator.index for operator in whole.refused}
+    for operator in whole.model.operators:
+        follows = not reported.isdisjoint(operator.operands) and operator.index not in refused
+        for index in operator.outputs:
+            is_other = whole.model.tensors[index].element_type not in _RUN_TIME_TYPES
+            if operator.index in refused or (follows and is_other):
+                reported.add(index)
+    return reported
 
 
 def _check_shapes(whole: _Survey) -> None:
-    """Inputs have fixed shapes, but for the batch; nothing that is used is without elements."""
+    """Inputs have fixed shapes, but for the batch, and elements."""
     model = whole.model
     notes = [
         f"input {tensor.label} has the shape {list(tensor.signature)}"
@@ -156,11 +182,16 @@ def _check_shapes(whole: _Survey) -> None:
         "convert the model with fixed input shapes",
     )
     empty = [
-        f"{tensor.label} has the shape {list(tensor.shape)}"
-        for tensor in _used_tensors(model, model.operators)
-        if 0 in tensor.shape and tensor.element_type in _RUN_TIME_TYPES
+        f"input {tensor.label} has the shape {list(tensor.shape)}"
+        for tensor in (model.tensors[index] for index in model.inputs)
+        if 0 in tensor.shape[tensor.signature[:1] == (-1,) :]
     ]
-    whole.report("BW107", "tensors have no elements", empty, "convert the model with fixed input shapes")
+    whole.report(
+        "BW107",
+        "inputs have no elements",
+        empty,
+        "convert the model with input shapes of at least one element, or without these inputs",
+    )
 
 
 def _used_tensors(model: ModelRecord, operators: Iterable[OperatorRecord]) -> list[TensorRecord]:

@@ -176,7 +176,6 @@ SUPPORTED = tuple(SupportedOperator(name, row.types, row.limits) for name, row i
 CONTROL_FLOW = ("IF", "WHILE", "CALL", "CALL_ONCE")
 
 _UNROLL = "build the layer with unroll=True and a fixed number of steps, so that it becomes layers that are supported"
-_FIXED = "convert the model with fixed input shapes, so that the shape is known and folded"
 _BRANCH = "take the branch that is needed out of the model, and decide in the application"
 _AFTER = "leave it out of the model, and compute it in the application"
 
@@ -191,9 +190,6 @@ ADVICE: dict[str, str] = {
     "SVDF": "write it as a convolution over time, whose frames are the model's input",
     "WHILE": "unroll the loop before the model is converted",
     "IF": _BRANCH,
-    "SHAPE": _FIXED,
-    "RANK": _FIXED,
-    "RANGE": _FIXED,
     "ARG_MAX": _AFTER,
     "ARG_MIN": _AFTER,
     "TOPK_V2": _AFTER,

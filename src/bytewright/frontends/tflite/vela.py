@@ -11,6 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from bytewright.diagnostics import compile_error
+from bytewright.frontends.tflite.model import ModelRecord
+from bytewright.frontends.tflite.names import BorderNames, border_names
 from bytewright.frontends.tflite.of_vela import ETHOS_U
 from bytewright.frontends.tflite.reader import load_file, read_model
 from bytewright.programs import execute
@@ -26,30 +28,38 @@ def npu_of(target: Target) -> Device | None:
     return next((device for device in target.devices if device.isa.accelerator is not None), None)
 
 
-def is_of_vela(content: bytes, file_name: str) -> bool:
+def is_of_vela(model: ModelRecord) -> bool:
     """Whether a file has streams of Vela's."""
-    return any(operator.kind == ETHOS_U for operator in read_model(content, file_name).operators)
+    return any(operator.kind == ETHOS_U for operator in model.operators)
 
 
-def content_for(path: Path, target: Target, *, wanted: bool) -> tuple[bytes, bool]:
-    """The bytes of a model for a target, and whether they have streams of Vela's.
+def content_for(
+    path: Path, target: Target, *, wanted: bool, signature: str | None = None
+) -> tuple[bytes, bool, BorderNames]:
+    """The bytes of a model for a target, whether they have streams of Vela's, and what inputs and outputs are called.
+
+    Vela leaves the model's signature out of what it makes.
 
     Args:
         path: The model's file.
         target: What it is for.
         wanted: Whether the NPU's arithmetic is allowed.
+        signature: The one that is asked for.
 
     Raises:
         CompileError: BW501, Vela is needed and missing; BW502, it failed.
     """
     content = load_file(path)
-    if is_of_vela(content, path.name):
-        return content, True
+    model = read_model(content, path.name, signature)
+    names = border_names(model)
+    if is_of_vela(model):
+        return content, True, names
     npu = npu_of(target)
     if npu is None or not wanted:
-        return content, False
+        return content, False, names
     made = run_vela(path, content, npu)
-    return (made, True) if is_of_vela(made, path.name) else (content, False)
+    has_streams = is_of_vela(read_model(made, path.name))
+    return made if has_streams else content, has_streams, names
 
 
 def run_vela(path: Path, content: bytes, npu: Device) -> bytes:

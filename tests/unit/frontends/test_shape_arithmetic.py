@@ -1,0 +1,406 @@
+"""Arithmetic on shapes is computed at import, as LiteRT computes it, for every batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from bytewright import ir
+from bytewright.diagnostics import CompileError, Diagnostic
+from bytewright.frontends.open_batch import open_batch
+from bytewright.frontends.tflite import import_content
+from bytewright.frontends.tflite import known as growing
+from bytewright.frontends.tflite.known import UNKNOWN, Known
+from bytewright.frontends.tflite.shape_arithmetic import FOLDED
+from support.evaluation import evaluate_function
+from support.reference import LiteRt
+from tflite_writer import ModelBuilder
+
+Array = NDArray[Any]
+Operand = Sequence[int] | Sequence[float] | Array
+IMAGE = (1, 6, 4)
+
+
+class Draft:
+    """A model whose outputs are what operators make of constants and of the shape of its one input."""
+
+    def __init__(self, shape: Sequence[int] = IMAGE) -> None:
+        self.builder = ModelBuilder()
+        self.x = self.builder.tensor("x", shape, "float32", shape_signature=(-1, *shape[1:]))
+        self.outputs: list[int] = []
+        self._count = 0
+
+    def constant(self, values: Any, dtype: str = "int32") -> int:
+        self._count += 1
+        return self.builder.constant(f"c{self._count}", np.asarray(values, dtype=dtype))
+
+    def value(self, dtype: str = "int32", shape: Sequence[int] = ()) -> int:
+        self._count += 1
+        return self.builder.tensor(f"v{self._count}", shape, dtype)
+
+    def node(self, kind: str, *operands: int, dtype: str = "int32", **options: Any) -> int:
+        result = self.value(dtype)
+        self.builder.operator(kind, operands, [result], **options)
+        return result
+
+    def shape(self) -> int:
+        return self.node("SHAPE", self.x)
+
+    def output(self, tensor: int) -> None:
+        self.outputs.append(tensor)
+
+    def result(self, kind: str, *operands: int, dtype: str = "int32", **options: Any) -> None:
+        """An operator whose result is an output, as int32 if it is boolean."""
+        value = self.node(kind, *operands, dtype=dtype, **options)
+        self.output(self.node("CAST", value) if dtype == "bool" else value)
+
+    def build(self) -> bytes:
+        # Something must depend on the input.
+        y = self.builder.tensor("y", self.builder._tensors[self.x].shape, "float32")
+        self.builder.operator("RELU", [self.x], [y])
+        return self.builder.build([self.x], [*self.outputs, y])
+
+
+def assert_equals_litert(draft: Draft) -> None:
+    content = draft.build()
+    module = import_content(content, "model.tflite")
+    assert [node.operation.name for node in module.graph.nodes] == ["clamp"], "nothing of it is left to run"
+    constants = {constant.name: constant.data.array for constant in module.constants}
+    wanted = LiteRt(content).run(np.zeros(IMAGE, np.float32))[:-1]
+    for name, expected in zip(module.graph.results, wanted, strict=False):
+        found = constants[name]
+        assert found.dtype == expected.dtype, name
+        np.testing.assert_array_equal(found, expected, err_msg=name)
+
+
+def integers(shape: Sequence[int], low: int = -9, high: int = 10, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).integers(low, high, shape)
+
+
+def arithmetic(draft: Draft, dtype: str) -> None:
+    numbers, others = draft.constant(integers((2, 3)), dtype), draft.constant(integers((3,), seed=1), dtype)
+    divisors = draft.constant([[-3], [2]], dtype)
+    result = partial(draft.result, dtype=dtype)
+    for kind in ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM"):
+        result(kind, numbers, others)
+    # LiteRT divides no int64 but for the remainder.
+    for kind in ("FLOOR_MOD",) if dtype == "int64" else ("DIV", "FLOOR_DIV", "FLOOR_MOD"):
+        if (kind, dtype) != ("FLOOR_MOD", "float32"):
+            result(kind, numbers, divisors)
+    if dtype == "int32":
+        result("POW", numbers, draft.constant([0, 1, 3], dtype))
+    result("NEG", numbers)
+    for kind in ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"):
+        draft.result(kind, numbers, others, dtype="bool")
+
+
+def logic(draft: Draft) -> None:
+    flags, more = draft.constant([[True], [False]], "bool"), draft.constant([True, False, True], "bool")
+    draft.result("LOGICAL_AND", flags, more, dtype="bool")
+    draft.result("LOGICAL_OR", flags, more, dtype="bool")
+    draft.result("LOGICAL_NOT", more, dtype="bool")
+    draft.result("EQUAL", more, flags, dtype="bool")
+    first, second = draft.constant(integers((2, 3))), draft.constant(integers((2, 3), seed=1))
+    draft.result("SELECT", draft.constant([True, False], "bool"), first, second)
+    draft.result("SELECT", draft.constant(integers((2, 3), 0, 2), "bool"), first, second)
+    draft.result("SELECT_V2", more, first, draft.constant([[7]]))
+    for kind in ("REDUCE_ANY", "REDUCE_ALL"):
+        table = draft.constant(integers((3, 4), 0, 2, seed=4), "bool")
+        draft.result(kind, table, draft.constant([1]), dtype="bool", keep_dims=True)
+
+
+def moves(draft: Draft) -> None:
+    table = draft.constant(integers((2, 3)))
+    draft.result("PACK", table, draft.constant(integers((2, 3), seed=1)), values_count=2, axis=-2)
+    draft.result("GATHER", table, draft.constant([[2, 0], [1, 1]]), axis=-1)
+    draft.result("REVERSE_V2", table, draft.constant([-1]))
+    draft.result("TILE", table, draft.constant([2, 3]))
+    draft.result("BROADCAST_TO", draft.constant([[1], [2]]), draft.constant([3, 2, 2]))
+    draft.result("FILL", draft.constant([2, 3]), draft.constant(5))
+    draft.result("FILL", draft.constant([], "int32"), draft.constant(0.5, "float32"), dtype="float32")
+    draft.result("ZEROS_LIKE", table)
+    draft.result("SPLIT", draft.constant(1), draft.constant([[1], [2]]), num_splits=1)
+    parts = [draft.value(), draft.value(), draft.value()]
+    draft.builder.operator("UNPACK", [table], parts, num=3, axis=1)
+    for part in parts:
+        draft.output(part)
+
+
+def numbers(draft: Draft) -> None:
+    real = draft.constant([-2.5, -0.5, 0.0, 1.5, 3.99], "float32")
+    draft.result("CAST", real)
+    draft.result("CAST", real, dtype="bool")
+    draft.result("CAST", draft.constant([-7, 0, 300]), dtype="float32")
+    draft.result("CAST", draft.constant([-7, 0, 300]), dtype="int64")
+    draft.result("FLOOR", real, dtype="float32")
+    draft.result("ABS", draft.constant(integers((5,))))
+    for start, limit, delta in ((0, 7, 2), (5, -4, -3)):
+        draft.result("RANGE", *map(draft.constant, (start, limit, delta)))
+    draft.result("SHAPE", draft.node("RANGE", *map(draft.constant, (3, 3, 1))))
+    draft.result("RANGE", *(draft.constant(n, "float32") for n in (0.5, 2.0, 0.4)), dtype="float32")
+    table = integers((2, 3, 4), seed=2)
+    for dtype in ("int32", "int64"):
+        for kind in ("REDUCE_PROD", "SUM", "REDUCE_MAX", "REDUCE_MIN"):
+            source = draft.constant(table, dtype)
+            draft.result(kind, source, draft.constant([-1, 0]), dtype=dtype)
+            draft.result(kind, source, draft.constant([1]), dtype=dtype, keep_dims=True)
+
+
+def of_a_shape(draft: Draft) -> None:
+    draft.output(draft.shape())
+    draft.result("SHAPE", draft.x, dtype="int64", out_type="INT64")
+    draft.result("RANK", draft.x)
+    draft.result("REDUCE_PROD", draft.shape(), draft.constant([0]))
+    tail = draft.node("GATHER", draft.shape(), draft.constant([1, 2]))
+    draft.result("CONCATENATION", draft.constant([9]), tail)
+    draft.result("ZEROS_LIKE", draft.x, dtype="float32")
+
+
+GROUPS: dict[str, Callable[[Draft], None]] = {
+    "int32": partial(arithmetic, dtype="int32"),
+    "int64": partial(arithmetic, dtype="int64"),
+    "logic": logic,
+    "moves": moves,
+    "numbers": numbers,
+    "shapes": of_a_shape,
+}
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_what_shapes_depend_on_is_computed_as_litert_does(group: str) -> None:
+    draft = Draft()
+    GROUPS[group](draft)
+    assert_equals_litert(draft)
+
+
+def test_every_operator_that_folds_is_compared_with_litert() -> None:
+    compared: set[str] = set()
+    for group in GROUPS.values():
+        draft = Draft()
+        group(draft)
+        compared |= {operator.name for operator in draft.builder._operators}
+    # LiteRT's reference kernels have no CEIL.
+    assert set(FOLDED) - compared == {"CEIL"}
+
+
+# Growth with the batch
+
+BATCH_MAX = 5
+
+
+def _drawn(generator: np.random.Generator) -> Known:
+    shape = (3,) if generator.integers(2) else (2, 3)
+    growth = generator.integers(-2, 3, shape) * generator.integers(0, 2, shape)
+    return Known(generator.integers(-6, 13, shape), growth)
+
+
+FUNCTIONS: dict[str, tuple[Callable[[Known, Known], Known], Callable[[Array, Array], Array]]] = {
+    "added": (growing.added, np.add),
+    "subtracted": (growing.subtracted, np.subtract),
+    "multiplied": (growing.multiplied, np.multiply),
+    "divided": (partial(growing.divided, np.floor_divide), np.floor_divide),
+    "remainder": (partial(growing.remainder, np.mod), np.mod),
+    "less": (partial(growing.compared, np.less, batch_max=BATCH_MAX), np.less),
+    "equal": (partial(growing.compared, np.equal, batch_max=BATCH_MAX), np.equal),
+    "computed": (partial(growing.computed, np.power), np.power),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_growth_gives_the_result_of_every_batch_or_is_unknown(name: str) -> None:
+    """numpy on the operands of each batch, against what the growth says."""
+    of_known, of_arrays = FUNCTIONS[name]
+    generator = np.random.default_rng(3)
+    num_known = num_unknown = 0
+    for _ in range(120):
+        first, second = _drawn(generator), _drawn(generator)
+        if name in ("divided", "remainder"):
+            second = Known(np.where(second.array == 0, 3, np.abs(second.array)), abs(second.growth))
+        if name == "computed":
+            second = Known(abs(second.array), abs(second.growth))
+        result = of_known(first, second)
+        is_known = result.growth != UNKNOWN
+        for batch in range(1, BATCH_MAX + 1):
+            wanted = of_arrays(first.at(batch), second.at(batch)).astype(np.int64)
+            np.testing.assert_array_equal(result.at(batch)[is_known], wanted[is_known])
+        num_known += int((is_known & (result.growth != 0)).sum())
+        num_unknown += int((~is_known).sum())
+    assert name in ("added", "subtracted") or num_unknown > 0
+    assert name in ("remainder", "less", "equal", "computed") or num_known > 0
+
+
+def test_a_choice_grows_as_what_is_chosen() -> None:
+    condition = Known(np.array([True, False, True]), np.array([0, 0, UNKNOWN]))
+    first, second = Known(np.arange(3), np.array([1, 2, 3])), Known(np.arange(3), np.array([4, 5, 6]))
+    assert growing.chosen(condition, first, second).growth.tolist() == [1, 5, UNKNOWN]
+
+
+def test_growth_that_could_leave_64_bits_is_unknown() -> None:
+    large = Known(np.array([2**40]), np.array([2**40]))
+    assert growing.multiplied(large, growing.fixed(np.array([2**40]))).growth.tolist() == [UNKNOWN]
+
+
+# Models
+
+
+def flattened(draft: Draft) -> int:
+    """Keras's Flatten: the batch, and one extent that is left open or multiplied out."""
+    first, second = draft.constant([0]), draft.constant([1])
+    batch = draft.node("STRIDED_SLICE", draft.shape(), first, second, second, shrink_axis_mask=1)
+    shape = draft.node("PACK", batch, draft.constant(-1), values_count=2)
+    y = draft.builder.tensor("out", (1, 24), "float32", shape_signature=(-1, 24))
+    draft.builder.operator("RESHAPE", [draft.x, shape], [y])
+    return y
+
+
+def tensordot(draft: Draft) -> int:
+    """Keras's Dense on three axes: rows of all samples, and back."""
+    shape = draft.shape()
+    free = draft.node("GATHER", shape, draft.constant([0, 1]))
+    kept = draft.node("GATHER", shape, draft.constant([2]))
+    rows = draft.node("REDUCE_PROD", free, draft.constant([0]))
+    depth = draft.node("REDUCE_PROD", kept, draft.constant([0]))
+    flat_shape = draft.node("PACK", rows, depth, values_count=2)
+    flat = draft.builder.tensor("flat", (1, 1), "float32", shape_signature=(-1, -1))
+    draft.builder.operator("RESHAPE", [draft.x, flat_shape], [flat])
+    weights = draft.constant(integers((3, 4)) / 4, "float32")
+    product = draft.builder.tensor("product", (1, 3), "float32", shape_signature=(-1, 3))
+    draft.builder.operator(
+        "FULLY_CONNECTED", [flat, weights, draft.constant([1, 2, 3], "float32")], [product]
+    )
+    back = draft.node("CONCATENATION", free, draft.constant([3]))
+    y = draft.builder.tensor("out", (1, 6, 3), "float32", shape_signature=(-1, 6, 3))
+    draft.builder.operator("RESHAPE", [product, back], [y])
+    return y
+
+
+def initial_state(draft: Draft) -> int:
+    """A recurrent layer's first state: zeros of the batch, through a layer of their own."""
+    batch = draft.node("GATHER", draft.shape(), draft.constant([0]))
+    shape = draft.node("CONCATENATION", batch, draft.constant([6, 4]))
+    state = draft.node("FILL", shape, draft.constant(0.25, "float32"), dtype="float32")
+    doubled = draft.node("ADD", state, state, dtype="float32")
+    return draft.node("ADD", draft.x, doubled, dtype="float32")
+
+
+MODELS = {each.__name__: each for each in (flattened, tensordot, initial_state)}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("batch_max", [None, 3])
+def test_shapes_that_models_compute(name: str, batch_max: int | None) -> None:
+    draft = Draft()
+    output = MODELS[name](draft)
+    content = draft.builder.build([draft.x], [output])
+    module = import_content(content, "model.tflite", batch_max=batch_max)
+    if batch_max is not None:
+        module = open_batch(module, batch_max)
+        assert isinstance(module.outputs[0].type.shape[0], ir.Symbol)
+    for batch in range(1, (batch_max or 1) + 1):
+        x = (integers((batch, *IMAGE[1:]), seed=batch) / 8).astype(np.float32)
+        (result,) = module.graph.results
+        found: Array = evaluate_function(module.graph, module.constants, (x,))[result]
+        np.testing.assert_allclose(found, LiteRt(content).run(x)[0], rtol=1e-6)
+
+
+def refused(draft: Draft, outputs: Sequence[int], batch_max: int | None = None) -> tuple[Diagnostic, ...]:
+    content = draft.builder.build([draft.x], outputs)
+    with pytest.raises(CompileError) as caught:
+        open_batch(import_content(content, "model.tflite", batch_max=batch_max), batch_max or 1)
+    return caught.value.diagnostics
+
+
+def scaled_by_the_batch(draft: Draft) -> int:
+    size = draft.node("CAST", draft.node("GATHER", draft.shape(), draft.constant([0])), dtype="float32")
+    return draft.node("MUL", draft.x, size, dtype="float32")
+
+
+def reshaped_by_its_square(draft: Draft) -> int:
+    shape = draft.shape()
+    return draft.node("RESHAPE", draft.x, draft.node("MUL", shape, shape), dtype="float32")
+
+
+def batch_behind(draft: Draft) -> int:
+    shape = draft.node("REVERSE_V2", draft.shape(), draft.constant([0]))
+    return draft.node("RESHAPE", draft.x, shape, dtype="float32")
+
+
+def counted_up(draft: Draft) -> int:
+    size = draft.node("REDUCE_MIN", draft.shape(), draft.constant([0]))
+    steps = draft.node("RANGE", draft.constant(0), size, draft.constant(1))
+    return draft.node("ADD", draft.x, draft.node("CAST", steps, dtype="float32"), dtype="float32")
+
+
+def sum_over_the_batch(draft: Draft) -> int:
+    state = draft.node("FILL", draft.shape(), draft.constant(1.0, "float32"), dtype="float32")
+    mean = draft.node("MEAN", state, draft.constant([0]), dtype="float32")
+    return draft.node("ADD", draft.x, mean, dtype="float32")
+
+
+@pytest.mark.parametrize(
+    "build", [scaled_by_the_batch, reshaped_by_its_square, batch_behind, counted_up, sum_over_the_batch]
+)
+def test_what_holds_for_one_batch_alone_is_refused_for_more(build: Callable[[Draft], int]) -> None:
+    """The numbers of one sample must not stand in a model for several."""
+    draft = Draft()
+    diagnostics = refused(draft, [build(draft)], batch_max=4)
+    assert {diagnostic.code for diagnostic in diagnostics} == {"BW111"}
+    assert "--batch-max" in (diagnostics[0].help or "")
+
+
+@pytest.mark.parametrize("build", [scaled_by_the_batch, counted_up, sum_over_the_batch])
+def test_the_same_compile_for_one_sample(build: Callable[[Draft], int]) -> None:
+    draft = Draft()
+    content = draft.builder.build([draft.x], [build(draft)])
+    module = import_content(content, "model.tflite")
+    x = integers(IMAGE).astype(np.float32)
+    (result,) = module.graph.results
+    found = evaluate_function(module.graph, module.constants, (x,))[result]
+    np.testing.assert_array_equal(found, LiteRt(content).run(x)[0])
+
+
+def test_the_same_operators_on_activations_are_refused_once() -> None:
+    """Without a second message about the types of what comes of them."""
+    draft = Draft()
+    less = draft.node("LESS", draft.x, draft.constant(0.0, "float32"), dtype="bool")
+    flags = draft.node("CAST", less)
+    packed = draft.node("RESHAPE", flags, draft.constant([24]))
+    (diagnostic,) = refused(draft, [draft.node("CAST", packed, dtype="float32")])
+    assert diagnostic.code == "BW104"
+    assert [note.split(",")[0] for note in diagnostic.notes] == [
+        "operator 0 (LESS)",
+        "operator 1 (CAST)",
+        "operator 3 (CAST)",
+    ]
+    assert "LESS: it is computed at import where only shapes and constants come to it" in str(diagnostic.help)
+
+
+@pytest.mark.parametrize(
+    ("kind", "operands", "message"),
+    [
+        ("FLOOR_DIV", ([3], [0]), "a division by 0"),
+        ("FLOOR_MOD", ([3], [0]), "a division by 0"),
+        ("POW", ([3], [-1]), "negative power"),
+        ("GATHER", ([3, 4], [2]), "outside of the extent 2"),
+        ("RANGE", (0, 5, 0), "delta is 0"),
+        ("RANGE", (0, 5, -1), "delta leads away"),
+        ("FILL", ([-1], 0), "negative extent"),
+        ("FILL", ([1 << 15, 1 << 15], 0), "too long"),
+        ("TILE", ([1, 2], [1 << 30]), "too long"),
+        ("RANGE", (0, 1 << 30, 1), "too long"),
+        ("PACK", ([1, 2], [3]), "different shapes"),
+        ("ADD", ([1, 2], [1, 2, 3]), "do not broadcast"),
+    ],
+)
+def test_what_cannot_be_computed_is_refused(kind: str, operands: tuple[Any, ...], message: str) -> None:
+    draft = Draft()
+    options: dict[str, Any] = {"values_count": 2} if kind == "PACK" else {}
+    result = draft.node(kind, *(draft.constant(each) for each in operands), **options)
+    (diagnostic,) = refused(draft, [result, draft.x])
+    assert diagnostic.code == "BW107"
+    assert message in diagnostic.message
