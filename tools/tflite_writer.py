@@ -47,6 +47,7 @@ _ENUMERATIONS = {
     "padding": "Padding",
     "fused_activation_function": "ActivationFunctionType",
     "weights_format": "FullyConnectedOptionsWeightsFormat",
+    "mode": "MirrorPadMode",
 }
 
 _CONVOLUTION: dict[str, Option] = {
@@ -127,11 +128,22 @@ _FORMS: dict[str, _OperatorForm] = {
     "HARD_SWISH": _OperatorForm("HardSwishOptions", {}, 1, 1),
     "QUANTIZE": _OperatorForm("QuantizeOptions", {}, 1, 2),
     "DEQUANTIZE": _OperatorForm("DequantizeOptions", {}, 2, 2),
+    "PACK": _OperatorForm("PackOptions", {"values_count": 1, "axis": 0}),
+    "UNPACK": _OperatorForm("UnpackOptions", {"num": 1, "axis": 0}),
+    "TILE": _OperatorForm("TileOptions", {}, 1, 2),
+    "BROADCAST_TO": _OperatorForm("BroadcastToOptions", {}, 3, 3),
+    "SPLIT_V": _OperatorForm("SplitVOptions", {"num_splits": 1}),
+    "GATHER": _OperatorForm("GatherOptions", {"axis": 0, "batch_dims": 0}),
+    "REVERSE_V2": _OperatorForm("ReverseV2Options", {}),
+    "DEPTH_TO_SPACE": _OperatorForm("DepthToSpaceOptions", {"block_size": 1}, 1, 1),
+    "SPACE_TO_DEPTH": _OperatorForm("SpaceToDepthOptions", {"block_size": 1}, 1, 2),
+    "SPACE_TO_BATCH_ND": _OperatorForm("SpaceToBatchNDOptions", {}),
+    "BATCH_TO_SPACE_ND": _OperatorForm("BatchToSpaceNDOptions", {}),
+    "MIRROR_PAD": _OperatorForm("MirrorPadOptions", {"mode": "REFLECT"}),
     # Not operators that Bytewright compiles: they make the models that it must refuse.
     "ABS": _OperatorForm("AbsOptions", {}),
     "EXP": _OperatorForm("ExpOptions", {}),
     "ARG_MAX": _OperatorForm("ArgMaxOptions", {}),
-    "GATHER": _OperatorForm("GatherOptions", {"axis": 0}),
 }
 
 

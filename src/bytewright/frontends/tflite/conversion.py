@@ -27,6 +27,23 @@ FOLDING_BUDGET = 1 << 25
 """Multiplications and moves that computing constants at import may take, over the whole model."""
 
 
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """What a SPACE_TO_BATCH_ND was given: samples that are every n-th row and column of an image.
+
+    Attributes:
+        source: The image's value in the graph.
+        sides: The n, for each axis between batch and channels.
+        before, after: What the image was padded with first, with `value`.
+    """
+
+    source: str
+    sides: tuple[int, ...]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    value: int | float
+
+
 @dataclass(slots=True)
 class GraphBuilder:
     """The graph so far.
@@ -36,6 +53,7 @@ class GraphBuilder:
         has_open_batch: True if an input's first extent is open; it is fixed to 1.
         values: Name of the value that each tensor index stands for.
         buffers: Bytes of the file's buffers that were taken, so that tensors share them.
+        spreads: Tensors that are the samples of a spread image.
     """
 
     model: ModelRecord
@@ -48,6 +66,7 @@ class GraphBuilder:
     constants: dict[str, ir.TensorData] = field(default_factory=dict[str, ir.TensorData])
     nodes: list[ir.Node] = field(default_factory=list[ir.Node])
     buffers: dict[int, bytes] = field(default_factory=dict[int, bytes])
+    spreads: dict[int, Spread] = field(default_factory=dict[int, Spread])
     folding_budget: int = FOLDING_BUDGET
 
     def content(self, tensor: TensorRecord) -> ir.TensorData:
@@ -286,21 +305,37 @@ class Conversion:
 
     def emit(self, operation: ir.Operation, inputs: Sequence[str], role: str) -> str:
         """Adds a node with one result, or its value if all operands are constants; returns the name."""
-        types = tuple(self.type_of(name) for name in inputs)
-        try:
-            (result,) = operation.infer(types)
-        except ValueError as error:
-            self.fail(str(error))
-        if any(extent < 1 for extent in result.fixed_shape):
-            self.fail(f"the result [{ir.format_shape(result.shape)}] has no elements")
+        result = self._inferred(operation, inputs)
         known = [self._data(name) for name in inputs]
         data = [item for item in known if item is not None]
         if inputs and len(data) == len(known):
             return self._fold(operation, data, result, role)
-        name = self._unique(role)
-        self.nodes.append(ir.Node(operation, tuple(inputs), (ir.Value(name, result),), self.where()))
-        self.types[name] = result
-        return name
+        return self._add(
+            ir.Node(operation, tuple(inputs), (ir.Value(self._unique(role), result),), self.where())
+        )
+
+    def emit_like(self, node: ir.Node, operation: ir.Operation, inputs: Sequence[str], role: str) -> str:
+        """Adds another form of a node of the graph, which has its name, with a role, and its place in the model."""
+        name = f"{node.outputs[0].name}/{role}"
+        name = name if name not in self.graph.types and name not in self.types else self._unique(role)
+        value = ir.Value(name, self._inferred(operation, inputs))
+        return self._add(replace(node, operation=operation, inputs=tuple(inputs), outputs=(value,)))
+
+    def _inferred(self, operation: ir.Operation, inputs: Sequence[str]) -> ir.TensorType:
+        """The type of an operation's one result."""
+        try:
+            (result,) = operation.infer(tuple(self.type_of(name) for name in inputs))
+        except ValueError as error:
+            self.fail(str(error))
+        if any(extent < 1 for extent in result.fixed_shape):
+            self.fail(f"the result [{ir.format_shape(result.shape)}] has no elements")
+        return result
+
+    def _add(self, node: ir.Node) -> str:
+        (value,) = node.outputs
+        self.nodes.append(node)
+        self.types[value.name] = value.type
+        return value.name
 
     def _data(self, name: str) -> ir.TensorData | None:
         """Values of a constant of the graph or of this operator."""
