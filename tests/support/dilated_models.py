@@ -28,14 +28,16 @@ class Writer:
     value: int
     shape: tuple[int, ...]
     count: int = 0
+    max_channels: int = 5
     source: int = -1
     source_shape: tuple[int, ...] = ()
 
     @staticmethod
-    def of(shape: tuple[int, ...], dtype: str = "int8") -> Writer:
+    def of(shape: tuple[int, ...], dtype: str = "int8", *, is_open: bool = False) -> Writer:
         """A model so far of an input alone."""
         writer = Writer(ModelBuilder(), np.random.default_rng(7), dtype, -1, shape)
-        writer.source, writer.source_shape = writer.tensor(shape), shape
+        signature = (-1, *shape[1:]) if is_open else None
+        writer.source, writer.source_shape = writer.tensor(shape, signature), shape
         writer.value = writer.source
         return writer
 
@@ -43,9 +45,9 @@ class Writer:
         self.count += 1
         return f"t{self.count}"
 
-    def tensor(self, shape: tuple[int, ...]) -> int:
+    def tensor(self, shape: tuple[int, ...], signature: tuple[int, ...] | None = None) -> int:
         affine = {"scale": 0.25, "zero_point": ZERO_POINT} if self.dtype == "int8" else {}
-        return self.builder.tensor(self._name(), shape, self.dtype, **affine)
+        return self.builder.tensor(self._name(), shape, self.dtype, shape_signature=signature, **affine)
 
     def integers(self, values: Any) -> int:
         return self.builder.constant(self._name(), np.asarray(values, np.int32))
@@ -87,7 +89,7 @@ class Writer:
     ) -> None:
         """On [N,H,W,C]."""
         batch, *spatial, depth = self.shape
-        channels = int(self.random.integers(1, 6)) if kind == "CONV_2D" else depth
+        channels = int(self.random.integers(1, self.max_channels + 1)) if kind == "CONV_2D" else depth
         form = (channels, *kernel, depth) if kind == "CONV_2D" else (1, *kernel, channels)
         scales = (self.random.uniform(0.5, 1, channels) / (70 * np.prod(form[1:3]) ** 0.5)).tolist()
         axis = 0 if kind == "CONV_2D" else 3
@@ -114,7 +116,7 @@ class Writer:
         )
 
 
-def dilated_model(number: int, dtype: str, form: str) -> RandomModel:
+def dilated_model(number: int, dtype: str, form: str, *, max_channels: int = 5) -> RandomModel:
     """A model of a form: 1-D with a reshape on either side, the same padded on the left alone, or 2-D."""
     random = np.random.default_rng([number, FORMS.index(form)])
     num_axes = 2 if form == "2-D" else 1
@@ -134,9 +136,9 @@ def dilated_model(number: int, dtype: str, form: str) -> RandomModel:
         after = max(0, least - extents[axis] - before) if form != "causal" else 0
         after += -(extents[axis] + before + after) % side
         widths.append((before, after))
-    shape = (int(random.choice([1, 1, 2])), *extents, int(random.integers(1, 6)))
+    shape = (int(random.choice([1, 1, 2])), *extents, int(random.integers(1, max_channels + 1)))
     writer = Writer.of(shape, dtype)
-    writer.random = random
+    writer.random, writer.max_channels = random, max_channels
     writer.spread(sides, widths)
     _between(writer, form, kernel, padding, own)
     whole = [e * s for e, s in zip(writer.shape[1:-1], sides, strict=True)]
