@@ -48,6 +48,7 @@ _ENUMERATIONS = {
     "fused_activation_function": "ActivationFunctionType",
     "weights_format": "FullyConnectedOptionsWeightsFormat",
     "out_type": "TensorType",
+    "mode": "MirrorPadMode",
 }
 
 _CONVOLUTION: dict[str, Option] = {
@@ -131,8 +132,6 @@ _FORMS: dict[str, _OperatorForm] = {
     # What arithmetic of shapes is written with.
     "SHAPE": _OperatorForm("ShapeOptions", {"out_type": "INT32"}, 1, 1),
     "RANK": _OperatorForm("RankOptions", {}, 1, 1),
-    "PACK": _OperatorForm("PackOptions", {"values_count": 1, "axis": 0}, 1, 1),
-    "UNPACK": _OperatorForm("UnpackOptions", {"num": 1, "axis": 0}, 1, 1),
     "REDUCE_PROD": _OperatorForm("ReducerOptions", {"keep_dims": False}, 1, 1),
     "REDUCE_MAX": _OperatorForm("ReducerOptions", {"keep_dims": False}),
     "REDUCE_MIN": _OperatorForm("ReducerOptions", {"keep_dims": False}),
@@ -142,10 +141,7 @@ _FORMS: dict[str, _OperatorForm] = {
     "FILL": _OperatorForm("FillOptions", {}, 1, 1),
     "CAST": _OperatorForm("CastOptions", {}, 1, 1),
     "RANGE": _OperatorForm("RangeOptions", {}, 1, 1),
-    "TILE": _OperatorForm("TileOptions", {}, 1, 1),
-    "BROADCAST_TO": _OperatorForm("BroadcastToOptions", {}, 2, 2),
     "ZEROS_LIKE": _OperatorForm("ZerosLikeOptions", {}, 1, 1),
-    "REVERSE_V2": _OperatorForm("ReverseV2Options", {}, 1, 1),
     "SELECT": _OperatorForm("SelectOptions", {}, 1, 1),
     "SELECT_V2": _OperatorForm("SelectV2Options", {}, 1, 1),
     "DIV": _OperatorForm("DivOptions", _ACTIVATION, 1, 1),
@@ -166,11 +162,22 @@ _FORMS: dict[str, _OperatorForm] = {
     "LOGICAL_AND": _OperatorForm("LogicalAndOptions", {}, 1, 1),
     "LOGICAL_OR": _OperatorForm("LogicalOrOptions", {}, 1, 1),
     "LOGICAL_NOT": _OperatorForm("LogicalNotOptions", {}, 1, 1),
+    "PACK": _OperatorForm("PackOptions", {"values_count": 1, "axis": 0}),
+    "UNPACK": _OperatorForm("UnpackOptions", {"num": 1, "axis": 0}),
+    "TILE": _OperatorForm("TileOptions", {}, 1, 2),
+    "BROADCAST_TO": _OperatorForm("BroadcastToOptions", {}, 3, 3),
+    "SPLIT_V": _OperatorForm("SplitVOptions", {"num_splits": 1}),
+    "GATHER": _OperatorForm("GatherOptions", {"axis": 0, "batch_dims": 0}),
+    "REVERSE_V2": _OperatorForm("ReverseV2Options", {}),
+    "DEPTH_TO_SPACE": _OperatorForm("DepthToSpaceOptions", {"block_size": 1}, 1, 1),
+    "SPACE_TO_DEPTH": _OperatorForm("SpaceToDepthOptions", {"block_size": 1}, 1, 2),
+    "SPACE_TO_BATCH_ND": _OperatorForm("SpaceToBatchNDOptions", {}),
+    "BATCH_TO_SPACE_ND": _OperatorForm("BatchToSpaceNDOptions", {}),
+    "MIRROR_PAD": _OperatorForm("MirrorPadOptions", {"mode": "REFLECT"}),
     # Not operators that Bytewright compiles: they make the models that it must refuse.
     "ABS": _OperatorForm("AbsOptions", {}),
     "EXP": _OperatorForm("ExpOptions", {}),
     "ARG_MAX": _OperatorForm("ArgMaxOptions", {}),
-    "GATHER": _OperatorForm("GatherOptions", {"axis": 0, "batch_dims": 0}, 1, 2),
 }
 
 

@@ -44,16 +44,26 @@ SANITIZED = BuildOptions(flags=("-O0",), sanitize=True, compiler="gcc")
 TOLERANCE = 1e-5
 # Operators of which some draws mix samples, and so have no open batch.
 MIXING = {
+    "BATCH_TO_SPACE_ND",
+    "BROADCAST_TO",
     "CONCATENATION",
+    "GATHER",
     "MEAN",
+    "MIRROR_PAD",
+    "PACK",
     "PAD",
     "PADV2",
     "RESHAPE",
+    "REVERSE_V2",
     "SLICE",
+    "SPACE_TO_BATCH_ND",
+    "SPLIT_V",
     "SQUEEZE",
     "STRIDED_SLICE",
+    "TILE",
     "TRANSPOSE",
     "SOFTMAX",
+    "UNPACK",
 }
 
 

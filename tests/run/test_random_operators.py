@@ -19,7 +19,7 @@ from bytewright.ops.arithmetic.numerics import Numerics
 from support import tiers
 from support.against_reference import assert_equals_reference, differences, drawn
 from support.many_models import SANITIZERS, compiler_is_there
-from support.random_models import CASES, RandomModel, operator_models
+from support.random_models import CASES, TFLM_OPERATORS, RandomModel, operator_models
 from support.random_networks import random_convolution, random_network
 from support.tiers import turn
 from tflite_writer import ModelBuilder
@@ -41,7 +41,7 @@ def test_operator(kind: str, dtype: str, tmp_path: Path) -> None:
         assert_equals_reference(models, tmp_path, target=target)
 
 
-@pytest.mark.parametrize("kind", sorted({kind for kind, _ in CASES} - {"RELU_N1_TO_1"}))
+@pytest.mark.parametrize("kind", TFLM_OPERATORS)
 def test_operator_of_tflm(kind: str, tmp_path: Path) -> None:
     models = drawn(operator_models(kind, "int8"), 3 * THOROUGH, first_seed=50)
     assert_equals_reference(models, tmp_path, numerics=Numerics.TFLM)

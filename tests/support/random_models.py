@@ -19,6 +19,7 @@ import numpy as np
 from hypothesis.strategies import DrawFn, SearchStrategy
 from numpy.typing import NDArray
 
+from support import random_moves
 from tflite_writer import OPTIONAL, ModelBuilder
 
 DTYPES = ("int8", "float32")
@@ -56,7 +57,7 @@ def _array(generator: np.random.Generator, shape: tuple[int, ...], dtype: str, s
     return (generator.integers(-64, 65, shape) / 8).astype(np.float32)
 
 
-class _Draft:
+class Draft:
     """A model under construction, with the drawing of quantisations."""
 
     def __init__(self, draw: DrawFn, kind: str, dtype: str) -> None:
@@ -112,11 +113,11 @@ class _Draft:
         return RandomModel(content, f"{self.kind} {self.dtype} {text}", tuple(self.input_shapes), self.dtype)
 
 
-def _shape(draft: _Draft, rank: int, maximum: int = 6) -> tuple[int, ...]:
+def _shape(draft: Draft, rank: int, maximum: int = 6) -> tuple[int, ...]:
     return tuple(draft.draw(st.integers(1, maximum)) for _ in range(rank))
 
 
-def _any_shape(draft: _Draft, low: int = 1, high: int = 4, maximum: int = 6) -> tuple[int, ...]:
+def _any_shape(draft: Draft, low: int = 1, high: int = 4, maximum: int = 6) -> tuple[int, ...]:
     return _shape(draft, draft.draw(st.integers(low, high)), maximum)
 
 
@@ -132,7 +133,7 @@ class _Window:
     outputs: tuple[int, int]
 
 
-def _window(draft: _Draft, spatial: tuple[int, int], *, dilated: bool) -> _Window:
+def _window(draft: Draft, spatial: tuple[int, int], *, dilated: bool) -> _Window:
     """A window that fits; output extents by TFLite's rules, computed here anew."""
     draw = draft.draw
     padding = draw(st.sampled_from(["SAME", "VALID"]))
@@ -156,7 +157,7 @@ def _window(draft: _Draft, spatial: tuple[int, int], *, dilated: bool) -> _Windo
 
 
 def _channel_scales(
-    draft: _Draft, channels: int, input_scale: float, reach: float
+    draft: Draft, channels: int, input_scale: float, reach: float
 ) -> tuple[list[float], float]:
     """Weight scales and an output scale; `reach` is what accumulators typically come to."""
     draw = draft.draw
@@ -179,7 +180,7 @@ def _channel_scales(
 
 
 def _weighted(
-    draft: _Draft,
+    draft: Draft,
     source_shape: tuple[int, ...],
     weights_shape: tuple[int, ...],
     output_shape: tuple[int, ...],
@@ -218,7 +219,7 @@ def _weighted(
     return draft.finish([output], **facts, bias=has_bias, temper=draft.facts)
 
 
-def _convolution(draft: _Draft) -> RandomModel:
+def _convolution(draft: Draft) -> RandomModel:
     draw = draft.draw
     spatial = (draw(st.integers(1, 9)), draw(st.integers(1, 9)))
     batch, depth = draw(st.sampled_from([1, 1, 1, 2])), draw(st.integers(1, 9))
@@ -245,7 +246,7 @@ def _convolution(draft: _Draft) -> RandomModel:
     )
 
 
-def _fully_connected(draft: _Draft) -> RandomModel:
+def _fully_connected(draft: Draft) -> RandomModel:
     draw = draft.draw
     depth, channels = draw(st.integers(1, 40)), draw(st.integers(1, 9))
     leading = _shape(draft, draw(st.integers(1, 3)), 3)
@@ -255,7 +256,7 @@ def _fully_connected(draft: _Draft) -> RandomModel:
     return _weighted(draft, (*leading, depth), (channels, depth), output, channels, 0, True, options)
 
 
-def _pool(draft: _Draft) -> RandomModel:
+def _pool(draft: Draft) -> RandomModel:
     draw = draft.draw
     spatial = (draw(st.integers(1, 9)), draw(st.integers(1, 9)))
     batch, depth = draw(st.sampled_from([1, 1, 2])), draw(st.integers(1, 9))
@@ -275,7 +276,7 @@ def _pool(draft: _Draft) -> RandomModel:
     return draft.finish([output], x=(batch, *spatial, depth), quantisation=affine, **options)
 
 
-def _mean(draft: _Draft) -> RandomModel:
+def _mean(draft: Draft) -> RandomModel:
     shape = _any_shape(draft, 2, 4)
     rank = len(shape)
     axes = draft.draw(st.lists(st.integers(0, rank - 1), min_size=1, max_size=rank - 1, unique=True))
@@ -294,7 +295,7 @@ def _mean(draft: _Draft) -> RandomModel:
 # Elements
 
 
-def _binary(draft: _Draft) -> RandomModel:
+def _binary(draft: Draft) -> RandomModel:
     draw = draft.draw
     shape = _any_shape(draft)
     form = draw(st.sampled_from(["same", "same", "broadcast", "constant", "scalar", "twice"]))
@@ -327,7 +328,7 @@ def _binary(draft: _Draft) -> RandomModel:
     return draft.finish([output], **facts, quantisation=(one, two, target))
 
 
-def _unary(draft: _Draft) -> RandomModel:
+def _unary(draft: Draft) -> RandomModel:
     shape = _any_shape(draft)
     source_affine = draft.affine()
     target = source_affine if draft.draw(st.booleans()) else draft.affine()
@@ -346,7 +347,7 @@ def _unary(draft: _Draft) -> RandomModel:
     return draft.finish([output], x=shape, quantisation=(source_affine, target), **options)
 
 
-def _softmax(draft: _Draft) -> RandomModel:
+def _softmax(draft: Draft) -> RandomModel:
     shape = _any_shape(draft, 1, 4, 9)
     affine = draft.affine()
     beta = draft.draw(st.sampled_from([1.0, 1.0, 0.25, 2.0]))
@@ -356,7 +357,7 @@ def _softmax(draft: _Draft) -> RandomModel:
     return draft.finish([output], x=shape, beta=beta, quantisation=affine)
 
 
-def _quantize(draft: _Draft) -> RandomModel:
+def _quantize(draft: Draft) -> RandomModel:
     shape = _any_shape(draft)
     affine, target = draft.affine(), draft.affine()
     source = draft.input(shape, affine)
@@ -365,7 +366,7 @@ def _quantize(draft: _Draft) -> RandomModel:
     return draft.finish([output], x=shape, quantisation=(affine, target))
 
 
-def _dequantize(draft: _Draft) -> RandomModel:
+def _dequantize(draft: Draft) -> RandomModel:
     shape = _any_shape(draft)
     affine = draft.affine()
     source = draft.input(shape, affine)
@@ -377,7 +378,7 @@ def _dequantize(draft: _Draft) -> RandomModel:
 # Moves
 
 
-def _pad(draft: _Draft) -> RandomModel:
+def _pad(draft: Draft) -> RandomModel:
     shape = _any_shape(draft, 1, 4, 5)
     widths = [[draft.draw(st.integers(0, 3)), draft.draw(st.integers(0, 3))] for _ in shape]
     affine = draft.affine()
@@ -392,7 +393,7 @@ def _pad(draft: _Draft) -> RandomModel:
     return draft.finish([output], x=shape, widths=widths, quantisation=affine)
 
 
-def _reshape(draft: _Draft) -> RandomModel:
+def _reshape(draft: Draft) -> RandomModel:
     shape = _any_shape(draft)
     target = list(draft.draw(st.permutations(shape)))
     if draft.draw(st.booleans()):
@@ -409,7 +410,7 @@ def _reshape(draft: _Draft) -> RandomModel:
     return draft.finish([output], x=shape, shape=stated, as_operand=as_operand)
 
 
-def _squeeze(draft: _Draft) -> RandomModel:
+def _squeeze(draft: Draft) -> RandomModel:
     shape = tuple(draft.draw(st.sampled_from([1, 1, 2, 3])) for _ in range(draft.draw(st.integers(2, 4))))
     ones = [axis for axis, extent in enumerate(shape) if extent == 1]
     stated = [axis for axis in ones if draft.draw(st.booleans())]
@@ -423,7 +424,7 @@ def _squeeze(draft: _Draft) -> RandomModel:
     return draft.finish([output], x=shape, axes=stated)
 
 
-def _expand_dims(draft: _Draft) -> RandomModel:
+def _expand_dims(draft: Draft) -> RandomModel:
     shape = _any_shape(draft, 1, 3)
     axis = draft.draw(st.integers(-len(shape) - 1, len(shape)))
     position = axis % (len(shape) + 1)
@@ -434,7 +435,7 @@ def _expand_dims(draft: _Draft) -> RandomModel:
     return draft.finish([output], x=shape, axis=axis)
 
 
-def _concatenation(draft: _Draft) -> RandomModel:
+def _concatenation(draft: Draft) -> RandomModel:
     shape = _any_shape(draft)
     axis = draft.draw(st.integers(0, len(shape) - 1))
     affine = draft.affine()
@@ -446,7 +447,7 @@ def _concatenation(draft: _Draft) -> RandomModel:
     return draft.finish([output], shape=shape, extents=extents, axis=signed)
 
 
-def _slice(draft: _Draft) -> RandomModel:
+def _slice(draft: Draft) -> RandomModel:
     shape = _any_shape(draft)
     begin = [draft.draw(st.integers(0, extent - 1)) for extent in shape]
     size = [draft.draw(st.integers(1, extent - b)) for extent, b in zip(shape, begin, strict=True)]
@@ -461,7 +462,7 @@ def _slice(draft: _Draft) -> RandomModel:
     return draft.finish([output], x=shape, begin=begin, size=stated)
 
 
-def _strided_slice(draft: _Draft) -> RandomModel:
+def _strided_slice(draft: Draft) -> RandomModel:
     draw = draft.draw
     shape = _any_shape(draft)
     rank = len(shape)
@@ -496,7 +497,7 @@ def _strided_slice(draft: _Draft) -> RandomModel:
     return draft.finish([output], x=shape, rank=rank, begin=begin, end=end, stride=stride, **masks)
 
 
-def _split(draft: _Draft) -> RandomModel:
+def _split(draft: Draft) -> RandomModel:
     draw = draft.draw
     parts, each = draw(st.integers(1, 4)), draw(st.integers(1, 3))
     rest = _any_shape(draft, 1, 3)
@@ -511,7 +512,7 @@ def _split(draft: _Draft) -> RandomModel:
     return draft.finish(outputs, x=shape, axis=signed, parts=parts)
 
 
-def _transpose(draft: _Draft) -> RandomModel:
+def _transpose(draft: Draft) -> RandomModel:
     shape = _any_shape(draft)
     permutation = list(draft.draw(st.permutations(range(len(shape)))))
     affine = draft.affine()
@@ -521,21 +522,27 @@ def _transpose(draft: _Draft) -> RandomModel:
     return draft.finish([output], x=shape, permutation=permutation)
 
 
-_MAKERS: dict[str, Callable[[_Draft], RandomModel]] = {
+_MAKERS: dict[str, Callable[[Draft], RandomModel]] = {
     "ADD": _binary,
     "AVERAGE_POOL_2D": _pool,
+    "BATCH_TO_SPACE_ND": random_moves.space_and_batch,
+    "BROADCAST_TO": random_moves.broadcast_to,
     "CONCATENATION": _concatenation,
     "CONV_2D": _convolution,
     "DEPTHWISE_CONV_2D": _convolution,
+    "DEPTH_TO_SPACE": random_moves.depth_and_space,
     "DEQUANTIZE": _dequantize,
     "EXPAND_DIMS": _expand_dims,
     "FULLY_CONNECTED": _fully_connected,
+    "GATHER": random_moves.gather,
     "HARD_SWISH": _unary,
     "LEAKY_RELU": _unary,
     "LOGISTIC": _unary,
     "MAX_POOL_2D": _pool,
     "MEAN": _mean,
+    "MIRROR_PAD": random_moves.mirror_pad,
     "MUL": _binary,
+    "PACK": random_moves.pack,
     "PAD": _pad,
     "PADV2": _pad,
     "QUANTIZE": _quantize,
@@ -543,18 +550,26 @@ _MAKERS: dict[str, Callable[[_Draft], RandomModel]] = {
     "RELU6": _unary,
     "RELU_N1_TO_1": _unary,
     "RESHAPE": _reshape,
+    "REVERSE_V2": random_moves.reverse,
     "SLICE": _slice,
     "SOFTMAX": _softmax,
+    "SPACE_TO_BATCH_ND": random_moves.space_and_batch,
+    "SPACE_TO_DEPTH": random_moves.depth_and_space,
     "SPLIT": _split,
+    "SPLIT_V": random_moves.split_v,
     "SQUEEZE": _squeeze,
     "STRIDED_SLICE": _strided_slice,
     "SUB": _binary,
     "TANH": _unary,
+    "TILE": random_moves.tile,
     "TRANSPOSE": _transpose,
+    "UNPACK": random_moves.unpack,
 }
 OPERATORS = tuple(_MAKERS)
 CASES = tuple((k, d) for k in OPERATORS for d in DTYPES if (k, d) != ("DEQUANTIZE", "float32"))
 """Every operator with every element type of its inputs that it takes."""
+TFLM_OPERATORS = tuple(kind for kind in OPERATORS if kind not in ("RELU_N1_TO_1", "TILE"))
+"""Those that TensorFlow Lite Micro has."""
 
 
 def operator_models(kind: str, dtype: str) -> SearchStrategy[RandomModel]:
@@ -562,7 +577,7 @@ def operator_models(kind: str, dtype: str) -> SearchStrategy[RandomModel]:
 
     @st.composite
     def models(draw: DrawFn) -> RandomModel:
-        return _MAKERS[kind](_Draft(draw, kind, dtype))
+        return _MAKERS[kind](Draft(draw, kind, dtype))
 
     return models()
 

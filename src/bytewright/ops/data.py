@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from bytewright import ir
-from bytewright.ops.checks import only, require
+from bytewright.ops.checks import only, require, require_count, require_dtype
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,4 +181,77 @@ class Slice(ir.Operation):
         return replace(self, size=(batch, *self.size[1:])) if self.size[:1] == (1,) else self
 
 
-OPERATIONS = (Concat, Identity, Pad, Reshape, Slice, Transpose)
+@dataclass(frozen=True, slots=True)
+class Tile(ir.Operation):
+    """TOSA `tile`: the operand so many times along each axis, one after the other."""
+
+    name: ClassVar[str] = "tile"
+    multiples: tuple[int, ...]
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """Each extent times its multiple; an open extent is there once."""
+        operand = only(inputs)
+        require(
+            len(self.multiples) == len(operand.shape), f"multiples for {len(operand.shape)} axes are needed"
+        )
+        require(min(self.multiples, default=1) >= 1, f"multiples {self.multiples} leave nothing")
+        shape: list[ir.Extent] = []
+        for extent, multiple in zip(operand.shape, self.multiples, strict=True):
+            require(isinstance(extent, int) or multiple == 1, f"the open extent {extent} is repeated")
+            shape.append(extent * multiple if isinstance(extent, int) else extent)
+        return (ir.TensorType(tuple(shape), operand.dtype),)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        return (np.tile(inputs[0], self.multiples),)
+
+
+@dataclass(frozen=True, slots=True)
+class Gather(ir.Operation):
+    """Elements of an axis of `values` that `indices`, i32, name: numpy's `take` along `axis`, for each batch its own.
+
+    Both operands have the first `batch_axes` axes; in the result the other axes of the indices stand in place of
+    `axis`. An index before the first element means that, and one beyond the last means the last.
+    """
+
+    name: ClassVar[str] = "gather"
+    axis: int
+    batch_axes: int = 0
+    operand_names: ClassVar[tuple[str, ...]] = ("values", "indices")
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """The shape of `values` with that of `indices` in place of the axis."""
+        require_count(inputs, 2)
+        values, indices = inputs
+        require_dtype(indices, (ir.DType.I32,), "what is taken")
+        require(0 <= self.axis < len(values.shape), f"axis {self.axis} is not one of {len(values.shape)}")
+        fits = 0 <= self.batch_axes <= min(self.axis, len(indices.shape))
+        require(
+            fits, f"{self.batch_axes} batch axes for axis {self.axis} and {len(indices.shape)} of the indices"
+        )
+        batch = indices.shape[: self.batch_axes]
+        require(
+            values.shape[: self.batch_axes] == batch,
+            f"values [{ir.format_shape(values.shape)}] do not begin as indices do, [{ir.format_shape(batch)}]",
+        )
+        extent = values.shape[self.axis]
+        require(isinstance(extent, int), f"elements of the open extent {extent} are taken by their numbers")
+        shape = (
+            *values.shape[: self.axis],
+            *indices.shape[self.batch_axes :],
+            *values.shape[self.axis + 1 :],
+        )
+        return (ir.TensorType(shape, values.dtype),)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        values, indices = inputs[0], inputs[1].astype(np.int64)
+        batch = values.shape[: self.batch_axes]
+        if not batch:
+            return (np.array(np.take(values, indices, axis=self.axis, mode="clip")),)
+        axis = self.axis - self.batch_axes
+        taken = [np.take(values[each], indices[each], axis=axis, mode="clip") for each in np.ndindex(batch)]
+        return (np.array(taken).reshape((*batch, *taken[0].shape)),)
+
+
+OPERATIONS = (Concat, Gather, Identity, Pad, Reshape, Slice, Tile, Transpose)

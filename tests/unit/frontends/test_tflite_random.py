@@ -9,13 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from bytewright.frontends.tflite import import_content
 from bytewright.ops.arithmetic.numerics import Numerics
 from support.evaluation import evaluate_function
-from support.random_models import CASES, RandomModel, operator_models
+from support.random_models import CASES, TFLM_OPERATORS, RandomModel, operator_models
 from support.reference import LiteRt, TfLiteMicro
 
 FLOAT_TOLERANCE = 1e-5
 SEEDS = (0, 1, 2, 3)
-# TensorFlow Lite Micro has no RELU_N1_TO_1; test_tflite_errors.py shows that it is refused.
-TFLM_KINDS = sorted({kind for kind, dtype in CASES if dtype == "int8" and kind != "RELU_N1_TO_1"})
 QUICK = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 
 
@@ -47,7 +45,7 @@ def test_equals_litert(kind: str, dtype: str) -> None:
     check()
 
 
-@pytest.mark.parametrize("kind", TFLM_KINDS)
+@pytest.mark.parametrize("kind", TFLM_OPERATORS)
 def test_equals_tflm(kind: str) -> None:
     @QUICK
     @given(model=operator_models(kind, "int8"))

@@ -17,7 +17,7 @@ from bytewright.lower.fold_constant_channels import fold_constant_channels
 from bytewright.lower.fold_pad import fold_pad
 from bytewright.lower.inline_calls import inline_calls
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
-from bytewright.ops.data import Concat, Identity, Pad, Reshape, Slice, Transpose
+from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, Slice, Tile, Transpose
 from bytewright.ops.elementwise import Add, Clamp, Mul, Sub, Table, TflDequantize, TflQuantize
 from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
 from bytewright.ops.registry import OPERATIONS
@@ -174,6 +174,11 @@ def _floats(draft: Draft) -> str:
     return draft.node("v", TflQuantize(0.5, -3), draft.node("g", Clamp(-4.5, 9.0), "f"))
 
 
+def _gathered(draft: Draft) -> str:
+    draft.constant("i", [3, 0, 0], I32)
+    return draft.node("v", Gather(1), "y", "i")
+
+
 def _one(operation: Any) -> Step:
     return lambda draft: draft.node("v", operation, "y")
 
@@ -191,6 +196,8 @@ STEPS: dict[str, Step] = {
     "mean": _one(TflMean((1, 2), True, -7, 3, 1518500250, -4)),
     "slice of rows": _one(Slice((0, 3, 1, 0), (1, 2, 2, 5), (1, -2, 2, 1))),
     "transpose": _one(Transpose((0, 2, 1, 3))),
+    "tile": _one(Tile((1, 2, 1, 1))),
+    "gather": _gathered,
     "reshape": _one(Reshape((1, 10, 2, 5))),
 }
 

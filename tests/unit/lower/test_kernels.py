@@ -17,7 +17,7 @@ from bytewright.ir.prim import Access, BufferParameter, Call, ParameterRole, Pri
 from bytewright.ir.rewrite import substitute_in_function
 from bytewright.ir.types import DType
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
-from bytewright.ops.data import Concat, Identity, Pad, Slice, Transpose
+from bytewright.ops.data import Concat, Identity, Pad, Slice, Tile, Transpose
 from bytewright.ops.elementwise import Add, Clamp
 from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
 from bytewright.ops.softmax import TflSoftmax
@@ -109,6 +109,8 @@ MOVERS = {
     "pad of samples": _of(X, operation=Pad((1, 0, 0, 0), (1, 0, 0, 0), 3)),
     "slice": _of(X, operation=Slice((0, 1, 0, 1), (2, 2, 3, 2), (1, 2, 1, 1))),
     "transpose": _of(X, operation=Transpose((0, 2, 1, 3))),
+    "tile of columns and channels": _of(X, operation=Tile((1, 1, 3, 2))),
+    "tile of one row": _of((2, 1, 4, 3), operation=Tile((1, 5, 1, 1))),
     **{f"concat along {axis}": _of(X, X, X, operation=Concat(axis)) for axis in range(4)},
     "identity": _of(X, operation=Identity()),
     "mean along columns": _of(X, operation=TflMean((2,), True), dtype=F32),

@@ -16,7 +16,7 @@ from bytewright.ir.graph import Array, ControlOperation, Operation
 from bytewright.ir.types import DType, TensorType
 from bytewright.ops.arithmetic.numerics import Rounding
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
-from bytewright.ops.data import Concat, Identity, Pad, Reshape, Slice, Transpose
+from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, Slice, Tile, Transpose
 from bytewright.ops.elementwise import (
     Add,
     Clamp,
@@ -107,6 +107,10 @@ CONV_TYPES = (kind(I8, 1, 5, 6, 3), kind(I8, 4, 3, 2, 3), kind(I32, 4))
         (Transpose((2, 0, 1)), (kind(I8, 2, 3, 4),), kind(I8, 4, 2, 3)),
         (Concat(1), (kind(I8, 2, 3), kind(I8, 2, 4)), kind(I8, 2, 7)),
         (Slice((5, 0), (3, 2), (-2, 1)), (kind(I8, 6, 2),), kind(I8, 3, 2)),
+        (Tile((2, 1, 3)), (kind(I8, 2, 3, 1),), kind(I8, 4, 3, 3)),
+        (Gather(1), (kind(F32, 2, 9, 4), kind(I32, 3, 5)), kind(F32, 2, 3, 5, 4)),
+        (Gather(2, 1), (kind(I8, 2, 3, 9, 4), kind(I32, 2, 5)), kind(I8, 2, 3, 5, 4)),
+        (Gather(0), (kind(I8, 9, 4), kind(I32)), kind(I8, 4)),
         (TflSoftmax(1.0), (kind(F32, 2, 5000),), kind(F32, 2, 5000)),
     ],
 )
@@ -158,6 +162,12 @@ def test_types_of_results(operation: Operation, inputs: tuple[TensorType, ...], 
         (Concat(0), (kind(I8, 2, 2), kind(I8, 2, 3)), "does not continue"),
         (Slice((1,), (2,), (1,)), (kind(I8, 2),), "leave the extent"),
         (Slice((0,), (1,), (0,)), (kind(I8, 2),), "stride 0"),
+        (Tile((2,)), (kind(I8, 2, 2),), "2 axes"),
+        (Tile((0,)), (kind(I8, 2),), "leave nothing"),
+        (Gather(2), (kind(I8, 2, 2), kind(I32, 3)), "axis 2"),
+        (Gather(0), (kind(I8, 2, 2), kind(F32, 3)), "what is taken is f32"),
+        (Gather(0, 1), (kind(I8, 2, 2), kind(I32, 2)), "1 batch axes for axis 0"),
+        (Gather(1, 1), (kind(I8, 2, 2), kind(I32, 3, 2)), "do not begin"),
         (TflSoftmax(1.0), (kind(I8, 1, 4096),), "4095"),
         (TflSoftmax(1.0), (kind(F32),), "scalar"),
     ],
@@ -290,6 +300,12 @@ def test_moves_by_hand() -> None:
     np.testing.assert_array_equal(evaluated(Transpose((1, 0)), x), [[1, 4], [2, 5], [3, 6]])
     np.testing.assert_array_equal(evaluated(Concat(1), x, x[:, :1]), [[1, 2, 3, 1], [4, 5, 6, 4]])
     np.testing.assert_array_equal(evaluated(Slice((1, 2), (2, 2), (-1, -2)), x), [[6, 4], [3, 1]])
+    np.testing.assert_array_equal(evaluated(Tile((2, 1)), x), [[1, 2, 3], [4, 5, 6]] * 2)
+    np.testing.assert_array_equal(evaluated(Tile((1, 2)), x), [[1, 2, 3] * 2, [4, 5, 6] * 2])
+    picked = typed([2, 0, 9, -1], I32)
+    np.testing.assert_array_equal(evaluated(Gather(1), x, picked), [[3, 1, 3, 1], [6, 4, 6, 4]])
+    own = typed([[2, 2], [1, 0]], I32)
+    np.testing.assert_array_equal(evaluated(Gather(1, 1), x, own), [[3, 3], [5, 4]])
     scalar = typed(7, I8)
     assert evaluated(Slice((), (), ()), scalar) == 7
     assert evaluated(Pad((), (), 0), scalar) == 7
@@ -336,6 +352,8 @@ WITHOUT_AXES: tuple[tuple[Operation, tuple[Array, ...], Any], ...] = (
     (Reshape(()), (typed(7, I8),), 7),
     (Transpose(()), (typed(7, I8),), 7),
     (Slice((), (), ()), (typed(7, I8),), 7),
+    (Tile(()), (typed(7, I8),), 7),
+    (Gather(0), (typed([5, 7], I8), typed(1, I32)), 7),
     (Identity(), (typed(7, I8),), 7),
     (OnDevice("npu"), (typed(7, I8),), 7),
     (DeviceCopy(), (typed(7, I8),), 7),

@@ -39,6 +39,23 @@ FOLDING_BUDGET = 1 << 25
 """Multiplications and moves that computing constants at import may take, over the whole model."""
 
 
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """What a SPACE_TO_BATCH_ND was given: samples that are every n-th row and column of an image.
+
+    Attributes:
+        source: The image's value in the graph.
+        sides: The n, for each axis between batch and channels.
+        before, after: What the image was padded with first, with `value`.
+    """
+
+    source: str
+    sides: tuple[int, ...]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    value: int | float
+
+
 @dataclass(slots=True)
 class GraphBuilder:
     """The graph so far.
@@ -51,6 +68,7 @@ class GraphBuilder:
         growths: Of constants that depend on the batch: by what each value grows with each sample more.
         batched: Constants that have the batch as their first extent, each sample alike.
         buffers: Bytes of the file's buffers that were taken, so that tensors share them.
+        spreads: Tensors that are the samples of a spread image.
     """
 
     model: ModelRecord
@@ -66,6 +84,7 @@ class GraphBuilder:
     batched: set[str] = field(default_factory=set[str])
     nodes: list[ir.Node] = field(default_factory=list[ir.Node])
     buffers: dict[int, bytes] = field(default_factory=dict[int, bytes])
+    spreads: dict[int, Spread] = field(default_factory=dict[int, Spread])
     folding_budget: int = FOLDING_BUDGET
 
     def content(self, tensor: TensorRecord) -> ir.TensorData:
@@ -364,11 +383,8 @@ class Conversion:
 
     def emit(self, operation: ir.Operation, inputs: Sequence[str], role: str) -> str:
         """Adds a node with one result, or its value if all operands are constants; returns the name."""
+        result = self._inferred(operation, inputs)
         types = tuple(self.type_of(name) for name in inputs)
-        try:
-            (result,) = operation.infer(types)
-        except ValueError as error:
-            self.fail(str(error))
         if any(extent < 1 for extent in result.fixed_shape):
             return self._empty(result, types, role)
         if not all(type_.num_elements for type_ in types):
@@ -377,10 +393,33 @@ class Conversion:
             return self._fold(operation, inputs, result, role)
         if not self._growths(inputs).keys().isdisjoint(inputs):
             self.refuse_batch("an operand that is constant depends on the batch")
-        name = self._unique(role)
-        self.nodes.append(ir.Node(operation, tuple(inputs), (ir.Value(name, result),), self.where()))
-        self.types[name] = result
-        return name
+        return self._add(
+            ir.Node(operation, tuple(inputs), (ir.Value(self._unique(role), result),), self.where())
+        )
+
+    def emit_like(self, node: ir.Node, operation: ir.Operation, inputs: Sequence[str], role: str) -> str:
+        """Adds another form of a node of the graph, which has its name, with a role, and its place in the model."""
+        name = f"{node.outputs[0].name}/{role}"
+        name = name if name not in self.graph.types and name not in self.types else self._unique(role)
+        result = self._inferred(operation, inputs)
+        if any(extent < 1 for extent in result.fixed_shape):
+            self.fail(f"the result [{ir.format_shape(result.shape)}] has no elements", help=WITHOUT_ELEMENTS)
+        value = ir.Value(name, result)
+        return self._add(replace(node, operation=operation, inputs=tuple(inputs), outputs=(value,)))
+
+    def _inferred(self, operation: ir.Operation, inputs: Sequence[str]) -> ir.TensorType:
+        """The type of an operation's one result."""
+        try:
+            (result,) = operation.infer(tuple(self.type_of(name) for name in inputs))
+        except ValueError as error:
+            self.fail(str(error))
+        return result
+
+    def _add(self, node: ir.Node) -> str:
+        (value,) = node.outputs
+        self.nodes.append(node)
+        self.types[value.name] = value.type
+        return value.name
 
     def _empty(self, result: ir.TensorType, operands: tuple[ir.TensorType, ...], role: str) -> str:
         """A result without elements: known if it is of an operand without any; else a window does not fit."""

@@ -97,7 +97,7 @@ def convert_expand_dims(at: Conversion) -> None:
     """EXPAND_DIMS: an axis of extent 1 at a constant position."""
     at.require_counts((2,))
     source = at.operand(0, "input")
-    position = _one_integer(at, 1, "axis")
+    position = one_integer(at, 1, "axis")
     rank = len(source.shape)
     at.require(-rank - 1 <= position <= rank, f"axis {position} for a tensor of rank {rank}")
     position = position % (rank + 1)
@@ -105,7 +105,7 @@ def convert_expand_dims(at: Conversion) -> None:
     at.define(at.reshape(at.value_of(source), shape))
 
 
-def _one_integer(at: Conversion, position: int, role: str) -> int:
+def one_integer(at: Conversion, position: int, role: str) -> int:
     """A constant operand with one integer."""
     numbers = at.integers_operand(position, role)
     at.require(len(numbers) == 1, f"the {role} has {len(numbers)} values, one is needed")
@@ -174,7 +174,7 @@ def convert_split(at: Conversion) -> None:
     """SPLIT into equal parts along a constant axis."""
     count = at.options.integer(0)
     at.require_counts((2,), outputs=max(count, 1))
-    axis = _one_integer(at, 0, "axis")
+    axis = one_integer(at, 0, "axis")
     source = at.operand(1, "input")
     rank = len(source.shape)
     at.require(-rank <= axis < rank, f"axis {axis} of a tensor of rank {rank}")

@@ -11,6 +11,7 @@ from bytewright.frontends.tflite.activation import (
     convert_softmax,
     convert_unary,
 )
+from bytewright.frontends.tflite.batches import convert_batch_to_space, convert_space_to_batch
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.convolution import (
     convert_conv2d,
@@ -18,6 +19,18 @@ from bytewright.frontends.tflite.convolution import (
     convert_fully_connected,
 )
 from bytewright.frontends.tflite.elementwise import convert_binary, product_form, sum_form
+from bytewright.frontends.tflite.moves import (
+    convert_broadcast_to,
+    convert_depth_to_space,
+    convert_gather,
+    convert_mirror_pad,
+    convert_pack,
+    convert_reverse,
+    convert_space_to_depth,
+    convert_split_v,
+    convert_tile,
+    convert_unpack,
+)
 from bytewright.frontends.tflite.pooling import convert_mean, convert_pool
 from bytewright.frontends.tflite.quantization import convert_dequantize, convert_quantize
 from bytewright.frontends.tflite.shape import (
@@ -83,6 +96,10 @@ OPERATORS: dict[str, TfliteOperator] = {
     "AVERAGE_POOL_2D": TfliteOperator(
         partial(convert_pool, kind=TflAveragePool2d), "Pool2DOptions", _POOLS, cost_ms=2.0
     ),
+    "BATCH_TO_SPACE_ND": TfliteOperator(
+        convert_batch_to_space, limits="3 or 4 axes; constant block shape and crops", cost_ms=1.5
+    ),
+    "BROADCAST_TO": TfliteOperator(convert_broadcast_to, limits="constant shape", cost_ms=1.5),
     "CONCATENATION": TfliteOperator(
         convert_concatenation,
         "ConcatenationOptions",
@@ -98,6 +115,7 @@ OPERATORS: dict[str, TfliteOperator] = {
     "DEPTHWISE_CONV_2D": TfliteOperator(
         convert_depthwise, "DepthwiseConv2DOptions", f"{_WEIGHTS}; {_CLAMPS}", cost_ms=2.5, has_weights=True
     ),
+    "DEPTH_TO_SPACE": TfliteOperator(convert_depth_to_space, "DepthToSpaceOptions", cost_ms=1.5),
     "DEQUANTIZE": TfliteOperator(
         convert_dequantize, limits="int8 to float32; constants also per channel", types=("int8",)
     ),
@@ -110,6 +128,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         scale_cost_ms=0.7,  # each is fitted to double precision
         has_weights=True,
     ),
+    "GATHER": TfliteOperator(convert_gather, "GatherOptions", "constant indices", cost_ms=1.5),
     "HARD_SWISH": TfliteOperator(
         partial(convert_unary, operation=TflHardSwish(), int8=tables.hard_swish),
         limits="int8: input scale at most 128 times the output's",
@@ -125,12 +144,14 @@ OPERATORS: dict[str, TfliteOperator] = {
         partial(convert_pool, kind=MaxPool2d), "Pool2DOptions", _POOLS, cost_ms=2.0
     ),
     "MEAN": TfliteOperator(convert_mean, "ReducerOptions", "constant axes", cost_ms=2.0),
+    "MIRROR_PAD": TfliteOperator(convert_mirror_pad, "MirrorPadOptions", "constant paddings", cost_ms=3.0),
     "MUL": TfliteOperator(
         partial(convert_binary, operation=Mul(), int8=product_form),
         "MulOptions",
         f"broadcasting; {_CLAMPS}",
         int8_cost_ms=1.2,
     ),
+    "PACK": TfliteOperator(convert_pack, "PackOptions", "operands quantised as the result is", cost_ms=1.5),
     "PAD": TfliteOperator(convert_pad, limits="constant paddings", cost_ms=1.5),
     "PADV2": TfliteOperator(
         convert_pad,
@@ -142,6 +163,7 @@ OPERATORS: dict[str, TfliteOperator] = {
     "RELU6": TfliteOperator(convert_relu),
     "RELU_N1_TO_1": TfliteOperator(convert_relu, limits="not with tflm"),
     "RESHAPE": TfliteOperator(convert_reshape, "ReshapeOptions", "constant shape"),
+    "REVERSE_V2": TfliteOperator(convert_reverse, "ReverseV2Options", "constant axes", cost_ms=1.5),
     "SLICE": TfliteOperator(convert_slice, limits="constant begin and size", cost_ms=1.5),
     "SOFTMAX": TfliteOperator(
         convert_softmax,
@@ -149,7 +171,14 @@ OPERATORS: dict[str, TfliteOperator] = {
         "last axis; int8: output scale 1/256, zero point -128, at most 4095 values a row",
         cost_ms=2.5,
     ),
+    "SPACE_TO_BATCH_ND": TfliteOperator(
+        convert_space_to_batch,
+        limits="3 or 4 axes; constant block shape and paddings; tflm: zero point 0 where int8 is padded",
+        cost_ms=2.0,
+    ),
+    "SPACE_TO_DEPTH": TfliteOperator(convert_space_to_depth, "SpaceToDepthOptions", cost_ms=1.5),
     "SPLIT": TfliteOperator(convert_split, "SplitOptions", "constant axis", cost_ms=1.5),
+    "SPLIT_V": TfliteOperator(convert_split_v, "SplitVOptions", "constant sizes and axis", cost_ms=1.5),
     "SQUEEZE": TfliteOperator(convert_squeeze, "SqueezeOptions"),
     "STRIDED_SLICE": TfliteOperator(
         convert_strided_slice,
@@ -168,7 +197,11 @@ OPERATORS: dict[str, TfliteOperator] = {
         limits="tflm: the result is taken to have scale 1/128 and zero point 0, as its kernel does",
         int8_cost_ms=5.0,
     ),
+    "TILE": TfliteOperator(convert_tile, limits="constant multiples", cost_ms=1.5),
     "TRANSPOSE": TfliteOperator(convert_transpose, limits="constant permutation", cost_ms=1.5),
+    "UNPACK": TfliteOperator(
+        convert_unpack, "UnpackOptions", "results quantised as the operand is", cost_ms=1.5
+    ),
 }
 
 SUPPORTED = tuple(SupportedOperator(name, row.types, row.limits) for name, row in OPERATORS.items())
@@ -195,9 +228,6 @@ ADVICE: dict[str, str] = {
     "TOPK_V2": _AFTER,
     "NON_MAX_SUPPRESSION_V4": _AFTER,
     "NON_MAX_SUPPRESSION_V5": _AFTER,
-    "PACK": "replace it by EXPAND_DIMS of each operand and CONCATENATION",
-    "UNPACK": "replace it by SPLIT and SQUEEZE",
-    "SPLIT_V": "replace it by SLICE for each part",
     "SUM": "replace it by MEAN, and MUL by the number of values",
     "SQUARE": "replace it by MUL of the value with itself",
     "SQUARED_DIFFERENCE": "replace it by SUB, and MUL of the result with itself",

@@ -20,7 +20,7 @@ from bytewright.lower.channels.links import Links
 from bytewright.lower.channels.weighted import Weighted
 from bytewright.lower.elements import ELEMENTS
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
-from bytewright.ops.data import Concat, Identity, Pad, Reshape, Slice, Transpose
+from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, Slice, Tile, Transpose
 from bytewright.ops.elementwise import Clamp, TflDequantize, TflQuantize
 from bytewright.ops.placement import DeviceCopy
 from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
@@ -251,6 +251,7 @@ _RULES: dict[type[ir.Operation], Callable[[Any], Known | None]] = {
     Conv2d: _convolved,
     DepthwiseConv2d: _convolved,
     DeviceCopy: _moved,
+    Gather: _moved,
     Identity: _moved,
     MaxPool2d: _pooled,
     Pad: _padded,
@@ -258,5 +259,6 @@ _RULES: dict[type[ir.Operation], Callable[[Any], Known | None]] = {
     Slice: _moved,
     TflAveragePool2d: _pooled,
     TflMean: _pooled,
+    Tile: _moved,
     Transpose: _moved,
 }

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bytewright import ir
 from bytewright.lower.elements import ELEMENTS
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
-from bytewright.ops.data import Concat, Identity, Pad, Reshape, Slice, Transpose
+from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, Slice, Tile, Transpose
 from bytewright.ops.placement import DeviceCopy
 from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
 
@@ -126,6 +126,15 @@ def _transpose(operation: Transpose, operands: Shapes, result: tuple[ir.Extent, 
     return _one(operation, operands, result) if operation.permutation[-1] == len(result) - 1 else None
 
 
+def _tile(operation: Tile, operands: Shapes, result: tuple[ir.Extent, ...]) -> Links | None:
+    return _one(operation, operands, result) if operation.multiples[-1] == 1 else None
+
+
+def _gather(operation: Gather, operands: Shapes, result: tuple[ir.Extent, ...]) -> Links | None:
+    """What is taken has all of its channels, unless it is channels."""
+    return _one(operation, operands, result) if operation.axis != len(operands[0]) - 1 else None
+
+
 def _reshape(operation: Reshape, operands: Shapes, result: tuple[ir.Extent, ...]) -> Links | None:
     """Axes may be merged into the channels, or taken out of them, as long as channels are not torn apart."""
     del operation
@@ -142,6 +151,7 @@ _RULES: dict[type[ir.Operation], Callable[[Any, Shapes, tuple[ir.Extent, ...]], 
     Conv2d: _conv2d,
     DepthwiseConv2d: _depthwise,
     DeviceCopy: _one,
+    Gather: _gather,
     Identity: _one,
     MaxPool2d: _one,
     Pad: _pad,
@@ -149,5 +159,6 @@ _RULES: dict[type[ir.Operation], Callable[[Any, Shapes, tuple[ir.Extent, ...]], 
     Slice: _slice,
     TflAveragePool2d: _one,
     TflMean: _mean,
+    Tile: _tile,
     Transpose: _transpose,
 }

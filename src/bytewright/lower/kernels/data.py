@@ -2,10 +2,17 @@
 
 from bytewright import ir
 from bytewright.ir.builder import load
-from bytewright.lower.kernels.context import Template, elements, loops, stretch
+from bytewright.lower.kernels.context import (
+    Template,
+    axis_names,
+    counted,
+    elements,
+    loops,
+    stretch,
+)
 from bytewright.lower.point import Coordinates
 from bytewright.lower.scalar import element
-from bytewright.ops.data import Concat, Pad, Slice, Transpose
+from bytewright.ops.data import Concat, Gather, Pad, Slice, Tile, Transpose
 
 
 def lower_pad(template: Template, operation: Pad) -> None:
@@ -81,6 +88,52 @@ def lower_concat(template: Template, operation: Concat) -> None:
                 indices = (*outer.values(), own - first, *inner.values())
                 template.epilogue.store(coordinates, element(load(source, *indices)))
             first += count
+
+
+def lower_tile(template: Template, operation: Tile) -> None:
+    """Writes the kernel of a repetition: along each axis a loop over the times, if there are several, and the input's.
+
+    No index is divided, so that each is a sum which the analyses understand.
+    """
+    source, shape = template.input(0), template.type(0).shape
+    kernel, result = template.kernel, template.result_type.shape
+    names = axis_names(len(shape))
+
+    def write(outer: Coordinates, indices: Coordinates) -> None:
+        axis = len(outer)
+        if axis == len(shape):
+            template.epilogue.store(outer, element(load(source, *indices)))
+            return
+        multiple, extent = operation.multiples[axis], shape[axis]
+        if multiple == 1 or extent == 1:
+            with loops(kernel, result, (axis,)) as own:
+                write((*outer, own[axis]), (*indices, own[axis] if multiple == 1 else ir.const(0)))
+            return
+        with (
+            counted(kernel.body, f"{names[axis]}_time", multiple) as time,
+            counted(kernel.body, names[axis], extent) as index,
+        ):
+            write((*outer, time * ir.upper_bound(extent) + index), (*indices, index))
+
+    write((), ())
+
+
+def lower_gather(template: Template, operation: Gather) -> None:
+    """Writes the kernel of a gather; an index that only the run knows is kept within the axis."""
+    source, table = template.input(0), template.input(1)
+    shape, num_indices = template.type(0).fixed_shape, len(template.type(1).shape)
+    is_known = template.anchor.inputs[1] in template.epilogue.constants
+    batch, end = operation.batch_axes, operation.axis + num_indices - operation.batch_axes
+    result = template.result_type.shape
+    with loops(template.kernel, result, range(end)) as outer:
+        coordinates = tuple(outer.values())
+        taken = ir.cast(load(table, *coordinates[:batch], *coordinates[operation.axis : end]), ir.DType.I32)
+        if not is_known:
+            taken = ir.clamp(taken, 0, shape[operation.axis] - 1)
+        taken = template.body.let("taken", taken)
+        with loops(template.kernel, result, range(end, len(result))) as inner:
+            indices = (*coordinates[: operation.axis], taken, *inner.values())
+            template.epilogue.store((*coordinates, *inner.values()), element(load(source, *indices)))
 
 
 def lower_identity(template: Template, operation: ir.Operation) -> None:

@@ -9,16 +9,18 @@ from bytewright.lower.kernels.context import Template
 from bytewright.lower.kernels.conv2d import lower_conv2d
 from bytewright.lower.kernels.data import (
     lower_concat,
+    lower_gather,
     lower_identity,
     lower_pad,
     lower_slice,
+    lower_tile,
     lower_transpose,
 )
 from bytewright.lower.kernels.depthwise import lower_depthwise_conv2d
 from bytewright.lower.kernels.pooling import lower_mean, lower_pool
 from bytewright.lower.kernels.softmax import lower_softmax
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
-from bytewright.ops.data import Concat, Identity, Pad, Slice, Transpose
+from bytewright.ops.data import Concat, Gather, Identity, Pad, Slice, Tile, Transpose
 from bytewright.ops.placement import DeviceCopy
 from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
 from bytewright.ops.softmax import TflSoftmax
@@ -42,12 +44,14 @@ TEMPLATES: dict[type[ir.Operation], Anchor] = {
     Conv2d: Anchor(lower_conv2d),
     DepthwiseConv2d: Anchor(lower_depthwise_conv2d),
     DeviceCopy: Anchor(lower_identity, takes_epilogue=False),
+    Gather: Anchor(lower_gather),
     Identity: Anchor(lower_identity),
     MaxPool2d: Anchor(lower_pool),
     Pad: Anchor(lower_pad),
     Slice: Anchor(lower_slice),
     TflAveragePool2d: Anchor(lower_pool),
     TflMean: Anchor(lower_mean),
+    Tile: Anchor(lower_tile),
     TflSoftmax: Anchor(lower_softmax, takes_epilogue=False),
     Transpose: Anchor(lower_transpose),
 }

@@ -1,0 +1,260 @@
+"""Operators that move elements, as compositions of the graph's few: PACK, UNPACK, TILE, GATHER and their kin.
+
+Reshapes are free, and storage makes parts of other buffers of what is put together or cut out without a gap: so the
+compositions are those that leave one kernel at most.
+"""
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from bytewright import ir
+from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.flatbuffer import DamagedError
+from bytewright.frontends.tflite.model import schema_names
+from bytewright.frontends.tflite.shape import emit_slice, one_integer
+from bytewright.ops.data import Concat, Gather, Tile, Transpose
+
+_INDICES = np.iinfo(np.int32)
+
+
+def require_same_quantization(at: Conversion, *operands: Operand) -> None:
+    """Operands and results of one quantisation, as the references ask for."""
+    if at.output_tensor().element_type != "INT8":
+        return
+    results = [at.output_tensor(position) for position in range(len(at.operator.outputs))]
+    target = at.affine(results[0])
+    for tensor in (*(operand.tensor for operand in operands), *results):
+        at.require(
+            at.affine(tensor) == target, f"'{tensor.name}' is quantised in another way than the result"
+        )
+
+
+def _axis(at: Conversion, axis: int, rank: int) -> int:
+    """An axis that may count from the end."""
+    at.require(-rank <= axis < rank, f"axis {axis} of a tensor of rank {rank}")
+    return axis % rank
+
+
+def convert_pack(at: Conversion) -> None:
+    """PACK: each operand gets an axis of extent 1, along which they are put together."""
+    count = at.options.integer(0)
+    at.require_counts((count,))
+    at.require(count >= 1, "there is nothing to pack")
+    operands = [at.operand(position, "operand") for position in range(count)]
+    at.require_same_dtype(*operands)
+    require_same_quantization(at, *operands)
+    shape = operands[0].shape
+    for operand in operands:
+        at.require(operand.shape == shape, f"operands of shapes {list(shape)} and {list(operand.shape)}")
+    axis = _axis(at, at.options.integer(1), len(shape) + 1)
+    single = (*shape[:axis], 1, *shape[axis:])
+    names = [
+        at.reshape(at.value_of(operand, f"operand_{position}"), single, f"single_{position}")
+        for position, operand in enumerate(operands)
+    ]
+    at.define(names[0] if count == 1 else at.emit(Concat(axis), names, "packed"))
+
+
+def convert_unpack(at: Conversion) -> None:
+    """UNPACK: a slice of extent 1 for each result, without that axis."""
+    count = at.options.integer(0)
+    at.require_counts((1,), outputs=max(count, 1))
+    source = at.operand(0, "input")
+    require_same_quantization(at, source)
+    axis = _axis(at, at.options.integer(1), len(source.shape))
+    extent = source.shape[axis]
+    at.require(extent == count, f"an extent of {extent} is not {count} results")
+    name = at.value_of(source)
+    for position in range(count):
+        part = _part(at, name, axis, position, 1)
+        at.define(at.reshape(part, (*source.shape[:axis], *source.shape[axis + 1 :]), "unpacked"), position)
+
+
+def _part(at: Conversion, name: str, axis: int, first: int, count: int, stride: int = 1) -> str:
+    """`count` elements along one axis, all of the others."""
+    shape = at.type_of(name).fixed_shape
+    start, size, steps = [0] * len(shape), list(shape), [1] * len(shape)
+    start[axis], size[axis], steps[axis] = first, count, stride
+    return emit_slice(at, name, tuple(start), tuple(size), tuple(steps))
+
+
+def convert_split_v(at: Conversion) -> None:
+    """SPLIT_V: parts of stated extents along a constant axis; -1, once, means all that remains."""
+    count = at.options.integer(0)
+    at.require_counts((3,), outputs=max(count, 1))
+    source = at.operand(0, "input")
+    sizes = at.integers_operand(1, "sizes")
+    axis = _axis(at, one_integer(at, 2, "axis"), len(source.shape))
+    extent = source.shape[axis]
+    at.require(len(sizes) == count, f"{len(sizes)} sizes for {count} results")
+    at.require(sizes.count(-1) <= 1 and min(sizes) >= -1, f"the sizes {list(sizes)} are not valid")
+    rest = extent - sum(size for size in sizes if size != -1)
+    fits = rest >= 0 if -1 in sizes else rest == 0
+    at.require(fits, f"parts of {list(sizes)} do not fill an extent of {extent}")
+    name, first = at.value_of(source), 0
+    for position, stated in enumerate(sizes):
+        size = rest if stated == -1 else stated
+        at.define(_part(at, name, axis, first, size), position)
+        first += size
+
+
+def convert_tile(at: Conversion) -> None:
+    """TILE by constant multiples."""
+    at.require_counts((2,))
+    source = at.operand(0, "input")
+    at.require_same_dtype(source)
+    multiples = at.integers_operand(1, "multiples")
+    at.require(
+        len(multiples) == len(source.shape),
+        f"multiples {list(multiples)} for a tensor of rank {len(source.shape)}",
+    )
+    at.define(_tiled(at, at.value_of(source), multiples))
+
+
+def convert_broadcast_to(at: Conversion) -> None:
+    """BROADCAST_TO a constant shape."""
+    at.require_counts((2,))
+    source = at.operand(0, "input")
+    at.require_same_dtype(source)
+    shape = at.integers_operand(1, "shape")
+    missing = len(shape) - len(source.shape)
+    single = (*(1,) * missing, *source.shape)
+    fits = missing >= 0 and all(own in (1, extent) for own, extent in zip(single, shape, strict=True))
+    at.require(fits, f"a tensor {list(source.shape)} does not broadcast to {list(shape)}")
+    name = at.reshape(at.value_of(source), single)
+    multiples = tuple(extent // own for own, extent in zip(single, shape, strict=True))
+    at.define(_tiled(at, name, multiples))
+
+
+def _tiled(at: Conversion, name: str, multiples: tuple[int, ...]) -> str:
+    """The value repeated; the value itself where each multiple is 1."""
+    return (
+        name if all(multiple == 1 for multiple in multiples) else at.emit(Tile(multiples), (name,), "tiled")
+    )
+
+
+def convert_reverse(at: Conversion) -> None:
+    """REVERSE_V2 of constant axes: strides of -1."""
+    at.require_counts((2,))
+    source = at.operand(0, "input")
+    at.require_same_dtype(source)
+    axes = at.axes(at.integers_operand(1, "axes"), len(source.shape))
+    start = tuple(extent - 1 if axis in axes else 0 for axis, extent in enumerate(source.shape))
+    stride = tuple(-1 if axis in axes and extent > 1 else 1 for axis, extent in enumerate(source.shape))
+    at.define(emit_slice(at, at.value_of(source), start, source.shape, stride))
+
+
+def convert_gather(at: Conversion) -> None:
+    """GATHER: a slice where the indices are constant and evenly spaced, else elements by their numbers."""
+    at.require_counts((2,))
+    source, indices = at.operand(0, "input"), at.operand(1, "indices")
+    at.require_same_dtype(source)
+    axis = _axis(at, at.options.integer(0), len(source.shape))
+    batch_axes = at.options.integer(1)
+    batch_axes += len(indices.shape) if batch_axes < 0 else 0
+    fits = 0 <= batch_axes <= min(axis, len(indices.shape))
+    at.require(fits, f"{batch_axes} batch axes for axis {axis} and {len(indices.shape)} of the indices")
+    name = at.value_of(source)
+    if indices.data is None:
+        at.require(indices.dtype is ir.DType.I32, f"the indices are {indices.tensor.element_type}, not INT32")
+        at.define(at.emit(Gather(axis, batch_axes), (name, at.value_of(indices, "indices")), "gathered"))
+        return
+    numbers = at.integers_operand(1, "indices")
+    extent = source.shape[axis]
+    outside = [number for number in numbers if not 0 <= number < extent]
+    at.require(not outside, f"element {outside[:1]} of an axis of extent {extent}")
+    at.define(_taken(at, name, axis, batch_axes, indices.shape, numbers))
+
+
+def _taken(
+    at: Conversion, name: str, axis: int, batch_axes: int, shape: tuple[int, ...], numbers: Sequence[int]
+) -> str:
+    """The elements of an axis with constant numbers, which have a shape of their own."""
+    at.require(len(numbers) >= 1, "no element is taken")
+    source = at.type_of(name).fixed_shape
+    if prod(shape[:batch_axes]) == 1:
+        shape = shape[batch_axes:]  # all of one batch
+        result = (*source[:axis], *shape, *source[axis + 1 :])
+        stride = numbers[1] - numbers[0] if len(numbers) > 1 else 1
+        if stride and tuple(numbers) == tuple(numbers[0] + stride * i for i in range(len(numbers))):
+            return at.reshape(_part(at, name, axis, numbers[0], len(numbers), stride), result)
+        batch_axes = 0
+    table = at.constant("indices", np.array(numbers, np.int32).reshape(shape), ir.DType.I32)
+    return at.emit(Gather(axis, batch_axes), (name, table), "gathered")
+
+
+def convert_mirror_pad(at: Conversion) -> None:
+    """MIRROR_PAD by constant paddings: along each padded axis, elements by their numbers."""
+    at.require_counts((2,))
+    source = at.operand(0, "input")
+    at.require_same_dtype(source)
+    widths = at.integers_operand(1, "paddings")
+    rank = len(source.shape)
+    form = at.operand(1, "paddings").shape
+    at.require(form == (rank, 2), f"paddings of shape {list(form)} for {rank} axes")
+    modes, mode = schema_names("MirrorPadMode"), at.options.integer(0, "b")
+    if mode not in modes:
+        raise DamagedError(f"operator {at.operator.label} has the unknown mode {mode}")
+    skipped = 1 if modes[mode] == "REFLECT" else 0  # elements at the edge that are not repeated
+    name = at.value_of(source)
+    for axis, extent in enumerate(source.shape):
+        before, after = widths[2 * axis], widths[2 * axis + 1]
+        most = extent - skipped
+        fits = min(before, after) >= 0 and max(before, after) <= most
+        at.require(
+            fits, f"paddings {before} and {after} around an extent of {extent}, at most {most} are mirrored"
+        )
+        if before or after:
+            first = range(before - 1 + skipped, skipped - 1, -1)
+            last = range(extent - 1 - skipped, extent - 1 - skipped - after, -1)
+            numbers = (*first, *range(extent), *last)
+            name = _taken(at, name, axis, 0, (len(numbers),), numbers)
+    at.define(name)
+
+
+def convert_depth_to_space(at: Conversion) -> None:
+    """DEPTH_TO_SPACE: channels [row in block, column in block, channel] become blocks of pixels."""
+    source, block = _blocks(at)
+    batch, height, width, depth = source.shape
+    at.require(depth % block**2 == 0, f"{depth} channels are no blocks of {block} by {block}")
+    run = depth // block
+    split = (batch, height, width, block, run)
+    result = (batch, height * block, width * block, depth // block**2)
+    at.define(transposed(at, at.value_of(source), split, (0, 1, 3, 2, 4), result))
+
+
+def convert_space_to_depth(at: Conversion) -> None:
+    """SPACE_TO_DEPTH: blocks of pixels become channels [row in block, column in block, channel]."""
+    source, block = _blocks(at)
+    batch, height, width, depth = source.shape
+    at.require(
+        height % block == 0 == width % block,
+        f"{height} by {width} pixels are no blocks of {block} by {block}",
+    )
+    split = (batch, height // block, block, width // block, block * depth)
+    result = (batch, height // block, width // block, depth * block**2)
+    at.define(transposed(at, at.value_of(source), split, (0, 1, 3, 2, 4), result))
+
+
+def _blocks(at: Conversion) -> tuple[Operand, int]:
+    """The image that is cut into blocks, and their side."""
+    at.require_counts((1,))
+    source = at.operand(0, "input")
+    at.require_same_dtype(source)
+    at.require(len(source.shape) == 4, f"an input {list(source.shape)} does not have 4 axes")
+    block = at.options.integer(0)
+    at.require(block >= 1, f"blocks of {block}")
+    return source, block
+
+
+def transposed(
+    at: Conversion, name: str, split: tuple[int, ...], permutation: tuple[int, ...], result: tuple[int, ...]
+) -> str:
+    """A value seen as `split`, with its axes permuted, seen as `result`; a reshape where only extents of 1 move."""
+    moving = [axis for axis in permutation if split[axis] != 1]
+    if moving == sorted(moving):
+        return at.reshape(name, result)
+    seen = at.reshape(name, split, "split")
+    return at.reshape(at.emit(Transpose(permutation), (seen,), "moved"), result)
