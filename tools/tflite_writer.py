@@ -68,6 +68,7 @@ _POOL: dict[str, Option] = {
     "fused_activation_function": "NONE",
 }
 _ACTIVATION: dict[str, Option] = {"fused_activation_function": "NONE"}
+_RESIZE: dict[str, Option] = {"align_corners": False, "half_pixel_centers": False}
 _STRIDED_SLICE: dict[str, Option] = {
     "begin_mask": 0,
     "end_mask": 0,
@@ -174,6 +175,14 @@ _FORMS: dict[str, _OperatorForm] = {
     "SPACE_TO_BATCH_ND": _OperatorForm("SpaceToBatchNDOptions", {}),
     "BATCH_TO_SPACE_ND": _OperatorForm("BatchToSpaceNDOptions", {}),
     "MIRROR_PAD": _OperatorForm("MirrorPadOptions", {"mode": "REFLECT"}),
+    "RESIZE_NEAREST_NEIGHBOR": _OperatorForm("ResizeNearestNeighborOptions", _RESIZE),
+    "RESIZE_BILINEAR": _OperatorForm("ResizeBilinearOptions", _RESIZE),
+    "TRANSPOSE_CONV": _OperatorForm(
+        "TransposeConvOptions", {"padding": "SAME", "stride_w": 1, "stride_h": 1, **_ACTIVATION}, 4, 4
+    ),
+    "BATCH_MATMUL": _OperatorForm(
+        "BatchMatMulOptions", {"adj_x": False, "adj_y": False, "asymmetric_quantize_inputs": False}
+    ),
     # Not operators that Bytewright compiles: they make the models that it must refuse.
     "ABS": _OperatorForm("AbsOptions", {}),
     "EXP": _OperatorForm("ExpOptions", {}),

@@ -189,7 +189,7 @@ def _weighted(
     bias_may_be_absent: bool,
     options: dict[str, Any],
 ) -> RandomModel:
-    """CONV_2D, DEPTHWISE_CONV_2D or FULLY_CONNECTED."""
+    """CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED, or TRANSPOSE_CONV, which is given the shape of its result."""
     draw, builder = draft.draw, draft.builder
     weights = draft.weights(weights_shape)
     taps = weights.size // channels
@@ -212,9 +212,11 @@ def _weighted(
         if has_bias:
             bias_index = builder.constant("bias", draft.weights((channels,)))
         output = draft.output(output_shape, None)
-    builder.operator(
-        draft.kind, [source, weights_index, bias_index], [output], activation=activation, **options
-    )
+    operands = [source, weights_index, bias_index]
+    if draft.kind == "TRANSPOSE_CONV":
+        operands = [draft.integers("shape", output_shape), weights_index, source, bias_index]
+        operands = operands if has_bias else operands[:3]
+    builder.operator(draft.kind, operands, [output], activation=activation, **options)
     facts = {**options, "x": source_shape, "w": weights_shape, "activation": activation}
     return draft.finish([output], **facts, bias=has_bias, temper=draft.facts)
 
@@ -232,8 +234,10 @@ def _convolution(draft: Draft) -> RandomModel:
         "dilation_w_factor": window.dilation[1],
     }
     if draft.kind == "CONV_2D":
-        channels = draw(st.integers(1, 9))
+        groups = draw(st.sampled_from([1, 1, 1, 2, 3]))
+        channels = draw(st.integers(1, 9 if groups == 1 else 4)) * groups
         weights_shape = (channels, *window.kernel, depth)
+        depth *= groups
     else:
         multiplier = draw(st.sampled_from([1, 1, 2, 3]))
         channels = depth * multiplier
@@ -243,6 +247,80 @@ def _convolution(draft: Draft) -> RandomModel:
     source = (batch, *spatial, depth)
     return _weighted(
         draft, source, weights_shape, (batch, *window.outputs, channels), channels, axis, False, options
+    )
+
+
+def _transposed(draft: Draft) -> RandomModel:
+    """Results of any size of which the windows of a convolution are the input."""
+    draw = draft.draw
+    spatial = (draw(st.integers(1, 6)), draw(st.integers(1, 6)))
+    batch, depth, channels = (
+        draw(st.sampled_from([1, 1, 2])),
+        draw(st.integers(1, 9)),
+        draw(st.integers(1, 9)),
+    )
+    padding = draw(st.sampled_from(["SAME", "VALID"]))
+    kernel, stride = (tuple(draw(st.integers(1, most)) for _ in range(2)) for most in (5, 3))
+    outputs: list[int] = []
+    for extent, size, step in zip(spatial, kernel, stride, strict=True):
+        whole = extent * step if padding == "SAME" else extent * step + size - 1
+        outputs.append(whole - draw(st.integers(0, step - 1)))
+    options = {"padding": padding, "stride_h": stride[0], "stride_w": stride[1]}
+    source, result = (batch, *spatial, depth), (batch, *outputs, channels)
+    return _weighted(draft, source, (channels, *kernel, depth), result, channels, 0, True, options)
+
+
+def _resize(draft: Draft) -> RandomModel:
+    draw = draft.draw
+    source_shape = (draw(st.sampled_from([1, 1, 2])), *_shape(draft, 3, 7))
+    forms = st.sampled_from(["twice", "thrice", "half", "any", "any"])
+    size: list[int] = []
+    for extent, form in zip(source_shape[1:3], (draw(forms), draw(forms)), strict=True):
+        known = {"twice": 2 * extent, "thrice": 3 * extent, "half": (extent + 1) // 2}
+        size.append(known[form] if form in known else draw(st.integers(1, 15)))
+    mode = draw(st.sampled_from(["", "align_corners", "half_pixel_centers"]))
+    options = {mode: True} if mode else {}
+    affine = draft.affine()
+    source = draft.input(source_shape, affine)
+    output = draft.output((source_shape[0], *size, source_shape[3]), affine)
+    draft.builder.operator(draft.kind, [source, draft.integers("size", size)], [output], **options)
+    return draft.finish([output], x=source_shape, size=size, mode=mode)
+
+
+def _batch_matmul(draft: Draft) -> RandomModel:
+    draw = draft.draw
+    height, depth, width = draw(st.integers(1, 7)), draw(st.integers(1, 20)), draw(st.integers(1, 20))
+    batches = _shape(draft, draw(st.integers(0, 2)), 3)
+    form = draw(st.sampled_from(["both", "both", "broadcast", "weights", "first"]))
+    outer = [batches, batches]
+    if form == "broadcast":
+        outer = [tuple(1 if draw(st.booleans()) else extent for extent in batches) for _ in range(2)]
+        outer[1] = outer[1][draw(st.integers(0, len(batches))) :]
+    elif form == "weights":
+        outer[1] = ()
+    adjoint = draw(st.booleans()), draw(st.booleans())
+    shapes = [
+        (*outer[0], *((depth, height) if adjoint[0] else (height, depth))),
+        (*outer[1], *((width, depth) if adjoint[1] else (depth, width))),
+    ]
+    affines = [draft.affine(), draft.affine()]
+    if draw(st.booleans()):
+        affines[1] = (affines[1][0], 0)
+    operands: list[int] = []
+    for number, (shape, affine) in enumerate(zip(shapes, affines, strict=True)):
+        if (form, number) in (("weights", 1), ("first", 0)):
+            keywords = {"scale": affine[0], "zero_point": affine[1]} if draft.is_int8 else {}
+            operands.append(draft.builder.constant("constant", draft.weights(shape), **keywords))
+        else:
+            operands.append(draft.input(shape, affine))
+    less = draw(st.one_of(st.sampled_from([2.0**power for power in (1, 6, 12, 40)]), st.floats(2.0, 2.0**14)))
+    target = float(np.float32(affines[0][0] * affines[1][0] * less)), draft.affine()[1]
+    result = (*np.broadcast_shapes(*outer), height, width)
+    output = draft.output(result, target)
+    options = {"adj_x": adjoint[0], "adj_y": adjoint[1]}
+    draft.builder.operator(draft.kind, operands, [output], **options)
+    return draft.finish(
+        [output], a=shapes[0], b=shapes[1], form=form, quantisation=(affines, target), **options
     )
 
 
@@ -527,6 +605,7 @@ _MAKERS: dict[str, Callable[[Draft], RandomModel]] = {
     "AVERAGE_POOL_2D": _pool,
     "BATCH_TO_SPACE_ND": random_moves.space_and_batch,
     "BROADCAST_TO": random_moves.broadcast_to,
+    "BATCH_MATMUL": _batch_matmul,
     "CONCATENATION": _concatenation,
     "CONV_2D": _convolution,
     "DEPTHWISE_CONV_2D": _convolution,
@@ -551,6 +630,8 @@ _MAKERS: dict[str, Callable[[Draft], RandomModel]] = {
     "RELU_N1_TO_1": _unary,
     "RESHAPE": _reshape,
     "REVERSE_V2": random_moves.reverse,
+    "RESIZE_BILINEAR": _resize,
+    "RESIZE_NEAREST_NEIGHBOR": _resize,
     "SLICE": _slice,
     "SOFTMAX": _softmax,
     "SPACE_TO_BATCH_ND": random_moves.space_and_batch,
@@ -564,6 +645,7 @@ _MAKERS: dict[str, Callable[[Draft], RandomModel]] = {
     "TILE": random_moves.tile,
     "TRANSPOSE": _transpose,
     "UNPACK": random_moves.unpack,
+    "TRANSPOSE_CONV": _transposed,
 }
 OPERATORS = tuple(_MAKERS)
 CASES = tuple((k, d) for k in OPERATORS for d in DTYPES if (k, d) != ("DEQUANTIZE", "float32"))

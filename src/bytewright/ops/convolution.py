@@ -114,6 +114,110 @@ class DepthwiseConv2d(_Convolution):
         return (seen[..., np.newaxis] * weights[row, column]).reshape((*seen.shape[:3], -1))
 
 
+@dataclass(frozen=True, slots=True)
+class GroupedConv2d(_Convolution):
+    """x [N,H,W,G*IC], weights [OC,KH,KW,IC], bias [OC] -> [N,OH,OW,OC].
+
+    Channels are in groups: the first OC/G channels of the result read the first IC of the input, and so on.
+    """
+
+    name: ClassVar[str] = "grouped_conv2d"
+    kernel_axis: ClassVar[int] = 1
+    groups: int = 1
+
+    def channels(self, weights: tuple[int, ...]) -> tuple[int, int]:
+        """[OC,KH,KW,IC]; the input has those of all groups."""
+        require(
+            self.groups >= 1 and weights[0] % self.groups == 0,
+            f"{weights[0]} channels are not in {self.groups} groups",
+        )
+        return weights[3] * self.groups, weights[0]
+
+    def tap(self, seen: Float64, weights: Float64, row: int, column: int) -> Float64:
+        """A matrix product per group."""
+        given = np.split(seen, self.groups, axis=3)
+        filters = np.split(weights[:, row, column, :], self.groups)
+        return np.concatenate([part @ own.T for part, own in zip(given, filters, strict=True)], axis=3)
+
+
+@dataclass(frozen=True, slots=True)
+class TransposeConv2d(ir.Operation):
+    """x [N,H,W,IC], weights [OC,KH,KW,IC], bias [OC] -> [N,OH,OW,OC]: each element of x is spread over a window.
+
+    Element (y, x) adds to (y * stride + ky + top, x * stride + kx + left) of the result, as far as that has it.
+    i8 with i32 bias gives the i32 accumulator; f32 gives f32.
+
+    Attributes:
+        stride: (vertical, horizontal).
+        out_pad: (top, bottom, left, right), what the result has around the windows of all elements; negative where
+            it has less.
+    """
+
+    name: ClassVar[str] = "transpose_conv2d"
+    operand_names: ClassVar[tuple[str, ...]] = ("input", "weights", "bias")
+    stride: Pair
+    out_pad: Padding
+    input_zero_point: int = 0
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """[N,OH,OW,OC], i32 for i8 operands and f32 for f32."""
+        result = _check_operands(inputs)
+        operand, weights, bias = inputs
+        channels, *kernel, depth = weights.fixed_shape
+        require(
+            depth == operand.shape[3],
+            f"weights [{ir.format_shape(weights.shape)}] do not fit {operand.shape[3]} input channels",
+        )
+        fits = bias.shape == (channels,)
+        require(fits, f"bias [{ir.format_shape(bias.shape)}] does not fit {channels} channels")
+        require(min(self.stride) >= 1, f"stride {self.stride} is not positive")
+        require(min(kernel) >= 1, f"kernel {tuple(kernel)} has no element")
+        fixed = all(isinstance(extent, int) for extent in operand.shape[1:3])
+        require(fixed, "height and width must be fixed")
+        extents = [
+            (extent - 1) * step + size + sum(pads)
+            for extent, step, size, pads in zip(
+                operand.fixed_shape[1:3], self.stride, kernel, self._pads, strict=True
+            )
+        ]
+        require(min(extents) >= 1, f"the result of {extents[0]}x{extents[1]} has no element")
+        return (ir.TensorType((operand.shape[0], *extents, channels), result),)
+
+    @property
+    def _pads(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Those of rows, and of columns."""
+        top, bottom, left, right = self.out_pad
+        return (top, bottom), (left, right)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Spread out, then cut or padded."""
+        operand, weights, bias = inputs
+        num, height, width, _ = operand.shape
+        centred, factors = operand.astype(np.float64) - self.input_zero_point, weights.astype(np.float64)
+        kernel = weights.shape[1:3]
+        extents = [
+            (extent - 1) * step + size
+            for extent, step, size in zip((height, width), self.stride, kernel, strict=True)
+        ]
+        spread = np.zeros((num, *extents, bias.size))
+        for row, column in product(*map(range, kernel)):
+            rows = slice(row, row + (height - 1) * self.stride[0] + 1, self.stride[0])
+            columns = slice(column, column + (width - 1) * self.stride[1] + 1, self.stride[1])
+            spread[:, rows, columns] += centred @ factors[:, row, column, :].T
+        widths = [(max(first, 0), max(last, 0)) for first, last in self._pads]
+        padded = np.pad(spread, ((0, 0), *widths, (0, 0)))
+        cut = tuple(
+            slice(max(-first, 0), extent - max(-last, 0))
+            for (first, last), extent in zip(self._pads, padded.shape[1:3], strict=True)
+        )
+        return (_finish(padded[:, cut[0], cut[1]], bias),)
+
+    def work_per_element(self, inputs: tuple[ir.TensorType, ...]) -> int:
+        """The products of the taps that reach an element, at most."""
+        _, height, width, depth = inputs[1].fixed_shape
+        return -(-height // self.stride[0]) * -(-width // self.stride[1]) * depth
+
+
 def _check_operands(inputs: tuple[ir.TensorType, ...]) -> ir.DType:
     """Types and ranks of a convolution's operands; returns the result's element type."""
     require_count(inputs, 3)
@@ -135,4 +239,4 @@ def _finish(total: Float64, bias: ir.Array) -> ir.Array:
     return in_32_bits(total, "an accumulator of a convolution does not fit 32 bits")
 
 
-OPERATIONS = (Conv2d, DepthwiseConv2d)
+OPERATIONS = (Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d)

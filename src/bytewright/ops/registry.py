@@ -7,14 +7,28 @@ from bytewright.ops import (
     data,
     elementwise,
     ethos_u,
+    matmul,
     placement,
     pooling,
     rescale,
+    resize,
     softmax,
 )
 
 OPERATIONS: dict[str, type[ir.Operation]] = {
     operation.name: operation
-    for module in (control, convolution, data, elementwise, ethos_u, placement, pooling, rescale, softmax)
+    for module in (
+        control,
+        convolution,
+        data,
+        elementwise,
+        ethos_u,
+        matmul,
+        placement,
+        pooling,
+        rescale,
+        resize,
+        softmax,
+    )
     for operation in module.OPERATIONS
 }

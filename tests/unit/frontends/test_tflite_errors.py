@@ -262,7 +262,7 @@ def test_an_activation_quantised_per_channel() -> None:
         ({"bias": np.zeros(2, dtype=np.int32)}, "2 biases for 3 channels"),
         ({"bias": np.zeros(3, dtype=np.float32)}, "the bias is FLOAT32"),
         ({"weights": np.ones((3, 1, 1, 2), dtype=np.float32)}, "the weights are FLOAT32"),
-        ({"weights": np.ones((3, 1, 1, 1), dtype=np.int8)}, "grouped"),
+        ({"weights": np.ones((3, 1, 1, 1), dtype=np.int8)}, "do not fit weights of 1"),
         ({"weights": np.ones((3, 2), dtype=np.int8)}, "4 axes"),
         ({"options": {"stride_h": 0}}, "stride (0, 1)"),
         ({"options": {"dilation_w_factor": -1}}, "dilation (1, -1)"),

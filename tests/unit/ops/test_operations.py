@@ -15,7 +15,7 @@ from bytewright.diagnostics import InternalError
 from bytewright.ir.graph import Array, ControlOperation, Operation
 from bytewright.ir.types import DType, TensorType
 from bytewright.ops.arithmetic.numerics import Rounding
-from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
+from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Reshape, Slice, Tile, Transpose
 from bytewright.ops.elementwise import (
     Add,
@@ -34,10 +34,12 @@ from bytewright.ops.elementwise import (
     TflQuantize,
 )
 from bytewright.ops.ethos_u import EthosU
+from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.placement import DeviceCopy, OnDevice
 from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
 from bytewright.ops.registry import OPERATIONS
 from bytewright.ops.rescale import Rescale, TflRealRescale
+from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 from bytewright.ops.softmax import TflSoftmax
 
 I8, I32, F32, F64 = DType.I8, DType.I32, DType.F32, DType.F64
@@ -191,6 +193,52 @@ def test_depthwise_channels_go_by_input_channel_first() -> None:
     weights = typed(np.array([[1, 2, 3], [4, 5, 6]]).reshape(1, 1, 2, 3), I8)
     found = evaluated(DepthwiseConv2d(**CONVOLUTION), x, weights, typed([0] * 5 + [7], I32))
     np.testing.assert_array_equal(found.reshape(-1), [1, 2, 3, 40, 50, 67])
+
+
+def test_groups_read_their_own_channels() -> None:
+    x = typed([[[[1, 2, 3, 4]]]], I8)
+    weights = typed([[[[1, 1]]], [[[2, 0]]], [[[1, 1]]], [[[0, -1]]]], I8)
+    operation = GroupedConv2d(**CONVOLUTION, input_zero_point=1, groups=2)
+    result = evaluated(operation, x, weights, typed([0, 0, 0, 10], I32))
+    assert result.tolist() == [[[[1, 0, 5, 7]]]]
+    with pytest.raises(ValueError, match="4 channels are not in 3 groups"):
+        GroupedConv2d(**CONVOLUTION, groups=3).infer(
+            (kind(I8, 1, 1, 1, 6), kind(I8, 4, 1, 1, 2), kind(I32, 4))
+        )
+
+
+def test_a_transposed_convolution_spreads_each_element_over_a_window() -> None:
+    """Rows 2 and 4, of zero point 1, times 1, 10, 100 at a distance of two; the first row is cut, one is added."""
+    x, weights = typed([[[[3]], [[5]]]], I8), typed([[[[1]], [[10]], [[100]]]], I8)
+    operation = TransposeConv2d((2, 1), (-1, 1, 0, 0), input_zero_point=1)
+    result = evaluated(operation, x, weights, typed([7], I32))
+    assert result.reshape(-1).tolist() == [27, 211, 47, 407, 7]
+    with pytest.raises(ValueError, match="has no element"):
+        TransposeConv2d((1, 1), (-3, 0, 0, 0)).infer(
+            (kind(I8, 1, 1, 1, 1), kind(I8, 1, 3, 1, 1), kind(I32, 1))
+        )
+
+
+def test_products_of_matrices_by_hand() -> None:
+    a, b = typed([[[1, 2]], [[3, 4]]], I8), typed([[1, 0, 2], [0, 1, 3]], I8)
+    result = evaluated(TflBatchMatMul(first_zero_point=1, second_zero_point=-1), a, b)
+    assert result.tolist() == [[[1, 2, 4]], [[7, 8, 18]]]
+    other = evaluated(TflBatchMatMul(True, True), np.swapaxes(a, 1, 2).copy(), b.T.copy())
+    assert other.tolist() == [[[1, 2, 8]], [[3, 4, 18]]]
+    for shapes, text in ((((2, 3), (4, 5)), "rows of 3 and columns of 4"), (((3,), (3, 4)), "2 axes")):
+        with pytest.raises(ValueError, match=text):
+            TflBatchMatMul().infer(tuple(kind(I8, *shape) for shape in shapes))
+
+
+def test_resizes_by_hand() -> None:
+    row = typed([[[[0], [100]]]], I8)
+    assert evaluated(TflResizeNearest((1, 4)), row).reshape(-1).tolist() == [0, 0, 100, 100]
+    assert evaluated(TflResizeNearest((1, 3), True), row).reshape(-1).tolist() == [0, 100, 100]
+    assert evaluated(TflResizeBilinear((1, 4)), row).reshape(-1).tolist() == [0, 50, 100, 100]
+    assert evaluated(TflResizeBilinear((1, 4), False, True), row).reshape(-1).tolist() == [0, 25, 75, 100]
+    assert evaluated(TflResizeBilinear((1, 5), True), row).reshape(-1).tolist() == [0, 25, 50, 75, 100]
+    with pytest.raises(ValueError, match="element 54 of 55 would lie at 1 of 1: the reference reads beyond"):
+        TflResizeBilinear((1, 55)).infer((kind(I8, 1, 1, 1, 1),))
 
 
 def test_accumulators_beyond_32_bits_are_noticed() -> None:
@@ -375,6 +423,11 @@ def test_every_operator_without_axes_is_tried() -> None:
     needing_axes: tuple[tuple[Operation, int], ...] = (
         (Conv2d(**CONVOLUTION), 3),
         (DepthwiseConv2d(**CONVOLUTION), 3),
+        (GroupedConv2d(**CONVOLUTION), 3),
+        (TransposeConv2d((1, 1), NO_PADDING), 3),
+        (TflBatchMatMul(), 2),
+        (TflResizeBilinear((2, 2)), 1),
+        (TflResizeNearest((2, 2)), 1),
         (MaxPool2d((1, 1), (1, 1), NO_PADDING), 1),
         (TflAveragePool2d((1, 1), (1, 1), NO_PADDING), 1),
         (TflSoftmax(1.0), 1),

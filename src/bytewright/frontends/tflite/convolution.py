@@ -1,13 +1,14 @@
-"""CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED.
+"""CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV and FULLY_CONNECTED.
 
 Each becomes a convolution with an int32 (or float) result, then a rescale and a clamp. FULLY_CONNECTED is a
-convolution with a 1x1 window over rows of an image of height 1, as in TOSA.
+convolution with a 1x1 window over rows of an image of height 1, as in TOSA. A CONV_2D whose weights read a part of the
+channels is one in groups; of one channel a group it is a depthwise one.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +25,14 @@ from bytewright.frontends.tflite.options import (
     conv2d_options,
     depthwise_options,
     fused_activation,
+    transpose_options,
 )
-from bytewright.frontends.tflite.windows import MAX_STEP, spatial_padding
+from bytewright.frontends.tflite.windows import MAX_STEP, spatial_padding, transposed_padding, windows_of
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
+from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
+
+_Convolution = Conv2d | DepthwiseConv2d | GroupedConv2d | TransposeConv2d
+_Sliding = TypeVar("_Sliding", Conv2d, DepthwiseConv2d, GroupedConv2d)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +54,27 @@ class _Layer:
 
 
 def convert_conv2d(at: Conversion) -> None:
-    """CONV_2D: weights [OC,KH,KW,IC], as in the graph."""
+    """CONV_2D: weights [OC,KH,KW,IC], as in the graph; the input has IC channels, or those of several groups."""
     options = conv2d_options(at)
     source, weights, array = _image_operands(at)
-    channels, depth = weights.shape[0], weights.shape[3]
+    channels, *kernel, depth = weights.shape
+    groups, rest = divmod(source.shape[3], depth) if depth else (0, 0)
     at.require(
-        source.shape[3] == depth,
-        f"{source.shape[3]} input channels for weights of {depth}: grouped convolutions are not supported",
+        groups >= 1 and rest == 0 and channels % groups == 0,
+        f"{source.shape[3]} input channels and {channels} output channels do not fit weights of {depth} "
+        "input channels, for one group or several",
     )
-    layer = _layer(at, source, weights, array, array.reshape(channels, -1), axis=0)
-    operation = _sliding(at, Conv2d, options, source, weights.shape[1:3])
+    taps = array.reshape(channels, -1)
+    if groups > 1 and depth == 1:
+        array = array.reshape(channels, -1).T.reshape(*kernel, groups, channels // groups)
+    layer = _layer(at, source, weights, array, taps, axis=0)
+    operation: _Convolution
+    if groups == 1:
+        operation = _sliding(at, Conv2d, options, source, weights.shape[1:3])
+    elif depth == 1:
+        operation = _sliding(at, DepthwiseConv2d, options, source, weights.shape[1:3])
+    else:
+        operation = replace(_sliding(at, GroupedConv2d, options, source, weights.shape[1:3]), groups=groups)
     at.define(_computed(at, layer, at.value_of(source), operation, options.activation))
 
 
@@ -76,6 +92,45 @@ def convert_depthwise(at: Conversion) -> None:
     taps = array.reshape(-1, channels).T
     layer = _layer(at, source, weights, array.reshape(height, width, depth, multiplier), taps, axis=3)
     operation = _sliding(at, DepthwiseConv2d, options, source, (height, width))
+    at.define(_computed(at, layer, at.value_of(source), operation, options.activation))
+
+
+def convert_transpose_conv(at: Conversion) -> None:
+    """TRANSPOSE_CONV: the result's shape, weights [OC,KH,KW,IC], input, and perhaps a bias."""
+    options = transpose_options(at)
+    at.require_counts((3, 4))
+    stated = at.integers_operand(0, "output shape")
+    weights, array = at.constant_operand(1, "weights")
+    source = at.activation_operand(2, "input")
+    at.require(len(source.shape) == 4 and len(weights.shape) == 4, "input or weights do not have 4 axes")
+    channels, height, width, depth = weights.shape
+    at.require(source.shape[3] == depth, f"{source.shape[3]} input channels do not fit weights of {depth}")
+    fits = len(stated) == 4 and stated[3] == channels and min(stated[1:3]) >= 1
+    at.require(fits, f"an output shape {list(stated)} for {channels} channels")
+    at.require(
+        at.graph.has_open_batch or stated[0] == source.shape[0],
+        f"an output shape {list(stated)} for an input {list(source.shape)}",
+    )
+    _check_steps(at, options)
+    if at.numerics is Numerics.LITERT_REF:
+        going_back = windows_of(options, stated[1:3], (height, width))
+        at.require(
+            going_back == source.shape[1:3],
+            f"a result of {stated[1]}x{stated[2]} is of an input of {going_back[0]}x{going_back[1]}, "
+            f"not of {source.shape[1]}x{source.shape[2]}",
+        )
+    layer = _layer(at, source, weights, array, array.reshape(channels, -1), axis=0, bias_at=3)
+    before = transposed_padding(options, stated[1:3], (height, width))
+    after = (
+        out - ((taken - 1) * step + size) + cut
+        for out, taken, step, size, cut in zip(
+            stated[1:3], source.shape[1:3], options.stride, (height, width), before, strict=True
+        )
+    )
+    bottom, right = after
+    operation = TransposeConv2d(
+        options.stride, (-before[0], bottom, -before[1], right), _input_zero_point(at, source)
+    )
     at.define(_computed(at, layer, at.value_of(source), operation, options.activation))
 
 
@@ -100,6 +155,18 @@ def convert_fully_connected(at: Conversion) -> None:
     at.define(at.reshape(_computed(at, layer, image, operation, activation), result_shape))
 
 
+def product_with_matrix(at: Conversion, source: Operand, matrix: NDArray[Any], zero_point: int) -> str:
+    """Rows of an operand times a constant [OC,K], as in a layer without a bias: int32 or float32, [1,rows,1,OC]."""
+    channels, depth = matrix.shape
+    dtype = ir.DType.F32 if source.is_float else ir.DType.I32
+    operands = (
+        at.reshape(at.value_of(source), (1, prod(source.shape) // depth, 1, depth), "rows"),
+        at.constant("weights", matrix.reshape(channels, 1, 1, depth), source.dtype),
+        at.constant("bias", np.zeros(channels, dtype.numpy), dtype),
+    )
+    return at.emit(Conv2d((1, 1), (0, 0, 0, 0), (1, 1), zero_point), operands, "product")
+
+
 def _operands(at: Conversion) -> tuple[Operand, Operand, NDArray[Any]]:
     """Input and weights, and the weights' values."""
     at.require_counts((2, 3))
@@ -115,20 +182,25 @@ def _image_operands(at: Conversion) -> tuple[Operand, Operand, NDArray[Any]]:
 
 def _sliding(
     at: Conversion,
-    kind: type[Conv2d | DepthwiseConv2d],
+    kind: type[_Sliding],
     options: WindowOptions,
     source: Operand,
     kernel: tuple[int, ...],
-) -> Conv2d | DepthwiseConv2d:
+) -> _Sliding:
     """The operation, with padding around the input for the option's scheme."""
+    _check_steps(at, options)
+    padding = spatial_padding(options, source.shape, (kernel[0], kernel[1]))
+    return kind(options.stride, padding, options.dilation, _input_zero_point(at, source))
+
+
+def _check_steps(at: Conversion, options: WindowOptions) -> None:
+    """Strides and dilations are what the references take."""
     at.require(min(options.stride) >= 1, f"stride {options.stride} is not positive")
     at.require(min(options.dilation) >= 1, f"dilation {options.dilation} is not positive")
     steps = (*options.stride, *options.dilation)
     at.require(
         max(steps) <= MAX_STEP, f"a stride or dilation is {max(steps)}, the references take {MAX_STEP}"
     )
-    padding = spatial_padding(options, source.shape, (kernel[0], kernel[1]))
-    return kind(options.stride, padding, options.dilation, _input_zero_point(at, source))
 
 
 def _input_zero_point(at: Conversion, source: Operand) -> int:
@@ -143,6 +215,7 @@ def _layer(
     array: NDArray[Any],
     taps: NDArray[Any],
     axis: int,
+    bias_at: int = 2,
 ) -> _Layer:
     """Weights and bias as constants; `array` has the graph's layout, `taps` is [channels, taps]."""
     at.require(weights.dtype is source.dtype, f"the weights are {weights.tensor.element_type}")
@@ -152,8 +225,8 @@ def _layer(
     scales = () if source.is_float else at.weight_scales(weights.tensor, channels, axis)
     bias_dtype = ir.DType.F32 if source.is_float else ir.DType.I32
     bias_values = np.zeros(channels, dtype=bias_dtype.numpy)
-    if at.is_present(2):
-        bias, values = at.constant_operand(2, "bias")
+    if at.is_present(bias_at):
+        bias, values = at.constant_operand(bias_at, "bias")
         at.require(bias.dtype is bias_dtype, f"the bias is {bias.tensor.element_type}")
         at.require(values.size == channels, f"{values.size} biases for {channels} channels")
         bias_values = values.reshape(channels)
@@ -179,9 +252,7 @@ def _check_bias_scale(at: Conversion, source: Operand, scales: Sequence[float], 
     at.require(difference <= 0.02, f"the bias has scale {stated[0]}, input times weights is {expected}")
 
 
-def _computed(
-    at: Conversion, layer: _Layer, image: str, operation: Conv2d | DepthwiseConv2d, activation: str
-) -> str:
+def _computed(at: Conversion, layer: _Layer, image: str, operation: _Convolution, activation: str) -> str:
     """The operation on an image, from accumulator to result."""
     accumulator = at.emit(operation, (image, layer.weights, layer.bias), "accumulator")
     if layer.source.is_float:

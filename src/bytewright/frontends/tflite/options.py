@@ -11,7 +11,7 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class WindowOptions:
-    """A sliding window: CONV_2D, DEPTHWISE_CONV_2D and the pools. Pairs are (vertical, horizontal).
+    """A sliding window: convolutions and pools. Pairs are (vertical, horizontal).
 
     Attributes:
         kernel: Of pools only; convolutions have it from the weights' shape.
@@ -35,6 +35,11 @@ def depthwise_options(at: Conversion) -> WindowOptions:
     """DepthwiseConv2DOptions."""
     dilation, activation = _pair(at, 5, default=1), fused_activation(at, 4)
     return WindowOptions(*_window(at), dilation, activation, depth_multiplier=at.options.integer(3))
+
+
+def transpose_options(at: Conversion) -> WindowOptions:
+    """TransposeConvOptions."""
+    return WindowOptions(*_window(at), (1, 1), fused_activation(at, 3))
 
 
 def pool_options(at: Conversion) -> WindowOptions:

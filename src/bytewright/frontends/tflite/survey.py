@@ -108,9 +108,11 @@ def _hybrid_layers(model: ModelRecord) -> Iterator[tuple[OperatorRecord, TensorR
     """The layers that have integer weights under float activations, with these weights."""
     for operator in model.operators:
         row = OPERATORS.get(operator.kind)
-        first_two = operator.inputs[:2]
-        if row is not None and row.has_weights and len(first_two) == 2 and ABSENT not in first_two:
-            source, weights = (model.tensors[index] for index in first_two)
+        if row is None or not row.has_weights or len(operator.inputs) <= max(1, row.input_at):
+            continue
+        both = operator.inputs[row.input_at], operator.inputs[1]
+        if ABSENT not in both:
+            source, weights = (model.tensors[index] for index in both)
             if source.element_type == "FLOAT32" and weights.element_type in _INTEGERS:
                 yield operator, weights
 

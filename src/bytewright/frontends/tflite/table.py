@@ -17,8 +17,10 @@ from bytewright.frontends.tflite.convolution import (
     convert_conv2d,
     convert_depthwise,
     convert_fully_connected,
+    convert_transpose_conv,
 )
 from bytewright.frontends.tflite.elementwise import convert_binary, product_form, sum_form
+from bytewright.frontends.tflite.matmul import convert_batch_matmul
 from bytewright.frontends.tflite.moves import (
     convert_broadcast_to,
     convert_depth_to_space,
@@ -33,6 +35,7 @@ from bytewright.frontends.tflite.moves import (
 )
 from bytewright.frontends.tflite.pooling import convert_mean, convert_pool
 from bytewright.frontends.tflite.quantization import convert_dequantize, convert_quantize
+from bytewright.frontends.tflite.resize import convert_resize
 from bytewright.frontends.tflite.shape import (
     convert_concatenation,
     convert_expand_dims,
@@ -47,6 +50,7 @@ from bytewright.frontends.tflite.strided_slice import convert_strided_slice
 from bytewright.ops.arithmetic import tables
 from bytewright.ops.elementwise import Add, Mul, Sigmoid, Sub, Tanh, TflHardSwish
 from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d
+from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 from bytewright.target.isa.ethos_u import DECODED_PRODUCTS
 
 
@@ -63,6 +67,7 @@ class TfliteOperator:
         int8_cost_ms: The same for an int8 result, where that is another.
         scale_cost_ms: What each scale of its weights costs besides.
         has_weights: Its second operand is weights, which must not be integers under float activations.
+        input_at: The position of the operand that is multiplied with them.
     """
 
     convert: Callable[[Conversion], None]
@@ -73,6 +78,7 @@ class TfliteOperator:
     int8_cost_ms: float | None = None
     scale_cost_ms: float = 0.0
     has_weights: bool = False
+    input_at: int = 0
 
 
 def _convert_ethos_u(conversion: Conversion) -> None:
@@ -86,6 +92,8 @@ _CLAMPS = "fused activation: none, RELU, RELU6, RELU_N1_TO_1"
 _WEIGHTS = "constant weights, per tensor or per channel, zero point 0"
 _POOLS = f"tflm: input and output quantised alike; {_CLAMPS}"
 
+_RESIZED = "constant size; align_corners or half_pixel_centers, or neither"
+
 OPERATORS: dict[str, TfliteOperator] = {
     "ADD": TfliteOperator(
         partial(convert_binary, operation=Add(), int8=sum_form),
@@ -95,6 +103,13 @@ OPERATORS: dict[str, TfliteOperator] = {
     ),
     "AVERAGE_POOL_2D": TfliteOperator(
         partial(convert_pool, kind=TflAveragePool2d), "Pool2DOptions", _POOLS, cost_ms=2.0
+    ),
+    "BATCH_MATMUL": TfliteOperator(
+        convert_batch_matmul,
+        "BatchMatMulOptions",
+        "either operand constant, or none; 2 to 5 axes; one scale for each operand",
+        cost_ms=2.5,
+        has_weights=True,
     ),
     "BATCH_TO_SPACE_ND": TfliteOperator(
         convert_batch_to_space, limits="3 or 4 axes; constant block shape and crops", cost_ms=1.5
@@ -107,7 +122,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         cost_ms=1.5,
     ),
     "CONV_2D": TfliteOperator(
-        convert_conv2d, "Conv2DOptions", f"{_WEIGHTS}; no groups; {_CLAMPS}", cost_ms=2.5, has_weights=True
+        convert_conv2d, "Conv2DOptions", f"{_WEIGHTS}; {_CLAMPS}", cost_ms=2.5, has_weights=True
     ),
     "CUSTOM 'ethos-u'": TfliteOperator(
         _convert_ethos_u, limits=f"made by Vela for {DECODED_PRODUCTS}; tflm", types=("int8",), cost_ms=5.0
@@ -163,6 +178,12 @@ OPERATORS: dict[str, TfliteOperator] = {
     "RELU6": TfliteOperator(convert_relu),
     "RELU_N1_TO_1": TfliteOperator(convert_relu, limits="not with tflm"),
     "RESHAPE": TfliteOperator(convert_reshape, "ReshapeOptions", "constant shape"),
+    "RESIZE_BILINEAR": TfliteOperator(
+        partial(convert_resize, kind=TflResizeBilinear), "ResizeBilinearOptions", _RESIZED, cost_ms=2.0
+    ),
+    "RESIZE_NEAREST_NEIGHBOR": TfliteOperator(
+        partial(convert_resize, kind=TflResizeNearest), "ResizeNearestNeighborOptions", _RESIZED, cost_ms=1.5
+    ),
     "REVERSE_V2": TfliteOperator(convert_reverse, "ReverseV2Options", "constant axes", cost_ms=1.5),
     "SLICE": TfliteOperator(convert_slice, limits="constant begin and size", cost_ms=1.5),
     "SOFTMAX": TfliteOperator(
@@ -199,6 +220,14 @@ OPERATORS: dict[str, TfliteOperator] = {
     ),
     "TILE": TfliteOperator(convert_tile, limits="constant multiples", cost_ms=1.5),
     "TRANSPOSE": TfliteOperator(convert_transpose, limits="constant permutation", cost_ms=1.5),
+    "TRANSPOSE_CONV": TfliteOperator(
+        convert_transpose_conv,
+        "TransposeConvOptions",
+        f"constant output shape; {_WEIGHTS}; {_CLAMPS}",
+        cost_ms=2.5,
+        has_weights=True,
+        input_at=2,
+    ),
     "UNPACK": TfliteOperator(
         convert_unpack, "UnpackOptions", "results quantised as the operand is", cost_ms=1.5
     ),

@@ -17,6 +17,28 @@ def spatial_padding(
     return *_same(shape[1], reach[0], options.stride[0]), *_same(shape[2], reach[1], options.stride[1])
 
 
+def transposed_padding(options: WindowOptions, out: tuple[int, ...], kernel: Pair) -> Pair:
+    """Rows and columns that a transposed convolution cuts off before its result, [.., out[0], out[1], ..].
+
+    It is the padding of the convolution that goes the other way, from the result to the input.
+    """
+    if options.padding == "VALID":
+        return 0, 0
+    rows, columns = (
+        _same(extent, size, step)[0] for extent, size, step in zip(out, kernel, options.stride, strict=True)
+    )
+    return rows, columns
+
+
+def windows_of(options: WindowOptions, extents: tuple[int, ...], kernel: Pair) -> tuple[int, ...]:
+    """How many windows, not dilated, there are along each axis."""
+    taken = (
+        extent if options.padding == "SAME" else max(extent - size + 1, 0)
+        for extent, size in zip(extents, kernel, strict=True)
+    )
+    return tuple(-(-extent // step) for extent, step in zip(taken, options.stride, strict=True))
+
+
 def _reach(kernel: int, dilation: int) -> int:
     """The elements from a window's first tap to its last.
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from bytewright import ir
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.expr import equal
-from bytewright.lower.kernels.context import Pixel, accumulated, channel_blocks, counted, named
-from bytewright.lower.kernels.convolution import Convolution
+from bytewright.lower.kernels.context import Pixel, accumulated, channel_blocks, counted, named, pixels
+from bytewright.lower.kernels.convolution import ZERO, Convolution
 
 I8, U8, I32 = ir.DType.I8, ir.DType.U8, ir.DType.I32
 SHORT_DOT = 16
@@ -60,13 +60,16 @@ class DotProducts:
         self.weights = convolution.template.kernel.constant("weights", convolution.weights, I8)
         self.bias = convolution.bias(self.offset)
 
-    def blocks(self, pixel: Pixel) -> Iterator[Block]:
-        """Every block of a pixel; once the caller has accumulated it, its channels are finished in order and stored."""
+    def blocks(self, pixel: Pixel, group: ir.Expr = ZERO) -> Iterator[Block]:
+        """Every block of a pixel, of the channels of one group.
+
+        Once the caller has accumulated it, its channels are finished in order and stored.
+        """
         num_channels, depth = self.convolution.weights.shape
         template = self.convolution.template
-        body = template.body
-        for first, size in channel_blocks(body, num_channels, self.block, accumulated):
-            channel = named(body, "channel", first)
+        body, per_group = template.body, num_channels // self.convolution.groups
+        for first, size in channel_blocks(body, per_group, self.block, accumulated):
+            channel = named(body, "channel", group * per_group + first)
             filters = body.view("filters", region(self.weights, channel, 0), I8, size * depth)
             sums = [body.scalar(f"acc{j}", I32, self.bias.initial(channel + j)) for j in range(size)]
             yield Block(body, filters, sums, self.offset)
@@ -109,6 +112,16 @@ def write_dot(convolution: Convolution) -> None:
         else:
             with counted(body, "x", window.columns.out) as x:
                 _add_taps(dot, (n, y, x))
+
+
+def write_groups(convolution: Convolution) -> None:
+    """Writes the loops over pixels and the groups of their channels, tap by tap."""
+    dot = DotProducts(convolution, convolution.template.style.channel_block)
+    body = convolution.template.body
+    with pixels(convolution.template) as pixel, counted(body, "group", convolution.groups) as group:
+        for block in dot.blocks(pixel, group):
+            with convolution.each_element(pixel, group) as (activation, index):
+                block.multiply_add(activation, index)
 
 
 def _write_parts(dot: DotProducts, n: ir.Expr, y: ir.Expr) -> None:

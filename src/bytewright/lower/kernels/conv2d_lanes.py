@@ -25,12 +25,14 @@ def write_lanes(convolution: Convolution) -> None:
     weights = kernel.constant("weights", convolution.weights.T, convolution.dtype)
     lanes = template.style.float_lanes if bias.is_float else INTEGER_LANES
     visited = _by_taps if bias.is_float else _by_rows
-    with pixels(template) as pixel:
-        for first, size in channel_blocks(body, convolution.out_channels, lanes, accumulated):
+    per_group = convolution.out_channels // convolution.groups
+    with pixels(template) as pixel, counted(body, "group", convolution.groups) as group:
+        for block, size in channel_blocks(body, per_group, lanes, accumulated):
+            first = group * per_group + block
             sums = kernel.scratch("sums", (size,), bias.values.dtype)
             with body.for_("lane", 0, size, ir.LoopKind.VECTORISED) as lane:
                 body.store(sums, lane, bias.initial(first + lane))
-            with visited(convolution, pixel) as (activation, index):
+            with visited(convolution, pixel, group) as (activation, index):
                 value = body.let("value", ir.cast(activation, sums.dtype))
                 with body.for_("lane", 0, size, ir.LoopKind.VECTORISED) as lane:
                     weight = ir.cast(load(weights, index, first + lane), sums.dtype)
@@ -40,14 +42,22 @@ def write_lanes(convolution: Convolution) -> None:
                 template.epilogue.store((*pixel, first + lane), value)
 
 
-def _by_taps(convolution: Convolution, pixel: Pixel) -> AbstractContextManager[tuple[ir.Expr, ir.Expr]]:
+def _by_taps(
+    convolution: Convolution, pixel: Pixel, group: ir.Expr
+) -> AbstractContextManager[tuple[ir.Expr, ir.Expr]]:
     """Elements under the window, tap by tap; a tap outside the input is a view of zeros."""
-    return convolution.each_element(pixel)
+    return convolution.each_element(pixel, group)
 
 
 @contextmanager
-def _by_rows(convolution: Convolution, pixel: Pixel) -> Generator[tuple[ir.Expr, ir.Expr], None, None]:
-    """Elements under the window, row by row, columns (not dilated) and channels as one axis; outside, zero points."""
+def _by_rows(
+    convolution: Convolution, pixel: Pixel, group: ir.Expr
+) -> Generator[tuple[ir.Expr, ir.Expr], None, None]:
+    """Elements under the window, row by row, columns (not dilated) and channels as one axis; outside, zero points.
+
+    All channels are of one group.
+    """
+    del group
     body, window, depth = convolution.template.body, convolution.window, convolution.in_channels
     n, y, x = pixel
     columns = window.columns

@@ -1,4 +1,4 @@
-"""Sizes and taps of one convolution, dense or depthwise, under short names."""
+"""Sizes and taps of one convolution, dense, in groups or depthwise, under short names."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -12,7 +12,9 @@ from bytewright.ir.builder import load, region
 from bytewright.lower.kernels.accumulator import Bias, Folded, fold_zero_point
 from bytewright.lower.kernels.context import Pixel, Template, counted, named
 from bytewright.lower.kernels.window import Window, window_of
-from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
+from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d
+
+ZERO = ir.const(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +23,10 @@ class Convolution:
 
     Attributes:
         num: Batch size, which may be open.
+        in_channels: That a channel of the output reads: those of a group.
         weights: [OC, K], the elements under the window one after the other for each output channel.
         zero_point: Of the input; 0 for float32.
+        groups: Of channels, of the input and of the output.
     """
 
     template: Template
@@ -32,6 +36,7 @@ class Convolution:
     out_channels: int
     weights: ir.Array
     zero_point: int
+    groups: int = 1
 
     @property
     def dtype(self) -> ir.DType:
@@ -70,18 +75,22 @@ class Convolution:
         return self.template.style.paired_taps and self.dtype.is_integer and int(self.weights.min()) > -128
 
     @contextmanager
-    def each_tap(self, pixel: Pixel) -> Generator[tuple[ir.Buffer, ir.Expr], None, None]:
+    def each_tap(
+        self, pixel: Pixel, group: ir.Expr = ZERO
+    ) -> Generator[tuple[ir.Buffer, ir.Expr], None, None]:
         """Loops over the taps; yields a view of the input's channels under a tap, and the number of the tap."""
         body, window = self.template.body, self.window
         with window.loops(body) as (ky, kx):
-            tap = self.tap_at(window.under(body, pixel, ky, kx), ky, kx)
+            tap = self.tap_at(window.under(body, pixel, ky, kx), ky, kx, group)
             yield tap, ky * window.columns.kernel + kx
 
     @contextmanager
-    def each_element(self, pixel: Pixel) -> Generator[tuple[ir.Expr, ir.Expr], None, None]:
+    def each_element(
+        self, pixel: Pixel, group: ir.Expr = ZERO
+    ) -> Generator[tuple[ir.Expr, ir.Expr], None, None]:
         """Loops over the channels under each tap; yields an element of the input, and its number under the window."""
         with (
-            self.each_tap(pixel) as (tap, number),
+            self.each_tap(pixel, group) as (tap, number),
             counted(self.template.body, "k", self.in_channels) as k,
         ):
             yield load(tap, k), number * self.in_channels + k
@@ -98,15 +107,17 @@ class Convolution:
                 found.append(self.tap_at((n, iy[ky], ix[kx]), ky, kx))
         return found
 
-    def tap_at(self, position: Pixel, ky: ir.Expr | int, kx: ir.Expr | int) -> ir.Buffer:
-        """A view of the input's channels at a position.
+    def tap_at(
+        self, position: Pixel, ky: ir.Expr | int, kx: ir.Expr | int, group: ir.Expr = ZERO
+    ) -> ir.Buffer:
+        """A view of the input's channels, those of one group, at a position.
 
         Outside the input it is a run of zero points, which the folded bias cancels, so that border and interior
         are the same arithmetic.
         """
         body = self.template.body
         inside = self.window.contains(position, ky, kx)
-        source = region(self.input, *position, 0)
+        source = region(self.input, *position, group * self.in_channels)
         if inside == ir.TRUE:
             return body.view("tap", source, self.dtype, self.in_channels)
         outside = self.zero_points(self.in_channels)
@@ -118,12 +129,13 @@ class Convolution:
         return self.template.kernel.constant("zero_points", fill, self.dtype)
 
 
-def convolution_of(template: Template, operation: Conv2d | DepthwiseConv2d) -> Convolution:
+def convolution_of(template: Template, operation: Conv2d | DepthwiseConv2d | GroupedConv2d) -> Convolution:
     """Reads the sizes off the anchor's types."""
+    groups = operation.groups if isinstance(operation, GroupedConv2d) else 1
     _, in_height, in_width, in_channels = template.type(0).fixed_shape
     _, out_height, out_width, out_channels = template.result_type.fixed_shape
     weights = template.constant(1)
-    is_dense = isinstance(operation, Conv2d)
+    is_dense = not isinstance(operation, DepthwiseConv2d)
     per_channel = weights.reshape(out_channels, -1) if is_dense else weights.reshape(-1, out_channels).T
     window = window_of(
         (in_height, in_width),
@@ -137,8 +149,9 @@ def convolution_of(template: Template, operation: Conv2d | DepthwiseConv2d) -> C
         template=template,
         window=window,
         num=template.type(0).shape[0],
-        in_channels=in_channels,
+        in_channels=in_channels // groups,
         out_channels=out_channels,
         weights=per_channel,
         zero_point=operation.input_zero_point,
+        groups=groups,
     )

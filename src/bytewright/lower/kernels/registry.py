@@ -6,7 +6,7 @@ from typing import Any
 
 from bytewright import ir
 from bytewright.lower.kernels.context import Template
-from bytewright.lower.kernels.conv2d import lower_conv2d
+from bytewright.lower.kernels.conv2d import lower_conv2d, lower_grouped_conv2d
 from bytewright.lower.kernels.data import (
     lower_concat,
     lower_gather,
@@ -17,12 +17,17 @@ from bytewright.lower.kernels.data import (
     lower_transpose,
 )
 from bytewright.lower.kernels.depthwise import lower_depthwise_conv2d
+from bytewright.lower.kernels.matmul import lower_batch_matmul
 from bytewright.lower.kernels.pooling import lower_mean, lower_pool
+from bytewright.lower.kernels.resize import lower_resize_bilinear, lower_resize_nearest
 from bytewright.lower.kernels.softmax import lower_softmax
-from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
+from bytewright.lower.kernels.transpose_conv2d import lower_transpose_conv2d
+from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, GroupedConv2d, TransposeConv2d
 from bytewright.ops.data import Concat, Gather, Identity, Pad, Slice, Tile, Transpose
+from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.placement import DeviceCopy
 from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
+from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 from bytewright.ops.softmax import TflSoftmax
 
 
@@ -45,13 +50,18 @@ TEMPLATES: dict[type[ir.Operation], Anchor] = {
     DepthwiseConv2d: Anchor(lower_depthwise_conv2d),
     DeviceCopy: Anchor(lower_identity, takes_epilogue=False),
     Gather: Anchor(lower_gather),
+    GroupedConv2d: Anchor(lower_grouped_conv2d),
     Identity: Anchor(lower_identity),
     MaxPool2d: Anchor(lower_pool),
     Pad: Anchor(lower_pad),
     Slice: Anchor(lower_slice),
     TflAveragePool2d: Anchor(lower_pool),
+    TflBatchMatMul: Anchor(lower_batch_matmul),
     TflMean: Anchor(lower_mean),
     Tile: Anchor(lower_tile),
+    TflResizeBilinear: Anchor(lower_resize_bilinear),
+    TflResizeNearest: Anchor(lower_resize_nearest),
     TflSoftmax: Anchor(lower_softmax, takes_epilogue=False),
     Transpose: Anchor(lower_transpose),
+    TransposeConv2d: Anchor(lower_transpose_conv2d),
 }

@@ -53,6 +53,17 @@ def prepare_product(first: float, second: float, output: float, numerics: Numeri
     return factor
 
 
+def prepare_batch_matmul(first: float, second: float, output: float, numerics: Numerics) -> Multiplier:
+    """Of a BATCH_MATMUL: `y = clamp(rescale(sum((a - a_zero)*(b - b_zero)), factor) + zero)`, DOUBLE_ROUND.
+
+    The factor is s1*s2/s_out: `tflm` computes it in double; `litert-ref` rounds the product to float32, and divides in
+    double. The two differ at ties.
+    """
+    scale1, scale2, scale_out = single(first), single(second), single(output)
+    product = single_product(scale1, scale2) if numerics is Numerics.LITERT_REF else scale1 * scale2
+    return quantize_multiplier(product / scale_out)
+
+
 def prepare_mean(input_scale: float, output_scale: float, count: int) -> Multiplier:
     """Of a MEAN over `count` values per output: `clamp(rescale(sum(x - zero), factor) + output zero)`, DOUBLE_ROUND.
 

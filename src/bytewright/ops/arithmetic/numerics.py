@@ -27,7 +27,7 @@ class Rounding(enum.StrEnum):
 
 
 def convolution_rounding(operator: str, numerics: Numerics) -> Rounding:
-    """The rounding of CONV_2D, DEPTHWISE_CONV_2D or FULLY_CONNECTED.
+    """The rounding of a convolution, a matrix product or FULLY_CONNECTED.
 
     Measured: only LiteRT's FULLY_CONNECTED differs; it multiplies by the real scale in double precision.
     """

@@ -1,0 +1,98 @@
+"""BATCH_MATMUL: of two tensors that are computed, or of which one is constant."""
+
+from math import prod
+
+import numpy as np
+
+from bytewright import ir
+from bytewright.frontends.tflite.accumulator import accumulator_reach, checked_multiplier, rescale
+from bytewright.frontends.tflite.conversion import Conversion, Operand
+from bytewright.frontends.tflite.convolution import product_with_matrix
+from bytewright.ops.arithmetic.factors import prepare_batch_matmul
+from bytewright.ops.arithmetic.multiplier import INT8_MAX, INT8_MIN, INT32_MAX
+from bytewright.ops.matmul import TflBatchMatMul
+
+# LiteRT takes no more.
+MAX_RANK = 5
+
+
+def convert_batch_matmul(at: Conversion) -> None:
+    """Matrices in the last two axes; axes before them are broadcast."""
+    at.require_counts((2,))
+    adjoint = at.options.boolean(0), at.options.boolean(1)
+    first, second = at.activation_operand(0, "first operand"), at.activation_operand(1, "second operand")
+    at.require_same_dtype(first, second)
+    ranks = len(first.shape), len(second.shape)
+    at.require(
+        min(ranks) >= 2 and max(ranks) <= MAX_RANK,
+        f"operands of {ranks[0]} and {ranks[1]} axes; 2 to {MAX_RANK} are supported",
+    )
+    if first.is_float:
+        operation = TflBatchMatMul(*adjoint)
+        at.define(_product(at, operation, first, second)[0])
+        return
+    left, right = at.affine(first.tensor), at.affine(second.tensor)
+    target = at.affine(at.output_tensor())
+    operation = TflBatchMatMul(*adjoint, left.zero_point, right.zero_point)
+    accumulator, reach = _product(at, operation, first, second)
+    factor = prepare_batch_matmul(left.scale, right.scale, target.scale, at.numerics)
+    multiplier = checked_multiplier(at, factor, reach)
+    at.define(rescale(at, accumulator, [multiplier], 0, target.zero_point, ir.DType.I8, "rescaled"))
+
+
+def _product(at: Conversion, operation: TflBatchMatMul, first: Operand, second: Operand) -> tuple[str, int]:
+    """The product, and of integers the greatest magnitude that it can have."""
+    is_weights = (
+        second.data is not None
+        and first.data is None
+        and prod(second.shape[:-2]) == 1
+        and not operation.adjoint_first
+        and operation.second_zero_point == 0
+    )
+    if is_weights:
+        return _layer(at, operation, first, second)
+    reach = 0 if first.is_float else _reach(at, operation, first)
+    return at.emit(operation, (at.value_of(first), at.value_of(second)), "product"), reach
+
+
+def _layer(at: Conversion, operation: TflBatchMatMul, first: Operand, second: Operand) -> tuple[str, int]:
+    """A product with one constant matrix is a convolution with a 1x1 window over rows, as FULLY_CONNECTED is."""
+    assert second.data is not None
+    (result,) = _inferred(at, operation, first, second)
+    matrix = second.data.array.reshape(second.shape[-2:])
+    weights = matrix if operation.adjoint_second else np.ascontiguousarray(matrix.T)
+    rows = product_with_matrix(at, first, weights, operation.first_zero_point)
+    product = at.reshape(rows, result.fixed_shape)
+    if first.is_float:
+        return product, 0
+    no_bias = np.zeros(len(weights), np.int64)
+    return product, int(accumulator_reach(at, weights, no_bias, operation.first_zero_point).max())
+
+
+def _inferred(
+    at: Conversion, operation: TflBatchMatMul, first: Operand, second: Operand
+) -> tuple[ir.TensorType, ...]:
+    try:
+        return operation.infer((first.type, second.type))
+    except ValueError as error:
+        at.fail(str(error))
+
+
+def _reach(at: Conversion, operation: TflBatchMatMul, first: Operand) -> int:
+    """The greatest magnitude of a sum of products.
+
+    Raises:
+        CompileError: BW110, it can leave 32 bits.
+    """
+    depth = operation.depth(first.shape)
+    reach = depth * prod(
+        max(zero_point - INT8_MIN, INT8_MAX - zero_point)
+        for zero_point in (operation.first_zero_point, operation.second_zero_point)
+    )
+    if reach > INT32_MAX:
+        at.fail(
+            f"the sum of {depth} products can reach {reach}, beyond 32 bits",
+            code="BW110",
+            help="split the inner axis, and add the products",
+        )
+    return reach

@@ -1,0 +1,124 @@
+"""Matrix products of two tensors: dot products where both lie along the inner axis, else columns side by side."""
+
+from dataclasses import dataclass
+
+from bytewright import ir
+from bytewright.ir.builder import load
+from bytewright.lower.kernels.context import Template, channel_blocks, counted, loops, named
+from bytewright.lower.point import Coordinates
+from bytewright.lower.scalar import Scalar, require_i32
+from bytewright.ops.matmul import TflBatchMatMul
+
+I32 = ir.DType.I32
+INTEGER_LANES = 16
+
+
+def lower_batch_matmul(template: Template, operation: TflBatchMatMul) -> None:
+    """Writes the kernel of a product: [..., H, K] and [..., K, W] to [..., H, W]."""
+    product = _Product(template, operation)
+    result = template.result_type.shape
+    with loops(template.kernel, result, range(len(result) - 1)) as indices:
+        row = tuple(indices.values())
+        if template.type(0).dtype.is_integer and operation.adjoint_second:
+            product.write_dots(row)
+        else:
+            product.write_lanes(row)
+
+
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """One product; a `row` is where a row of the result lies."""
+
+    template: Template
+    operation: TflBatchMatMul
+
+    @property
+    def depth(self) -> int:
+        """Products of a sum."""
+        shape = self.template.type(0).shape
+        extent = shape[-2] if self.operation.adjoint_first else shape[-1]
+        assert isinstance(extent, int)
+        return extent
+
+    @property
+    def dtype(self) -> ir.DType:
+        """Of sums."""
+        own = self.template.type(0).dtype
+        return I32 if own.is_integer else own
+
+    @property
+    def num_columns(self) -> int:
+        """Of the result."""
+        extent = self.template.result_type.shape[-1]
+        assert isinstance(extent, int)
+        return extent
+
+    def write_dots(self, row: Coordinates) -> None:
+        """Some columns at a time, each a scalar."""
+        body = self.template.body
+        block = self.template.style.channel_block
+        for first, size in channel_blocks(body, self.num_columns, block, _summed):
+            column = named(body, "column", first)
+            sums = [body.scalar(f"acc{j}", self.dtype, 0) for j in range(size)]
+            with counted(body, "k", self.depth) as k:
+                value = body.let("value", self._first(row, k))
+                for j, total in enumerate(sums):
+                    body.add_to(total, (), value * self._second(row, k, column + j))
+            for j, total in enumerate(sums):
+                with body.numbered(j):
+                    self._store(row, column + j, load(total))
+
+    def write_lanes(self, row: Coordinates) -> None:
+        """Some columns at a time, side by side; each sum is in the order of the inner axis, as the reference's."""
+        body, kernel = self.template.body, self.template.kernel
+        lanes = INTEGER_LANES if self.dtype.is_integer else self.template.style.float_lanes
+        for first, size in channel_blocks(body, self.num_columns, lanes, _summed):
+            sums = kernel.scratch("sums", (size,), self.dtype)
+            with body.for_("lane", 0, size, ir.LoopKind.VECTORISED) as lane:
+                body.store(sums, lane, 0)
+            with counted(body, "k", self.depth) as k:
+                value = body.let("value", self._first(row, k))
+                with body.for_("lane", 0, size, ir.LoopKind.VECTORISED) as lane:
+                    body.add_to(sums, lane, value * self._second(row, k, first + lane))
+            with body.for_("lane", 0, size, ir.LoopKind.VECTORISED) as lane:
+                self._store(row, first + lane, load(sums, lane))
+
+    def _first(self, row: Coordinates, k: ir.Expr) -> ir.Expr:
+        *batch, height = row
+        inner = (k, height) if self.operation.adjoint_first else (height, k)
+        return self._element(0, batch, inner, self.operation.first_zero_point)
+
+    def _second(self, row: Coordinates, k: ir.Expr, column: ir.Expr) -> ir.Expr:
+        inner = (column, k) if self.operation.adjoint_second else (k, column)
+        return self._element(1, list(row[:-1]), inner, self.operation.second_zero_point)
+
+    def _element(
+        self, operand: int, batch: list[ir.Expr], inner: tuple[ir.Expr, ir.Expr], zero_point: int
+    ) -> ir.Expr:
+        """An element of an operand, whose own leading axes are the last of the result's, and may be broadcast."""
+        shape = self.template.type(operand).shape
+        outer = shape[:-2]
+        own = batch[len(batch) - len(outer) :]
+        indices = [ir.const(0) if extent == 1 else index for index, extent in zip(own, outer, strict=True)]
+        value = ir.cast(load(self.template.input(operand), *indices, *inner), self.dtype)
+        return value - zero_point if zero_point else value
+
+    def _store(self, row: Coordinates, column: ir.Expr, total: ir.Expr) -> None:
+        self.template.epilogue.store((*row, column), self._bounded(total))
+
+    def _bounded(self, total: ir.Expr) -> Scalar:
+        if not self.dtype.is_integer:
+            return Scalar(total)
+        ends = [
+            (-128 - zero_point, 127 - zero_point)
+            for zero_point in (self.operation.first_zero_point, self.operation.second_zero_point)
+        ]
+        corners = [a * b * self.depth for a in ends[0] for b in ends[1]]
+        require_i32(min(corners), max(corners), "the accumulator", self.template.anchor.where)
+        return Scalar(total, min(corners), max(corners))
+
+
+def _summed(num_columns: int, are_several: bool) -> str:
+    """Says of blocks of columns that they are summed."""
+    what = "1 column" if num_columns == 1 else f"{num_columns} columns"
+    return f"{what} at a time: sum, then store each" if are_several else f"sum {what}"

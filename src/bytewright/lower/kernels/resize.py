@@ -1,0 +1,90 @@
+"""Resizes: each element is one of the input, or the mean of the four around its position."""
+
+from dataclasses import dataclass
+
+from bytewright import ir
+from bytewright.ir.builder import load
+from bytewright.lower.kernels.context import Template, counted, named, pixels
+from bytewright.lower.kernels.source_index import source_index
+from bytewright.lower.scalar import Scalar, element
+from bytewright.ops.arithmetic.resize import FRACTION_BITS, ONE, ResizedAxis
+from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
+
+I32, F32 = ir.DType.I32, ir.DType.F32
+
+
+def lower_resize_nearest(template: Template, operation: TflResizeNearest) -> None:
+    """Writes the kernel of a nearest resize: [N, H, W, C] to [N, OH, OW, C]."""
+    source, body = template.input(0), template.body
+    _, height, width, channels = template.type(0).fixed_shape
+    rows, columns = operation.axes(height, width)
+    with pixels(template) as (n, y, x):
+        indices = [
+            named(body, name, source_index(template.kernel, axis.nearest(), axis.size, axis.ratio, index))
+            for name, axis, index in (("iy", rows, y), ("ix", columns, x))
+        ]
+        with counted(body, "c", channels) as c:
+            template.epilogue.store((n, y, x, c), element(load(source, n, *indices, c)))
+
+
+def lower_resize_bilinear(template: Template, operation: TflResizeBilinear) -> None:
+    """Writes the kernel of a bilinear resize: [N, H, W, C] to [N, OH, OW, C]."""
+    source, body = template.input(0), template.body
+    _, height, width, channels = template.type(0).fixed_shape
+    rows, columns = operation.axes(height, width)
+    with pixels(template) as (n, y, x):
+        down = _between(template, "y", rows, y)
+        right = _between(template, "x", columns, x)
+        corners = [
+            (vertical[0], horizontal[0], body.let(f"weight{number}", vertical[1] * horizontal[1]))
+            for number, (vertical, horizontal) in enumerate(
+                (v, h) for h in (right.before, right.after) for v in (down.before, down.after)
+            )
+        ]
+        with counted(body, "c", channels) as c:
+            total: ir.Expr | None = None
+            for iy, ix, weight in corners:
+                term = ir.cast(load(source, n, iy, ix, c), weight.dtype) * weight
+                total = term if total is None else total + term
+            assert total is not None
+            template.epilogue.store((n, y, x, c), _rounded(template, total))
+
+
+def _rounded(template: Template, total: ir.Expr) -> Scalar:
+    """The sum; of integers divided by what the weights come to, rounded half away from zero."""
+    if not total.dtype.is_integer:
+        return Scalar(total)
+    # Weights lie between -1/2 and 3/2 and those of each axis come to 1: |sum| <= 128 * 2^(10 + 1 + 10 + 1) = 2^29.
+    total = template.body.let("total", total)
+    bits = 2 * FRACTION_BITS
+    return Scalar((total + (total >> 31) + (1 << (bits - 1))) >> bits, -128, 127)
+
+
+@dataclass(frozen=True, slots=True)
+class _Between:
+    """The elements around a position along one axis, each with its weight."""
+
+    before: tuple[ir.Expr, ir.Expr]
+    after: tuple[ir.Expr, ir.Expr]
+
+
+def _between(template: Template, name: str, axis: ResizedAxis, index: ir.Expr) -> _Between:
+    """Where an element of the output lies along one axis."""
+    body, kernel = template.body, template.kernel
+    fixed = template.type(0).dtype.is_integer
+    first, last = (
+        named(body, f"{name}{number}", source_index(kernel, elements, axis.size, axis.ratio, index))
+        for number, elements in enumerate(axis.between(fixed=fixed))
+    )
+    if fixed:
+        position = index * axis.fixed_scale + axis.fixed_offset
+        weight = body.let(f"{name}_part", position - first * ONE)
+        return _Between((first, ONE - weight), (last, weight))
+    position = ir.cast(index, F32)
+    scale = ir.const(float(axis.scale), F32)
+    if axis.half_pixel_centers:
+        position = (position + 0.5) * scale - 0.5
+    else:
+        position = position * scale
+    weight = body.let(f"{name}_part", position - ir.cast(first, F32))
+    return _Between((first, 1.0 - weight), (last, weight))

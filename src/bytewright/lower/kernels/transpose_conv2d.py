@@ -1,0 +1,206 @@
+"""transpose_conv2d as a gather: each pixel of the output sums over the taps that reach it.
+
+Along an axis of stride s, the taps that reach a position are every s-th one, from that of its phase on, and they come
+from elements of the input one after the other. So sums are scalars, and there is no array of accumulators. The elements
+are visited in ascending order, in which the references add.
+"""
+
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+
+import numpy as np
+
+from bytewright import ir
+from bytewright.ir.builder import load, region
+from bytewright.lower.kernels.accumulator import Bias
+from bytewright.lower.kernels.context import (
+    Pixel,
+    Template,
+    accumulated,
+    channel_blocks,
+    counted,
+    named,
+    pixels,
+)
+from bytewright.lower.scalar import ChannelBounds, require_i32
+from bytewright.ops.arithmetic.sums import sums_by_sign
+from bytewright.ops.convolution import TransposeConv2d
+
+I8, I32 = ir.DType.I8, ir.DType.I32
+
+
+def lower_transpose_conv2d(template: Template, operation: TransposeConv2d) -> None:
+    """Writes the kernel of a transpose_conv2d.
+
+    x: [N, H, W, IC]; weights: [OC, KH, KW, IC]; bias: [OC]; result: [N, OH, OW, OC].
+    """
+    _, height, width, depth = template.type(0).fixed_shape
+    _, out_height, out_width, _ = template.result_type.fixed_shape
+    weights = template.constant(1)
+    spread = _Spread(
+        template,
+        _Axis(height, out_height, weights.shape[1], operation.stride[0], operation.out_pad[0]),
+        _Axis(width, out_width, weights.shape[2], operation.stride[1], operation.out_pad[2]),
+        depth,
+        weights.reshape(len(weights), -1),
+        operation.input_zero_point,
+    )
+    with pixels(template) as pixel:
+        if template.type(0).dtype.is_integer:
+            spread.write_dots(pixel)
+        else:
+            spread.write_lanes(pixel)
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """One spatial axis.
+
+    Attributes:
+        size: Elements of the input.
+        out: Elements of the output.
+        kernel: Taps of the window.
+        pad_before: Positions of the output before the first tap of the first element; negative where that is cut off.
+    """
+
+    size: int
+    out: int
+    kernel: int
+    stride: int
+    pad_before: int
+
+    @property
+    def num_taps(self) -> int:
+        """That reach one position, at most."""
+        return -(-self.kernel // self.stride)
+
+    @property
+    def skipped(self) -> int:
+        """Elements before the first one, whose windows would begin before the output, so that no phase is negative."""
+        return max(0, -(-self.pad_before // self.stride))
+
+    @property
+    def shift(self) -> int:
+        """From a position of the output to one of the windows of elements, those skipped included."""
+        return self.skipped * self.stride - self.pad_before
+
+    def phase(self, position: ir.Expr) -> ir.Expr:
+        """The first tap that reaches a position."""
+        return ir.const(0) if self.stride == 1 else (position + self.shift) % self.stride
+
+    def tap(self, phase: ir.Expr, number: ir.Expr) -> ir.Expr:
+        """The taps that reach a position, the last one first."""
+        return phase + (self.num_taps - 1 - number) * self.stride
+
+    def source(self, position: ir.Expr, number: ir.Expr) -> ir.Expr:
+        """The elements of the input that these come from, ascending."""
+        shifted = position + self.shift
+        last = shifted if self.stride == 1 else shifted // self.stride
+        return last + (number - (self.num_taps - 1 + self.skipped))
+
+    def reaches(self, source: ir.Expr, tap: ir.Expr) -> ir.Expr:
+        """Whether the window has the tap, and the input the element; TRUE, the constant, where both always do."""
+        condition: ir.Expr = ir.TRUE
+        if self.kernel % self.stride:
+            condition = ir.both(condition, tap < self.kernel)
+        if self.shift // self.stride - (self.num_taps - 1 + self.skipped) < 0:
+            condition = ir.both(condition, source >= 0)
+        if (self.out - 1 + self.shift) // self.stride - self.skipped >= self.size:
+            condition = ir.both(condition, source < self.size)
+        return condition
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """One transposed convolution.
+
+    Attributes:
+        depth: Channels of the input.
+        weights: [OC, KH * KW * IC].
+    """
+
+    template: Template
+    rows: _Axis
+    columns: _Axis
+    depth: int
+    weights: ir.Array
+    zero_point: int
+
+    @contextmanager
+    def _taps(self, pixel: Pixel) -> Generator[tuple[ir.Buffer, ir.Expr], None, None]:
+        """Loops over the taps that reach a pixel; yields the input's channels, and the tap's first weight."""
+        body, (n, y, x) = self.template.body, pixel
+        with self._along("y", self.rows, y) as (iy, ky), self._along("x", self.columns, x) as (ix, kx):
+            row = body.view(
+                "row", region(self.template.input(0), n, iy, ix, 0), self.template.type(0).dtype, self.depth
+            )
+            yield row, named(body, "first", (ky * self.columns.kernel + kx) * self.depth)
+
+    @contextmanager
+    def _along(
+        self, name: str, axis: _Axis, position: ir.Expr
+    ) -> Generator[tuple[ir.Expr, ir.Expr], None, None]:
+        """A loop over the taps along one axis, without those that do not reach."""
+        body = self.template.body
+        with counted(body, f"tap_{name}", axis.num_taps) as number:
+            tap = named(body, f"k{name}", axis.tap(axis.phase(position), number))
+            source = named(body, f"i{name}", axis.source(position, number))
+            condition = axis.reaches(source, tap)
+            with nullcontext() if condition == ir.TRUE else body.if_(condition):
+                yield source, tap
+
+    def write_dots(self, pixel: Pixel) -> None:
+        """Of int8: dot products along the input's channels, for some channels of the output at a time."""
+        body, num_channels, depth = self.template.body, *self.weights.shape
+        kernel, bias = self.template.kernel, self._integer_bias()
+        weights = kernel.constant("weights", self.weights, I8)
+        for first, size in channel_blocks(body, num_channels, self.template.style.channel_block, accumulated):
+            channel = named(body, "channel", first)
+            filters = body.view("filters", region(weights, channel, 0), I8, size * depth)
+            sums = [body.scalar(f"acc{j}", I32, bias.initial(channel + j)) for j in range(size)]
+            with self._taps(pixel) as (row, tap), counted(body, "k", self.depth) as k:
+                value = body.let("value", ir.cast(load(row, k), I32) - self.zero_point)
+                for j, total in enumerate(sums):
+                    weight = ir.cast(load(filters, tap + k + j * depth), I32)
+                    body.add_to(total, (), value * weight)
+            self._store(pixel, channel, bias, [load(total) for total in sums])
+
+    def write_lanes(self, pixel: Pixel) -> None:
+        """Of float32: channels of the output side by side; each sum in the reference's order, the bias last."""
+        body, kernel, dtype = self.template.body, self.template.kernel, self.template.type(0).dtype
+        weights = kernel.constant("weights", self.weights.T, dtype)
+        bias = Bias(kernel.constant("bias", self.template.constant(2), dtype))
+        lanes = self.template.style.float_lanes
+        for first, size in channel_blocks(body, len(self.weights), lanes, accumulated):
+            sums = kernel.scratch("sums", (size,), dtype)
+            with body.for_("lane", 0, size, ir.LoopKind.VECTORISED) as lane:
+                body.store(sums, lane, bias.initial(first + lane))
+            with self._taps(pixel) as (row, tap), counted(body, "k", self.depth) as k:
+                value = body.let("value", load(row, k))
+                with body.for_("lane", 0, size, ir.LoopKind.VECTORISED) as lane:
+                    body.add_to(sums, lane, value * load(weights, tap + k, first + lane))
+            with body.for_("lane", 0, size, ir.LoopKind.VECTORISED) as lane:
+                value = bias.finished(load(sums, lane), first + lane)
+                self.template.epilogue.store((*pixel, first + lane), value)
+
+    def _store(self, pixel: Pixel, channel: ir.Expr, bias: Bias, sums: list[ir.Expr]) -> None:
+        for j, total in enumerate(sums):
+            with self.template.body.numbered(j):
+                self.template.epilogue.store((*pixel, channel + j), bias.finished(total, channel + j))
+
+    def _integer_bias(self) -> Bias:
+        """The bias as it is, since not every pixel sees every tap; sums of any of them stay within these bounds.
+
+        Raises:
+            CompileError: BW110 if a sum could leave 32 bits.
+        """
+        values = self.template.constant(2).astype(np.int64)
+        positive, negative = sums_by_sign(self.weights)
+        first, last = -128 - self.zero_point, 127 - self.zero_point
+        lowest = values + positive * first + negative * last
+        highest = values + positive * last + negative * first
+        low, high = int(lowest.min()), int(highest.max())
+        require_i32(low, high, "the accumulator", self.template.anchor.where)
+        channels = ChannelBounds(tuple(lowest.tolist()), tuple(highest.tolist()))
+        return Bias(self.template.kernel.constant("bias", values, I32), low, high, channels)

@@ -1,0 +1,97 @@
+"""Where the elements of a resized axis come from, as the references compute it: in float32, or in 1/1024 of an element.
+
+Both references compute these positions at run time; shapes are fixed here, so each is a number. Scales are rounded to
+float32, or to 1/1024, before they are multiplied, so positions are not those of exact fractions.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Int64 = NDArray[np.int64]
+Float32 = NDArray[np.float32]
+
+FRACTION_BITS = 10
+"""Binary digits of a position in fixed point."""
+ONE = 1 << FRACTION_BITS
+
+
+@dataclass(frozen=True, slots=True)
+class ResizedAxis:
+    """One spatial axis of a resize.
+
+    Attributes:
+        size: Elements of the input.
+        out: Elements of the output.
+        align_corners: Whether the first and the last elements of both lie over each other.
+        half_pixel_centers: Whether positions are those of the middles of elements.
+    """
+
+    size: int
+    out: int
+    align_corners: bool
+    half_pixel_centers: bool
+
+    @property
+    def ratio(self) -> tuple[int, int]:
+        """Steps of the input in so many steps of the output."""
+        if self.align_corners and self.out > 1:
+            return self.size - 1, self.out - 1
+        return self.size, self.out
+
+    @property
+    def scale(self) -> np.float32:
+        """The same in float32."""
+        steps, out = self.ratio
+        return np.float32(steps) / np.float32(out)
+
+    @property
+    def fixed_scale(self) -> int:
+        """The same in 1/1024, rounded half up."""
+        steps, out = self.ratio
+        return (ONE * steps + out // 2) // out
+
+    @property
+    def fixed_offset(self) -> int:
+        """The position of the first element, in 1/1024."""
+        return self.fixed_scale // 2 - ONE // 2 if self.half_pixel_centers else 0
+
+    def nearest(self) -> Int64:
+        """The element that each one of the output is."""
+        middle = np.float32(0.5 if self.half_pixel_centers else 0.0)
+        position = (np.arange(self.out).astype(np.float32) + middle) * self.scale
+        whole = np.floor(position)
+        if self.align_corners:
+            whole = np.where(position - whole >= 0.5, whole + 1, whole)
+        return np.clip(whole.astype(np.int64), 0, self.size - 1)
+
+    def positions(self) -> Float32:
+        """Where each element of the output lies between elements of the input, in float32."""
+        index = np.arange(self.out).astype(np.float32)
+        if not self.half_pixel_centers:
+            return index * self.scale
+        return (index + np.float32(0.5)) * self.scale - np.float32(0.5)
+
+    def fixed_positions(self) -> Int64:
+        """The same in 1/1024."""
+        return np.arange(self.out, dtype=np.int64) * self.fixed_scale + self.fixed_offset
+
+    def between(self, *, fixed: bool) -> tuple[Int64, Int64]:
+        """The elements before and after each of these positions.
+
+        Raises:
+            ValueError: One lies behind the input, as the references read it: scales are rounded up.
+        """
+        if fixed:
+            position = self.fixed_positions()
+            before, after = np.maximum(position, 0) // ONE, (position + ONE - 1) // ONE
+        else:
+            exact = self.positions()
+            before, after = np.maximum(np.floor(exact), 0).astype(np.int64), np.ceil(exact).astype(np.int64)
+        if int(before.max()) >= self.size:
+            raise ValueError(
+                f"element {int(before.argmax())} of {self.out} would lie at {int(before.max())} of "
+                f"{self.size}: the reference reads beyond its input"
+            )
+        return before, np.minimum(after, self.size - 1)

@@ -1,0 +1,112 @@
+"""Rows and columns made more or fewer, with TFLite's arithmetic of positions (`arithmetic/resize.py`)."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytewright import ir
+from bytewright.ops.arithmetic.resize import FRACTION_BITS, ONE, Int64, ResizedAxis
+from bytewright.ops.checks import ARITHMETIC, only, require, require_dtype, require_rank
+from bytewright.ops.window import Pair
+
+
+@dataclass(frozen=True, slots=True)
+class _Resize(ir.Operation):
+    """Abstract: [N,H,W,C] to [N,OH,OW,C], i8 or f32.
+
+    Attributes:
+        size: (OH, OW).
+        align_corners: Whether corners of input and output lie over each other.
+        half_pixel_centers: Whether positions are those of the middles of elements.
+    """
+
+    size: Pair
+    align_corners: bool = False
+    half_pixel_centers: bool = False
+
+    def axes(self, height: int, width: int) -> tuple[ResizedAxis, ResizedAxis]:
+        """Rows and columns, of an input of this size."""
+        rows, columns = (
+            ResizedAxis(extent, out, self.align_corners, self.half_pixel_centers)
+            for extent, out in zip((height, width), self.size, strict=True)
+        )
+        return rows, columns
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """[N,OH,OW,C] of the input's type."""
+        operand = only(inputs)
+        require_rank(operand, 4, "the input")
+        require_dtype(operand, ARITHMETIC, "the input")
+        batch, height, width, channels = operand.shape
+        require(isinstance(height, int) and isinstance(width, int), "height and width must be fixed")
+        require(min(self.size) >= 1, f"the size {self.size} has no element")
+        return (ir.TensorType((batch, *self.size, channels), operand.dtype),)
+
+
+@dataclass(frozen=True, slots=True)
+class TflResizeNearest(_Resize):
+    """Each element is the nearest one of the input, whose position is computed in float32."""
+
+    name: ClassVar[str] = "tfl_resize_nearest"
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """A move."""
+        (x,) = inputs
+        rows, columns = self.axes(*x.shape[1:3])
+        return (np.ascontiguousarray(x[:, rows.nearest()][:, :, columns.nearest()]),)
+
+
+@dataclass(frozen=True, slots=True)
+class TflResizeBilinear(_Resize):
+    """Each element is the mean of the four around its position, weighted by its distances.
+
+    Of i8, positions are in 1/1024, sums exact, and the result is rounded half away from zero; of f32, all is float32.
+    """
+
+    name: ClassVar[str] = "tfl_resize_bilinear"
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """As of each resize; no position may lie behind the input."""
+        result = super(TflResizeBilinear, self).infer(inputs)
+        height, width = inputs[0].fixed_shape[1:3]
+        for axis in self.axes(height, width):
+            axis.between(fixed=inputs[0].dtype is ir.DType.I8)
+        return result
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact for i8; float32 throughout for f32."""
+        (x,) = inputs
+        fixed = x.dtype == np.int8
+        (y0, y1, down), (x0, x1, right) = (_weighted(axis, fixed=fixed) for axis in self.axes(*x.shape[1:3]))
+        down, right = down[:, np.newaxis, np.newaxis], right[np.newaxis, :, np.newaxis]
+        one = ONE if fixed else np.float32(1)
+        wide: NDArray[Any] = x.astype(np.int64) if fixed else x
+        total = (
+            wide[:, y0][:, :, x0] * ((one - down) * (one - right))
+            + wide[:, y1][:, :, x0] * (down * (one - right))
+            + wide[:, y0][:, :, x1] * ((one - down) * right)
+            + wide[:, y1][:, :, x1] * (down * right)
+        )
+        if not fixed:
+            return (np.asarray(total, dtype=np.float32),)
+        half = 1 << (2 * FRACTION_BITS - 1)
+        rounded = np.sign(total) * ((np.abs(total) + half) >> (2 * FRACTION_BITS))
+        return (rounded.astype(np.int8),)
+
+    def work_per_element(self, inputs: tuple[ir.TensorType, ...]) -> int:
+        """Four products."""
+        del inputs
+        return 4
+
+
+def _weighted(axis: ResizedAxis, *, fixed: bool) -> tuple[Int64, Int64, NDArray[Any]]:
+    """The elements before and after each position, and the weight of the one after."""
+    before, after = axis.between(fixed=fixed)
+    if fixed:
+        return before, after, axis.fixed_positions() - before * ONE
+    return before, after, axis.positions() - before.astype(np.float32)
+
+
+OPERATIONS = (TflResizeNearest, TflResizeBilinear)
