@@ -91,6 +91,7 @@ digits: setup  ## Train and quantise the digits example again, which writes the 
 .PHONY: setup
 setup:  ## Only install what `make test` needs
 	@scripts/setup.sh test
+	@[[ "$${BYTEWRIGHT_TESTS:-}" != thorough ]] || scripts/velas.sh
 
 .PHONY: setup-demo
 setup-demo:

@@ -11,6 +11,7 @@ import numpy as np
 
 from bytewright.ethos_u.accesses import Access, accesses
 from bytewright.ethos_u.faults import out_of_reach, unsupported
+from bytewright.ethos_u.known import check_known
 from bytewright.ethos_u.memory import Bytes, Integers, Memory
 from bytewright.ethos_u.operations import (
     Convolution,
@@ -24,17 +25,13 @@ from bytewright.ethos_u.operations import (
     Pooling,
     PoolingMode,
     Result,
-    Rounding,
-    Upscale,
     Window,
 )
 from bytewright.ethos_u.scaling import scaled, shifted_right
 from bytewright.ethos_u.weights import read_scales, read_weights
 from bytewright.target.isa.accelerator import Accelerator
 
-# What has been compared with a reference, bit for bit; the rest is refused.
 _RANGE = {Element.I8: (-128, 127), Element.I32: (-(1 << 31), (1 << 31) - 1)}
-_UNKNOWN_MODES = {ElementwiseMode.MIN, ElementwiseMode.MAX, ElementwiseMode.LRELU, ElementwiseMode.ABS}
 
 
 def execute(operations: Sequence[Operation], regions: Mapping[int, Bytes], accelerator: Accelerator) -> None:
@@ -45,13 +42,12 @@ def execute(operations: Sequence[Operation], regions: Mapping[int, Bytes], accel
             weights are to be decoded and Vela's decoder is missing.
     """
     check_within(accesses(operations), {region: data.size for region, data in regions.items()})
-    for number, operation in enumerate(operations):
-        _check_known(number, operation)
+    check_known(operations, accelerator)
     memory = Memory(regions, np.zeros(accelerator.core_shram_bytes, np.uint8))
     for operation in operations:
         match operation:
             case DmaCopy():
-                _dma_copy(operation, memory, accelerator)
+                _dma_copy(operation, memory)
                 continue
             case Convolution():
                 values = _convolution(operation, memory, accelerator)
@@ -60,8 +56,6 @@ def execute(operations: Sequence[Operation], regions: Mapping[int, Bytes], accel
             case Elementwise():
                 values = _elementwise(operation, memory)
         memory.store(operation.ofm, _finished(values, operation.ofm, operation.result, memory, accelerator))
-        if not accelerator.keeps_tables and operation.result.table is None:
-            memory.tables_valid = False
 
 
 def check_within(found: Sequence[Access], sizes: Mapping[int, int]) -> None:
@@ -80,30 +74,7 @@ def check_within(found: Sequence[Access], sizes: Mapping[int, int]) -> None:
             )
 
 
-def _check_known(number: int, operation: Operation) -> None:
-    """Refuses what has not been compared with a reference, bit for bit."""
-    if isinstance(operation, DmaCopy):
-        return
-    arrays, roundings = [operation.ifm, operation.ofm], {operation.result.rounding}
-    what: str | None = None
-    if isinstance(operation, Elementwise):
-        roundings.add(operation.operand_rounding)
-        if operation.ifm2 is not None:
-            arrays.append(operation.ifm2)
-        if operation.mode in _UNKNOWN_MODES:
-            what = f"is an element-wise {operation.mode.name}"
-    elif operation.upscale is not Upscale.NONE:
-        what = "reads an upscaled input"
-    if Rounding.TRUNCATE in roundings:
-        what = "rounds towards minus infinity"
-    for array in arrays:
-        if array.element not in _RANGE:
-            what = f"is of {array.element.value}"
-    if what is not None:
-        raise unsupported(f"operation {number} of the stream {what}, which the functional model does not do")
-
-
-def _dma_copy(operation: DmaCopy, memory: Memory, accelerator: Accelerator) -> None:
+def _dma_copy(operation: DmaCopy, memory: Memory) -> None:
     for row in range(operation.num_rows):
         memory.copy(
             operation.source_region,
@@ -111,7 +82,6 @@ def _dma_copy(operation: DmaCopy, memory: Memory, accelerator: Accelerator) -> N
             operation.destination_region,
             operation.destination + row * operation.destination_step,
             operation.row_bytes,
-            accelerator,
         )
 
 
@@ -204,7 +174,7 @@ def _elementwise(operation: Elementwise, memory: Memory) -> Integers:
     mode, result = operation.mode, operation.result
     first = memory.load(operation.ifm) - operation.ifm.zero_point
     if mode is ElementwiseMode.CLZ:
-        return _leading_zeros(first, operation)
+        return _leading_zeros(first)
     if operation.ifm2 is None:
         second = np.full((1, 1, 1), operation.scalar or 0, np.int64) - operation.ifm2_zero_point
     else:
@@ -217,7 +187,8 @@ def _elementwise(operation: Elementwise, memory: Memory) -> Integers:
         case ElementwiseMode.MUL:
             _check_factors(first, second)
             if operation.ifm.element is Element.I32:
-                return scaled(first * second, 1, _shift_of_wide_product(result), result.rounding)
+                # Products of two numbers of 32 bits are shifted alone: their multiplier is not used.
+                return scaled(first * second, 1, result.shift, result.rounding)
             values = first * second
         case ElementwiseMode.ADD:
             values = first + second
@@ -227,14 +198,11 @@ def _elementwise(operation: Elementwise, memory: Memory) -> Integers:
             return shifted_right(*_shift_operands(first, second), result.rounding)
         case _:
             return np.left_shift(*_shift_operands(first, second))
-    if result.multiplier is None:
-        raise unsupported(f"an element-wise {mode.name} has no scale")
+    assert result.multiplier is not None, "it is known"
     return scaled(values, result.multiplier, result.shift, result.rounding)
 
 
-def _leading_zeros(values: Integers, operation: Elementwise) -> Integers:
-    if operation.ifm.element is not Element.I32:
-        raise unsupported("leading zeros are counted in an array that is not of 32 bits")
+def _leading_zeros(values: Integers) -> Integers:
     lengths = np.floor(np.log2(np.maximum(values, 1).astype(np.float64))).astype(np.int64) + 1
     return np.where(values < 0, 0, np.where(values == 0, 32, 32 - lengths))
 
@@ -242,12 +210,7 @@ def _leading_zeros(values: Integers, operation: Elementwise) -> Integers:
 def _operands_of_sum(operation: Elementwise, first: Integers, second: Integers) -> tuple[Integers, Integers]:
     """The operands of a sum, brought to one scale."""
     if operation.operand_scale is OperandScale.BOTH:
-        factors = (operation.first_multiplier & 0xFFFF, operation.second_multiplier & 0xFFFF)
-        if (operation.first_multiplier, operation.second_multiplier) != factors or operation.first_shift:
-            raise unsupported("both operands of a sum are scaled, by more than 16 bits")
-        return first * factors[0], second * factors[1]
-    if operation.ifm.element is not Element.I8:
-        raise unsupported(f"one operand of a sum of {operation.ifm.element.value} is scaled by 32 bits")
+        return first * operation.first_multiplier, second * operation.second_multiplier
     # The NPU shifts the other one, of the greater scale, by the places that 8 bits leave free.
     multiplier, shift, rounding = (
         operation.first_multiplier,
@@ -257,13 +220,6 @@ def _operands_of_sum(operation: Elementwise, first: Integers, second: Integers) 
     if (operation.operand_scale is OperandScale.FIRST) != operation.reversed_order:
         return scaled(first, multiplier, shift, rounding), second << 19
     return first << 19, scaled(second, multiplier, shift, rounding)
-
-
-def _shift_of_wide_product(result: Result) -> int:
-    """Products of two numbers of 32 bits are shifted alone: their multiplier, 1 or 2^30, is not used."""
-    if result.multiplier not in {1, 1 << 30}:
-        raise unsupported(f"products of 32 bits have the scale {result.multiplier}, which is not 1 or 2^30")
-    return result.shift
 
 
 def _check_factors(first: Integers, second: Integers) -> None:
@@ -281,9 +237,14 @@ def _shift_operands(values: Integers, places: Integers) -> tuple[Integers, Integ
 def _finished(
     values: Integers, ofm: FeatureMap, result: Result, memory: Memory, accelerator: Accelerator
 ) -> Integers:
-    """Zero point, clamp and table."""
-    low, high = _RANGE[Element.I8 if result.force_i8 else ofm.element]
-    values = np.clip(np.broadcast_to(values, (ofm.height, ofm.width, ofm.depth)) + ofm.zero_point, low, high)
+    """Zero point, clamp and table.
+
+    Numbers of 32 bits have no zero point, whatever the register was left at; the int8 index of a table has.
+    """
+    element = Element.I8 if result.force_i8 else ofm.element
+    low, high = _RANGE[element]
+    zero_point = 0 if element is Element.I32 else ofm.zero_point
+    values = np.clip(np.broadcast_to(values, (ofm.height, ofm.width, ofm.depth)) + zero_point, low, high)
     if ofm.element is not Element.I32 or result.force_i8:
         values = np.clip(values, result.minimum, result.maximum)
     if result.table is None:

@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bytewright.ethos_u.accesses import element_offsets
-from bytewright.ethos_u.faults import unsupported
 from bytewright.ethos_u.operations import SHRAM, FeatureMap, Span
 from bytewright.target.isa.accelerator import Accelerator
 
@@ -19,29 +18,18 @@ TABLE_BYTES = 256
 
 @dataclass(slots=True)
 class Memory:
-    """Arrays of bytes by region; all that a stream touches has been found to lie within them."""
+    """Arrays of bytes by region; all that a stream touches has been found to lie within them, and to be known."""
 
     regions: Mapping[int, Bytes]
     shram: Bytes
-    tables_valid: bool = False
 
-    def copy(
-        self, source: int, first: int, destination: int, to: int, size_bytes: int, accelerator: Accelerator
-    ) -> None:
+    def copy(self, source: int, first: int, destination: int, to: int, size_bytes: int) -> None:
         """Copies bytes between regions, or to the lookup tables."""
-        if source == SHRAM:
-            raise unsupported("the stream copies out of the NPU's shared buffer")
         data = self.regions[source][first : first + size_bytes].copy()
         if destination != SHRAM:
             self.regions[destination][to : to + size_bytes] = data
             return
-        tables = accelerator.core_shram_bytes - TABLES_BYTES
-        if not tables <= to <= to + size_bytes <= accelerator.core_shram_bytes:
-            raise unsupported(
-                f"the stream writes {size_bytes} bytes at {to} of the shared buffer; its tables are at {tables}"
-            )
         self.shram[to : to + size_bytes] = data
-        self.tables_valid = True
 
     def span(self, span: Span) -> bytes:
         """The bytes of a span."""
@@ -67,12 +55,6 @@ class Memory:
 
     def table(self, slot: int, entry_bytes: int, accelerator: Accelerator) -> Integers:
         """A lookup table of 256 entries of one, or four bytes."""
-        if not self.tables_valid:
-            raise unsupported(
-                "the stream uses a lookup table that it never loaded, or that sums have overwritten"
-            )
         first = accelerator.core_shram_bytes - TABLES_BYTES + slot * TABLE_BYTES
         data = self.shram[first : first + 256 * entry_bytes]
-        if data.size != 256 * entry_bytes:
-            raise unsupported(f"a table of {256 * entry_bytes} bytes in slot {slot} is beyond the tables")
         return data.view(np.int8 if entry_bytes == 1 else np.int32).astype(np.int64)

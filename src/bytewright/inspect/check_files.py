@@ -149,8 +149,9 @@ def _faults_of_source(directory: Path, plan: Plan, names: Names) -> Iterator[str
     flow, numbers = read_flow(source, names, plan, calls)
     yield from differences_of_flow(path, plan, names, flow, numbers)
     if any(step.rows is not None for step in plan.steps):
-        is_listed = names.kernels_source in plan.files  # or it is refused already, whatever it says
-        kernels_text = _read_text(directory, names.kernels_source) if is_listed else ""
+        sources = (names.kernels_source, *map(names.device_source, plan.devices.values()))
+        # What is not listed is refused already, whatever it says.
+        kernels_text = "\n".join(_read_text(directory, file) for file in sources if file in plan.files)
         yield from differences_of_rows(path, plan, names, calls, kernels_text, numbers)
     for call, step in zip(calls, plan.steps, strict=True):
         if call.job is not None:

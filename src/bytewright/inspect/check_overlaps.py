@@ -29,6 +29,8 @@ def faults_of_overlaps(plan: Plan) -> Iterator[str]:
                 yield f"{what}, which is no buffer that it only reads"
             elif pair.output not in step.writes or pair.output in (*step.reads, *step.scratch):
                 yield f"{what}, and does not only write it"
+            elif not _may_share_lines(plan, pair):
+                yield f"{what}, and not one device alone touches the cache lines that they have to themselves"
             elif not _meet_in(plan, step, pair):
                 yield f"{what}, and they coexist in other steps too"
         device = plan.hardware.find_device(step.device)
@@ -50,7 +52,13 @@ def _meet_in(plan: Plan, step: PlannedStep, pair: PlannedOverlap) -> bool:
         and output.live[0] >= step.ticks[0]
         and source.role is not BufferRole.OUTPUT
         and output.role is not BufferRole.INPUT
-        and not source.line_bytes
-        and not output.line_bytes
         and all({source.name, output.name} <= set(loop.inside) for loop in around)
     )
+
+
+def _may_share_lines(plan: Plan, pair: PlannedOverlap) -> bool:
+    """Whether lines that both have are no other device's: they are written back as a whole."""
+    names = (pair.source, pair.output)
+    if not any(plan.buffers[name].line_bytes for name in names):
+        return True
+    return len({device for name in names for device in plan.buffers[name].devices}) == 1

@@ -6,11 +6,13 @@ row stands under `% rows`, with the ring's own number of rows; and it must leave
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from bytewright.c_names import unique_name
-from bytewright.inspect.read_c import CallText, split_arguments
+from bytewright.inspect.read_c import CallText, JobText, split_arguments
 from bytewright.inspect.read_flow import read_form
 from bytewright.ir.analyses.affine import Form
+from bytewright.ir.analyses.rows import ROW_BEGIN, ROW_END
 from bytewright.record.names import ROWS, Names
 from bytewright.record.plan import Plan, PlannedStep
 
@@ -40,12 +42,13 @@ def differences_of_rows(
         plan: The plan.
         names: The names of its bundle.
         calls: One for each step.
-        kernels: The text of the file with the kernels.
+        kernels: The text of the files with the kernels.
         known: What names of numbers stand for in the plan.
     """
-    for call, step in zip(calls, plan.steps, strict=True):
+    for written, step in zip(calls, plan.steps, strict=True):
         if step.rows is None:
             continue
+        call = written if written.job is None else _as_plain_call(written, written.job, step, kernels)
         image = ROWS if names.takes_rows else None  # an address, as all others that are no sums
         forms = [read_form(argument, known) for argument in call.arguments if argument != image]
         asked = [form.written for form in forms if form is not None]
@@ -56,6 +59,20 @@ def differences_of_rows(
             yield from _differences_of_kernel(plan, names, step, call, kernels)
 
 
+def _as_plain_call(call: CallText, job: JobText, step: PlannedStep, kernels: str) -> CallText:
+    """The call that a job is on its device: its kernel's parameters with the spans and the numbers, in their order."""
+    parameters, _ = _function(kernels, step.kernel)
+    spans, numbers = iter(job.spans), iter(job.scalars)
+    arguments: list[str] = []
+    for parameter in parameters:
+        if parameter in {ROW_BEGIN, ROW_END}:
+            arguments.append(next(numbers, ""))
+            continue
+        span = next(spans, None)
+        arguments.append("" if span is None else f"&({span.address})")  # no number
+    return replace(call, arguments=tuple(arguments))
+
+
 def _range(ends: Sequence[int | str | None]) -> str:
     return " to ".join(f"'{end}'" for end in ends) or "none"
 
@@ -64,7 +81,8 @@ def _differences_of_kernel(
     plan: Plan, names: Names, step: PlannedStep, call: CallText, kernels: str
 ) -> Iterator[str]:
     """Of one call: how its kernel goes about each ring that it is given, and about rows that do not exist."""
-    front = f"{names.kernels_source}, {step.kernel}"
+    device = plan.devices.get(step.device)
+    front = f"{names.kernels_source if device is None else names.device_source(device)}, {step.kernel}"
     parameters, body = _function(kernels, step.kernel)
     if len(parameters) != len(call.arguments):
         yield f"{front} has {len(parameters)} parameters, step {step.index} passes {len(call.arguments)}"
@@ -91,7 +109,9 @@ def _differences_of_kernel(
 
 def _function(text: str, name: str) -> tuple[list[str], str]:
     """The names of a function's parameters, and its body; nothing for one that is not there."""
-    found = re.search(rf"^void {name}\(([^)]*)\)\s*\{{\n(.*?)^\}}", text, re.MULTILINE | re.DOTALL)
+    found = re.search(
+        rf"^(?:static )?void {name}\(([^)]*)\)\s*\{{\n(.*?)^\}}", text, re.MULTILINE | re.DOTALL
+    )
     if found is None:
         return [], ""
     return [parameter.split()[-1].lstrip("*") for parameter in split_arguments(found[1])], found[2]

@@ -31,8 +31,8 @@ def drop_unused(body: Seq) -> Seq:
 
 
 def _once(body: Seq) -> Seq:
-    variables, buffers = _used(body)
     own = {s.buffer for s in walk_statements(body) if isinstance(s, Allocate)}
+    variables, buffers = _used(body, own)
 
     def keep(statement: Statement) -> tuple[Statement, ...]:
         match statement:
@@ -46,11 +46,8 @@ def _once(body: Seq) -> Seq:
                 has_effect = bool(inner.statements)
             case If(then=then, otherwise=Seq() as otherwise):
                 has_effect = bool(then.statements or otherwise.statements)
-            case InstructionCall(statements=statements):
-                stored = {
-                    s.buffer for inner in statements for s in walk_statements(inner) if isinstance(s, Store)
-                }
-                has_effect = any(buffer in buffers or buffer not in own for buffer in stored)
+            case InstructionCall():
+                has_effect = any(buffer in buffers or buffer not in own for buffer in _written(statement))
             case Seq(statements=statements):
                 has_effect = bool(statements)
             case _:
@@ -60,23 +57,26 @@ def _once(body: Seq) -> Seq:
     return rewrite_sequence(body, Rewriting(statement=keep))
 
 
-def _written_along(call: InstructionCall) -> list[Buffer]:
-    """What an instruction writes besides what it is called for: its call needs somewhere to put it."""
+def _written(call: InstructionCall) -> list[Buffer]:
+    """What an instruction writes of what it is given; registers of its own are gone after it."""
     pairs = zip(call.instruction.parameters, call.arguments, strict=True)
-    written = [
+    return [
         argument.buffer
         for parameter, argument in pairs
         if isinstance(parameter, BufferParameter)
         and isinstance(argument, Region)
         and parameter.access is not Access.READ
     ]
-    return written if len(written) > 1 else []
 
 
-def _used(body: Seq) -> tuple[set[Var], set[Buffer]]:
-    """Variables and buffers that are read; a buffer that is read to compute itself is not for that alone."""
+def _used(body: Seq, own: set[Buffer]) -> tuple[set[Var], set[Buffer]]:
+    """Variables and buffers that are read; a buffer that is read to compute itself is not for that alone.
+
+    An instruction that writes several buffers needs somewhere to put all of them if one of them is read.
+    """
     variables: set[Var] = set()
     buffers: set[Buffer] = set()
+    several: list[list[Buffer]] = []
     for statement in walk_statements(body):
         nodes = list(evaluated(statement))
         variables.update(n for n in nodes if isinstance(n, Var))
@@ -85,6 +85,12 @@ def _used(body: Seq) -> tuple[set[Var], set[Buffer]]:
             read.discard(statement.buffer)
         buffers |= read
         if isinstance(statement, InstructionCall):
-            buffers.update(_written_along(statement))
+            several.append(_written(statement))
         buffers.update(region.buffer for region in regions(statement))
+    num_before = -1
+    while num_before < len(buffers):
+        num_before = len(buffers)
+        for written in several:
+            if any(buffer in buffers or buffer not in own for buffer in written):
+                buffers.update(written)
     return variables, buffers

@@ -15,7 +15,7 @@ from bytewright.c_names import unique_name
 from bytewright.diagnostics import compile_error
 from bytewright.ir.copy import copy_kernel
 from bytewright.lower.kernel import ConstantArgument, TensorArgument
-from bytewright.ops.ethos_u import CONSTANTS, NUM_CONSTANT_OPERANDS, OUTPUTS, SCRATCH, EthosU
+from bytewright.ops.ethos_u import CONSTANTS, FAST_SCRATCH, NUM_CONSTANT_OPERANDS, OUTPUTS, SCRATCH, EthosU
 from bytewright.target.isa.find import require_isa
 from bytewright.target.model import Device, Target
 
@@ -170,7 +170,8 @@ class _Job:
             passed.append(given)
             is_block = isinstance(given, CallBlock)
             size_bytes = self.operation.needed_bytes(region) if is_block else self._size_bytes(given)
-            parameters.append(self._parameter(f"region{region}", size_bytes, access, dtype))
+            is_scratch = is_block and self._is_scratch(region)
+            parameters.append(self._parameter(f"region{region}", size_bytes, access, dtype, is_scratch))
         before = tuple(self._copies_in(passed))
         after = tuple(self._copies_out(passed))
         lying = tuple(self._lying(passed))
@@ -211,6 +212,14 @@ class _Job:
             return self.shared, ir.Access.READ_WRITE
         what = "scratch" if region == SCRATCH else "fast_scratch"
         return CallBlock(f"{self.name}/{what}", size_bytes), ir.Access.READ_WRITE
+
+    def _is_scratch(self, region: int) -> bool:
+        """Whether a region holds nothing before the call and after it: no input lies there, and no result."""
+        operation = self.operation
+        return region in {SCRATCH, FAST_SCRATCH} and region not in {
+            operation.input_region,
+            operation.output_region,
+        }
 
     def _alone(self, offsets: Sequence[int], tensors: Sequence[str]) -> TensorArgument | None:
         """The tensor that is all of a region, if one is, and is no constant."""
@@ -257,9 +266,10 @@ class _Job:
                 return self.types[passed.name].num_elements
 
     def _parameter(
-        self, name: str, size_bytes: int, access: ir.Access, dtype: ir.DType
+        self, name: str, size_bytes: int, access: ir.Access, dtype: ir.DType, is_scratch: bool = False
     ) -> ir.BufferParameter:
         alignment = max(REGION_ALIGNMENT, self.device.cache_line_bytes)
-        is_constant = dtype is ir.DType.U8
-        role = ir.ParameterRole.PARAMETER if is_constant else ir.ParameterRole.ACTIVATION
+        role = ir.ParameterRole.PARAMETER if dtype is ir.DType.U8 else ir.ParameterRole.ACTIVATION
+        if is_scratch:
+            role = ir.ParameterRole.SCRATCH
         return ir.BufferParameter(ir.Buffer(name, (size_bytes,), dtype, alignment), access, role, ir.GLOBAL)

@@ -287,6 +287,9 @@ class _Lowering:
             )
             self.kernels.extend(job.functions)
             self._write_job(job)
+        for value in node.outputs:  # a call that is refused has results as well, for what comes after it
+            if value.name not in self.parts:
+                self._own_buffer(value)
 
     def _shared_block(self) -> CallBlock | None:
         """The block of all calls of an NPU, if they share one."""

@@ -39,7 +39,7 @@ class ItemHomes:
     homes: Homes = field(init=False)
     on: list[str] = field(default_factory=list[str])
     scopes: dict[int, ir.Scope | None] = field(default_factory=dict[int, "ir.Scope | None"])
-    scope_reasons: dict[int, str] = field(default_factory=dict[int, str])
+    scope_reasons: dict[int, Asked] = field(default_factory=dict[int, Asked])
     _inputs: frozenset[int] = frozenset()
     _outputs: frozenset[int] = frozenset()
     _unused: frozenset[int] = frozenset()  # results of functions that nothing runs
@@ -120,12 +120,12 @@ class ItemHomes:
         if a == b:
             return
         scope = ir.join_scopes(self.scopes[a], self.scopes[b])
-        reasons = sorted(self.scope_reasons[home] for home in (a, b) if home in self.scope_reasons)
+        reasons = [self.scope_reasons[home] for home in (a, b) if home in self.scope_reasons]
         self.homes.join(a, b)
         home = self.homes.classes.find(a)
         self.scopes[home] = scope
         if reasons:
-            self.scope_reasons[home] = reasons[0]
+            self.scope_reasons[home] = min(reasons, key=lambda asked: asked.text)
 
     def must_join(self, first: int, second: int) -> None:
         """The same, or BW701 where they cannot."""
@@ -140,7 +140,8 @@ class ItemHomes:
 
     def _why(self, item: int) -> str:
         home = self.homes.classes.find(item)
-        because = self.scope_reasons.get(home) or self.devices.reason_of(item)
+        asked = self.scope_reasons.get(home)
+        because = self.devices.reason_of(item) if asked is None else asked.text
         return f"{self.program.name_of(item)} is {self.now(item)}" + (
             "" if because is None else f": {because}"
         )
@@ -191,7 +192,7 @@ class ItemHomes:
             places &= self.pools.of_scope(scope) & of_default
         self.homes.add(places, need)
         self.scopes[item] = scope
-        reason = next((one.text for one in asked if one.place.scope is not None), None)
+        reason = next((one for one in asked if one.place.scope is not None), None)
         if reason is not None:
             self.scope_reasons[item] = reason
         if self.homes.of(item):

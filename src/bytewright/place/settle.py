@@ -269,7 +269,14 @@ class _Settling:
         value = self.program.values[item]
         if value is not None and (item in self.program.stated or value.reason is not None):
             return value.reason
-        reason = self.homes.devices.reason_of(item)
-        of_scope = self.homes.scope_reasons.get(self.homes.homes.classes.find(item))
+        homes = self.homes
+        own, decided = homes.on[item], homes.devices.of(item)
+        reason = homes.devices.reason_of(item)
+        if own != decided:  # of the application, which has it out of reach
+            reason = f"with the application, in memory that device '{decided}' does not reach"
+        asked = homes.scope_reasons.get(homes.homes.classes.find(item))
+        of_scope = None if asked is None else asked.text
+        if asked is not None and asked.place.device not in (None, own):
+            of_scope = f"its memory is that of another value: {of_scope}"
         both = [text for text in (reason, of_scope) if text is not None]
         return "; ".join(dict.fromkeys(both)) or None

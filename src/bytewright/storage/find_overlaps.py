@@ -7,9 +7,9 @@ one way can be taken, though: where several inputs of a step die, that with the 
 
 Left out, and kept apart: inputs and outputs of the model while the application may touch them, which is before the
 first step and after the last; what an opaque function or a device without code of ours touches, since nothing is
-known of its order; what has cache lines of its own, since lines are cleaned and dropped as a whole; what is requested
-at run time; and pairs of different types that C may assume to be apart, none of which consists of characters. Of a
-step with very many inputs that die, the largest ones count.
+known of its order; what has cache lines of its own, since lines are cleaned and dropped as a whole, unless one device
+alone touches both; what is requested at run time; and pairs of different types that C may assume to be apart, none of
+which consists of characters. Of a step with very many inputs that die, the largest ones count.
 """
 
 from collections.abc import Hashable, Iterator, Mapping
@@ -122,7 +122,9 @@ def _of_step(
         (source, output): _distances(kernel, own[source], own[output], scalars, kernels)
         for source in sources
         for output in outputs
-        if live[source].upper > live[output].lower and _may_alias(own[source], own[output])
+        if live[source].upper > live[output].lower
+        and _may_alias(own[source], own[output])
+        and _may_share_lines(live[source], live[output])
     }
     found = [Overlap(step.index, *pair, distances) for pair, distances in ways.items() if distances]
     found = found if len(found) == 1 else _in_one_way(found, live)
@@ -140,23 +142,28 @@ def _kernel_in_order(step: Step, kernels: Mapping[str, ir.PrimFunc], target: Tar
 
 
 def _dies_in(step: Step, source: LiveBuffer, passed: _Passed) -> bool:
-    """Whether a step only reads a buffer, which nobody needs afterwards; not where it has cache lines to itself."""
+    """Whether a step only reads a buffer, which nobody needs afterwards."""
     return (
         _is_all(passed, ir.Access.READ)
         and source.upper <= step.ticks[1]
-        and not source.buffer.line_bytes
         and _border_of(source) is not ir.Border.OUTPUT
     )
 
 
 def _is_born_in(step: Step, output: LiveBuffer, passed: _Passed) -> bool:
-    """Whether a step only writes a buffer, which nobody needs before; not where it has cache lines to itself."""
+    """Whether a step only writes a buffer, which nobody needs before."""
     return (
         _is_all(passed, ir.Access.WRITE)
         and output.lower >= step.ticks[0]
-        and not output.buffer.line_bytes
         and _border_of(output) is not ir.Border.INPUT
     )
+
+
+def _may_share_lines(source: LiveBuffer, output: LiveBuffer) -> bool:
+    """Whether no cache line that both had would be another device's as well: it is written back as a whole."""
+    if not (source.buffer.line_bytes or output.buffer.line_bytes):
+        return True
+    return len({touch.device for live in (source, output) for touch in live.touches}) == 1
 
 
 def _largest(names: list[str], live: Mapping[str, LiveBuffer]) -> list[str]:

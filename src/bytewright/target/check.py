@@ -107,7 +107,14 @@ def _device_problems(target: Target, device: Device) -> Iterator[Mistake]:
                 f"device {device.name!r} reaches {entry.memory!r} without coherence, but has no 'cache-line'"
             )
             yield Mistake((*path, "reach"), message, help=in_target_file("cache-line = 32"))
-    if device.operators and not device.runs_c:
+    if device.contexts and not device.isa.runs_programs:
+        kind = "an engine that only copies" if device.isa.is_engine else "driven by command streams"
+        message = f"device {device.name!r} is {kind} ({device.isa.name}), so it runs no C and has no stack"
+        help_text = (
+            "drop `stack`, `max-stack-size` and all else that is said of a stack, or name another `isa`"
+        )
+        yield Mistake((*path, "stack"), message, help=help_text)
+    elif device.operators and not device.runs_c:
         message = f"device {device.name!r} takes operators, but has no stack, so it runs no C"
         yield Mistake((*path, "operators"), message, help="drop `operators`, or give the device a `stack`")
     yield from width_problems(target, device)
@@ -177,7 +184,7 @@ def _stack_problems(target: Target, device: Device, context: ExecutionContext) -
 
 
 def _default_device_problems(target: Target) -> Iterator[Mistake]:
-    able = [device.name for device in target.devices if device.runs_c]
+    able = [device.name for device in target.devices if device.runs_c and device.isa.runs_programs]
     if not able:
         message = "no device has a stack, so none can run the entry function"
         yield Mistake(("device",), message, help="give one device `stack = MEMORY`")

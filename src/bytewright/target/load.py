@@ -104,7 +104,7 @@ def _read_target(top: TomlTable, problems: list[Mistake]) -> tuple[Target, list[
             if hardware_is_sound and not table.has_failed:
                 pools.append((pool, table.path))
     scope_tags = tuple(_read_scope_tag(name, table) for name, table in top.named_tables("scope-tag").items())
-    first_with_stack = next((device.name for device in devices if device.runs_c), "")
+    first_with_stack = next((d.name for d in devices if d.runs_c and d.isa.runs_programs), "")
     default_device = top.name("default-device", first_with_stack)
     isa = next((device.isa for device in devices if device.name == default_device and device.isa.name), None)
     external_stacks = _read_external_stacks(top.subtable("stack"), isa)

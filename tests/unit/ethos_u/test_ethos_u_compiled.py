@@ -292,6 +292,32 @@ def test_a_stream_for_another_npu_is_refused(tmp_path: Path) -> None:
 
 
 @needs_vela
+def test_all_streams_for_another_npu_are_refused_and_what_is_between_them_is_none_the_worse(
+    tmp_path: Path,
+) -> None:
+    """The CPU's layer between two calls reads what the first one computes: it was a KeyError."""
+    content = vela(model_path(RESNET8).read_bytes(), U65, DEDICATED, *ADD_ON_CPU)
+    with pytest.raises(CompileError, match="BW744") as error:
+        planned(content, tmp_path, U55)
+    assert [found.code for found in error.value.diagnostics] == ["BW744"] * 4
+
+
+@needs_vela
+def test_a_stream_that_no_model_knows_is_refused_at_import() -> None:
+    """It rounds towards minus infinity, which is decoded; it was refused when the bundle was run."""
+    content = vela(model_path(AD01).read_bytes(), U55, SHARED)
+    (operator,) = vela_operators(content)
+    words = np.frombuffer(operator.payload, "<u4").copy()
+    precision = np.flatnonzero(words & 0xFFFF == 0x114)
+    words[precision] |= 1 << 30
+    with pytest.raises(CompileError, match="BW742") as error:
+        import_content(
+            damaged(content, operator.payload, words.tobytes()), "m.tflite", numerics=Numerics.TFLM
+        )
+    assert "rounds towards minus infinity" in error.value.diagnostics[0].message
+
+
+@needs_vela
 def test_other_numerics_are_refused_with_the_option_that_helps() -> None:
     content = vela(model_path(AD01).read_bytes(), U55, SHARED)
     with pytest.raises(CompileError, match="BW745") as error:

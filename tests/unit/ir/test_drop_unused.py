@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import ChainMap
 
+import pytest
+
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.drop_unused import drop_unused
 from bytewright.ir.expr import Buffer
-from bytewright.ir.prim import Seq
+from bytewright.ir.prim import Allocate, BufferParameter, InstructionCall, Seq
 from bytewright.ir.text.primfuncs import format_statement
 from bytewright.ir.types import DType
 from bytewright.ir.walk import walk_statements
+from bytewright.lower.isa.mve.convolve import sum_block
 
 I32 = DType.I32
 SOURCE = Buffer("source", (4,), I32, 4)
@@ -71,3 +74,24 @@ def test_buffers_that_only_feed_each_other_go() -> None:
     b.store(first, (), load(second))
     b.store(TARGET, 1, 6)
     assert kept(b) == ["target[1] = 6"]
+
+
+@pytest.mark.parametrize("num_pixels", [1, 2])
+@pytest.mark.parametrize("num_read", [0, 1])
+def test_an_instruction_whose_results_nobody_reads_goes_with_its_registers(
+    num_pixels: int, num_read: int
+) -> None:
+    """It has registers of its own, which are no effect; of several results one that is read keeps all."""
+    b = BodyBuilder()
+    instruction = sum_block(num_pixels, 8)
+    shapes = [
+        parameter.buffer for parameter in instruction.parameters if isinstance(parameter, BufferParameter)
+    ]
+    given = [Buffer(f"given{i}", (64,), each.dtype, 4) for i, each in enumerate(shapes[num_pixels:])]
+    totals = [b.register(f"totals{i}", 4, I32, "int32x4_t") for i in range(num_pixels)]
+    b.execute(instruction, *totals, *(region(buffer, 0) for buffer in given))
+    b.store(TARGET, 1, load(totals[-1], 0) if num_read else 6)
+    statements = list(walk_statements(drop_unused(b.finish())))
+    registers = [s for s in statements if isinstance(s, Allocate) and s.buffer in totals]
+    calls = [s for s in statements if isinstance(s, InstructionCall)]
+    assert (len(registers), len(calls)) == ((num_pixels, 1) if num_read else (0, 0))

@@ -159,6 +159,19 @@ def test_two_pools_may_follow_a_memory_without_limit() -> None:
     assert [pool.size_bytes for pool in load_text(text, "x").pools_in("isram")] == [None, None]
 
 
+@pytest.mark.parametrize("isa", ["ethos-u55-128", "dma"])
+def test_a_default_device_that_runs_no_c_is_refused(isa: str) -> None:
+    """With a stack it was taken for one that runs C: an internal error."""
+    text = changed('tags = ["micro"]', 'tags = ["micro"]\ndefault-device = "npu"')
+    text = text.replace('isa = "ethos-u55"', f'isa = "{isa}"\nstack = "isram"')
+    with pytest.raises(CompileError, match="BW202") as error:
+        load_text(text, "x")
+    messages = [diagnostic.message for diagnostic in error.value.diagnostics]
+    assert len(messages) == 2
+    assert "so it runs no C and has no stack" in messages[1]
+    assert messages[0] == "the default device 'npu' is not a device with a stack"
+
+
 # (old text, new text, line, key, part of the message)
 SINGLE_MISTAKES = [
     ('name = "board"\n', "\n", None, "", "the key 'name' is missing"),
@@ -194,6 +207,8 @@ SINGLE_MISTAKES = [
     ('["dtcm", "isram", "flash"]', '["dtcm", "isram", "flsh"]', 20, "device.cpu.reach", "'flsh', which does not exist"),
     ('["dtcm", "isram", "flash"]', '["dtcm", "dtcm", "isram", "flash"]', 20, "device.cpu.reach", "stands twice"),
     ('["dtcm", "isram", "flash"]', '["dtcm", "isram", "flash", 7]', 20, "device.cpu.reach", "not an integer"),
+    ('isa = "ethos-u55"', 'isa = "ethos-u55-128"\nstack = "isram"', 26, "device.npu.stack", "so it runs no C"),
+    ('isa = "ethos-u55"', 'isa = "dma"\nstack = "isram"', 26, "device.npu.stack", "an engine that only copies (dma)"),
     ('stack = "dtcm"', 'stack = "dtcn"', 21, "device.cpu.stack", "'dtcn', which does not exist"),
     ('stack = "dtcm"', 'stack = "flash"', 21, "device.cpu.stack", "read-only"),
     ('stack = "dtcm"', 'stack = "far"', 21, "device.cpu.stack", "which 'cpu' does not reach"),

@@ -13,6 +13,7 @@ from bytewright.diagnostics import CompileError, Diagnostic
 from bytewright.ethos_u.accesses import Flags, accesses, region_uses, written_bytes
 from bytewright.ethos_u.decode import decode
 from bytewright.ethos_u.execute import check_within
+from bytewright.ethos_u.known import check_known
 from bytewright.ethos_u.payload import Payload, as_cop1, parse_payload
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.frontends.tflite.model import StreamRecord, TensorRecord
@@ -67,6 +68,7 @@ def _with_place(conversion: Conversion, error: CompileError) -> tuple[Diagnostic
 def _operation(conversion: Conversion, stream: StreamRecord, payload: Payload) -> EthosU:
     """The call with the sizes that are proved."""
     operations = decode(payload.code, payload.accelerator)
+    check_known(operations, payload.accelerator)
     found = accesses(operations)
     tensors = conversion.graph.model.tensors
     inputs = [tensors[index] for index in conversion.operator.inputs]

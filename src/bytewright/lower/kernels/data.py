@@ -136,13 +136,9 @@ def lower_gather(template: Template, operation: Gather) -> None:
             template.epilogue.store((*coordinates, *inner.values()), element(load(source, *indices)))
 
 
-def lower_identity(template: Template, operation: ir.Operation) -> None:
-    """Writes a copy: where one tensor must exist twice, at two outputs of the model or at two places.
-
-    One between devices is made as a whole.
-    """
+def lower_identity(template: Template, _: ir.Operation) -> None:
+    """Writes a copy: where one tensor must exist twice, at two outputs of the model or at two places."""
     source, shape = template.input(0), template.result_type.shape
-    by_rows = not isinstance(operation, ir.CopyOperation)
-    with loops(template.kernel, shape, range(len(shape)), by_rows=by_rows) as indices:
+    with loops(template.kernel, shape, range(len(shape))) as indices:
         coordinates = tuple(indices.values())
         template.epilogue.store(coordinates, element(load(source, *coordinates)))

@@ -1,8 +1,9 @@
 """The steps of an entry as far as rows go: which of them make rows, and which tensors could be rings between them.
 
-A step may be part of a segment if its kernel makes its output row by row and runs on the entry's device, and the step
-stands in no loop and no branch. A tensor may be a ring if the entry allocates it for itself, one step makes all of it,
-and the others read windows of its rows; whether all of these are in one segment is for the segment to see.
+A step may be part of a segment if its kernel makes its output row by row, and the step stands in no loop and no branch.
+On which device it runs makes no difference: one of another device is handed over once a row. A tensor may be a ring if
+the entry allocates it for itself, one step makes all of it, and the others read windows of its rows; whether all of
+these are in one segment is for the segment to see.
 """
 
 from collections import Counter
@@ -102,7 +103,7 @@ def read_rows(module: ir.Module, taken: str | None = None) -> RowProgram:
     for statement in entry.body.statements:
         match statement:
             case ir.Call():
-                step = _row_step(number, statement, kernels.get(statement.callee), entry.device)
+                step = _row_step(number, statement, kernels.get(statement.callee))
                 if step is not None:
                     steps[number] = step
                 number += 1
@@ -116,8 +117,8 @@ def read_rows(module: ir.Module, taken: str | None = None) -> RowProgram:
     return RowProgram(number, steps, _tensors(entry, steps, own), frozenset(barriers), taken)
 
 
-def _row_step(number: int, call: ir.Call, kernel: ir.PrimFunc | None, device: str) -> RowStep | None:
-    access = None if kernel is None or kernel.device != device else row_access(kernel)
+def _row_step(number: int, call: ir.Call, kernel: ir.PrimFunc | None) -> RowStep | None:
+    access = None if kernel is None else row_access(kernel)
     if kernel is None or access is None:
         return None
     reads: dict[str, RowWindow] = {}

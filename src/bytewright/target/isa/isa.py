@@ -56,6 +56,7 @@ class Isa:
         macro: What a compiler that generates code for it defines; None if nobody asks.
         whole_frame_flags: What makes such a compiler count all that leaf functions have on the stack.
         accelerator: Its configuration, where it is driven by command streams.
+        is_engine: Whether it only copies: it runs no program.
     """
 
     name: str
@@ -75,6 +76,12 @@ class Isa:
     macro: str | None = None
     whole_frame_flags: tuple[str, ...] = ()
     accelerator: Accelerator | None = None
+    is_engine: bool = False
+
+    @property
+    def runs_programs(self) -> bool:
+        """Whether C can be compiled for it, so that a device of its kind may have a stack."""
+        return self.accelerator is None and not self.is_engine
 
     def library(self, name: str) -> LibraryStacks | None:
         """The figures of the library of this name, if there are any."""

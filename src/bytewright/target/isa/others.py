@@ -6,7 +6,8 @@ from bytewright.target.isa.isa import Isa
 # vectors in one kernel's frame, and runs have two levels.
 HOST = Isa("host", 64, is_host=True, stack_allowance_bytes=1024)
 _WIDTHS = {
-    64: "npu dma",
+    64: "npu",
     32: "arc-em arc-hs x86 xtensa-lx6 xtensa-lx7 hifi1 hifi3 hifi4 hifi5 hexagon ceva-bx1 ceva-bx2 dsp",
 }
-OTHERS = (HOST, *(Isa(name, bits) for bits, names in _WIDTHS.items() for name in names.split()))
+DMA = Isa("dma", 64, is_engine=True)
+OTHERS = (HOST, DMA, *(Isa(name, bits) for bits, names in _WIDTHS.items() for name in names.split()))
