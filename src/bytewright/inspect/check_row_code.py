@@ -168,24 +168,53 @@ def _keeps_to_ring(
     constants: Mapping[str, str],
     instructions: frozenset[str],
 ) -> bool:
-    """Whether every index of a ring, and of what points into it, moves with the row under the ring's modulo alone.
+    """Whether a kernel touches a ring, and each time in the slot of a row.
 
-    A ring of one row has no modulo. An instruction is given pointers, from which on it touches a few elements of a row.
+    Every index of the ring, and of what points into it, moves with the row under the ring's modulo alone, and on the
+    way to what is touched there is such an index. A ring of one row has no modulo: nothing moves with the row there,
+    and a pointer may be taken as it is. An instruction is given pointers, from which on it touches a few elements of a
+    row.
     """
     views = [(found[1], *found.span(2)) for found in _VIEW.finditer(body)]
-    pointers = _pointers_into(body, parameter, views)
-    indices: list[str] = []
-    for found in re.finditer(rf"\b(?:{'|'.join(map(re.escape, pointers))})\b", body):
-        rest = body[found.end() :]
+    in_slot = {parameter: num_rows == 1}
+    for view, begin, end in views:
+        sources = [name for name in in_slot if name in _NAME.findall(body[begin:end])]
+        if sources and view not in in_slot:
+            in_slot[view] = all(
+                in_slot[name] or _has_slot(body[begin:end], num_rows, constants) for name in sources
+            )
+    touches: list[bool] = []
+    for found in re.finditer(rf"\b(?:{'|'.join(map(re.escape, in_slot))})\b", body):
+        rest, is_in_slot = body[found.end() :], in_slot[found[0]]
+        is_of_view = any(begin <= found.start() < end for _, begin, end in views)
         if rest.startswith("["):
-            indices.append(_bracketed(body, found.end()))
+            index = _bracketed(body, found.end())
+            if _moves(index, num_rows, moving, constants):
+                return False
+            is_in_slot = is_in_slot or _has_slot(index, num_rows, constants)
         elif body[: found.start()].endswith("*const "):
             continue  # declared there
-        elif _PASSED.match(rest) and _called_at(body, found.start()) in instructions:
-            continue
-        elif not any(begin <= found.start() < end for _, begin, end in views) or not _ENDS.match(rest):
-            return False  # passed on, or computed with
-    return bool(indices) and not any(_moves(index, num_rows, moving, constants) for index in indices)
+        elif not (_is_passed_to(instructions, body, found) or (is_of_view and _ENDS.match(rest))):
+            return False  # passed on otherwise, or computed with
+        if not is_of_view:
+            touches.append(is_in_slot)
+    return bool(touches) and all(touches)
+
+
+def _is_passed_to(functions: frozenset[str], body: str, found: re.Match[str]) -> bool:
+    """Whether a name stands alone as an argument of one of some functions."""
+    return bool(_PASSED.match(body, found.end())) and _called_at(body, found.start()) in functions
+
+
+def _has_slot(text: str, num_rows: int, constants: Mapping[str, str]) -> bool:
+    """Whether something in a number stands under the ring's modulo."""
+    if re.search(rf"% {num_rows}\b", text):
+        return True
+    return any(
+        _has_slot(constants[name], num_rows, {key: value for key, value in constants.items() if key != name})
+        for name in _NAME.findall(text)
+        if name in constants
+    )
 
 
 def _called_at(text: str, position: int) -> str:
@@ -197,16 +226,6 @@ def _called_at(text: str, position: int) -> str:
             found = re.search(r"(\w+)$", text[:begin])
             return found[1] if found else ""
     return ""
-
-
-def _pointers_into(body: str, parameter: str, views: Sequence[tuple[str, int, int]]) -> list[str]:
-    """A parameter, and all views of it and of its views."""
-    found = [parameter]
-    for name in found:
-        found += [
-            view for view, begin, end in views if view not in found and name in _NAME.findall(body[begin:end])
-        ]
-    return found
 
 
 def _bracketed(text: str, begin: int) -> str:
