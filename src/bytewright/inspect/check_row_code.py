@@ -5,7 +5,8 @@ row stands under `% rows`, with the ring's own number of rows; and it must leave
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 
 from bytewright.c_names import unique_name
 from bytewright.inspect.read_c import CallText, split_arguments
@@ -13,9 +14,10 @@ from bytewright.inspect.read_flow import read_form
 from bytewright.ir.analyses.affine import Form
 from bytewright.record.names import ROWS, Names
 from bytewright.record.plan import Plan, PlannedStep
+from bytewright.record.row_calls import asked_rows
 
 _CONSTANT = re.compile(r"^ *(?:static )?const (?:u?int\d+_t|bool) (\w+) =\s+([^;]+);$", re.MULTILINE)
-_ROW_LOOP = re.compile(r"for \(int32_t (\w+) = (\w+); \1 < (\w+); \+\+\1\)")
+_ROW_LOOP = re.compile(r"for \(int32_t (\w+) = ([^;]+); \1 < ([^;]+); \+\+\1\)")
 _VIEW = re.compile(r"^ *(?:const )?\w+ \*const (\w+) =\s+([^;]+);$", re.MULTILINE)
 _ENDS = re.compile(r"\s*(?::|;)")  # where a pointer is taken as it is
 _INSTRUCTION = re.compile(r"^static inline \w+ (\w+)\(", re.MULTILINE)
@@ -43,6 +45,9 @@ def differences_of_rows(
         kernels: The text of the file with the kernels.
         known: What names of numbers stand for in the plan.
     """
+    asked_by = cache(
+        lambda: asked_rows(plan)
+    )  # which goes through all calls: only where the C leaves it open
     for call, step in zip(calls, plan.steps, strict=True):
         if step.rows is None:
             continue
@@ -53,7 +58,7 @@ def differences_of_rows(
         if asked != planned:
             yield (f"{path}, step {step.index} asks for rows {_range(asked)}, in the plan {_range(planned)}")
         if kernels:  # or the file is missed already
-            yield from _differences_of_kernel(plan, names, step, call, kernels)
+            yield from _differences_of_kernel(plan, names, step, call, kernels, asked_by)
 
 
 def _range(ends: Sequence[int | str | None]) -> str:
@@ -61,7 +66,12 @@ def _range(ends: Sequence[int | str | None]) -> str:
 
 
 def _differences_of_kernel(
-    plan: Plan, names: Names, step: PlannedStep, call: CallText, kernels: str
+    plan: Plan,
+    names: Names,
+    step: PlannedStep,
+    call: CallText,
+    kernels: str,
+    asked_by: Callable[[], Mapping[int, tuple[int, int]]],
 ) -> Iterator[str]:
     """Of one call: how its kernel goes about each ring that it is given, and about rows that do not exist."""
     front = f"{names.kernels_source}, {step.kernel}"
@@ -74,7 +84,11 @@ def _differences_of_kernel(
     rows, moving = _row_variables(body, constants)
     instructions = frozenset(_INSTRUCTION.findall(kernels))
     num_rows = 0 if step.rows is None else step.rows.num_rows
-    if not rows or any(not _is_within(ends, constants, num_rows) for ends in rows.values()):
+    is_within = all(_is_within(ends, constants, num_rows) for ends in rows.values())
+    if not is_within:
+        asked = asked_by().get(step.index)
+        is_within = all(_is_within(ends, constants, num_rows, asked) for ends in rows.values())
+    if not rows or not is_within:
         yield f"{front} does not leave out rows that are not among the {num_rows} of its output"
     for name in step.touched:
         buffer = plan.buffers.get(name)
@@ -142,21 +156,36 @@ def _expanded(text: str, constants: Mapping[str, str], depth: int = 0) -> frozen
     return frozenset(found)
 
 
-def _is_within(ends: tuple[str, str], constants: Mapping[str, str], num_rows: int) -> bool:
-    """Whether the ends of a loop over rows keep to the rows of the output, or to fewer."""
-    first, last = (_bounds(end, constants) for end in ends)
-    low = [int(number) for number in re.findall(r"max_i32\([^()]*, (\d+)\)", first)]
-    high = [int(number) for number in re.findall(r"min_i32\([^()]*, (\d+)\)", last)]
-    return bool(low and high) and min(high) <= num_rows  # the regular expressions admit no negative numbers
+def _is_within(
+    ends: tuple[str, str],
+    constants: Mapping[str, str],
+    num_rows: int,
+    asked: tuple[int, int] | None = None,
+) -> bool:
+    """Whether the ends of a loop over rows keep to the rows of the output, or to fewer.
+
+    An end that is what the calls ask for does if all of them ask for rows that there are.
+    """
+    low, high = (_kept(_bounds(end, constants), word) for end, word in zip(ends, ("max", "min"), strict=True))
+    low += [] if asked is None else [asked[0]]
+    high += [] if asked is None else [asked[1]]
+    return bool(low and high) and max(low) >= 0 and min(high) <= num_rows
 
 
-def _bounds(name: str, constants: Mapping[str, str]) -> str:
-    """The text of a bound, with what it is made of."""
-    texts: list[str] = []
-    while name in constants and constants[name] not in texts:
-        texts.append(constants[name])
-        made_of = [inner for inner in _NAME.findall(constants[name]) if inner in constants]
-        name = made_of[0] if made_of else ""
+def _kept(text: str, word: str) -> list[int]:
+    """The numbers that a bound is kept within by functions of a name."""
+    call, numbers = re.compile(rf"\b{word}_i32\([^()]*, (-?\d+)\)"), list[int]()
+    while (found := call.search(text)) is not None:
+        numbers.append(int(found[1]))
+        text = f"{text[: found.start()]}_{text[found.end() :]}"
+    return numbers
+
+
+def _bounds(text: str, constants: Mapping[str, str]) -> str:
+    """The text of a bound, and of what it is made of."""
+    texts = [text]
+    for known in texts:
+        texts += [constants[name] for name in _NAME.findall(known) if constants.get(name, known) not in texts]
     return " ".join(texts)
 
 
