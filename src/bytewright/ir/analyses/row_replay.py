@@ -5,7 +5,8 @@ steps, loops and branches as a tree (`row_program.py` makes it of IR, `record/ro
 call makes are sums of loop variables, so every call is known in numbers. Of a branch whose side they do not tell both
 sides are carried out, and afterwards there is what is there after either.
 
-Nothing here knows how a schedule was made. Steps without rows write and need all of a buffer.
+Nothing here knows how a schedule was made. Steps without rows write and need all of a buffer; what they both read and
+write they may write first.
 """
 
 import re
@@ -337,7 +338,7 @@ class _Replay:
                     text = f"makes row {row} of '{rows.buffer}' again"
                     yield RowFault(step.number, number, text, rows.buffer)
         for name in step.reads:
-            if name in state:
+            if name in state and not (name in step.writes and rows is None):
                 for row in _needed(step, name, made, state[name]):
                     yield from self._faults_of_row(step, number, name, row, state[name])
                     if rows is not None and rows.buffer == name and row not in made:

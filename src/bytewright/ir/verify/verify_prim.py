@@ -188,10 +188,7 @@ class _Checker:
             self.report(f"'{buffer.name}' is a register, so its scope is 'local'")
         if any(isinstance(extent, int) and extent < 1 for extent in buffer.shape):
             self.report(f"'{buffer.name}' has no elements: its shape is {ir.format_shape(buffer.shape)}")
-        fault = _ring_fault(buffer)
-        if fault is not None:
-            self.report(fault)
-        elif ir.is_local(memory.scope) and not ir.has_constant_size(buffer):
+        if ir.is_local(memory.scope) and not ir.has_constant_size(buffer):
             self.report(f"'{buffer.name}' is local, so its size must be constant")
         self.report(*self.context.scope_faults(memory.scope, self.function.device, f"'{buffer.name}'"))
 
@@ -427,22 +424,6 @@ class _Checker:
         width = 8 * node.dtype.size_bytes
         if node.operator in (ir.BinaryOperator.SHL, ir.BinaryOperator.SHR) and not 0 <= value < width:
             self.report(f"'{node.operator.value}' shifts {node.dtype.value} by {value} bits")
-
-
-def _ring_fault(buffer: ir.Buffer) -> str | None:
-    """What is wrong with the ring that a buffer is, if it is one."""
-    ring = buffer.rows
-    if ring is None:
-        return None
-    what = f"'{buffer.name}' has a ring of {ring.num_rows} rows on axis {ring.axis}"
-    if not 0 <= ring.axis < len(buffer.shape):
-        return f"{what} of {len(buffer.shape)} axes"
-    extent, before = buffer.shape[ring.axis], buffer.shape[: ring.axis]
-    if not isinstance(extent, int) or not 1 <= ring.num_rows <= extent:
-        return f"{what}, which has {ir.format_shape((extent,))}"
-    if any(outer != 1 for outer in before):
-        return f"{what}, but its rows do not lie one behind the other: its shape is {ir.format_shape(buffer.shape)}"
-    return None
 
 
 def _difference(defined: ir.Buffer, used: ir.Buffer) -> str:
