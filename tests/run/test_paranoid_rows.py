@@ -19,12 +19,14 @@ from bytewright.diagnostics import CompileError
 from bytewright.execute.build import BuildOptions
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.watch_rows import watched_rows
+from bytewright.ir.verify import admit
 from bytewright.options import Options, Rows
 from bytewright.storage.rows.choose_segments import choose_segments
 from bytewright.storage.rows.segment import Segment
 from bytewright.target.registry import load_target
 from support.digits_bundle import change_file
 from support.part_models import stacked_twice
+from support.ring_program import CLAMPED, GUARDED, TURNS, ring_program
 from support.row_bundle import row_model, row_plan, write_by_rows
 
 QUICK = BuildOptions(("-O1",))
@@ -126,3 +128,22 @@ def test_a_loop_that_ends_too_early_is_caught(tmp_path: Path) -> None:
     folder = write_by_rows(tmp_path / "b")
     change_file(folder, "src/rows.c", "turn < 6", "turn < 5")
     assert "does not make the calls that the plan has" in notes(folder)
+
+
+@pytest.mark.parametrize("clamped", [False, True])
+def test_a_ring_by_hand_that_is_a_row_too_small_is_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clamped: bool
+) -> None:
+    """Which a compile refuses: here nobody looks. Rows that are kept within numbers are rows of a window."""
+    monkeypatch.setattr(admit, "row_violations", lambda _: ())
+    text = ring_program(", ring=0:2", body=CLAMPED if clamped else GUARDED)
+    (tmp_path / "m.bw").write_text(text, encoding="utf-8")
+    write_bundle(pipeline.compile_model(tmp_path / "m.bw", load_target("host")).files, tmp_path / "b")
+    assert "of 't' lies, which is still read" in notes(tmp_path / "b")
+
+
+def test_rows_of_a_ring_by_hand_are_watched_again_in_every_loop(tmp_path: Path) -> None:
+    text = ring_program(turns=f"for again : i32 in 0 .. 2 {{ {TURNS} }}", body=CLAMPED)
+    (tmp_path / "m.bw").write_text(text, encoding="utf-8")
+    write_bundle(pipeline.compile_model(tmp_path / "m.bw", load_target("host")).files, tmp_path / "b")
+    assert run_paranoid(tmp_path / "b", options=QUICK).num_steps == 2

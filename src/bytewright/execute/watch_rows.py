@@ -39,17 +39,18 @@ class WatchedRows:
     row: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class _Row:
-    """A row of a buffer: the call that makes it, -1 for one before, and the last that reads it.
+    """A row of a buffer while it has its place: the calls that make it, -1 for one before, and the last that reads it.
 
     It may hold something before the first call, as the row of a buffer does of which other steps have written a part.
+    A row of a ring that is made after another one was made there is another row.
     """
 
     buffer: str
     row: int
     span: _Span
-    made: int
+    made: list[int]
     read: int
     is_there: bool
 
@@ -63,15 +64,18 @@ def watched_rows(plan: Plan, pools: Sequence[str]) -> tuple[WatchedRows, ...]:
 
 
 def _of_run(plan: Plan, run: RowRun, pools: Sequence[str]) -> Iterator[WatchedRows]:
-    calls = run.calls or ()
+    calls = run.calls
+    if calls is None:
+        return  # data decides which of them are made
     buffers = _by_rows(plan, run, pools)
-    rows = list(_rows(plan, run, buffers))
+    rows = _rows(plan, run, calls, buffers)
     others = list(_others(plan, run, buffers))
     made: dict[int, list[_Row]] = {}  # by call
     dead: dict[int, list[_Row]] = {}  # by the first call that comes after their last use
     for row in sorted(rows, key=lambda row: (row.buffer, row.row)):
-        made.setdefault(row.made, []).append(row)
-        dead.setdefault(max(row.read, row.made) + 1, []).append(row)
+        for number in row.made:
+            made.setdefault(number, []).append(row)
+        dead.setdefault(row.read + 1, []).append(row)
     alive = dict.fromkeys(row for row in rows if row.is_there)
     for number, call in enumerate(calls):
         for row in [row for row in alive if row.read < number]:
@@ -126,34 +130,59 @@ def _others(plan: Plan, run: RowRun, buffers: Iterable[str]) -> Iterator[tuple[s
             yield buffer.place.name, _span(buffer)
 
 
-def _rows(plan: Plan, run: RowRun, buffers: dict[str, PlannedBuffer]) -> Iterator[_Row]:
+def _rows(plan: Plan, run: RowRun, calls: Sequence[RowCall], buffers: dict[str, PlannedBuffer]) -> list[_Row]:
     """Every row of these buffers that lives during the run."""
-    calls, never = run.calls or (), 1 << 60
-    made: dict[tuple[str, int], int] = {}
-    read: dict[tuple[str, int], int] = {}
-    counts: dict[str, int] = {}
+    never = 1 << 60
+    made_here = {call.step.rows.buffer for call in calls if call.step.rows is not None and call.made}
+    counts = _counts(calls)
+    begin, end = plan.steps[run.steps[0]].ticks[0], plan.steps[run.steps[1]].ticks[1]
+    found: list[_Row] = []
+    there: dict[tuple[str, int], _Row] = {}  # what has a slot, by buffer and slot
+    latest: dict[tuple[str, int], _Row] = {}  # by buffer and row
+    slots: dict[str, int] = {}
+
+    def place(name: str, row: int, call: int, *, is_there: bool) -> None:
+        buffer, slot = buffers[name], row % slots[name]
+        known = there.get((name, slot))
+        if known is not None and known.row == row:
+            known.made.append(call)
+            known.read = max(known.read, call)
+            return
+        row_bytes = buffer.size_bytes // slots[name]
+        at = (buffer.place.offset or 0) + slot * row_bytes
+        there[name, slot] = latest[name, row] = _Row(name, row, (at, at + row_bytes), [call], call, is_there)
+        found.append(there[name, slot])
+
+    for name, buffer in buffers.items():
+        slots[name] = counts[name] if buffer.ring is None else buffer.ring.num_rows
+        is_there = name not in made_here or (buffer.live is not None and buffer.live[0] < begin)
+        for row in range(counts[name]) if is_there else ():
+            place(name, row, -1, is_there=True)
     for number, call in enumerate(calls):
         rows = call.step.rows
-        if rows is None:
-            continue
-        counts[rows.buffer] = rows.num_rows
-        made |= {(rows.buffer, row): number for row in call.made}
-        for window in rows.windows:
-            counts.setdefault(window.buffer, window.num_rows)
-            read |= {(window.buffer, row): number for row in call.needed(window.buffer) or ()}
-    made_here = {name for name, _ in made}
-    begin, end = plan.steps[run.steps[0]].ticks[0], plan.steps[run.steps[1]].ticks[1]
-    for name, buffer in buffers.items():
-        count = counts[name]
-        slots = count if buffer.ring is None else buffer.ring.num_rows
-        row_bytes = buffer.size_bytes // slots
+        for name in () if rows is None else dict.fromkeys(w.buffer for w in rows.windows):
+            for row in call.needed(name) or () if name in buffers else ():
+                if (name, row) in latest:  # whoever has its slot by then
+                    latest[name, row].read = number
+        for row in call.made if rows is not None and rows.buffer in buffers else ():
+            place(call.step.rows.buffer if call.step.rows else "", row, number, is_there=False)
+    for row in latest.values():
+        buffer = buffers[row.buffer]
         is_kept = buffer.role is BufferRole.OUTPUT or (buffer.live is not None and buffer.live[1] > end)
-        is_there = name not in made_here or (buffer.live is not None and buffer.live[0] < begin)
-        for row in range(count):
-            at = (buffer.place.offset or 0) + row % slots * row_bytes
-            first = made.get((name, row), -1) if name in made_here else -1
-            last = never if is_kept and buffer.ring is None else read.get((name, row), first)
-            yield _Row(name, row, (at, at + row_bytes), first, last, is_there or first < 0)
+        if is_kept and buffer.ring is None:
+            row.read = never
+    return found
+
+
+def _counts(calls: Iterable[RowCall]) -> dict[str, int]:
+    """How many rows each buffer has, as the first step says that goes through it by rows."""
+    counts: dict[str, int] = {}
+    for call in calls:
+        if call.step.rows is not None:
+            counts.setdefault(call.step.rows.buffer, call.step.rows.num_rows)
+            for window in call.step.rows.windows:
+                counts.setdefault(window.buffer, window.num_rows)
+    return counts
 
 
 def _still(

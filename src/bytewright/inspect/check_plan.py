@@ -228,7 +228,10 @@ def _faults_of_stack(plan: Plan) -> Iterator[str]:
 
 
 def _faults_of_lifetimes(plan: Plan) -> Iterator[str]:
-    """Every buffer is alive whenever a step touches it, and nothing is read before it was written."""
+    """Every buffer is alive whenever a step touches it, and nothing is read before it was written.
+
+    What a step both reads and writes it may write first: whether it does, its kernel says, which only the compiler has.
+    """
     given = (*plan.buffers_of(BufferRole.INPUT), *plan.buffers_of(BufferRole.PARAMETER))
     written = {buffer.name for buffer in given}
     conditions = list(reversed(plan.conditions))
@@ -236,7 +239,7 @@ def _faults_of_lifetimes(plan: Plan) -> Iterator[str]:
         while conditions and conditions[-1].tick < step.ticks[0]:
             yield from _faults_of_branch(plan, conditions.pop(), written)
         for name in step.reads:
-            if name not in written:
+            if name not in written and name not in step.writes:
                 yield f"step {step.index} reads '{name}', which no step before it has written"
         written.update(step.writes)
         for name, (lower, upper) in step.alive.items():

@@ -5,8 +5,9 @@ row stands under `% rows`, with the ring's own number of rows; and it must leave
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
 from bytewright.c_names import unique_name
 from bytewright.inspect.read_c import CallText, JobText, split_arguments
@@ -15,9 +16,10 @@ from bytewright.ir.analyses.affine import Form
 from bytewright.ir.analyses.rows import ROW_BEGIN, ROW_END
 from bytewright.record.names import ROWS, Names
 from bytewright.record.plan import Plan, PlannedStep
+from bytewright.record.row_calls import asked_rows
 
 _CONSTANT = re.compile(r"^ *(?:static )?const (?:u?int\d+_t|bool) (\w+) =\s+([^;]+);$", re.MULTILINE)
-_ROW_LOOP = re.compile(r"for \(int32_t (\w+) = (\w+); \1 < (\w+); \+\+\1\)")
+_ROW_LOOP = re.compile(r"for \(int32_t (\w+) = ([^;]+); \1 < ([^;]+); \+\+\1\)")
 _VIEW = re.compile(r"^ *(?:const )?\w+ \*const (\w+) =\s+([^;]+);$", re.MULTILINE)
 _ENDS = re.compile(r"\s*(?::|;)")  # where a pointer is taken as it is
 _INSTRUCTION = re.compile(r"^static inline \w+ (\w+)\(", re.MULTILINE)
@@ -45,6 +47,7 @@ def differences_of_rows(
         kernels: The text of the files with the kernels.
         known: What names of numbers stand for in the plan.
     """
+    asked_by = cache(lambda: asked_rows(plan))  # goes through all calls: only where the C leaves it open
     for written, step in zip(calls, plan.steps, strict=True):
         if step.rows is None:
             continue
@@ -56,7 +59,7 @@ def differences_of_rows(
         if asked != planned:
             yield (f"{path}, step {step.index} asks for rows {_range(asked)}, in the plan {_range(planned)}")
         if kernels:  # or the file is missed already
-            yield from _differences_of_kernel(plan, names, step, call, kernels)
+            yield from _differences_of_kernel(plan, names, step, call, kernels, asked_by)
 
 
 def _as_plain_call(call: CallText, job: JobText, step: PlannedStep, kernels: str) -> CallText:
@@ -78,7 +81,12 @@ def _range(ends: Sequence[int | str | None]) -> str:
 
 
 def _differences_of_kernel(
-    plan: Plan, names: Names, step: PlannedStep, call: CallText, kernels: str
+    plan: Plan,
+    names: Names,
+    step: PlannedStep,
+    call: CallText,
+    kernels: str,
+    asked_by: Callable[[], Mapping[int, tuple[int, int]]],
 ) -> Iterator[str]:
     """Of one call: how its kernel goes about each ring that it is given, and about rows that do not exist."""
     device = plan.devices.get(step.device)
@@ -92,7 +100,11 @@ def _differences_of_kernel(
     rows, moving = _row_variables(body, constants)
     instructions = frozenset(_INSTRUCTION.findall(kernels))
     num_rows = 0 if step.rows is None else step.rows.num_rows
-    if not rows or any(not _is_within(ends, constants, num_rows) for ends in rows.values()):
+    is_within = all(_is_within(ends, constants, num_rows) for ends in rows.values())
+    if not is_within:
+        asked = asked_by().get(step.index)
+        is_within = all(_is_within(ends, constants, num_rows, asked) for ends in rows.values())
+    if not rows or not is_within:
         yield f"{front} does not leave out rows that are not among the {num_rows} of its output"
     for name in step.touched:
         buffer = plan.buffers.get(name)
@@ -162,21 +174,36 @@ def _expanded(text: str, constants: Mapping[str, str], depth: int = 0) -> frozen
     return frozenset(found)
 
 
-def _is_within(ends: tuple[str, str], constants: Mapping[str, str], num_rows: int) -> bool:
-    """Whether the ends of a loop over rows keep to the rows of the output, or to fewer."""
-    first, last = (_bounds(end, constants) for end in ends)
-    low = [int(number) for number in re.findall(r"max_i32\([^()]*, (\d+)\)", first)]
-    high = [int(number) for number in re.findall(r"min_i32\([^()]*, (\d+)\)", last)]
-    return bool(low and high) and min(high) <= num_rows  # the regular expressions admit no negative numbers
+def _is_within(
+    ends: tuple[str, str],
+    constants: Mapping[str, str],
+    num_rows: int,
+    asked: tuple[int, int] | None = None,
+) -> bool:
+    """Whether the ends of a loop over rows keep to the rows of the output, or to fewer.
+
+    An end that is what the calls ask for does if all of them ask for rows that there are.
+    """
+    low, high = (_kept(_bounds(end, constants), word) for end, word in zip(ends, ("max", "min"), strict=True))
+    low += [] if asked is None else [asked[0]]
+    high += [] if asked is None else [asked[1]]
+    return bool(low and high) and max(low) >= 0 and min(high) <= num_rows
 
 
-def _bounds(name: str, constants: Mapping[str, str]) -> str:
-    """The text of a bound, with what it is made of."""
-    texts: list[str] = []
-    while name in constants and constants[name] not in texts:
-        texts.append(constants[name])
-        made_of = [inner for inner in _NAME.findall(constants[name]) if inner in constants]
-        name = made_of[0] if made_of else ""
+def _kept(text: str, word: str) -> list[int]:
+    """The numbers that a bound is kept within by functions of a name."""
+    call, numbers = re.compile(rf"\b{word}_i32\([^()]*, (-?\d+)\)"), list[int]()
+    while (found := call.search(text)) is not None:
+        numbers.append(int(found[1]))
+        text = f"{text[: found.start()]}_{text[found.end() :]}"
+    return numbers
+
+
+def _bounds(text: str, constants: Mapping[str, str]) -> str:
+    """The text of a bound, and of what it is made of."""
+    texts = [text]
+    for known in texts:
+        texts += [constants[name] for name in _NAME.findall(known) if constants.get(name, known) not in texts]
     return " ".join(texts)
 
 
@@ -188,24 +215,53 @@ def _keeps_to_ring(
     constants: Mapping[str, str],
     instructions: frozenset[str],
 ) -> bool:
-    """Whether every index of a ring, and of what points into it, moves with the row under the ring's modulo alone.
+    """Whether a kernel touches a ring, and each time in the slot of a row.
 
-    A ring of one row has no modulo. An instruction is given pointers, from which on it touches a few elements of a row.
+    Every index of the ring, and of what points into it, moves with the row under the ring's modulo alone, and on the
+    way to what is touched there is such an index. A ring of one row has no modulo: nothing moves with the row there,
+    and a pointer may be taken as it is. An instruction is given pointers, from which on it touches a few elements of a
+    row.
     """
     views = [(found[1], *found.span(2)) for found in _VIEW.finditer(body)]
-    pointers = _pointers_into(body, parameter, views)
-    indices: list[str] = []
-    for found in re.finditer(rf"\b(?:{'|'.join(map(re.escape, pointers))})\b", body):
-        rest = body[found.end() :]
+    in_slot = {parameter: num_rows == 1}
+    for view, begin, end in views:
+        sources = [name for name in in_slot if name in _NAME.findall(body[begin:end])]
+        if sources and view not in in_slot:
+            in_slot[view] = all(
+                in_slot[name] or _has_slot(body[begin:end], num_rows, constants) for name in sources
+            )
+    touches: list[bool] = []
+    for found in re.finditer(rf"\b(?:{'|'.join(map(re.escape, in_slot))})\b", body):
+        rest, is_in_slot = body[found.end() :], in_slot[found[0]]
+        is_of_view = any(begin <= found.start() < end for _, begin, end in views)
         if rest.startswith("["):
-            indices.append(_bracketed(body, found.end()))
+            index = _bracketed(body, found.end())
+            if _moves(index, num_rows, moving, constants):
+                return False
+            is_in_slot = is_in_slot or _has_slot(index, num_rows, constants)
         elif body[: found.start()].endswith("*const "):
             continue  # declared there
-        elif _PASSED.match(rest) and _called_at(body, found.start()) in instructions:
-            continue
-        elif not any(begin <= found.start() < end for _, begin, end in views) or not _ENDS.match(rest):
-            return False  # passed on, or computed with
-    return bool(indices) and not any(_moves(index, num_rows, moving, constants) for index in indices)
+        elif not (_is_passed_to(instructions, body, found) or (is_of_view and _ENDS.match(rest))):
+            return False  # passed on otherwise, or computed with
+        if not is_of_view:
+            touches.append(is_in_slot)
+    return bool(touches) and all(touches)
+
+
+def _is_passed_to(functions: frozenset[str], body: str, found: re.Match[str]) -> bool:
+    """Whether a name stands alone as an argument of one of some functions."""
+    return bool(_PASSED.match(body, found.end())) and _called_at(body, found.start()) in functions
+
+
+def _has_slot(text: str, num_rows: int, constants: Mapping[str, str]) -> bool:
+    """Whether something in a number stands under the ring's modulo."""
+    if re.search(rf"% {num_rows}\b", text):
+        return True
+    return any(
+        _has_slot(constants[name], num_rows, {key: value for key, value in constants.items() if key != name})
+        for name in _NAME.findall(text)
+        if name in constants
+    )
 
 
 def _called_at(text: str, position: int) -> str:
@@ -217,16 +273,6 @@ def _called_at(text: str, position: int) -> str:
             found = re.search(r"(\w+)$", text[:begin])
             return found[1] if found else ""
     return ""
-
-
-def _pointers_into(body: str, parameter: str, views: Sequence[tuple[str, int, int]]) -> list[str]:
-    """A parameter, and all views of it and of its views."""
-    found = [parameter]
-    for name in found:
-        found += [
-            view for view, begin, end in views if view not in found and name in _NAME.findall(body[begin:end])
-        ]
-    return found
 
 
 def _bracketed(text: str, begin: int) -> str:

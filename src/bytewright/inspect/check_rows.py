@@ -1,15 +1,15 @@
 """Whether steps that run row by row have each row when they need it: the plan's loops gone through, call by call.
 
-Nothing here knows how the schedule was made. A ring is as large as its rows; each row of a tensor is made once; a row
-that is read was made before, and its slot has not been given to another row since.
+Nothing here knows how the schedule was made. A ring is as large as its rows; each row of a segment's tensor is made
+once; a row that is read was made before, and its slot has not been given to another row since.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from math import prod
 
-from bytewright.record.plan import BufferRole, Plan, PlannedBuffer, PlannedStep
-from bytewright.record.row_calls import RowCall, RowRun, row_runs
+from bytewright.ir.analyses.row_replay import replay
+from bytewright.record.plan import BufferRole, Plan, PlannedBuffer
+from bytewright.record.row_calls import row_nodes
 from bytewright.record.rows import PlannedRing
 
 
@@ -18,8 +18,7 @@ def faults_of_rows(plan: Plan) -> Iterator[str]:
     faults = [*_faults_of_rings(plan), *_faults_of_steps(plan), *_faults_of_segments(plan)]
     yield from faults
     if not faults:
-        for run in row_runs(plan):
-            yield from _faults_of_run(plan, run)
+        yield from _faults_of_calls(plan)
 
 
 def _faults_of_rings(plan: Plan) -> Iterator[str]:
@@ -70,7 +69,7 @@ def _faults_of_steps(plan: Plan) -> Iterator[str]:
         )
         known = [name for name, *_ in stated]
         for name in step.touched:
-            if plan.buffers[name].ring is not None and known.count(name) != 1:
+            if plan.buffers[name].ring is not None and name not in known:
                 yield f"step {step.index} touches ring '{name}', and does not say which of its rows"
 
 
@@ -103,84 +102,25 @@ def _faults_of_segments(plan: Plan) -> Iterator[str]:
                 f"a segment of steps {first} to {last} is said to have {segment.alive_bytes} B alive, the workspace "
                 f"has {plan.workspace_bytes} B"
             )
-    if plan.segments:
-        listed = [name for segment in plan.segments for name in segment.rings]
-        rings = [buffer.name for buffer in plan.buffers.values() if buffer.ring is not None]
-        if sorted(listed) != sorted(rings):
-            yield f"the segments have {len(listed)} rings, the plan {len(rings)}"
+    inside = {
+        n for s in plan.segments for step in plan.steps[s.steps[0] : s.steps[1] + 1] for n in step.touched
+    }
+    listed = [name for segment in plan.segments for name in segment.rings]
+    rings = [b.name for b in plan.buffers.values() if b.ring is not None and b.name in inside]
+    if sorted(listed) != sorted(rings):
+        yield f"the segments have {len(listed)} rings, the plan {len(rings)}"
 
 
-@dataclass(slots=True)
-class _Rows:
-    """The rows of a buffer while its steps run.
-
-    Attributes:
-        num_slots: As many as it keeps.
-        made: Rows that were made, all of them before the loop for what it does not make.
-        slots: Which row was made last in each slot.
-    """
-
-    num_rows: int
-    num_slots: int
-    made: set[int] = field(default_factory=set[int])
-    slots: dict[int, int] = field(default_factory=dict[int, int])
-
-
-def _faults_of_run(plan: Plan, run: RowRun) -> Iterator[str]:
-    """The first fault of each step."""
-    first, last = run.steps
-    if run.calls is None:
-        yield f"which rows the loops of steps {first} to {last} make cannot be followed: a number of them is not known"
-        return
-    steps = plan.steps[first : last + 1]
-    makers = {step.rows.buffer: step for step in reversed(steps) if step.rows is not None}
-    state = {name: _rows_of(plan.buffers[name], step) for name, step in makers.items()}
-    faulty: set[int] = set()
-    for call in run.calls:
-        if call.step.index not in faulty:
-            for fault in _faults_of_call(call, state):
-                faulty.add(call.step.index)
-                yield fault
-                break
-        _make(call, state)
-    for name, rows in state.items():
-        missing = sorted(set(range(rows.num_rows)) - rows.made)
-        if missing and makers[name].index not in faulty:
-            yield f"step {makers[name].index} never makes row {missing[0]} of '{name}'"
-
-
-def _rows_of(buffer: PlannedBuffer, maker: PlannedStep) -> _Rows:
-    num_rows = 0 if maker.rows is None else maker.rows.num_rows
-    return _Rows(num_rows, num_rows if buffer.ring is None else buffer.ring.num_rows)
-
-
-def _faults_of_call(call: RowCall, state: dict[str, _Rows]) -> Iterator[str]:
-    step = call.step
-    front = f"step {step.index}, call {call.number}"
-    own = None if step.rows is None else state[step.rows.buffer]
-    made = "" if step.rows is None else step.rows.buffer
-    if own is not None and len(call.made) > own.num_slots:
-        yield f"{front} makes {len(call.made)} rows of '{made}', which keeps {own.num_slots}"
-    for row in call.made:
-        if own is not None and row in own.made:
-            yield f"{front} makes row {row} of '{made}' again"
-    for name in step.reads:
-        rows = state.get(name)
-        if rows is None:
-            continue  # made before the loop, and whole
-        needed = call.needed(name)
-        for row in range(rows.num_rows) if needed is None else needed:
-            if row not in rows.made:
-                yield f"{front} reads row {row} of '{name}', which is not made yet"
-            elif rows.slots[row % rows.num_slots] != row:
-                taken = rows.slots[row % rows.num_slots]
-                yield f"{front} reads row {row} of '{name}', whose slot of {rows.num_slots} has row {taken} by then"
-
-
-def _make(call: RowCall, state: dict[str, _Rows]) -> None:
-    if call.step.rows is None:
-        return
-    rows = state[call.step.rows.buffer]
-    for row in call.made:
-        rows.made.add(row)
-        rows.slots[row % rows.num_slots] = row
+def _faults_of_calls(plan: Plan) -> Iterator[str]:
+    """The first fault of each step. Rows of a segment are made once; of what is by hand, as often as it says."""
+    slots = {buffer.name: buffer.ring.num_rows for buffer in plan.buffers.values() if buffer.ring is not None}
+    outputs = {tensor.buffer for tensor in plan.outputs}
+    inside = [step for s in plan.segments for step in plan.steps[s.steps[0] : s.steps[1] + 1]]
+    once = {step.rows.buffer for step in inside if step.rows is not None}
+    for fault in replay(row_nodes(plan), slots, outputs, once):
+        if fault.last is not None:
+            yield f"{fault.text}: a number of them is not known"
+        elif fault.call is None:
+            yield f"step {fault.step} {fault.text}"
+        else:
+            yield f"step {fault.step}, call {fault.call} {fault.text}"

@@ -1,21 +1,29 @@
 """The calls of steps that make rows, one by one: the loops of a plan gone through with their numbers.
 
-All of it is read off the plan: loops with their ends, and which rows each step says that it makes and needs. It knows
-nothing of how the schedule was made, so `check` and paranoid runs judge that by it.
+All of it is read off the plan: loops with their ends, branches, and which rows each step says that it makes and needs.
+It knows nothing of how the schedule was made, so `check` and paranoid runs judge that by it.
 """
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-from bytewright.ir.analyses.clock import Loop, outer_first
+from bytewright.ir.analyses.clock import Branch, Loop, outer_first
+from bytewright.ir.analyses.row_replay import (
+    MOST_CALLS,
+    Arms,
+    Node,
+    Rows,
+    Step,
+    Turns,
+    UnknownNumberError,
+    Window,
+    side_of,
+    steps_of,
+    value_of,
+)
 from bytewright.record.plan import Plan, PlannedStep
 from bytewright.record.rows import PlannedRows
-
-# Calls in the loops of one group that are looked at: more have no image that a microcontroller sees in its life.
-MOST_CALLS = 1_000_000
-_TERM = re.compile(r"(?:(-?\d+)\*)?([A-Za-z_]\w*)|(-?\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +48,13 @@ class RowCall:
         return range(self.begin, self.end)
 
     def needed(self, buffer: str) -> range | None:
-        """The rows that it reads of a buffer; None if that is not by rows."""
-        rows = self.step.rows
-        window = next((w for w in rows.windows if w.buffer == buffer), None) if rows is not None else None
-        if window is None:
+        """The rows that it reads of a buffer, and those between; None if that is not by rows."""
+        windows = _rows(self.step.rows).windows if self.step.rows is not None else ()
+        needed = [window.needed(self.made) for window in windows if window.buffer == buffer]
+        if not needed:
             return None
-        if not self.made:
-            return range(0)
-        first = max(window.stride * self.begin + window.first, 0)
-        return range(
-            first, max(first, min(window.stride * (self.end - 1) + window.last + 1, window.num_rows))
-        )
+        some = [rows for rows in needed if rows] or needed
+        return range(min(rows.start for rows in some), max(rows.stop for rows in some))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,11 @@ class RowRun:
 
     steps: tuple[int, int]
     calls: tuple[RowCall, ...] | None
+
+
+def row_nodes(plan: Plan) -> tuple[Node, ...]:
+    """The steps of a plan in its loops and branches, with the rows that they make and need."""
+    return _Builder(plan, outer_first(plan.loops)).nodes(0, len(plan.steps), (), 0)
 
 
 def row_runs(plan: Plan) -> list[RowRun]:
@@ -93,74 +102,136 @@ def row_runs(plan: Plan) -> list[RowRun]:
             ranges[-1] = (ranges[-1][0], max(ranges[-1][1], last))
         else:
             ranges.append((first, last))
-    return [RowRun(steps, _calls(plan, steps)) for steps in ranges]
+    nodes = row_nodes(plan) if ranges else ()
+    return [RowRun(steps, _calls(plan, nodes, steps)) for steps in ranges]
 
 
-def _calls(plan: Plan, steps: tuple[int, int]) -> tuple[RowCall, ...] | None:
-    first, last = steps
-    inside = [loop for loop in outer_first(plan.loops) if first <= loop.steps[0] <= loop.steps[1] <= last]
-    arms = [arm for branch in plan.branches for arm in (branch.then, branch.otherwise)]
-    if any(arm[0] <= last and first < arm[1] for arm in arms):
-        return None  # which of these steps are called is not known
+def asked_rows(plan: Plan) -> dict[int, tuple[int, int]]:
+    """The least row that the calls of each step ask for, and the one behind the greatest, whether they exist or not.
+
+    Both sides of a branch count. Steps whose rows are not known in numbers are left out, and all that is in such loops.
+    """
+    found: dict[int, tuple[int, int]] = {}
+    unknown: set[int] = set()
+    budget = MOST_CALLS
+
+    def visit(nodes: Iterable[Node], values: Mapping[str, int]) -> None:
+        nonlocal budget
+        for node in nodes:
+            try:
+                match node:
+                    case Step(rows=Rows(begin=begin, end=end)):
+                        budget -= 1
+                        first, last = value_of(begin, values), value_of(end, values)
+                        if first < last:
+                            known = found.get(node.number, (first, last))
+                            found[node.number] = min(known[0], first), max(known[1], last)
+                    case Step():
+                        pass
+                    case Turns(variable=variable):
+                        for value in range(value_of(node.begin, values), value_of(node.end, values)):
+                            visit(node.body, {**values, variable or "": value})
+                            if budget < 0:
+                                raise UnknownNumberError(node)
+                    case Arms():
+                        visit((*node.then, *node.otherwise), values)
+            except UnknownNumberError:
+                unknown.update(step.number for step in steps_of([node]))
+
+    visit(row_nodes(plan), {})
+    return {number: rows for number, rows in found.items() if number not in unknown}
+
+
+def _calls(plan: Plan, nodes: Iterable[Node], steps: tuple[int, int]) -> tuple[RowCall, ...] | None:
+    walk = _Walk(plan, range(steps[0], steps[1] + 1))
     try:
-        calls = tuple(islice(_Walk(plan, inside).calls(first, last, 0, {}), MOST_CALLS + 1))
-    except ValueError:
+        calls = tuple(islice(walk.calls(nodes, {}), MOST_CALLS + 1))
+    except UnknownNumberError:
         return None
     return calls if len(calls) <= MOST_CALLS else None
 
 
-class _Walk:
-    """One walk through nested loops, outer ones first. Raises ValueError where a number is not known."""
+def _rows(rows: PlannedRows) -> Rows:
+    windows = tuple(Window(w.buffer, w.num_rows, w.stride, w.first, w.last) for w in rows.windows)
+    return Rows(rows.buffer, rows.num_rows, rows.begin, rows.end, windows)
 
-    def __init__(self, plan: Plan, loops: list[Loop]) -> None:
-        self.plan, self.loops = plan, loops
+
+@dataclass(frozen=True, slots=True)
+class _Builder:
+    """Puts the steps of a plan into its loops, outer ones first, and its branches."""
+
+    plan: Plan
+    loops: list[Loop]
+
+    def nodes(
+        self, first: int, end: int, around: tuple[Loop | Branch, ...], num_loops: int
+    ) -> tuple[Node, ...]:
+        """What stands from a step to before another, inside of some loops and branches."""
+        found: list[Node] = []
+        number = first
+        while number < end:
+            block = self._block(number, end, around, num_loops)
+            match block:
+                case Branch(then=then, otherwise=otherwise):
+                    inside = (*around, block)
+                    arms = [self.nodes(*arm, inside, num_loops) for arm in (then, otherwise)]
+                    found.append(Arms(block.compared, arms[0], arms[1]))
+                    number = otherwise[1]
+                case Loop():
+                    body = self.nodes(block.steps[0], block.steps[1] + 1, (*around, block), num_loops + 1)
+                    found.append(Turns(block.variable, block.begin, block.end, block.inside, body))
+                    number = block.steps[1] + 1
+                case None:
+                    step = self.plan.steps[number]
+                    rows = None if step.rows is None else _rows(step.rows)
+                    found.append(Step(number, step.reads, step.writes, rows))
+                    number += 1
+        return tuple(found)
+
+    def _block(
+        self, number: int, end: int, around: tuple[Loop | Branch, ...], num_loops: int
+    ) -> Loop | Branch | None:
+        """The outermost loop or branch that begins with a step; a branch says how many loops are around it."""
+        for branch in self.plan.branches:
+            first, last = branch.then[0], branch.otherwise[1]
+            is_here = first == number and number < last <= end and branch.num_loops == num_loops
+            if is_here and not any(block is branch for block in around):
+                return branch
+        for loop in self.loops:
+            is_here = loop.steps[0] == number and loop.steps[1] < end
+            if is_here and not any(block is loop for block in around):
+                return loop
+        return None
+
+
+class _Walk:
+    """One walk through the calls of some steps. Raises UnknownNumberError where a number is not known."""
+
+    def __init__(self, plan: Plan, steps: range) -> None:
+        self.plan, self.steps = plan, steps
         self.num_calls: dict[int, int] = {}
 
-    def calls(self, first: int, last: int, depth: int, values: Mapping[str, int]) -> Iterator[RowCall]:
-        """What happens from a step to another; `depth` loops of the list are around or over."""
-        number = first
-        while number <= last:
-            around = next(
-                (
-                    index
-                    for index in range(depth, len(self.loops))
-                    if self.loops[index].steps[0] == number and self.loops[index].steps[1] <= last
-                ),
-                None,
-            )
-            if around is None:
-                yield self._call(self.plan.steps[number], values)
-                number += 1
+    def calls(self, nodes: Iterable[Node], values: Mapping[str, int]) -> Iterator[RowCall]:
+        """The calls of these steps, in their order."""
+        for node in nodes:
+            if not any(step.number in self.steps for step in steps_of([node])):
                 continue
-            loop = self.loops[around]
-            if loop.variable is None:
-                raise ValueError(loop)
-            for value in range(_value(loop.begin, values), _value(loop.end, values)):
-                yield from self.calls(*loop.steps, around + 1, {**values, loop.variable: value})
-            number = loop.steps[1] + 1
+            match node:
+                case Step():
+                    yield self._call(node, values)
+                case Turns(variable=variable):
+                    if variable is None:
+                        raise UnknownNumberError(node)
+                    for value in range(value_of(node.begin, values), value_of(node.end, values)):
+                        yield from self.calls(node.body, {**values, variable: value})
+                case Arms():
+                    side = side_of(node.compared, values)
+                    if side is None:
+                        raise UnknownNumberError(node)
+                    yield from self.calls(node.then if side else node.otherwise, values)
 
-    def _call(self, step: PlannedStep, values: Mapping[str, int]) -> RowCall:
-        number = self.num_calls.get(step.index, 0)
-        self.num_calls[step.index] = number + 1
-        if step.rows is None:
-            return RowCall(step, number)
-        begin, end = _made(step.rows, values)
-        return RowCall(step, number, begin, end)
-
-
-def _made(rows: PlannedRows, values: Mapping[str, int]) -> tuple[int, int]:
-    begin, end = max(_value(rows.begin, values), 0), min(_value(rows.end, values), rows.num_rows)
-    return begin, max(begin, end)
-
-
-def _value(number: int | str | None, values: Mapping[str, int]) -> int:
-    """A number of the plan, or a sum as `Form.written`, where the variables have these values."""
-    if isinstance(number, int):
-        return number
-    total = 0
-    for text in (number or "").replace(" - ", " + -").split(" + "):
-        term = _TERM.fullmatch(text)
-        if term is None or (term[2] is not None and term[2] not in values):
-            raise ValueError(number)
-        total += int(term[3]) if term[3] is not None else int(term[1] or 1) * values[term[2]]
-    return total
+    def _call(self, step: Step, values: Mapping[str, int]) -> RowCall:
+        number = self.num_calls.get(step.number, 0)
+        self.num_calls[step.number] = number + 1
+        made = range(0) if step.rows is None else step.rows.made(values)
+        return RowCall(self.plan.steps[step.number], number, made.start, made.stop)

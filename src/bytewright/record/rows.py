@@ -9,8 +9,7 @@ from math import prod
 
 from bytewright import ir
 from bytewright.ir.analyses.affine import Definitions
-from bytewright.ir.analyses.arguments import buffer_arguments, has_same_rows, scalar_arguments
-from bytewright.ir.analyses.rows import row_windows
+from bytewright.ir.analyses.row_program import rows_of_call
 from bytewright.record.codec import Signed
 
 
@@ -94,34 +93,9 @@ def ring_of(buffer: ir.Buffer) -> PlannedRing | None:
 
 
 def rows_of(kernel: ir.PrimFunc | None, call: ir.Call, numbers: Definitions) -> PlannedRows | None:
-    """The rows that a call makes and reads; None for one that makes its output as a whole, or not row by row.
-
-    What is given a part of another buffer, or has other rows, has none to name there: an output is made as a
-    whole then, and an input needed as a whole.
-    """
-    access = None if kernel is None else row_windows(kernel)
-    if kernel is None or access is None:
+    """The rows that a call makes and reads; None for one that makes its output as a whole, or not row by row."""
+    rows = rows_of_call(kernel, call, numbers)
+    if rows is None:
         return None
-    given = {
-        parameter.name: region.buffer
-        for parameter, region in buffer_arguments(kernel, call)
-        if parameter.name in access.axes and has_same_rows(parameter, region, access.axes[parameter.name])
-    }
-    output = given.get(access.output)
-    if output is None:
-        return None
-    num_rows = ir.upper_bound(output.shape[access.axes[access.output]])
-    forms = [numbers.form(argument) for _, argument in scalar_arguments(kernel, call)]
-    begin, end = (None if form is None else form.written for form in forms)
-    if (begin, end) == (0, num_rows) and output.rows is None:
-        return None
-    windows = tuple(
-        PlannedWindow(
-            given[name].name,
-            ir.upper_bound(given[name].shape[access.axes[name]]),
-            *(window.stride, window.first, window.last),
-        )
-        for name, window in access.windows.items()
-        if name in given
-    )
-    return PlannedRows(output.name, num_rows, begin, end, windows)
+    windows = tuple(PlannedWindow(w.buffer, w.num_rows, w.stride, w.first, w.last) for w in rows.windows)
+    return PlannedRows(rows.buffer, rows.num_rows, rows.begin, rows.end, windows)

@@ -40,6 +40,26 @@ def access_of(text: str) -> RowAccess | None:
 
 
 ACCEPTED = {
+    "the last row again": (
+        kernel(f"{PLAIN} for c : i32 in 0 .. 4 {{ output[0, y, c] = input[0, min(y + 1, 7), c] }} }}"),
+        RowWindow(1, 0, 1),
+    ),
+    "the first row again": (
+        kernel(f"{PLAIN} for c : i32 in 0 .. 4 {{ output[0, y, c] = input[0, max(y - 3, 0), c] }} }}"),
+        RowWindow(1, -3, 0),
+    ),
+    "rows at both borders again, under names": (
+        kernel(
+            f"{PLAIN} for c : i32 in 0 .. 4 {{ for k : i32 in 0 .. 5 {{ let r : i32 = max(2 * y + k - 3, 0)"
+            "  let s : i32 = min(r, 6) output[0, y, c] = input[0, s, c] } } }",
+            shape="1x6x4",
+        ),
+        RowWindow(2, -4, 1),
+    ),
+    "rows of which most are kept away": (
+        kernel(f"{PLAIN} for c : i32 in 0 .. 4 {{ output[0, y, c] = input[0, min(max(5, y), 6), c] }} }}"),
+        RowWindow(1, -1, 5),
+    ),
     "copy": (kernel(f"{PLAIN} {COPY} }}"), RowWindow(1, 0, 0)),
     "ends of rows under names": (
         kernel(
@@ -206,8 +226,8 @@ REFUSED = {
         shape="2x8x4",
         given="2x8x4",
     ),
-    "a row at the border again": kernel(
-        f"{PLAIN} for c : i32 in 0 .. 4 {{ output[0, y, c] = input[0, min(y + 1, 7), c] }} }}"
+    "a row that is chosen": kernel(
+        f"{PLAIN} for c : i32 in 0 .. 4 {{ output[0, y, c] = input[0, select(y < 7, y + 1, 7), c] }} }}"
     ),
     "something beside the rows": kernel(f"{PLAIN} {COPY} }} output[0, 0, 0] = 5"),
     "all rows, whichever are asked for": kernel(f"for y : i32 in 0 .. 8 {{ {COPY} }}"),

@@ -8,11 +8,9 @@ from bytewright import ir
 from bytewright.c_names import c_name, is_c_name, model_name
 from bytewright.diagnostics import compile_error
 from bytewright.ir.text.modules import ParsedModule
-from bytewright.ir.verify.admit import refuse
+from bytewright.ir.verify.admit import faults_of_rules, refuse
 from bytewright.ir.verify.stages import Stage, find_violations
-from bytewright.ir.verify.verify_program import program_violations
 from bytewright.ir.verify.violation import Violation
-from bytewright.ir.verify.written import unwritten
 from bytewright.target.model import Target
 
 # What a first function is called, by everybody.
@@ -53,7 +51,7 @@ def check_program(parsed: ParsedModule, program: ir.Module, target: Target, file
     Raises:
         CompileError: BW113 or BW115, all mistakes at once.
     """
-    violations = program_violations(program, target) or unwritten(program)
+    violations = faults_of_rules(program, target)
     refuse(violations, lambda violation: _place(parsed, violation.node, file_name))
 
 

@@ -12,6 +12,7 @@ from bytewright.ir.definitions import buffer_scopes, scopes_of_constants
 from bytewright.ir.text.primfuncs import format_parameter, format_statement
 from bytewright.ir.verify.stages import Stage, find_violations
 from bytewright.ir.verify.verify_program import missing_text, program_violations
+from bytewright.ir.verify.verify_rows import row_violations
 from bytewright.ir.verify.violation import Violation, word_for
 from bytewright.ir.verify.written import unwritten
 from bytewright.target.model import Target
@@ -23,9 +24,12 @@ PlaceOf = Callable[[Violation], str]
 
 def faults_of_program(module: ir.Module, target: Target) -> tuple[Violation, ...]:
     """What is wrong with a lowered module as a program: broken rules, or else what is read before it is written."""
-    return (
-        find_violations(module, Stage.OPEN, target) or program_violations(module, target) or unwritten(module)
-    )
+    return find_violations(module, Stage.OPEN, target) or faults_of_rules(module, target)
+
+
+def faults_of_rules(module: ir.Module, target: Target) -> tuple[Violation, ...]:
+    """The same of one that keeps to the rules that hold between passes."""
+    return program_violations(module, target) or row_violations(module) or unwritten(module)
 
 
 def admit(module: ir.Module, target: Target) -> None:

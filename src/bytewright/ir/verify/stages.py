@@ -19,6 +19,7 @@ from bytewright.ir.verify.verify_graph import check_functions
 from bytewright.ir.verify.verify_instructions import check_instructions
 from bytewright.ir.verify.verify_module import check_module
 from bytewright.ir.verify.verify_prim import check_primfunc
+from bytewright.ir.verify.verify_rings import check_rings
 from bytewright.ir.verify.violation import Context, ModuleIndex, StageRules, Violation, word_for
 from bytewright.ir.walk import named_buffers, walk_statements
 from bytewright.target.model import Target
@@ -93,6 +94,8 @@ def find_violations(
             context.report(entry, entry, f"an entry is not legal at stage {stage.name}")
         for constant in module.constant_buffers:
             context.report(None, constant, f"constant buffer '{constant.buffer.name}' at stage {stage.name}")
+    if not check_rings(context):
+        return tuple(context.violations)  # buffers have sizes from here on
     check_module(context)
     check_instructions(context)
     check_functions(context)

@@ -188,10 +188,7 @@ class _Checker:
             self.report(f"'{buffer.name}' is a register, so its scope is 'local'")
         if any(isinstance(extent, int) and extent < 1 for extent in buffer.shape):
             self.report(f"'{buffer.name}' has no elements: its shape is {ir.format_shape(buffer.shape)}")
-        ring = buffer.rows
-        if ring is not None and (not 0 <= ring.axis < len(buffer.shape) or ring.num_rows < 1):
-            self.report(f"'{buffer.name}' has a ring of {ring.num_rows} rows on axis {ring.axis}")
-        elif ir.is_local(memory.scope) and not ir.has_constant_size(buffer):
+        if ir.is_local(memory.scope) and not ir.has_constant_size(buffer):
             self.report(f"'{buffer.name}' is local, so its size must be constant")
         self.report(*self.context.scope_faults(memory.scope, self.function.device, f"'{buffer.name}'"))
 

@@ -2,16 +2,18 @@
 
 Elements are told apart wherever an index is a sum of loop variables with known ranges; another index counts as all
 elements that it may reach. What counts as written:
-- after a loop, what all of its turns write; in the first turn, what was written by then;
+- after a loop, what all of its turns write; in the first turn, what was written by then. Loops of the entry that pass
+  their variable to kernels as a number are gone through turn by turn, where these are not too many;
 - after a branch whose condition depends on data, what both sides write; of a condition on loop variables, what each
   side writes in the turns in which it is taken. Where these turns are too many to be looked at one by one, or what else
   the condition depends on is not known, what either side writes counts;
 - after a call, what the callee writes, to any depth, with the numbers that the call passes.
-A read that depends on a condition, or whose elements are not known, needs some element of the buffer to be written.
+A read that depends on a condition on loop variables is looked at in the turns in which it happens. One that depends on
+data, or whose elements are not known, needs some element of the buffer to be written.
 A function that the module does not hold writes what it is given.
 """
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -23,7 +25,7 @@ from bytewright.ir.analyses.arguments import buffer_arguments, scalar_arguments
 from bytewright.ir.symbols import symbols_of
 from bytewright.ir.verify.touched import UNKNOWN, Elements, Touch, choice_of
 from bytewright.ir.verify.violation import INVALID, UNWRITTEN, Violation
-from bytewright.ir.walk import calls, evaluated, expressions, walk_expression
+from bytewright.ir.walk import calls, evaluated, expressions, regions, walk_expression, walk_statements
 
 MAX_ELEMENTS = 1 << 26  # of larger buffers elements are not told apart
 MAX_TURN_ELEMENTS = 1 << 26  # that are looked at, in all, where turns are looked at one by one
@@ -250,6 +252,11 @@ class _Function:
         every = self.every_turn(loop, ranges)
         if every is None:
             return
+        name = loop.variable.name
+        if not self.depth and self.is_passed_on(loop) and self.affords((name,), every):
+            for turn in each_turn((name,), every):
+                self.run(loop.body, turn)
+            return
         begin = self.definitions.range_of(loop.begin, ranges)
         first = {loop.variable.name: begin} if begin is not None and begin[0] == begin[1] else {}
         self.depth += 1
@@ -258,6 +265,29 @@ class _Function:
         self.collect(loop.body, every, self.written)
         if self.depth == 0:
             self.check_inside(loop.body, every)
+
+    def is_passed_on(self, loop: ir.For) -> bool:
+        """Whether the entry passes what counts a loop's turns to kernels as a number, so that each turn is another."""
+        if self.function is not self.program.module.main:
+            return False
+        numbers = {loop.variable.name}
+        for statement in walk_statements(loop.body):
+            if isinstance(statement, ir.Let) and numbers & _variables(statement.value):
+                numbers.add(statement.variable.name)
+            elif isinstance(statement, ir.Call) and any(
+                isinstance(a, ir.Expr) and numbers & _variables(a) for a in statement.arguments
+            ):
+                return True
+        return False
+
+    def affords(self, names: Iterable[str], ranges: Ranges) -> bool:
+        """Takes what it costs to look at the turns of some variables one by one, if there is as much left."""
+        count = num_turns(names, ranges)
+        cost = count * (sum(map(len, self.written.values())) + TURN_COST)
+        if cost > self.program.budget or not any(name in ranges for name in names):
+            return False
+        self.program.budget -= cost
+        return True
 
     def every_turn(self, loop: ir.For, ranges: Ranges) -> Ranges | None:
         """The ranges in all turns of a loop together, or None if it has no turn.
@@ -381,13 +411,19 @@ class _Function:
                     if every is not None:
                         self.check_inside(statement.body, every)
                 case ir.If():
-                    sides = self.sides(statement, ranges)
-                    self.guarded += len(sides) > 1
-                    for side in sides:
-                        self.check_inside(side, ranges)
-                    self.guarded -= len(sides) > 1
+                    self.check_sides(statement, ranges)
                 case _:
                     pass
+
+    def check_sides(self, statement: ir.If, ranges: Ranges) -> None:
+        names = self.definitions.variables_of(statement.condition)
+        is_open = len(self.sides(statement, ranges)) > 1 and not self.depends_on_data(statement.condition)
+        for turn in each_turn(names, ranges) if is_open and self.affords(names, ranges) else (ranges,):
+            sides = self.sides(statement, turn)
+            self.guarded += len(sides) > 1
+            for side in sides:
+                self.check_inside(side, turn)
+            self.guarded -= len(sides) > 1
 
     def check(self, statement: ir.Statement, ranges: Ranges) -> None:
         if isinstance(statement, ir.Call):
@@ -396,6 +432,31 @@ class _Function:
             self.check_read(statement, touch, ranges)
         if isinstance(statement, ir.Store):
             self.check_existence(statement, self.elements.at(statement.buffer, statement.indices), ranges)
+        if not self.guarded:
+            self.check_rows(statement, ranges)
+
+    def check_rows(self, statement: ir.Statement, ranges: Ranges) -> None:
+        """Rows of rings that a statement always touches must exist: their slots do, whatever the row."""
+        touched = [(node.buffer, node.indices) for node in (statement,) if isinstance(node, ir.Store)]
+        touched += [
+            (load.buffer, load.indices)
+            for expression in expressions(statement)
+            for load, is_certain in self.elements.loads(expression, ranges)
+            if is_certain
+        ]
+        if isinstance(statement, ir.View) and statement.condition is None:
+            touched += [(region.buffer, region.indices) for region in regions(statement)]
+        for buffer, indices in touched:
+            if buffer.rows is None or not indices:
+                continue
+            form = self.definitions.form(indices[buffer.rows.axis])
+            known = None if form is None else form.range_in(ranges)
+            num_rows = ir.upper_bound(buffer.shape[buffer.rows.axis])
+            if known is not None and not 0 <= known[0] <= known[1] < num_rows:
+                row = known[0] if known[0] < 0 else known[1]
+                self.report(
+                    statement, f"row {row} of '{buffer.name}' does not exist; it has {num_rows}", INVALID
+                )
 
     def check_parts(self, call: ir.Call, ranges: Ranges) -> None:
         """What a call passes parts of has all elements of the parameters, whatever the callee does with them."""
@@ -493,6 +554,11 @@ class _Function:
             isinstance(node, ir.Load) or getattr(node, "name", None) in self.data
             for node in walk_expression(expression)
         )
+
+
+def _variables(expression: ir.Expr) -> set[str]:
+    """The variables that stand in an expression."""
+    return {node.name for node in walk_expression(expression) if isinstance(node, ir.Var)}
 
 
 def _nothing(buffer: ir.Buffer) -> Mask:

@@ -1,0 +1,130 @@
+"""An entry as far as rows go: its calls, with the rows that each makes and needs, in its loops and branches.
+
+What calls make is read off their kernels (`rows.py`); whether each row is there when it is read is for `row_replay.py`
+to see.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from bytewright import ir
+from bytewright.ir.analyses.affine import Definitions
+from bytewright.ir.analyses.arguments import buffer_arguments, has_same_rows, scalar_arguments
+from bytewright.ir.analyses.row_replay import Arms, Node, Rows, Step, Turns, Window
+from bytewright.ir.analyses.rows import row_windows
+from bytewright.ir.walk import walk_statements
+
+
+@dataclass(frozen=True, slots=True)
+class RowProgram:
+    """An entry.
+
+    Attributes:
+        nodes: Its calls, loops and branches.
+        calls: By the numbers of their steps.
+        slots: Of each ring that it allocates, how many rows that keeps.
+    """
+
+    nodes: tuple[Node, ...]
+    calls: tuple[ir.Call, ...]
+    slots: Mapping[str, int]
+
+
+def row_program(module: ir.Module) -> RowProgram:
+    """Reads the entry of a module that verifies."""
+    reader = _Reader({kernel.name: kernel for kernel in module.kernels})
+    nodes = reader.sequence(module.main.body)
+    return RowProgram(nodes, tuple(reader.calls), reader.slots)
+
+
+def rows_of_call(kernel: ir.PrimFunc | None, call: ir.Call, numbers: Definitions) -> Rows | None:
+    """The rows that a call makes and reads; None for one that makes its output as a whole, or not row by row.
+
+    What is given a part of another buffer, or has other rows, has none to name there: an output is made as a
+    whole then, and an input needed as a whole.
+    """
+    access = None if kernel is None else row_windows(kernel)
+    if kernel is None or access is None:
+        return None
+    given = [
+        (parameter.name, region.buffer)
+        for parameter, region in buffer_arguments(kernel, call)
+        if parameter.name in access.axes and has_same_rows(parameter, region, access.axes[parameter.name])
+    ]
+    output = next((buffer for name, buffer in given if name == access.output), None)
+    if output is None:
+        return None
+    num_rows = ir.upper_bound(output.shape[access.axes[access.output]])
+    forms = [numbers.form(argument) for _, argument in scalar_arguments(kernel, call)]
+    begin, end = (None if form is None else form.written for form in forms)
+    if (begin, end) == (0, num_rows) and output.rows is None:
+        return None
+    windows = tuple(
+        Window(
+            buffer.name,
+            ir.upper_bound(buffer.shape[access.axes[name]]),
+            *(access.windows[name].stride, access.windows[name].first, access.windows[name].last),
+        )
+        for name, buffer in given
+        if name in access.windows
+    )
+    return Rows(output.name, num_rows, begin, end, windows)
+
+
+@dataclass(slots=True)
+class _Reader:
+    kernels: Mapping[str, ir.PrimFunc]
+    numbers: Definitions = field(default_factory=Definitions)
+    calls: list[ir.Call] = field(default_factory=list[ir.Call])
+    slots: dict[str, int] = field(default_factory=dict[str, int])
+
+    def sequence(self, sequence: ir.Seq) -> tuple[Node, ...]:
+        found: list[Node] = []
+        for statement in sequence.statements:
+            match statement:
+                case ir.Seq():
+                    found += self.sequence(statement)
+                case ir.For(variable=variable, body=body):
+                    allocations = (s for s in walk_statements(body) if isinstance(s, ir.Allocate))
+                    inside = tuple(allocation.buffer.name for allocation in allocations)
+                    ends = (self._written(statement.begin), self._written(statement.end))
+                    found.append(Turns(variable.name, *ends, inside, self.sequence(body)))
+                case ir.If():
+                    then = self.sequence(statement.then)
+                    otherwise = self.sequence(statement.otherwise or ir.Seq(()))
+                    found.append(Arms(self._compared(statement.condition), then, otherwise))
+                case ir.Let(variable=variable, value=value):
+                    self.numbers.define(variable, value)
+                case ir.Allocate(buffer=buffer):
+                    if buffer.rows is not None:
+                        self.slots[buffer.name] = buffer.rows.num_rows
+                case ir.Call():
+                    found.append(self._step(statement))
+                case ir.Store() | ir.View():
+                    pass  # which no entry has
+        return tuple(found)
+
+    def _written(self, expression: ir.Expr) -> int | str | None:
+        form = self.numbers.form(expression)
+        return None if form is None else form.written
+
+    def _compared(self, condition: ir.Expr) -> str | None:
+        if not isinstance(condition, ir.Binary) or not condition.operator.is_comparison:
+            return None
+        left, right = self._written(condition.left), self._written(condition.right)
+        return None if left is None or right is None else f"{left} {condition.operator.value} {right}"
+
+    def _step(self, call: ir.Call) -> Step:
+        kernel, number = self.kernels.get(call.callee), len(self.calls)
+        self.calls.append(call)
+        if kernel is None:
+            names = tuple(dict.fromkeys(a.buffer.name for a in call.arguments if isinstance(a, ir.Region)))
+            return Step(number, names, names)
+        given = [
+            (parameter.access, region.buffer.name)
+            for parameter, region in buffer_arguments(kernel, call)
+            if parameter.role is not ir.ParameterRole.SCRATCH
+        ]
+        reads = dict.fromkeys(name for access, name in given if access is not ir.Access.WRITE)
+        writes = dict.fromkeys(name for access, name in given if access is not ir.Access.READ)
+        return Step(number, tuple(reads), tuple(writes), rows_of_call(kernel, call, self.numbers))
