@@ -210,7 +210,8 @@ static int64_t add_waste(waste *w, int64_t size, int64_t alignment, int64_t leve
 }
 
 /* Whether the section's unplaced buffers can still end below the capacity: for every release r, those released
- * no earlier need above r the sum of their sizes and what alignment wastes between them. */
+ * no earlier need above r the union of their bytes, and so do some of which no two share bytes, with what alignment
+ * wastes between them. */
 static int section_fits(search *s, int32_t t)
 {
     const exact_instance *in = s->in;
@@ -232,16 +233,21 @@ static int section_fits(search *s, int32_t t)
     s->mark_stamp++;
     waste levels[EXACT_MAX_LEVELS];
     memset(levels, 0, (size_t)in->num_levels * sizeof *levels);
-    int64_t sum = 0;
+    int64_t sum = 0, apart = 0, wasted = 0;
     for (int32_t i = 0; i < count; i++) {
         int32_t b = member[i];
-        int64_t wasted = 0;
-        sum += net_size(s, b);
-        for (int32_t k = 0; k < in->num_levels; k++) {
-            int64_t more = add_waste(&levels[k], in->size[b], in->alignment[b], in->level[k]);
-            wasted = more > wasted ? more : wasted;
+        int64_t net = net_size(s, b);
+        sum += net;
+        if (net == in->size[b]) { /* shares nothing with those before it that do not either */
+            apart += net;
+            wasted = 0;
+            for (int32_t k = 0; k < in->num_levels; k++) {
+                int64_t more = add_waste(&levels[k], in->size[b], in->alignment[b], in->level[k]);
+                wasted = more > wasted ? more : wasted;
+            }
         }
-        if (s->release[b] + sum + wasted > s->capacity)
+        int64_t need = sum > apart + wasted ? sum : apart + wasted;
+        if (s->release[b] + need > s->capacity)
             return 0;
     }
     return 1;

@@ -4,7 +4,8 @@ At every time the buffers alive in a pool take at least the size of the union of
 between them (`waste.py`). Without contracts the union is the sum of their sizes. With contracts only contracted pairs
 can share bytes, so by the second Bonferroni inequality the union is at least the sum of sizes less what each contracted
 pair can share at most; and since the union of fewer buffers is no larger, a buffer that would take more off than it
-adds is left out. Both statements hold however many contracts meet in one buffer.
+adds is left out. Both statements hold however many contracts meet in one buffer. What alignment wastes is added for
+buffers of which no two have a contract: those that have none with any buffer alive then, and as many others as can be.
 
 Buffers of no bytes take no part: all that is known of one is that the pool reaches up to its offset.
 """
@@ -92,20 +93,32 @@ def pool_bound(flat: FlatProblem, pool: int, members: Sequence[int]) -> Bound:
     return best
 
 
+def _apart(flat: FlatProblem, order: Sequence[int]) -> list[int]:
+    """Buffers of which no two may share bytes: each in this order that goes with those before it."""
+    chosen: set[int] = set()
+    for index in order:
+        if chosen.isdisjoint(flat.sharing[index]):
+            chosen.add(index)
+    return sorted(chosen)
+
+
 class _Load:
-    """What one pool holds as time goes on."""
+    """What one pool holds as time goes on.
+
+    A buffer is alone while no buffer is alive that it may share bytes with, and a sharer while one is.
+    """
 
     def __init__(self, flat: FlatProblem, pool: int, members: Sequence[int]) -> None:
         self.flat = flat
         self.alignment = {i: flat.alignment_in(i, pool) for i in members}
-        self.alone_bytes = 0  # of buffers that share bytes with nobody
+        self.alone_bytes = 0
         self.sharers: set[int] = set()
+        self.num_partners: dict[int, int] = {}  # alive, by buffer that is alive and has a contract
         self.num_judged = 0
         levels = levels_of_loss(
-            (flat.size_bytes[i], self.alignment[i])
-            for i in members
-            if flat.size_bytes[i] and i not in flat.sharing
+            (flat.size_bytes[i], self.alignment[i]) for i in members if flat.size_bytes[i]
         )
+        # Of the buffers that are alone.
         self.wastes = [SlidingWaste(level, align_up(0, level, flat.base[pool])) for level in levels]
         # Never below `least_bytes()`, and quick.
         self.most_bytes = max((waste.first for waste in self.wastes), default=0)
@@ -113,25 +126,73 @@ class _Load:
     def advance(self, moment: Moment) -> None:
         """Takes out who dies, and puts in who is born."""
         for index in moment.deaths:
-            self._change(index, -1)
+            self._die(index)
         for index in moment.births:
-            self._change(index, 1)
+            self._be_born(index)
 
-    def _change(self, index: int, sign: int) -> None:
-        size, alignment = self.flat.size_bytes[index], self.alignment[index]
-        self.most_bytes += sign * (size + (-size & (alignment - 1)))
+    def _be_born(self, index: int) -> None:
+        self.most_bytes += self._rounded_bytes(index)
+        partners = [other for other in self.flat.sharing.get(index, ()) if other in self.num_partners]
+        for other in partners:
+            self.num_partners[other] += 1
+            if self.num_partners[other] == 1:
+                self._count_alone(other, -1)
+                self.sharers.add(other)
         if index in self.flat.sharing:
-            self.sharers ^= {index}  # comes or goes
+            self.num_partners[index] = len(partners)
+        if partners:
+            self.sharers.add(index)
+        else:
+            self._count_alone(index, 1)
+
+    def _die(self, index: int) -> None:
+        self.most_bytes -= self._rounded_bytes(index)
+        if not self.num_partners.pop(index, 0):
+            self._count_alone(index, -1)
             return
+        self.sharers.remove(index)
+        for other in self.flat.sharing[index]:
+            if other in self.num_partners:
+                self.num_partners[other] -= 1
+                if not self.num_partners[other]:
+                    self.sharers.remove(other)
+                    self._count_alone(other, 1)
+
+    def _rounded_bytes(self, index: int) -> int:
+        size = self.flat.size_bytes[index]
+        return size + (-size & (self.alignment[index] - 1))
+
+    def _count_alone(self, index: int, sign: int) -> None:
+        size = self.flat.size_bytes[index]
         self.alone_bytes += sign * size
         for waste in self.wastes:
-            waste.change(size, alignment, sign)
+            waste.change(size, self.alignment[index], sign)
 
     def least_bytes(self) -> int:
         """A bound on the top at this moment."""
-        wasted = max((waste.wasted() for waste in self.wastes), default=0)
-        least = self.alone_bytes + max(wasted, 0)
-        if self.sharers and self.num_judged < MAX_JUDGED:
-            self.num_judged += len(self.sharers)
-            least = max(least, self.alone_bytes + union_of(self.flat, self.sharers))
+        least = self.alone_bytes + self._wasted()
+        if not self.sharers or self.num_judged >= MAX_JUDGED:
+            return least
+        self.num_judged += len(self.sharers)
+        union = self.alone_bytes + union_of(self.flat, self.sharers)
+        return max(least, union, self._least_bytes_of_some())
+
+    def _least_bytes_of_some(self) -> int:
+        """The same of the buffers that are alone and of sharers of which no two may share bytes."""
+        size = self.flat.size_bytes
+        largest_first = sorted(self.sharers, key=lambda i: (-size[i], i))
+        freest_first = sorted(largest_first, key=lambda i: self.num_partners[i])
+        return max(
+            self._least_bytes_with(_apart(self.flat, order)) for order in (largest_first, freest_first)
+        )
+
+    def _least_bytes_with(self, chosen: Sequence[int]) -> int:
+        for index in chosen:
+            self._count_alone(index, 1)
+        least = self.alone_bytes + self._wasted()
+        for index in chosen:
+            self._count_alone(index, -1)
         return least
+
+    def _wasted(self) -> int:
+        return max((0, *(waste.wasted() for waste in self.wastes)))

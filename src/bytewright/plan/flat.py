@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from bytewright.plan.problem import Buffer, Problem, coexist, required_alignment
+from bytewright.plan.problem import Buffer, Contract, Problem, coexist, required_alignment
 from bytewright.plan.solution import Placement
 
 NO_LIMIT = 1 << 62
@@ -79,24 +79,39 @@ class FlatProblem:
         return tuple(tuple(sorted(row)) for row in lists)
 
     @cached_property
-    def contract_gaps(self) -> dict[tuple[int, int], int]:
-        """(lower, upper) -> least offset difference, for pairs with a contract only, both directions."""
-        index_of = {buffer.name: index for index, buffer in enumerate(self.buffers)}
-        return {
-            (index_of[lower], index_of[upper]): gap
-            for (lower, upper), gap in self.problem.contract_gaps.items()
-            if lower in index_of and upper in index_of
-        }
+    def _contracts(self) -> tuple[tuple[int, int, Contract], ...]:
+        """Contracts that say more than that two buffers share no bytes, with the buffers that they are of.
 
-    @cached_property
-    def sharing(self) -> dict[int, dict[int, int]]:
-        """By buffer: those that may share bytes with it under a contract, and how many at most."""
+        Both buffers begin on multiples of the weaker alignment, so the distance between them is one, too. Where the
+        separations, rounded up to it, are those of two buffers without a contract, there is none.
+        """
         index_of = {buffer.name: index for index, buffer in enumerate(self.buffers)}
-        sharing: dict[int, dict[int, int]] = {}
+        found: list[tuple[int, int, Contract]] = []
         for contract in self.problem.contracts:
             first, second = index_of.get(contract.first), index_of.get(contract.second)
             if first is None or second is None:
                 continue
+            unit = min(self.buffers[first].alignment, self.buffers[second].alignment)
+            rounded = contract.in_units(unit)
+            apart = Contract(contract.first, contract.second, self.size_bytes[second], self.size_bytes[first])
+            if rounded != apart.in_units(unit):
+                found.append((first, second, rounded))
+        return tuple(found)
+
+    @cached_property
+    def contract_gaps(self) -> dict[tuple[int, int], int]:
+        """(lower, upper) -> least offset difference, for pairs with a contract only, both directions."""
+        gaps: dict[tuple[int, int], int] = {}
+        for first, second, contract in self._contracts:
+            gaps[first, second] = contract.above_bytes
+            gaps[second, first] = contract.below_bytes
+        return gaps
+
+    @cached_property
+    def sharing(self) -> dict[int, dict[int, int]]:
+        """By buffer: those that may share bytes with it under a contract, and how many at most."""
+        sharing: dict[int, dict[int, int]] = {}
+        for first, second, contract in self._contracts:
             amount = contract.most_shared(self.size_bytes[first], self.size_bytes[second])
             if amount > 0:
                 sharing.setdefault(first, {})[second] = amount

@@ -84,8 +84,7 @@ def build_instance(flat: FlatProblem, pool: int, members: Sequence[int]) -> Inst
     sizes = array("q", (flat.size_bytes[i] for i in real))
     alignments = array("q", (alignment_of[i] for i in real))
     fixed = array("q", (flat.fixed[i] for i in real))
-    # What alignment wastes is known of buffers that share no bytes.
-    levels = () if has_contracts else levels_of_loss(zip(sizes, alignments, strict=True))
+    levels = levels_of_loss(zip(sizes, alignments, strict=True))
     rooms = [size + (-size & (a - 1)) if levels else size for size, a in zip(sizes, alignments, strict=True)]
     loads = [sum(flat.size_bytes[i] for i in alive) for alive in sections]
     return Instance(

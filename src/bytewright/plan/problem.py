@@ -9,9 +9,11 @@ steps can one day replace the clock; sweeps over time elsewhere are shortcuts th
 `Buffer.first_tick` and `Buffer.last_tick` bounding every lifetime.
 """
 
+from __future__ import annotations
+
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 
@@ -99,6 +101,14 @@ class Contract:
     second: str
     below_bytes: int
     above_bytes: int
+
+    def in_units(self, unit: int) -> Contract:
+        """The same where offsets differ by multiples of the unit alone."""
+        return replace(
+            self,
+            below_bytes=-(-self.below_bytes // unit) * unit,
+            above_bytes=-(-self.above_bytes // unit) * unit,
+        )
 
     def most_shared(self, first_bytes: int, second_bytes: int) -> int:
         """How many bytes two buffers of these sizes can have in common, as near as they may come."""

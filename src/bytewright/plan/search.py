@@ -313,11 +313,14 @@ class _Search:
         self.work += len(members) * (1 + len(self.levels))
         marked: set[int] = set()
         wastes = [Waste(level) for level in self.levels]
-        total = 0
+        total = apart = wasted = 0
         for b in members:
-            total += self._net_size(b, marked)
-            wasted = max((waste.add(self.size[b], self.alignment[b]) for waste in wastes), default=0)
-            if release[b] + total + max(wasted, 0) > self.capacity:
+            net = self._net_size(b, marked)
+            total += net
+            if net == self.size[b]:  # shares nothing with those before it that do not either
+                apart += net
+                wasted = max((0, *(waste.add(self.size[b], self.alignment[b]) for waste in wastes)))
+            if release[b] + max(total, apart + wasted) > self.capacity:
                 return False
         return True
 
