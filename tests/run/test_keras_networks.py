@@ -1,0 +1,28 @@
+"""Ordinary networks of Keras 3, as a tutorial converts them, compile and equal LiteRT's reference.
+
+The files were written by `tools/keras_networks.py`, with TensorFlow's converter: int8, int8 with float edges and
+float32, each with its batch open and with a batch of one.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.against_reference import assert_equals_reference
+from support.model_files import FIXTURES, model_files
+
+FILES = model_files(FIXTURES / "keras")
+NETWORKS = sorted({file.description.split("-")[0] for file in FILES})
+
+
+def test_all_networks_are_here_in_all_forms() -> None:
+    assert len(NETWORKS) == 22
+    assert len(FILES) == 6 * len(NETWORKS)
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_network(network: str, tmp_path: Path) -> None:
+    files = [file for file in FILES if file.description.split("-")[0] == network]
+    assert_equals_reference(files, tmp_path)
