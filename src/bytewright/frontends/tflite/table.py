@@ -99,7 +99,9 @@ OPERATORS: dict[str, TfliteOperator] = {
         convert_depthwise, "DepthwiseConv2DOptions", f"{_WEIGHTS}; {_CLAMPS}", cost_ms=2.5, has_weights=True
     ),
     "DEQUANTIZE": TfliteOperator(
-        convert_dequantize, limits="int8 to float32; constants also per channel", types=("int8",)
+        convert_dequantize,
+        limits="int8 to float32; constants also per channel (not with tflm)",
+        types=("int8",),
     ),
     "EXPAND_DIMS": TfliteOperator(convert_expand_dims, limits="constant axis"),
     "FULLY_CONNECTED": TfliteOperator(
