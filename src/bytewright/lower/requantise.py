@@ -9,7 +9,7 @@ from bytewright.ir.builder import load
 from bytewright.ir.scalar_functions import FLOAT_ROUND, FLOAT_ROUND_SIGNED, REAL_ROUND
 from bytewright.lower.point import Point
 from bytewright.lower.rescale import ScaleOperands, double_round, linear, single_round, split_exponents
-from bytewright.lower.scalar import ChannelBounds, Scalar, clamped, require_i32
+from bytewright.lower.scalar import ChannelBounds, Scalar, clamped, in_32_bits, require_i32
 from bytewright.ops.arithmetic.fit import LinearRescale, fit_linear
 from bytewright.ops.arithmetic.fit_float import FloatRescale, fit_float
 from bytewright.ops.arithmetic.numerics import Rounding
@@ -52,17 +52,17 @@ def real_rescaled(at: Point, operation: TflRealRescale) -> Scalar:
     low, high = (bound - zero_point for bound in operation.dtype.bounds)
     found = [_fit(float(s), (value.low, value.high), (low, high)) for s in scales]
     fits = [fit for fit in found if fit is not None]
-    if len(fits) < len(found):
-        return _saturated(_named(at, _scaled_in_double(at, scales, value, (low, high))), operation)
-    multiplier = _per_channel(at, "multiplier", np.array([fit.multiplier for fit in fits]), I32)
-    addend = _per_channel(at, "addend", np.array([fit.addend for fit in fits]), ir.DType.I64)
-    shift = _per_channel(at, "shift", np.array([fit.shift for fit in fits]), ir.DType.I8)
     bounds = [
         (bound * fit.multiplier + fit.addend) >> fit.shift
         for bound in (value.low, value.high)
         for fit in fits
     ]
-    require_i32(min(bounds), max(bounds), "the scaled accumulator", at.node.where)
+    # Beyond the outputs a line may be steeper than the scale, and leave 32 bits where the scaled value does not.
+    if len(fits) < len(found) or not in_32_bits(min(bounds), max(bounds)):
+        return _saturated(_named(at, _scaled_in_double(at, scales, value, (low, high))), operation)
+    multiplier = _per_channel(at, "multiplier", np.array([fit.multiplier for fit in fits]), I32)
+    addend = _per_channel(at, "addend", np.array([fit.addend for fit in fits]), ir.DType.I64)
+    shift = _per_channel(at, "shift", np.array([fit.shift for fit in fits]), ir.DType.I8)
     scaled = linear(value, multiplier, addend, shift, min(bounds), max(bounds))
     return _saturated(_named(at, scaled), operation)
 

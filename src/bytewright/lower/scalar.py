@@ -56,13 +56,18 @@ def lowest(dtype: ir.DType) -> ir.Const:
     return ir.const(float(np.finfo(np.float32).min), dtype)
 
 
+def in_32_bits(low: int, high: int) -> bool:
+    """Whether all integers from `low` to `high` fit."""
+    return low >= -(2**31) and high < 2**31
+
+
 def require_i32(low: int, high: int, what: str, where: Where) -> None:
     """Refuses a sum whose bounds leave 32 bits.
 
     Raises:
         CompileError: BW110, with the bounds.
     """
-    if low < -(2**31) or high >= 2**31:
+    if not in_32_bits(low, high):
         raise compile_error(
             "BW110",
             f"{what} ranges from {low} to {high}, which 32 bits do not hold",

@@ -12,10 +12,11 @@ from bytewright.diagnostics import CompileError
 from bytewright.frontends.tflite import import_content
 from bytewright.ir.graph import Array
 from bytewright.ir.module import Module
+from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.data import Pad, Reshape, Transpose
 from bytewright.ops.elementwise import Clamp, Table
 from support.evaluation import evaluate_function
-from support.reference import LiteRt
+from support.reference import LiteRt, run_tflm
 from tflite_writer import ModelBuilder
 
 SHAPE = (1, 4, 4, 2)
@@ -253,17 +254,43 @@ def test_mean_without_axes_and_over_all_axes() -> None:
         assert_like_litert(content, module, [ramp((2, 3))])
 
 
-def test_float_weights_stored_as_int8_are_dequantised_at_import() -> None:
+def stored_as_int8(scales: list[float]) -> tuple[ModelBuilder, int, int]:
+    """A float convolution of three channels on weights that a DEQUANTIZE makes; its input and output."""
     builder = ModelBuilder()
     x, y = builder.tensor("x", (1, 2, 2, 4), "float32"), builder.tensor("y", (1, 2, 2, 3), "float32")
-    stored = builder.constant("stored", ramp((3, 1, 1, 4)), scale=[0.125, 0.25, 0.5])
+    stored = builder.constant("stored", ramp((3, 1, 1, 4)), scale=scales)
     weights = builder.tensor("weights", (3, 1, 1, 4), "float32")
     bias = builder.constant("bias", np.zeros(3, dtype=np.float32))
     builder.operator("DEQUANTIZE", [stored], [weights])
     builder.operator("CONV_2D", [x, weights, bias], [y])
+    return builder, x, y
+
+
+def test_float_weights_stored_as_int8_are_dequantised_at_import() -> None:
+    builder, x, y = stored_as_int8([0.125, 0.25, 0.5])
     content, module = build(builder, [x], [y])
     assert len(module.graph.nodes) == 1
     assert_like_litert(content, module, [np.ones((1, 2, 2, 4), dtype=np.float32)])
+
+
+def test_tflm_dequantises_all_channels_with_the_first_scale() -> None:
+    """So a file with several scales is refused for its numerics; with equal ones all is well."""
+    ones = np.ones((1, 2, 2, 4), dtype=np.float32)
+    builder, x, y = stored_as_int8([0.125, 0.25, 0.5])
+    content = builder.build([x], [y])
+    first_alone, x, y = stored_as_int8([0.125] * 3)
+    alike = first_alone.build([x], [y])
+    np.testing.assert_array_equal(run_tflm(content, [ones])[0], run_tflm(alike, [ones])[0])
+    with pytest.raises(CompileError) as caught:
+        import_content(content, "m.tflite", numerics=Numerics.TFLM)
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.code == "BW107"
+    assert "3 scales, of which TensorFlow Lite Micro takes the first for all channels" in diagnostic.message
+    assert diagnostic.help is not None
+    assert "--numerics litert-ref" in diagnostic.help
+    module = import_content(alike, "m.tflite", numerics=Numerics.TFLM)
+    values = evaluate_function(module.graph, module.constants, (ones,))
+    np.testing.assert_array_equal(values[module.graph.results[0]], run_tflm(alike, [ones])[0])
 
 
 def test_names_of_ports_are_lower_case_identifiers() -> None:

@@ -16,21 +16,22 @@ from bytewright.ops.arithmetic.multiplier import (
     INT8_MAX,
     INT8_MIN,
     INT32_MAX,
+    INT32_MIN,
     Affine,
     Multiplier,
     activation_range,
     convolution_scale,
     quantize_multiplier,
+    round_half_away,
 )
 from bytewright.ops.arithmetic.numerics import Rounding, convolution_rounding
-from bytewright.ops.arithmetic.rescale import Int64
+from bytewright.ops.arithmetic.rescale import Int64, double_round
 from bytewright.ops.arithmetic.sums import sums_by_sign
 from bytewright.ops.elementwise import Clamp
 from bytewright.ops.rescale import Rescale, TflRealRescale
 
 _MAX_F32 = float(np.finfo(np.float32).max)
-HEADROOM = 256
-"""What the output's zero point may add to a scaled accumulator without leaving 32 bits."""
+_SCALE_HELP = "the output's scale is too small for the input's; quantise the model again"
 
 
 def accumulator_reach(at: Conversion, weights: NDArray[np.generic], bias: Int64, zero_point: int) -> Int64:
@@ -67,34 +68,51 @@ def rescale_accumulator(
     source, weight_scales, target = scales
     factors = [convolution_scale(source.scale, scale, target.scale) for scale in weight_scales]
     if convolution_rounding(at.operator.kind, at.numerics) is Rounding.REAL_ROUND:
-        if not float((reach * np.array(factors)).max()) <= INT32_MAX - HEADROOM:
-            at.fail("a scaled accumulator can leave 32 bits", code="BW110")
+        greatest = round_half_away(float((reach * np.array(factors)).max()))
+        _require_sum(at, -greatest, greatest, target.zero_point)
         scale = at.constant("scale", np.array(factors, dtype=np.float64), ir.DType.F64)
         operation = TflRealRescale(target.zero_point, ir.DType.I8)
         rescaled = at.emit(operation, (accumulator, scale), "rescaled")
     else:
         exact = [quantize_multiplier(factor) for factor in factors]
         reaches = reach.tolist() if len(factors) > 1 else [int(reach.max())]
-        multipliers = [checked_multiplier(at, *pair) for pair in zip(exact, reaches, strict=True)]
+        multipliers = [
+            checked_multiplier(at, *pair, target.zero_point) for pair in zip(exact, reaches, strict=True)
+        ]
         rescaled = rescale(at, accumulator, multipliers, 0, target.zero_point, ir.DType.I8, "rescaled")
     return clamp_activation(at, rescaled, activation, target)
 
 
-def checked_multiplier(at: Conversion, multiplier: Multiplier, reach: int) -> Multiplier:
+def checked_multiplier(at: Conversion, multiplier: Multiplier, reach: int, zero_point: int = 0) -> Multiplier:
     """The multiplier, for accumulators of at most the magnitude `reach`; zero where they all are.
 
     Raises:
-        CompileError: BW110, such an accumulator leaves 32 bits in the left shift or after it.
+        CompileError: BW110, such an accumulator leaves 32 bits in the left shift, or with the zero point after it.
     """
     if reach == 0:
         return Multiplier(0, 0)
-    if multiplier.left_shift > 31 or reach << multiplier.left_shift > INT32_MAX - HEADROOM:
+    bits = multiplier.left_shift
+    if bits > 31 or reach << bits > INT32_MAX:
         at.fail(
-            f"an accumulator of magnitude {reach} times 2^{multiplier.left_shift} leaves 32 bits",
+            f"an accumulator of magnitude {reach} times 2^{bits} leaves 32 bits",
             code="BW110",
-            help="the output's scale is too small for the input's; quantise the model again",
+            help=_SCALE_HELP,
         )
+    # DOUBLE_ROUND never falls, so what the ends of the range become are the ends of what it all becomes.
+    least, greatest = double_round([-reach, reach], multiplier.multiplier, bits, multiplier.right_shift)
+    _require_sum(at, int(least), int(greatest), zero_point)
     return multiplier
+
+
+def _require_sum(at: Conversion, least: int, greatest: int, zero_point: int) -> None:
+    """Scaled accumulators of this range fit 32 bits together with the zero point."""
+    if least + zero_point < INT32_MIN or greatest + zero_point > INT32_MAX:
+        reach = max(-least, greatest)
+        at.fail(
+            f"a scaled accumulator can reach {reach}, which with the zero point {zero_point} leaves 32 bits",
+            code="BW110",
+            help=_SCALE_HELP,
+        )
 
 
 def rescale(

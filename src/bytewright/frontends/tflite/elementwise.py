@@ -68,7 +68,7 @@ def convert_binary(
     right, right_reach = _widened(at, second, form.factors[1], form.left_shift, "second")
     result = at.emit(operation, (left, right), form.role)
     reach = form.reach(left_reach, right_reach)
-    factor = checked_multiplier(at, form.output, reach)
+    factor = checked_multiplier(at, form.output, reach, target.zero_point)
     rescaled = rescale(at, result, [factor], 0, target.zero_point, ir.DType.I8, "rescaled")
     at.define(clamp_activation(at, rescaled, activation, target))
 

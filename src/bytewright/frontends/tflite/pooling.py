@@ -68,6 +68,6 @@ def convert_mean(at: Conversion) -> None:
     scale, zero_point = at.affine(source.tensor)
     target = at.affine(at.output_tensor())
     reach = count * max(zero_point - INT8_MIN, INT8_MAX - zero_point)
-    factor = checked_multiplier(at, prepare_mean(scale, target.scale, count), reach)
+    factor = checked_multiplier(at, prepare_mean(scale, target.scale, count), reach, target.zero_point)
     operation = TflMean(axes, keep, zero_point, target.zero_point, factor.multiplier, factor.exponent)
     at.define(at.emit(operation, (at.value_of(source),), "mean"))

@@ -6,6 +6,7 @@ from bytewright import ir
 from bytewright.frontends.tflite.activation import emit_table
 from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.ops.arithmetic import tables
+from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.elementwise import TflDequantize, TflQuantize
 
 
@@ -35,9 +36,20 @@ def convert_dequantize(at: Conversion) -> None:
 
 
 def _dequantized_channels(at: Conversion) -> str:
-    """Constant weights with a scale a channel, as float constants."""
+    """Constant weights with a scale a channel, as float constants.
+
+    TensorFlow Lite Micro takes the first scale and zero point for all channels, which nobody can mean.
+    """
     operand, values = at.constant_operand(0, "input with several scales")
     record, rank = operand.tensor.quantization, len(operand.shape)
+    parameters = set(zip(record.scales, record.zero_points, strict=True))
+    if at.numerics is Numerics.TFLM and len(parameters) > 1:
+        at.fail(
+            f"'{operand.tensor.name}' has {len(record.scales)} scales, of which TensorFlow Lite Micro takes the first "
+            "for all channels",
+            tensor=operand.tensor,
+            help="quantise the weights with one scale, or compile for --numerics litert-ref",
+        )
     fits = 0 <= record.axis < rank and operand.shape[record.axis] == len(record.scales)
     at.require(fits, f"{len(record.scales)} scales along axis {record.axis} of {list(operand.shape)}")
     along = tuple(-1 if axis == record.axis else 1 for axis in range(rank))

@@ -132,7 +132,9 @@ OPERATORS: dict[str, TfliteOperator] = {
     ),
     "DEPTH_TO_SPACE": TfliteOperator(convert_depth_to_space, "DepthToSpaceOptions", cost_ms=1.5),
     "DEQUANTIZE": TfliteOperator(
-        convert_dequantize, limits="int8 to float32; constants also per channel", types=("int8",)
+        convert_dequantize,
+        limits="int8 to float32; constants also per channel (not with tflm)",
+        types=("int8",),
     ),
     "EXPAND_DIMS": TfliteOperator(convert_expand_dims, limits="constant axis"),
     "FULLY_CONNECTED": TfliteOperator(
