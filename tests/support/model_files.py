@@ -57,7 +57,9 @@ class ModelFile:
         shape, dtype = tuple(port["shape"]), np.dtype(port["dtype"])
         if dtype == np.float32:
             return generator.normal(0, 1, shape).astype(np.float32)
-        low, high = (0, self.most_token) if dtype == np.int32 else (np.iinfo(dtype).min, np.iinfo(dtype).max + 1)
+        low, high = (
+            (0, self.most_token) if dtype == np.int32 else (np.iinfo(dtype).min, np.iinfo(dtype).max + 1)
+        )
         if seed in (0, 1):
             return np.full(shape, low if seed == 0 else high - 1, dtype)
         return generator.integers(low, high, shape).astype(dtype)
