@@ -82,6 +82,10 @@ types: setup  ## Check the types (pyright, strict)
 update-golden: setup  ## Write the expected texts of the golden tests and the requirements table anew
 	@$(PYTEST) -n 0 tests/golden tests/unit/test_requirements_table.py --update-golden
 
+.PHONY: update-slow
+update-slow: setup  ## Run all tests and write down which are slow: `make check` leaves them out, others begin with them
+	@$(PYTEST) --update-slow
+
 .PHONY: digits
 digits: setup  ## Train and quantise the digits example again, which writes the examples' models
 	@$(VENV)/python examples/digits/train.py

@@ -14,13 +14,12 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from support import suite_cost, tiers
+from support import slow_tests, suite_cost, tiers
 
 PROJECT_ROOT = Path(__file__).resolve().parent.parent
 GOLDEN_FOLDER = PROJECT_ROOT / "tests" / "golden" / "expected"
 MAX_GOLDEN_LINES = 60
 _LEVELS_WITH_MARK = ("run", "board")
-_LONGEST_FIRST = ("board", "run", "requirements", "unit", "golden")
 
 # The same examples on each run and machine. BYTEWRIGHT_TESTS=thorough looks further, at other examples each
 # time: what it finds is to become a test with that very input.
@@ -46,19 +45,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks levels; files with slow tests come first, so that the last ones to run are short."""
+    """Marks levels and slow tests; the files that take longest come first, so that the last ones to run are short."""
+    slow = slow_tests.read()
+    seconds_of = slow_tests.by_file(slow.items())
     for item in items:
         level = item.path.relative_to(PROJECT_ROOT / "tests").parts[0]
         if level in _LEVELS_WITH_MARK:
             item.add_marker(level)
-    slow_files = {item.path for item in items if item.get_closest_marker("slow")}
-    order = {level: index for index, level in enumerate(_LONGEST_FIRST)}
-
-    def rank(item: pytest.Item) -> tuple[bool, int]:
-        level = item.path.relative_to(PROJECT_ROOT / "tests").parts[0]
-        return item.path not in slow_files, order.get(level, len(order))
-
-    items.sort(key=rank)
+        if item.nodeid in slow:
+            item.add_marker("slow")
+    items.sort(key=lambda item: -seconds_of.get(slow_tests.file_of(item.nodeid), 0.0))
 
 
 @pytest.fixture

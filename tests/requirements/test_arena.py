@@ -39,6 +39,7 @@ from support.arena_cases import (
     written,
 )
 from support.c_program import run_c
+from support.compilers import QUICK
 from support.hand_built import WHERE, module_of, reverse_kernel
 from support.open_scratch import Scratch, open_kernel, rows_of, value_of
 
@@ -228,7 +229,7 @@ def test_p7_a_paranoid_run_holds(name: str, folder: Path) -> None:
     case = CASES[name]
     written(name, folder)
     for rows in (8, 3):
-        run = run_paranoid(folder, [values_of(rows)], options=BuildOptions(("-O1",)))
+        run = run_paranoid(folder, [values_of(rows)], options=QUICK)
         assert run.result.outputs[0].tolist() == expected_of(case, rows)
 
 
@@ -242,7 +243,7 @@ def test_p7_a_paranoid_run_finds_an_arena_that_is_not_where_it_is_planned(folder
     assert broken != text
     source.write_text(broken)
     with pytest.raises(CompileError) as caught:
-        run_paranoid(folder, [values_of(8)], options=BuildOptions(("-O1",)))
+        run_paranoid(folder, [values_of(8)], options=QUICK)
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.code == "BW404"
 

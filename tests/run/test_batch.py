@@ -33,7 +33,7 @@ from bytewright.target.registry import load_target
 from support import shared_models as models
 from support.against_reference import draws
 from support.c_program import build_program, run_c, run_command
-from support.compilers import QUICK
+from support.compilers import QUICK, UNOPTIMISED
 from support.random_models import CASES, RandomModel, operator_models
 from support.random_networks import random_network
 from support.reference import LiteRt
@@ -101,9 +101,9 @@ def test_models_in_every_batch(name: str, tmp_path: Path) -> None:
     samples = models.random_inputs(name, 6, seed=5)
     expected = [[np.array(output) for output in reference.run(*inputs)] for inputs in samples]
     parts = [slice(0, 1), slice(1, 3), slice(3, 6), slice(2, 3)]  # 1, 2, 3 and 1 samples
-    result = run_batch(
-        folder, [joined(samples[part]) for part in parts], options=BuildOptions(flags=("-O3",))
-    )
+    is_optimised = name in some([*models.INT8, *models.FLOAT])
+    options = BuildOptions(flags=("-O3",)) if is_optimised else UNOPTIMISED
+    result = run_batch(folder, [joined(samples[part]) for part in parts], options=options)
     for outputs, part in zip(result.outputs, parts, strict=True):
         assert_same(outputs, joined(expected[part]))
 
@@ -277,7 +277,7 @@ def test_a_paranoid_run_and_check_know_the_batch(tmp_path: Path) -> None:
     shape = read_plan(folder).inputs[0].shape
     for batch in (1, 3):
         x = np.random.default_rng(batch).integers(-128, 128, (batch, *shape[1:])).astype(np.int8)
-        run = run_paranoid(folder, [x], options=BuildOptions(("-O1",)))
+        run = run_paranoid(folder, [x], options=QUICK)
         np.testing.assert_array_equal(run.result.outputs[0], one_by_one(LiteRt(DIGITS), x))
 
 

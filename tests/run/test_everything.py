@@ -18,6 +18,7 @@ from support.device_bundles import DEVICE_BUNDLES, device_files
 from support.digits_bundle import DIGITS
 from support.loaded_parameters import COMBINATIONS, Loader, Provider, board_target
 from support.shared_models import BOARD, FLOAT, HOST, INT8, compiled
+from support.tiers import covering
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "misra.md"
 ALLOWED = re.findall(r"^\| `([a-z-]+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
@@ -48,9 +49,9 @@ def warnings_of(files: Mapping[str, bytes], folder: Path, machine: str, allowed:
     return run_command(["sh", "-c", '"$@" 2>&1', "sh", *command], folder)
 
 
-@pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("target", [HOST, BOARD])
-@pytest.mark.parametrize("name", [*INT8, *FLOAT])
+@pytest.mark.parametrize(
+    ("name", "target", "machine"), covering([*INT8, *FLOAT], [HOST, BOARD], list(MACHINES))
+)
 def test_models_have_no_warning(name: str, target: str, machine: str, tmp_path: Path) -> None:
     assert warnings_of(compiled(name, load_target(target)).files, tmp_path, machine, ALLOWED) == ""
 

@@ -37,6 +37,7 @@ from support.shared_models import (
     random_inputs,
     target_with,
 )
+from support.tiers import some
 from tflite_writer import ModelBuilder
 
 COMPILERS = {
@@ -64,6 +65,13 @@ def variant(name: str) -> Target:
 VARIANTS = [
     *((name, target) for name in (*INT8, *FLOAT) for target in (HOST, BOARD)),
     *((KWS, target) for target in ("generated", "caller", "two")),
+]
+
+# Each with each compiler, by turns.
+COMPILED = [
+    pytest.param(*variant, compiler, marks=[pytest.mark.board] * (compiler == "arm"))
+    for variant in VARIANTS
+    for compiler in COMPILERS
 ]
 
 
@@ -137,8 +145,10 @@ def undefined(paths: dict[str, Path], nm: str) -> set[str]:
     return {name for name, kind, _ in listed if kind == "U"} - defined - {"_GLOBAL_OFFSET_TABLE_"}
 
 
-@pytest.mark.parametrize("compiler", ["gcc", "clang", pytest.param("arm", marks=pytest.mark.board)])
-@pytest.mark.parametrize(("name", "target"), VARIANTS)
+@pytest.mark.parametrize(
+    ("name", "target", "compiler"),
+    some(COMPILED, every=2),
+)
 def test_objects_are_clean(name: str, target: str, compiler: str) -> None:
     """No warning is an error; nothing is global and mutable; memory and maths functions are all that is called."""
     built = objects(compiler, name, variant(target))

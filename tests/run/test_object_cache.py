@@ -153,6 +153,17 @@ def test_commands_that_touch_other_things_are_not_cached(source: Source, cache: 
     assert not cache.exists()
 
 
+@pytest.mark.parametrize("file", ["one.c", "value.h"])
+def test_what_the_assembler_includes_is_not_cached(source: Source, file: str) -> None:
+    text = (source.folder / file).read_text()
+    source.write(file, text + '__asm__(".pushsection .rodata\\n.incbin \\"blob.bin\\"\\n.popsection");')
+    source.write("blob.bin", "first")
+    first = source.compile()
+    source.write("blob.bin", "other")
+    assert source.compile() != first
+    assert source.compiler.num_calls == 2
+
+
 def test_a_damaged_entry_is_compiled_again(source: Source, cache: Path) -> None:
     first = source.compile()
     for damage in (lambda content: content[:0], lambda content: content[:-1] + bytes([content[-1] ^ 1])):

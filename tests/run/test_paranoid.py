@@ -17,7 +17,6 @@ from click.testing import CliRunner
 from bytewright.bundle.write import write_bundle
 from bytewright.cli.main import bytewright
 from bytewright.diagnostics import CompileError, Diagnostic
-from bytewright.execute.build import BuildOptions
 from bytewright.execute.paranoid import GUARD_BYTES, run_paranoid
 from bytewright.execute.watch import watch_plan
 from bytewright.inspect.check import check_bundle
@@ -30,6 +29,7 @@ from bytewright.record.plan import Plan
 from bytewright.record.plan_file import read_plan
 from bytewright.target.registry import load_target
 from support import shared_models as models
+from support.compilers import QUICK, UNOPTIMISED
 from support.corrupt_plan import alive_at_once, move_buffer, overlapping_pair
 
 DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits" / "digits.tflite"
@@ -44,9 +44,6 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def digits_in(folder: Path, rows: Rows) -> Path:
     write_bundle(compile_model(DIGITS, load_target("host"), Options(rows=rows)).files, folder)
     return folder
-
-
-QUICK = BuildOptions(("-O1",))
 
 
 def violation(folder: Path) -> Diagnostic:
@@ -75,7 +72,7 @@ def edit_source(source: Path, folder: Path, old: str, new: str) -> Path:
 def test_every_model_keeps_to_its_plan(name: str) -> None:
     folder = models.bundle(name, models.target_with(models.HOST))
     ((array,),) = models.random_inputs(name, 1, 7)
-    run = run_paranoid(folder, [array], options=QUICK)
+    run = run_paranoid(folder, [array], options=UNOPTIMISED)
     plan = read_plan(folder)
     assert run.num_steps == len(plan.steps) > 5
     assert run.watched_bytes == sum(

@@ -10,7 +10,6 @@ import pytest
 
 from bytewright.bundle.write import write_bundle
 from bytewright.diagnostics import CompileError
-from bytewright.execute.build import BuildOptions
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.watch import watch_plan
 from bytewright.inspect.check import check_bundle
@@ -21,9 +20,8 @@ from bytewright.record.plan_file import read_plan
 from bytewright.storage import find_overlaps
 from bytewright.target.registry import load_target
 from support import shared_models as models
+from support.compilers import QUICK
 from support.digits_bundle import write_document
-
-QUICK = BuildOptions(("-O2",))
 
 
 def bundle(folder: Path) -> Path:

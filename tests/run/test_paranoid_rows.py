@@ -16,7 +16,6 @@ import pytest
 from bytewright import pipeline, store
 from bytewright.bundle.write import write_bundle
 from bytewright.diagnostics import CompileError
-from bytewright.execute.build import BuildOptions
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.execute.watch_rows import watched_rows
 from bytewright.ir.verify import admit
@@ -24,12 +23,12 @@ from bytewright.options import Options, Rows
 from bytewright.storage.rows.choose_segments import choose_segments
 from bytewright.storage.rows.segment import Segment
 from bytewright.target.registry import load_target
+from support.compilers import QUICK
 from support.digits_bundle import change_file
 from support.part_models import stacked_twice
 from support.ring_program import CLAMPED, GUARDED, TURNS, ring_program
 from support.row_bundle import row_model, row_plan, write_by_rows
 
-QUICK = BuildOptions(("-O1",))
 RING = "depthwise_conv2d_1/out"
 
 

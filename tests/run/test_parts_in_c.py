@@ -12,7 +12,6 @@ import pytest
 
 from bytewright import store
 from bytewright.bundle.write import write_bundle
-from bytewright.execute.build import BuildOptions
 from bytewright.execute.paranoid import run_paranoid
 from bytewright.inspect.check import check_bundle
 from bytewright.ir.border import Io
@@ -20,6 +19,7 @@ from bytewright.options import Options
 from bytewright.pipeline import Compiled, compile_model
 from bytewright.target.registry import load_target
 from support.against_reference import assert_equals_reference
+from support.compilers import QUICK
 from support.many_models import SANITIZERS
 from support.part_models import branches, detector, padded, random_parts
 from support.random_models import RandomModel
@@ -85,4 +85,4 @@ def test_bundles_with_parts_hold(io: Io, tmp_path: Path) -> None:
         write_bundle(made.files, folder / "bundle")
         check_bundle(folder / "bundle")
         if number < 5:
-            run_paranoid(folder / "bundle", options=BuildOptions(("-O2",)), seed=number)
+            run_paranoid(folder / "bundle", options=QUICK, seed=number)

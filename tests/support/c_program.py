@@ -6,10 +6,14 @@ In a program `@m@` and `@M@` stand for the model's name, and `SHOW("what", expre
 from __future__ import annotations
 
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from bytewright.execute.description import read_bundle
+from bytewright.diagnostics import CompileError
+from bytewright.execute.build import staged
+from bytewright.execute.description import Bundle, read_bundle
+from bytewright.execute.objects import compile_object
 
 LANGUAGE = ("-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
@@ -65,10 +69,24 @@ def build_program(
     folder.mkdir(parents=True, exist_ok=True)
     text = (_PRELUDE + source).replace("@m@", bundle.plan.model).replace("@M@", bundle.plan.model.upper())
     (folder / "main.c").write_text(text)
-    includes = [f"-I{path}" for path in bundle.include_directories]
-    command = [compiler, *LANGUAGE, *WARNINGS, *flags, *includes, "main.c", *bundle.sources, "-o", "program"]
-    run_command([*command, "-lm", "-lpthread"], folder)
+    command = [compiler, *LANGUAGE, *WARNINGS, *flags]
+    objects, includes = _objects(bundle, Path(tempfile.mkdtemp(dir=folder)), command)
+    run_command([*command, *includes, "main.c", *objects, "-o", "program", "-lm", "-lpthread"], folder)
     return folder / "program"
+
+
+def _objects(bundle: Bundle, folder: Path, command: Sequence[str]) -> tuple[list[Path], list[str]]:
+    """A bundle's objects in a folder, those of an equal bundle if there was one, and where its headers are."""
+    bundle = staged(bundle, folder)
+    includes = [f"-I{path}" for path in bundle.include_directories]
+    for source in bundle.sources:
+        try:
+            compile_object(
+                [*command, *includes, "-c"], source, f"{source.stem}.o", folder=folder, what=command[0]
+            )
+        except CompileError as error:
+            raise AssertionError(f"{source.name}: {error}") from error
+    return [folder / f"{source.stem}.o" for source in bundle.sources], includes
 
 
 def run_c(

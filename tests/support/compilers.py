@@ -18,6 +18,8 @@ HAS_TCC = shutil.which("tcc") is not None
 QUICK_COMPILER = "tcc" if HAS_TCC else "gcc"
 QUICK_FLAGS = ("-O0",)
 QUICK = BuildOptions(flags=QUICK_FLAGS, compiler=QUICK_COMPILER)
+# Where many parameters are included by the assembler, as tcc cannot, or much is computed.
+UNOPTIMISED = BuildOptions(flags=("-O0",), compiler="gcc")
 
 
 def host_build(*, sanitize: bool, flags: Sequence[str] = (), sources: Sequence[Path] = ()) -> BuildOptions:

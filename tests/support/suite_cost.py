@@ -10,24 +10,26 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Generator
-from pathlib import Path
 
 import pytest
 
+from support.slow_tests import by_file, update
 from support.tiers import THOROUGH, TURN_VARIABLE, turn
 
 MOST_SECONDS = 20.0
 _NUM_SHOWN = 10
 _PROPERTY = "processor_seconds"
 _OPTION = "--most-seconds"
-_COSTS_OPTION = "--costs"
+_UPDATE_OPTION = "--update-slow"
 
 
 def add_option(parser: pytest.Parser) -> None:
-    """The options for another limit, and for all of the sums."""
+    """The options for another limit, and for the list of slow tests."""
     limit = "processor time that a test of the default tier may take"
     parser.addoption(_OPTION, type=float, default=MOST_SECONDS, help=limit)
-    parser.addoption(_COSTS_OPTION, type=Path, help="a file to write the processor time of each file to")
+    parser.addoption(
+        _UPDATE_OPTION, action="store_true", help="write the slow tests of this run to their list"
+    )
 
 
 def processor_seconds() -> float:
@@ -42,7 +44,7 @@ class SuiteCost:
     def __init__(self, config: pytest.Config) -> None:
         self._most_seconds = float("inf") if THOROUGH else float(config.getoption(_OPTION))
         self._began = self._spent = 0.0
-        self._by_file: dict[str, float] = defaultdict(float)
+        self._by_test: dict[str, float] = defaultdict(float)
 
     def pytest_runtest_logstart(self) -> None:
         self._began, self._spent = processor_seconds(), 0.0
@@ -68,7 +70,7 @@ class SuiteCost:
         # A worker's properties are those of all phases so far; the last is this phase's.
         own = [value for name, value in report.user_properties if name == _PROPERTY]
         if own:
-            self._by_file[report.nodeid.partition("::")[0]] += float(str(own[-1]))
+            self._by_test[report.nodeid] += float(str(own[-1]))
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
@@ -78,14 +80,12 @@ class SuiteCost:
             reporter.write_line(f"tests of the {'thorough' if THOROUGH else 'default'} tier: {part}")
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        costs = sorted(self._by_file.items(), key=lambda entry: (-entry[1], entry[0]))
+        costs = sorted(by_file(self._by_test.items()).items(), key=lambda entry: (-entry[1], entry[0]))
         if not costs:
             return
         total = sum(seconds for _, seconds in costs)
         terminalreporter.section(f"processor time: {total:.0f} s in {len(costs)} files; the slowest")
         for name, seconds in costs[:_NUM_SHOWN]:
             terminalreporter.write_line(f"{seconds:7.1f} s  {name}")
-        path = terminalreporter.config.getoption(_COSTS_OPTION)
-        if path is not None:
-            lines = [f"{seconds:.1f}\t{name}\n" for name, seconds in costs]
-            path.write_text("".join(lines), encoding="utf-8")
+        if terminalreporter.config.getoption(_UPDATE_OPTION):
+            update(self._by_test)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from support import tiers
+from support.slow_tests import by_file, read, update
 from support.tiers import TURN_VARIABLE, covering, some
 
 TESTS = Path(__file__).resolve().parent.parent
@@ -123,3 +124,12 @@ def test_the_thorough_tier_has_no_limit(tmp_path: Path) -> None:
     said = run_suite(tmp_path, "thorough")
     assert "took" not in said
     assert "1 failed, 3 passed" in said
+
+
+def test_the_list_of_slow_tests_keeps_what_was_not_measured(tmp_path: Path) -> None:
+    path = tmp_path / "slow.txt"
+    update({"a.py::one": 1.5, "a.py::two": 7.0, "b.py::three": 2.0, "b.py::four": 0.4}, path)
+    assert read(path) == {"a.py::one": 1.5, "a.py::two": 7.0, "b.py::three": 2.0}
+    update({"a.py::one": 0.2, "a.py::five": 3.0}, path)
+    assert read(path) == {"a.py::five": 3.0, "b.py::three": 2.0}
+    assert by_file(read(path).items()) == {"a.py": 3.0, "b.py": 2.0}

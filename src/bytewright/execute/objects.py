@@ -7,8 +7,8 @@ a header that changed leads to another key. A header that was added could hide o
 of all headers in the include folders are part of the key too.
 
 Commands that may read or write files which are not known here (`-fprofile-use`, `-save-temps`, `@file`, a compiler
-behind another program) are not cached, nor is what depends on this processor (`-march=native`), nor a compiler that is
-not known to name all that it includes.
+behind another program) are not cached, nor is what depends on this processor (`-march=native`), a source into which the
+assembler includes a file (`.incbin`), or what a compiler makes that is not known to name all that it includes.
 """
 
 import hashlib
@@ -195,7 +195,7 @@ def _included(folder: Path, source: str, began: int) -> list[str]:
     """The files that a compilation included, from the rule for `make` that it wrote.
 
     Raises:
-        ValueError: The rule is not understood, or a file was changed meanwhile.
+        ValueError: The rule is not understood, a file was changed meanwhile, or one includes what compilers do not see.
     """
     rule = (folder / _DEPENDENCIES).read_text(encoding="utf-8").replace("\\\n", " ")
     _, colon, names = rule.partition(": ")
@@ -204,6 +204,9 @@ def _included(folder: Path, source: str, began: int) -> list[str]:
         raise ValueError(f"no rule for {source}")
     if any((folder / name).stat().st_mtime_ns >= began for name in words):
         raise ValueError(f"a file was changed while {source} was compiled")
+    own = [word for word in words if not Path(word).is_absolute()]
+    if any(b"incbin" in (folder / name).read_bytes() for name in own):
+        raise ValueError(f"the assembler includes a file that no rule names into {source}")
     return [word for word in dict.fromkeys(words) if word != source]
 
 

@@ -6,6 +6,7 @@ The evaluator runs each kernel in one array at exactly these distances.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ from support.lowering import TARGETS, Draft, lowered, random_inputs
 from support.one_array import run_in_one_array
 from support.overlap_oracle import distances_by_trying
 from support.shared_models import compiled
+from support.tiers import some
 
 I8, I32, F32 = DType.I8, DType.I32, DType.F32
 
@@ -194,8 +196,10 @@ def _inputs(module: ir.Module, draft: Draft, seed: int) -> list[tuple[str, np.nd
     return list(zip(reads, random_inputs(draft.module("z"), seed), strict=True))
 
 
-@pytest.mark.parametrize("model", ["kws_ref_model", "pretrainedResnet_quant", "vww_96_int8", "ad01_int8"])
-@pytest.mark.parametrize("target", TARGETS)
+MODELS = ("kws_ref_model", "pretrainedResnet_quant", "vww_96_int8", "ad01_int8")
+
+
+@pytest.mark.parametrize(("model", "target"), some(product(MODELS, TARGETS), every=3))
 def test_kernels_of_the_shared_models(model: str, target: str) -> None:
     """Against what trying finds, of those that are small enough to be tried."""
     module = compiled(model, load_target(target)).module
