@@ -16,6 +16,7 @@ from bytewright.ir.analyses.clock import Timeline
 from bytewright.ir.analyses.lines import parameter_lines
 from bytewright.ir.analyses.traffic import Traffic, TrafficByName, entry_traffic
 from bytewright.ir.definitions import Definition
+from bytewright.ir.remember import Remembered
 from bytewright.plan import problem as plan
 from bytewright.storage.find_overlaps import Overlap, planned_buffers
 from bytewright.target.model import PARAMETER_HEADER_BYTES, Provider, Target
@@ -76,8 +77,18 @@ def _refuse_offset(request: ir.Allocate) -> None:
         raise compile_error("BW204", message, help="pin it to a pool, without an offset")
 
 
+# Of an entry that was last asked about, with the kernels that it had.
+_TRAFFIC: Remembered[tuple[tuple[ir.PrimFunc, ...], TrafficByName]] = Remembered()
+
+
 def _traffic(module: ir.Module) -> TrafficByName:
-    return entry_traffic(module.main, {kernel.name: kernel for kernel in module.kernels})
+    """Found out once for both problems; a copy, which the caller may add to."""
+    known = _TRAFFIC.get(module.main)
+    if known is None or known[0] is not module.kernels:
+        found = entry_traffic(module.main, {kernel.name: kernel for kernel in module.kernels})
+        known = (module.kernels, found)
+        _TRAFFIC.put(module.main, known)
+    return dict(known[1])
 
 
 def _priced(pools: tuple[str, ...], traffic: Traffic, target: Target) -> tuple[plan.Candidate, ...]:
