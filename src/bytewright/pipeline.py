@@ -43,14 +43,14 @@ from bytewright.record.plan_file import document_of
 from bytewright.remedy.mend_options import require_hardware
 from bytewright.remedy.refuse import require_fit
 from bytewright.remedy.trial import Conditions, Trial
-from bytewright.run_passes import AfterPass, Progress, Runner
+from bytewright.run_passes import AfterPass, Known, Progress, Runner
 from bytewright.storage.apply_solution import apply_solution
 from bytewright.storage.choose_ways import choose_ways
 from bytewright.storage.drop_unused_buffers import drop_unused_buffers
 from bytewright.storage.external_stacks import with_external_stacks
 from bytewright.storage.pass_constants import pass_constants
 from bytewright.store import above_steps, store_smallest
-from bytewright.target.model import Target
+from bytewright.target.model import Target, without_limits
 
 # What each of the attempts may cost that look for a way out when a model does not fit: a fraction of a second.
 REMEDY_NODES = 20_000
@@ -165,12 +165,15 @@ def plan_model(
         io = ir.Io.WORKSPACE if is_planned else ir.Io.CALLER
         return lower_model(module, target, replace(options, io=io), bound, Runner(target))[0]
 
+    # What passes returned is remembered, for the search for a way out; nobody can be shown a pass that does not run.
+    in_search = replace(run, after_pass=None, known=Known())
+    run = run if run.after_pass is not None else in_search
     # storage and plan (`store`), as asked for; or else the refusal says with which other options there is a plan
     trial = require_fit(
         lowered,
         conditions,
         partial(store_smallest, lowered, run, is_program=is_program),
-        partial(_store_quickly, lowered_for, run, is_program=is_program),
+        partial(_store_quickly, lowered_for, in_search, is_program=is_program),
     )
     return _planned(trial, model_files, run)
 
@@ -258,6 +261,6 @@ def _store_quickly(
     lowered_for: Callable[[bool], ir.Module], run: Runner, conditions: Conditions, *, is_program: bool
 ) -> Trial:
     """As `store`, for the search for a remedy: nobody is shown the passes, and what no run uses is no obstacle."""
-    run = replace(run, target=conditions.target, after_pass=None)
+    run = replace(run, target=without_limits(conditions.target))
     module = run(drop_unused_buffers, lowered_for(conditions.options.io is ir.Io.WORKSPACE))
     return store_smallest(module, run, conditions, is_program=is_program, node_budget=REMEDY_NODES)

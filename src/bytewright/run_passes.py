@@ -1,16 +1,23 @@
-"""Carries out passes, one after the other: tells what is being done, shows each module, and verifies it, always."""
+"""Carries out passes, one after the other: tells what is being done, shows each module, and verifies it, always.
 
-from collections.abc import Callable
+A search that stores one module under many conditions asks for the same passes again and again. It may have them
+remembered: what a pass returned, or raised, is then known by what the pass was given.
+"""
+
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Concatenate, ParamSpec
+from functools import partial
+from typing import Concatenate, ParamSpec, TypeVar, cast
 
 from bytewright import ir
+from bytewright.diagnostics import CompileError
 from bytewright.ir.verify.stages import Stage, verify
 from bytewright.target.model import Target
 
 Progress = Callable[[str], None]
 AfterPass = Callable[[str, ir.Module], None]
 _Rest = ParamSpec("_Rest")
+_Found = TypeVar("_Found")
 
 # Every pass, in the order in which they run, and what a module is after it. Some run with certain options alone.
 PASSES: dict[str, Stage] = {
@@ -48,6 +55,54 @@ PASSES: dict[str, Stage] = {
 _REMADE = ("open_batch", "lower_tags", "name_symbols")
 
 
+class Known:
+    """What came of calls, by the function and what it was given; the functions have no state and no effect.
+
+    Frozen values count as what they are. Modules, and whatever cannot be hashed, count as which they are: so an answer
+    is found again if they came from here themselves.
+    """
+
+    def __init__(self) -> None:
+        self._answers: dict[tuple[Hashable, ...], tuple[object, CompileError | None]] = {}
+
+    def answer(self, find: Callable[[], _Found], *question: object) -> _Found:
+        """What `find` returns, who is asked once for each question; what it raised is raised each time."""
+        key = tuple(map(_Which, question))
+        if key not in self._answers:
+            try:
+                self._answers[key] = find(), None
+            except CompileError as error:
+                self._answers[key] = None, error
+        found, error = self._answers[key]
+        if error is not None:
+            raise CompileError(error.diagnostics)
+        return cast("_Found", found)
+
+
+class _Which:
+    """A value by what it is, if it can be hashed, and else by which it is, for as long as this lives."""
+
+    __slots__ = ("_hash", "_is_by_value", "_value")
+
+    def __init__(self, value: object) -> None:
+        self._value = value
+        self._is_by_value = not isinstance(value, ir.Module)
+        try:
+            self._hash = hash(value) if self._is_by_value else id(value)
+        except TypeError:
+            self._hash, self._is_by_value = id(value), False
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Which):
+            return NotImplemented
+        if self._value is other._value:
+            return True
+        return self._is_by_value and other._is_by_value and self._value == other._value
+
+
 @dataclass(frozen=True, slots=True)
 class Runner:
     """Runs the passes of one compile.
@@ -56,11 +111,13 @@ class Runner:
         target: What modules are verified for.
         progress: Told the name of each stage as it begins.
         after_pass: Given the name of each pass as it ends, and the module that it returned.
+        known: What came of passes before, if that is remembered: then nobody is shown them.
     """
 
     target: Target
     progress: Progress | None = None
     after_pass: AfterPass | None = None
+    known: Known | None = None
 
     def begin(self, stage_name: str) -> None:
         """Tells that a stage of the compile begins."""
@@ -81,8 +138,22 @@ class Runner:
             InternalError: What it returned does not verify.
         """
         name = run_pass.__name__
-        changed = run_pass(module, *rest, **named)
-        return self.verified(name, changed, PASSES[name], None if name in _REMADE else module)
+        changed = self.answer(
+            partial(run_pass, module, *rest, **named), run_pass, module, *rest, *named.items()
+        )
+        previous = None if name in _REMADE else module
+        verified = partial(self.verified, name, changed, PASSES[name], previous)
+        return self.answer(verified, name, self.target, changed, previous)
+
+    def find(
+        self, find: Callable[Concatenate[ir.Module, _Rest], _Found], module: ir.Module, *rest: _Rest.args
+    ) -> _Found:
+        """What an analysis finds out about a module, remembered as passes are."""
+        return self.answer(partial(find, module, *rest), find, module, *rest)
+
+    def answer(self, find: Callable[[], _Found], *question: object) -> _Found:
+        """What somebody finds out, which depends on the question alone, remembered as passes are."""
+        return find() if self.known is None else self.known.answer(find, *question)
 
     def verified(
         self, pass_name: str, module: ir.Module, stage: Stage, previous: ir.Module | None = None

@@ -6,25 +6,32 @@ segments of steps that run together row by row. Whether they pay is for the plan
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from bytewright import ir
 from bytewright.codegen.name_symbols import name_symbols
-from bytewright.ir.analyses.clock import read_clock
-from bytewright.ir.analyses.stack import Above, packed_entry, pushing_entry, stack_uses
+from bytewright.ir.analyses.clock import Timeline, read_clock
+from bytewright.ir.analyses.stack import Above, limited, packed_entry, pushing_entry, stack_uses
 from bytewright.ir.walk import allocations
 from bytewright.options import Options, Rows
 from bytewright.place.attach_candidates import attach_candidates
 from bytewright.place.check_addresses import check_addresses
 from bytewright.place.check_scopes import check_scopes
+from bytewright.plan.problem import Problem
 from bytewright.plan.request import DEFAULT_NODE_BUDGET
 from bytewright.plan.solve import solve
 from bytewright.record.plan import PlannedPart
 from bytewright.remedy.describe_segments import describe_segments
 from bytewright.remedy.trial import Conditions, Trial
 from bytewright.run_passes import Runner
-from bytewright.storage.build_problem import build_parameter_problem, build_workspace_problem
+from bytewright.storage.build_problem import (
+    build_parameter_problem,
+    build_workspace_problem,
+    limit_parameters,
+    limit_workspace,
+)
 from bytewright.storage.end_with_lines import end_with_lines
-from bytewright.storage.find_overlaps import find_overlaps
+from bytewright.storage.find_overlaps import Overlap, find_overlaps
 from bytewright.storage.find_parts import Part, find_parts, places_of
 from bytewright.storage.join_alignments import join_alignments
 from bytewright.storage.make_arenas import make_arenas
@@ -32,14 +39,15 @@ from bytewright.storage.own_lines import own_lines
 from bytewright.storage.pin_buffers import pin_buffers
 from bytewright.storage.place_io import place_io
 from bytewright.storage.place_scratch import place_scratch
-from bytewright.storage.rows.alive import alive_of
+from bytewright.storage.rows.alive import Alive, alive_of
 from bytewright.storage.rows.choose_segments import choose_segments
 from bytewright.storage.rows.fuse_rows import fuse_rows
 from bytewright.storage.rows.segment import Segment
 from bytewright.storage.rows.steps import read_rows
 from bytewright.storage.rows.take_rows import refusal, take_rows, taken_rows
+from bytewright.storage.share_requests import requests_by_call
 from bytewright.storage.take_parts import take_parts
-from bytewright.target.model import Target
+from bytewright.target.model import Target, without_limits
 
 # How often parts are tried: all at once first, then halves of those that did not pay.
 MOST_TRIES = 12
@@ -123,7 +131,7 @@ class _Search:
             return ()
         module, options = self.with_parts((), self.run), self.conditions.options
         ring = taken_rows(module) if options.io is ir.Io.ROWS else None
-        found = find_parts(module, self.conditions.target, options.pins)
+        found = self.run.find(find_parts, module, without_limits(self.conditions.target), options.pins)
         return tuple(part for part in found if ring not in (part.name, part.within))
 
     def planned(self, parts: tuple[Part, ...]) -> dict[str, tuple[PlannedPart, ...]]:
@@ -160,9 +168,8 @@ class _Search:
         if options.rows is Rows.OFF:
             return _Tried(trial, parts, ())
         takes_rows, quiet = options.io is ir.Io.ROWS, replace(self.run, progress=None)
-        alive = alive_of(module.main, trial.timeline, trial.workspace_problem)
-        program = read_rows(module, taken_rows(module) if takes_rows else None)
-        segments = choose_segments(program, alive, everywhere=options.rows is Rows.MAX)
+        cut = partial(_cut, module, trial)
+        alive, segments = self.run.answer(cut, _cut, module, trial.module, options.io, options.rows)
         if not segments:
             return None if takes_rows else _Tried(trial, parts, ())
         fused = self.by_rows(module, segments, quiet)
@@ -171,6 +178,14 @@ class _Search:
             described = describe_segments(by_rows, fused.main, segments, trial, alive)
             return _Tried(described, parts, segments)
         return _Tried(trial, parts, ())
+
+
+def _cut(module: ir.Module, trial: Trial) -> tuple[Alive, tuple[Segment, ...]]:
+    """What is alive while the module runs, and its segments; sizes of pools change neither."""
+    options = trial.conditions.options
+    alive = alive_of(module.main, trial.timeline, trial.workspace_problem)
+    program = read_rows(module, taken_rows(module) if options.io is ir.Io.ROWS else None)
+    return alive, choose_segments(program, alive, everywhere=options.rows is Rows.MAX)
 
 
 def _halves(parts: tuple[Part, ...]) -> Iterator[tuple[Part, ...]]:
@@ -182,48 +197,86 @@ def _halves(parts: tuple[Part, ...]) -> Iterator[tuple[Part, ...]]:
         yield tuple(part for part in parts if part.step in first)
 
 
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """What the planner is asked about a module at stage STORED, but for the sizes of pools; as in a trial."""
+
+    timeline: Timeline
+    overlaps: tuple[Overlap, ...]
+    workspace: Problem
+    parameters: Problem
+
+
 def store(
     module: ir.Module, run: Runner, conditions: Conditions, *, node_budget: int = DEFAULT_NODE_BUDGET
 ) -> Trial:
     """Decides every allocation of a lowered module, and plans what goes to pools; whether it fits is in the trial.
 
+    Limits reach only what reads them: those of stacks the pass that moves arrays away from them, where they are
+    exceeded, and sizes of pools the planner, and the arenas of what is requested at run time. So a search that tries
+    many limits, and has passes remembered, runs most of them once.
+
     Raises:
         CompileError: The conditions contradict each other or the module.
     """
     target, options = conditions.target, conditions.options
-    run = replace(run, target=target)
+    unlimited = without_limits(target)
+    run = replace(run, target=unlimited)
     run.begin("storage")  # stack or pool, for each allocation
-    check_scopes(module, target)
-    check_addresses(module, target)
-    if options.io is ir.Io.WORKSPACE:
-        module = run(place_io, module)
-    module = run(join_alignments, module, target)
-    above = above_steps(module, target, options)
-    module = run(place_scratch, module, target, above)
-    module = run(pin_buffers, module, target, options.pins)
-    module = run(attach_candidates, module, target)
-    module = run(own_lines, module, target)
-    module = run(make_arenas, module, target)
-    timeline = read_clock(module, target)
-    stack = stack_uses(module, target, above)
+    above = above_steps(module, unlimited, options)
+    placed = _off_the_stack(module, run, target, options, above)
+    decided = run(pin_buffers, placed, unlimited, options.pins)
+    decided = run(attach_candidates, decided, unlimited)
+    decided = run(own_lines, decided, unlimited)
+    sized = target if run.find(_requests_memory, decided) else unlimited
+    decided = run(make_arenas, decided, sized)
     run.begin("plan")  # offsets
-    overlaps = find_overlaps(module, timeline, target)
-    workspace_problem = build_workspace_problem(module, timeline, target, overlaps)
+    stored = run.find(_stored, decided, unlimited)
+    workspace_problem = limit_workspace(stored.workspace, target)
     workspace = solve(workspace_problem, solver=options.solver, node_budget=node_budget)
-    parameter_problem = build_parameter_problem(module, target)
+    parameter_problem = limit_parameters(stored.parameters, decided, target)
     parameters = solve(parameter_problem, solver=options.solver, node_budget=node_budget)
-    parameters = end_with_lines(module, target, parameters)
     return Trial(
         conditions,
-        module,
-        timeline,
-        stack,
-        overlaps,
+        decided,
+        stored.timeline,
+        limited(run.find(stack_uses, decided, unlimited, above), target),
+        stored.overlaps,
         workspace_problem,
         workspace,
         parameter_problem,
-        parameters,
+        end_with_lines(decided, target, parameters),
     )
+
+
+def _off_the_stack(
+    module: ir.Module, run: Runner, target: Target, options: Options, above: Above | None
+) -> ir.Module:
+    """The module whose scratch is on the stack where that has room for it; no pool is looked at yet."""
+    unlimited = run.target
+    check_scopes(module, unlimited)
+    check_addresses(module, unlimited)
+    if options.io is ir.Io.WORKSPACE:
+        module = run(place_io, module)
+    machine = replace(unlimited, pools=())
+    module = run(join_alignments, module, machine)
+    placed = run(place_scratch, module, machine, above)
+    stack = limited(run.find(stack_uses, placed, unlimited, above), target)
+    if all(use.excess_bytes == 0 for use in stack):
+        return placed
+    return run(place_scratch, module, replace(target, pools=()), above)
+
+
+def _requests_memory(module: ir.Module) -> bool:
+    """Whether there is scratch that is requested at run time."""
+    return any(True for entry in module.entries for _ in requests_by_call(entry, module))
+
+
+def _stored(module: ir.Module, target: Target) -> _Stored:
+    timeline = read_clock(module, target)
+    overlaps = find_overlaps(module, timeline, target)
+    workspace = build_workspace_problem(module, timeline, target, overlaps)
+    return _Stored(timeline, overlaps, workspace, build_parameter_problem(module, target))
 
 
 def above_steps(module: ir.Module, target: Target, options: Options) -> Above | None:

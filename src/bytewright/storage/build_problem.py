@@ -16,9 +16,10 @@ from bytewright.ir.analyses.clock import Timeline
 from bytewright.ir.analyses.lines import parameter_lines
 from bytewright.ir.analyses.traffic import Traffic, TrafficByName, entry_traffic
 from bytewright.ir.definitions import Definition
+from bytewright.ir.remember import Remembered
 from bytewright.plan import problem as plan
 from bytewright.storage.find_overlaps import Overlap, planned_buffers
-from bytewright.target.model import PARAMETER_HEADER_BYTES, Pool, Provider, Target
+from bytewright.target.model import PARAMETER_HEADER_BYTES, Provider, Target
 
 # What one inference moves of a buffer, beyond which it counts as that: no machine would end, and sums stay in 64 bits.
 MAX_TRAFFIC_BYTES = 1 << 40
@@ -42,8 +43,16 @@ def build_workspace_problem(
         _buffer(allocation, ir.extent_bytes(live.buffer), (live.lower, live.upper), traffic, target)
         for live, allocation in planned_buffers(timeline, target)
     )
-    pools = tuple(plan.Pool(pool.name, target.capacity_bytes(pool)) for pool in target.workspace_pools)
-    return _problem(buffers, pools, tuple(overlap.contract for overlap in overlaps))
+    return _problem(buffers, _workspace_pools(target), tuple(overlap.contract for overlap in overlaps))
+
+
+def limit_workspace(problem: plan.Problem, target: Target) -> plan.Problem:
+    """The problem of the workspace with the capacities that a target's pools have, which may be others."""
+    return _problem(problem.buffers, _workspace_pools(target), problem.contracts)
+
+
+def _workspace_pools(target: Target) -> tuple[plan.Pool, ...]:
+    return tuple(plan.Pool(pool.name, target.capacity_bytes(pool)) for pool in target.workspace_pools)
 
 
 def _buffer(
@@ -68,8 +77,18 @@ def _refuse_offset(request: ir.Allocate) -> None:
         raise compile_error("BW204", message, help="pin it to a pool, without an offset")
 
 
+# Of an entry that was last asked about, with the kernels that it had.
+_TRAFFIC: Remembered[tuple[tuple[ir.PrimFunc, ...], TrafficByName]] = Remembered()
+
+
 def _traffic(module: ir.Module) -> TrafficByName:
-    return entry_traffic(module.main, {kernel.name: kernel for kernel in module.kernels})
+    """Found out once for both problems; a copy, which the caller may add to."""
+    known = _TRAFFIC.get(module.main)
+    if known is None or known[0] is not module.kernels:
+        found = entry_traffic(module.main, {kernel.name: kernel for kernel in module.kernels})
+        known = (module.kernels, found)
+        _TRAFFIC.put(module.main, known)
+    return dict(known[1])
 
 
 def _priced(pools: tuple[str, ...], traffic: Traffic, target: Target) -> tuple[plan.Candidate, ...]:
@@ -107,9 +126,12 @@ def build_parameter_problem(module: ir.Module, target: Target) -> plan.Problem:
         for constant in module.constant_buffers
         if ir.lowering_pass(constant.scope, target) is None
     )
-    lines = parameter_lines(module, target)
-    pools = tuple(_parameter_pool(pool, lines.get(pool.name, 1), target) for pool in target.parameter_pools)
-    return _problem((*headers, *buffers), pools)
+    return _problem((*headers, *buffers), _parameter_pools(module, target))
+
+
+def limit_parameters(problem: plan.Problem, module: ir.Module, target: Target) -> plan.Problem:
+    """The problem of the module's parameters with the capacities that a target's pools have, which may be others."""
+    return _problem(problem.buffers, _parameter_pools(module, target))
 
 
 def _problem(
@@ -129,7 +151,11 @@ def _problem(
         ) from None
 
 
-def _parameter_pool(pool: Pool, line_bytes: int, target: Target) -> plan.Pool:
-    """A pool that may have to end with a cache line, and then has whole lines of room."""
-    capacity = target.capacity_bytes(pool)
-    return plan.Pool(pool.name, None if capacity is None else capacity // line_bytes * line_bytes)
+def _parameter_pools(module: ir.Module, target: Target) -> tuple[plan.Pool, ...]:
+    """The pools, some of which may have to end with a cache line, and then have whole lines of room."""
+    lines = parameter_lines(module, target)
+    pools: list[plan.Pool] = []
+    for pool in target.parameter_pools:
+        line_bytes, capacity = lines.get(pool.name, 1), target.capacity_bytes(pool)
+        pools.append(plan.Pool(pool.name, None if capacity is None else capacity // line_bytes * line_bytes))
+    return tuple(pools)

@@ -467,3 +467,13 @@ def with_io_pools(target: Target) -> Target:
         return target
     others = tuple(pool for pool in target.pools if pool.role not in (Role.WORKSPACE, Role.IO))
     return replace(target, pools=(*target.workspace_pools, *lent, *others))
+
+
+def without_limits(target: Target) -> Target:
+    """The target whose pools and stacks have no limits but those of the devices."""
+    devices = tuple(
+        replace(d, contexts=tuple(replace(c, max_stack_size_bytes=None) for c in d.contexts))
+        for d in target.devices
+    )
+    pools = tuple(replace(pool, size_bytes=None, takes_remainder=False) for pool in target.pools)
+    return replace(target, devices=devices, pools=pools)

@@ -7,7 +7,7 @@ stack, below the bundle's function that takes jobs there. Nothing says which of 
 each of them must have room.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from bytewright import ir
@@ -189,6 +189,11 @@ def pushing_entry(module: ir.Module, target: Target) -> Above:
     """The function that is given rows of the input, and calls the one with the steps for each."""
     device = target.device(module.entries[0].device)
     return Above(f"{module.name}_push_rows", device.stack_allowance_per_call_bytes)
+
+
+def limited(uses: Iterable[StackUse], target: Target) -> tuple[StackUse, ...]:
+    """The same with the limits that a target's contexts have, which may be others."""
+    return tuple(replace(use, limit_bytes=target.context(use.context).available_stack_bytes) for use in uses)
 
 
 def _first_on(device: Device, module: ir.Module) -> list[str]:
