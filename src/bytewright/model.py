@@ -11,6 +11,7 @@ from typing import Unpack
 
 from bytewright.bundle.write import write_bundle
 from bytewright.execute.build import BuildOptions
+from bytewright.execute.by_name import in_order
 from bytewright.execute.host import HostModel
 from bytewright.execute.profile.measure import profile_bundle
 from bytewright.execute.profile.result import Profile
@@ -64,12 +65,13 @@ class CompiledModel:
         write_bundle(self.files, directory, force=force)
         return Path(directory)
 
-    def run(self, *inputs: Array) -> Array | tuple[Array, ...]:
+    def run(self, *inputs: Array, **named: Array) -> Array | tuple[Array, ...]:
         """One inference on this machine, of the very C that `write` writes.
 
         Args:
             inputs: One array for each input of the model, of its shape and type; of a model with an open batch, of 1 to
                 `batch_max` samples.
+            named: The same by the names of the inputs (`plan.inputs`), in place of their order.
 
         Returns:
             The output, or a tuple of them if the model has several.
@@ -77,7 +79,9 @@ class CompiledModel:
         Raises:
             CompileError: BW205 for inputs that do not match; BW501 or BW502 for the C compiler.
         """
-        outputs = self._host_model.run(inputs)
+        names = [tensor.name for tensor in self.plan.inputs]
+        given: list[tuple[str | None, Array]] = [(None, array) for array in inputs]
+        outputs = self._host_model.run(in_order(names, [*given, *named.items()], "input"))
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def profile(

@@ -54,6 +54,8 @@ def _array(generator: np.random.Generator, shape: tuple[int, ...], dtype: str, s
         if seed in (0, 1):
             return np.full(shape, -128 if seed == 0 else 127, dtype=np.int8)
         return generator.integers(-128, 128, shape).astype(np.int8)
+    if dtype == "uint8":
+        return generator.integers(0, 256, shape).astype(np.uint8)
     return (generator.integers(-64, 65, shape) / 8).astype(np.float32)
 
 
@@ -86,9 +88,14 @@ class Draft:
         return scale, zero_point
 
     def tensor(self, name: str, shape: Sequence[int], affine: tuple[float, int] | None) -> int:
-        if not self.is_int8 or affine is None:
+        if self.dtype == "float32" or affine is None:
             return self.builder.tensor(name, shape, self.dtype)
-        return self.builder.tensor(name, shape, "int8", scale=affine[0], zero_point=affine[1])
+        return self.quantised(name, shape, self.dtype, affine)
+
+    def quantised(self, name: str, shape: Sequence[int], dtype: str, affine: tuple[float, int]) -> int:
+        """A tensor whose zero point is drawn for int8."""
+        zero_point = affine[1] + (128 if dtype == "uint8" else 0)
+        return self.builder.tensor(name, shape, dtype, scale=affine[0], zero_point=zero_point)
 
     def input(self, shape: Sequence[int], affine: tuple[float, int] | None) -> int:
         index = self.tensor(f"input_{len(self.inputs)}", shape, affine)
@@ -439,9 +446,11 @@ def _quantize(draft: Draft) -> RandomModel:
     shape = _any_shape(draft)
     affine, target = draft.affine(), draft.affine()
     source = draft.input(shape, affine)
-    output = draft.builder.tensor("output", shape, "int8", scale=target[0], zero_point=target[1])
+    # Both references have uint8 on one side alone, and not beside float32.
+    dtype = draft.draw(st.sampled_from(["int8", "uint8"])) if draft.is_int8 else "int8"
+    output = draft.quantised("output", shape, dtype, target)
     draft.builder.operator(draft.kind, [source], [output])
-    return draft.finish([output], x=shape, quantisation=(affine, target))
+    return draft.finish([output], x=shape, result=dtype, quantisation=(affine, target))
 
 
 def _dequantize(draft: Draft) -> RandomModel:
@@ -648,7 +657,11 @@ _MAKERS: dict[str, Callable[[Draft], RandomModel]] = {
     "TRANSPOSE_CONV": _transposed,
 }
 OPERATORS = tuple(_MAKERS)
-CASES = tuple((k, d) for k in OPERATORS for d in DTYPES if (k, d) != ("DEQUANTIZE", "float32"))
+CASES = (
+    *((k, d) for k in OPERATORS for d in DTYPES if (k, d) != ("DEQUANTIZE", "float32")),
+    ("DEQUANTIZE", "uint8"),
+    ("QUANTIZE", "uint8"),
+)
 """Every operator with every element type of its inputs that it takes."""
 TFLM_OPERATORS = tuple(kind for kind in OPERATORS if kind not in ("RELU_N1_TO_1", "TILE"))
 """Those that TensorFlow Lite Micro has."""

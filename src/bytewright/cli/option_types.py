@@ -2,14 +2,33 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
+from bytewright.c_names import is_c_name
 from bytewright.option import OptionSyntaxError
 
 PATH = click.Path(path_type=Path)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFile:
+    """A file for an input or output, and its name, if that was given."""
+
+    name: str | None
+    path: Path
+
+
+def named_file(text: str) -> NamedFile:
+    """`FILE` or `NAME=FILE`; of a file that has a `=` in its own name, the whole is the file."""
+    name, separator, path = text.partition("=")
+    is_named = bool(separator and path) and is_c_name(name) and not Path(text).exists()
+    return NamedFile(name, Path(path)) if is_named else NamedFile(None, Path(text))
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
 
 

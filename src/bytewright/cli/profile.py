@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from bytewright.cli.option_types import PATH, echo_json, json_option
+from bytewright.cli.option_types import PATH, NamedFile, echo_json, json_option
 from bytewright.cli.progress import shown_progress
 from bytewright.cli.what_runs import (
     bundle_of,
     compiler_option,
     input_option,
+    inputs_in_order,
     inputs_of,
     seed_option,
     sources_option,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 @json_option
 def profile(
     source: Path,
-    input_files: tuple[Path, ...],
+    input_files: tuple[NamedFile, ...],
     seed: int | None,
     on: str,
     repeat: int | None,
@@ -66,6 +67,7 @@ def profile(
     the host a clock is read between the kernels. What is left is the run's own, and all lines make up the total.
     """
     from bytewright.execute.build import BuildOptions
+    from bytewright.execute.description import read_bundle
     from bytewright.execute.profile.document import profile_document
     from bytewright.execute.profile.measure import profile_bundle
     from bytewright.execute.profile.table import profile_text
@@ -75,12 +77,16 @@ def profile(
         options = BuildOptions(flags=tuple(shlex.split(cflags)), sources=sources, compiler=compiler)
     except ValueError as error:
         raise click.BadParameter(f"{cflags!r} is no command line: {error}", param_hint="--cflags") from error
-    inputs = inputs_of(input_files, seed)
+    given = inputs_of(input_files, seed)
     place = cast("Machine", on)
     with bundle_of(source, on) as directory, shown_progress(f"profiling {source.name} on {on}"):
+        inputs = inputs_in_order(read_bundle(directory).plan, given)
         found = profile_bundle(directory, inputs, seed=seed, on=place, repeat=repeat, options=options)
     if trace is not None:
-        write_files([(trace, json.dumps(trace_document(found)) + "\n")], [source, *input_files])
+        write_files(
+            [(trace, json.dumps(trace_document(found)) + "\n")],
+            [source, *(file.path for file in input_files)],
+        )
     if as_json:
         echo_json(profile_document(found))
     else:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 
-from bytewright.cli.option_types import PATH, json_option
+from bytewright.cli.option_types import PATH, NamedFile, json_option, named_file
 from bytewright.cli.progress import shown_progress
 from bytewright.cli.what_runs import (
     bundle_of,
     compiler_option,
     input_option,
+    inputs_in_order,
     inputs_of,
     seed_option,
     sources_option,
@@ -39,10 +40,10 @@ _MOST_REPETITIONS = 1_000_000
 @click.option(
     "--output",
     "output_files",
-    type=PATH,
+    type=named_file,
     multiple=True,
-    metavar="Y.npy",
-    help="Where to write an output, in the model's order.",
+    metavar="[NAME=]Y.npy",
+    help="Where to write an output, by its name or in the model's order.",
 )
 @seed_option
 @click.option(
@@ -68,8 +69,8 @@ _MOST_REPETITIONS = 1_000_000
 @json_option
 def run(
     source: Path,
-    input_files: tuple[Path, ...],
-    output_files: tuple[Path, ...],
+    input_files: tuple[NamedFile, ...],
+    output_files: tuple[NamedFile, ...],
     seed: int | None,
     on: str,
     repeat: int,
@@ -88,10 +89,11 @@ def run(
     from bytewright.execute.paranoid import run_paranoid
     from bytewright.execute.run import run_bundle
 
-    inputs = inputs_of(input_files, seed)
+    given = inputs_of(input_files, seed)
     with bundle_of(source, on) as directory:
         bundle = read_bundle(directory)
-        _check_number_of_outputs(bundle, output_files)
+        inputs = inputs_in_order(bundle.plan, given)
+        output_paths = _output_paths(bundle, output_files)
         with shown_progress(f"running {source.name} on {on}"):
             place = cast("Literal['host', 'qemu']", on)
             options = BuildOptions(sources=sources, compiler=compiler)
@@ -101,9 +103,9 @@ def run(
             else:
                 watched = None
                 result = run_bundle(directory, inputs, seed=seed, on=place, repeat=repeat, options=options)
-    if output_files:
-        contents = [(path, _npy(array)) for path, array in zip(output_files, result.outputs, strict=True)]
-        write_files(contents, [source, *input_files])
+    if output_paths:
+        contents = [(path, _npy(array)) for path, array in zip(output_paths, result.outputs, strict=True)]
+        write_files(contents, [source, *(file.path for file in input_files)])
     if as_json:
         click.echo(json.dumps(_document(result, bundle)))
         return
@@ -115,8 +117,16 @@ def run(
         )
 
 
-def _check_number_of_outputs(bundle: Bundle, files: Sequence[Path]) -> None:
-    """Before anything runs, so that a mistake costs no time."""
+def _output_paths(bundle: Bundle, files: Sequence[NamedFile]) -> list[Path]:
+    """Where each output goes, in the model's order, if anywhere; before anything runs, so that a mistake costs no time.
+
+    Raises:
+        CompileError: BW205.
+    """
+    from bytewright.execute.by_name import in_order
+
+    own = [tensor.name for tensor in bundle.plan.outputs]
+    paths = in_order(own, [(file.name, file.path) for file in files], "output")
     if files and len(files) != len(bundle.plan.outputs):
         names = ", ".join(f"'{tensor.name}'" for tensor in bundle.plan.outputs)
         raise compile_error(
@@ -124,6 +134,7 @@ def _check_number_of_outputs(bundle: Bundle, files: Sequence[Path]) -> None:
             f"model '{bundle.plan.model}' has {len(bundle.plan.outputs)} outputs, {len(files)} files were named",
             notes=(f"in this order: {names}",),
         )
+    return paths
 
 
 def _npy(array: Array) -> bytes:

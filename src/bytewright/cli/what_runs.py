@@ -9,23 +9,24 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bytewright.cli.option_types import PATH
+from bytewright.cli.option_types import PATH, NamedFile, named_file
 from bytewright.cli.progress import shown_progress
 from bytewright.diagnostics import compile_error
 from bytewright.input_file import read_input
 
 if TYPE_CHECKING:
     from bytewright.execute.tensors import Array
+    from bytewright.record.plan import Plan
 
 _TARGETS = {"host": "host", "qemu": "mps3-an547"}
 
 input_option = click.option(
     "--input",
     "input_files",
-    type=PATH,
+    type=named_file,
     multiple=True,
-    metavar="X.npy",
-    help="An input, in the model's order.",
+    metavar="[NAME=]X.npy",
+    help="An input, by its name or in the model's order.",
 )
 seed_option = click.option(
     "--seed",
@@ -66,8 +67,8 @@ def bundle_of(source: Path, on: str) -> Generator[Path, None, None]:
         yield folder / "bundle"
 
 
-def inputs_of(files: Sequence[Path], seed: int | None) -> list[Array] | None:
-    """What the files hold; None where there are none, and random input is used.
+def inputs_of(files: Sequence[NamedFile], seed: int | None) -> list[tuple[str | None, Array]]:
+    """What the files hold, with the names that were given; nothing where random input is used.
 
     Raises:
         UsageError: There are files and a seed.
@@ -75,7 +76,18 @@ def inputs_of(files: Sequence[Path], seed: int | None) -> list[Array] | None:
     """
     if seed is not None and files:
         raise click.UsageError("--seed is for random input: give either --seed or --input")
-    return [_read_array(path) for path in files] or None
+    return [(file.name, _read_array(file.path)) for file in files]
+
+
+def inputs_in_order(plan: Plan, given: list[tuple[str | None, Array]]) -> list[Array] | None:
+    """The inputs as the model has them; None where random input is used.
+
+    Raises:
+        CompileError: BW205.
+    """
+    from bytewright.execute.by_name import in_order
+
+    return in_order([tensor.name for tensor in plan.inputs], given, "input") or None
 
 
 def _read_array(path: Path) -> Array:

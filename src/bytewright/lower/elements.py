@@ -24,6 +24,7 @@ from bytewright.ops.elementwise import (
     Greater,
     GreaterEqual,
     Mul,
+    Recentre,
     Sigmoid,
     Sub,
     Table,
@@ -96,6 +97,11 @@ def _table(at: Point, operation: Table) -> Scalar:
     return Scalar(ir.cast(entry, I32), int(table.min()), int(table.max()))
 
 
+def _recentred(at: Point, operation: Recentre) -> Scalar:
+    x, offset = at.operands[0], -128 if operation.dtype is ir.DType.I8 else 128
+    return Scalar(x.expr + offset, x.low + offset, x.high + offset)
+
+
 def _sigmoid(at: Point, operation: Sigmoid) -> Scalar:
     """1 / (1 + exp(-x)) with an exponential that never overflows; below -9 it is exp(x) itself, as in LiteRT."""
     del operation
@@ -144,6 +150,7 @@ ELEMENTS: dict[type[ir.Operation], ElementRule] = {
     Greater: _comparison(operator.gt),
     GreaterEqual: _comparison(operator.ge),
     Mul: _of_two(operator.mul),
+    Recentre: ElementRule(_recentred),
     Rescale: ElementRule(rescaled),
     Sigmoid: ElementRule(_sigmoid),
     Sub: _of_two(operator.sub),

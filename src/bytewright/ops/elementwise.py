@@ -14,6 +14,7 @@ from bytewright.ops.arithmetic.tables import dequantize, quantize_float
 from bytewright.ops.checks import broadcast, only, require, require_count, require_dtype
 from bytewright.ops.result import in_32_bits, shaped_like
 
+_OF_BYTES = (ir.DType.I8, ir.DType.U8)
 _SUMS = (ir.DType.I32, ir.DType.F32)
 
 
@@ -259,6 +260,26 @@ class TflDequantize(ir.Operation):
         return shaped_like(x, dequantize(x.astype(np.int8), self.scale, self.zero_point))
 
 
+@dataclass(frozen=True, slots=True)
+class Recentre(ir.Operation):
+    """Between u8 and i8: 128 less or 128 more, so that zero points move along and the values mean the same."""
+
+    name: ClassVar[str] = "recentre"
+    dtype: ir.DType
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """The operand's shape in the other type."""
+        require(self.dtype in _OF_BYTES, f"there is no recentre to {self.dtype.value}")
+        operand = only(inputs, *(dtype for dtype in _OF_BYTES if dtype is not self.dtype))
+        return (ir.TensorType(operand.shape, self.dtype),)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact."""
+        (x,) = inputs
+        offset = -128 if self.dtype is ir.DType.I8 else 128
+        return (np.asarray(x.astype(np.int16) + offset, self.dtype.numpy),)
+
+
 OPERATIONS = (
     Add,
     Clamp,
@@ -266,6 +287,7 @@ OPERATIONS = (
     Greater,
     GreaterEqual,
     Mul,
+    Recentre,
     Sigmoid,
     Sub,
     Table,

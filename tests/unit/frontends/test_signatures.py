@@ -150,9 +150,19 @@ def test_python_and_plan_have_the_names_of_users(tmp_path: Path) -> None:
     accel, gyro = np.array([[1, -2, 3, -4]], np.float32), np.ones((1, 4), np.float32)
     zeta, alpha = LiteRt(path).run(accel, gyro)
     assert [tensor.name for tensor in compiled.plan.inputs] == ["accel", "gyro"]
-    found = compiled.run(accel, gyro)
-    np.testing.assert_array_equal(found[0], zeta)
-    np.testing.assert_array_equal(found[1], alpha)
+    for found in (compiled.run(accel, gyro), compiled.run(gyro=gyro, accel=accel)):
+        np.testing.assert_array_equal(found[0], zeta)
+        np.testing.assert_array_equal(found[1], alpha)
+    # And so does the command line; a file may have a sign of equality in its name all the same.
+    np.save(tmp_path / "a=1.npy", accel)
+    np.save(tmp_path / "g.npy", gyro)
+    files = {"gyro": tmp_path / "g.npy", "accel": tmp_path / "a=1.npy"}
+    named = [part for name, path in files.items() for part in ("--input", f"{name}={path}")]
+    wanted = [part for name in ("alpha", "zeta") for part in ("--output", f"{name}={tmp_path / name}.npy")]
+    done = CliRunner().invoke(bytewright, ["run", str(compiled.write(tmp_path / "out")), *named, *wanted])
+    assert done.exit_code == 0, done.stderr
+    np.testing.assert_array_equal(np.load(tmp_path / "alpha.npy"), alpha)
+    np.testing.assert_array_equal(np.load(tmp_path / "zeta.npy"), zeta)
 
 
 def test_the_case_of_two_inputs_and_outputs() -> None:

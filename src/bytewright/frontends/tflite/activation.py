@@ -42,12 +42,15 @@ def convert_leaky_relu(at: Conversion) -> None:
     convert_unary(at, TflLeakyRelu(alpha), partial(tables.leaky_relu, alpha))
 
 
-def emit_table(at: Conversion, source: Operand, int8: Int8Function) -> str:
-    """An int8 unary operator: the value itself, a clamp, or a table, whichever says the same with least."""
+def emit_table(at: Conversion, source: Operand, int8: Int8Function, value: str | None = None) -> str:
+    """An int8 unary operator: the value itself, a clamp, or a table, whichever says the same with least.
+
+    `value` is the operand in int8, where it is another than the operand itself.
+    """
     table = int8_table(int8, at.affine(source.tensor), at.affine(at.output_tensor()), at.numerics)
     inputs = np.arange(INT8_MIN, INT8_MAX + 1)
     low, high = int(table[0]), int(table[-1])
-    value = at.value_of(source)
+    value = value if value is not None else at.value_of(source)
     if low <= high and np.array_equal(table, np.clip(inputs, low, high)):
         return value if (low, high) == (INT8_MIN, INT8_MAX) else at.emit(Clamp(low, high), (value,), "result")
     return at.emit(Table(), (value, at.constant("table", table, ir.DType.I8)), "result")

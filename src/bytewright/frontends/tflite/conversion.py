@@ -29,6 +29,7 @@ DTYPES = {
     "FLOAT32": ir.DType.F32,
     "INT32": ir.DType.I32,
     "INT64": ir.DType.I64,
+    "UINT8": ir.DType.U8,
     "BOOL": ir.DType.BOOL,
 }
 """Element types that values may have, those that are known at import included."""
@@ -227,10 +228,10 @@ class Conversion:
         data = self.graph.content(tensor)
         return Operand(tensor, data.type, data)
 
-    def activation_operand(self, position: int, role: str) -> Operand:
-        """An operand that must be int8 or float32."""
+    def activation_operand(self, position: int, role: str, *more: ir.DType) -> Operand:
+        """An operand that must be int8 or float32, or of one more type that the operator takes."""
         operand = self.operand(position, role)
-        if operand.dtype not in (ir.DType.I8, ir.DType.F32):
+        if operand.dtype not in (ir.DType.I8, ir.DType.F32, *more):
             self.fail(f"the {role} is {operand.tensor.element_type}", code="BW105", tensor=operand.tensor)
         return operand
 
@@ -314,17 +315,22 @@ class Conversion:
     # Quantisation
 
     def affine(self, tensor: TensorRecord) -> Affine:
-        """Scale and zero point of an int8 tensor that is quantised per tensor."""
+        """Scale and zero point of an int8 tensor that is quantised per tensor.
+
+        Those of a uint8 tensor are given as of the int8 tensor that means the same: 128 less (`Recentre`).
+        """
+        is_unsigned = tensor.element_type == "UINT8"
+        kind, low = ("uint8", 0) if is_unsigned else ("int8", -128)
         record = tensor.quantization
         if len(record.scales) != 1:
             count = len(record.scales)
-            self.fail(f"'{tensor.name}' is int8 with {count} scales, one is needed", tensor=tensor)
+            self.fail(f"'{tensor.name}' is {kind} with {count} scales, one is needed", tensor=tensor)
         scale, zero_point = record.scales[0], record.zero_points[0]
         if not (isfinite(scale) and scale > 0):
             self.fail(f"'{tensor.name}' has scale {scale}, which is not positive", tensor=tensor)
-        if not -128 <= zero_point <= 127:
-            self.fail(f"'{tensor.name}' has zero point {zero_point}, which is no int8 value", tensor=tensor)
-        return Affine(scale, zero_point)
+        if not low <= zero_point <= low + 255:
+            self.fail(f"'{tensor.name}' has zero point {zero_point}, which is no {kind} value", tensor=tensor)
+        return Affine(scale, zero_point - 128 if is_unsigned else zero_point)
 
     def weight_scales(self, tensor: TensorRecord, channels: int, axis: int) -> tuple[float, ...]:
         """Scales of int8 weights: one, or one a channel along `axis`; zero points must be 0."""

@@ -123,7 +123,7 @@ def _parameters(graph: GraphBuilder, ports: tuple[PortName, ...]) -> tuple[ir.Va
 def _quantization(tensor: TensorRecord) -> ir.Quantization | None:
     """The quantisation that the generated header documents."""
     record = tensor.quantization
-    if tensor.element_type != "INT8" or len(record.scales) != 1:
+    if tensor.element_type not in ("INT8", "UINT8") or len(record.scales) != 1:
         return None
     return ir.Quantization(record.scales[0], record.zero_points[0])
 

@@ -1,38 +1,59 @@
-"""QUANTIZE and DEQUANTIZE: between float32 and int8, and between two int8 quantisations."""
+"""QUANTIZE and DEQUANTIZE: between float32 and int8 or uint8, and between two quantisations of these."""
 
 import numpy as np
 
 from bytewright import ir
 from bytewright.frontends.tflite.activation import emit_table
-from bytewright.frontends.tflite.conversion import Conversion
+from bytewright.frontends.tflite.conversion import Conversion, Operand
 from bytewright.ops.arithmetic import tables
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.elementwise import TflDequantize, TflQuantize
+from bytewright.ops.elementwise import Recentre, TflDequantize, TflQuantize
 
 
 def convert_quantize(at: Conversion) -> None:
-    """QUANTIZE of float32 or int8 to int8."""
+    """QUANTIZE of float32, int8 or uint8 to int8 or uint8.
+
+    uint8 is int8 but for 128 in each value and in the zero point, so int8's arithmetic does it all.
+    """
     at.require_counts((1,))
-    source = at.activation_operand(0, "input")
-    at.require_result("INT8")
+    source = at.activation_operand(0, "input", ir.DType.U8)
+    wanted = at.output_tensor().element_type
+    at.require(wanted in ("INT8", "UINT8"), f"the result is {wanted}, not INT8 or UINT8")
+    if wanted == "UINT8" and source.dtype is not ir.DType.I8:
+        absent = at.numerics is Numerics.TFLM
+        at.require(
+            not absent,
+            f"TensorFlow Lite Micro does not have it from {source.tensor.element_type} to UINT8, so there is nothing "
+            "to be exact to",
+        )
     if source.is_float:
-        operation = TflQuantize(*at.affine(at.output_tensor()))
-        at.define(at.emit(operation, (at.value_of(source),), "result"))
+        result = at.emit(TflQuantize(*at.affine(at.output_tensor())), (at.value_of(source),), "result")
     else:
-        at.define(emit_table(at, source, tables.quantize))
+        value = _signed(at, source)
+        result = emit_table(at, source, tables.quantize, value)
+        if wanted == "UINT8" and source.dtype is ir.DType.U8 and result == value:
+            at.define(at.value_of(source))
+            return
+    at.define(result if wanted == "INT8" else at.emit(Recentre(ir.DType.U8), (result,), "unsigned"))
 
 
 def convert_dequantize(at: Conversion) -> None:
-    """DEQUANTIZE of int8 to float32."""
+    """DEQUANTIZE of int8 or uint8 to float32."""
     at.require_counts((1,))
-    source = at.activation_operand(0, "input")
-    at.require(source.dtype is ir.DType.I8, "the input is float32 already")
+    source = at.activation_operand(0, "input", ir.DType.U8)
+    at.require(not source.is_float, "the input is float32 already")
     at.require_result("FLOAT32")
     if len(source.tensor.quantization.scales) > 1:
         at.define(_dequantized_channels(at))
         return
     operation = TflDequantize(*at.affine(source.tensor))
-    at.define(at.emit(operation, (at.value_of(source),), "result"))
+    at.define(at.emit(operation, (_signed(at, source),), "result"))
+
+
+def _signed(at: Conversion, source: Operand) -> str:
+    """The operand as int8."""
+    value = at.value_of(source)
+    return value if source.dtype is ir.DType.I8 else at.emit(Recentre(ir.DType.I8), (value,), "signed")
 
 
 def _dequantized_channels(at: Conversion) -> str:

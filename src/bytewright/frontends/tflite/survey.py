@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from bytewright.diagnostics import Collector, Diagnostic
-from bytewright.frontends.tflite.conversion import DTYPES
 from bytewright.frontends.tflite.model import ABSENT, ModelRecord, OperatorRecord, TensorRecord
 from bytewright.frontends.tflite.shape_arithmetic import FOLDED, KnownAtImport, known_at_import
 from bytewright.frontends.tflite.table import ADVICE, CONTROL_FLOW, OPERATORS
@@ -13,6 +12,7 @@ MOST_PLACES = 10
 _RUN_TIME_TYPES = ("INT8", "FLOAT32")
 # Of outputs that are constant.
 _BORDER_TYPES = (*_RUN_TIME_TYPES, "INT32", "INT64")
+_KNOWN_TYPES = (*_BORDER_TYPES, "BOOL")
 _ALL_OPERATORS = "`bytewright ops` lists the operators that are supported"
 _SHAPES_ALONE = "it is computed at import where only shapes and constants come to it, and not otherwise"
 _INTEGERS = ("INT8", "UINT8", "INT16", "INT4", "INT2", "UINT4")
@@ -132,13 +132,15 @@ def _check_hybrid(whole: _Survey) -> None:
 
 
 def _check_types(whole: _Survey) -> None:
-    """int8 and float32 at run time; constants may be int32 and int64 too."""
+    """int8 and float32 at run time, uint8 at the border; constants may be int32, int64 and bool too."""
     model = whole.model
-    reported = _reported(whole)
+    reported, never_uint8 = _reported(whole), _never_uint8(whole)
     wrong = [
         tensor
         for tensor in _used_tensors(model, whole.supported)
-        if tensor.index not in reported and tensor.element_type not in _allowed_types(whole, tensor.index)
+        if tensor.index not in reported
+        and tensor.element_type not in _allowed_types(whole, tensor.index)
+        and (tensor.element_type != "UINT8" or tensor.index in never_uint8)
     ]
     notes = [f"{tensor.label} is {tensor.element_type}" for tensor in wrong]
     help_text = "quantise the model to int8 (per tensor or per channel), inputs and outputs too, or keep it in float32"
@@ -150,10 +152,20 @@ def _check_types(whole: _Survey) -> None:
 
 
 def _allowed_types(whole: _Survey, index: int) -> tuple[str, ...]:
-    """Element types that a tensor may have."""
+    """Element types that a tensor may have, but for uint8."""
     if index not in whole.known.tensors:
         return _RUN_TIME_TYPES
-    return _BORDER_TYPES if index in whole.model.outputs else tuple(DTYPES)
+    return _BORDER_TYPES if index in whole.model.outputs else _KNOWN_TYPES
+
+
+def _never_uint8(whole: _Survey) -> set[int]:
+    """Tensors that an operator has to do with which does not take uint8."""
+    found: set[int] = set()
+    for operator in whole.supported:
+        row = OPERATORS.get(operator.kind)
+        if row is not None and "uint8" not in row.types:
+            found.update(operator.inputs, operator.outputs)
+    return found
 
 
 def _reported(whole: _Survey) -> set[int]:

@@ -133,8 +133,8 @@ OPERATORS: dict[str, TfliteOperator] = {
     "DEPTH_TO_SPACE": TfliteOperator(convert_depth_to_space, "DepthToSpaceOptions", cost_ms=1.5),
     "DEQUANTIZE": TfliteOperator(
         convert_dequantize,
-        limits="int8 to float32; constants also per channel (not with tflm)",
-        types=("int8",),
+        limits="to float32; constants also per channel (not with tflm)",
+        types=("int8", "uint8"),
     ),
     "EXPAND_DIMS": TfliteOperator(convert_expand_dims, limits="constant axis"),
     "FULLY_CONNECTED": TfliteOperator(
@@ -175,7 +175,11 @@ OPERATORS: dict[str, TfliteOperator] = {
         limits="constant paddings and value; int8: value quantised as the result is",
         cost_ms=1.5,
     ),
-    "QUANTIZE": TfliteOperator(convert_quantize, limits="float32 or int8 to int8"),
+    "QUANTIZE": TfliteOperator(
+        convert_quantize,
+        limits="to int8 or uint8; to uint8 from int8 alone with tflm",
+        types=("int8", "uint8", "float32"),
+    ),
     "RELU": TfliteOperator(convert_relu),
     "RELU6": TfliteOperator(convert_relu),
     "RELU_N1_TO_1": TfliteOperator(convert_relu, limits="not with tflm"),

@@ -1,0 +1,141 @@
+"""uint8 at the border: QUANTIZE and DEQUANTIZE on both sides of a network, in C, exact for both references."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import bytewright
+from bytewright.diagnostics import CompileError
+from bytewright.frontends.tflite import import_content
+from bytewright.ir.border import Io
+from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.options import Options, Rows
+from bytewright.pipeline import compile_model
+from bytewright.target.registry import load_target
+from support.against_reference import assert_equals_reference, drawn
+from support.random_models import RandomModel, operator_models
+from support.reference import LiteRt
+from tflite_writer import ModelBuilder
+
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "models"
+IMAGE = (1, 7, 9, 3)
+
+
+def bordered(seed: int, *, equal_scales: bool = False) -> RandomModel:
+    """uint8 -> int8 -> convolution -> int8 -> uint8, as converters write it with inference types of uint8."""
+    generator = np.random.default_rng(seed)
+    builder = ModelBuilder()
+    scale = 0.25
+    inner = scale if equal_scales else float(generator.uniform(0.1, 0.6))
+    zero = int(generator.integers(0, 256))
+    inner_zero = zero - 128 if equal_scales else int(generator.integers(-128, 128))
+    x = builder.tensor("x", IMAGE, "uint8", scale=scale, zero_point=zero)
+    a = builder.tensor("a", IMAGE, "int8", scale=inner, zero_point=inner_zero)
+    w = builder.constant("w", generator.integers(-127, 128, (4, 3, 3, 3)).astype(np.int8), scale=0.02)
+    bias = builder.constant("bias", generator.integers(-500, 500, 4).astype(np.int32), scale=inner * 0.02)
+    b = builder.tensor("b", (1, 7, 9, 4), "int8", scale=0.3, zero_point=5)
+    y = builder.tensor("y", (1, 7, 9, 4), "uint8", scale=0.3 if equal_scales else 0.4, zero_point=133)
+    builder.operator("QUANTIZE", [x], [a])
+    builder.operator("CONV_2D", [a, w, bias], [b], padding="SAME")
+    builder.operator("QUANTIZE", [b], [y])
+    return RandomModel(builder.build([x], [y]), f"bordered {seed}", (IMAGE,), "uint8")
+
+
+NETWORKS = [*(bordered(seed) for seed in range(3)), bordered(3, equal_scales=True)]
+
+
+@pytest.mark.parametrize("numerics", list(Numerics))
+def test_random_operators(numerics: Numerics, tmp_path: Path) -> None:
+    models = [
+        *drawn(operator_models("QUANTIZE", "uint8"), 6),
+        *drawn(operator_models("QUANTIZE", "int8"), 6, first_seed=20),
+        *drawn(operator_models("DEQUANTIZE", "uint8"), 4),
+    ]
+    assert_equals_reference(models, tmp_path, numerics=numerics)
+
+
+@pytest.mark.parametrize("numerics", list(Numerics))
+@pytest.mark.parametrize("target", ["host", "mps3-an547"])
+def test_networks_with_uint8_at_the_border(numerics: Numerics, target: str, tmp_path: Path) -> None:
+    assert_equals_reference(NETWORKS, tmp_path, target=target, numerics=numerics)
+
+
+@pytest.mark.parametrize("io", [Io.WORKSPACE, Io.CALLER])
+def test_rows_and_planned_borders(io: Io, tmp_path: Path) -> None:
+    assert_equals_reference(NETWORKS[:2], tmp_path, io=io, options=Options(rows=Rows.MAX))
+
+
+def litert_only(source: str, target: str) -> bytes:
+    builder = ModelBuilder()
+    quantised: dict[str, Any] = {"scale": 0.5, "zero_point": 100}
+    x = builder.tensor("x", (1, 300), source, **(quantised if source == "uint8" else {}))
+    y = builder.tensor("y", (1, 300), target, scale=0.75, zero_point=7)
+    builder.operator("QUANTIZE", [x], [y], version=1)
+    return builder.build([x], [y])
+
+
+def sample(dtype: str) -> NDArray[Any]:
+    if dtype == "uint8":
+        return np.arange(300, dtype=np.int64).astype(np.uint8).reshape(1, 300)
+    return np.linspace(-40, 200, 300, dtype=np.float32).reshape(1, 300)
+
+
+@pytest.mark.parametrize("source", ["float32", "uint8"])
+def test_forms_that_litert_alone_has(source: str, tmp_path: Path) -> None:
+    content = litert_only(source, "uint8")
+    path = tmp_path / "m.tflite"
+    path.write_bytes(content)
+    x = sample(source)
+    np.testing.assert_array_equal(bytewright.compile(path).run(x), LiteRt(content).run(x)[0])
+    with pytest.raises(CompileError) as caught:
+        import_content(content, "m.tflite", numerics=Numerics.TFLM)
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.code == "BW107"
+    assert "TensorFlow Lite Micro does not have it" in diagnostic.message
+
+
+def test_bytes_that_mean_the_same_take_no_table() -> None:
+    """Where scales agree and zero points are 128 apart, a bit is flipped and nothing is looked up."""
+    module = import_content(NETWORKS[3].content, "m.tflite")
+    names = [node.operation.name for node in module.graph.nodes]
+    assert names[0] == names[-1] == "recentre"
+    assert "table" not in names
+
+
+def test_uint8_inside_of_a_network_is_refused_and_explained() -> None:
+    builder = ModelBuilder()
+    x, y, z = (builder.tensor(name, (1, 4), "uint8", scale=0.5, zero_point=9) for name in "xyz")
+    builder.operator("RELU", [x], [y])
+    builder.operator("QUANTIZE", [y], [z])
+    with pytest.raises(CompileError) as caught:
+        import_content(builder.build([x], [z]), "m.tflite")
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.code == "BW105"
+    assert diagnostic.notes == ("tensor 0 ('x') is UINT8", "tensor 1 ('y') is UINT8")
+
+
+def test_the_header_and_the_plan_say_uint8(tmp_path: Path) -> None:
+    path = tmp_path / "m.tflite"
+    path.write_bytes(NETWORKS[0].content)
+    compiled = compile_model(path, load_target("host"))
+    header = compiled.files["include/m.h"].decode()
+    assert "const uint8_t *x;" in header
+    assert "uint8_t *y;" in header
+    (tensor,) = compiled.document["inputs"]
+    assert (tensor["dtype"], tensor["scale"]) == ("u8", 0.25)
+
+
+@pytest.mark.parametrize("name", ["cnn", "se"])
+def test_keras_with_uint8_at_the_border(name: str) -> None:
+    path = SHARED / "exports" / "keras" / f"{name}_u8io.tflite"
+    if not path.exists():
+        pytest.skip(f"{path} is missing")
+    arrays = np.load(path.with_suffix(".npz"))
+    model = bytewright.compile(path)
+    for x, y in zip(arrays["x"], arrays["y"], strict=True):
+        np.testing.assert_array_equal(model.run(x), y)
