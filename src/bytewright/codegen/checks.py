@@ -16,7 +16,7 @@ from bytewright.codegen.overlaps import (
 from bytewright.codegen.ports import run_arguments
 from bytewright.codegen.writer import Writer
 from bytewright.record.names import Names
-from bytewright.record.plan import Plan, PlannedPool
+from bytewright.record.plan import Plan, PlannedPool, PlannedTensor
 
 
 def _aliases(plan: Plan) -> tuple[tuple[int, int, int], ...]:
@@ -94,6 +94,8 @@ def _compares_addresses(plan: Plan, names: Names) -> bool:
     """Whether a check knows addresses of the target: those of what is lent, or aliases."""
     lent = (*plan.caller_workspaces, *plan.caller_parameters)
     has_ranges = any(plan.hardware.memory(p.memory).address_ranges() for p in lent)
+    ports = ((border, tensor) for border in ir.Border for tensor in plan.tensors(border))
+    has_ranges = has_ranges or any(_ranges_of_port(plan, border, tensor) for border, tensor in ports)
     return has_ranges or bool(_aliases(plan) and tables(plan, names))
 
 
@@ -183,7 +185,31 @@ def write_run_checks(writer: Writer, plan: Plan, names: Names, strict: Mapping[s
             if alignment is not None:
                 misaligned = f"((uintptr_t){member} % (uintptr_t){alignment}) != 0u"
                 writer.refuse(misaligned, names.error("ALIGN"))
+            _write_port_range_check(writer, plan, names, border, tensor)
     write_overlap_check(writer, names, run_table(plan, names))
+
+
+def _ranges_of_port(plan: Plan, border: ir.Border, tensor: PlannedTensor) -> tuple[tuple[int, int], ...]:
+    """The addresses that an input or output may have; none where it may be anywhere, or one of them is not known."""
+    memories = [plan.hardware.memory(name) for name in plan.caller_memories(border, tensor)]
+    ranges = [memory.address_ranges() for memory in memories]
+    return tuple(each for found in ranges for each in found) if all(ranges) else ()
+
+
+def _write_port_range_check(
+    writer: Writer, plan: Plan, names: Names, border: ir.Border, tensor: PlannedTensor
+) -> None:
+    """An input or output lies where all devices reach that touch it."""
+    ranges = _ranges_of_port(plan, border, tensor)
+    if not ranges:
+        return
+    member, size_bytes = names.member(border, tensor.c_name), f"{tensor.size_bytes}u"
+    outside = " && ".join(
+        f"!lies_within({member}, {size_bytes}, 0x{first:08X}u, 0x{end - 1:08X}u)" for first, end in ranges
+    )
+    writer.line(f"#if {names.check_range}")
+    writer.refuse(outside, names.error("RANGE"))
+    writer.line("#endif")
 
 
 def any_is_null(pointers: Sequence[str]) -> str:

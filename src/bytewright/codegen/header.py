@@ -195,12 +195,16 @@ def _write_ports(writer: Writer, plan: Plan, names: Names, strict: Mapping[str, 
                 described += f"; aligned to {strict[tensor.buffer]}"
             if line_bytes := plan.line_bytes(tensor):
                 described += f"; in whole cache lines of {line_bytes} bytes"
+            if memories := plan.caller_memories(border, tensor):
+                described += f"; in memory {' or '.join(memories)}"
             members.append(f"{constness}{memory_type(tensor.dtype)} *{tensor.c_name}; /* {described} */")
         if any(plan.line_bytes(tensor) for tensor in plan.tensors(border)):
             lines = (
                 " What is in whole cache lines has the rest of its last one to itself: no other data may be there, "
                 "and a run may clean and invalidate it."
             )
+        if any(plan.caller_memories(border, tensor) for tensor in plan.tensors(border)):
+            lines += " What is in memory that is named is given to a device that does not reach other memory."
         writer.comment(f"{what}{lines}")
         writer.structure(type_name, members)
 

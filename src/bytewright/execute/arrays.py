@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from bytewright import ir
 from bytewright.c_names import c_identifier
 from bytewright.record.names import names_of
-from bytewright.record.plan import Plan, PlannedPool, PlannedTensor
+from bytewright.record.plan import Plan, PlannedPool
 from bytewright.target.model import Provider, Role
 
 
@@ -72,8 +73,8 @@ def planned_arrays(plan: Plan) -> list[PlannedArray]:
     generated = [pool for pool in in_program if pool.provider is Provider.GENERATED]
     return [
         *workspace_arrays(plan),
-        *_tensors(ArrayKind.INPUT, plan.inputs),
-        *_tensors(ArrayKind.OUTPUT, plan.outputs),
+        *_tensors(plan, ir.Border.INPUT),
+        *_tensors(plan, ir.Border.OUTPUT),
         *copy_arrays(plan),
         *blob_arrays(plan),
         *(array for pool in generated for array in _generated(plan, pool)),
@@ -137,8 +138,14 @@ def _own(kind: ArrayKind, word: str, pools: Sequence[PlannedPool]) -> list[Plann
     return arrays
 
 
-def _tensors(kind: ArrayKind, tensors: Sequence[PlannedTensor]) -> list[PlannedArray]:
-    return [PlannedArray(kind, t.name, f"harness_{kind.value}_{index}") for index, t in enumerate(tensors)]
+def _tensors(plan: Plan, border: ir.Border) -> list[PlannedArray]:
+    """The harness's, for inputs or outputs; in a memory of those that devices reach, where some do not reach all."""
+    kind, found = ArrayKind(border.value), list[PlannedArray]()
+    for index, tensor in enumerate(plan.tensors(border)):
+        symbol, memories = f"harness_{kind.value}_{index}", plan.caller_memories(border, tensor)
+        section, memory = (f".bss.{symbol}", memories[0]) if memories else (None, None)
+        found.append(PlannedArray(kind, tensor.name, symbol, section, memory=memory))
+    return found
 
 
 def _source(

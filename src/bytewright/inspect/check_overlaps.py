@@ -61,4 +61,6 @@ def _may_share_lines(plan: Plan, pair: PlannedOverlap) -> bool:
     names = (pair.source, pair.output)
     if not any(plan.buffers[name].line_bytes for name in names):
         return True
-    return len({device for name in names for device in plan.buffers[name].devices}) == 1
+    devices = {device for name in names for device in plan.buffers[name].devices}
+    devices |= {step.device for step in plan.steps if any(name in step.touched for name in names)}
+    return len(devices) == 1

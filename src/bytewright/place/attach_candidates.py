@@ -4,7 +4,7 @@
 
 Touch is computed from the program (`touch.py`), and what narrows a buffer because of another device is written down
 with it. Where one pool remains, the scope says so. Inputs and outputs that the application brings have no pools to
-choose from, so every device that touches them must reach whatever memory the application may have them in.
+choose from: the application may have them in the memories that every device reaches that touches them.
 """
 
 from dataclasses import replace
@@ -25,7 +25,7 @@ def attach_candidates(module: ir.Module, target: Target) -> ir.Module:
 
     Raises:
         CompileError: BW301 for buffers that no pool may hold, all at once, with what each pool fails, and for inputs
-            and outputs that the application may bring where a device does not reach them.
+            and outputs that the application can have nowhere that all devices reach who touch them.
     """
     collector = Collector()
     allocated = [_of_entry(entry, module, target, collector) for entry in module.entries]

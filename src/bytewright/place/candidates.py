@@ -73,7 +73,9 @@ def candidate_pools(wanted: Wanted, target: Target) -> tuple[Pool, ...]:
 def check_memory_of_caller(
     live: LiveBuffer, parameter: ir.BufferParameter, device: str, target: Target
 ) -> None:
-    """Refuses an input or output that the application may have where a device that touches it does not reach.
+    """Refuses an input or output that the application can have nowhere that all reach who touch it.
+
+    Where they reach some of its memories alone, it is told: the plan's `caller_memories`.
 
     Args:
         live: The buffer.
@@ -82,21 +84,22 @@ def check_memory_of_caller(
         target: The target.
 
     Raises:
-        CompileError: BW301, with the first such device and memory, and why the device counts.
+        CompileError: BW301, with what each of them reaches, and why it counts.
     """
-    side = "input" if parameter.access is ir.Access.READ else "output"
-    for memory in target.device(device).reached_memories:
-        if side == "output" and not target.memory(memory).is_writable:
-            continue
-        for touch in live.touches:
-            if not target.device(touch.device).reaches(memory):
-                raise compile_error(
-                    "BW301",
-                    f"the application may have {side} '{live.buffer.name}' in memory '{memory}', which device "
-                    f"'{touch.device}' does not reach",
-                    notes=(touch.reason,),
-                    help="--io workspace",
-                )
+    side = ir.Border.INPUT if parameter.access is ir.Access.READ else ir.Border.OUTPUT
+    devices = tuple(dict.fromkeys((device, *sorted(touch.device for touch in live.touches))))
+    if target.common_memories(devices, is_written=side is ir.Border.OUTPUT):
+        return
+    raise compile_error(
+        "BW301",
+        f"the application can have {side} '{live.buffer.name}' in no memory that {' and '.join(map(repr, devices))} "
+        "reach",
+        notes=(
+            *dict.fromkeys(touch.reason for touch in live.touches if touch.device != device),
+            *(listing(f"'{name}' reaches", target.device(name).reached_memories) for name in devices),
+        ),
+        help="copy it to where the device reaches, with a device_copy or a kernel that copies",
+    )
 
 
 def _refusal(pool: Pool, wanted: Wanted, target: Target) -> str | None:

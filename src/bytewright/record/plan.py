@@ -596,6 +596,19 @@ class Plan:
         buffer = self.buffers.get(tensor.buffer)
         return 0 if buffer is None else buffer.line_bytes
 
+    def caller_memories(self, border: ir.Border, tensor: PlannedTensor) -> tuple[str, ...]:
+        """Where the application may have an input or output that another device touches; empty where it is free to.
+
+        It is not where some device that touches it does not reach a memory that the entry's device reaches.
+        """
+        buffer = self.buffers.get(tensor.buffer)
+        if buffer is None or buffer.place.kind is not PlaceKind.CALLER:
+            return ()
+        is_written = border is ir.Border.OUTPUT
+        anywhere = self.hardware.common_memories((self.device.name,), is_written=is_written)
+        reached = self.hardware.common_memories((self.device.name, *buffer.devices), is_written=is_written)
+        return reached if reached != anywhere else ()
+
     @property
     def caller_alignment(self) -> int:
         """What the addresses of the application's inputs and outputs are multiples of."""

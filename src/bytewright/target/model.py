@@ -440,6 +440,15 @@ class Target:
         """The devices that can access a memory."""
         return tuple(device for device in self.devices if device.reaches(memory_name))
 
+    def common_memories(self, devices: tuple[str, ...], *, is_written: bool) -> tuple[str, ...]:
+        """The memories that all of some devices reach, in the target's order; those that can be written, if asked."""
+        reaching = [self.device(name) for name in devices]
+        return tuple(
+            memory.name
+            for memory in self.memories
+            if (memory.is_writable or not is_written) and all(each.reaches(memory.name) for each in reaching)
+        )
+
     def capacity_bytes(self, pool: Pool) -> int | None:
         """What can be used of a pool: its size, and no more than an array that its devices can address, or than can be
         handed to them; None for no limit that matters.

@@ -157,15 +157,15 @@ entry main(x : buffer<1x1x4xi32> r, a : buffer<1x1x4xi32> w, y : buffer<1x4x1xi3
     assert segment_of(program, 1, 3) is not None
 
 
-def test_kernels_of_other_devices_are_no_steps() -> None:
+def test_kernels_of_other_devices_are_steps_as_well() -> None:
     module = three_steps().module
     moved = tuple(
         ir.PrimFunc(k.name, k.parameters, k.body, device="npu") if k.name == "k1" else k
         for k in module.kernels
     )
     changed = ir.Module("m", kernels=moved, entries=module.entries)
-    assert set(read_rows(changed).steps) == {0, 2}
-    assert not read_rows(changed).tensors
+    assert set(read_rows(changed).steps) == {0, 1, 2}
+    assert set(read_rows(changed).tensors) == {"a", "b"}
 
 
 def test_a_kernel_is_made_for_each_way_it_is_called() -> None:
