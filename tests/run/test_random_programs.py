@@ -26,21 +26,13 @@ from bytewright.target.options import Overrides, apply_overrides, parse_pool_opt
 from support.many_models import SANITIZERS, Array, Job, build
 from support.parsing import parse_module
 from support.random_programs import RandomProgram, random_arguments
+from support.senseless import SENSELESS
 from support.tiers import THOROUGH, some
 
 NUM_PROGRAMS = 2000 if THOROUGH else 30
 BATCH = 50  # programs in one executable
 MOST_BUFFERS = 6  # that all orders of placing are tried for
 POOLS = ("fast", "middle", "slow")
-# Random conditions need not make sense: `x == x`, or a truth value that is less than 5.
-SENSELESS = (
-    "-Wno-unknown-warning-option",
-    "-Wno-tautological-compare",
-    "-Wno-tautological-constant-out-of-range-compare",
-    "-Wno-bool-compare",
-    "-Wno-type-limits",
-    "-Wno-sign-compare",  # of gcc, where `-1 - x` is compared with `y` and both are u8: it is always less
-)
 WIDTHS = {
     64: ("gcc", ("-O0", *SENSELESS)),
     # Floats in SSE registers: those of the x87 have more bits than the evaluator.

@@ -273,8 +273,9 @@ def _statement(draw: st.DrawFn, scope: _Scope, depth: int) -> Statement:
             return Allocate(buffer, draw(storages), draw(_annotations))
         case "view":
             source = scope.region(draw)
-            condition = scope.expression(draw) if draw(st.booleans()) else None
-            otherwise = scope.region(draw) if draw(st.booleans()) else None
+            is_chosen = draw(st.booleans())
+            condition = scope.expression(draw) if is_chosen else None
+            otherwise = scope.region(draw) if is_chosen else None
             buffer = draw(buffers(scope.fresh(draw)))
             scope.known += (buffer,)
             return View(buffer, source, condition, otherwise)

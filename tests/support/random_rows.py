@@ -94,7 +94,7 @@ class RandomRowProgram(RandomProgram):
             return self.chain(tensors, output)
         return super().ending(tensors, output)
 
-    def changed(self, number: int, percent: int = 4) -> int:
+    def changed(self, number: int, percent: int = 6) -> int:
         """The number, or one that is off by one."""
         if not self.chance(percent):
             return number

@@ -52,7 +52,9 @@ def _run(name: str, module: ir.Module, target: Target, tagged: tuple[str, ...]) 
     what = f"pass '{name}' of {_owner(point)}"
     try:
         lower: Any = point.load()
-    except Exception as error:  # whatever importing a plug-in may raise
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever importing a plug-in may raise, the end of the program too
         raise _failed(f"{what} cannot be loaded", (f"{type(error).__name__}: {error}",)) from error
     if not callable(lower):
         raise _failed(f"{what} is no function", (f"'{point.value}' is a {type(lower).__name__}",))
@@ -60,7 +62,9 @@ def _run(name: str, module: ir.Module, target: Target, tagged: tuple[str, ...]) 
         lowered: object = lower(module, target)
     except CompileError:
         raise  # what the plug-in has against the program
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise _failed(f"{what} failed", (f"{type(error).__name__}: {error}",)) from error
     if not isinstance(lowered, ir.Module):
         raise _failed(f"{what} returned no module", (f"it returned a {type(lowered).__name__}",))

@@ -64,7 +64,11 @@ def find_solver(name: str) -> SolverFunction:
     if name in installed:
         try:
             function = installed[name].load()
-        except Exception as error:  # whatever importing somebody else's module does
+        except KeyboardInterrupt:
+            raise
+        except (
+            BaseException
+        ) as error:  # whatever importing somebody else's module does, the end of the program too
             raise _failed(name, f"cannot be loaded from '{installed[name].value}'", error) from error
         return partial(_asked, name, function)
     known = ", ".join(sorted({*SOLVERS, *installed}))
@@ -76,7 +80,9 @@ def _asked(name: str, function: UserSolver, flat: FlatProblem, meter: Meter) -> 
     try:
         answer: object = function(flat.problem, meter.node_budget)
         placements = None if answer is None else tuple(cast("Sequence[object]", answer))
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # one that would end the program with a status of its own is none of ours
         raise _failed(name, "failed", error) from error
     for placement in placements or ():
         if not isinstance(placement, Placement) or type(placement.offset) is not int:
@@ -100,7 +106,7 @@ def _not_a_plan(solver: str, faults: Sequence[Fault]) -> tuple[str, tuple[str, .
     return text, tuple(str(fault) for fault in faults[:20])
 
 
-def _failed(name: str, what: str, error: Exception) -> CompileError:
+def _failed(name: str, what: str, error: BaseException) -> CompileError:
     text = f"{type(error).__name__}: {error}".rstrip(": ")
     return compile_error("BW605", f"solver '{name}' {what}: {text}")
 

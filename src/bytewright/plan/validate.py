@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
 
-from bytewright.plan.problem import Buffer, Pool, Problem
+from bytewright.plan.problem import LIMIT_BYTES, Buffer, Pool, Problem
 from bytewright.plan.solution import Placement
 
 # After so many pairs that are too near each other the rest is not looked for.
@@ -28,6 +28,7 @@ class Reason(Enum):
     NOT_A_CANDIDATE = "the buffer may not be in this pool"
     NEGATIVE_OFFSET = "the offset is negative"
     PAST_CAPACITY = "the buffer ends past the pool's capacity"
+    PAST_ADDRESSES = "the buffer ends past all addresses"
     MISALIGNED = "the address is not a multiple of the alignment"
     MOVED_FIXED = "the buffer is not at its fixed offset"
     OVERLAP = "two coexisting buffers share bytes"
@@ -82,6 +83,8 @@ def _faults_alone(pool: Pool | None, buffer: Buffer, offset: int) -> Iterator[Re
     if pool.capacity_bytes is not None and offset + buffer.size_bytes > pool.capacity_bytes:
         yield Reason.PAST_CAPACITY
     address = pool.base_address + offset
+    if address + buffer.size_bytes >= LIMIT_BYTES:
+        yield Reason.PAST_ADDRESSES
     if address % buffer.alignment != 0 or address % pool.alignment != 0:
         yield Reason.MISALIGNED
     if buffer.fixed_offset is not None and offset != buffer.fixed_offset:

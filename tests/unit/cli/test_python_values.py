@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -226,6 +227,17 @@ def _outside(problem: Problem, node_budget: int) -> list[Placement]:
     return [Placement(buffer.name, problem.pools[0].name, 0) for buffer in problem.buffers]
 
 
+def _far_away(problem: Problem, node_budget: int) -> list[Placement]:
+    """No two at one place, each where no address is."""
+    del node_budget
+    return [Placement(b.name, "ram", (number + 1) << 70) for number, b in enumerate(problem.buffers)]
+
+
+def _ends_the_program_later(problem: Problem, node_budget: int) -> Iterator[Placement]:
+    del problem, node_budget
+    yield sys.exit("when the first place is asked for")
+
+
 @pytest.mark.parametrize(
     ("function", "code"),
     [
@@ -236,6 +248,9 @@ def _outside(problem: Problem, node_budget: int) -> list[Placement]:
         (lambda *_: [Placement("a", "ram", "0")], "BW605"),
         (lambda *_: [Placement("nobody", "ram", 0)], "BW401"),
         (lambda *_: None, "BW301"),
+        (_far_away, "BW401"),
+        (lambda *_: sys.exit(0), "BW605"),
+        (_ends_the_program_later, "BW605"),
     ],
 )
 def test_what_a_users_solver_does_wrong_is_said(
@@ -246,6 +261,16 @@ def test_what_a_users_solver_does_wrong_is_said(
     with pytest.raises(CompileError) as caught:
         bytewright.compile(DIGITS, solver="mine")
     assert caught.value.diagnostics[0].code == code
+
+
+def test_who_stops_a_users_solver_stops_the_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: object) -> list[Placement]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bytewright.plan.solve.SOLVERS", dict(SOLVERS))
+    register_solver("mine", stopped)  # type: ignore[arg-type]
+    with pytest.raises(KeyboardInterrupt):
+        bytewright.compile(DIGITS, solver="mine")
 
 
 class _EntryPoint:
@@ -265,14 +290,26 @@ class _BrokenEntryPoint(_EntryPoint):
         raise ImportError("no module named somewhere")
 
 
+class _EndingEntryPoint(_EntryPoint):
+    name = "ending"
+
+    def load(self) -> object:
+        sys.exit(0)
+
+
 def test_an_installed_package_brings_solvers(monkeypatch: pytest.MonkeyPatch) -> None:
     def found(*, group: str) -> list[_EntryPoint]:
         assert group == "bytewright.solvers"
-        return [_EntryPoint(), _BrokenEntryPoint()]
+        return [_EntryPoint(), _BrokenEntryPoint(), _EndingEntryPoint()]
 
     monkeypatch.setattr("importlib.metadata.entry_points", found)
     assert bytewright.compile(DIGITS, solver="packaged") != bytewright.compile(DIGITS)
-    for name, code, said in (("broken", "BW605", "somewhere"), ("other", "BW604", "packaged")):
+    wrong = (
+        ("broken", "BW605", "somewhere"),
+        ("ending", "BW605", "SystemExit"),
+        ("other", "BW604", "packaged"),
+    )
+    for name, code, said in wrong:
         with pytest.raises(CompileError) as caught:
             bytewright.compile(DIGITS, solver=name)
         assert caught.value.diagnostics[0].code == code

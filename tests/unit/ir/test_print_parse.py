@@ -10,7 +10,19 @@ from hypothesis import strategies as st
 from bytewright.diagnostics import InternalError
 from bytewright.ir.builder import BodyBuilder, load, region
 from bytewright.ir.data import TensorData
-from bytewright.ir.expr import Binary, BinaryOperator, Buffer, Const, Expr, Select, Var, cast, const, minimum
+from bytewright.ir.expr import (
+    Binary,
+    BinaryOperator,
+    Buffer,
+    Const,
+    Expr,
+    Load,
+    Select,
+    Var,
+    cast,
+    const,
+    minimum,
+)
 from bytewright.ir.graph import Constant, Function, Node, Quantization, Value
 from bytewright.ir.module import ConstantBuffer, Module, Port
 from bytewright.ir.prim import (
@@ -18,12 +30,15 @@ from bytewright.ir.prim import (
     Allocate,
     BufferParameter,
     Call,
+    If,
     LoopKind,
     ParameterRole,
     PrimFunc,
+    Region,
     ScalarParameter,
     Seq,
     Store,
+    View,
 )
 from bytewright.ir.scope import GLOBAL, pool_scope
 from bytewright.ir.storage import Storage
@@ -283,3 +298,16 @@ def test_a_block_after_a_statement_is_not_taken_for_its_attributes():
             body = Seq((Allocate(inner, Storage(GLOBAL)), block, before, block, before))
             module = Module("m", kernels=(PrimFunc("k", (), body),))
             assert parse_module(print_module(module), {}, {}) == module
+
+
+@pytest.mark.parametrize("has_condition", [False, True])
+def test_a_branch_after_a_view_is_not_taken_for_its_condition(has_condition: bool):
+    """An `if` follows a view in both cases, and an `else` both."""
+    inner, shown = Buffer("s", (2,), DType.I8), Buffer("v", (1,), DType.I8)
+    condition = Binary(BinaryOperator.LT, cast(Load(shown, (const(0),)), DType.I32), const(3))
+    stores = [Seq((Store(inner, (const(0),), const(value, DType.I8)),)) for value in (1, 2)]
+    before = Binary(BinaryOperator.LT, cast(Load(inner, (const(0),)), DType.I32), const(3))
+    view = View(shown, Region(inner), before, Region(inner)) if has_condition else View(shown, Region(inner))
+    body = Seq((Allocate(inner, Storage(GLOBAL)), view, If(condition, *stores)))
+    module = Module("m", kernels=(PrimFunc("k", (), body),))
+    assert parse_module(print_module(module), {}, {}) == module

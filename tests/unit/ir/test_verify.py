@@ -470,7 +470,7 @@ BAD_STATEMENTS: list[tuple[Statement, str]] = [
     (Allocate(Buffer("b", (4, 0), I8, 1), Storage(LOCAL)), "'b' has no elements: its shape is 4x0"),
     (
         Allocate(Buffer("b", (4,), I8, 1, RingRows(1, 2)), Storage(GLOBAL)),
-        "'b' has a ring of 2 rows on axis 1",
+        "'b' has a ring of 2 rows on axis 1 of 1 axes",
     ),
     (
         Allocate(Buffer("b", (4,), I8), Storage(GLOBAL), annotations=(("x", 1), ("x", 2))),

@@ -101,6 +101,16 @@ FAULTS = {
         "returned a module that does not verify",
         "'work' of kernel 'small_scale' has the scope global.bank, which this pass lowers",
     ),
+    "ends the program": (
+        "import sys\ndef lower(module, target): sys.exit(0)",
+        "failed",
+        "SystemExit: 0",
+    ),
+    "ends the program when it is loaded": (
+        "import sys\nsys.exit(0)\n",
+        "cannot be loaded",
+        "SystemExit: 0",
+    ),
     "ports": (
         LOWERS_BANKS + "\ninner = lower\n"
         "def lower(module, target): return replace(inner(module, target), inputs=())",

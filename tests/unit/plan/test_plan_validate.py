@@ -14,7 +14,7 @@ PROBLEM = Problem(
         Buffer("d", 8, ((5, 6),), fixed_offset=16),
         Buffer("e", 4, ((0, 1), (5, 9))),
     ),
-    (Pool("p", 40, base_address=0x1004), Pool("q", 64, alignment=8)),
+    (Pool("p", 40, base_address=0x1004), Pool("q", 64, alignment=8), Pool("open")),
     (Contract("b", "c", 2, 6),),
 )
 GOOD = {"a": ("p", 0), "b": ("p", 10), "c": ("p", 16), "d": ("p", 16), "e": ("p", 24)}
@@ -39,6 +39,8 @@ def test_a_plan_is_accepted():
         (placements(a=("q", 0)), Reason.NOT_A_CANDIDATE, ("a",)),
         (placements(e=("p", -4)), Reason.NEGATIVE_OFFSET, ("e",)),
         (placements(c=("p", 31)), Reason.PAST_CAPACITY, ("c",)),
+        (placements(c=("open", 2**62 - 10)), Reason.PAST_ADDRESSES, ("c",)),
+        (placements(c=("open", 2**70)), Reason.PAST_ADDRESSES, ("c",)),
         (placements(a=("p", 30)), Reason.MISALIGNED, ("a",)),
         (placements(b=("q", 4)), Reason.MISALIGNED, ("b",)),
         (placements(d=("p", 8)), Reason.MOVED_FIXED, ("d",)),
@@ -67,3 +69,7 @@ def test_buffers_in_different_pools_or_at_different_times_may_share_offsets():
 
 def test_the_lower_side_of_a_contract():
     assert validate(PROBLEM, placements(b=("p", 30), c=("p", 28))) == ()
+
+
+def test_the_last_address_is_one():
+    assert validate(PROBLEM, placements(c=("open", 2**62 - 11))) == ()

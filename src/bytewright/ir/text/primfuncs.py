@@ -242,6 +242,12 @@ def _format_view(view: ir.View, scopes: Scopes) -> str:
     return text
 
 
+# What an `if` behind a view begins with if it is the view's: there is no block before its `else`.
+_CONDITION_OF_VIEW = re.compile(
+    r'if(?![\w/])(?:"(?:[^"\\]|\\.)*"|\#[^\n]*|(?!(?<![\w/])else(?![\w/]))[^{"#])*else(?![\w/])'
+)
+
+
 def _read_view(reader: Reader, names: Defined) -> ir.View:
     start = reader.position
     buffer, scope = read_buffer(reader)
@@ -251,8 +257,12 @@ def _read_view(reader: Reader, names: Defined) -> ir.View:
     if scope != of_source:
         what = f"scope of view '{buffer.name}' '{scope}' is not '{of_source}' of '{source.buffer.name}'"
         reader.refuse(what, start)
-    condition = read_expression(reader, names) if reader.accept("if") else None
-    otherwise = read_region(reader, names) if reader.accept("else") else None
+    condition = otherwise = None
+    if reader.sees_match(_CONDITION_OF_VIEW):
+        reader.expect("if")
+        condition = read_expression(reader, names)
+        reader.expect("else")
+        otherwise = read_region(reader, names)
     names.define(buffer, scope)
     return ir.View(buffer, source, condition, otherwise)
 
