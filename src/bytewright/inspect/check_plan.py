@@ -228,7 +228,11 @@ def _faults_of_stack(plan: Plan) -> Iterator[str]:
 
 
 def _faults_of_lifetimes(plan: Plan) -> Iterator[str]:
-    """Every buffer is alive whenever a step touches it, and nothing is read before it was written."""
+    """Every buffer is alive whenever a step touches it, and nothing is read before it was written.
+
+    In a loop over rows a step may stand before the one that makes what it reads, in the turn before: `check_rows.py`
+    goes through these row by row.
+    """
     given = (*plan.buffers_of(BufferRole.INPUT), *plan.buffers_of(BufferRole.PARAMETER))
     written = {buffer.name for buffer in given}
     conditions = list(reversed(plan.conditions))
@@ -236,7 +240,7 @@ def _faults_of_lifetimes(plan: Plan) -> Iterator[str]:
         while conditions and conditions[-1].tick < step.ticks[0]:
             yield from _faults_of_branch(plan, conditions.pop(), written)
         for name in step.reads:
-            if name not in written:
+            if name not in written and name not in _made_by_rows_around(plan, step.index):
                 yield f"step {step.index} reads '{name}', which no step before it has written"
         written.update(step.writes)
         for name, (lower, upper) in step.alive.items():
@@ -262,6 +266,13 @@ def _faults_of_lifetimes(plan: Plan) -> Iterator[str]:
             yield f"input '{buffer.name}' does not live from the start"
         if buffer.role is BufferRole.OUTPUT and upper < end:
             yield f"output '{buffer.name}' does not live to the end"
+
+
+def _made_by_rows_around(plan: Plan, number: int) -> set[str]:
+    """What the loops around a step make row by row."""
+    around = [loop.steps for loop in plan.loops if loop.steps[0] <= number <= loop.steps[1]]
+    steps = (step for first, last in around for step in plan.steps[first : last + 1])
+    return {step.rows.buffer for step in steps if step.rows is not None}
 
 
 def _faults_of_branch(plan: Plan, condition: Condition, written: Collection[str]) -> Iterator[str]:

@@ -47,10 +47,8 @@ class RowCall:
             return None
         if not self.made:
             return range(0)
-        first = max(window.stride * self.begin + window.first, 0)
-        return range(
-            first, max(first, min(window.stride * (self.end - 1) + window.last + 1, window.num_rows))
-        )
+        first, last = window.rows(self.begin), window.rows(self.end - 1)
+        return range(first.start, max(first.start, last.stop))
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ class PlannedWindow:
 
     Attributes:
         num_rows: Of the tensor; rows before its first and behind its last are not read.
+        divisor: What both numbers are divided by and rounded down, as where one row is read for two that are made.
     """
 
     buffer: str
@@ -44,6 +45,13 @@ class PlannedWindow:
     stride: int
     first: Signed
     last: Signed
+    divisor: int = 1
+
+    def rows(self, row: int) -> range:
+        """Those that one row needs, and that the tensor has."""
+        first, last = ((self.stride * row + offset) // self.divisor for offset in (self.first, self.last))
+        begin = max(first, 0)
+        return range(begin, max(begin, min(last + 1, self.num_rows)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +127,7 @@ def rows_of(kernel: ir.PrimFunc | None, call: ir.Call, numbers: Definitions) -> 
         PlannedWindow(
             given[name].name,
             ir.upper_bound(given[name].shape[access.axes[name]]),
-            *(window.stride, window.first, window.last),
+            *(window.stride, window.first, window.last, window.divisor),
         )
         for name, window in access.windows.items()
         if name in given

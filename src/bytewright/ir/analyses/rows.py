@@ -9,11 +9,11 @@ All of it is read off the loops: rows are those of the axis that moves with the 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from math import prod
+from dataclasses import dataclass, field, replace
+from math import gcd, prod
 
 from bytewright import ir
-from bytewright.ir.analyses.affine import Definitions, Form
+from bytewright.ir.analyses.affine import Definitions, Form, Quotient
 from bytewright.ir.analyses.ranges import Range
 from bytewright.ir.remember import remembered
 from bytewright.ir.walk import evaluated, regions
@@ -23,19 +23,32 @@ ROW_BEGIN, ROW_END = "row_begin", "row_end"
 
 @dataclass(frozen=True, slots=True)
 class RowWindow:
-    """The rows of an input that row `r` of the output needs: `stride * r + first` to `stride * r + last`, inclusive.
+    """The rows of an input that row `r` of the output needs, both ends included.
 
-    Rows before the first one of the input and after the last one are not read.
+    They are `stride * r + first` to `stride * r + last`, divided by the divisor and rounded down; stride and divisor
+    have no common factor. Rows before the first one of the input and after the last one are not read.
     """
 
     stride: int
     first: int
     last: int
+    divisor: int = 1
 
-    @property
-    def num_rows(self) -> int:
-        """Its height."""
-        return self.last - self.first + 1
+    def rows(self, row: int) -> range:
+        """Those that one row needs."""
+        first, last = ((self.stride * row + offset) // self.divisor for offset in (self.first, self.last))
+        return range(first, last + 1)
+
+
+def reduced(window: RowWindow) -> RowWindow:
+    """The same rows, without a common factor of stride and divisor."""
+    common = gcd(window.stride, window.divisor)
+    return RowWindow(
+        window.stride // common,
+        window.first // common,
+        window.last // common,
+        window.divisor // common,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +111,8 @@ class _Reader:
         row: The variable of the loop over rows around the statement.
         own: Buffers that were allocated for one row.
         views: What they show.
-        windows: By input; None for one that is read otherwise.
+        windows: By input, not reduced yet; None for one that is read otherwise.
+        limits: By input that has a window: the greatest `stride * r + first` of a row that is kept inside the input.
     """
 
     parameters: Mapping[str, ir.Buffer]
@@ -111,13 +125,27 @@ class _Reader:
     views: dict[str, ir.View] = field(default_factory=dict[str, ir.View])
     axes: dict[str, int] = field(default_factory=dict[str, int])
     windows: dict[str, RowWindow | None] = field(default_factory=dict[str, RowWindow | None])
+    limits: dict[str, int] = field(default_factory=dict[str, int])
 
     def found(self) -> RowAccess | None:
         if self.output not in self.axes:
             return None
-        windows = {name: window for name, window in self.windows.items() if window is not None}
+        axis = self.axes[self.output]
+        last_row = ir.upper_bound(self.parameters[self.output].shape[axis]) - 1
+        windows = {
+            name: reduced(self._limited(name, window, last_row))
+            for name, window in self.windows.items()
+            if window is not None
+        }
         axes = {name: axis for name, axis in self.axes.items() if name == self.output or name in windows}
         return RowAccess(self.output, axes, windows)
+
+    def _limited(self, name: str, window: RowWindow, last_row: int) -> RowWindow:
+        """The window with the last row of the input that stands for those behind it, as far down as there are rows."""
+        limit = self.limits.get(name)
+        if limit is None:
+            return window
+        return replace(window, first=min(window.first, limit - window.stride * last_row))
 
     def sequence(self, sequence: ir.Seq) -> None:
         for statement in sequence.statements:
@@ -195,25 +223,33 @@ class _Reader:
             return
         if buffer.name != self.output or self.row is None:
             raise _NotByRowsError
-        axis, form = self._row_of(buffer, indices)
-        if axis is None or form != Form(0, ((self.row, 1),)) or self.axes.get(buffer.name, axis) != axis:
+        axis, index = self._row_of(buffer, indices)
+        is_row = index == Quotient(Form(0, ((self.row, 1),)))
+        if axis is None or not is_row or self.axes.get(buffer.name, axis) != axis:
             raise _NotByRowsError
         self.axes[buffer.name] = axis
 
-    def _row_of(self, buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> tuple[int | None, Form]:
+    def _row_of(self, buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> tuple[int | None, Quotient]:
         """The axis whose index moves with the row, and that index; no axis if there is none, or rows are in parts."""
-        moving: list[tuple[int, Form]] = []
+        moving: list[tuple[int, Quotient]] = []
         for axis, index in enumerate(indices):
             form = self.definitions.form(index)
-            if form is None and self.row in self.definitions.variables_of(index):
+            if self.row not in (self.definitions.variables_of(index) if form is None else dict(form.terms)):
+                continue
+            quotient = self.definitions.quotient(index, self._ranges_in_row())
+            if quotient is None:
                 raise _NotByRowsError
-            if form is not None and any(name == self.row for name, _ in form.terms):
-                moving.append((axis, form))
+            moving.append((axis, quotient))
         if len(moving) > 1:
             raise _NotByRowsError
         if not moving or prod(map(ir.upper_bound, buffer.shape[: moving[0][0]])) != 1:
-            return None, Form(0)
+            return None, Quotient(Form(0))
         return moving[0]
+
+    def _ranges_in_row(self) -> Mapping[str, Range]:
+        """With that of the row, which its output has."""
+        last_row = max(map(ir.upper_bound, self.parameters[self.output].shape), default=1) - 1
+        return self.ranges if self.row is None else {**self.ranges, self.row: (0, last_row)}
 
     def _read(self, buffer: ir.Buffer, indices: tuple[ir.Expr, ...], length: int = 1) -> None:
         """A read of a parameter: of `length` elements in a row from the indices on."""
@@ -226,11 +262,11 @@ class _Reader:
             raise _NotByRowsError  # of what another row has left, perhaps
         if buffer.name not in self.parameters:
             return
-        axis, form = (None, Form(0)) if self.row is None else self._row_of(buffer, indices)
+        axis, index = (None, Quotient(Form(0))) if self.row is None else self._row_of(buffer, indices)
         self._note(
             buffer,
             axis,
-            form if axis is not None and self._is_in_row(buffer, indices, axis, length) else None,
+            index if axis is not None and self._is_in_row(buffer, indices, axis, length) else None,
         )
 
     def _read_through(self, view: ir.View, source: ir.Region) -> None:
@@ -255,23 +291,38 @@ class _Reader:
         known = self.definitions.range_of(first, self.ranges)
         return known is not None and known[0] >= 0 and known[1] + length <= prod(map(ir.upper_bound, inner))
 
-    def _note(self, buffer: ir.Buffer, axis: int | None, form: Form | None) -> None:
-        """Widens the window of an input by what is read; without a form there is none."""
+    def _note(self, buffer: ir.Buffer, axis: int | None, index: Quotient | None) -> None:
+        """Widens the window of an input by what is read; without an index there is none."""
         name = buffer.name
         known = self.windows.get(name)
         self.windows[name] = None
-        if form is None or axis is None or self.row is None or (name in self.axes and known is None):
-            self.axes.setdefault(name, -1)
-            return
-        stride = dict(form.terms)[self.row]
-        span = form.plus(Form(0, ((self.row, stride),)), -1).range_in(self.ranges)
+        window = None if index is None else self._window(index)
         is_new = name not in self.axes
-        if (
-            span is None
-            or stride < 1
-            or not (is_new or (self.axes[name] == axis and known and known.stride == stride))
-        ):
+        fits = is_new or (
+            known is not None
+            and window is not None
+            and self.axes[name] == axis
+            and (known.stride, known.divisor) == (window.stride, window.divisor)
+        )
+        if axis is None or index is None or window is None or not fits:
             self.axes.setdefault(name, -1)
             return
-        first, last = span if known is None else (min(known.first, span[0]), max(known.last, span[1]))
-        self.axes[name], self.windows[name] = axis, RowWindow(stride, first, last)
+        if known is not None:
+            window = replace(window, first=min(known.first, window.first), last=max(known.last, window.last))
+        if index.high is not None:
+            limit = (index.high + 1) * index.divisor - 1
+            self.limits[name] = min(self.limits.get(name, limit), limit)
+        self.axes[name], self.windows[name] = axis, window
+
+    def _window(self, index: Quotient) -> RowWindow | None:
+        """The rows that an index runs through; the least one that it is kept at counts from the first row on."""
+        if self.row is None:
+            return None
+        stride = dict(index.numerator.terms)[self.row]
+        span = index.numerator.plus(Form(0, ((self.row, stride),)), -1).range_in(self.ranges)
+        if span is None or stride < 1:
+            return None
+        first, last = span
+        if index.low is not None:
+            last = max(last, index.low * index.divisor)
+        return RowWindow(stride, first, last, index.divisor)
