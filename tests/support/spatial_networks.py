@@ -2,7 +2,8 @@
 
 A network is drawn from a seed as a list of operators over images of odd sizes, seldom square: chains with residuals,
 strides, dilations, both paddings, pools, pads, concatenations along rows and channels, slices of rows, means, and
-tensors that several operators read. Its weights are drawn once; then it is written as a float32 model, LiteRT runs that
+tensors that several operators read; where it is asked to rise, resizes and transposed convolutions as well. Its weights
+are drawn once; then it is written as a float32 model, LiteRT runs that
 on some inputs, and the ranges of its tensors are those of the int8 model: so values stay alive to the end of a long
 chain, where a wrong row is still seen. Scales are rounded, so that no last bit of a float sum decides about one.
 """
@@ -27,8 +28,14 @@ Options = dict[str, Any]
 _INPUT_SCALE = 1.0 / 32.0
 _FIXED: dict[str, tuple[float, int]] = {"LOGISTIC": (1.0 / 256, -128), "SOFTMAX": (1.0 / 256, -128)}
 # What TFLite wants quantised alike: the result, and all that it is made of.
-_ALIKE = {"CONCATENATION", "AVERAGE_POOL_2D", "MAX_POOL_2D", "PAD", "STRIDED_SLICE", "RESHAPE"}
-_WEIGHTED = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 0}  # with the axis of their channels
+_RESIZES = ("RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR")
+_ALIKE = {"CONCATENATION", "AVERAGE_POOL_2D", "MAX_POOL_2D", "PAD", "STRIDED_SLICE", "RESHAPE", *_RESIZES}
+_WEIGHTED = {
+    "CONV_2D": 0,
+    "DEPTHWISE_CONV_2D": 3,
+    "FULLY_CONNECTED": 0,
+    "TRANSPOSE_CONV": 0,
+}  # with the axis of their channels
 _MOST_OPERATIONS = 400_000  # multiply-accumulates of one operator
 _MOST_ELEMENTS = 12_000
 _FEW_ROWS = 5  # below, a network goes on from another tensor more often than not
@@ -40,7 +47,7 @@ class Operator:
 
     Attributes:
         weights, bias: In float32; of a MUL, `weights` is its other operand.
-        integers: Of a PAD, MEAN, RESHAPE or STRIDED_SLICE: its constant operands.
+        integers: Of a PAD, MEAN, RESHAPE, STRIDED_SLICE, resize or TRANSPOSE_CONV: its constant operands.
     """
 
     kind: str
@@ -77,6 +84,9 @@ class SpatialNetwork:
                 builder.tensor(name, shape, "int8", scale=affine[number][0], zero_point=affine[number][1])
         for operator in self.operators:
             sources = [*operator.sources, *_constants(builder, operator, affine)]
+            if operator.kind == "TRANSPOSE_CONV":
+                image, shape, weights, bias = sources
+                sources = [shape, weights, image, bias]
             builder.operator(operator.kind, sources, [operator.result], **operator.options)
         return builder.build([0], self.results)
 
@@ -92,15 +102,24 @@ class SpatialNetwork:
 
 
 def spatial_network(
-    seed: int, *, num_operators: tuple[int, int] = (3, 15), extents: tuple[int, int] = (5, 40)
+    seed: int,
+    *,
+    rises: bool = False,
+    num_operators: tuple[int, int] = (3, 15),
+    extents: tuple[int, int] = (5, 40),
 ) -> SpatialNetwork:
-    """A network of about so many operators, over an image whose rows and columns have these limits."""
-    return _Draft(seed, extents).drawn(num_operators)
+    """A network of about so many operators, over an image whose rows and columns have these limits.
+
+    Where it `rises`, some of its images have more rows and columns than those they are made of.
+    """
+    return _Draft(seed, extents, (*_STEPS, *_RISING) if rises else _STEPS).drawn(num_operators)
 
 
-def spatial_model(seed: int, dtype: str = "int8", **limits: tuple[int, int]) -> RandomModel:
+def spatial_model(
+    seed: int, dtype: str = "int8", *, rises: bool = False, **limits: tuple[int, int]
+) -> RandomModel:
     """The same as a file, with inputs for it."""
-    network = spatial_network(seed, **limits)
+    network = spatial_network(seed, rises=rises, **limits)
     content = network.written(None)
     if dtype == "int8":
         content = network.written(_calibrated(network, content, seed))
@@ -113,8 +132,9 @@ def spatial_model(seed: int, dtype: str = "int8", **limits: tuple[int, int]) -> 
 class _Draft:
     """A network under construction."""
 
-    def __init__(self, seed: int, extents: tuple[int, int]) -> None:
+    def __init__(self, seed: int, extents: tuple[int, int], steps: Sequence[_Step]) -> None:
         self.generator = np.random.default_rng(seed)
+        self.steps = steps
         self.network = SpatialNetwork()
         channels = self.one_of([1, 3, 3, 4, 7, 8])
         self.network.shapes.append((1, self.between(*extents), self.between(*extents), channels))
@@ -137,7 +157,7 @@ class _Draft:
     def drawn(self, num_operators: tuple[int, int]) -> SpatialNetwork:
         recent, wanted = 0, self.between(*num_operators)
         while len(self.network.operators) < wanted:
-            step: Callable[[_Draft, int], int] = self.one_of(_STEPS)
+            step: _Step = self.one_of(self.steps)
             recent = step(self, recent)
             if self.shape(recent)[1] < _FEW_ROWS and self.chance(0.7):
                 tall = [n for n in self.images() if self.shape(n)[1] >= _FEW_ROWS]
@@ -265,6 +285,52 @@ class _Draft:
         padded = self.add("PAD", [source], shape, integers=(widths,))
         return self.convolution(padded) if self.chance(0.7) else padded
 
+    # More rows and columns
+
+    def resize(self, source: int) -> int:
+        """Twice as many rows and columns, now and then three times as many, or any number."""
+        shape = self.shape(source)
+        times = self.one_of([2, 2, 2, 3])
+        rows, columns = (
+            extent * times if self.chance(0.85) else self.between(1, 2 * extent) for extent in shape[1:3]
+        )
+        if rows * columns * shape[3] > _MOST_ELEMENTS:
+            return self.pool(source)
+        mode = self.one_of(["", "half_pixel_centers", "half_pixel_centers", "align_corners"])
+        return self.add(
+            self.one_of(_RESIZES),
+            [source],
+            (1, rows, columns, shape[3]),
+            integers=([rows, columns],),
+            **({mode: True} if mode else {}),
+        )
+
+    def spread(self, source: int) -> int:
+        """A transposed convolution."""
+        shape = self.shape(source)
+        padding, step = self.one_of(["SAME", "SAME", "VALID"]), self.one_of([1, 2, 2, 3])
+        size = self.one_of([1, 2, 3, 4])
+        outputs = [
+            extent * step + (0 if padding == "SAME" else size - 1) - self.between(0, step - 1)
+            for extent in shape[1:3]
+        ]
+        channels = self.one_of([1, 2, 4, 5, 8])
+        if prod(outputs) * channels > _MOST_ELEMENTS:
+            return self.pool(source)
+        taps = (-(-size // step)) ** 2 * shape[3]
+        return self.add(
+            "TRANSPOSE_CONV",
+            [source],
+            (1, *outputs, channels),
+            integers=([1, *outputs, channels],),
+            weights=self.normal(channels, size, size, shape[3]) / np.float32(taps**0.5),
+            bias=self.normal(channels) / np.float32(2),
+            activation=self.activation(),
+            padding=padding,
+            stride_h=step,
+            stride_w=step,
+        )
+
     # Several operands
 
     def sum(self, first: int, second: int) -> int:
@@ -351,7 +417,8 @@ class _Draft:
         return self.add("SOFTMAX", [last], (1, channels)) if self.chance(0.3) else last
 
 
-_STEPS: tuple[Callable[[_Draft, int], int], ...] = (
+_Step = Callable[[_Draft, int], int]
+_STEPS: tuple[_Step, ...] = (
     *(_Draft.convolution,) * 5,
     *(_Draft.depthwise,) * 4,
     *(_Draft.inverted_residual,) * 2,
@@ -364,6 +431,7 @@ _STEPS: tuple[Callable[[_Draft, int], int], ...] = (
     _Draft.scaled,
     _Draft.rows,
 )
+_RISING: tuple[_Step, ...] = (*(_Draft.resize,) * 6, *(_Draft.spread,) * 4)
 
 
 # Quantisation

@@ -231,6 +231,8 @@ def _faults_of_lifetimes(plan: Plan) -> Iterator[str]:
     """Every buffer is alive whenever a step touches it, and nothing is read before it was written.
 
     What a step both reads and writes it may write first: whether it does, its kernel says, which only the compiler has.
+    In a loop over rows a step may stand before the one that makes what it reads, in the turn before: `check_rows.py`
+    goes through these row by row.
     """
     given = (*plan.buffers_of(BufferRole.INPUT), *plan.buffers_of(BufferRole.PARAMETER))
     written = {buffer.name for buffer in given}
@@ -239,7 +241,8 @@ def _faults_of_lifetimes(plan: Plan) -> Iterator[str]:
         while conditions and conditions[-1].tick < step.ticks[0]:
             yield from _faults_of_branch(plan, conditions.pop(), written)
         for name in step.reads:
-            if name not in written and name not in step.writes:
+            is_made = name in written or name in step.writes or name in _made_by_rows_around(plan, step.index)
+            if not is_made:
                 yield f"step {step.index} reads '{name}', which no step before it has written"
         written.update(step.writes)
         for name, (lower, upper) in step.alive.items():
@@ -265,6 +268,13 @@ def _faults_of_lifetimes(plan: Plan) -> Iterator[str]:
             yield f"input '{buffer.name}' does not live from the start"
         if buffer.role is BufferRole.OUTPUT and upper < end:
             yield f"output '{buffer.name}' does not live to the end"
+
+
+def _made_by_rows_around(plan: Plan, number: int) -> set[str]:
+    """What the loops around a step make row by row."""
+    around = [loop.steps for loop in plan.loops if loop.steps[0] <= number <= loop.steps[1]]
+    steps = (step for first, last in around for step in plan.steps[first : last + 1])
+    return {step.rows.buffer for step in steps if step.rows is not None}
 
 
 def _faults_of_branch(plan: Plan, condition: Condition, written: Collection[str]) -> Iterator[str]:

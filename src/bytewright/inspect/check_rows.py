@@ -63,9 +63,9 @@ def _faults_of_steps(plan: Plan) -> Iterator[str]:
                 yield f"step {step.index}: '{name}' does not have {num_rows} rows"
         yield from (
             f"step {step.index}: row r of '{rows.buffer}' is said to need rows {window.stride} * r + {window.first} to "
-            f"{window.stride} * r + {window.last} of '{window.buffer}'"
+            f"{window.stride} * r + {window.last}, divided by {window.divisor}, of '{window.buffer}'"
             for window in windows
-            if rows is not None and (window.stride < 1 or window.last < window.first)
+            if rows is not None and (min(window.stride, window.divisor) < 1 or window.last < window.first)
         )
         known = [name for name, *_ in stated]
         for name in step.touched:

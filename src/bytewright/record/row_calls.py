@@ -152,7 +152,7 @@ def _calls(plan: Plan, nodes: Iterable[Node], steps: tuple[int, int]) -> tuple[R
 
 
 def _rows(rows: PlannedRows) -> Rows:
-    windows = tuple(Window(w.buffer, w.num_rows, w.stride, w.first, w.last) for w in rows.windows)
+    windows = tuple(Window(w.buffer, w.num_rows, w.stride, w.first, w.last, w.divisor) for w in rows.windows)
     return Rows(rows.buffer, rows.num_rows, rows.begin, rows.end, windows)
 
 

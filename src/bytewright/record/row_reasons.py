@@ -32,7 +32,8 @@ def ring_reason(plan: Plan, buffer: PlannedBuffer, held: Mapping[str, Mapping[in
     step = next(step for step, rows in readers.items() if rows == most)
     rows = plan.steps[step].rows
     windows = () if rows is None else rows.windows
-    height = next((w.last - w.first + 1 for w in windows if w.buffer == buffer.name), most)
+    heights = ((w.last - w.first) // w.divisor + 1 for w in windows if w.buffer == buffer.name)
+    height = next(heights, most)
     late = most - height
     if late <= 0:
         return f"step {step} needs {height} at once"

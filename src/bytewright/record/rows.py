@@ -36,6 +36,7 @@ class PlannedWindow:
 
     Attributes:
         num_rows: Of the tensor; rows before its first and behind its last are not read.
+        divisor: What both numbers are divided by and rounded down, as where one row is read for two that are made.
     """
 
     buffer: str
@@ -43,6 +44,13 @@ class PlannedWindow:
     stride: int
     first: Signed
     last: Signed
+    divisor: int = 1
+
+    def rows(self, row: int) -> range:
+        """Those that one row needs, and that the tensor has."""
+        first, last = ((self.stride * row + offset) // self.divisor for offset in (self.first, self.last))
+        begin = max(first, 0)
+        return range(begin, max(begin, min(last + 1, self.num_rows)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,5 +105,7 @@ def rows_of(kernel: ir.PrimFunc | None, call: ir.Call, numbers: Definitions) -> 
     rows = rows_of_call(kernel, call, numbers)
     if rows is None:
         return None
-    windows = tuple(PlannedWindow(w.buffer, w.num_rows, w.stride, w.first, w.last) for w in rows.windows)
+    windows = tuple(
+        PlannedWindow(w.buffer, w.num_rows, w.stride, w.first, w.last, w.divisor) for w in rows.windows
+    )
     return PlannedRows(rows.buffer, rows.num_rows, rows.begin, rows.end, windows)

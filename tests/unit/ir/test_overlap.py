@@ -18,10 +18,12 @@ from bytewright.ir.analyses.overlap import Distances, Given, overlap_distances
 from bytewright.ir.downwards import run_downwards
 from bytewright.ir.evaluate.evaluate import Evaluator
 from bytewright.ir.types import DType
-from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
+from bytewright.ops.convolution import Conv2d, DepthwiseConv2d, TransposeConv2d
 from bytewright.ops.data import Concat, Pad, Slice, Transpose
 from bytewright.ops.elementwise import Add, Clamp
+from bytewright.ops.matmul import TflBatchMatMul
 from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
+from bytewright.ops.resize import TflResizeBilinear, TflResizeNearest
 from bytewright.ops.softmax import TflSoftmax
 from bytewright.target.registry import load_target
 from support.lowering import TARGETS, Draft, lowered, random_inputs
@@ -116,9 +118,52 @@ def drafts(draw: st.DrawFn) -> Draft:
     return draft
 
 
+@st.composite
+def rising_drafts(draw: st.DrawFn) -> Draft:
+    """Resizes and transposed convolutions, of so many rows that not every turn is looked at."""
+    number = st.integers
+    height, width, depth = draw(number(1, 16)), draw(number(1, 6)), draw(st.sampled_from([1, 3, 4]))
+    draft = Draft()
+    draft.parameter("x", (1, height, width, depth), I8)
+    if draw(st.booleans()):
+        times = draw(st.sampled_from([(2, 2), (2, 2), (3, 1), (3, 2), (1, 3), (0, 2)]))
+        size = tuple(
+            extent * factor or draw(number(1, 30))
+            for extent, factor in zip((height, width), times, strict=True)
+        )
+        modes = draw(st.sampled_from([(False, False), (True, False), (False, True)]))
+        draft.node("z", draw(st.sampled_from([TflResizeNearest, TflResizeBilinear]))(size, *modes), "x")
+        return draft
+    kernel, stride = (draw(number(1, 5)), draw(number(1, 3))), (draw(number(1, 3)), draw(number(1, 3)))
+    channels = draw(st.sampled_from([1, 3, 8]))
+    generator = np.random.default_rng(1)
+    draft.constant("w", generator.integers(-127, 128, (channels, *kernel, depth)), I8)
+    draft.constant("b", generator.integers(-1000, 1000, channels), I32)
+    pads = tuple(draw(number(1 - size, 1)) for size in (kernel[0], kernel[0], kernel[1], kernel[1]))
+    room = [
+        (extent - 1) * step + size + first + last
+        for extent, step, size, first, last in zip(
+            (height, width), stride, kernel, pads[::2], pads[1::2], strict=True
+        )
+    ]
+    draft.node("y", TransposeConv2d(stride, pads if min(room) >= 1 else (0, 0, 0, 0), 3), "x", "w", "b")
+    draft.rescale("z", "y", generator.uniform(0.0005, 0.01, channels), -5)
+    return draft
+
+
+@settings(max_examples=80, deadline=None)
+@given(rising_drafts(), st.sampled_from(TARGETS))
+def test_distances_where_rows_become_more(draft: Draft, target: str) -> None:
+    assert_distances(draft, target)
+
+
 @settings(max_examples=120, deadline=None)
 @given(drafts(), st.sampled_from(TARGETS))
 def test_distances_are_those_that_trying_finds(draft: Draft, target: str) -> None:
+    assert_distances(draft, target)
+
+
+def assert_distances(draft: Draft, target: str) -> None:
     module = lowered(draft.module("z"), target)
     for kernel in module.kernels:
         call = next(
@@ -144,6 +189,10 @@ OTHERS = {
     "concat of channels": _of(X, X, operation=Concat(3)),
     "concat of rows": _of(X, X, operation=Concat(1)),
     "softmax": _of(X, operation=TflSoftmax(1.0)),
+    "product of matrices": _of((2, 5, 3), (2, 3, 9), operation=TflBatchMatMul()),
+    "product of bytes, both turned": _of(
+        (5, 4), (7, 5), operation=TflBatchMatMul(True, True, 1, 2), dtype=I8
+    ),
     "slice with strides": _of(X, operation=Slice((0, 0, 1, 0), (2, 2, 2, 2), (1, 2, 2, 1))),
 }
 

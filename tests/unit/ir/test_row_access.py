@@ -112,6 +112,47 @@ ACCEPTED = {
         ),
         RowWindow(1, 1, 1),
     ),
+    "the last row for all behind it": (
+        kernel(f"{PLAIN} for c : i32 in 0 .. 4 {{ output[0, y, c] = input[0, min(y + 1, 7), c] }} }}"),
+        RowWindow(1, 0, 1),
+    ),
+    "the first row for all before it": (
+        kernel(f"{PLAIN} for c : i32 in 0 .. 4 {{ output[0, y, c] = input[0, max(y - 2, 0), c] }} }}"),
+        RowWindow(1, -2, 0),
+    ),
+    "the second row for all before it": (
+        kernel(f"{PLAIN} for c : i32 in 0 .. 4 {{ output[0, y, c] = input[0, max(y - 2, 1), c] }} }}"),
+        RowWindow(1, -2, 1),
+    ),
+    "each row twice": (
+        kernel(f"{PLAIN} for c : i32 in 0 .. 4 {{ output[0, y, c] = input[0, y / 2, c] }} }}", given="1x4x4"),
+        RowWindow(1, 0, 0, 2),
+    ),
+    "between two rows, kept inside": (
+        kernel(
+            f"{PLAIN} let a : i32 = max(y - 1, 0) / 2 let b : i32 = min((y + 1) / 2, 3)"
+            "for c : i32 in 0 .. 4 { output[0, y, c] = input[0, a, c] * 3 + input[0, b, c] } }",
+            given="1x4x4",
+        ),
+        RowWindow(1, -1, 1, 2),
+    ),
+    "a fraction with a common factor, twice divided": (
+        kernel(
+            f"{PLAIN} for c : i32 in 0 .. 4 {{ output[0, y, c] = input[0, (y * 4 + 3) / 2 / 3 + 1, c] }} }}",
+            given="1x8x4",
+        ),
+        RowWindow(2, 4, 4, 3),
+    ),
+    "three rows from half of a row on": (
+        kernel(
+            f"{PLAIN} allocate sum : buffer<i32> for c : i32 in 0 .. 4 {{ sum[] = 0"
+            "  for k : i32 in 0 .. 3 { let r : i32 = (y + 1) / 2 + (k - 1)"
+            "    if 0 <= r && r < 4 { sum[] = sum[] + input[0, r, c] } }"
+            "  output[0, y, c] = sum[] } }",
+            given="1x4x4",
+        ),
+        RowWindow(1, -1, 3, 2),
+    ),
     "an input that every row needs whole": (
         kernel(f"{PLAIN} for c : i32 in 0 .. 4 {{ output[0, y, c] = input[0, 7 - c, c] }} }}"),
         None,
@@ -229,6 +270,18 @@ REFUSED = {
     "a row that is chosen": kernel(
         f"{PLAIN} for c : i32 in 0 .. 4 {{ output[0, y, c] = input[0, select(y < 7, y + 1, 7), c] }} }}"
     ),
+    "half of a row that may be negative": kernel(
+        f"{PLAIN} for c : i32 in 0 .. 4 {{ output[0, y, c] = input[0, (y - 1) / 2, c] }} }}"
+    ),
+    "a row that the data of another limits": kernel(
+        f"{PLAIN} for c : i32 in 0 .. 4 {{ output[0, y, c] = input[0, min(y / 2, input[0, 0, c]), c] }} }}"
+    ),
+    "the same slot for every third row": kernel(
+        f"{PLAIN} for c : i32 in 0 .. 4 {{ output[0, y, c] = input[0, y % 3, c] }} }}"
+    ),
+    "a row limited by another": kernel(
+        f"{PLAIN} for c : i32 in 0 .. 4 {{ output[0, y, c] = input[0, min(y / 2, c + 1), c] }} }}"
+    ),
     "something beside the rows": kernel(f"{PLAIN} {COPY} }} output[0, 0, 0] = 5"),
     "all rows, whichever are asked for": kernel(f"for y : i32 in 0 .. 8 {{ {COPY} }}"),
     "all from one row on": kernel(f"for y : i32 in row_begin .. 8 {{ {COPY} }}"),
@@ -291,7 +344,7 @@ def test_what_a_callee_does_is_not_looked_into() -> None:
 
 
 @cache
-def lowered(seed: int, dtype: str, target: str) -> ir.Module:
+def lowered(seed: int, dtype: str, target: str, *, rises: bool = False) -> ir.Module:
     """A random network before storage decides anything."""
     modules: list[ir.Module] = []
 
@@ -301,7 +354,8 @@ def lowered(seed: int, dtype: str, target: str) -> ir.Module:
 
     with TemporaryDirectory() as folder:
         path = Path(folder) / "m.tflite"
-        path.write_bytes(spatial_model(seed, dtype, num_operators=(4, 8), extents=(4, 7)).content)
+        network = spatial_model(seed, dtype, rises=rises, num_operators=(4, 8), extents=(4, 7))
+        path.write_bytes(network.content)
         compile_model(path, load_target(target), Options(rows=Rows.OFF), after_pass=keep)
     return modules[0]
 
@@ -320,6 +374,20 @@ def test_kernels_of_networks(dtype: str, first: int, target: str) -> None:
                 assert_rows_alone_give_the_same(function, module, np.random.default_rng(seed))
     assert by_rows >= 20
     assert windows >= by_rows
+
+
+@pytest.mark.parametrize(("dtype", "first"), [("int8", 200), ("float32", 400)])
+def test_kernels_of_networks_that_rise(dtype: str, first: int) -> None:
+    """Of resizes and transposed convolutions, too."""
+    rising = 0
+    for seed in range(first, first + 9):
+        module = lowered(seed, dtype, "host", rises=True)
+        for function in module.kernels:
+            access = row_access(function)
+            if access is not None and any(window.divisor > 1 for window in access.windows.values()):
+                rising += 1
+                assert_rows_alone_give_the_same(function, module, np.random.default_rng(seed))
+    assert rising >= 5
 
 
 def assert_rows_alone_give_the_same(
@@ -341,9 +409,7 @@ def assert_rows_alone_give_the_same(
     for row in generator.permutation(num_rows).tolist():
         given = dict(inputs)
         for name, window in access.windows.items():
-            given[name] = other_values_outside(
-                inputs[name], access.axes[name], window.stride * row + window.first, window.num_rows
-            )
+            given[name] = other_values_outside(inputs[name], access.axes[name], window.rows(row))
         rows = {"row_begin": row, "row_end": row + 1}
         found = evaluator.run(function.name, {**given, **rows}, require_complete=False)[access.output]
         assert found.take(row, axis).tobytes() == wanted.take(row, axis).tobytes()
@@ -351,9 +417,8 @@ def assert_rows_alone_give_the_same(
         assert others == b"\xa5" * len(others)  # as memory that nothing wrote
 
 
-def other_values_outside(array: Array, axis: int, first: int, count: int) -> Array:
+def other_values_outside(array: Array, axis: int, needed: range) -> Array:
     changed = np.moveaxis(array.copy(), axis, 0)
-    needed = range(max(first, 0), max(first + count, 0))
     kept = np.isin(np.arange(changed.shape[0]), needed)
     changed[~kept] = 1 if array.dtype.kind == "f" else ~changed[~kept].view(f"i{array.itemsize}")
     return np.moveaxis(changed, 0, axis)

@@ -122,7 +122,7 @@ def smaller_leads(patch: pytest.MonkeyPatch) -> None:
         return [lead - (number in producers) for number, lead in enumerate(whole(leads, links))]
 
     patch.setattr(schedule, "_least_leads", later)
-    patch.setattr(schedule, "_raised", lambda *given: given[-1])  # pyright: ignore[reportUnknownLambdaType]
+    patch.setattr(schedule, "_raised", lambda *given: given[2])  # pyright: ignore[reportUnknownLambdaType]
 
 
 def one_reader_ignored(patch: pytest.MonkeyPatch) -> None:

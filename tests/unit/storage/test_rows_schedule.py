@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import product
 from math import gcd
 
@@ -15,6 +16,7 @@ from bytewright.ir.analyses.rows import RowWindow
 from bytewright.storage.rows.schedule import Link, Maker, Schedule, schedule_of
 
 SAME = RowWindow(1, 0, 0)
+STRIDES = tuple(map(Fraction, (1, 1, 2, 3, "1/2", "1/3")))
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,7 @@ def simulate(chain: Chain, schedule: Schedule) -> list[int]:
         for link in chain.links:
             if link.consumer != kernel:
                 continue
-            for offset in range(link.window.first, link.window.last + 1):
-                needed = link.window.stride * row + offset
+            for needed in link.window.rows(row):
                 slots = schedule.ring_rows[link.producer]
                 if not 0 <= needed < chain.makers[link.producer].num_rows:
                     continue
@@ -78,26 +79,32 @@ def simulate(chain: Chain, schedule: Schedule) -> list[int]:
 
 
 @st.composite
-def windows(draw: st.DrawFn, stride: int) -> RowWindow:
+def windows(draw: st.DrawFn, pace: Fraction) -> RowWindow:
+    """Windows of a kernel that makes one row where what it reads has `pace` rows."""
     dilation = draw(st.integers(1, 3))
     first = draw(st.integers(-4, 3))
-    return RowWindow(stride, first, first + dilation * draw(st.integers(0, 4)))
+    last = first + dilation * draw(st.integers(0, 4))
+    return RowWindow(pace.numerator, first, last, pace.denominator)
 
 
 @st.composite
-def chains(draw: st.DrawFn, most: int = 7, strides: tuple[int, ...] = (1, 1, 2, 3)) -> Chain:
-    """Connected kernels, whose rates are those of a walk: each reads one before it, and often others of its pace."""
-    paces, num_rows = [1], [draw(st.integers(1, 40))]
+def chains(draw: st.DrawFn, most: int = 7, strides: tuple[Fraction, ...] = STRIDES) -> Chain:
+    """Connected kernels, whose rates are those of a walk: each reads one before it, and often others of its pace.
+
+    A pace is how many rows of the first kernel's output stand beside one of another.
+    """
+    paces, num_rows = [Fraction(1)], [draw(st.integers(1, 40))]
     links: list[Link] = []
     for number in range(1, draw(st.integers(2, most))):
         source, stride = draw(st.integers(0, number - 1)), draw(st.sampled_from(strides))
         paces.append(paces[source] * stride)
-        rows = max(1, num_rows[source] // stride + draw(st.integers(-2, 2)))
+        rows = max(1, int(num_rows[source] / stride) + draw(st.integers(-2, 2)))
         num_rows.append(rows)
         links.append(Link(source, number, draw(windows(stride))))
         for other in range(number):
-            if other != source and paces[number] % paces[other] == 0 and draw(st.booleans()):
-                links.append(Link(other, number, draw(windows(paces[number] // paces[other]))))
+            ratio = paces[number] / paces[other]
+            if other != source and 1 in (ratio.numerator, ratio.denominator) and draw(st.booleans()):
+                links.append(Link(other, number, draw(windows(ratio))))
     sizes = draw(st.lists(st.integers(0, 50), min_size=len(num_rows), max_size=len(num_rows)))
     makers = tuple(Maker(rows, size) for rows, size in zip(num_rows, sizes, strict=True))
     return Chain(makers, tuple(draw(st.permutations(links))))
@@ -123,14 +130,16 @@ def test_rates_keep_pace_and_nest(chain: Chain) -> None:
     assert gcd(*schedule.rates) == 1
     assert min(schedule.rates) == 1
     for link in chain.links:
-        assert schedule.rates[link.producer] == link.window.stride * schedule.rates[link.consumer]
+        window = link.window
+        rates = schedule.rates[link.producer], schedule.rates[link.consumer]
+        assert rates[0] * window.divisor == window.stride * rates[1]
 
 
 def have_rates(chain: Chain) -> bool:
     """Whether there are rates, by trying all paces: how many rows of the input one of its rows stands for."""
-    paces: dict[int, int] = {0: 1}
+    paces = {0: Fraction(1)}
     for link in sorted(chain.links, key=lambda link: link.consumer):  # each reads one before it
-        paces[link.consumer] = paces[link.producer] * link.window.stride
+        paces[link.consumer] = paces[link.producer] * Fraction(link.window.stride, link.window.divisor)
     slowest = max(paces.values())
     rates = {slowest / pace for pace in paces.values()}
     return all(
@@ -167,21 +176,27 @@ def test_no_kernel_runs_too_early(chain: Chain) -> None:
     if schedule is None:
         return
     for link in chain.links:
-        needed = (
-            link.window.stride * schedule.leads[link.consumer] + link.window.last - link.window.stride + 1
-        )
-        assert schedule.leads[link.producer] >= needed
+        assert schedule.leads[link.producer] >= least_lead(link, schedule.leads)
     for kernel in {link.producer for link in chain.links}:
         leads = list(schedule.leads)
         own = [link for link in chain.links if link.producer == kernel]
-        leads[kernel] = max(
-            l.window.stride * leads[l.consumer] + l.window.last - l.window.stride for l in own
-        )
+        leads[kernel] = max(least_lead(link, leads) for link in own) - 1
         with pytest.raises(BrokenScheduleError):
             simulate(long, replace(schedule, leads=tuple(leads), ring_rows=(500,) * len(leads)))
 
 
-@given(chains(most=5, strides=(1, 1, 1, 2)))
+def least_lead(link: Link, leads: Sequence[int]) -> int:
+    """The lead of a producer with which its consumer has what it needs, tried turn by turn."""
+    window, faster = link.window, max(1, link.window.divisor)
+
+    def last_run(turn: int) -> int:
+        """Of the producer, before a run of the consumer."""
+        return turn // faster - 1 if faster > 1 else window.stride * (turn + 1) - 1
+
+    return max(window.rows(turn + leads[link.consumer])[-1] - last_run(turn) for turn in range(faster))
+
+
+@given(chains(most=5, strides=tuple(map(Fraction, (1, 1, 1, 2, "1/2")))))
 @settings(max_examples=150, deadline=None)
 def test_leads_against_all_others(chain: Chain) -> None:
     """No leads near those that were chosen have smaller rings in sum, where one kernel's lead is changed."""
@@ -203,9 +218,7 @@ def settled(chain: Chain, leads: Sequence[int]) -> list[int]:
     """Leads with those of producers raised to what consumers need."""
     raised = list(leads)
     for link in sorted(chain.links, key=lambda link: -link.consumer):
-        window = link.window
-        needed = window.stride * raised[link.consumer] + window.last - window.stride + 1
-        raised[link.producer] = max(raised[link.producer], needed)
+        raised[link.producer] = max(raised[link.producer], least_lead(link, raised))
     return raised
 
 
@@ -213,9 +226,11 @@ def ring_bytes(chain: Chain, leads: Sequence[int]) -> int:
     """The least rings with which some leads work, found by the rows that are there at each reading."""
     rows = [0] * len(chain.makers)
     for link in chain.links:
-        newest = link.window.stride * 100 + link.window.stride - 1 + leads[link.producer]
-        oldest = link.window.stride * (100 + leads[link.consumer]) + link.window.first
-        rows[link.producer] = max(rows[link.producer], newest - oldest + 1)
+        window = link.window
+        for turn in range(window.divisor):
+            last_run = turn // window.divisor - 1 if window.divisor > 1 else window.stride - 1
+            oldest = window.rows(turn + leads[link.consumer])[0]
+            rows[link.producer] = max(rows[link.producer], last_run + leads[link.producer] - oldest + 1)
     return sum(count * maker.row_bytes for count, maker in zip(rows, chain.makers, strict=True))
 
 

@@ -62,6 +62,53 @@ class Form:
         return low, high
 
 
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """A form divided by a positive number and rounded down, and then limited, where there are limits."""
+
+    numerator: Form
+    divisor: int = 1
+    low: int | None = None
+    high: int | None = None
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a limit."""
+        return self.low is not None or self.high is not None
+
+    def is_natural(self, ranges: Ranges) -> bool:
+        """Whether it is known not to be negative."""
+        if self.low is not None:
+            return self.low >= 0
+        known = self.numerator.range_in(ranges)
+        return known is not None and known[0] >= 0 and (self.high is None or self.high >= 0)
+
+    def plus(self, other: Form, factor: int = 1) -> Quotient | None:
+        """The sum with a form times a number; None where limits would move with a variable."""
+        if self.is_limited and other.terms:
+            return None
+        numerator = self.numerator.plus(other, factor * self.divisor)
+        low, high = (
+            None if limit is None else limit + factor * other.constant for limit in (self.low, self.high)
+        )
+        return Quotient(numerator, self.divisor, low, high)
+
+    def over(self, divisor: int) -> Quotient:
+        """The same divided once more."""
+        low, high = (None if limit is None else limit // divisor for limit in (self.low, self.high))
+        return Quotient(self.numerator, self.divisor * divisor, low, high)
+
+    def at_least(self, limit: int) -> Quotient:
+        """The greater one of it and a number."""
+        low = limit if self.low is None else max(self.low, limit)
+        return Quotient(self.numerator, self.divisor, low, None if self.high is None else max(self.high, low))
+
+    def at_most(self, limit: int) -> Quotient:
+        """The smaller one of it and a number."""
+        high = limit if self.high is None else min(self.high, limit)
+        return Quotient(self.numerator, self.divisor, None if self.low is None else min(self.low, high), high)
+
+
 @dataclass(slots=True)
 class Definitions:
     """What names stand for: forms of those that are sums of others, and the expressions of the rest."""
@@ -105,6 +152,30 @@ class Definitions:
             return None
         factor, scaled = (left.constant, right) if not left.terms else (right.constant, left)
         return scaled.times(factor)
+
+    def quotient(self, expression: ir.Expr, ranges: Ranges) -> Quotient | None:
+        """The expression as a quotient, if it is one; every form is one, too.
+
+        C's division rounds towards zero: it is a quotient where what is divided is known not to be negative.
+        """
+        found = self.form(expression)
+        if found is not None:
+            return Quotient(found)
+        match expression:
+            case ir.Var(name=name):
+                return self.quotient(self.values[name], ranges)
+            case ir.Cast() if expression.dtype.is_integer and expression.operand.dtype.is_integer:
+                return self.quotient(expression.operand, ranges)
+            case ir.Binary():
+                left = self.quotient(expression.left, ranges)
+                right = self.quotient(expression.right, ranges)
+                return (
+                    None
+                    if left is None or right is None
+                    else _combined(expression.operator, left, right, ranges)
+                )
+            case _:
+                return None
 
     def variables_of(self, expression: ir.Expr) -> tuple[str, ...]:
         """The variables that an expression depends on, directly or through what they stand for."""
@@ -160,6 +231,29 @@ class Definitions:
                 return None if left is None or right is None else _compared(condition.operator, left, right)
             case _:
                 return None
+
+
+def _combined(
+    operator: ir.BinaryOperator, left: Quotient, right: Quotient, ranges: Ranges
+) -> Quotient | None:
+    """An operation on two quotients, if it is one."""
+    is_limit = operator in (ir.BinaryOperator.MIN, ir.BinaryOperator.MAX)
+    if is_limit and left == Quotient(Form(left.numerator.constant)):
+        left, right = right, left
+    number = right.numerator.constant if right == Quotient(Form(right.numerator.constant)) else None
+    match operator:
+        case ir.BinaryOperator.DIV if number is not None and number > 0 and left.is_natural(ranges):
+            return left.over(number)
+        case ir.BinaryOperator.MAX if number is not None:
+            return left.at_least(number)
+        case ir.BinaryOperator.MIN if number is not None:
+            return left.at_most(number)
+        case ir.BinaryOperator.ADD | ir.BinaryOperator.SUB if right == Quotient(right.numerator):
+            return left.plus(right.numerator, 1 if operator is ir.BinaryOperator.ADD else -1)
+        case ir.BinaryOperator.ADD if left == Quotient(left.numerator):
+            return right.plus(left.numerator)
+        case _:
+            return None
 
 
 def _range_of_operation(operator: ir.BinaryOperator, left: Range, right: Range) -> Range | None:

@@ -63,10 +63,10 @@ def rows_of_call(kernel: ir.PrimFunc | None, call: ir.Call, numbers: Definitions
         Window(
             buffer.name,
             ir.upper_bound(buffer.shape[access.axes[name]]),
-            *(access.windows[name].stride, access.windows[name].first, access.windows[name].last),
+            *(window.stride, window.first, window.last, window.divisor),
         )
         for name, buffer in given
-        if name in access.windows
+        if (window := access.windows.get(name)) is not None
     )
     return Rows(output.name, num_rows, begin, end, windows)
 

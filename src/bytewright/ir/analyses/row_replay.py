@@ -23,20 +23,25 @@ _COMPARISONS = ("<=", ">=", "==", "<", ">")
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Rows `stride * r + first` to `stride * r + last` of a buffer of `num_rows`, which row `r` of a result needs."""
+    """Rows `stride * r + first` to `stride * r + last` of a buffer of `num_rows`, which row `r` of a result needs.
+
+    Both are divided by the divisor and rounded down.
+    """
 
     buffer: str
     num_rows: int
     stride: int
     first: int
     last: int
+    divisor: int = 1
 
     def needed(self, made: range) -> range:
         """The rows that some rows of the result need."""
         if not made:
             return range(0)
-        first = max(self.stride * made.start + self.first, 0)
-        return range(first, max(first, min(self.stride * (made.stop - 1) + self.last + 1, self.num_rows)))
+        first = max((self.stride * made.start + self.first) // self.divisor, 0)
+        last = (self.stride * (made.stop - 1) + self.last) // self.divisor
+        return range(first, max(first, min(last + 1, self.num_rows)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ kept within numbers, as in `input[max(y - 1, 0), c]`: the window then reaches to
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import prod
+from math import gcd, prod
 
 from bytewright import ir
-from bytewright.ir.analyses.affine import Definitions, Form
+from bytewright.ir.analyses.affine import Definitions, Form, Quotient
 from bytewright.ir.analyses.ranges import Range
 from bytewright.ir.remember import remembered
 from bytewright.ir.walk import evaluated, regions
@@ -24,19 +24,32 @@ ROW_BEGIN, ROW_END = "row_begin", "row_end"
 
 @dataclass(frozen=True, slots=True)
 class RowWindow:
-    """The rows of an input that row `r` of the output needs: `stride * r + first` to `stride * r + last`, inclusive.
+    """The rows of an input that row `r` of the output needs, both ends included.
 
-    Rows before the first one of the input and after the last one are not read.
+    They are `stride * r + first` to `stride * r + last`, divided by the divisor and rounded down; stride and divisor
+    have no common factor. Rows before the first one of the input and after the last one are not read.
     """
 
     stride: int
     first: int
     last: int
+    divisor: int = 1
 
-    @property
-    def num_rows(self) -> int:
-        """Its height."""
-        return self.last - self.first + 1
+    def rows(self, row: int) -> range:
+        """Those that one row needs."""
+        first, last = ((self.stride * row + offset) // self.divisor for offset in (self.first, self.last))
+        return range(first, last + 1)
+
+
+def reduced(window: RowWindow) -> RowWindow:
+    """The same rows, without a common factor of stride and divisor."""
+    common = gcd(window.stride, window.divisor)
+    return RowWindow(
+        window.stride // common,
+        window.first // common,
+        window.last // common,
+        window.divisor // common,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +118,8 @@ class _Reader:
         row: The variable of the loop over rows around the statement.
         own: Buffers that were allocated for one row.
         views: What they show.
-        windows: By input; None for one that is read otherwise.
-        highest: By input: the last row of it that is read in the place of others behind.
+        windows: By input, not reduced yet; None for one that is read otherwise.
+        limits: By input that has a window: the greatest `stride * r + first` of a row that is kept inside the input.
     """
 
     parameters: Mapping[str, ir.Buffer]
@@ -120,26 +133,27 @@ class _Reader:
     views: dict[str, ir.View] = field(default_factory=dict[str, ir.View])
     axes: dict[str, int] = field(default_factory=dict[str, int])
     windows: dict[str, RowWindow | None] = field(default_factory=dict[str, RowWindow | None])
-    highest: dict[str, int] = field(default_factory=dict[str, int])
+    limits: dict[str, int] = field(default_factory=dict[str, int])
 
     def found(self) -> RowAccess | None:
         if self.output not in self.axes:
             return None
+        axis = self.axes[self.output]
+        last_row = ir.upper_bound(self.parameters[self.output].shape[axis]) - 1
         windows = {
-            name: self._with_highest(name, window)
+            name: reduced(self._limited(name, window, last_row))
             for name, window in self.windows.items()
             if window is not None
         }
         axes = {name: axis for name, axis in self.axes.items() if name == self.output or name in windows}
         return RowAccess(self.output, axes, windows)
 
-    def _with_highest(self, name: str, window: RowWindow) -> RowWindow:
-        """The window with the row that its last rows read in the place of others behind."""
-        highest = self.highest.get(name)
-        num_rows = ir.upper_bound(self.parameters[self.output].shape[self.axes[self.output]])
-        if highest is None or window.stride * (num_rows - 1) + window.last <= highest:
+    def _limited(self, name: str, window: RowWindow, last_row: int) -> RowWindow:
+        """The window with the last row of the input that stands for those behind it, as far down as there are rows."""
+        limit = self.limits.get(name)
+        if limit is None:
             return window
-        return replace(window, first=min(window.first, highest - window.stride * (num_rows - 1)))
+        return replace(window, first=min(window.first, limit - window.stride * last_row))
 
     def sequence(self, sequence: ir.Seq) -> None:
         for statement in sequence.statements:
@@ -217,44 +231,33 @@ class _Reader:
             return
         if buffer.name != self.output or self.row is None:
             raise _NotByRowsError
-        axis, row = self._row_of(buffer, indices)
-        if axis is None or row != _RowIndex(Form(0, ((self.row, 1),))):
-            raise _NotByRowsError
-        if self.axes.get(buffer.name, axis) != axis:
+        axis, index = self._row_of(buffer, indices)
+        is_row = index == Quotient(Form(0, ((self.row, 1),)))
+        if axis is None or not is_row or self.axes.get(buffer.name, axis) != axis:
             raise _NotByRowsError
         self.axes[buffer.name] = axis
 
-    def _row_of(self, buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> tuple[int | None, "_RowIndex"]:
+    def _row_of(self, buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> tuple[int | None, Quotient]:
         """The axis whose index moves with the row, and that index; no axis if there is none, or rows are in parts."""
-        moving: list[tuple[int, _RowIndex]] = []
+        moving: list[tuple[int, Quotient]] = []
         for axis, index in enumerate(indices):
-            found = self._kept_within(index)
-            if found is None and self.row in self.definitions.variables_of(index):
+            form = self.definitions.form(index)
+            if self.row not in (self.definitions.variables_of(index) if form is None else dict(form.terms)):
+                continue
+            quotient = self.definitions.quotient(index, self._ranges_in_row())
+            if quotient is None:
                 raise _NotByRowsError
-            if found is not None and any(name == self.row for name, _ in found.form.terms):
-                moving.append((axis, found))
+            moving.append((axis, quotient))
         if len(moving) > 1:
             raise _NotByRowsError
         if not moving or prod(map(ir.upper_bound, buffer.shape[: moving[0][0]])) != 1:
-            return None, _RowIndex(Form(0))
+            return None, Quotient(Form(0))
         return moving[0]
 
-    def _kept_within(self, index: ir.Expr) -> "_RowIndex | None":
-        """An index as a sum that is kept within numbers, if it is one."""
-        form = self.definitions.form(index)
-        if form is not None:
-            return _RowIndex(form)
-        match index:
-            case ir.Var(name=name) if name in self.definitions.values:
-                return self._kept_within(self.definitions.values[name])
-            case ir.Binary(operator=ir.BinaryOperator.MIN | ir.BinaryOperator.MAX, left=left, right=right):
-                number, other = (left, right) if isinstance(left, ir.Const) else (right, left)
-                inner = self._kept_within(other) if isinstance(number, ir.Const) else None
-                if inner is None or not isinstance(number, ir.Const) or not isinstance(number.value, int):
-                    return None
-                return inner.kept(number.value, is_least=index.operator is ir.BinaryOperator.MAX)
-            case _:
-                return None
+    def _ranges_in_row(self) -> Mapping[str, Range]:
+        """With that of the row, which its output has."""
+        last_row = max(map(ir.upper_bound, self.parameters[self.output].shape), default=1) - 1
+        return self.ranges if self.row is None else {**self.ranges, self.row: (0, last_row)}
 
     def _read(self, buffer: ir.Buffer, indices: tuple[ir.Expr, ...], length: int = 1) -> None:
         """A read of a parameter: of `length` elements in a row from the indices on."""
@@ -267,9 +270,12 @@ class _Reader:
             raise _NotByRowsError  # of what another row has left, perhaps
         if buffer.name not in self.parameters:
             return
-        axis, row = (None, None) if self.row is None else self._row_of(buffer, indices)
-        is_in_row = axis is not None and self._is_in_row(buffer, indices, axis, length)
-        self._note(buffer, axis, row if is_in_row else None)
+        axis, index = (None, Quotient(Form(0))) if self.row is None else self._row_of(buffer, indices)
+        self._note(
+            buffer,
+            axis,
+            index if axis is not None and self._is_in_row(buffer, indices, axis, length) else None,
+        )
 
     def _may_name(self, buffer: ir.Buffer) -> bool:
         """Whether something that is no parameter is its own, or a constant."""
@@ -295,46 +301,38 @@ class _Reader:
         known = self.definitions.range_of(first, self.ranges)
         return known is not None and known[0] >= 0 and known[1] + length <= prod(map(ir.upper_bound, inner))
 
-    def _note(self, buffer: ir.Buffer, axis: int | None, row: "_RowIndex | None") -> None:
-        """Widens the window of an input by what is read; without a row there is none."""
+    def _note(self, buffer: ir.Buffer, axis: int | None, index: Quotient | None) -> None:
+        """Widens the window of an input by what is read; without an index there is none."""
         name = buffer.name
         known = self.windows.get(name)
         self.windows[name] = None
-        if row is None or axis is None or self.row is None or (name in self.axes and known is None):
-            self.axes.setdefault(name, -1)
-            return
-        stride = dict(row.form.terms)[self.row]
-        span = row.form.plus(Form(0, ((self.row, stride),)), -1).range_in(self.ranges)
+        window = None if index is None else self._window(index)
         is_new = name not in self.axes
-        if (
-            span is None
-            or stride < 1
-            or not (is_new or (self.axes[name] == axis and known and known.stride == stride))
-        ):
+        fits = is_new or (
+            known is not None
+            and window is not None
+            and self.axes[name] == axis
+            and (known.stride, known.divisor) == (window.stride, window.divisor)
+        )
+        if axis is None or index is None or window is None or not fits:
             self.axes.setdefault(name, -1)
             return
-        first, last = span
-        if row.least is not None and first < row.least:  # which the first rows read instead
-            last = max(last, row.least)
-        if row.most is not None:  # and the last ones this; the output's rows are not known yet
-            self.highest[name] = min(row.most, self.highest.get(name, row.most))
         if known is not None:
-            first, last = min(known.first, first), max(known.last, last)
-        self.axes[name], self.windows[name] = axis, RowWindow(stride, first, last)
+            window = replace(window, first=min(known.first, window.first), last=max(known.last, window.last))
+        if index.high is not None:
+            limit = (index.high + 1) * index.divisor - 1
+            self.limits[name] = min(self.limits.get(name, limit), limit)
+        self.axes[name], self.windows[name] = axis, window
 
-
-@dataclass(frozen=True, slots=True)
-class _RowIndex:
-    """The row of an access: a sum, kept within numbers where these are given."""
-
-    form: Form
-    least: int | None = None
-    most: int | None = None
-
-    def kept(self, number: int, *, is_least: bool) -> "_RowIndex":
-        """The same, at least or at most a number besides."""
-        if is_least:
-            least = number if self.least is None else max(self.least, number)
-            return replace(self, least=least, most=None if self.most is None else max(self.most, number))
-        most = number if self.most is None else min(self.most, number)
-        return replace(self, most=most, least=None if self.least is None else min(self.least, number))
+    def _window(self, index: Quotient) -> RowWindow | None:
+        """The rows that an index runs through; the least one that it is kept at counts from the first row on."""
+        if self.row is None:
+            return None
+        stride = dict(index.numerator.terms)[self.row]
+        span = index.numerator.plus(Form(0, ((self.row, stride),)), -1).range_in(self.ranges)
+        if span is None or stride < 1:
+            return None
+        first, last = span
+        if index.low is not None:
+            last = max(last, index.low * index.divisor)
+        return RowWindow(stride, first, last, index.divisor)

@@ -5,19 +5,23 @@ between two accesses. The greatest of several such distances is convex in each v
 of every stretch of turns in which no condition changes: at its first turn or its last, or, where two turns of one
 loop are compared, at the two first or the two last. So these turns stand for all, exactly. A stretch ends where a
 condition, a bound, or the side of a minimum may change; turns in which that depends on other variables are all looked
-at, and so are those of variables that indices are not sums of (a remainder, a row of a ring).
+at, and so are those of variables that indices are not sums of.
+
+A sum that is divided by a number and rounded down is a sum again for every d-th turn, where d is the divisor, and its
+remainder a number: so as many turns at each end stand for those of a stretch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import gcd, lcm
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bytewright import ir
-from bytewright.ir.analyses.affine import Definitions, Form
+from bytewright.ir.analyses.affine import Definitions, Form, Quotient
 from bytewright.ir.analyses.ranges import Range
 from bytewright.ir.remember import Remembered
 from bytewright.ir.walk import evaluated, operands, regions, walk_expression
@@ -25,6 +29,8 @@ from bytewright.ir.walk import evaluated, operands, regions, walk_expression
 Turns = NDArray[np.int64]
 # Loops of so few turns are looked at turn by turn.
 FEW_TURNS = 4
+# Beyond it, as many turns at each end of a stretch would be no fewer than all.
+_MOST_PERIOD = 32
 _PIECEWISE = (ir.BinaryOperator.MIN, ir.BinaryOperator.MAX)
 _LINEAR = (ir.BinaryOperator.ADD, ir.BinaryOperator.SUB)
 
@@ -38,6 +44,7 @@ class TellingTurns:
         ranges: Of variables, where they are known.
         changes: By variable: sums at whose change of sign something changes.
         irregular: Variables of which every turn is looked at.
+        periods: By variable: of how many turns each is a class of its own, of those where that is more than 1.
         loading: The statements that themselves load from what counts, by identity.
         touching: The loops in which anything touches it.
     """
@@ -46,14 +53,16 @@ class TellingTurns:
     ranges: Mapping[str, Range]
     changes: Mapping[str, tuple[Form, ...]]
     irregular: frozenset[str]
+    periods: Mapping[str, int]
     loading: frozenset[int]
     touching: frozenset[int]
 
     def of(self, variable: str, begins: Turns, ends: Turns) -> Turns | None:
         """Turns of a loop, ascending, for each of the pairs of bounds that it has; None if they are not known."""
         found: set[int] = set()
+        near = 2 * self.periods.get(variable, 1)
         for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
-            if variable in self.irregular or end - begin <= FEW_TURNS:
+            if variable in self.irregular or end - begin <= max(FEW_TURNS, 2 * near):
                 found.update(range(begin, end))
                 continue
             cuts = {begin, end}
@@ -65,7 +74,7 @@ class TellingTurns:
                 found.update(range(low, high + 1))
                 cuts.update(cut for cut in (zone[0], zone[1] + 1) if begin < cut < end)
             for cut in cuts:
-                found.update(turn for turn in range(cut - 2, cut + 2) if begin <= turn < end)
+                found.update(turn for turn in range(cut - near, cut + near) if begin <= turn < end)
         return np.array(sorted(found), dtype=np.int64)
 
     def _zone(self, form: Form, variable: str) -> Range | None:
@@ -107,6 +116,7 @@ def _read(function: ir.PrimFunc, scalars: Mapping[str, Range], touched: Collecti
         reader.ranges,
         fixed,
         frozenset(reader.irregular),
+        reader.periods,
         frozenset(reader.loading),
         frozenset(reader.touching),
     )
@@ -126,6 +136,7 @@ class _Reader:
     definitions: Definitions = field(default_factory=Definitions)
     changes: list[Form] = field(default_factory=list[Form])
     irregular: set[str] = field(default_factory=set[str])
+    periods: dict[str, int] = field(default_factory=dict[str, int])
     of_data: set[str] = field(default_factory=set[str])
     loading: set[int] = field(default_factory=set[int])
     touching: set[int] = field(default_factory=set[int])
@@ -260,16 +271,86 @@ class _Reader:
                     self._operation(node)
                 pending.extend(operands(node))
 
+    def _meeting(self, left: Quotient, right: Quotient) -> None:
+        """Learns where one of two sums may pass the other; of one that is rounded, anywhere in its last step.
+
+        Where a limit holds, it is the limit that is compared.
+        """
+        divisor = left.divisor * right.divisor
+        apart = left.numerator.times(right.divisor).plus(right.numerator.times(left.divisor), -1)
+        self._change(*(apart.plus(Form(step)) for step in ((0,) if divisor == 1 else (-divisor, 0, divisor))))
+        for limited, other in ((left, right), (right, left)):
+            for limit in (limited.low, limited.high):
+                if limit is not None:
+                    self._meeting(Quotient(Form(limit)), replace(other, low=None, high=None))
+
+    def _by_classes(self, node: ir.Binary) -> None:
+        """Learns where two sums meet that have remainders in them, for each remainder."""
+        left, right = self._classes(node.left), self._classes(node.right)
+        if left is None or right is None:
+            self._every(node)
+        else:
+            self._change(*(one.plus(other, -1) for one in left for other in right))
+
+    def _classes(self, expression: ir.Expr) -> list[Form] | None:
+        """What a sum with remainders may be, each of them a number; None for anything else, or too many."""
+        found = self.definitions.form(expression)
+        if found is not None:
+            return [found]
+        match expression:
+            case ir.Var(name=name):
+                return self._classes(self.definitions.values[name])
+            case ir.Binary(operator=ir.BinaryOperator.MOD):
+                remainders = self._remainders(expression)
+                return None if remainders is None else [Form(number) for number in remainders]
+            case ir.Binary(operator=operator) if operator in _LINEAR:
+                left, right = self._classes(expression.left), self._classes(expression.right)
+                if left is None or right is None or len(left) * len(right) > _MOST_PERIOD:
+                    return None
+                sign = 1 if operator is ir.BinaryOperator.ADD else -1
+                return [one.plus(other, sign) for one in left for other in right]
+            case _:
+                return None
+
+    def _remainders(self, node: ir.Binary) -> range | None:
+        """All remainders, of which each has turns of its own; None if that cannot be said."""
+        found = self.definitions.form(node.left)
+        if found is None or not isinstance(node.right, ir.Const) or int(node.right.value) < 1:
+            return None
+        dividend, divisor = Quotient(found), int(node.right.value)
+        if not dividend.is_natural(self.ranges) or not self._has_period(replace(dividend, divisor=divisor)):
+            return None
+        return range(divisor)
+
+    def _has_period(self, quotient: Quotient) -> bool:
+        """Learns the periods of the variables of a sum that is divided; False if one is too long."""
+        periods = {
+            name: lcm(self.periods.get(name, 1), quotient.divisor // gcd(factor, quotient.divisor))
+            for name, factor in quotient.numerator.terms
+        }
+        if max(periods.values(), default=1) > _MOST_PERIOD:
+            return False
+        self.periods |= periods
+        return True
+
     def _operation(self, node: ir.Expr) -> None:
         match node:
+            case ir.Binary(operator=operator) if operator.is_lazy or operator in _LINEAR:
+                pass  # it changes where an operand does
             case ir.Binary(operator=operator) if operator.is_comparison or operator in _PIECEWISE:
-                left, right = self.definitions.form(node.left), self.definitions.form(node.right)
-                if left is not None and right is not None:
-                    self._change(left.plus(right, -1))
+                left = self.definitions.quotient(node.left, self.ranges)
+                right = self.definitions.quotient(node.right, self.ranges)
+                if left is not None and right is not None and 1 in (left.divisor, right.divisor):
+                    self._meeting(left, right)
                 elif not (self._is_step(node.left) and self._is_step(node.right)):
+                    self._by_classes(node)
+            case ir.Binary(operator=ir.BinaryOperator.DIV):
+                found = self.definitions.quotient(node, self.ranges)
+                if found is None or not self._has_period(found):
                     self._every(node)
-            case ir.Binary(operator=operator) if operator in _LINEAR or operator.is_lazy:
-                pass
+            case ir.Binary(operator=ir.BinaryOperator.MOD):
+                if self._remainders(node) is None:
+                    self._every(node)
             case ir.Binary(operator=ir.BinaryOperator.MUL) if isinstance(node.left, ir.Const) or isinstance(
                 node.right, ir.Const
             ):

@@ -54,7 +54,7 @@ def _rounded(template: Template, total: ir.Expr) -> Scalar:
     """The sum; of integers divided by what the weights come to, rounded half away from zero."""
     if not total.dtype.is_integer:
         return Scalar(total)
-    # Weights lie between -1/2 and 3/2 and those of each axis come to 1: |sum| <= 128 * 2^(10 + 1 + 10 + 1) = 2^29.
+    # Weights are not negative, and come to 2^20: |sum| <= 2^27.
     total = template.body.let("total", total)
     bits = 2 * FRACTION_BITS
     return Scalar((total + (total >> 31) + (1 << (bits - 1))) >> bits, -128, 127)
@@ -77,8 +77,10 @@ def _between(template: Template, name: str, axis: ResizedAxis, index: ir.Expr) -
         for number, elements in enumerate(axis.between(fixed=fixed))
     )
     if fixed:
+        # What is before the first element, or behind the last one, has the same element on both sides.
         position = index * axis.fixed_scale + axis.fixed_offset
-        weight = body.let(f"{name}_part", position - first * ONE)
+        position = ir.maximum(position, 0) if axis.fixed_offset < 0 else position
+        weight = body.let(f"{name}_part", position & (ONE - 1))
         return _Between((first, ONE - weight), (last, weight))
     position = ir.cast(index, F32)
     scale = ir.const(float(axis.scale), F32)

@@ -5,6 +5,9 @@ stride of two makes two rows where that makes one. Faster kernels run in loops i
 
     for turn: { for part in 2: { conv_1; conv_2 }  conv_3 }      rates 2, 2, 1
 
+A kernel whose consumer is faster, as of one that doubles rows, comes after it in a turn, so the consumer reads what
+earlier turns have made.
+
 Row `u + lead` is what a kernel makes when it runs for the u-th time; its lead is at least what its consumers need, so
 that the rows under a window are there. Rows that a tensor does not have are no work. A tensor's ring has as many rows
 as there are between the oldest that a consumer still needs and the newest, at any time: with the least lead that is the
@@ -15,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, product
 from math import lcm
 
 from bytewright.ir.analyses.rows import RowWindow
@@ -77,7 +80,7 @@ def _schedule(makers: tuple[Maker, ...], links: tuple[Link, ...]) -> Schedule | 
         return None
     read = {link.producer for link in links}
     unread = [_EARLIEST if number in read else 0 for number in range(len(makers))]
-    leads = _raised(makers, links, _least_leads(unread, links))
+    leads = _raised(makers, links, _least_leads(unread, links), max(rates))
     rings = tuple(min(n, maker.num_rows) for n, maker in zip(_ring_rows(links, leads), makers, strict=True))
     first = min(-lead // rate for lead, rate in zip(leads, rates, strict=True))
     last = max((m.num_rows - 1 - lead) // rate for m, lead, rate in zip(makers, leads, rates, strict=True))
@@ -90,8 +93,8 @@ def _rates(count: int, links: Sequence[Link]) -> tuple[int, ...] | None:
         [] for _ in range(count)
     ]  # others, and how much faster they are
     for link in links:
-        beside[link.consumer].append((link.producer, link.window.stride, 1))
-        beside[link.producer].append((link.consumer, 1, link.window.stride))
+        beside[link.consumer].append((link.producer, link.window.stride, link.window.divisor))
+        beside[link.producer].append((link.consumer, link.window.divisor, link.window.stride))
     found: dict[int, Fraction] = {0: Fraction(1)}
     pending = [0]
     while pending:
@@ -120,12 +123,18 @@ def _least_leads(leads: list[int], links: Sequence[Link]) -> list[int]:
     """The leads, raised where a consumer needs a row before it would be made.
 
     A consumer's u-th run comes after the producer's `stride * u + stride - 1`-th, and needs row
-    `stride * (u + lead) + last` of it.
+    `stride * (u + lead) + last` of it. One that is faster, whose window has a divisor and a stride of 1, comes after
+    the producer's run of the turn before, `u / divisor - 1`, and needs row `(u + lead + last) / divisor`, both rounded
+    down; of all u, those that end a turn are behind the most.
     """
     raised = list(leads)
     for link in sorted(links, key=lambda link: -link.consumer):  # consumers stand behind producers
         window = link.window
-        needed = window.stride * raised[link.consumer] + window.last - window.stride + 1
+        newest = window.stride * raised[link.consumer] + window.last
+        if window.divisor > 1:
+            needed = (newest + window.divisor - 1) // window.divisor + 1
+        else:
+            needed = newest - window.stride + 1
         raised[link.producer] = max(raised[link.producer], needed)
     return raised
 
@@ -134,22 +143,29 @@ def _ring_rows(links: Sequence[Link], leads: Sequence[int]) -> list[int]:
     """Rows between the oldest that some consumer still needs and the newest, both included.
 
     When a producer has run for the `stride * u + stride - 1`-th time, its consumer is about to run for the u-th, and
-    needs rows from `stride * (u + lead) + first` on.
+    needs rows from `stride * (u + lead) + first` on. Before a faster one's u-th run the newest row is
+    `u / divisor - 1 + lead`, and the oldest that it needs `(u + lead + first) / divisor`: no others are as far apart as
+    where a turn begins.
     """
     rings = [0] * len(leads)
     for link in links:
         window = link.window
-        rows = leads[link.producer] + window.stride - window.stride * leads[link.consumer] - window.first
+        oldest = window.stride * leads[link.consumer] + window.first
+        if window.divisor > 1:
+            rows = leads[link.producer] - oldest // window.divisor
+        else:
+            rows = leads[link.producer] + window.stride - oldest
         rings[link.producer] = max(rings[link.producer], rows)
     return rings
 
 
-def _raised(makers: Sequence[Maker], links: Sequence[Link], leads: list[int]) -> list[int]:
-    """The leads, each raised as long as all rings together become smaller.
+def _raised(makers: Sequence[Maker], links: Sequence[Link], leads: list[int], most: int) -> list[int]:
+    """The leads, each raised by 1 to `most` as long as all rings together become smaller.
 
-    Where each is read once, every ring is just as high as the window over it.
+    Where each is read once by a kernel that is not faster, every ring is just as high as the window over it. How many
+    rows a faster one needs in a turn depends on which of its rows the turn begins with.
     """
-    if len({link.producer for link in links}) == len(links):
+    if len({link.producer for link in links}) == len(links) and all(l.window.divisor == 1 for l in links):
         return leads
 
     def ring_bytes(candidate: Sequence[int]) -> int:
@@ -159,9 +175,9 @@ def _raised(makers: Sequence[Maker], links: Sequence[Link], leads: list[int]) ->
     best, is_better = leads, True
     while is_better:
         is_better = False
-        for number in range(len(makers)):
+        for number, more in product(range(len(makers)), range(1, most + 1)):
             candidate = list(best)
-            candidate[number] += 1
+            candidate[number] += more
             candidate = _least_leads(candidate, links)
             if ring_bytes(candidate) < ring_bytes(best):
                 best, is_better = candidate, True
