@@ -305,37 +305,21 @@ class Conversion:
 
     def emit(self, operation: ir.Operation, inputs: Sequence[str], role: str) -> str:
         """Adds a node with one result, or its value if all operands are constants; returns the name."""
-        result = self._inferred(operation, inputs)
-        known = [self._data(name) for name in inputs]
-        data = [item for item in known if item is not None]
-        if inputs and len(data) == len(known):
-            return self._fold(operation, data, result, role)
-        return self._add(
-            ir.Node(operation, tuple(inputs), (ir.Value(self._unique(role), result),), self.where())
-        )
-
-    def emit_like(self, node: ir.Node, operation: ir.Operation, inputs: Sequence[str], role: str) -> str:
-        """Adds another form of a node of the graph, which has its name, with a role, and its place in the model."""
-        name = f"{node.outputs[0].name}/{role}"
-        name = name if name not in self.graph.types and name not in self.types else self._unique(role)
-        value = ir.Value(name, self._inferred(operation, inputs))
-        return self._add(replace(node, operation=operation, inputs=tuple(inputs), outputs=(value,)))
-
-    def _inferred(self, operation: ir.Operation, inputs: Sequence[str]) -> ir.TensorType:
-        """The type of an operation's one result."""
+        types = tuple(self.type_of(name) for name in inputs)
         try:
-            (result,) = operation.infer(tuple(self.type_of(name) for name in inputs))
+            (result,) = operation.infer(types)
         except ValueError as error:
             self.fail(str(error))
         if any(extent < 1 for extent in result.fixed_shape):
             self.fail(f"the result [{ir.format_shape(result.shape)}] has no elements")
-        return result
-
-    def _add(self, node: ir.Node) -> str:
-        (value,) = node.outputs
-        self.nodes.append(node)
-        self.types[value.name] = value.type
-        return value.name
+        known = [self._data(name) for name in inputs]
+        data = [item for item in known if item is not None]
+        if inputs and len(data) == len(known):
+            return self._fold(operation, data, result, role)
+        name = self._unique(role)
+        self.nodes.append(ir.Node(operation, tuple(inputs), (ir.Value(name, result),), self.where()))
+        self.types[name] = result
+        return name
 
     def _data(self, name: str) -> ir.TensorData | None:
         """Values of a constant of the graph or of this operator."""
@@ -359,6 +343,20 @@ class Conversion:
     def reshape(self, name: str, shape: tuple[int, ...], role: str = "reshaped") -> str:
         """The value under another shape; the value itself if it has that shape."""
         return name if self.type_of(name).shape == shape else self.emit(Reshape(shape), (name,), role)
+
+    def emit_like(self, node: ir.Node, operation: ir.Operation, inputs: Sequence[str], role: str) -> str:
+        """Adds another form of a node of the graph, which has its name, with a role, and its place in the model."""
+        try:
+            (result,) = operation.infer(tuple(self.type_of(name) for name in inputs))
+        except ValueError as error:
+            self.fail(str(error))
+        name = f"{node.outputs[0].name}/{role}"
+        name = name if name not in self.graph.types and name not in self.types else self._unique(role)
+        self.nodes.append(
+            replace(node, operation=operation, inputs=tuple(inputs), outputs=(ir.Value(name, result),))
+        )
+        self.types[name] = result
+        return name
 
     def define(self, name: str, position: int = 0) -> None:
         """Makes a value the operator's result at `position`, after a look at what the file declares."""

@@ -14,6 +14,7 @@ from bytewright.frontends.tflite.conversion import Conversion, Operand
 from bytewright.frontends.tflite.flatbuffer import DamagedError
 from bytewright.frontends.tflite.model import schema_names
 from bytewright.frontends.tflite.shape import emit_slice, one_integer
+from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.data import Concat, Gather, Tile, Transpose
 
 _INDICES = np.iinfo(np.int32)
@@ -102,6 +103,8 @@ def convert_split_v(at: Conversion) -> None:
 
 def convert_tile(at: Conversion) -> None:
     """TILE by constant multiples."""
+    if at.numerics is Numerics.TFLM:
+        at.fail("TensorFlow Lite Micro does not have it", help="compile for --numerics litert-ref")
     at.require_counts((2,))
     source = at.operand(0, "input")
     at.require_same_dtype(source)

@@ -197,7 +197,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         limits="tflm: the result is taken to have scale 1/128 and zero point 0, as its kernel does",
         int8_cost_ms=5.0,
     ),
-    "TILE": TfliteOperator(convert_tile, limits="constant multiples", cost_ms=1.5),
+    "TILE": TfliteOperator(convert_tile, limits="constant multiples; not with tflm", cost_ms=1.5),
     "TRANSPOSE": TfliteOperator(convert_transpose, limits="constant permutation", cost_ms=1.5),
     "UNPACK": TfliteOperator(
         convert_unpack, "UnpackOptions", "results quantised as the operand is", cost_ms=1.5
