@@ -8,6 +8,7 @@ dilated convolutions so. `dilation.py` makes that of it; the moves are then need
 from dataclasses import dataclass
 from math import prod
 
+from bytewright import ir
 from bytewright.frontends.tflite.conversion import Conversion, Operand, Spread
 from bytewright.frontends.tflite.dilation import dilated
 from bytewright.frontends.tflite.moves import require_same_quantization, transposed
@@ -47,7 +48,9 @@ def convert_space_to_batch(at: Conversion) -> None:
     """SPACE_TO_BATCH_ND: an image is padded, and each of its pixels in a block goes to a sample of its own."""
     blocks = _blocks(at, "paddings")
     source, sides = blocks.source, blocks.sides
-    zero = 0.0 if source.is_float else at.affine(at.output_tensor()).zero_point
+    zero = (
+        0.0 if source.is_float else at.affine(source.tensor).zero_point if source.dtype is ir.DType.I8 else 0
+    )
     is_padded = any((*blocks.before, *blocks.after))
     at.require(
         at.numerics is not Numerics.TFLM or not is_padded or zero == 0,

@@ -159,13 +159,29 @@ def convert_gather(at: Conversion) -> None:
     batch_axes += len(indices.shape) if batch_axes < 0 else 0
     fits = 0 <= batch_axes <= min(axis, len(indices.shape))
     at.require(fits, f"{batch_axes} batch axes for axis {axis} and {len(indices.shape)} of the indices")
-    name = at.value_of(source)
+    _gathered(at, at.value_of(source), axis, batch_axes, 1)
+
+
+def convert_embedding_lookup(at: Conversion) -> None:
+    """EMBEDDING_LOOKUP: rows of a table, each by its number."""
+    at.require_counts((2,))
+    table = at.operand(1, "table")
+    at.require_same_dtype(table)
+    at.require(len(table.shape) >= 2, f"a table {list(table.shape)} has no rows")
+    numbers = at.operand(0, "indices")
+    at.require(len(numbers.shape) == 1, f"indices {list(numbers.shape)} are no list")
+    _gathered(at, at.value_of(table, "table"), 0, 0, 0)
+
+
+def _gathered(at: Conversion, name: str, axis: int, batch_axes: int, position: int) -> None:
+    """The elements of an axis that an operand names."""
+    indices = at.operand(position, "indices")
     if indices.data is None:
         at.require(indices.dtype is ir.DType.I32, f"the indices are {indices.tensor.element_type}, not INT32")
         at.define(at.emit(Gather(axis, batch_axes), (name, at.value_of(indices, "indices")), "gathered"))
         return
-    numbers = at.integers_operand(1, "indices")
-    extent = source.shape[axis]
+    numbers = at.integers_operand(position, "indices")
+    extent = at.type_of(name).fixed_shape[axis]
     outside = [number for number in numbers if not 0 <= number < extent]
     at.require(not outside, f"element {outside[:1]} of an axis of extent {extent}")
     at.define(_taken(at, name, axis, batch_axes, indices.shape, numbers))

@@ -112,9 +112,10 @@ def _check_hybrid(whole: _Survey) -> None:
 
 
 def _check_types(whole: _Survey) -> None:
-    """int8 and float32 at run time; constants may be int32 and int64 too."""
+    """int8 and float32 at run time, int32 where it is moved or counts elements; constants may be int64 too."""
     model = whole.model
     known = _known_at_import(model)
+    moved = _moved_integers(model)
     reported = {weights.index for _, weights in _hybrid_layers(model)}
     reported.update(index for operator in whole.refused for index in operator.outputs)
     wrong = [
@@ -122,6 +123,7 @@ def _check_types(whole: _Survey) -> None:
         for tensor in _used_tensors(model, whole.supported)
         if tensor.index not in reported
         and tensor.element_type not in (tuple(DTYPES) if tensor.index in known else _RUN_TIME_TYPES)
+        and not (tensor.element_type == "INT32" and tensor.index in moved)
     ]
     notes = [f"{tensor.label} is {tensor.element_type}" for tensor in wrong]
     help_text = "quantise the model to int8 (per tensor or per channel), inputs and outputs too, or keep it in float32"
@@ -139,6 +141,19 @@ def _known_at_import(model: ModelRecord) -> frozenset[int]:
         if operator.operands and known.issuperset(operator.operands):
             known.update(operator.outputs)
     return frozenset(known)
+
+
+def _moved_integers(model: ModelRecord) -> frozenset[int]:
+    """Tensors that may be int32 at run time: whatever touches them moves int32, or reads indices there."""
+    moved = set(range(len(model.tensors)))
+    for operator in model.operators:
+        row = OPERATORS.get(operator.kind)
+        if row is not None and "int32" not in row.types:
+            moved.difference_update(operator.outputs)
+            moved.difference_update(
+                t for position, t in enumerate(operator.inputs) if position != row.indices
+            )
+    return frozenset(moved)
 
 
 def _check_shapes(whole: _Survey) -> None:
