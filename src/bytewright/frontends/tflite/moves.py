@@ -14,8 +14,9 @@ from bytewright.frontends.tflite.conversion import Conversion, Operand
 from bytewright.frontends.tflite.flatbuffer import DamagedError
 from bytewright.frontends.tflite.model import schema_names
 from bytewright.frontends.tflite.shape import emit_slice, one_integer
+from bytewright.frontends.tflite.tiling import tiled
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.data import Concat, Gather, Tile, Transpose
+from bytewright.ops.data import Concat, Gather, Transpose
 
 _INDICES = np.iinfo(np.int32)
 
@@ -113,7 +114,7 @@ def convert_tile(at: Conversion) -> None:
         len(multiples) == len(source.shape),
         f"multiples {list(multiples)} for a tensor of rank {len(source.shape)}",
     )
-    at.define(_tiled(at, at.value_of(source), multiples))
+    at.define(tiled(at, at.value_of(source), multiples))
 
 
 def convert_broadcast_to(at: Conversion) -> None:
@@ -128,14 +129,7 @@ def convert_broadcast_to(at: Conversion) -> None:
     at.require(fits, f"a tensor {list(source.shape)} does not broadcast to {list(shape)}")
     name = at.reshape(at.value_of(source), single)
     multiples = tuple(extent // own for own, extent in zip(single, shape, strict=True))
-    at.define(_tiled(at, name, multiples))
-
-
-def _tiled(at: Conversion, name: str, multiples: tuple[int, ...]) -> str:
-    """The value repeated; the value itself where each multiple is 1."""
-    return (
-        name if all(multiple == 1 for multiple in multiples) else at.emit(Tile(multiples), (name,), "tiled")
-    )
+    at.define(tiled(at, name, multiples))
 
 
 def convert_reverse(at: Conversion) -> None:
