@@ -456,6 +456,13 @@ def test_elements_are_counted_in_int32(dtype: str, code: str) -> None:
     assert only(builder.build([x, numbers], [y])).code == code
 
 
+def test_long_axes_are_not_mirrored() -> None:
+    builder = ModelBuilder()
+    x, y = (builder.tensor(name, (1 << 28,), "int8", scale=0.5) for name in "xy")
+    builder.operator("MIRROR_PAD", [x, integers(builder, "paddings", [[1, 0]])], [y])
+    assert "an axis of 268435456 elements is mirrored, at most 65536" in only(builder.build([x], [y])).message
+
+
 def test_micro_has_no_tile() -> None:
     builder = ModelBuilder()
     x, y = builder.tensor("x", (1, 2), "int8", scale=0.5), builder.tensor("y", (2, 2), "int8", scale=0.5)

@@ -53,6 +53,7 @@ class GraphBuilder:
         has_open_batch: True if an input's first extent is open; it is fixed to 1.
         values: Name of the value that each tensor index stands for.
         buffers: Bytes of the file's buffers that were taken, so that tensors share them.
+        producers: The node that makes each value.
         spreads: Tensors that are the samples of a spread image.
     """
 
@@ -66,6 +67,7 @@ class GraphBuilder:
     constants: dict[str, ir.TensorData] = field(default_factory=dict[str, ir.TensorData])
     nodes: list[ir.Node] = field(default_factory=list[ir.Node])
     buffers: dict[int, bytes] = field(default_factory=dict[int, bytes])
+    producers: dict[str, ir.Node] = field(default_factory=dict[str, ir.Node])
     spreads: dict[int, Spread] = field(default_factory=dict[int, Spread])
     folding_budget: int = FOLDING_BUDGET
 
@@ -400,7 +402,9 @@ class Conversion:
 
         for node in self.nodes:
             outputs = tuple(ir.Value(new_name(value.name), value.type) for value in node.outputs)
-            self.graph.nodes.append(replace(node, inputs=tuple(map(new_name, node.inputs)), outputs=outputs))
+            node = replace(node, inputs=tuple(map(new_name, node.inputs)), outputs=outputs)
+            self.graph.nodes.append(node)
+            self.graph.producers |= dict.fromkeys((value.name for value in outputs), node)
         self.graph.constants |= {new_name(name): data for name, data in self.constants.items()}
         self.graph.types |= {new_name(name): kind for name, kind in self.types.items()}
         for position, name in self.results.items():

@@ -18,7 +18,8 @@ from bytewright.frontends.tflite.tiling import tiled
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.data import Concat, Gather, Transpose
 
-_INDICES = np.iinfo(np.int32)
+# Elements of an axis that is mirrored: each has its number in a table.
+_MOST_MIRRORED = 1 << 16
 
 
 def require_same_quantization(at: Conversion, *operands: Operand) -> None:
@@ -220,6 +221,10 @@ def convert_mirror_pad(at: Conversion) -> None:
             fits, f"paddings {before} and {after} around an extent of {extent}, at most {most} are mirrored"
         )
         if before or after:
+            at.require(
+                extent <= _MOST_MIRRORED,
+                f"an axis of {extent} elements is mirrored, at most {_MOST_MIRRORED}",
+            )
             first = range(before - 1 + skipped, skipped - 1, -1)
             last = range(extent - 1 - skipped, extent - 1 - skipped - after, -1)
             numbers = (*first, *range(extent), *last)

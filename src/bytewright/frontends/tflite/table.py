@@ -169,7 +169,11 @@ OPERATORS: dict[str, TfliteOperator] = {
     ),
     "MEAN": TfliteOperator(convert_mean, "ReducerOptions", "constant axes", cost_ms=2.0),
     "MIRROR_PAD": TfliteOperator(
-        convert_mirror_pad, "MirrorPadOptions", "constant paddings", cost_ms=3.0, types=_MOVED
+        convert_mirror_pad,
+        "MirrorPadOptions",
+        "constant paddings around axes of at most 65,536",
+        cost_ms=3.0,
+        types=_MOVED,
     ),
     "MUL": TfliteOperator(
         partial(convert_binary, operation=Mul(), int8=product_form),

@@ -13,6 +13,8 @@ from bytewright.frontends.tflite.conversion import Conversion
 from bytewright.ops.data import Reshape, Tile
 
 Shape = tuple[int, ...]
+# Operators that one TILE takes in: an up-sampling of three axes has six.
+_MOST_BEFORE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +51,12 @@ def tiled(at: Conversion, name: str, multiples: Shape) -> str:
 
 
 def _before(at: Conversion, name: str) -> tuple[str, list[Reshape | Tile]]:
-    """The value behind those tiles and reshapes that a value is made by, and these in order."""
-    producers = {value.name: node for node in at.graph.nodes for value in node.outputs}
+    """The value behind the tiles and reshapes that a value is made by, the last of them, and these in order."""
     operations: list[Reshape | Tile] = []
-    while (node := producers.get(name)) is not None and isinstance(node.operation, Reshape | Tile):
+    while len(operations) < _MOST_BEFORE:
+        node = at.graph.producers.get(name)
+        if node is None or not isinstance(node.operation, Reshape | Tile):
+            break
         operations.append(node.operation)
         name = node.inputs[0]
     return name, operations[::-1]
