@@ -402,9 +402,9 @@ class Conversion:
 
         for node in self.nodes:
             outputs = tuple(ir.Value(new_name(value.name), value.type) for value in node.outputs)
-            node = replace(node, inputs=tuple(map(new_name, node.inputs)), outputs=outputs)
-            self.graph.nodes.append(node)
-            self.graph.producers |= dict.fromkeys((value.name for value in outputs), node)
+            named = replace(node, inputs=tuple(map(new_name, node.inputs)), outputs=outputs)
+            self.graph.nodes.append(named)
+            self.graph.producers |= dict.fromkeys((value.name for value in outputs), named)
         self.graph.constants |= {new_name(name): data for name, data in self.constants.items()}
         self.graph.types |= {new_name(name): kind for name, kind in self.types.items()}
         for position, name in self.results.items():
