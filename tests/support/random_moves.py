@@ -177,7 +177,6 @@ def depth_and_space(draft: Draft) -> RandomModel:
 
 
 def space_and_batch(draft: Draft) -> RandomModel:
-    """TensorFlow Lite Micro pads with what is zero only where the zero point is."""
     draw = draft.draw
     num_axes, batch, depth = draw(st.integers(1, 2)), draw(st.integers(1, 2)), draw(st.integers(1, 3))
     sides = [draw(st.integers(1, 3)) for _ in range(num_axes)]
@@ -190,11 +189,8 @@ def space_and_batch(draft: Draft) -> RandomModel:
         widths.append([before, total - before])
         spatial.append(side * extent - total)
     image, samples = (batch, *spatial, depth), (batch * prod(sides), *extents, depth)
-    scale, zero_point = draft.affine()
-    if draft.kind == "SPACE_TO_BATCH_ND":
-        taken, given, affine = image, samples, (scale, 0 if any(map(any, widths)) else zero_point)
-    else:
-        taken, given, affine = samples, image, (scale, zero_point)
+    taken, given = (image, samples) if draft.kind == "SPACE_TO_BATCH_ND" else (samples, image)
+    affine = draft.affine()
     source, output = draft.input(taken, affine), draft.output(given, affine)
     operands = [source, draft.integers("sides", sides), draft.integers("widths", widths)]
     draft.builder.operator(draft.kind, operands, [output])

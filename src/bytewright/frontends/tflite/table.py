@@ -207,7 +207,7 @@ OPERATORS: dict[str, TfliteOperator] = {
     ),
     "SPACE_TO_BATCH_ND": TfliteOperator(
         convert_space_to_batch,
-        limits="3 or 4 axes; constant block shape and paddings; tflm: zero point 0 where int8 is padded",
+        limits="3 or 4 axes; constant block shape and paddings; tflm: without paddings",
         cost_ms=2.0,
         types=_MOVED,
     ),
