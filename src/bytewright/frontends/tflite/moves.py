@@ -13,10 +13,10 @@ from bytewright import ir
 from bytewright.frontends.tflite.conversion import Conversion, Operand
 from bytewright.frontends.tflite.flatbuffer import DamagedError
 from bytewright.frontends.tflite.model import schema_names
-from bytewright.frontends.tflite.shape import emit_slice, one_integer
+from bytewright.frontends.tflite.shape import emit_joined, emit_slice, emit_transposed, one_integer
 from bytewright.frontends.tflite.tiling import tiled
 from bytewright.ops.arithmetic.numerics import Numerics
-from bytewright.ops.data import Concat, Gather, Transpose
+from bytewright.ops.data import Gather
 
 # Elements of an axis that is mirrored: each has its number in a table.
 _MOST_MIRRORED = 1 << 16
@@ -57,7 +57,7 @@ def convert_pack(at: Conversion) -> None:
         at.reshape(at.value_of(operand, f"operand_{position}"), single, f"single_{position}")
         for position, operand in enumerate(operands)
     ]
-    at.define(names[0] if count == 1 else at.emit(Concat(axis), names, "packed"))
+    at.define(emit_joined(at, axis, names, "packed"))
 
 
 def convert_unpack(at: Conversion) -> None:
@@ -240,7 +240,7 @@ def convert_depth_to_space(at: Conversion) -> None:
     run = depth // block
     split = (batch, height, width, block, run)
     result = (batch, height * block, width * block, depth // block**2)
-    at.define(transposed(at, at.value_of(source), split, (0, 1, 3, 2, 4), result))
+    at.define(emit_transposed(at, at.value_of(source), split, (0, 1, 3, 2, 4), result))
 
 
 def convert_space_to_depth(at: Conversion) -> None:
@@ -253,7 +253,7 @@ def convert_space_to_depth(at: Conversion) -> None:
     )
     split = (batch, height // block, block, width // block, block * depth)
     result = (batch, height // block, width // block, depth * block**2)
-    at.define(transposed(at, at.value_of(source), split, (0, 1, 3, 2, 4), result))
+    at.define(emit_transposed(at, at.value_of(source), split, (0, 1, 3, 2, 4), result))
 
 
 def _blocks(at: Conversion) -> tuple[Operand, int]:
@@ -265,14 +265,3 @@ def _blocks(at: Conversion) -> tuple[Operand, int]:
     block = at.options.integer(0)
     at.require(block >= 1, f"blocks of {block}")
     return source, block
-
-
-def transposed(
-    at: Conversion, name: str, split: tuple[int, ...], permutation: tuple[int, ...], result: tuple[int, ...]
-) -> str:
-    """A value seen as `split`, with its axes permuted, seen as `result`; a reshape where only extents of 1 move."""
-    moving = [axis for axis in permutation if split[axis] != 1]
-    if moving == sorted(moving):
-        return at.reshape(name, result)
-    seen = at.reshape(name, split, "split")
-    return at.reshape(at.emit(Transpose(permutation), (seen,), "moved"), result)
