@@ -169,6 +169,7 @@ _FORMS: dict[str, _OperatorForm] = {
     "BROADCAST_TO": _OperatorForm("BroadcastToOptions", {}, 3, 3),
     "SPLIT_V": _OperatorForm("SplitVOptions", {"num_splits": 1}),
     "GATHER": _OperatorForm("GatherOptions", {"axis": 0, "batch_dims": 0}),
+    "EMBEDDING_LOOKUP": _OperatorForm("", {}, 1, 1),
     "REVERSE_V2": _OperatorForm("ReverseV2Options", {}),
     "DEPTH_TO_SPACE": _OperatorForm("DepthToSpaceOptions", {"block_size": 1}, 1, 1),
     "SPACE_TO_DEPTH": _OperatorForm("SpaceToDepthOptions", {"block_size": 1}, 1, 2),

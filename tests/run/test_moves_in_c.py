@@ -24,7 +24,8 @@ from bytewright.target.registry import load_target
 from support.against_reference import assert_equals_reference
 from support.dilated_models import FORMS, Writer, dilated_model
 from support.many_models import SANITIZERS
-from support.moving_models import packed, random_moves, unrolled
+from support.moving_models import Moves, packed, random_moves, unrolled
+from support.part_models import SCALE, ZERO_POINT
 from support.random_models import RandomModel
 from support.reference import LiteRt
 
@@ -127,6 +128,37 @@ def test_a_causal_network_of_keras_is_three_convolutions(dtype: str, tmp_path: P
     for (found,), part in zip(result.outputs, parts, strict=True):
         wanted = np.concatenate([np.array(reference.run(sample[np.newaxis])[0]) for sample in part])
         np.testing.assert_array_equal(found, wanted)
+
+
+def embedding(count: int = 6) -> RandomModel:
+    """Words, as numbers, become rows of a table, which a layer reads."""
+    draft = Moves()
+    words = draft.builder.tensor("words", (1, count), "int32")
+    table = np.arange(-20, 20, dtype=np.int8).reshape(5, 8)
+    rows = draft.builder.constant("table", table, scale=SCALE, zero_point=ZERO_POINT)
+    found = draft.tensor((1, count, 8))
+    draft.builder.operator("GATHER", [rows, words], [found], axis=0)
+    result = draft.dense(draft.reshape(found, (1, count * 8)), 3)
+    content = draft.builder.build([words], [found, result])
+    return RandomModel(content, "embedding", ((1, count),), "int8", {0: 5})
+
+
+@pytest.mark.parametrize("target", ["host", "mps3-an547"])
+def test_words_become_rows_of_a_table(target: str, tmp_path: Path) -> None:
+    assert_equals_reference([embedding()], tmp_path, target=target, flags=SANITIZED)
+
+
+def test_a_word_that_is_not_in_the_table_is_the_nearest_that_is(tmp_path: Path) -> None:
+    """The references stop with an error there; C has no byte to read."""
+    model = embedding()
+    write_bundle(compiled(model, tmp_path, batch_max=2).files, tmp_path / "bundle")
+    odd = np.array([[-1, 5, 2**31 - 1, -(2**31), 0, 4], [0, 1, 2, 3, 4, 0]], np.int32)
+    options = BuildOptions(("-O1",), sanitize=True)
+    ((found, dense),) = run_batch(tmp_path / "bundle", [[odd]], options=options).outputs
+    reference = LiteRt(model.content)
+    wanted = [[np.array(a) for a in reference.run(words[np.newaxis])] for words in odd.clip(0, 4)]
+    np.testing.assert_array_equal(found, np.concatenate([rows for rows, _ in wanted]))
+    np.testing.assert_array_equal(dense, np.concatenate([result for _, result in wanted]))
 
 
 def test_an_open_batch_is_not_spread(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ is a mistake, not a rounding.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
@@ -33,17 +33,24 @@ class RandomModel:
     Attributes:
         description: What it is, in one line, for a failing test's message.
         input_shapes, dtype: Of its inputs, in order.
+        indices: Of the inputs that are int32 and count elements, by position: how many there are.
     """
 
     content: bytes
     description: str
     input_shapes: tuple[tuple[int, ...], ...]
     dtype: str
+    indices: Mapping[int, int] = field(default_factory=dict[int, int])
 
     def inputs(self, seed: int) -> list[NDArray[Any]]:
         """Inputs for one run: random for most seeds, all the same extreme for the first two."""
         generator = np.random.default_rng(seed)
-        return [_array(generator, shape, self.dtype, seed) for shape in self.input_shapes]
+        return [
+            generator.integers(0, self.indices[position], shape).astype(np.int32)
+            if position in self.indices
+            else _array(generator, shape, self.dtype, seed)
+            for position, shape in enumerate(self.input_shapes)
+        ]
 
     def __repr__(self) -> str:
         return f"RandomModel({self.description})"
@@ -56,6 +63,8 @@ def _array(generator: np.random.Generator, shape: tuple[int, ...], dtype: str, s
         return generator.integers(-128, 128, shape).astype(np.int8)
     if dtype == "uint8":
         return generator.integers(0, 256, shape).astype(np.uint8)
+    if dtype == "int32":
+        return generator.integers(-(1 << 31), 1 << 31, shape).astype(np.int32)
     return (generator.integers(-64, 65, shape) / 8).astype(np.float32)
 
 
@@ -71,6 +80,7 @@ class Draft:
         self.input_shapes: list[tuple[int, ...]] = []
         self.generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
         self.facts: list[str] = []
+        self.indices: dict[int, int] = {}
 
     @property
     def is_int8(self) -> bool:
@@ -103,6 +113,14 @@ class Draft:
         self.input_shapes.append(tuple(shape))
         return index
 
+    def index_input(self, shape: Sequence[int], count: int) -> int:
+        """An input that counts elements of an axis of this extent."""
+        self.indices[len(self.inputs)] = count
+        index = self.builder.tensor(f"input_{len(self.inputs)}", shape, "int32")
+        self.inputs.append(index)
+        self.input_shapes.append(tuple(shape))
+        return index
+
     def output(self, shape: Sequence[int], affine: tuple[float, int] | None) -> int:
         return self.tensor("output", shape, affine)
 
@@ -117,7 +135,8 @@ class Draft:
     def finish(self, outputs: Sequence[int], **facts: object) -> RandomModel:
         text = ", ".join(f"{key}={value}" for key, value in facts.items())
         content = self.builder.build(self.inputs, outputs)
-        return RandomModel(content, f"{self.kind} {self.dtype} {text}", tuple(self.input_shapes), self.dtype)
+        description = f"{self.kind} {self.dtype} {text}"
+        return RandomModel(content, description, tuple(self.input_shapes), self.dtype, self.indices)
 
 
 def _shape(draft: Draft, rank: int, maximum: int = 6) -> tuple[int, ...]:
@@ -620,6 +639,7 @@ _MAKERS: dict[str, Callable[[Draft], RandomModel]] = {
     "DEPTHWISE_CONV_2D": _convolution,
     "DEPTH_TO_SPACE": random_moves.depth_and_space,
     "DEQUANTIZE": _dequantize,
+    "EMBEDDING_LOOKUP": random_moves.embedding_lookup,
     "EXPAND_DIMS": _expand_dims,
     "FULLY_CONNECTED": _fully_connected,
     "GATHER": random_moves.gather,
@@ -657,14 +677,20 @@ _MAKERS: dict[str, Callable[[Draft], RandomModel]] = {
     "TRANSPOSE_CONV": _transposed,
 }
 OPERATORS = tuple(_MAKERS)
-CASES = (
-    *((k, d) for k in OPERATORS for d in DTYPES if (k, d) != ("DEQUANTIZE", "float32")),
-    ("DEQUANTIZE", "uint8"),
-    ("QUANTIZE", "uint8"),
+_FORMS = {
+    "DEQUANTIZE": ("int8", "uint8"),
+    "EMBEDDING_LOOKUP": ("float32",),
+    "QUANTIZE": (*DTYPES, "uint8"),
+}
+CASES = tuple(
+    (kind, dtype)
+    for kind in OPERATORS
+    for dtype in _FORMS.get(kind, (*DTYPES, "int32") if kind in random_moves.OF_ANY_TYPE else DTYPES)
 )
 """Every operator with every element type of its inputs that it takes."""
-TFLM_OPERATORS = tuple(kind for kind in OPERATORS if kind not in ("RELU_N1_TO_1", "TILE"))
-"""Those that TensorFlow Lite Micro has."""
+_NOT_IN_TFLM = {"RELU_N1_TO_1", "SPACE_TO_BATCH_ND", "TILE"}
+TFLM_OPERATORS = tuple(kind for kind, dtype in CASES if dtype == "int8" and kind not in _NOT_IN_TFLM)
+"""Those of int8 that TensorFlow Lite Micro has; of SPACE_TO_BATCH_ND it never sets what it pads with."""
 
 
 def operator_models(kind: str, dtype: str) -> SearchStrategy[RandomModel]:

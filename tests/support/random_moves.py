@@ -12,6 +12,28 @@ if TYPE_CHECKING:
     from support.random_models import Draft, RandomModel
 
 Shape = tuple[int, ...]
+OF_ANY_TYPE = {
+    "BATCH_TO_SPACE_ND",
+    "BROADCAST_TO",
+    "CONCATENATION",
+    "DEPTH_TO_SPACE",
+    "EXPAND_DIMS",
+    "GATHER",
+    "MIRROR_PAD",
+    "PACK",
+    "RESHAPE",
+    "REVERSE_V2",
+    "SLICE",
+    "SPACE_TO_BATCH_ND",
+    "SPACE_TO_DEPTH",
+    "SPLIT",
+    "SPLIT_V",
+    "SQUEEZE",
+    "STRIDED_SLICE",
+    "TILE",
+    "TRANSPOSE",
+    "UNPACK",
+}
 
 
 def _extents(draft: Draft, low: int, high: int, maximum: int = 5) -> Shape:
@@ -111,10 +133,23 @@ def gather(draft: Draft) -> RandomModel:
     affine = draft.affine()
     source = draft.input(shape, affine)
     output = draft.output((*shape[:axis], *own, *shape[axis + 1 :]), affine)
-    indices = draft.builder.tensor("indices", list(numbers.shape), "int32", data=numbers)
+    if own and form != "spaced" and draft.draw(st.booleans()):
+        indices = draft.index_input(numbers.shape, extent)
+    else:
+        indices = draft.builder.tensor("indices", list(numbers.shape), "int32", data=numbers)
     stated = _signed(draft, axis, len(shape))
     draft.builder.operator(draft.kind, [source, indices], [output], axis=stated, batch_dims=batch_dims)
     return draft.finish([output], x=shape, indices=numbers.tolist(), axis=stated, batch_dims=batch_dims)
+
+
+def embedding_lookup(draft: Draft) -> RandomModel:
+    """LiteRT has it in float32, or with results in float32 that it dequantises."""
+    shape, count = _extents(draft, 2, 3), draft.draw(st.integers(1, 6))
+    indices = draft.index_input((count,), shape[0])
+    table = draft.builder.constant("table", draft.weights(shape))
+    output = draft.output((count, *shape[1:]), None)
+    draft.builder.operator(draft.kind, [indices, table], [output])
+    return draft.finish([output], table=shape, count=count)
 
 
 def reverse(draft: Draft) -> RandomModel:
@@ -142,7 +177,6 @@ def depth_and_space(draft: Draft) -> RandomModel:
 
 
 def space_and_batch(draft: Draft) -> RandomModel:
-    """TensorFlow Lite Micro pads with what is zero only where the zero point is."""
     draw = draft.draw
     num_axes, batch, depth = draw(st.integers(1, 2)), draw(st.integers(1, 2)), draw(st.integers(1, 3))
     sides = [draw(st.integers(1, 3)) for _ in range(num_axes)]
@@ -155,11 +189,8 @@ def space_and_batch(draft: Draft) -> RandomModel:
         widths.append([before, total - before])
         spatial.append(side * extent - total)
     image, samples = (batch, *spatial, depth), (batch * prod(sides), *extents, depth)
-    scale, zero_point = draft.affine()
-    if draft.kind == "SPACE_TO_BATCH_ND":
-        taken, given, affine = image, samples, (scale, 0 if any(map(any, widths)) else zero_point)
-    else:
-        taken, given, affine = samples, image, (scale, zero_point)
+    taken, given = (image, samples) if draft.kind == "SPACE_TO_BATCH_ND" else (samples, image)
+    affine = draft.affine()
     source, output = draft.input(taken, affine), draft.output(given, affine)
     operands = [source, draft.integers("sides", sides), draft.integers("widths", widths)]
     draft.builder.operator(draft.kind, operands, [output])

@@ -17,7 +17,7 @@ from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 from support.dilated_models import FORMS, Writer, dilated_model
 from support.evaluation import evaluate_function
 from support.random_models import RandomModel
-from support.reference import LiteRt
+from support.reference import LiteRt, TfLiteMicro
 
 COUNT = 400 if os.environ.get("BYTEWRIGHT_TESTS") == "thorough" else 25
 
@@ -165,13 +165,21 @@ def test_operands_that_do_not_fit(change: dict[str, Any], text: str) -> None:
         import_content(writer.finish().content, "m.tflite")
 
 
-def test_micro_is_refused_where_it_pads_with_what_it_never_sets() -> None:
-    writer = Writer.of((1, 7, 6, 2))
-    writer.spread((2, 3), ((1, 0), (0, 0)))
-    content = writer.finish().content
-    import_content(content, "m.tflite")
-    with pytest.raises(CompileError, match="never sets what it pads with, which would be 5"):
-        import_content(content, "m.tflite", numerics=Numerics.TFLM)
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+def test_micro_is_refused_where_it_pads_with_what_it_never_sets(dtype: str) -> None:
+    contents: list[bytes] = []
+    for height, width in ((7, 1), (8, 0)):
+        writer = Writer.of((1, height, 6, 2), dtype)
+        writer.spread((2, 3), ((width, 0), (0, 0)))
+        contents.append(writer.finish().content)
+        import_content(contents[-1], "m.tflite")
+    padded, plain = contents
+    with pytest.raises(CompileError, match="never sets what it pads with"):
+        import_content(padded, "m.tflite", numerics=Numerics.TFLM)
+    module = import_content(plain, "m.tflite", numerics=Numerics.TFLM)
+    x = np.arange(96).reshape(1, 8, 6, 2).astype(dtype)
+    values = evaluate_function(module.graph, module.constants, (x,))
+    np.testing.assert_array_equal(values[module.graph.results[0]], TfLiteMicro(plain).run(x)[0])
 
 
 def test_quantisations_that_differ_are_refused_as_litert_refuses_them() -> None:

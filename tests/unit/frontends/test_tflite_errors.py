@@ -151,12 +151,23 @@ def test_errors_of_several_operators_are_reported_together() -> None:
     ]
 
 
-def test_integer_tensors_at_run_time_are_refused_and_constant_ones_are_not() -> None:
+def reshaped(dtype: str) -> ModelBuilder:
+    """x [4] -> RESHAPE -> y [2, 2]; tensors 0 and 1."""
     builder = ModelBuilder()
-    x = builder.tensor("x", (4,), "int32")
-    y = builder.tensor("y", (2, 2), "int32")
+    x, y = builder.tensor("x", (4,), dtype), builder.tensor("y", (2, 2), dtype)
     builder.operator("RESHAPE", [x, integers(builder, "s", [2, 2])], [y])
-    assert only(builder.build([x], [y])).code == "BW105"
+    return builder
+
+
+def test_integer_tensors_at_run_time_are_moved_or_refused_and_constant_ones_are_not() -> None:
+    assert import_content(reshaped("int32").build([0], [1]), "model.tflite").graph.nodes
+    assert only(reshaped("int64").build([0], [1])).code == "BW105"
+    builder = reshaped("int32")
+    z = builder.tensor("z", (2, 2), "int32")
+    builder.operator("MUL", [1, 1], [z])
+    diagnostic = only(builder.build([0], [z]))
+    assert diagnostic.code == "BW105"
+    assert diagnostic.notes == ("tensor 1 ('y') is INT32", "tensor 3 ('z') is INT32")
 
     builder = ModelBuilder()
     x, y = builder.tensor("x", (4,), "float32"), builder.tensor("y", (2, 2), "float32")
@@ -326,6 +337,9 @@ def test_a_bias_scale_that_litert_refuses() -> None:
         ("SOFTMAX", ("int8", 1 / 256, -128), {"beta": 1e-9}, Numerics.LITERT_REF, "flat softmax"),
         ("HARD_SWISH", ("int8", 0.0001, 0), {}, Numerics.LITERT_REF, "128 times"),
         ("RELU_N1_TO_1", ("int8", 0.5, 0), {}, Numerics.TFLM, "does not have it"),
+        ("PACK", ("int8", 0.25, 0), {}, Numerics.LITERT_REF, "quantised in another way"),
+        ("UNPACK", ("int8", 0.5, 1), {}, Numerics.TFLM, "quantised in another way"),
+        ("PACK", ("float32", None, 0), {}, Numerics.LITERT_REF, "different types"),
         ("DEQUANTIZE", ("int8", 0.5, 0), {}, Numerics.LITERT_REF, "not FLOAT32"),
         ("RELU", ("float32", None, 0), {}, Numerics.LITERT_REF, "different types"),
     ],
@@ -380,6 +394,34 @@ def test_operands_that_must_be_constant() -> None:
         ("AVERAGE_POOL_2D", [], {"filter_width": 0}, "no element"),
         ("MAX_POOL_2D", [], {"filter_width": 9}, "does not fit"),
         ("ADD", [], {}, "operands where"),
+        ("PACK", [], {"values_count": 0}, "1 operands where 0"),
+        ("PACK", [], {"values_count": 2}, "1 operands where 2"),
+        ("PACK", [], {"values_count": 1, "axis": 5}, "axis 5 of a tensor of rank 5"),
+        ("UNPACK", [], {"num": 1, "axis": -5}, "axis -5"),
+        ("UNPACK", [], {"num": 1, "axis": 1}, "an extent of 4 is not 1 results"),
+        ("UNPACK", [], {"num": 4, "axis": 1}, "1 results where 4"),
+        ("SPLIT_V", [[4, 1], [1]], {"num_splits": 1}, "2 sizes for 1 results"),
+        ("SPLIT_V", [[5], [1]], {"num_splits": 1}, "parts of [5] do not fill an extent of 4"),
+        ("SPLIT_V", [[-2], [1]], {"num_splits": 1}, "not valid"),
+        ("SPLIT_V", [[4], [4]], {"num_splits": 1}, "axis 4"),
+        ("TILE", [[1, 2, 3]], {}, "multiples [1, 2, 3] for a tensor of rank 4"),
+        ("TILE", [[1, 1, 1, 0]], {}, "leave nothing"),
+        ("BROADCAST_TO", [[4, 4, 2]], {}, "does not broadcast"),
+        ("BROADCAST_TO", [[1, 4, 5, 2]], {}, "does not broadcast to [1, 4, 5, 2]"),
+        ("GATHER", [[4]], {"axis": 1}, "element [4] of an axis of extent 4"),
+        ("GATHER", [[-1]], {"axis": 1}, "element [-1]"),
+        ("GATHER", [[0]], {"axis": 4}, "axis 4"),
+        ("GATHER", [[0]], {"axis": 0, "batch_dims": 1}, "1 batch axes for axis 0"),
+        ("GATHER", [[]], {"axis": 1}, "no element"),
+        ("REVERSE_V2", [[4]], {}, "axes [4]"),
+        ("DEPTH_TO_SPACE", [], {"block_size": 2}, "2 channels are no blocks of 2 by 2"),
+        ("DEPTH_TO_SPACE", [], {"block_size": 0}, "blocks of 0"),
+        ("SPACE_TO_DEPTH", [], {"block_size": 3}, "4 by 4 pixels are no blocks of 3 by 3"),
+        ("BATCH_TO_SPACE_ND", [[2, 2], [[0, 0], [0, 0]]], {}, "1 samples are no blocks of [2, 2]"),
+        ("BATCH_TO_SPACE_ND", [[1, 1], [[4, 0], [0, 0]]], {}, "nothing is left of [4, 4]"),
+        ("MIRROR_PAD", [[[0, 0], [4, 0], [0, 0], [0, 0]]], {}, "at most 3 are mirrored"),
+        ("MIRROR_PAD", [[[0, 0], [0, -1], [0, 0], [0, 0]]], {}, "paddings 0 and -1"),
+        ("MIRROR_PAD", [[[0, 0], [5, 0], [0, 0], [0, 0]]], {"mode": "SYMMETRIC"}, "at most 4 are mirrored"),
     ],
 )
 def test_parameters_that_cannot_be(
@@ -392,6 +434,41 @@ def test_parameters_that_cannot_be(
     diagnostic = only(builder.build([x], [y]))
     assert diagnostic.code == "BW107"
     assert text in diagnostic.message
+
+
+@pytest.mark.parametrize(("dtype", "code"), [("int64", "BW105"), ("float32", "BW107")])
+def test_elements_are_counted_in_int32(dtype: str, code: str) -> None:
+    builder = ModelBuilder()
+    x, numbers = builder.tensor("x", (4, 2), "float32"), builder.tensor("numbers", (3,), dtype)
+    y = builder.tensor("y", (3, 2), "float32")
+    builder.operator("GATHER", [x, numbers], [y])
+    assert only(builder.build([x, numbers], [y])).code == code
+
+
+def test_long_axes_are_not_mirrored() -> None:
+    builder = ModelBuilder()
+    x, y = (builder.tensor(name, (1 << 28,), "int8", scale=0.5) for name in "xy")
+    builder.operator("MIRROR_PAD", [x, integers(builder, "paddings", [[1, 0]])], [y])
+    assert "an axis of 268435456 elements is mirrored, at most 65536" in only(builder.build([x], [y])).message
+
+
+def test_micro_has_no_tile() -> None:
+    builder = ModelBuilder()
+    x, y = builder.tensor("x", (1, 2), "int8", scale=0.5), builder.tensor("y", (2, 2), "int8", scale=0.5)
+    builder.operator("TILE", [x, integers(builder, "multiples", [2, 1])], [y])
+    content = builder.build([x], [y])
+    assert import_content(content, "model.tflite").graph.nodes
+    diagnostic = only(content, Numerics.TFLM)
+    assert "does not have it" in diagnostic.message
+    assert diagnostic.help == "compile for --numerics litert-ref"
+
+
+def test_what_is_packed_has_one_shape() -> None:
+    builder = ModelBuilder()
+    x, y = builder.tensor("x", (2, 3), "float32"), builder.tensor("y", (3, 2), "float32")
+    z = builder.tensor("z", (2, 2, 3), "float32")
+    builder.operator("PACK", [x, y], [z], values_count=2)
+    assert "operands of shapes [2, 3] and [3, 2]" in only(builder.build([x, y], [z])).message
 
 
 def test_shapes_that_do_not_broadcast() -> None:

@@ -8,10 +8,11 @@ dilated convolutions so. `dilation.py` makes that of it; the moves are then need
 from dataclasses import dataclass
 from math import prod
 
+from bytewright import ir
 from bytewright.frontends.tflite.conversion import Conversion, Operand, Spread
 from bytewright.frontends.tflite.dilation import dilated
-from bytewright.frontends.tflite.moves import require_same_quantization, transposed
-from bytewright.frontends.tflite.shape import emit_slice
+from bytewright.frontends.tflite.moves import require_same_quantization
+from bytewright.frontends.tflite.shape import emit_slice, emit_transposed
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.data import Pad
 
@@ -47,11 +48,13 @@ def convert_space_to_batch(at: Conversion) -> None:
     """SPACE_TO_BATCH_ND: an image is padded, and each of its pixels in a block goes to a sample of its own."""
     blocks = _blocks(at, "paddings")
     source, sides = blocks.source, blocks.sides
-    zero = 0.0 if source.is_float else at.affine(at.output_tensor()).zero_point
+    zero = (
+        0.0 if source.is_float else at.affine(source.tensor).zero_point if source.dtype is ir.DType.I8 else 0
+    )
     is_padded = any((*blocks.before, *blocks.after))
     at.require(
-        at.numerics is not Numerics.TFLM or not is_padded or zero == 0,
-        f"TensorFlow Lite Micro never sets what it pads with, which would be {zero}",
+        at.numerics is not Numerics.TFLM or not is_padded,
+        "TensorFlow Lite Micro never sets what it pads with",
     )
     name = original = at.value_of(source)
     before, after = (0, *blocks.before, 0), (0, *blocks.after, 0)
@@ -67,7 +70,7 @@ def convert_space_to_batch(at: Conversion) -> None:
     axes = range(len(sides))
     permutation = (*(2 * axis + 2 for axis in axes), 0, *(2 * axis + 1 for axis in axes), len(split))
     count = prod(sides)
-    result = transposed(at, name, (*split, channels), permutation, (count * batch, *small, channels))
+    result = emit_transposed(at, name, (*split, channels), permutation, (count * batch, *small, channels))
     at.define(result)
     if count > 1:
         at.graph.spreads[at.operator.outputs[0]] = Spread(original, sides, blocks.before, blocks.after, zero)
@@ -97,6 +100,6 @@ def convert_batch_to_space(at: Conversion) -> None:
         permutation += [len(sides) + 1 + axis, axis]
     split = (*sides, batch // count, *small, channels)
     result = (batch // count, *whole, channels)
-    name = transposed(at, name, split, (*permutation, len(split) - 1), result)
+    name = emit_transposed(at, name, split, (*permutation, len(split) - 1), result)
     start = (0, *blocks.before, 0)
     at.define(emit_slice(at, name, start, (batch // count, *size, channels), (1,) * len(start)))

@@ -69,6 +69,7 @@ class GraphBuilder:
         growths: Of constants that depend on the batch: by what each value grows with each sample more.
         batched: Constants that have the batch as their first extent, each sample alike.
         buffers: Bytes of the file's buffers that were taken, so that tensors share them.
+        producers: The node that makes each value.
         spreads: Tensors that are the samples of a spread image.
     """
 
@@ -85,6 +86,7 @@ class GraphBuilder:
     batched: set[str] = field(default_factory=set[str])
     nodes: list[ir.Node] = field(default_factory=list[ir.Node])
     buffers: dict[int, bytes] = field(default_factory=dict[int, bytes])
+    producers: dict[str, ir.Node] = field(default_factory=dict[str, ir.Node])
     spreads: dict[int, Spread] = field(default_factory=dict[int, Spread])
     folding_budget: int = FOLDING_BUDGET
 
@@ -389,8 +391,11 @@ class Conversion:
 
     def emit(self, operation: ir.Operation, inputs: Sequence[str], role: str) -> str:
         """Adds a node with one result, or its value if all operands are constants; returns the name."""
-        result = self._inferred(operation, inputs)
         types = tuple(self.type_of(name) for name in inputs)
+        try:
+            (result,) = operation.infer(types)
+        except ValueError as error:
+            self.fail(str(error))
         if any(extent < 1 for extent in result.fixed_shape):
             return self._empty(result, types, role)
         if not all(type_.num_elements for type_ in types):
@@ -399,33 +404,10 @@ class Conversion:
             return self._fold(operation, inputs, result, role)
         if not self._growths(inputs).keys().isdisjoint(inputs):
             self.refuse_batch("an operand that is constant depends on the batch")
-        return self._add(
-            ir.Node(operation, tuple(inputs), (ir.Value(self._unique(role), result),), self.where())
-        )
-
-    def emit_like(self, node: ir.Node, operation: ir.Operation, inputs: Sequence[str], role: str) -> str:
-        """Adds another form of a node of the graph, which has its name, with a role, and its place in the model."""
-        name = f"{node.outputs[0].name}/{role}"
-        name = name if name not in self.graph.types and name not in self.types else self._unique(role)
-        result = self._inferred(operation, inputs)
-        if any(extent < 1 for extent in result.fixed_shape):
-            self.fail(f"the result [{ir.format_shape(result.shape)}] has no elements", help=WITHOUT_ELEMENTS)
-        value = ir.Value(name, result)
-        return self._add(replace(node, operation=operation, inputs=tuple(inputs), outputs=(value,)))
-
-    def _inferred(self, operation: ir.Operation, inputs: Sequence[str]) -> ir.TensorType:
-        """The type of an operation's one result."""
-        try:
-            (result,) = operation.infer(tuple(self.type_of(name) for name in inputs))
-        except ValueError as error:
-            self.fail(str(error))
-        return result
-
-    def _add(self, node: ir.Node) -> str:
-        (value,) = node.outputs
-        self.nodes.append(node)
-        self.types[value.name] = value.type
-        return value.name
+        name = self._unique(role)
+        self.nodes.append(ir.Node(operation, tuple(inputs), (ir.Value(name, result),), self.where()))
+        self.types[name] = result
+        return name
 
     def _empty(self, result: ir.TensorType, operands: tuple[ir.TensorType, ...], role: str) -> str:
         """A result without elements: known if it is of an operand without any; else a window does not fit."""
@@ -507,6 +489,20 @@ class Conversion:
         """The value under another shape; the value itself if it has that shape."""
         return name if self.type_of(name).shape == shape else self.emit(Reshape(shape), (name,), role)
 
+    def emit_like(self, node: ir.Node, operation: ir.Operation, inputs: Sequence[str], role: str) -> str:
+        """Adds another form of a node of the graph, which has its name, with a role, and its place in the model."""
+        try:
+            (result,) = operation.infer(tuple(self.type_of(name) for name in inputs))
+        except ValueError as error:
+            self.fail(str(error))
+        name = f"{node.outputs[0].name}/{role}"
+        name = name if name not in self.graph.types and name not in self.types else self._unique(role)
+        self.nodes.append(
+            replace(node, operation=operation, inputs=tuple(inputs), outputs=(ir.Value(name, result),))
+        )
+        self.types[name] = result
+        return name
+
     def define(self, name: str, position: int = 0) -> None:
         """Makes a value the operator's result at `position`, after a look at what the file declares."""
         tensor = self.output_tensor(position)
@@ -549,7 +545,9 @@ class Conversion:
 
         for node in self.nodes:
             outputs = tuple(ir.Value(new_name(value.name), value.type) for value in node.outputs)
-            self.graph.nodes.append(replace(node, inputs=tuple(map(new_name, node.inputs)), outputs=outputs))
+            named = replace(node, inputs=tuple(map(new_name, node.inputs)), outputs=outputs)
+            self.graph.nodes.append(named)
+            self.graph.producers |= dict.fromkeys((value.name for value in outputs), named)
         self.graph.constants |= {new_name(name): data for name, data in self.constants.items()}
         self.graph.types |= {new_name(name): kind for name, kind in self.types.items()}
         self.graph.growths |= {new_name(name): growth for name, growth in self.growths.items()}

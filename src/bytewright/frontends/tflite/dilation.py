@@ -20,6 +20,8 @@ from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 from bytewright.ops.data import Reshape
 
 _ELEMENTWISE = (*elementwise.OPERATIONS, *rescale.OPERATIONS)
+# Operators between the two: a few convolutions have some for each rescale and activation.
+_MOST_BETWEEN = 64
 _Widths = tuple[int, ...]
 
 
@@ -66,11 +68,12 @@ def dilated(at: Conversion, name: str, sides: _Widths, before: _Widths, after: _
 def _chain(at: Conversion, name: str) -> tuple[Spread, list[ir.Node]] | None:
     """The operators, in order, from the samples that an image was spread to on to a value."""
     graph = at.graph
+    if not graph.spreads:
+        return None
     spreads = {graph.values[index]: spread for index, spread in graph.spreads.items()}
-    producers = {value.name: node for node in graph.nodes for value in node.outputs}
     nodes: list[ir.Node] = []
     while name not in spreads:
-        node = producers.get(name)
+        node = graph.producers.get(name) if len(nodes) < _MOST_BETWEEN else None
         operands = () if node is None else tuple({n for n in node.inputs if n not in graph.constants})
         if node is None or len(operands) != 1:
             return None

@@ -13,10 +13,13 @@ from bytewright import ir
 from bytewright.frontends.tflite.conversion import Conversion, Operand
 from bytewright.frontends.tflite.flatbuffer import DamagedError
 from bytewright.frontends.tflite.model import schema_names
-from bytewright.frontends.tflite.shape import emit_slice, one_integer
-from bytewright.ops.data import Concat, Gather, Tile, Transpose
+from bytewright.frontends.tflite.shape import emit_joined, emit_slice, emit_transposed, one_integer
+from bytewright.frontends.tflite.tiling import tiled
+from bytewright.ops.arithmetic.numerics import Numerics
+from bytewright.ops.data import Gather
 
-_INDICES = np.iinfo(np.int32)
+# Elements of an axis that is mirrored: each has its number in a table.
+_MOST_MIRRORED = 1 << 16
 
 
 def require_same_quantization(at: Conversion, *operands: Operand) -> None:
@@ -54,7 +57,7 @@ def convert_pack(at: Conversion) -> None:
         at.reshape(at.value_of(operand, f"operand_{position}"), single, f"single_{position}")
         for position, operand in enumerate(operands)
     ]
-    at.define(names[0] if count == 1 else at.emit(Concat(axis), names, "packed"))
+    at.define(emit_joined(at, axis, names, "packed"))
 
 
 def convert_unpack(at: Conversion) -> None:
@@ -102,6 +105,8 @@ def convert_split_v(at: Conversion) -> None:
 
 def convert_tile(at: Conversion) -> None:
     """TILE by constant multiples."""
+    if at.numerics is Numerics.TFLM:
+        at.fail("TensorFlow Lite Micro does not have it", help="compile for --numerics litert-ref")
     at.require_counts((2,))
     source = at.operand(0, "input")
     at.require_same_dtype(source)
@@ -110,7 +115,7 @@ def convert_tile(at: Conversion) -> None:
         len(multiples) == len(source.shape),
         f"multiples {list(multiples)} for a tensor of rank {len(source.shape)}",
     )
-    at.define(_tiled(at, at.value_of(source), multiples))
+    at.define(tiled(at, at.value_of(source), multiples))
 
 
 def convert_broadcast_to(at: Conversion) -> None:
@@ -125,14 +130,7 @@ def convert_broadcast_to(at: Conversion) -> None:
     at.require(fits, f"a tensor {list(source.shape)} does not broadcast to {list(shape)}")
     name = at.reshape(at.value_of(source), single)
     multiples = tuple(extent // own for own, extent in zip(single, shape, strict=True))
-    at.define(_tiled(at, name, multiples))
-
-
-def _tiled(at: Conversion, name: str, multiples: tuple[int, ...]) -> str:
-    """The value repeated; the value itself where each multiple is 1."""
-    return (
-        name if all(multiple == 1 for multiple in multiples) else at.emit(Tile(multiples), (name,), "tiled")
-    )
+    at.define(tiled(at, name, multiples))
 
 
 def convert_reverse(at: Conversion) -> None:
@@ -156,13 +154,29 @@ def convert_gather(at: Conversion) -> None:
     batch_axes += len(indices.shape) if batch_axes < 0 else 0
     fits = 0 <= batch_axes <= min(axis, len(indices.shape))
     at.require(fits, f"{batch_axes} batch axes for axis {axis} and {len(indices.shape)} of the indices")
-    name = at.value_of(source)
+    _gathered(at, at.value_of(source), axis, batch_axes, 1)
+
+
+def convert_embedding_lookup(at: Conversion) -> None:
+    """EMBEDDING_LOOKUP: rows of a table, each by its number."""
+    at.require_counts((2,))
+    table = at.operand(1, "table")
+    at.require_same_dtype(table)
+    at.require(len(table.shape) >= 2, f"a table {list(table.shape)} has no rows")
+    numbers = at.operand(0, "indices")
+    at.require(len(numbers.shape) == 1, f"indices {list(numbers.shape)} are no list")
+    _gathered(at, at.value_of(table, "table"), 0, 0, 0)
+
+
+def _gathered(at: Conversion, name: str, axis: int, batch_axes: int, position: int) -> None:
+    """The elements of an axis that an operand names."""
+    indices = at.operand(position, "indices")
     if indices.data is None:
         at.require(indices.dtype is ir.DType.I32, f"the indices are {indices.tensor.element_type}, not INT32")
         at.define(at.emit(Gather(axis, batch_axes), (name, at.value_of(indices, "indices")), "gathered"))
         return
-    numbers = at.integers_operand(1, "indices")
-    extent = source.shape[axis]
+    numbers = at.integers_operand(position, "indices")
+    extent = at.type_of(name).fixed_shape[axis]
     outside = [number for number in numbers if not 0 <= number < extent]
     at.require(not outside, f"element {outside[:1]} of an axis of extent {extent}")
     at.define(_taken(at, name, axis, batch_axes, indices.shape, numbers))
@@ -207,6 +221,10 @@ def convert_mirror_pad(at: Conversion) -> None:
             fits, f"paddings {before} and {after} around an extent of {extent}, at most {most} are mirrored"
         )
         if before or after:
+            at.require(
+                extent <= _MOST_MIRRORED,
+                f"an axis of {extent} elements is mirrored, at most {_MOST_MIRRORED}",
+            )
             first = range(before - 1 + skipped, skipped - 1, -1)
             last = range(extent - 1 - skipped, extent - 1 - skipped - after, -1)
             numbers = (*first, *range(extent), *last)
@@ -222,7 +240,7 @@ def convert_depth_to_space(at: Conversion) -> None:
     run = depth // block
     split = (batch, height, width, block, run)
     result = (batch, height * block, width * block, depth // block**2)
-    at.define(transposed(at, at.value_of(source), split, (0, 1, 3, 2, 4), result))
+    at.define(emit_transposed(at, at.value_of(source), split, (0, 1, 3, 2, 4), result))
 
 
 def convert_space_to_depth(at: Conversion) -> None:
@@ -235,7 +253,7 @@ def convert_space_to_depth(at: Conversion) -> None:
     )
     split = (batch, height // block, block, width // block, block * depth)
     result = (batch, height // block, width // block, depth * block**2)
-    at.define(transposed(at, at.value_of(source), split, (0, 1, 3, 2, 4), result))
+    at.define(emit_transposed(at, at.value_of(source), split, (0, 1, 3, 2, 4), result))
 
 
 def _blocks(at: Conversion) -> tuple[Operand, int]:
@@ -247,14 +265,3 @@ def _blocks(at: Conversion) -> tuple[Operand, int]:
     block = at.options.integer(0)
     at.require(block >= 1, f"blocks of {block}")
     return source, block
-
-
-def transposed(
-    at: Conversion, name: str, split: tuple[int, ...], permutation: tuple[int, ...], result: tuple[int, ...]
-) -> str:
-    """A value seen as `split`, with its axes permuted, seen as `result`; a reshape where only extents of 1 move."""
-    moving = [axis for axis in permutation if split[axis] != 1]
-    if moving == sorted(moving):
-        return at.reshape(name, result)
-    seen = at.reshape(name, split, "split")
-    return at.reshape(at.emit(Transpose(permutation), (seen,), "moved"), result)

@@ -134,7 +134,12 @@ def convert_concatenation(at: Conversion) -> None:
         len(beside) == 1, f"shapes {[list(each.shape) for each in operands]} differ beside axis {axis}"
     )
     names = [at.value_of(operand, f"operand_{position}") for position, operand in enumerate(full)]
-    at.define(names[0] if len(names) == 1 else at.emit(Concat(axis), names, "joined"))
+    at.define(emit_joined(at, axis, names, "joined"))
+
+
+def emit_joined(at: Conversion, axis: int, names: list[str], role: str) -> str:
+    """Values one after the other along an axis; the value itself where there is one."""
+    return names[0] if len(names) == 1 else at.emit(Concat(axis), names, role)
 
 
 def convert_slice(at: Conversion) -> None:
@@ -203,3 +208,14 @@ def convert_transpose(at: Conversion) -> None:
         at.define(at.reshape(name, tuple(source.shape[axis] for axis in permutation), "transposed"))
     else:
         at.define(at.emit(Transpose(permutation), (name,), "transposed"))
+
+
+def emit_transposed(
+    at: Conversion, name: str, split: tuple[int, ...], permutation: tuple[int, ...], result: tuple[int, ...]
+) -> str:
+    """A value seen as `split`, with its axes permuted, seen as `result`; a reshape where only extents of 1 move."""
+    moving = [axis for axis in permutation if split[axis] != 1]
+    if moving == sorted(moving):
+        return at.reshape(name, result)
+    seen = at.reshape(name, split, "split")
+    return at.reshape(at.emit(Transpose(permutation), (seen,), "moved"), result)

@@ -132,8 +132,11 @@ def _check_hybrid(whole: _Survey) -> None:
 
 
 def _check_types(whole: _Survey) -> None:
-    """int8 and float32 at run time, uint8 at the border; constants may be int32, int64 and bool too."""
-    model = whole.model
+    """int8 and float32 at run time, int32 where it is moved or counts elements, uint8 at the border.
+
+    Constants may be int32, int64 and bool, too.
+    """
+    model, moved = whole.model, _moved_integers(whole.model)
     reported, never_uint8 = _reported(whole), _never_uint8(whole)
     wrong = [
         tensor
@@ -141,6 +144,7 @@ def _check_types(whole: _Survey) -> None:
         if tensor.index not in reported
         and tensor.element_type not in _allowed_types(whole, tensor.index)
         and (tensor.element_type != "UINT8" or tensor.index in never_uint8)
+        and (tensor.element_type != "INT32" or tensor.index not in moved)
     ]
     notes = [f"{tensor.label} is {tensor.element_type}" for tensor in wrong]
     help_text = "quantise the model to int8 (per tensor or per channel), inputs and outputs too, or keep it in float32"
@@ -179,6 +183,19 @@ def _reported(whole: _Survey) -> set[int]:
             if operator.index in refused or (follows and is_other):
                 reported.add(index)
     return reported
+
+
+def _moved_integers(model: ModelRecord) -> frozenset[int]:
+    """Tensors that may be int32 at run time: whatever touches them moves int32, or reads indices there."""
+    moved = set(range(len(model.tensors)))
+    for operator in model.operators:
+        row = OPERATORS.get(operator.kind)
+        if row is not None and "int32" not in row.types:
+            moved.difference_update(operator.outputs)
+            moved.difference_update(
+                t for position, t in enumerate(operator.inputs) if position != row.indices
+            )
+    return frozenset(moved)
 
 
 def _check_shapes(whole: _Survey) -> None:

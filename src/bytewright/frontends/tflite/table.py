@@ -24,6 +24,7 @@ from bytewright.frontends.tflite.matmul import convert_batch_matmul
 from bytewright.frontends.tflite.moves import (
     convert_broadcast_to,
     convert_depth_to_space,
+    convert_embedding_lookup,
     convert_gather,
     convert_mirror_pad,
     convert_pack,
@@ -63,6 +64,7 @@ class TfliteOperator:
         options: The schema's name of its table of options; empty where none is read.
         limits: What is not supported, or asked for, in words.
         types: Element types of its activations.
+        indices: The position of an operand of int32, whatever those are.
         cost_ms: What compiling it costs, roughly, in milliseconds (`limits.py`).
         int8_cost_ms: The same for an int8 result, where that is another.
         scale_cost_ms: What each scale of its weights costs besides.
@@ -74,6 +76,7 @@ class TfliteOperator:
     options: str = ""
     limits: str = ""
     types: tuple[str, ...] = ("int8", "float32")
+    indices: int | None = None
     cost_ms: float = 0.15
     int8_cost_ms: float | None = None
     scale_cost_ms: float = 0.0
@@ -90,6 +93,7 @@ def _convert_ethos_u(conversion: Conversion) -> None:
 
 _CLAMPS = "fused activation: none, RELU, RELU6, RELU_N1_TO_1"
 _WEIGHTS = "constant weights, per tensor or per channel, zero point 0"
+_MOVED = ("int8", "float32", "int32")
 _POOLS = f"tflm: input and output quantised alike; {_CLAMPS}"
 
 _RESIZED = "constant size; align_corners or half_pixel_centers, or neither"
@@ -112,14 +116,18 @@ OPERATORS: dict[str, TfliteOperator] = {
         has_weights=True,
     ),
     "BATCH_TO_SPACE_ND": TfliteOperator(
-        convert_batch_to_space, limits="3 or 4 axes; constant block shape and crops", cost_ms=1.5
+        convert_batch_to_space,
+        limits="3 or 4 axes; constant block shape and crops",
+        cost_ms=1.5,
+        types=_MOVED,
     ),
-    "BROADCAST_TO": TfliteOperator(convert_broadcast_to, limits="constant shape", cost_ms=1.5),
+    "BROADCAST_TO": TfliteOperator(convert_broadcast_to, limits="constant shape", cost_ms=1.5, types=_MOVED),
     "CONCATENATION": TfliteOperator(
         convert_concatenation,
         "ConcatenationOptions",
         "operands quantised as the result is; no fused activation",
         cost_ms=1.5,
+        types=_MOVED,
     ),
     "CONV_2D": TfliteOperator(
         convert_conv2d, "Conv2DOptions", f"{_WEIGHTS}; {_CLAMPS}", cost_ms=2.5, has_weights=True
@@ -130,13 +138,22 @@ OPERATORS: dict[str, TfliteOperator] = {
     "DEPTHWISE_CONV_2D": TfliteOperator(
         convert_depthwise, "DepthwiseConv2DOptions", f"{_WEIGHTS}; {_CLAMPS}", cost_ms=2.5, has_weights=True
     ),
-    "DEPTH_TO_SPACE": TfliteOperator(convert_depth_to_space, "DepthToSpaceOptions", cost_ms=1.5),
+    "DEPTH_TO_SPACE": TfliteOperator(
+        convert_depth_to_space, "DepthToSpaceOptions", cost_ms=1.5, types=_MOVED
+    ),
     "DEQUANTIZE": TfliteOperator(
         convert_dequantize,
         limits="to float32; constants also per channel (not with tflm)",
         types=("int8", "uint8"),
     ),
-    "EXPAND_DIMS": TfliteOperator(convert_expand_dims, limits="constant axis"),
+    "EMBEDDING_LOOKUP": TfliteOperator(
+        convert_embedding_lookup,
+        limits="float32 rows; indices int32, or constant; one that is outside means the nearest",
+        types=("float32",),
+        indices=0,
+        cost_ms=1.5,
+    ),
+    "EXPAND_DIMS": TfliteOperator(convert_expand_dims, limits="constant axis", types=_MOVED),
     "FULLY_CONNECTED": TfliteOperator(
         convert_fully_connected,
         "FullyConnectedOptions",
@@ -145,7 +162,14 @@ OPERATORS: dict[str, TfliteOperator] = {
         scale_cost_ms=0.7,  # each is fitted to double precision
         has_weights=True,
     ),
-    "GATHER": TfliteOperator(convert_gather, "GatherOptions", "constant indices", cost_ms=1.5),
+    "GATHER": TfliteOperator(
+        convert_gather,
+        "GatherOptions",
+        "indices int32, or constant; one that is outside means the nearest",
+        types=_MOVED,
+        indices=1,
+        cost_ms=1.5,
+    ),
     "HARD_SWISH": TfliteOperator(
         partial(convert_unary, operation=TflHardSwish(), int8=tables.hard_swish),
         limits="int8: input scale at most 128 times the output's",
@@ -161,14 +185,22 @@ OPERATORS: dict[str, TfliteOperator] = {
         partial(convert_pool, kind=MaxPool2d), "Pool2DOptions", _POOLS, cost_ms=2.0
     ),
     "MEAN": TfliteOperator(convert_mean, "ReducerOptions", "constant axes", cost_ms=2.0),
-    "MIRROR_PAD": TfliteOperator(convert_mirror_pad, "MirrorPadOptions", "constant paddings", cost_ms=3.0),
+    "MIRROR_PAD": TfliteOperator(
+        convert_mirror_pad,
+        "MirrorPadOptions",
+        "constant paddings around axes of at most 65,536",
+        cost_ms=3.0,
+        types=_MOVED,
+    ),
     "MUL": TfliteOperator(
         partial(convert_binary, operation=Mul(), int8=product_form),
         "MulOptions",
         f"broadcasting; {_CLAMPS}",
         int8_cost_ms=1.2,
     ),
-    "PACK": TfliteOperator(convert_pack, "PackOptions", "operands quantised as the result is", cost_ms=1.5),
+    "PACK": TfliteOperator(
+        convert_pack, "PackOptions", "operands quantised as the result is", cost_ms=1.5, types=_MOVED
+    ),
     "PAD": TfliteOperator(convert_pad, limits="constant paddings", cost_ms=1.5),
     "PADV2": TfliteOperator(
         convert_pad,
@@ -183,15 +215,17 @@ OPERATORS: dict[str, TfliteOperator] = {
     "RELU": TfliteOperator(convert_relu),
     "RELU6": TfliteOperator(convert_relu),
     "RELU_N1_TO_1": TfliteOperator(convert_relu, limits="not with tflm"),
-    "RESHAPE": TfliteOperator(convert_reshape, "ReshapeOptions", "constant shape"),
+    "RESHAPE": TfliteOperator(convert_reshape, "ReshapeOptions", "constant shape", types=_MOVED),
     "RESIZE_BILINEAR": TfliteOperator(
         partial(convert_resize, kind=TflResizeBilinear), "ResizeBilinearOptions", _RESIZED, cost_ms=2.0
     ),
     "RESIZE_NEAREST_NEIGHBOR": TfliteOperator(
         partial(convert_resize, kind=TflResizeNearest), "ResizeNearestNeighborOptions", _RESIZED, cost_ms=1.5
     ),
-    "REVERSE_V2": TfliteOperator(convert_reverse, "ReverseV2Options", "constant axes", cost_ms=1.5),
-    "SLICE": TfliteOperator(convert_slice, limits="constant begin and size", cost_ms=1.5),
+    "REVERSE_V2": TfliteOperator(
+        convert_reverse, "ReverseV2Options", "constant axes", cost_ms=1.5, types=_MOVED
+    ),
+    "SLICE": TfliteOperator(convert_slice, limits="constant begin and size", cost_ms=1.5, types=_MOVED),
     "SOFTMAX": TfliteOperator(
         convert_softmax,
         "SoftmaxOptions",
@@ -200,18 +234,24 @@ OPERATORS: dict[str, TfliteOperator] = {
     ),
     "SPACE_TO_BATCH_ND": TfliteOperator(
         convert_space_to_batch,
-        limits="3 or 4 axes; constant block shape and paddings; tflm: zero point 0 where int8 is padded",
+        limits="3 or 4 axes; constant block shape and paddings; tflm: without paddings",
         cost_ms=2.0,
+        types=_MOVED,
     ),
-    "SPACE_TO_DEPTH": TfliteOperator(convert_space_to_depth, "SpaceToDepthOptions", cost_ms=1.5),
-    "SPLIT": TfliteOperator(convert_split, "SplitOptions", "constant axis", cost_ms=1.5),
-    "SPLIT_V": TfliteOperator(convert_split_v, "SplitVOptions", "constant sizes and axis", cost_ms=1.5),
-    "SQUEEZE": TfliteOperator(convert_squeeze, "SqueezeOptions"),
+    "SPACE_TO_DEPTH": TfliteOperator(
+        convert_space_to_depth, "SpaceToDepthOptions", cost_ms=1.5, types=_MOVED
+    ),
+    "SPLIT": TfliteOperator(convert_split, "SplitOptions", "constant axis", cost_ms=1.5, types=_MOVED),
+    "SPLIT_V": TfliteOperator(
+        convert_split_v, "SplitVOptions", "constant sizes and axis", cost_ms=1.5, types=_MOVED
+    ),
+    "SQUEEZE": TfliteOperator(convert_squeeze, "SqueezeOptions", types=_MOVED),
     "STRIDED_SLICE": TfliteOperator(
         convert_strided_slice,
         "StridedSliceOptions",
         "constant begin, end and strides; all masks; strides of either sign",
         cost_ms=1.5,
+        types=_MOVED,
     ),
     "SUB": TfliteOperator(
         partial(convert_binary, operation=Sub(), int8=sum_form),
@@ -224,8 +264,10 @@ OPERATORS: dict[str, TfliteOperator] = {
         limits="tflm: the result is taken to have scale 1/128 and zero point 0, as its kernel does",
         int8_cost_ms=5.0,
     ),
-    "TILE": TfliteOperator(convert_tile, limits="constant multiples", cost_ms=1.5),
-    "TRANSPOSE": TfliteOperator(convert_transpose, limits="constant permutation", cost_ms=1.5),
+    "TILE": TfliteOperator(
+        convert_tile, limits="constant multiples; not with tflm", cost_ms=1.5, types=_MOVED
+    ),
+    "TRANSPOSE": TfliteOperator(convert_transpose, limits="constant permutation", cost_ms=1.5, types=_MOVED),
     "TRANSPOSE_CONV": TfliteOperator(
         convert_transpose_conv,
         "TransposeConvOptions",
@@ -235,7 +277,7 @@ OPERATORS: dict[str, TfliteOperator] = {
         input_at=2,
     ),
     "UNPACK": TfliteOperator(
-        convert_unpack, "UnpackOptions", "results quantised as the operand is", cost_ms=1.5
+        convert_unpack, "UnpackOptions", "results quantised as the operand is", cost_ms=1.5, types=_MOVED
     ),
 }
 
