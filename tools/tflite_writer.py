@@ -47,6 +47,8 @@ _ENUMERATIONS = {
     "padding": "Padding",
     "fused_activation_function": "ActivationFunctionType",
     "weights_format": "FullyConnectedOptionsWeightsFormat",
+    "out_type": "TensorType",
+    "mode": "MirrorPadMode",
 }
 
 _CONVOLUTION: dict[str, Option] = {
@@ -127,11 +129,69 @@ _FORMS: dict[str, _OperatorForm] = {
     "HARD_SWISH": _OperatorForm("HardSwishOptions", {}, 1, 1),
     "QUANTIZE": _OperatorForm("QuantizeOptions", {}, 1, 2),
     "DEQUANTIZE": _OperatorForm("DequantizeOptions", {}, 2, 2),
-    # Not operators that Bytewright compiles: they make the models that it must refuse.
     "ABS": _OperatorForm("AbsOptions", {}),
+    "COS": _OperatorForm("CosOptions", {}),
+    "ELU": _OperatorForm("", {}, 1, 1),
     "EXP": _OperatorForm("ExpOptions", {}),
+    "GELU": _OperatorForm("GeluOptions", {"approximate": False}),
+    "LOG": _OperatorForm("", {}),
+    "LOG_SOFTMAX": _OperatorForm("LogSoftmaxOptions", {}),
+    "PRELU": _OperatorForm("", {}, 1, 1),
+    "RELU_0_TO_1": _OperatorForm("", {}, 1, 1),
+    "ROUND": _OperatorForm("", {}),
+    "RSQRT": _OperatorForm("", {}),
+    "SIGN": _OperatorForm("", {}),
+    "SIN": _OperatorForm("", {}),
+    "SQRT": _OperatorForm("", {}),
+    "SQUARE": _OperatorForm("SquareOptions", {}),
+    "SQUARED_DIFFERENCE": _OperatorForm("SquaredDifferenceOptions", {}),
+    # What arithmetic of shapes is written with.
+    "SHAPE": _OperatorForm("ShapeOptions", {"out_type": "INT32"}, 1, 1),
+    "RANK": _OperatorForm("RankOptions", {}, 1, 1),
+    "REDUCE_PROD": _OperatorForm("ReducerOptions", {"keep_dims": False}, 1, 1),
+    "REDUCE_MAX": _OperatorForm("ReducerOptions", {"keep_dims": False}),
+    "REDUCE_MIN": _OperatorForm("ReducerOptions", {"keep_dims": False}),
+    "REDUCE_ANY": _OperatorForm("ReducerOptions", {"keep_dims": False}),
+    "REDUCE_ALL": _OperatorForm("ReducerOptions", {"keep_dims": False}),
+    "SUM": _OperatorForm("ReducerOptions", {"keep_dims": False}),
+    "FILL": _OperatorForm("FillOptions", {}, 1, 1),
+    "CAST": _OperatorForm("CastOptions", {}, 1, 1),
+    "RANGE": _OperatorForm("RangeOptions", {}, 1, 1),
+    "ZEROS_LIKE": _OperatorForm("ZerosLikeOptions", {}, 1, 1),
+    "SELECT": _OperatorForm("SelectOptions", {}, 1, 1),
+    "SELECT_V2": _OperatorForm("SelectV2Options", {}, 1, 1),
+    "DIV": _OperatorForm("DivOptions", _ACTIVATION, 1, 1),
+    "FLOOR_DIV": _OperatorForm("FloorDivOptions", {}, 1, 1),
+    "FLOOR_MOD": _OperatorForm("FloorModOptions", {}, 1, 1),
+    "POW": _OperatorForm("PowOptions", {}, 1, 1),
+    "NEG": _OperatorForm("NegOptions", {}, 1, 1),
+    "FLOOR": _OperatorForm("", {}, 1, 1),
+    "CEIL": _OperatorForm("", {}, 1, 1),
+    "MAXIMUM": _OperatorForm("MaximumMinimumOptions", {}, 1, 2),
+    "MINIMUM": _OperatorForm("MaximumMinimumOptions", {}, 1, 2),
+    "EQUAL": _OperatorForm("EqualOptions", {}),
+    "NOT_EQUAL": _OperatorForm("NotEqualOptions", {}),
+    "LESS": _OperatorForm("LessOptions", {}),
+    "LESS_EQUAL": _OperatorForm("LessEqualOptions", {}),
+    "GREATER": _OperatorForm("GreaterOptions", {}),
+    "GREATER_EQUAL": _OperatorForm("GreaterEqualOptions", {}),
+    "LOGICAL_AND": _OperatorForm("LogicalAndOptions", {}, 1, 1),
+    "LOGICAL_OR": _OperatorForm("LogicalOrOptions", {}, 1, 1),
+    "LOGICAL_NOT": _OperatorForm("LogicalNotOptions", {}, 1, 1),
+    "PACK": _OperatorForm("PackOptions", {"values_count": 1, "axis": 0}),
+    "UNPACK": _OperatorForm("UnpackOptions", {"num": 1, "axis": 0}),
+    "TILE": _OperatorForm("TileOptions", {}, 1, 2),
+    "BROADCAST_TO": _OperatorForm("BroadcastToOptions", {}, 3, 3),
+    "SPLIT_V": _OperatorForm("SplitVOptions", {"num_splits": 1}),
+    "GATHER": _OperatorForm("GatherOptions", {"axis": 0, "batch_dims": 0}),
+    "REVERSE_V2": _OperatorForm("ReverseV2Options", {}),
+    "DEPTH_TO_SPACE": _OperatorForm("DepthToSpaceOptions", {"block_size": 1}, 1, 1),
+    "SPACE_TO_DEPTH": _OperatorForm("SpaceToDepthOptions", {"block_size": 1}, 1, 2),
+    "SPACE_TO_BATCH_ND": _OperatorForm("SpaceToBatchNDOptions", {}),
+    "BATCH_TO_SPACE_ND": _OperatorForm("BatchToSpaceNDOptions", {}),
+    "MIRROR_PAD": _OperatorForm("MirrorPadOptions", {"mode": "REFLECT"}),
+    # Not operators that Bytewright compiles: they make the models that it must refuse.
     "ARG_MAX": _OperatorForm("ArgMaxOptions", {}),
-    "GATHER": _OperatorForm("GatherOptions", {"axis": 0}),
 }
 
 
@@ -158,6 +218,13 @@ class _Operator:
 
 
 @dataclass(frozen=True, slots=True)
+class _Signature:
+    key: str
+    inputs: dict[str, int]
+    outputs: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class _Contents:
     """What one file holds."""
 
@@ -167,6 +234,7 @@ class _Contents:
     operators: Sequence[_Operator]
     inputs: Sequence[int]
     outputs: Sequence[int]
+    signatures: Sequence[_Signature]
 
 
 class ModelBuilder:
@@ -177,6 +245,7 @@ class ModelBuilder:
         self._subgraph_name = subgraph_name
         self._tensors: list[_Tensor] = []
         self._operators: list[_Operator] = []
+        self._signatures: list[_Signature] = []
 
     def tensor(
         self,
@@ -264,12 +333,25 @@ class ModelBuilder:
         """Add a custom operator without options: something no compiler of builtins can take."""
         self._operators.append(_Operator("CUSTOM", custom_code, 1, tuple(inputs), tuple(outputs), {}))
 
-    def build(self, inputs: Sequence[int], outputs: Sequence[int]) -> bytes:
-        """The file's bytes. The same calls give the same bytes."""
-        contents = _Contents(
-            self._description, self._subgraph_name, self._tensors, self._operators, inputs, outputs
+    def signature(self, key: str, inputs: Mapping[str, int], outputs: Mapping[str, int]) -> None:
+        """Add a signature: names of this subgraph's tensors for those who run it."""
+        self._signatures.append(_Signature(key, dict(inputs), dict(outputs)))
+
+    def subgraph(self, inputs: Sequence[int], outputs: Sequence[int]) -> _Contents:
+        """What was added, as a subgraph that another builder can have after its own."""
+        return _Contents(
+            self._description,
+            self._subgraph_name,
+            self._tensors,
+            self._operators,
+            inputs,
+            outputs,
+            self._signatures,
         )
-        return _FileWriter().model(contents)
+
+    def build(self, inputs: Sequence[int], outputs: Sequence[int], *others: _Contents) -> bytes:
+        """The file's bytes. The same calls give the same bytes."""
+        return _FileWriter().model((self.subgraph(inputs, outputs), *others))
 
 
 class _FileWriter:
@@ -278,28 +360,58 @@ class _FileWriter:
     def __init__(self) -> None:
         self._builder: Any = flatbuffers.Builder(4096)
 
-    def model(self, contents: _Contents) -> bytes:
+    def model(self, parts: Sequence[_Contents]) -> bytes:
         builder = self._builder
-        codes = list(dict.fromkeys((op.name, op.custom_code, op.version) for op in contents.operators))
-        data = [b"", *(t.data for t in contents.tensors if t.data is not None)]
+        operators = [op for part in parts for op in part.operators]
+        codes = list(dict.fromkeys((op.name, op.custom_code, op.version) for op in operators))
+        data = [b"", *(t.data for part in parts for t in part.tensors if t.data is not None)]
         buffers = self._offsets([self._buffer(content) for content in data])
-        subgraph = self._subgraph(contents, codes)
-        subgraphs = self._offsets([subgraph])
+        written: list[int] = []
+        num_constants = 0
+        for part in parts:
+            written.append(self._subgraph(part, codes, num_constants))
+            num_constants += sum(tensor.data is not None for tensor in part.tensors)
+        subgraphs = self._offsets(written)
+        signed = [(signature, i) for i, part in enumerate(parts) for signature in part.signatures]
+        signatures = self._offsets([self._signature(*each) for each in signed]) if signed else None
         operator_codes = self._offsets([self._operator_code(*code) for code in codes])
-        text = builder.CreateString(contents.description)
+        text = builder.CreateString(parts[0].description)
         _schema.ModelStart(builder)
         _schema.ModelAddVersion(builder, 3)
         _schema.ModelAddOperatorCodes(builder, operator_codes)
         _schema.ModelAddSubgraphs(builder, subgraphs)
         _schema.ModelAddDescription(builder, text)
         _schema.ModelAddBuffers(builder, buffers)
+        if signatures is not None:
+            _schema.ModelAddSignatureDefs(builder, signatures)
         builder.Finish(_schema.ModelEnd(builder), b"TFL3")
         return bytes(builder.Output())
 
-    def _subgraph(self, contents: _Contents, codes: Sequence[tuple[str, str, int]]) -> int:
+    def _signature(self, signature: _Signature, subgraph: int) -> int:
+        builder = self._builder
+        maps: list[int] = []
+        for named in (signature.inputs, signature.outputs):
+            entries: list[int] = []
+            for name, index in named.items():
+                text = builder.CreateString(name)
+                _schema.TensorMapStart(builder)
+                _schema.TensorMapAddName(builder, text)
+                _schema.TensorMapAddTensorIndex(builder, index)
+                entries.append(_schema.TensorMapEnd(builder))
+            maps.append(self._offsets(entries))
+        key = builder.CreateString(signature.key)
+        _schema.SignatureDefStart(builder)
+        _schema.SignatureDefAddInputs(builder, maps[0])
+        _schema.SignatureDefAddOutputs(builder, maps[1])
+        _schema.SignatureDefAddSignatureKey(builder, key)
+        _schema.SignatureDefAddSubgraphIndex(builder, subgraph)
+        return _schema.SignatureDefEnd(builder)
+
+    def _subgraph(
+        self, contents: _Contents, codes: Sequence[tuple[str, str, int]], num_constants: int
+    ) -> int:
         builder = self._builder
         tensor_offsets: list[int] = []
-        num_constants = 0
         for tensor in contents.tensors:
             num_constants += tensor.data is not None
             tensor_offsets.append(self._tensor(tensor, 0 if tensor.data is None else num_constants))

@@ -19,6 +19,7 @@ import numpy as np
 from hypothesis.strategies import DrawFn, SearchStrategy
 from numpy.typing import NDArray
 
+from support import random_elements
 from tflite_writer import OPTIONAL, ModelBuilder
 
 DTYPES = ("int8", "float32")
@@ -32,28 +33,43 @@ class RandomModel:
     Attributes:
         description: What it is, in one line, for a failing test's message.
         input_shapes, dtype: Of its inputs, in order.
+        dtypes: Their types, where these are not one.
+        domain: What float inputs are: "any", "positive" or "not zero".
     """
 
     content: bytes
     description: str
     input_shapes: tuple[tuple[int, ...], ...]
     dtype: str
+    dtypes: tuple[str, ...] = ()
+    domain: str = "any"
 
     def inputs(self, seed: int) -> list[NDArray[Any]]:
         """Inputs for one run: random for most seeds, all the same extreme for the first two."""
         generator = np.random.default_rng(seed)
-        return [_array(generator, shape, self.dtype, seed) for shape in self.input_shapes]
+        dtypes = self.dtypes or (self.dtype,) * len(self.input_shapes)
+        pairs = zip(self.input_shapes, dtypes, strict=True)
+        return [_array(generator, shape, dtype, seed, self.domain) for shape, dtype in pairs]
 
     def __repr__(self) -> str:
         return f"RandomModel({self.description})"
 
 
-def _array(generator: np.random.Generator, shape: tuple[int, ...], dtype: str, seed: int) -> NDArray[Any]:
+def _array(
+    generator: np.random.Generator, shape: tuple[int, ...], dtype: str, seed: int, domain: str
+) -> NDArray[Any]:
+    if dtype == "bool":
+        return (
+            np.full(shape, bool(seed)) if seed in (0, 1) else generator.integers(0, 2, shape).astype(np.bool_)
+        )
     if dtype == "int8":
         if seed in (0, 1):
             return np.full(shape, -128 if seed == 0 else 127, dtype=np.int8)
         return generator.integers(-128, 128, shape).astype(np.int8)
-    return (generator.integers(-64, 65, shape) / 8).astype(np.float32)
+    values = (generator.integers(-64, 65, shape) / 8).astype(np.float32)
+    if domain == "positive":
+        return np.abs(values) + np.float32(0.125)
+    return np.where(values == 0, np.float32(0.25), values) if domain == "not zero" else values
 
 
 class _Draft:
@@ -67,6 +83,8 @@ class _Draft:
         self.inputs: list[int] = []
         self.input_shapes: list[tuple[int, ...]] = []
         self.generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+        self.dtypes: list[str] = []
+        self.domain = "any"
         self.facts: list[str] = []
 
     @property
@@ -89,10 +107,13 @@ class _Draft:
             return self.builder.tensor(name, shape, self.dtype)
         return self.builder.tensor(name, shape, "int8", scale=affine[0], zero_point=affine[1])
 
-    def input(self, shape: Sequence[int], affine: tuple[float, int] | None) -> int:
-        index = self.tensor(f"input_{len(self.inputs)}", shape, affine)
+    def input(self, shape: Sequence[int], affine: tuple[float, int] | None, dtype: str = "") -> int:
+        """An input of the draft's type, or of another that is not quantised."""
+        name = f"input_{len(self.inputs)}"
+        index = self.builder.tensor(name, shape, dtype) if dtype else self.tensor(name, shape, affine)
         self.inputs.append(index)
         self.input_shapes.append(tuple(shape))
+        self.dtypes.append(dtype or self.dtype)
         return index
 
     def output(self, shape: Sequence[int], affine: tuple[float, int] | None) -> int:
@@ -109,7 +130,9 @@ class _Draft:
     def finish(self, outputs: Sequence[int], **facts: object) -> RandomModel:
         text = ", ".join(f"{key}={value}" for key, value in facts.items())
         content = self.builder.build(self.inputs, outputs)
-        return RandomModel(content, f"{self.kind} {self.dtype} {text}", tuple(self.input_shapes), self.dtype)
+        description = f"{self.kind} {self.dtype} {text}"
+        shapes, dtypes = tuple(self.input_shapes), tuple(self.dtypes)
+        return RandomModel(content, description, shapes, self.dtype, dtypes, self.domain)
 
 
 def _shape(draft: _Draft, rank: int, maximum: int = 6) -> tuple[int, ...]:
@@ -522,6 +545,7 @@ def _transpose(draft: _Draft) -> RandomModel:
 
 
 _MAKERS: dict[str, Callable[[_Draft], RandomModel]] = {
+    **random_elements.MAKERS,
     "ADD": _binary,
     "AVERAGE_POOL_2D": _pool,
     "CONCATENATION": _concatenation,
@@ -552,9 +576,13 @@ _MAKERS: dict[str, Callable[[_Draft], RandomModel]] = {
     "TANH": _unary,
     "TRANSPOSE": _transpose,
 }
-OPERATORS = tuple(_MAKERS)
-CASES = tuple((k, d) for k in OPERATORS for d in DTYPES if (k, d) != ("DEQUANTIZE", "float32"))
+OPERATORS = tuple(sorted(_MAKERS))
+_TYPES = {**dict.fromkeys(OPERATORS, DTYPES), **random_elements.TYPES, "DEQUANTIZE": ("int8",)}
+CASES = tuple((kind, dtype) for kind in OPERATORS for dtype in _TYPES[kind])
 """Every operator with every element type of its inputs that it takes."""
+_NOT_IN_TFLM = {("RELU_N1_TO_1", "int8"), *random_elements.NOT_IN_TFLM}
+TFLM_CASES = tuple(case for case in CASES if case not in _NOT_IN_TFLM)
+"""Those that TensorFlow Lite Micro has."""
 
 
 def operator_models(kind: str, dtype: str) -> SearchStrategy[RandomModel]:

@@ -7,6 +7,7 @@ from bytewright.ops import (
     data,
     elementwise,
     ethos_u,
+    float_functions,
     placement,
     pooling,
     rescale,
@@ -15,6 +16,9 @@ from bytewright.ops import (
 
 OPERATIONS: dict[str, type[ir.Operation]] = {
     operation.name: operation
-    for module in (control, convolution, data, elementwise, ethos_u, placement, pooling, rescale, softmax)
+    for module in (
+        *(control, convolution, data, elementwise, ethos_u, float_functions),
+        *(placement, pooling, rescale, softmax),
+    )
     for operation in module.OPERATIONS
 }

@@ -22,7 +22,14 @@ from bytewright.ops.arithmetic.multiplier import Affine
 from bytewright.ops.arithmetic.numerics import Numerics
 from bytewright.ops.data import Reshape
 
-DTYPES = {"INT8": ir.DType.I8, "FLOAT32": ir.DType.F32, "INT32": ir.DType.I32, "INT64": ir.DType.I64}
+DTYPES = {
+    "INT8": ir.DType.I8,
+    "FLOAT32": ir.DType.F32,
+    "INT32": ir.DType.I32,
+    "INT64": ir.DType.I64,
+    "BOOL": ir.DType.BOOL,
+}
+"""Element types that values may have, those that are known at import included."""
 FOLDING_BUDGET = 1 << 25
 """Multiplications and moves that computing constants at import may take, over the whole model."""
 
@@ -188,6 +195,13 @@ class Conversion:
         """An operand that must be int8 or float32."""
         operand = self.operand(position, role)
         if operand.dtype not in (ir.DType.I8, ir.DType.F32):
+            self.fail(f"the {role} is {operand.tensor.element_type}", code="BW105", tensor=operand.tensor)
+        return operand
+
+    def truth_operand(self, position: int, role: str) -> Operand:
+        """An operand that must be a truth value."""
+        operand = self.operand(position, role)
+        if operand.dtype is not ir.DType.BOOL:
             self.fail(f"the {role} is {operand.tensor.element_type}", code="BW105", tensor=operand.tensor)
         return operand
 

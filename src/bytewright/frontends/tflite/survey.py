@@ -9,7 +9,7 @@ from bytewright.frontends.tflite.model import ABSENT, ModelRecord, OperatorRecor
 from bytewright.frontends.tflite.table import ADVICE, CONTROL_FLOW, OPERATORS
 
 MOST_PLACES = 10
-_RUN_TIME_TYPES = ("INT8", "FLOAT32")
+_RUN_TIME_TYPES = ("INT8", "FLOAT32", "BOOL")
 _ALL_OPERATORS = "`bytewright ops` lists the operators that are supported"
 _INTEGERS = ("INT8", "UINT8", "INT16", "INT4", "INT2", "UINT4")
 
@@ -112,7 +112,7 @@ def _check_hybrid(whole: _Survey) -> None:
 
 
 def _check_types(whole: _Survey) -> None:
-    """int8 and float32 at run time; constants may be int32 and int64 too."""
+    """int8, float32 and truth values at run time; constants may be int32 and int64 too."""
     model = whole.model
     known = _known_at_import(model)
     reported = {weights.index for _, weights in _hybrid_layers(model)}

@@ -15,13 +15,15 @@ from bytewright.lower.kernels.data import (
     lower_transpose,
 )
 from bytewright.lower.kernels.depthwise import lower_depthwise_conv2d
-from bytewright.lower.kernels.pooling import lower_mean, lower_pool
+from bytewright.lower.kernels.log_softmax import lower_log_softmax
+from bytewright.lower.kernels.pooling import lower_pool
+from bytewright.lower.kernels.reduction import lower_reduction
 from bytewright.lower.kernels.softmax import lower_softmax
 from bytewright.ops.convolution import Conv2d, DepthwiseConv2d
 from bytewright.ops.data import Concat, Identity, Pad, Slice, Transpose
 from bytewright.ops.placement import DeviceCopy
-from bytewright.ops.pooling import MaxPool2d, TflAveragePool2d, TflMean
-from bytewright.ops.softmax import TflSoftmax
+from bytewright.ops.pooling import MaxPool2d, ReduceMax, ReduceMin, ReduceSum, TflAveragePool2d, TflMean
+from bytewright.ops.softmax import TflLogSoftmax, TflSoftmax
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +47,13 @@ TEMPLATES: dict[type[ir.Operation], Anchor] = {
     Identity: Anchor(lower_identity),
     MaxPool2d: Anchor(lower_pool),
     Pad: Anchor(lower_pad),
+    ReduceMax: Anchor(lower_reduction),
+    ReduceMin: Anchor(lower_reduction),
+    ReduceSum: Anchor(lower_reduction),
     Slice: Anchor(lower_slice),
     TflAveragePool2d: Anchor(lower_pool),
-    TflMean: Anchor(lower_mean),
+    TflLogSoftmax: Anchor(lower_log_softmax, takes_epilogue=False),
+    TflMean: Anchor(lower_reduction),
     TflSoftmax: Anchor(lower_softmax, takes_epilogue=False),
     Transpose: Anchor(lower_transpose),
 }
