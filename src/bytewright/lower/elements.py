@@ -31,6 +31,7 @@ from bytewright.ir.scalar_functions import (
 )
 from bytewright.lower.point import Point
 from bytewright.lower.requantise import float_rescaled, real_rescaled, rescaled
+from bytewright.lower.rescale import double_round, fixed_scale
 from bytewright.lower.scalar import Scalar, clamped, require_i32
 from bytewright.ops.elementwise import (
     Add,
@@ -50,6 +51,7 @@ from bytewright.ops.elementwise import (
     Table,
     TflDequantize,
     TflDiv,
+    TflPrelu,
     TflQuantize,
 )
 from bytewright.ops.float_functions import (
@@ -209,6 +211,30 @@ def _leaky_relu(at: Point, operation: TflLeakyRelu) -> Scalar:
     return Scalar(ir.select(bound > 0.0, bound, bound * float(np.float32(operation.alpha))))
 
 
+def _prelu(at: Point, operation: TflPrelu) -> Scalar:
+    """Of i8, the sum of two terms of which one is zero."""
+    value, slope = at.operands
+    bound = at.body.let("value", value.expr)
+    if at.is_float:
+        return Scalar(ir.select(bound >= 0.0, bound, bound * slope.expr))
+    low, high = value.low - operation.input_zero_point, value.high - operation.input_zero_point
+    centred = bound - operation.input_zero_point
+    positive = Scalar(ir.maximum(centred, 0), max(low, 0), max(high, 0))
+    above = double_round(positive, fixed_scale(*operation.above), at.node.where)
+    slopes = [bound - operation.slope_zero_point for bound in (slope.low, slope.high)]
+    corners = [factor * extent for factor in slopes for extent in (min(low, 0), min(high, 0))]
+    product = ir.minimum(centred, 0) * (slope.expr - operation.slope_zero_point)
+    product = at.body.let("product", product)
+    below = double_round(
+        Scalar(product, min(corners), max(corners)), fixed_scale(*operation.below), at.node.where
+    )
+    ends = (above.low + below.low, above.high + below.high)
+    require_i32(ends[0] - 128, ends[1] + 128, "the result", at.node.where)
+    zero_point = operation.output_zero_point
+    total = above.expr + at.body.let("below", below.expr) + zero_point
+    return clamped(Scalar(total, ends[0] + zero_point, ends[1] + zero_point), *ir.DType.I8.bounds)
+
+
 def _quantized(at: Point, operation: TflQuantize) -> Scalar:
     """roundf(x / scale) + zero point, saturated in float first so that the conversion is defined.
 
@@ -260,6 +286,7 @@ ELEMENTS: dict[type[ir.Operation], ElementRule] = {
     TflGelu: ElementRule(_gelu),
     TflHardSwish: ElementRule(_hard_swish),
     TflLeakyRelu: ElementRule(_leaky_relu),
+    TflPrelu: ElementRule(_prelu, num_operands=2),
     TflQuantize: ElementRule(_quantized),
     TflRealRescale: ElementRule(real_rescaled),
     TflRound: _of_one(RINT),

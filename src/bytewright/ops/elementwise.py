@@ -9,9 +9,11 @@ from typing import ClassVar
 import numpy as np
 
 from bytewright import ir
+from bytewright.ops.arithmetic.multiplier import Multiplier
+from bytewright.ops.arithmetic.rescale import double_round
 from bytewright.ops.arithmetic.tables import dequantize, quantize_float
-from bytewright.ops.checks import broadcast, only, require, require_count, require_dtype
-from bytewright.ops.result import in_32_bits, shaped_like
+from bytewright.ops.checks import ARITHMETIC, broadcast, only, require, require_count, require_dtype
+from bytewright.ops.result import in_32_bits, saturate, shaped_like
 
 _SUMS = (ir.DType.I32, ir.DType.F32)
 
@@ -312,6 +314,52 @@ class TflDequantize(ir.Operation):
         return shaped_like(x, dequantize(x.astype(np.int8), self.scale, self.zero_point))
 
 
+@dataclass(frozen=True, slots=True)
+class TflPrelu(ir.Operation):
+    """x, slope of one type, i8 or f32 -> x where it is not below zero, else x * slope, with numpy's broadcasting.
+
+    i8: saturate(double_round(x - input_zero_point, above) + output_zero_point), or where the difference is below zero
+    saturate(double_round((x - input_zero_point) * (slope - slope_zero_point), below) + output_zero_point).
+
+    Attributes:
+        input_zero_point, slope_zero_point, output_zero_point: i8 only.
+        above, below: Multiplier and exponent; i8 only.
+    """
+
+    name: ClassVar[str] = "tfl_prelu"
+    operand_names: ClassVar[tuple[str, ...]] = ("input", "slope")
+    input_zero_point: int = 0
+    slope_zero_point: int = 0
+    output_zero_point: int = 0
+    above: tuple[int, int] = (0, 0)
+    below: tuple[int, int] = (0, 0)
+
+    def infer(self, inputs: tuple[ir.TensorType, ...]) -> tuple[ir.TensorType, ...]:
+        """The input's shape."""
+        require_count(inputs, 2)
+        operand, slope = inputs
+        require_dtype(operand, ARITHMETIC, "the input")
+        require_dtype(slope, (operand.dtype,), "the slope")
+        fits = broadcast(operand.shape, slope.shape) == operand.shape
+        require(fits, f"the slope [{ir.format_shape(slope.shape)}] leaves [{ir.format_shape(operand.shape)}]")
+        return (ir.TensorType(operand.shape, operand.dtype),)
+
+    def evaluate(self, inputs: tuple[ir.Array, ...]) -> tuple[ir.Array, ...]:
+        """Exact for i8; one float32 product."""
+        x, slope = inputs
+        if x.dtype == np.float32:
+            return shaped_like(x, np.where(np.greater_equal(x, 0), x, np.multiply(x, slope)))
+        centred = x.astype(np.int64) - self.input_zero_point
+        product = np.minimum(centred, 0) * (slope.astype(np.int64) - self.slope_zero_point)
+        above, below = Multiplier(*self.above), Multiplier(*self.below)
+        scaled = np.where(
+            centred >= 0,
+            double_round(np.maximum(centred, 0), above.multiplier, above.left_shift, above.right_shift),
+            double_round(product, below.multiplier, below.left_shift, below.right_shift),
+        )
+        return shaped_like(x, saturate(scaled + self.output_zero_point, ir.DType.I8))
+
+
 OPERATIONS = (
     Add,
     Clamp,
@@ -330,5 +378,6 @@ OPERATIONS = (
     Table,
     TflDequantize,
     TflDiv,
+    TflPrelu,
     TflQuantize,
 )

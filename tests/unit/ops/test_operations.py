@@ -35,6 +35,7 @@ from bytewright.ops.elementwise import (
     Table,
     TflDequantize,
     TflDiv,
+    TflPrelu,
     TflQuantize,
 )
 from bytewright.ops.ethos_u import EthosU
@@ -355,6 +356,9 @@ WITHOUT_AXES: tuple[tuple[Operation, tuple[Array, ...], Any], ...] = (
     (Equal(), (typed(True, BOOL), typed(False, BOOL)), False),
     (Select(), (typed(True, BOOL), typed(4, I8), typed(5, I8)), 4),
     (Select(), (typed(False, BOOL), typed(4, F32), typed(5, F32)), 5),
+    (TflPrelu(), (typed(-4, F32), typed(0.25, F32)), -1),
+    (TflPrelu(0, 0, 3, (1 << 30, 0), (1 << 30, 0)), (typed(-4, I8), typed(5, I8)), -7),
+    (TflPrelu(0, 0, 3, (1 << 30, 0), (1 << 30, 0)), (typed(4, I8), typed(5, I8)), 5),
     (Table(), (typed(3, I8), typed(np.arange(-128, 128), I8)), 3),
     (Abs(), (typed(-3, F32),), 3),
     (Ceil(), (typed(-1.5, F32),), -1),

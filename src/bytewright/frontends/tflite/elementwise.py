@@ -7,8 +7,6 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
 from bytewright import ir
 from bytewright.frontends.tflite.accumulator import (
     checked_multiplier,
@@ -28,7 +26,7 @@ from bytewright.ops.arithmetic.factors import (
 )
 from bytewright.ops.arithmetic.multiplier import INT8_MAX, INT8_MIN, Multiplier
 from bytewright.ops.arithmetic.rescale import double_round
-from bytewright.ops.elementwise import Add, GreaterEqual, Maximum, Minimum, Mul, Select, Sub, TflDiv
+from bytewright.ops.elementwise import Maximum, Minimum, Mul, Sub, TflDiv, TflPrelu
 
 _IDENTITY = Multiplier(1 << 30, 1)
 """A rescale by this changes nothing but the zero point."""
@@ -149,38 +147,19 @@ def convert_float_binary(at: Conversion, operation: ir.Operation) -> None:
 def convert_prelu(at: Conversion) -> None:
     """PRELU: of int8, two rescales, of what is above zero and of what is below times the slope."""
     source, slope = _two_operands(at, "input", "slope")
-    value, alpha = at.value_of(source), at.value_of(slope, "slope")
-    if source.is_float:
-        zero = at.constant("zero", np.zeros(1, np.float32), ir.DType.F32)
-        is_above = at.emit(GreaterEqual(), (value, zero), "is_above")
-        below = at.emit(Mul(), (value, alpha), "below")
-        result = at.emit(Select(), (is_above, value, below), "result")
-    else:
-        result = _prelu_int8(at, source, slope)
-    fits = at.type_of(result).shape == source.shape
-    at.require(fits, f"the slope {list(slope.shape)} has more elements than the input {list(source.shape)}")
-    at.define(result)
-
-
-def _prelu_int8(at: Conversion, source: Operand, slope: Operand) -> str:
-    """One of the two terms is always zero, so their sum is the other."""
-    own, alpha, target = at.affine(source.tensor), at.affine(slope.tensor), at.affine(at.output_tensor())
-    above, below = prepare_prelu(own.scale, alpha.scale, target.scale, at.numerics)
-    centred, _ = _widened(at, source, _IDENTITY, 0, "input")
-    slopes, slope_reach = _widened(at, slope, _IDENTITY, 0, "slope")
-    low, high = INT8_MIN - own.zero_point, INT8_MAX - own.zero_point
-    zero = at.constant("zero", np.zeros(1, np.int32), ir.DType.I32)
-    positive = at.emit(Maximum(), (centred, zero), "positive")
-    negative = at.emit(Minimum(), (centred, zero), "negative")
-    product = at.emit(Mul(), (negative, slopes), "product")
-    above = checked_multiplier(at, above, high, target.zero_point)
-    below = checked_multiplier(at, below, -low * slope_reach, target.zero_point)
-    terms = (
-        rescale(at, positive, [above], 0, 0, ir.DType.I32, "above"),
-        rescale(at, product, [below], 0, 0, ir.DType.I32, "below"),
-    )
-    total = at.emit(Add(), terms, "sum")
-    return rescale(at, total, [_IDENTITY], 0, target.zero_point, ir.DType.I8, "result")
+    operation = TflPrelu()
+    if not source.is_float:
+        own, alpha, target = at.affine(source.tensor), at.affine(slope.tensor), at.affine(at.output_tensor())
+        above, below = prepare_prelu(own.scale, alpha.scale, target.scale, at.numerics)
+        low, high = INT8_MIN - own.zero_point, INT8_MAX - own.zero_point
+        slopes = max(alpha.zero_point - INT8_MIN, INT8_MAX - alpha.zero_point)
+        above = checked_multiplier(at, above, high, target.zero_point)
+        below = checked_multiplier(at, below, -low * slopes, target.zero_point)
+        operation = TflPrelu(
+            *(own.zero_point, alpha.zero_point, target.zero_point),
+            *((factor.multiplier, factor.exponent) for factor in (above, below)),
+        )
+    at.define(at.emit(operation, (at.value_of(source), at.value_of(slope, "slope")), "result"))
 
 
 def _two_operands(

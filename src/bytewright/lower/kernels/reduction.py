@@ -12,7 +12,7 @@ from bytewright.ir.builder import load
 from bytewright.lower.kernels.context import Template, channel_blocks, loops, reduced
 from bytewright.lower.kernels.side_by_side import Reducer, accumulator_type
 from bytewright.lower.point import Coordinates
-from bytewright.lower.rescale import ScaleOperands, double_round
+from bytewright.lower.rescale import double_round, fixed_scale
 from bytewright.lower.scalar import Scalar, clamped, element, highest, lowest, require_i32
 from bytewright.ops.pooling import ReduceMax, ReduceMin, ReduceSum, TflMean
 
@@ -135,14 +135,7 @@ def _mean(template: Template, operation: TflMean, total: ir.Expr) -> Scalar:
     shift = operation.input_zero_point * num_reduced
     low, high = -128 * num_reduced - shift, 127 * num_reduced - shift
     require_i32(low, high, "the sum of a mean", template.anchor.where)
-    scale = ScaleOperands(
-        multiplier=ir.const(operation.multiplier),
-        shift=ir.const(max(-operation.exponent, 0)),
-        left=ir.const(1 << operation.exponent) if operation.exponent > 0 else None,
-        shifts=frozenset({max(-operation.exponent, 0)}),
-        left_bits=max(operation.exponent, 0),
-        ratio=operation.multiplier / 2.0 ** (31 + max(-operation.exponent, 0)),
-    )
+    scale = fixed_scale(operation.multiplier, operation.exponent)
     scaled = double_round(Scalar(total - shift, low, high), scale, template.anchor.where)
     zero_point = operation.output_zero_point
     return clamped(
