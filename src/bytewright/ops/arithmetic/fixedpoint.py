@@ -5,6 +5,8 @@ gemmlowp's `fixedpoint.h` and give the same bits; each is plain 32-bit integer w
 in `high_multiply`, so C99 does it without floating point.
 """
 
+from functools import cache
+
 import numpy as np
 
 from bytewright.ops.arithmetic.multiplier import INT32_MAX, INT32_MIN
@@ -125,6 +127,7 @@ def log_of_one_and_more(values: Int64) -> Int64:
     return _saturating_shift_left(high_multiply(power, LOG_2) + quotient, 1)
 
 
+@cache
 def inverse_square_root(value: int) -> tuple[int, int]:
     """1/sqrt of an integer from 1 to 255 as a multiplier and exponent, which stand for `multiplier * 2**(e - 31)`.
 

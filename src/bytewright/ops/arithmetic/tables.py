@@ -32,7 +32,7 @@ Table = NDArray[np.int8]
 _INPUTS: Int64 = np.arange(INT8_MIN, INT8_MAX + 1, dtype=np.int64)
 
 
-_FAR = 2.0**100
+_FAR = 2.0**40
 _ROOT_BITS = 20
 """Fractional bits of the integer roots of RSQRT."""
 _SQRT_HALF = single(math.sqrt(0.5))
@@ -83,7 +83,7 @@ def _float_table(function: Callable[[float], float], source: Affine, target: Aff
     values: list[int] = []
     for value in range(INT8_MIN, INT8_MAX + 1):
         result = function(single_product(source.scale, float(value - source.zero_point)))
-        scaled = single_product(max(-_FAR, min(result, _FAR)), inverse)
+        scaled = single_product(result, inverse)
         values.append(round_half_away(max(-_FAR, min(scaled, _FAR))) + target.zero_point)
     return np.array(values, np.int64)
 
